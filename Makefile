@@ -81,7 +81,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep pair mistake crossed field same loss order backup schedule beside joined flip --every 25
-	@$(BIN)/python -m simulate sweep foreign foreign-others insist --every 100
+	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
@@ -93,7 +93,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed --every 4
 	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),4)
 	@$(BIN)/python -m simulate sweep pair flip --every 16
-	@$(BIN)/python -m simulate sweep foreign foreign-others insist --every $(or $(EVERY_HAND),12)
+	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12)
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 12

@@ -6,10 +6,12 @@ its API server takes. What was the operator's word must be restored, without a r
 for; what was not may stay (`simulate.field_owners`).
 
 `foreign-others/change/services/basic-tiflash-peer/spec.type` is about a component beside PD, TiKV and TiDB, in the
-smallest cluster that has it.
+smallest cluster that has it, and `foreign-dm/delete-orphan/statefulsets.apps/sync-dm-master` about a DMCluster.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from dataclasses import replace as replaced
 from functools import cache, partial
 from itertools import product, takewhile
 from typing import Literal, TypeAlias
@@ -20,6 +22,7 @@ from kube.objects import Json
 from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
+    DM_CLUSTERS,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     ROLE_BINDINGS,
@@ -31,9 +34,11 @@ from kube.resources import (
     Resource,
 )
 from simulate.components import managed_components
+from simulate.engine import Engine
 from simulate.field_changes import Change, Changes, Path
 from simulate.field_owners import Owners, value_at
-from simulate.homes import SMALL, Home, home_of
+from simulate.homes import SMALL, Home, all_components, home_of
+from simulate.other_kinds import DM
 from simulate.plan import Created, Deleted, Edit, Fault, Foreign, InvalidPlan, Plan, Stale
 from simulate.run import prepare
 from simulate.state import State
@@ -43,6 +48,7 @@ from simulate.worlds import NAME, replicas_of
 
 FAMILY = "foreign"
 OTHERS = "foreign-others"
+OF_DM = "foreign-dm"
 
 _AT = 1.0
 _BUDGET = 150.0
@@ -90,93 +96,167 @@ Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 _PROPAGATIONS: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
 
 
+@dataclass(frozen=True, slots=True)
+class _Scene:
+    """A cluster, and the components of it to which others do something: all of them, and what is not of one, or some.
+
+    One of DM is made by each plan.
+    """
+
+    family: str
+    components: tuple[str, ...]
+    is_whole: bool = False
+
+    @property
+    def home(self) -> Home:
+        """Where it is."""
+        return home_of(self.components[0])
+
+    @property
+    def kind(self) -> Resource:
+        """What it is."""
+        return DM_CLUSTERS if self.home.is_of_dm else TIDB_CLUSTERS
+
+    @property
+    def name(self) -> str:
+        """Its own."""
+        return DM if self.home.is_of_dm else NAME
+
+    @property
+    def target(self) -> str:
+        """The cluster, as plans name objects."""
+        return f"{self.kind}/{self.name}"
+
+    def plan(self, name: str, *, world: Literal["steady", "empty"] = "steady", conflict: str = "") -> Plan:
+        """One about it, in which nothing happens; `conflict` as in plans."""
+        of_dm = self.home.is_of_dm
+        return Plan(
+            name=f"{self.family}/{name}",
+            # that of DM is made in each
+            world="steady" if of_dm else world,
+            cluster=self.home.cluster,
+            budget=self.home.begins_at + _BUDGET,
+            edits=self.home.made,
+            given=of_all_components(self.home.cluster) if world == "steady" else (),
+            conflict="" if of_dm else conflict,
+            ends_beside={self.target: "*"} if of_dm and conflict else {},
+            reference=not (of_dm and conflict),
+        )
+
+    def ready(self) -> Engine:
+        """The world in which it is Ready, with what was written to bring it up."""
+        plan = self.plan(self.name)
+        engine = prepare(plan)
+        if self.home.made:
+            engine.begin(plan)
+            engine.run(self.home.begins_at)
+        return engine
+
+    def state(self, engine: Engine) -> State:
+        """What is around it."""
+        return State(engine.world, name=self.name, components=self.components if self.home.is_of_dm else ())
+
+    def component(self, tree: Json) -> str:
+        """The one that is rolled together with what others do to an object."""
+        found: str = tree["metadata"].get("labels", {}).get(_COMPONENT, "")
+        there = self.components if self.home.is_of_dm else replicas_of(self.home.cluster)
+        return found if found in there else self.components[0] if self.home.is_of_dm else "pd"
+
+
+def _scenes(family: str) -> Iterator[_Scene]:
+    if family == FAMILY:
+        yield _Scene(FAMILY, tuple(replicas_of(SMALL)), is_whole=True)
+    elif family == OF_DM:
+        yield _Scene(OF_DM, tuple(each for each in all_components() if home_of(each).is_of_dm), is_whole=True)
+    else:
+        others = [each for each in managed_components() if each not in replicas_of(SMALL)]
+        for cluster in dict.fromkeys(home_of(each).cluster for each in others):
+            yield _Scene(OTHERS, tuple(each for each in others if home_of(each).cluster == cluster))
+
+
 def foreign(rest: str) -> Plan:
     """The plan called `foreign/<rest>`. Raises InvalidPlan."""
-    return _known(FAMILY, rest, SMALL)
+    return _known(FAMILY, rest)
 
 
 def foreign_to_others(rest: str) -> Plan:
     """The plan called `foreign-others/<rest>`. Raises InvalidPlan."""
-    owner = next((each for each in _others() if f"{NAME}-{each}" in rest or f"others-{each}" in rest), "tso")
-    return _known(OTHERS, rest, home_of(owner).cluster)
+    return _known(OTHERS, rest)
 
 
-def _known(family: str, rest: str, cluster: str) -> Plan:
-    known = _plans(cluster)
-    if rest not in known:
-        raise InvalidPlan(f"{rest!r} is nothing that others do; `python -m simulate sweep {family}` does all there is")
-    return known[rest]
+def foreign_to_dm(rest: str) -> Plan:
+    """The plan called `foreign-dm/<rest>`. Raises InvalidPlan."""
+    return _known(OF_DM, rest)
+
+
+def _known(family: str, rest: str) -> Plan:
+    named = [scene for scene in _scenes(family) if any(f"-{each}" in rest for each in scene.components)]
+    for scene in named or _scenes(family):
+        if rest in _plans(scene):
+            return _plans(scene)[rest]
+    raise InvalidPlan(f"{rest!r} is nothing that others do; `python -m simulate sweep {family}` does all there is")
 
 
 def foreign_hands() -> Iterator[Plan]:
     """All of PD, TiKV and TiDB, and of what is not of a component."""
-    return iter(_plans(SMALL).values())
+    return _all(FAMILY)
 
 
 def foreign_hands_of_others() -> Iterator[Plan]:
     """All of the components beside these."""
-    clusters = dict.fromkeys(home_of(each).cluster for each in _others())
-    return (plan for cluster in clusters for plan in _plans(cluster).values())
+    return _all(OTHERS)
 
 
-def _family(cluster: str) -> str:
-    return FAMILY if cluster == SMALL else OTHERS
+def foreign_hands_of_dm() -> Iterator[Plan]:
+    """All of a DMCluster."""
+    return _all(OF_DM)
 
 
-def _others() -> list[str]:
-    """The components beside PD, TiKV and TiDB."""
-    return [each for each in managed_components() if each not in replicas_of(SMALL)]
+def _all(family: str) -> Iterator[Plan]:
+    return (plan for scene in _scenes(family) for plan in _plans(scene).values())
 
 
 @cache
-def _plans(cluster: str) -> Mapping[str, Plan]:
-    """All plans of a cluster, by the part of their names behind the family."""
-    plans = _of_all(cluster) if cluster == SMALL else _of_others(cluster)
-    return {plan.name.partition("/")[2]: plan for plan in plans}
+def _plans(scene: _Scene) -> Mapping[str, Plan]:
+    """All plans of a scene, by the part of their names behind the family."""
+    return {plan.name.partition("/")[2]: plan for plan in _of(scene)}
 
 
-def _of_all(cluster: str) -> Iterator[Plan]:
-    engine = prepare(Plan(name=FAMILY, cluster=cluster))
-    state, owners, changes = State(engine.world), Owners(engine.calls), Changes(engine.admin)
-    for resource, tree in _objects(state):
+def _of(scene: _Scene) -> Iterator[Plan]:
+    engine = scene.ready()
+    state, owners, changes = scene.state(engine), Owners(engine.calls), Changes(engine.admin)
+    for resource, tree in _objects(scene, state):
         for change in changes.of(resource, tree, *_PARTS):
-            yield from _changed(cluster, resource, tree, change, owners)
-        yield from _deleted(cluster, resource, tree)
-    tc = state.cluster
-    assert tc is not None
-    for change in changes.of(TIDB_CLUSTERS, tc, "status", subresource="status"):
-        yield from _changed(cluster, TIDB_CLUSTERS, tc, change, owners)
-    yield from _made_again(cluster)
-    yield from _there_before(cluster, owners.made())
-    yield from _look_like_ours(cluster, state, replicas_of(cluster))
+            yield from _changed(scene, resource, tree, change, owners)
+        yield from _deleted(scene, resource, tree)
+    if scene.is_whole:
+        (whole,) = (each for each in state.all(scene.kind) if each["metadata"]["name"] == scene.name)
+        for change in changes.of(scene.kind, whole, "status", subresource="status"):
+            yield from _changed(scene, scene.kind, whole, change, owners)
+        yield from _made_again(scene)
+    made = (each for each in owners.made() if _is_of(scene, each[2]))
+    yield from _there_before(scene, made)
+    yield from _look_like_ours(scene, state)
 
 
-def _of_others(cluster: str) -> Iterator[Plan]:
-    """What is done to the components that the small cluster has not."""
-    engine = prepare(Plan(name=FAMILY, cluster=cluster))
-    state, owners, changes = State(engine.world), Owners(engine.calls), Changes(engine.admin)
-    there = [each for each in replicas_of(cluster) if each in _others()]
-    for resource, tree in _objects(state):
-        if tree["metadata"]["labels"].get(_COMPONENT) in there:
-            for change in changes.of(resource, tree, *_PARTS):
-                yield from _changed(cluster, resource, tree, change, owners)
-            yield from _deleted(cluster, resource, tree)
-    made = (each for each in owners.made() if (each[2]["metadata"].get("labels") or {}).get(_COMPONENT) in there)
-    yield from _there_before(cluster, made)
-    yield from _look_like_ours(cluster, state, there)
+def _is_of(scene: _Scene, tree: Json) -> bool:
+    """Whether others do something to an object."""
+    labels = tree["metadata"].get("labels") or {}
+    if scene.is_whole:
+        return bool(labels.get(_INSTANCE) == scene.name)
+    return labels.get(_COMPONENT) in scene.components
 
 
-def _objects(state: State) -> Iterator[tuple[Resource, Json]]:
+def _objects(scene: _Scene, state: State) -> Iterator[tuple[Resource, Json]]:
     """The objects of the cluster; of pods and claims that are alike, the first."""
     for resource in _LOOKED_AT:
         for tree in state.all(resource):
-            meta = tree["metadata"]
             alike = resource in (PODS, PERSISTENT_VOLUME_CLAIMS)
-            if meta.get("labels", {}).get(_INSTANCE) == NAME and (not alike or meta["name"].endswith("-0")):
+            if _is_of(scene, tree) and (not alike or tree["metadata"]["name"].endswith("-0")):
                 yield resource, tree
 
 
-def _changed(cluster: str, resource: Resource, tree: Json, change: Change, owners: Owners) -> Iterator[Plan]:
+def _changed(scene: _Scene, resource: Resource, tree: Json, change: Change, owners: Owners) -> Iterator[Plan]:
     target = f"{resource}/{tree['metadata']['name']}"
     fields = list(owners.theirs(resource, tree, change))
     theirs = [_in_end_state(target, path) for path in fields]
@@ -198,9 +278,8 @@ def _changed(cluster: str, resource: Resource, tree: Json, change: Change, owner
     # what a volume has grown by can't be taken back
     conflict = tree["metadata"]["name"] if resource == PERSISTENT_VOLUME_CLAIMS else ""
     name = f"{change.verb}/{target}/{change.name}"
-    component = _component(cluster, tree)
-    plans = _at_both_moments(cluster, name, component, does, theirs=tuple(theirs), conflict=conflict)
-    steady, rolling = plans
+    component = scene.component(tree)
+    steady, rolling = _at_both_moments(scene, name, component, does, theirs=tuple(theirs), conflict=conflict)
     yield steady
     if resource in _ROLLED or change.verb not in ("remove", "lower"):
         # elsewhere a second way to change the same field would tell nothing new
@@ -213,7 +292,7 @@ def _in_end_state(target: str, path: Path) -> str:
     return ".".join((target, *map(str, keys)))
 
 
-def _deleted(cluster: str, resource: Resource, tree: Json) -> Iterator[Plan]:
+def _deleted(scene: _Scene, resource: Resource, tree: Json) -> Iterator[Plan]:
     """Deleted in each way, unseen for a while, and held by a finalizer of others for a while."""
     name = tree["metadata"]["name"]
     target, there = f"{resource}/{name}", tree["metadata"].get("finalizers", [])
@@ -233,27 +312,26 @@ def _deleted(cluster: str, resource: Resource, tree: Json) -> Iterator[Plan]:
     conflict = name if resource == PERSISTENT_VOLUME_CLAIMS else ""
     ways = {f"delete-{how.lower()}": partial(_deletion, target, how) for how in _PROPAGATIONS}
     for verb, does in (ways | {"delete-unseen": unseen, "delete-held": held}).items():
-        yield from _at_both_moments(cluster, f"{verb}/{target}", _component(cluster, tree), does, conflict=conflict)
+        yield from _at_both_moments(scene, f"{verb}/{target}", scene.component(tree), does, conflict=conflict)
 
 
 def _deletion(target: str, propagation: Propagation, at: float) -> Faults:
     return (Deleted(at=at, target=target, propagation=propagation),)
 
 
-def _made_again(cluster: str) -> Iterator[Plan]:
-    """The TidbCluster deleted and put back as it was, at once and later."""
-    target = f"{TIDB_CLUSTERS}/{NAME}"
+def _made_again(scene: _Scene) -> Iterator[Plan]:
+    """The cluster deleted and put back as it was, at once and later."""
+    target, rolled = scene.target, "dm-worker" if scene.home.is_of_dm else "tikv"
     for how, (when, after) in product(_PROPAGATIONS, (("at-once", _A_MOMENT), ("later", _LATER))):
 
         def does(at: float, how: Propagation = how, after: float = after) -> Faults:
             return *_deletion(target, how, at), Created(at=at + after, target=target)
 
-        yield from _at_both_moments(cluster, f"made-again-{when}/{target}/{how}", "tikv", does)
+        yield from _at_both_moments(scene, f"made-again-{when}/{target}/{how}", rolled, does)
 
 
-def _there_before(cluster: str, made: Iterable[tuple[str, str, Json]]) -> Iterator[Plan]:
+def _there_before(scene: _Scene, made: Iterable[tuple[str, str, Json]]) -> Iterator[Plan]:
     """Objects with the names of ours before the cluster is created: of another owner, of nobody, with our labels."""
-    plan = Plan(name=_family(cluster), world="empty", cluster=cluster, budget=_BUDGET)
     for resource, name, body in made:
         target = f"{resource}/{name}"
         ours = body | {
@@ -264,15 +342,16 @@ def _there_before(cluster: str, made: Iterable[tuple[str, str, Json]]) -> Iterat
             foreign = merged(foreign, {"spec": {"replicas": 0}})
         others = Created(at=0.0, target=_OTHERS), Created(at=0.0, target=target, body=foreign, owner=_OTHERS)
         nobodys = Created(at=0.0, target=target, body=foreign)
-        yield replace(plan, name=f"{plan.name}/before-of-others/{target}", faults=others, conflict=name)
-        yield replace(plan, name=f"{plan.name}/before-of-nobody/{target}", faults=(nobodys,), conflict=name)
+        before = partial(scene.plan, world="empty")
+        yield replace(before(f"before-of-others/{target}", conflict=name), faults=others)
+        yield replace(before(f"before-of-nobody/{target}", conflict=name), faults=(nobodys,))
         like_ours = Created(at=0.0, target=target, body=ours)
-        yield replace(plan, name=f"{plan.name}/before-with-our-labels/{target}", faults=(like_ours,))
+        yield replace(before(f"before-with-our-labels/{target}"), faults=(like_ours,))
 
 
-def _look_like_ours(cluster: str, state: State, components: Iterable[str]) -> Iterator[Plan]:
+def _look_like_ours(scene: _Scene, state: State) -> Iterator[Plan]:
     """Pods and claims of others with the labels of ours, before the cluster is created and later."""
-    for component, (resource, body) in product(components, _BODIES.items()):
+    for component, (resource, body) in product(scene.components, _BODIES.items()):
         labels = state.pods(component)[0]["metadata"]["labels"]
         of_the_app = {key: value for key, value in labels.items() if key.startswith("app.kubernetes.io/")}
         whole, target = {**body, "metadata": {"labels": of_the_app}}, f"{resource}/others-{component}"
@@ -283,47 +362,35 @@ def _look_like_ours(cluster: str, state: State, components: Iterable[str]) -> It
         # Services lead to a pod with such labels, which only its owner can take away
         conflict = f"others-{component}" if resource == PODS else ""
         named = f"look-like-ours/{target}"
-        plans = [*_at_both_moments(cluster, named, component, does, theirs=(_OTHERS, target), conflict=conflict)]
+        plans = [*_at_both_moments(scene, named, component, does, theirs=(_OTHERS, target), conflict=conflict)]
         yield from plans
-        yield replace(plans[0], name=f"{plans[0].name}@empty", world="empty", faults=does(0.0))
+        empty = scene.plan(f"{named}@empty", world="empty", conflict=conflict)
+        yield replace(empty, faults=does(0.0), given=plans[0].given, theirs=plans[0].theirs)
 
 
 def _at_both_moments(
-    cluster: str, name: str, component: str, does: Does, *, theirs: Paths = (), conflict: str = ""
+    scene: _Scene, name: str, component: str, does: Does, *, theirs: Paths = (), conflict: str = ""
 ) -> Iterator[Plan]:
     """In steady state, and in the middle of a roll of a component."""
-    plan = Plan(
-        name=f"{_family(cluster)}/{name}",
-        cluster=cluster,
-        budget=_BUDGET,
-        given=of_all_components(cluster),
-        theirs=theirs,
-        conflict=conflict,
-    )
-    yield replace(plan, faults=does(_AT))
-    at = _rolling_at(cluster, component)
-    yield replace(plan, name=f"{plan.name}{_ROLLING}", edits=(_roll(cluster, component),), faults=does(at))
+    plan = replace(scene.plan(name, conflict=conflict), theirs=theirs)
+    yield replace(plan, faults=does(scene.home.begins_at + _AT))
+    edits, at = (*plan.edits, _roll(scene, component)), _rolling_at(scene, component)
+    yield replace(plan, name=f"{plan.name}{_ROLLING}", edits=edits, faults=does(at))
 
 
-def _component(cluster: str, tree: Json) -> str:
-    """The component that is rolled together with what others do to an object."""
-    component: str = tree["metadata"].get("labels", {}).get(_COMPONENT, "")
-    return component if component in replicas_of(cluster) else "pd"
-
-
-def _roll(cluster: str, component: str) -> Edit:
-    return Home(component, cluster).merge(_AT, {"annotations": {"roll": "1"}})
+def _roll(scene: _Scene, component: str) -> Edit:
+    return replaced(scene.home, component=component).merge(scene.home.begins_at + _AT, {"annotations": {"roll": "1"}})
 
 
 @cache
-def _rolling_at(cluster: str, component: str) -> float:
+def _rolling_at(scene: _Scene, component: str) -> float:
     """When the first pod of a roll of a component has just gone."""
-    edits, given = (_roll(cluster, component),), of_all_components(cluster)
-    plan = Plan(name=FAMILY, cluster=cluster, edits=edits, given=given)
+    plan = scene.plan(scene.name)
     engine = prepare(plan)
-    state = State(engine.world)
+    engine.begin(replace(plan, edits=(*plan.edits, _roll(scene, component))))
+    engine.run(scene.home.begins_at)
+    state = scene.state(engine)
     uid = {pod["metadata"]["uid"] for pod in state.pods(component).values()}
-    engine.begin(plan)
     while uid == {pod["metadata"]["uid"] for pod in state.pods(component).values()}:
         engine.run(_A_MOMENT)
     return round(engine.elapsed, 3)

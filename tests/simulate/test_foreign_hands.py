@@ -10,7 +10,7 @@ from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, TIDB_CLUS
 from simulate.engine import Engine
 from simulate.field_changes import Change, Changes
 from simulate.field_owners import Owners
-from simulate.foreign_hands import foreign, foreign_hands
+from simulate.foreign_hands import foreign, foreign_hands, foreign_hands_of_dm
 from simulate.hands import Hands
 from simulate.plan import Created, Deleted, Foreign, InvalidPlan, Plan
 from simulate.run import prepare
@@ -66,6 +66,19 @@ def test_there_are_more_than_the_issue_asks_for(plans: Mapping[str, Plan]) -> No
     )
     with pytest.raises(InvalidPlan, match="'nothing' is nothing that others do"):
         foreign("nothing")
+
+
+def test_the_same_is_done_to_a_cluster_of_dm_that_the_plan_makes() -> None:
+    target = "dmclusters.pingcap.com/sync"
+    found = {plan.name.removeprefix("foreign-dm/"): plan for plan in foreign_hands_of_dm()}
+    assert len(found) >= 300
+    orphaned = found["delete-orphan/statefulsets.apps/sync-dm-master@rolling"]
+    made, roll = orphaned.edits
+    assert (target, target) == (made.target, roll.target)
+    assert made.at < roll.at < orphaned.faults[0].at  # type: ignore[operator]
+    assert {target: "*"} == found["delete-orphan/persistentvolumeclaims/dm-master-sync-dm-master-0"].ends_beside
+    assert f"made-again-later/{target}/Orphan" in found
+    assert not [name for name in found if "basic" in name]
 
 
 def test_R27_a_field_is_the_operators_that_it_has_written(engine: Engine) -> None:
