@@ -92,7 +92,7 @@ def others_not_ready(ctx: ClusterContext, pod: Object, ignored_pods: Collection[
     """
     kind, name = pod.metadata.labels[labels.COMPONENT], pod.metadata.name
     pods = pods_live(ctx, kind).pods
-    ready = {each.metadata.name for each in pods if _serves(each)}
+    ready = {each.metadata.name for each in pods if serves(each)}
     wanted = {pod_name(ctx.tc, kind, ordinal) for ordinal in desired_ordinals(ctx.tc, kind)}
     missing = sorted(wanted - ready - {name} - set(ignored_pods))
     if missing:
@@ -127,7 +127,8 @@ def _about_to_restart(body: Json, pods: Sequence[Object]) -> list[str]:
     ]
 
 
-def _serves(pod: Object) -> bool:
+def serves(pod: Object) -> bool:
+    """Whether a pod is Ready, and stays."""
     return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
 
 

@@ -7,12 +7,13 @@ from kube.objects import Object
 from member import api_clients
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
 from member.commands.replacement import REPLACING, begin, cancel, is_cancelled, is_withdrawn
-from member.commands.restarting import restart_without_volumes
+from member.commands.restarting import others_not_ready, restart_without_volumes, serves
 from member.context import ReconcileContext
 from member.evidence import delete_member, member_gone
 from member.lifecycle.quorum import Remove, Transfer, next_step
 from member.naming import ordinal_of
 from member.outcome import Outcome, Wait, Waiting
+from member.pd.failover import ignored_pods
 from member.pd.scale_in import voters
 from member.pd.voting import healths
 
@@ -51,6 +52,8 @@ def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting |
 
 
 def _remove(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, leaving: LiveMember) -> Waiting | None:
+    if serves(pod) and (away := others_not_ready(ctx, pod, ignored_pods(ctx))):
+        return away
     begun = begin(ctx, pod, command)
     if isinstance(begun, Waiting):
         return begun

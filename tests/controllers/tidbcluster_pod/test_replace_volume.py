@@ -86,6 +86,18 @@ def test_I31_a_new_process_ends_a_replacement_at_every_stage(world: Commanded) -
     assert [f"persistentvolumeclaims tikv-{pod}", f"pods {pod}"] == world.deletions()
 
 
+def test_I10_no_member_leaves_for_a_new_volume_while_another_pod_is_not_ready(world: Commanded) -> None:
+    heal = world.world.faults.pod_unready("default/basic-pd-2")
+    world.run_until(lambda: "basic-pd-2" not in world.ready())
+    before, claim = world.uid("basic-pd-1"), world.claim("pd-basic-pd-1")
+    world.tell("basic-pd-1", replace_volume="true")
+    world.run(30.0)
+    assert (before, claim, []) == (world.uid("basic-pd-1"), world.claim("pd-basic-pd-1"), world.asked_of_pd())
+    heal()
+    world.run_until(lambda: world.is_back("basic-pd-1", before))
+    assert claim != world.claim("pd-basic-pd-1")
+
+
 def test_13_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
     pod = "basic-tikv-1"
     store, uid = world.store(pod), world.uid(pod)
