@@ -80,7 +80,8 @@ soak: .venv/.dev ## Informers under events, broken connections and restarts for 
 simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, and plant defects that its judge must see
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep pair mistake crossed field same loss order backup schedule beside joined flip --every 25
+	@$(BIN)/python -m simulate sweep pair mistake crossed field same order backup schedule beside joined flip --every 25
+	@$(BIN)/python -m simulate sweep loss --every 20
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
