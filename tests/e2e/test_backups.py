@@ -26,6 +26,7 @@ from tests.backup_manager.storage.servers import CANARY
 from tests.backup_manager.storage.specs import SECRET, StorageOfSpec, storage_of_spec
 from tests.e2e import operators
 from tests.e2e.manager_processes import KUBECONFIG, PROCESS_IMAGE
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.operators import Operator
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import SAMPLES, Place, await_ready, create_cluster, delete_cluster, exists, sample
@@ -43,6 +44,7 @@ _DATA = (
 )
 
 
+@IN_ONE_WORLD
 def test_a_cluster_that_is_gone_with_its_volumes_comes_back(place: Place, namespace: str, s3_place: Bucket) -> None:
     client, told = place.client, storage_of_spec(s3_place)
     with _operator(place) as operator:

@@ -8,6 +8,7 @@ from kube.client import Client
 from kube.objects import Json
 from kube.resources import Resource
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, conditions, create_cluster, sample
 
@@ -66,6 +67,7 @@ def test_who_refuses_a_pod_is_named(real: Place, prepare: Callable[[Client, str]
     assert "waiting for basic-pd-0 (FailedCreate: " in said
 
 
+@IN_ONE_WORLD
 def test_a_secret_that_is_missing_is_named(place: Place, namespace: str) -> None:
     tree = sample("basic")
     _secret(tree)

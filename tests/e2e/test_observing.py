@@ -8,6 +8,7 @@ import pytest
 
 from kube.resources import LEASES, TIDB_CLUSTERS
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.operators import sample_value
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, create_cluster, sample
@@ -15,6 +16,7 @@ from tests.e2e.worlds import Place, await_ready, create_cluster, sample
 pytestmark = pytest.mark.slow
 
 
+@IN_ONE_WORLD
 def test_nothing_is_planned_for_a_managed_cluster_and_a_change_is_told_and_not_made(
     place: Place, namespace: str
 ) -> None:

@@ -17,7 +17,7 @@ from kube.resources import LEASES, TIDB_CLUSTERS
 from ports.randomness import SeededRandomness
 from simulate.end_state import differing
 from tests.e2e import operators
-from tests.e2e.marks import ON_THE_REAL_ONE
+from tests.e2e.marks import IN_ONE_WORLD, ON_THE_REAL_ONE
 from tests.e2e.operators import QUICK_LEASE, Operator
 from tests.e2e.sides import NAME, Side, Twin
 from tests.e2e.waiting import eventually, pause
@@ -209,6 +209,7 @@ def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
     scene.ends_as_simulated(beside=f"persistentvolumeclaims/pd-{NAME}-pd-3")
 
 
+@IN_ONE_WORLD
 def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
     cluster_id = scene.here.cluster["status"]["clusterID"]
@@ -221,6 +222,7 @@ def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
+@IN_ONE_WORLD
 def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
     scene.create(pd=1, tikv=3, tidb=1)
     before = scene.here.pods("pd") | scene.here.pods("tikv")

@@ -8,12 +8,14 @@ from cli import certs
 from cli.manifests import Manifest
 from kube.resources import SECRETS, TIDB_CLUSTERS
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, conditions, create_cluster, sample
 
 pytestmark = pytest.mark.slow
 
 
+@IN_ONE_WORLD
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
 def test_4_5_root_gets_a_password(place: Place, namespace: str, tmp_path: Path, tls: bool) -> None:
     client, tree = place.client, sample("basic")
