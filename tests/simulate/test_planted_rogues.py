@@ -11,7 +11,7 @@ from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from member.context import ReconcileContext
 from member.outcome import Outcome, Waiting
 from simulate.oracles import compare, reference
-from simulate.plan import Edit, Plan
+from simulate.plan import Plan
 from tests.simulate.planting import broken, rogue, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
@@ -92,7 +92,7 @@ def test_O2_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_O4_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(name="tls", cluster="tiny", budget=60.0, edits=(Edit(at=1, spec={"tlsCluster": {"enabled": True}}),))
+    plan = Plan(name="tls", world="empty", cluster="tls", budget=60.0)
     assert "O4" not in rules(plan, lambda: None)
 
     assert "O4" in rules(plan, lambda: monkeypatch.setattr(member.pd.desired, "tls_enabled", lambda _: False))
