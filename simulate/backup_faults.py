@@ -41,6 +41,10 @@ def _killed(job: str, step: int) -> plans.Fault:
     return plans.World(at=_at(job, step), verb="pod_crash", arguments={"pod": _pods(job)}, seconds=0.0)
 
 
+def _evicted(job: str, step: int) -> plans.Fault:
+    return plans.World(at=_at(job, step), verb="pod_evicted", arguments={"pod": _pods(job)}, seconds=0.0)
+
+
 def _ends_after_call(job: str, call: int) -> plans.Fault:
     return plans.World(at=0.5, verb="command_ends", arguments={"pod": _pods(job), "call": call}, seconds=0.0)
 
@@ -73,6 +77,7 @@ _CALL = "call"
 
 _BREAKS: Mapping[str, _Break] = {
     "killed": _killed,
+    "evicted": _evicted,
     _CALL: _ends_after_call,
     "hung": _hung,
     "operator": lambda job, step: plans.Crash(at=_at(job, step)),
