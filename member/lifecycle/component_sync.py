@@ -402,10 +402,18 @@ def _serving(ctx: ClusterContext, member: Workload) -> Outcome:
         return observed
     if at_risk := volume_being_deleted(ctx, member.name):
         return at_risk
-    counted = members_ready(ctx, member.name)
-    served = member.serving(ctx) if member.serving else counted
-    if isinstance(served, Done) and not isinstance(counted, Done):
-        # what Ready says
-        served = counted
+    if without_pods := _lacks_pods(ctx, member.name, wanted):
+        return without_pods
+    served = member.serving(ctx) if member.serving else members_ready(ctx, member.name)
     # a server that is counted though its pod is about to go
     return served if isinstance(served, Done) else kept_by_lost_nodes(ctx, member.name, served.message) or served
+
+
+def _lacks_pods(ctx: ClusterContext, component: str, wanted: int) -> Waiting | None:
+    """The wait for a StatefulSet that was made again, and has yet to take back the pods that are there."""
+    status = predicates.status_of(ctx.tc, component)
+    live = status.stateful_set if status else None
+    if live is None or live.get("replicas", wanted) >= wanted:
+        return None
+    what = f"StatefulSet {member_name(ctx.tc, component)} has {live['replicas']} of {wanted} pods"
+    return Waiting("PodsNotReady", what, next_poll(ctx, component))

@@ -16,7 +16,6 @@ from member.context import ClusterContext, OwnCluster, OwnContext
 from member.lifecycle import stateless
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.scaling import Scaling
-from member.naming import member_name
 from member.objects.config_map import Content
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
@@ -71,13 +70,8 @@ class Workload:
 
 
 def members_ready(ctx: ClusterContext, name: str) -> Outcome:
-    """Whether a component has as many members as wanted, each of them well, in the pods of its StatefulSet."""
-    wanted = desired_replicas(ctx.tc, name)
+    """Whether a component has as many members as wanted, each of them well."""
     if predicates.all_members_ready(ctx.tc, name):
-        return Done(f"{wanted} of {wanted} members are healthy")
-    status = predicates.status_of(ctx.tc, name)
-    pods = (status.stateful_set or {}).get("replicas", wanted) if status else wanted
-    if pods < wanted:
-        what = f"StatefulSet {member_name(ctx.tc, name)} has {pods} of {wanted} pods"
-        return Waiting("PodsNotReady", what, next_poll(ctx, name))
+        count = desired_replicas(ctx.tc, name)
+        return Done(f"{count} of {count} members are healthy")
     return Waiting("MembersNotReady", f"waiting for all members of {name} to be healthy", next_poll(ctx, name))
