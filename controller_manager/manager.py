@@ -22,7 +22,7 @@ from controller_manager.observing import NoElection, PlannedWrites
 from controller_manager.process_options import ProcessOptions
 from controller_manager.version import project_version
 from controllers.controller import Controller
-from controllers.queues import rest_of_keys
+from controllers.queues import REST
 from controllers.runtime import Runtime, new_runtime
 from informers.detector import InconsistencyDetector, is_switched_on
 from informers.reflector import WatchErrorHandler, log_watch_error
@@ -328,7 +328,7 @@ class ControllerManager:
             registry=self.registry,
             other_leases=self._caches.other_leases,
             drain_timeout=self._options.drain_timeout,
-            rest=rest_of_keys(self._options.workers),
+            rest=REST,
             observes=self._options.observes,
         )
 

@@ -3,20 +3,16 @@
 from collections.abc import Callable
 
 from workqueue.metrics import MetricsProvider
-from workqueue.priority_queue import NO_REST, PriorityQueue, Rest
+from workqueue.priority_queue import PriorityQueue
 from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
+REST = 1.0
+"""Seconds that a key rests between two syncs in a process, however much happens to its object meanwhile.
 
-def rest_of_keys(workers: int) -> Rest:
-    """How long a key rests between two syncs in a process, however much happens to its object meanwhile.
-
-    A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs
-    as much as twenty writes. What happens first after a rest counts at once. Where many objects change and syncs take
-    long, since the API server or the machine has much to do, each is looked at less often: no more than half of the
-    time of so many workers goes to what was looked at before.
-    """
-    return Rest(least=1.0, most=10.0, share=workers / 2)
+A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as
+much as twenty writes. What happens first after a rest counts at once.
+"""
 
 
 def controller_queue(
@@ -25,7 +21,7 @@ def controller_queue(
     *,
     metrics: MetricsProvider | None = None,
     on_throttled: Callable[[float], None] = lambda _seconds: None,
-    rest: Rest = NO_REST,
+    rest: float = 0.0,
 ) -> PriorityQueue[str]:
     """A queue of keys: retries after 1 s, doubling to 100 s, and at most 10 per second after a burst of 100.
 

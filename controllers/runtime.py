@@ -25,7 +25,6 @@ from ports.clock import Clock
 from ports.fencing import Fence, Ownership, SoleOwner
 from ports.observation import is_observing
 from workqueue.metrics import MetricsProvider, PrometheusQueueMetrics
-from workqueue.priority_queue import NO_REST, Rest
 from workqueue.timers import Timers
 
 T = TypeVar("T")
@@ -39,7 +38,7 @@ class Runtime:
     each write that does not go through `client`. `other_leases` shows the Leases of other namespaces with the name of
     ours, None where nobody looks at them. `drain_timeout` is how many seconds running syncs may take after the
     stop. `on_defect` gets what no stage should raise. `observed` knows for which objects nothing may be written. `rest`
-    is how long a key rests between two syncs.
+    is how many seconds a key rests between two syncs.
     """
 
     client: Client
@@ -57,7 +56,7 @@ class Runtime:
     on_defect: OnDefect
     observed: ObservedObjects
     key_locks: KeyLocks
-    rest: Rest = NO_REST
+    rest: float = 0.0
     _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
     _acted_for: list[tuple[Resource, Lister, Enqueue]] = field(default_factory=list)
 
@@ -122,7 +121,7 @@ def new_runtime(
     other_leases: Informers | None = None,
     drain_timeout: float = 30.0,
     on_defect: OnDefect = lambda _stage, _error: None,
-    rest: Rest = NO_REST,
+    rest: float = 0.0,
     observes: Callable[[], bool] = is_observing,
 ) -> Runtime:
     """A runtime whose series are in `registry`; for the arguments see `Runtime`.

@@ -2,15 +2,13 @@
 
 An item is *waiting* until its due time, or *ready*, never both: unlike in the plain ladder, adding it now takes it out
 of the wait. It may be either while it is *processing*; a ready one then keeps its place and is passed over until its
-worker is done. With a `rest`, one that was just processed waits first: what happens meanwhile is one turn.
+worker is done. With a `rest`, one that was just processed waits that long first: what happens meanwhile is one turn.
 """
 
 import math
 import threading
 from collections.abc import Hashable
-from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from typing import Generic, NamedTuple, TypeVar
 
 from workqueue.drain import Drain
@@ -38,26 +36,6 @@ class _Wait(NamedTuple):
     timer: Timer
 
 
-@dataclass(frozen=True, slots=True)
-class Rest:
-    """How long an item waits after its turn, in seconds: at least, at most, and by how busy its worker is.
-
-    With a `share`, so many workers at most are busy with items that come back, if all turns take as long as the one
-    that has just ended. That counts for those that are added with a delay of their own, too.
-    """
-
-    least: float = 0.0
-    most: float = 0.0
-    share: float = math.inf
-
-    def among(self, resting: int, turn: float) -> float:
-        """Seconds after a turn of so many, for the sake of so many that rest, itself included."""
-        return min(turn * resting / self.share, self.most)
-
-
-NO_REST = Rest()
-
-
 class PriorityQueue(Generic[T]):
     """A `RateLimitingQueue` that hands out higher numbers first; 0 is what nothing else was said of."""
 
@@ -69,12 +47,12 @@ class PriorityQueue(Generic[T]):
         name: str = "",
         metrics: MetricsProvider | None = None,
         strict: bool = __debug__,
-        rest: Rest = NO_REST,
+        rest: float = 0.0,
     ) -> None:
         """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11).
 
-        `rest` is how long an item that is added while it is processed, or soon after, waits to be handed out again; one
-        that is added with a delay of its own keeps that, as long as no others come back as well.
+        `rest` in seconds is how long an item that is added while it is processed, or soon after, waits to be handed
+        out again; one that is added with a delay of its own keeps that.
         """
         self._timers = timers
         self._rest = rest
@@ -89,10 +67,8 @@ class PriorityQueue(Generic[T]):
         """Since when; the same items as in the order."""
         self._processing: dict[T, _Place] = {}
         """Since when, and with which priority handed out."""
-        self._again: dict[T, int] = {}
-        """What is to be processed once more when it has rested: the priority."""
         self._resting: dict[T, float] = {}
-        """Until when."""
+        """Until when, the earliest first."""
         self._getters = 0
         self._has_workers = False
         """Whether somebody has waited for an item: then there are threads, and one should run the timers."""
@@ -185,13 +161,11 @@ class PriorityQueue(Generic[T]):
                 return
             now = self._clock.now()
             self._work_durations.observe(now - started.time)
-            rests = self._let_rest(item, now, now - started.time)
+            self._let_rest(item, now)
             if item in self._ready:
                 self._wake_one()
             else:
                 self._drain.notice()
-        if rests and self._has_workers:
-            self._timers.require_attendance()
 
     def shut_down(self) -> None:
         """See `DelayingQueue.shut_down`: waiting items are dropped, ready ones are not (better than PQ-9)."""
@@ -243,9 +217,6 @@ class PriorityQueue(Generic[T]):
             if item in self._ready:
                 self._raise_priority(item, priority)
                 return
-            if delay <= 0 and self._rest.most and item in self._processing:
-                self._process_again(item, priority)
-                return
             wait = self._rest_of(item) if delay <= 0 else delay
             if wait <= 0:
                 self._make_ready(item, priority)
@@ -254,33 +225,18 @@ class PriorityQueue(Generic[T]):
         if self._has_workers:
             self._timers.require_attendance()
 
-    def _process_again(self, item: T, priority: int) -> None:
-        """Have `item`, which is being processed, rest and come back."""
-        self._again[item] = max(priority, self._again.get(item, priority))
-
-    def _let_rest(self, item: T, now: float, turn: float) -> bool:
-        """Begin the rest of `item` after a turn of so many seconds; whether it waits for the end of that now."""
-        if not self._rest.most:
-            return False
+    def _let_rest(self, item: T, now: float) -> None:
+        if not self._rest:
+            return
         self._resting.pop(item, None)
-        for each in [each for each, end in islice(self._resting.items(), 2) if end <= now]:
-            del self._resting[each]
-        earliest = now + self._rest.among(len(self._resting) + 1, turn)
-        self._resting[item] = max(earliest, now + self._rest.least)
-        again = self._again.pop(item, None)
-        if self._shutting_down:
-            return False
-        delayed = self._waiting.get(item)
-        if delayed is not None and delayed.due < earliest:
-            del self._waiting[item]
-            delayed.timer.cancel()
-            self._wait(item, earliest, delayed.priority)
-        if again is not None:
-            self._wait(item, self._resting[item], again)
-        return delayed is not None or again is not None
+        self._resting[item] = now + self._rest
+        while (first := next(iter(self._resting))) != item and self._resting[first] <= now:
+            del self._resting[first]
 
     def _rest_of(self, item: T) -> float:
         """Seconds for which `item` still rests."""
+        if item in self._processing:
+            return self._rest
         until = self._resting.get(item)
         return until - self._clock.now() if until is not None else 0.0
 
@@ -303,10 +259,10 @@ class PriorityQueue(Generic[T]):
             wait = self._waiting.get(item)
             if wait is None or wait.due != due:
                 return  # it came earlier, or the queue is shut down
-            if self._rest.most and item in self._processing:
-                # a rest begins at the end of its turn
+            if self._rest and item in self._processing:
+                # its turn takes longer than a rest, which begins at the end of it
                 del self._waiting[item]
-                self._process_again(item, wait.priority)
+                self._wait(item, self._clock.now() + self._rest, wait.priority)
                 return
             self._make_ready(item, wait.priority)
 

@@ -1,9 +1,7 @@
 """What was just processed rests before its next turn: what happens meanwhile is one turn."""
 
-import pytest
-
 from ports.clock import FakeClock
-from workqueue.priority_queue import PriorityQueue, Rest
+from workqueue.priority_queue import PriorityQueue
 from workqueue.timers import Timers
 
 
@@ -13,7 +11,7 @@ class Resting:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.timers = Timers(self.clock)
-        self.queue: PriorityQueue[str] = PriorityQueue(self.timers, rest=Rest(least=1.0, most=5.0, share=0.5))
+        self.queue: PriorityQueue[str] = PriorityQueue(self.timers, rest=1.0)
 
     def turn(self, item: str) -> None:
         """Take the item and give it back."""
@@ -64,42 +62,16 @@ def test_what_happens_during_a_turn_waits_for_a_rest() -> None:
     resting.turn("a")
 
 
-@pytest.mark.parametrize(("turn", "rest"), [(0.4, 1.0), (1.5, 3.0), (60.0, 5.0)])
-def test_after_a_long_turn_it_rests_longer(turn: float, rest: float) -> None:
+def test_after_a_long_turn_it_rests_as_well() -> None:
     resting = Resting()
     resting.queue.add("a")
     assert ("a", False) == resting.queue.try_get()
     resting.queue.add("a")
-    resting.pass_time(turn)
-    resting.queue.done("a")
-    resting.pass_time(rest - 0.1)
-    assert resting.is_empty
-    resting.pass_time(0.1)
-    resting.turn("a")
-
-
-def test_what_becomes_due_during_a_turn_waits_for_a_rest() -> None:
-    resting = Resting()
-    resting.queue.add_after("a", 0.1)
-    resting.queue.add("a")
-    assert ("a", False) == resting.queue.try_get()
-    resting.queue.add_after("a", 0.1)
-    resting.pass_time(0.2)
+    resting.pass_time(1.5)
     resting.queue.done("a")
     assert resting.is_empty
     resting.pass_time(1.0)
     resting.turn("a")
-
-
-def test_news_during_a_turn_keeps_its_priority_through_the_rest() -> None:
-    resting = Resting()
-    resting.queue.add_with_opts("a", priority=-100)
-    assert ("a", -100, False) == resting.queue.get_with_priority()
-    resting.queue.add("a")
-    resting.queue.done("a")
-    resting.queue.add_with_opts("b", priority=-1)
-    resting.pass_time(1.0)
-    assert ("a", 0, False) == resting.queue.get_with_priority()
 
 
 def test_a_delay_of_its_own_is_kept() -> None:
@@ -127,32 +99,3 @@ def test_who_has_rested_is_forgotten() -> None:
         resting.turn(str(number))
         resting.pass_time(2.0)
     assert 1 >= len(resting.queue._resting)
-
-
-def test_the_more_items_rest_the_longer() -> None:
-    resting = Resting()
-    for item in ("a", "b"):
-        resting.queue.add(item)
-        resting.queue.try_get()
-    resting.pass_time(1.0)
-    resting.queue.done("a")
-    resting.queue.done("b")
-    resting.queue.add_with_opts("a", "b")
-    resting.pass_time(2.0)
-    resting.turn("a")
-    assert resting.is_empty
-    resting.pass_time(2.0)
-    resting.turn("b")
-
-
-def test_a_delay_of_its_own_gives_way_to_others() -> None:
-    resting = Resting()
-    resting.queue.add("a")
-    resting.queue.try_get()
-    resting.pass_time(0.5)
-    resting.queue.add_after("a", 0.5)
-    resting.queue.done("a")
-    resting.pass_time(0.9)
-    assert resting.is_empty
-    resting.pass_time(0.1)
-    resting.turn("a")
