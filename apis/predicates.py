@@ -61,11 +61,18 @@ def all_members_ready(tc: Cluster, component: str) -> bool:
         return desired_replicas(tc, component) == 0
     if not status.is_current:
         return False
-    wanted, pods = desired_replicas(tc, component), status.stateful_set
-    if pods is not None and pods.get("replicas", wanted) < wanted:
+    wanted = desired_replicas(tc, component)
+    if counted_pods(tc, component) < wanted:
         # PD goes on calling a store Up for a while after its pod was deleted
         return False
     return wanted == len(status.health) and all(status.health)
+
+
+def counted_pods(tc: Cluster, component: str) -> int:
+    """How many pods the StatefulSet of a component counts; as many as are wanted where the status does not tell."""
+    status, wanted = status_of(tc, component), desired_replicas(tc, component)
+    counted: int = ((status and status.stateful_set) or {}).get("replicas", wanted)
+    return counted
 
 
 def is_available(tc: Cluster, component: str) -> bool:

@@ -11,7 +11,6 @@ smallest cluster that has it, and `foreign-dm/delete-orphan/statefulsets.apps/sy
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from dataclasses import replace as replaced
 from functools import cache, partial
 from itertools import product, takewhile
 from typing import Literal, TypeAlias
@@ -379,7 +378,8 @@ def _at_both_moments(
 
 
 def _roll(scene: _Scene, component: str) -> Edit:
-    return replaced(scene.home, component=component).merge(scene.home.begins_at + _AT, {"annotations": {"roll": "1"}})
+    home = Home(component, scene.home.cluster)
+    return home.merge(home.begins_at + _AT, {"annotations": {"roll": "1"}})
 
 
 @cache

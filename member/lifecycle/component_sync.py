@@ -411,9 +411,8 @@ def _serving(ctx: ClusterContext, member: Workload) -> Outcome:
 
 def _lacks_pods(ctx: ClusterContext, component: str, wanted: int) -> Waiting | None:
     """The wait for a StatefulSet that was made again, and has yet to take back the pods that are there."""
-    status = predicates.status_of(ctx.tc, component)
-    live = status.stateful_set if status else None
-    if live is None or live.get("replicas", wanted) >= wanted:
+    counted = predicates.counted_pods(ctx.tc, component)
+    if counted >= wanted:
         return None
-    what = f"StatefulSet {member_name(ctx.tc, component)} has {live['replicas']} of {wanted} pods"
+    what = f"StatefulSet {member_name(ctx.tc, component)} has {counted} of {wanted} pods"
     return Waiting("PodsNotReady", what, next_poll(ctx, component))

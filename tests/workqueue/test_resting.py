@@ -74,6 +74,30 @@ def test_after_a_long_turn_it_rests_as_well() -> None:
     resting.turn("a")
 
 
+def test_what_becomes_due_during_a_turn_waits_for_a_rest() -> None:
+    resting = Resting()
+    resting.queue.add_after("a", 0.1)
+    resting.queue.add("a")
+    assert ("a", False) == resting.queue.try_get()
+    resting.queue.add_after("a", 0.1)
+    resting.pass_time(0.2)
+    resting.queue.done("a")
+    assert resting.is_empty
+    resting.pass_time(1.0)
+    resting.turn("a")
+
+
+def test_news_during_a_turn_keeps_its_priority_through_the_rest() -> None:
+    resting = Resting()
+    resting.queue.add_with_opts("a", priority=-100)
+    assert ("a", -100, False) == resting.queue.get_with_priority()
+    resting.queue.add("a")
+    resting.queue.done("a")
+    resting.queue.add_with_opts("b", priority=-1)
+    resting.pass_time(1.0)
+    assert ("a", 0, False) == resting.queue.get_with_priority()
+
+
 def test_a_delay_of_its_own_is_kept() -> None:
     resting = Resting()
     resting.queue.add("a")
