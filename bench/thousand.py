@@ -10,7 +10,8 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -18,7 +19,7 @@ from bench.copied_clusters import copied, first_cluster, name_of
 from bench.figures import note, show
 from bench.isolation import change, percentile
 from bench.operator_process import OperatorProcess
-from bench.place import Place, awaited, cluster, on_a_place
+from bench.place import QUICK, Place, awaited, cluster, on_a_place
 from kube.client import Client
 from kube.objects import Json, Object
 from kube.resources import SERVICES, TIDB_CLUSTERS
@@ -29,6 +30,10 @@ _REAL = int(os.environ.get("THOUSAND_REAL", "300"))
 _CHANGES = int(os.environ.get("THOUSAND_CHANGES", "200"))
 _IDLE = 60.0
 _PODS_OF_A_NODE = 100
+_AT_ONCE = 30
+"""Clusters that are brought up side by side."""
+_PATIENT = replace(QUICK, dependency_retry=1.0, script_second=0.1)
+"""Of thousands of processes, those that wait for others must leave time to these."""
 _SHARDS = 3
 _PATIENCE = 3600.0
 _SELDOM = 3.0
@@ -133,7 +138,7 @@ def main() -> int:
         with copied(world, _COPIED) as many:
             _measure(_Suite(many, _COPIED, "sandbox"), base)
     nodes = _REAL * 8 // _PODS_OF_A_NODE + 3
-    return on_a_place(_bring_up, nodes=nodes) if _REAL else 0
+    return on_a_place(_bring_up, timings=_PATIENT, nodes=nodes) if _REAL else 0
 
 
 def _memory_beside(suite: _Suite) -> float:
@@ -162,14 +167,20 @@ def _bring_up(here: Place) -> None:
     try:
         awaited(operator.leads, "the operator to lead")
         base, started = operator.cost.memory(), _now()
-        for number in range(_REAL):
-            here.client.create(TIDB_CLUSTERS, cluster(name_of(number)), "default")
-        awaited(lambda: here.ready() == _REAL, f"{_REAL} clusters to be Ready", within=_PATIENCE, every=1.0)
+        for first in range(0, _REAL, _AT_ONCE):
+            wave = range(first, min(first + _AT_ONCE, _REAL))
+            for number in wave:
+                here.client.create(TIDB_CLUSTERS, cluster(name_of(number)), "default")
+            awaited(partial(_are_ready, here, wave.stop), f"{wave.stop} clusters to be Ready", _PATIENCE, every=1.0)
         suite.show("ready", _now() - started, None, "s")
         time.sleep(_IDLE)  # noqa: TID251  (the last details of the status arrive)
     finally:
         operator.stop()
     _measure(suite, base)
+
+
+def _are_ready(here: Place, count: int) -> bool:
+    return here.ready() == count
 
 
 def _held(operator: OperatorProcess) -> int:

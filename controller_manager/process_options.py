@@ -11,6 +11,9 @@ from ports.observation import always, is_observing
 DEFAULT_QPS = 50.0
 DEFAULT_BURST = 100
 
+_ELECTION_OF_SHARDS = {"leader_lease_duration": 10.0, "leader_renew_deadline": 7.0, "leader_retry_period": 2.0}
+"""Unless told otherwise: shorter, as who takes a shard over has yet to look at all of its objects."""
+
 _CLOCK_DRIFT = 1.2
 """The renew deadline must exceed this many retry periods, so that one late retry does not cost the lease (LE-10)."""
 
@@ -104,10 +107,12 @@ def declare_process_flags(flags: FlagParser) -> None:
     flags.flag(
         "leader-lease-duration",
         parse_duration,
-        "how long other candidates wait before they take over a lease that is not renewed",
+        "how long other candidates wait before they take over a lease that is not renewed; with -shards 10s by default",
     )
     flags.flag(
-        "leader-renew-deadline", parse_duration, "how long the leader retries a renewal before it gives up leadership"
+        "leader-renew-deadline",
+        parse_duration,
+        "how long the leader retries a renewal before it gives up leadership; with -shards 7s by default",
     )
     flags.flag("leader-retry-period", parse_duration, "pause between attempts to acquire or renew the lease")
     flags.flag("metrics-addr", address, "address of /metrics, /healthz and /readyz")
@@ -116,9 +121,11 @@ def declare_process_flags(flags: FlagParser) -> None:
 
 
 def completed(given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The values of flags, with what the environment says instead."""
+    """The values of flags, with what the environment says instead, and what follows from other flags."""
+    divided = given.get("shards", 1) > 1 and not _ELECTION_OF_SHARDS.keys() & given.keys()
     return {
         "kubeconfig": environ.get("KUBECONFIG", ""),
+        **(_ELECTION_OF_SHARDS if divided else {}),
         **given,
         # v1.6 passes 0 on to its client library, which then takes its own default
         "kube_client_qps": given.get("kube_client_qps") or DEFAULT_QPS,

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from controllers.enqueueing import NEWS, Enqueue, is_resync, priority_of_add
+from controllers.enqueueing import DETAIL, NEWS, Enqueue, is_resync, priority_of_add
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
@@ -10,22 +10,34 @@ from member.labels import CONTROLLER_REVISION_HASH, POD_SCHEDULING, PVC_DEFER_DE
 from member.observed.claims import Claim
 from member.observed.pods import Pod
 
+_MARKS = (PVC_DEFER_DELETING, POD_SCHEDULING)
+
 
 def of_clusters_of(
-    clusters_of: Callable[[Object], list[Object]], enqueue: Enqueue, seen: Callable[[Object], tuple[object, ...]]
+    clusters_of: Callable[[Object], list[Object]],
+    enqueue: Enqueue,
+    seen: Callable[[Object], tuple[object, ...]],
+    news: Callable[[Object], tuple[object, ...]] | None = None,
 ) -> ResourceEventHandlerDetailedFuncs:
-    """An object that comes, goes, or changes in what is `seen` of it enqueues its clusters."""
+    """An object that comes, goes, or changes in what is `seen` of it enqueues its clusters.
+
+    With `news`, what does not show in that, and one that comes, is a detail.
+    """
 
     def tell(obj: Object | None, priority: int = NEWS) -> None:
         for cluster in clusters_of(obj) if obj else ():
             enqueue(cluster.key, priority)
 
     def on_add(obj: Object, is_in_initial_list: bool) -> None:
-        tell(obj, priority_of_add(is_in_initial_list))
+        tell(obj, DETAIL if news and not is_in_initial_list else priority_of_add(is_in_initial_list))
 
     def on_update(old: Object, new: Object) -> None:
-        if not is_resync(old, new) and seen(old) != seen(new):
+        if is_resync(old, new):
+            return
+        if (news or seen)(old) != (news or seen)(new):
             tell(new)
+        elif seen(old) != seen(new):
+            tell(new, DETAIL)
 
     def on_delete(deleted: LastKnown) -> None:
         tell(last_known_object(deleted))
@@ -40,8 +52,19 @@ def seen_of_pod(pod: Object) -> tuple[object, ...]:
     return pod.metadata.uid, seen.status.phase, seen.is_ready, seen.trouble, seen.spec.node_name, revision
 
 
+def news_of_pod(pod: Object) -> tuple[object, ...]:
+    """What of that somebody waits for."""
+    seen = pod.decode_as(Pod)
+    return pod.metadata.uid, seen.is_ready, seen.trouble
+
+
 def seen_of_claim(claim: Object) -> tuple[object, ...]:
     """What decisions read of a claim."""
-    meta, seen = claim.metadata, claim.decode_as(Claim)
-    marks = tuple(meta.annotations.get(key) for key in (PVC_DEFER_DELETING, POD_SCHEDULING))
-    return meta.uid, meta.deletion_timestamp, marks, seen.status.phase, seen.status.capacity.storage
+    seen = claim.decode_as(Claim)
+    return *news_of_claim(claim), seen.status.phase, seen.status.capacity.storage
+
+
+def news_of_claim(claim: Object) -> tuple[object, ...]:
+    """What of that somebody waits for."""
+    meta = claim.metadata
+    return meta.uid, meta.deletion_timestamp, tuple(meta.annotations.get(key) for key in _MARKS)

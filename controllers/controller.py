@@ -24,7 +24,7 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from controllers.active_syncs import ActiveSyncs
-from controllers.enqueueing import Enqueue
+from controllers.enqueueing import DETAIL, ECHO, NEWS
 from controllers.errors import find_requeue, is_ignorable, sentence
 from controllers.metrics import SyncMetrics, SyncOutcome
 from ports.clock import Clock
@@ -45,6 +45,9 @@ _STUCK_CHECK = 60.0
 
 _SOONEST = 0.1
 """Seconds that a key stays away at least when its sync asks for another one: fewer would be a loop."""
+
+_AFTER = {DETAIL: 3.0, ECHO: 10.0}
+"""Seconds until a key is synced for what nobody waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,10 +97,12 @@ class Controller:
         self._running = ActiveSyncs(clock)
         self._stop = Stop()
 
-    @property
-    def enqueue(self) -> Enqueue:
-        """Where event handlers add keys."""
-        return self._queue.add
+    def enqueue(self, key: str, /, priority: int = NEWS) -> None:
+        """Where event handlers add keys: an `Enqueue`."""
+        if after := _AFTER.get(priority):
+            self._queue.add_with_opts(key, after=after)
+        else:
+            self._queue.add(key, priority)
 
     def run(self, workers: int, stop: Stop) -> bool:
         """Work with `workers` threads until stopped, then let the running syncs finish; return whether they did.

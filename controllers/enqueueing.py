@@ -3,6 +3,7 @@
 What only a start or a resync brings up has a low priority: news never wait behind it (PQ-10).
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from informers.handlers import ResourceEventHandlerDetailedFuncs
@@ -14,6 +15,15 @@ from kube.resources import Resource
 
 NEWS = 0
 """The priority of what has just happened."""
+
+DETAIL = -1
+"""That of what has just happened and what nobody waits for, such as a number in a status.
+
+It is looked at a moment later, together with what happens until then.
+"""
+
+ECHO = -2
+"""That of a status which the sync of the object has written itself: a second look, in case somebody waits for it."""
 
 NO_NEWS = -100
 """The priority of what was there when the handler came, and of what a resync delivers again (PQ-10)."""
@@ -31,24 +41,57 @@ def priority_of_add(is_in_initial_list: bool) -> int:
     return NO_NEWS if is_in_initial_list else NEWS
 
 
+def priority_of_update(old: Object, new: Object) -> int:
+    """How urgent an `on_update` of an object is whose status alone tells of no wish."""
+    if is_resync(old, new):
+        return NO_NEWS
+    return NEWS if _wish(old) != _wish(new) else DETAIL
+
+
+def _wish(obj: Object) -> tuple[object, ...]:
+    """What tells whether somebody wants something else of an object: all but the status, where there is a generation.
+
+    That of a ConfigMap or Service has none: each change of it counts.
+    """
+    meta = obj.metadata
+    generation = meta.generation or meta.resource_version
+    marks = (meta.labels, meta.annotations, meta.finalizers, meta.deletion_timestamp, meta.controller)
+    return meta.uid, generation, *marks
+
+
 def is_resync(old: Object, new: Object) -> bool:
     """Whether an `on_update` reports no change."""
     return old.metadata.resource_version == new.metadata.resource_version
 
 
-def enqueue_object(enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """Every event of an object enqueues it, resyncs included."""
+def enqueue_object(
+    enqueue: Enqueue, is_echo: Callable[[Object], bool] = lambda _: False
+) -> ResourceEventHandlerDetailedFuncs:
+    """Every event of an object enqueues it, resyncs included.
+
+    `is_echo` tells whether an object is as its last sync has left it, and nobody waits for that.
+    """
+
+    def on_update(old: Object, new: Object) -> None:
+        priority = priority_of_update(old, new)
+        if priority == DETAIL:
+            priority = ECHO if is_echo(new) else NEWS
+        enqueue(new.key, priority)
+
     return ResourceEventHandlerDetailedFuncs(
         on_add=lambda obj, is_in_initial_list: enqueue(obj.key, priority_of_add(is_in_initial_list)),
-        on_update=lambda old, new: enqueue(new.key, NO_NEWS if is_resync(old, new) else NEWS),
+        on_update=on_update,
         on_delete=lambda deleted: enqueue(deletion_handling_meta_namespace_key_func(deleted)),
     )
 
 
-def enqueue_owner(resource: Resource, owners: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
+def enqueue_owner(
+    resource: Resource, owners: Lister, enqueue: Enqueue, *, statuses_are_details: bool = False
+) -> ResourceEventHandlerDetailedFuncs:
     """A change of an object enqueues the `resource` object that controls it, the one before and the one after.
 
-    An owner that `owners` does not hold, or holds with another UID, is nobody's business.
+    An owner that `owners` does not hold, or holds with another UID, is nobody's business. With `statuses_are_details`
+    another status is none.
     """
 
     def owner(obj: Object | None, priority: int = NEWS) -> None:
@@ -61,7 +104,7 @@ def enqueue_owner(resource: Resource, owners: Lister, enqueue: Enqueue) -> Resou
     def on_update(old: Object, new: Object) -> None:
         if is_resync(old, new):
             return
-        owner(new)
+        owner(new, priority_of_update(old, new) if statuses_are_details else NEWS)
         if old.metadata.controller != new.metadata.controller:
             owner(old)
 

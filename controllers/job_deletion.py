@@ -1,6 +1,6 @@
 """Having a Job deleted that an object of ours owns: seen live, by its UID, pods first."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from controllers.runtime import Runtime
 from kube.deletion import Destroyer
@@ -45,9 +45,14 @@ def pod_at_work(runtime: Runtime, namespace: str, name: str) -> str:
 
     Raises ApiError, TransportError.
     """
-    pods = runtime.client.list_page(PODS, namespace, label_selector=f"job-name={name}").items
+    pods = live_pods(runtime, namespace, name)
     at_work = (each for each in pods if (each.decode().get("status") or {}).get("phase") not in _ENDED)
     return next((each.metadata.name for each in at_work), "")
+
+
+def live_pods(runtime: Runtime, namespace: str, name: str) -> Sequence[Object]:
+    """The pods of the Job `name`, read live. Raises ApiError, TransportError."""
+    return runtime.client.list_page(PODS, namespace, label_selector=f"job-name={name}").items
 
 
 def _is_of(job: Object, owner: Object) -> bool:

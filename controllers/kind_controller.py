@@ -23,5 +23,5 @@ def kind_controller(
     lister = objects.lister_for(kind.resource)
     reconciler = Reconciler(kind, lister, deps, runtime, metrics)
     controller = runtime.controller(kind.name, reconciler, is_slow=reconciler.is_slow)
-    runtime.enqueue_objects(objects, kind.resource, controller.enqueue)
+    runtime.enqueue_objects(objects, kind.resource, controller.enqueue, reconciler.is_echo)
     return controller

@@ -15,11 +15,17 @@ class OwnWrite:
 
     _uid: str = ""
     _version: int = 0
+    _echo: str = ""
 
-    def remember(self, written: Object) -> None:
-        """Note what a write answered."""
+    def remember(self, written: Object, *, is_news: bool = True) -> None:
+        """Note what a write answered, and whether what it wrote is news to the next reconcile."""
+        self._echo = "" if is_news else written.metadata.resource_version
         if version := _number(written.metadata.resource_version):
             self._uid, self._version = written.metadata.uid, version
+
+    def is_echo(self, seen: Object) -> bool:
+        """Whether this is how our last write left the object, and no news."""
+        return bool(self._echo) and seen.metadata.resource_version == self._echo
 
     def is_unseen(self, cached: Object) -> bool:
         """Whether the cached object is older than our last write to it; another UID is another object."""

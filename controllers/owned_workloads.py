@@ -2,9 +2,11 @@
 
 from typing import Any, Protocol
 
+from controllers.owned_deletion import delete_if
 from controllers.simple_kind import Reconcile
+from kube.events import NORMAL
 from kube.objects import Json, Object
-from kube.resources import SERVICES, STATEFUL_SETS
+from kube.resources import PODS, SERVICES, STATEFUL_SETS
 from member.apply.claim_templates import unwanted_mounts
 from member.apply.last_applied import (
     applied,
@@ -14,8 +16,10 @@ from member.apply.last_applied import (
     with_fixed_fields,
     with_running_template,
 )
+from member.labels import CONTROLLER_REVISION_HASH
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import is_rolling
+from member.observed.pods import Pod
 from member.outcome import Done, Outcome, Refused, Waiting
 
 
@@ -57,18 +61,45 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
     return Done(f"{what}; delete it to have it made again, its volumes stay", reason="VolumesKept")
 
 
-def await_ready(ctx: Reconcile[Any], name: str) -> Outcome:
-    """Done once the StatefulSet runs and is Ready at its newest revision. Raises LookupError."""
+def bring_to_ready(ctx: Reconcile[Any], name: str) -> Outcome:
+    """Done once the StatefulSet runs and is Ready at its newest revision; pods that keep it from that are deleted.
+
+    Raises LookupError, Conflict, other ApiErrors, TransportError.
+    """
     cached = ctx.cached(STATEFUL_SETS, name)
     live = cached.decode() if cached is not None else None
     if live is None or not _is_observed(live):
         return Waiting("PodNotReady", f"waiting for StatefulSet {name} to make its pod")
     if is_upgrading(live):
+        _delete_broken(ctx, live)
         return Waiting("Restarting", f"pod {name}-0 is being restarted with the newest revision")
     ready, wanted = int((live.get("status") or {}).get("readyReplicas") or 0), int(live["spec"]["replicas"])
     if ready < wanted:
         return Waiting("PodNotReady", f"waiting for pod {name}-0 to be Ready; kubectl describe pod says why it is not")
     return Done()
+
+
+def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
+    """Delete the pods of older revisions that are not Ready, in which it would wait for ever (R23).
+
+    Where pods are started in order, Kubernetes restarts none as long as one of them is not Ready, even if its template
+    is why. The others it restarts itself.
+    """
+    meta, spec, newest = live["metadata"], live["spec"], live["status"].get("updateRevision")
+    if spec.get("podManagementPolicy") == "Parallel" or not newest:
+        return
+
+    def is_broken(pod: Object) -> bool:
+        owner, revision = pod.metadata.controller, pod.metadata.labels.get(CONTROLLER_REVISION_HASH)
+        is_outdated = owner is not None and owner.uid == meta["uid"] and revision != newest
+        return is_outdated and not pod.decode_as(Pod).is_ready
+
+    client, recorder = ctx.owned.runtime.client, ctx.owned.runtime.recorder
+    for ordinal in range(int(spec["replicas"])):
+        name = f"{meta['name']}-{ordinal}"
+        if delete_if(client, PODS, name, ctx.namespace, is_broken):
+            what = f"delete Pod {name}, which is not Ready, to restart it with the newest revision"
+            recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
 
 
 class WorkloadStatus(Protocol):
@@ -80,14 +111,14 @@ class WorkloadStatus(Protocol):
 
 
 def observe(ctx: Reconcile[Any], status: WorkloadStatus, name: str, made: Outcome) -> Outcome:
-    """Bring a status up to date; the wait for the pod once everything is `made`. Raises LookupError."""
+    """Bring a status up to date; the wait for the pod once everything is `made`. Raises as `bring_to_ready`."""
     live = ctx.cached(STATEFUL_SETS, name)
     status.synced, status.stateful_set = live is not None, None
     if live is not None:
         body = live.decode()
         status.stateful_set = body.get("status") or {}
         status.phase = "Upgrade" if is_upgrading(body) else "Normal"
-    return await_ready(ctx, name) if isinstance(made, Done) else Done()
+    return bring_to_ready(ctx, name) if isinstance(made, Done) else Done()
 
 
 def is_upgrading(live: Json) -> bool:

@@ -3,15 +3,16 @@
 from collections.abc import Callable
 
 from workqueue.metrics import MetricsProvider
-from workqueue.priority_queue import PriorityQueue
+from workqueue.priority_queue import NO_REST, PriorityQueue, Rest
 from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
-REST = 1.0
-"""Seconds that a key rests between two syncs in a process, however much happens to its object meanwhile.
+REST = Rest(least=1.0, rate=10.0, most=10.0)
+"""How long a key rests between two syncs in a process, however much happens to its object meanwhile.
 
 A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as
-much as twenty writes. What happens first after a rest counts at once.
+much as twenty writes. The more clusters come up at once, the longer each takes, and the less is lost by looking at it
+less often. What happens first after a rest, or after a look that only a resync brought up, counts at once.
 """
 
 
@@ -21,7 +22,7 @@ def controller_queue(
     *,
     metrics: MetricsProvider | None = None,
     on_throttled: Callable[[float], None] = lambda _seconds: None,
-    rest: float = 0.0,
+    rest: Rest = NO_REST,
 ) -> PriorityQueue[str]:
     """A queue of keys: retries after 1 s, doubling to 100 s, and at most 10 per second after a burst of 100.
 

@@ -27,7 +27,7 @@ from controllers.metrics import NO_OBJECT_METRICS, ObjectMetrics
 from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
 from controllers.stages import EXPECTED, Stage, attempt
-from controllers.status_pacing import StatusPacing
+from controllers.status_pacing import StatusPacing, tells_reconciles
 from controllers.status_patch import patch_status
 from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.wait_log import WaitLog
@@ -76,6 +76,11 @@ class Reconciler(Generic[M, C, D, R]):
         """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
         memory = self._memory.find(key)
         return memory is not None and memory.is_slow
+
+    def is_echo(self, obj: Object) -> bool:
+        """Whether an object is as its last reconcile has left it, and that is no news to the next one."""
+        memory = self._memory.find(obj.key)
+        return memory is not None and memory.own_write.is_echo(obj)
 
     def __call__(self, key: str) -> Result | None:
         """Reconcile one key. Raises RequeueError for what is retried with back-off."""
@@ -221,7 +226,7 @@ class Reconciler(Generic[M, C, D, R]):
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
             self._kind.tell(old, new)
-            memory.own_write.remember(written)
+            memory.own_write.remember(written, is_news=tells_reconciles(old, new))
             memory.status_writes.wrote()
             memory.status_pacing.wrote(old, new)
         return 0.0

@@ -19,12 +19,14 @@ from controllers.stages import OnDefect
 from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
+from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import Resource
 from ports.clock import Clock
 from ports.fencing import Fence, Ownership, SoleOwner
 from ports.observation import is_observing
 from workqueue.metrics import MetricsProvider, PrometheusQueueMetrics
+from workqueue.priority_queue import NO_REST, Rest
 from workqueue.timers import Timers
 
 T = TypeVar("T")
@@ -56,13 +58,19 @@ class Runtime:
     on_defect: OnDefect
     observed: ObservedObjects
     key_locks: KeyLocks
-    rest: float = 0.0
+    rest: Rest = NO_REST
     _memories: list[tuple[Memory[Any], Resource | None]] = field(default_factory=list)
     _acted_for: list[tuple[Resource, Lister, Enqueue]] = field(default_factory=list)
 
-    def enqueue_objects(self, informers: Informers, resource: Resource, enqueue: Enqueue) -> None:
-        """Every event of an object of the resource that a controller acts for enqueues it, resyncs included."""
-        informers.informer_for(resource).add_event_handler(enqueue_object(enqueue))
+    def enqueue_objects(
+        self,
+        informers: Informers,
+        resource: Resource,
+        enqueue: Enqueue,
+        is_echo: Callable[[Object], bool] = lambda _: False,
+    ) -> None:
+        """Events of an object of the resource that a controller acts for enqueue it, as `enqueue_object` says."""
+        informers.informer_for(resource).add_event_handler(enqueue_object(enqueue, is_echo))
         self._acted_for.append((resource, informers.lister_for(resource), enqueue))
 
     def take_up(self, is_new: Callable[[str], bool]) -> None:
@@ -121,7 +129,7 @@ def new_runtime(
     other_leases: Informers | None = None,
     drain_timeout: float = 30.0,
     on_defect: OnDefect = lambda _stage, _error: None,
-    rest: float = 0.0,
+    rest: Rest = NO_REST,
     observes: Callable[[], bool] = is_observing,
 ) -> Runtime:
     """A runtime whose series are in `registry`; for the arguments see `Runtime`.

@@ -26,7 +26,7 @@ APART = 5.0
 EVERY = 20.0
 """Seconds between two writes of a status that goes back and forth."""
 
-DETAILS_EVERY = 5.0
+DETAILS_EVERY = 10.0
 """Seconds for which one write is earned that brings nothing but details: a cluster that comes up brings what counts
 about as often."""
 
@@ -83,6 +83,17 @@ class StatusPacing:
             self._returns.popleft()
         while self._seen and next(iter(self._seen.values())) <= before:
             self._seen.popitem(last=False)
+
+
+def tells_reconciles(stored: Json, status: Json) -> bool:
+    """Whether a status tells the next reconcile more than the `stored` one: anything but details and conditions."""
+    one, other = (_without_details(each) for each in (stored, status))
+    return _without_conditions(one) != _without_conditions(other)
+
+
+def _without_conditions(status: Json) -> Json:
+    kept = {key: _without_conditions(each) if isinstance(each, dict) else each for key, each in status.items()}
+    return {key: each for key, each in kept.items() if key != "conditions" and each != {}}
 
 
 def _shape(status: Json) -> bytes:

@@ -1,7 +1,7 @@
 """Telling users what happened, as Kubernetes Events (informers-workqueue.md 20).
 
 `event` never blocks and never fails; one thread sends. Events are best effort: what the server refuses is dropped.
-What was created, patched or deleted for one object within three seconds is one event.
+What was created, patched or deleted for one object within seconds is one event.
 """
 
 import contextlib
@@ -40,7 +40,9 @@ _FLUSH = 2.0
 _JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
 """Reasons of events that come in numbers and tell nothing by themselves."""
 _COLLECT = 3.0
-"""Seconds in which what happens is told together: what a cluster is made of comes in three batches."""
+"""Seconds in which what happens is told together."""
+_COLLECT_JOINED = 10.0
+"""The same where nothing but those happened: what a cluster is made of comes in three batches."""
 
 
 class EventRecorder:
@@ -126,10 +128,13 @@ class EventRecorder:
         with self._condition:
             while not self._queue and not self._stopping:
                 self._clock.wait(self._condition, None)
-            until = self._clock.now() + _COLLECT
-            while not self._stopping and (left := until - self._clock.now()) > 0:
+            began = self._clock.now()
+            while not self._stopping and (left := began + self._collecting() - self._clock.now()) > 0:
                 self._clock.wait(self._condition, left)
             return tuple(self._queue)
+
+    def _collecting(self) -> float:
+        return _COLLECT_JOINED if all(each.reason in _JOINED for each in self._queue) else _COLLECT
 
     def _handle(self, happening: Happening) -> None:
         """The step: correlate one happening and carry out the answer."""

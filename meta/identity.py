@@ -29,9 +29,12 @@ _JOINING = 60.0
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 
 
-def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: datetime) -> DesiredMetadata:
-    """The labels and annotations of a pod, from the status; `cluster_id` is empty while it is unknown."""
-    kind = pod.metadata.labels.get(labels.COMPONENT, "")
+def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: datetime, kind: str = "") -> DesiredMetadata:
+    """The labels and annotations of a pod, from the status; `cluster_id` is empty while it is unknown.
+
+    `kind` is its component, where its label may have been taken away.
+    """
+    kind = kind or pod.metadata.labels.get(labels.COMPONENT, "")
     ids = {labels.CLUSTER_ID: cluster_id}
     if kind in _WITH_MEMBERS:
         ids[labels.MEMBER_ID] = _member_id(tc, kind, pod.metadata.name)

@@ -19,11 +19,12 @@ from member.naming import referenced_cluster
 from member.observed.belonging import is_own_pod
 from member.observed.claims import own_claims
 from member.observed.referenced_cluster import without_pd
+from member.observed.revisions import live_revisions
 from member.outcome import Done, Failed, NotDone, Outcome
 from meta import identity
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict
-from meta.templates import live_revisions, of_template, stateful_sets, unlabelled_pods
+from meta.templates import of_template, stateful_sets, unlabelled_pods
 
 
 def act(ctx: ClusterContext) -> Outcome:
@@ -82,10 +83,10 @@ def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collecti
         return None
 
     def label(there: Object) -> Object:
-        metadata = identity.of_pod(ctx.tc, cluster_id, there, now).beside(
-            of_template(sets, there, partial(live_revisions, ctx))
-        )
-        return apply_metadata(ctx, PODS, there, metadata)
+        template = of_template(sets, there, partial(live_revisions, ctx))
+        kind = template.labels.get(labels.COMPONENT, "")
+        own = identity.of_pod(ctx.tc, cluster_id, there, now, kind)
+        return apply_metadata(ctx, PODS, there, own.beside(template))
 
     return retry_on_conflict(ctx, PODS, pod, label)
 

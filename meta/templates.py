@@ -7,17 +7,12 @@ can change in it.
 from collections.abc import Callable, Collection, Iterator
 
 from kube.objects import Json, Object
-from kube.resources import CONTROLLER_REVISIONS, PODS
-from kube.semantic import covers
+from kube.resources import PODS
 from member import labels
 from member.components import workload_names
 from member.context import ClusterContext
+from member.observed.revisions import is_mislabelled
 from meta.metadata import DesiredMetadata
-
-_NAMED = ("containers", "initContainers", "volumes")
-"""Lists of a pod's spec to which Kubernetes and others add items."""
-_NODES = ("nodeSelector", "affinity")
-"""What decides where a pod may run, to which nothing is added: one that has more of it is another one."""
 
 _UNSEEN, _LOOKED_FOR = "unseen pod", "pod looked for"
 _APPEARS = 5.0
@@ -54,13 +49,6 @@ def _looked_for(ctx: ClusterContext, name: str, is_seen: bool) -> Object | None:
     return ctx.deps.client.find(PODS, name, ctx.namespace)
 
 
-def live_revisions(ctx: ClusterContext, stateful_set: Json) -> set[str]:
-    """The names of the revisions that a StatefulSet has. Raises ApiError, TransportError."""
-    selector = labels.selector_text(stateful_set["spec"]["selector"].get("matchLabels") or {})
-    found = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=selector).items
-    return {each.metadata.name for each in found}
-
-
 def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json], Collection[str]]) -> DesiredMetadata:
     """The labels and annotations that a pod has from its StatefulSet, whose `revisions` are asked for when needed.
 
@@ -76,11 +64,8 @@ def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json],
     if not newest or status.get("observedGeneration") != owner["metadata"].get("generation"):
         return DesiredMetadata(selected)
     told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
-    if told != newest:
-        may_be_newest = status.get("currentRevision") == newest and _is_made_from(template["spec"], pod)
-        # a roll that was taken back leaves pods of a revision that is neither the current nor the newest one
-        if not may_be_newest or (told and told in revisions(owner)):
-            return DesiredMetadata(selected)
+    if told != newest and not is_mislabelled(owner, pod, revisions):
+        return DesiredMetadata(selected)
     meta = template.get("metadata") or {}
     revision = {labels.CONTROLLER_REVISION_HASH: newest}
     return DesiredMetadata({**(meta.get("labels") or {}), **selected, **revision}, meta.get("annotations") or {})
@@ -94,20 +79,3 @@ def _is_pod_of(stateful_set: Json, pod: Object) -> bool:
     tree = pod.decode()
     made = (tree["metadata"].get("generateName"), tree["spec"].get("hostname"), tree["spec"].get("subdomain"))
     return made == (f"{meta['name']}-", pod.metadata.name, stateful_set["spec"].get("serviceName"))
-
-
-def _is_made_from(template: Json, pod: Object) -> bool:
-    """Whether a pod has everything that a template's spec says."""
-    spec = pod.decode()["spec"]
-    rest = {key: value for key, value in template.items() if key not in _NAMED}
-    if any(spec.get(key) != template.get(key) for key in _NODES):
-        return False
-    return covers(spec, rest) and all(covers(_by_name(spec.get(key)), _by_name(template.get(key))) for key in _NAMED)
-
-
-def _by_name(items: list[Json] | None) -> Json:
-    """Items of a list by name; what they mount goes by its path, since the token of a service account comes on top."""
-    return {
-        item["name"]: item | {"volumeMounts": {mount["mountPath"]: mount for mount in item.get("volumeMounts") or ()}}
-        for item in items or ()
-    }

@@ -13,7 +13,8 @@ from ports.randomness import Randomness, SeededRandomness
 from simulate.components import managed_components
 from simulate.draws import between, pick
 from simulate.homes import Home, home_of
-from simulate.mistakes import MISTAKES, NO_IMAGE, Mistake
+from simulate.loss_and_edit import CONVERGED
+from simulate.mistakes import MISTAKES, NO_CLASS_OF_DATA, NO_IMAGE, Mistake
 from simulate.plan import (
     Crash,
     Deleted,
@@ -35,15 +36,14 @@ from simulate.worlds import KEY, NAME, NAMESPACE
 FAMILY = "crossed"
 
 _COUNT = 600
-_NO_CLASS = Mistake({"storageClassName": "no-such-class"}, {"storageClassName": None})
-"""Of the volume with the data; volumes that are there keep their class."""
-
 _UNNOTICED = (8.0, 15.0, 30.0, 60.0)
 """Seconds until the user sees what is wrong."""
 _AFTERWARDS = 20.0
 """Seconds after the correction in which something else may begin."""
 _HEALED = 700.0
 """Seconds in which all must heal."""
+_REPLACED = 2700.0
+"""The same where data went: PD misses a store for half an hour before it is Down."""
 _WRITES = 12
 """Of so many of the operator's writes one is hit; of three times as many while the cluster is made."""
 _PODS = 3
@@ -71,7 +71,7 @@ def crossed(rest: str) -> Plan:
         world="empty" if is_made else "steady",
         cluster=home.cluster,
         seed=int(rest),
-        budget=right_at + _HEALED,
+        budget=right_at + (_REPLACED if _takes_data(faults) else _HEALED),
         edits=(*roll, *mistakes[kind].edits(home, at, right_at)),
         given=(NO_IMAGE, *(() if is_made else of_all_components(home.cluster))),
         faults=faults,
@@ -86,7 +86,7 @@ def crosses() -> Iterator[Plan]:
 
 
 def _mistakes(home: Home) -> Mapping[str, Mistake]:
-    return {**MISTAKES, **({"data-class": _NO_CLASS} if component_type(home.component).data_volume else {})}
+    return {**MISTAKES, **({"data-class": NO_CLASS_OF_DATA} if component_type(home.component).data_volume else {})}
 
 
 def _fault(draw: Randomness, home: Home, when: _Moment, writes: int) -> Fault:
@@ -136,6 +136,9 @@ def _of_pods(draw: Randomness, home: Home, when: _Moment, _: int) -> Fault:
 
 
 def _ends(faults: tuple[Fault, ...]) -> str | tuple[str, ...]:
-    """Data that another hand deletes goes only when a human says so."""
-    claims = [each for each in faults if isinstance(each, Deleted) and each.target.startswith("persistentvolumeclaims")]
-    return ("Done", "VolumeBeingDeleted") if claims else "Done"
+    """Data that another hand deletes goes only when a human says so; where no process was, it is gone at once."""
+    return (*CONVERGED, "VolumeBeingDeleted") if _takes_data(faults) else "Done"
+
+
+def _takes_data(faults: tuple[Fault, ...]) -> bool:
+    return any(isinstance(each, Deleted) and each.target.startswith("persistentvolumeclaims") for each in faults)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from simulate import (
     backup_faults,
     crossed_mistakes,
+    dm_seeds,
     fields,
     flips,
     foreign_hands,
@@ -17,6 +18,7 @@ from simulate import (
     joined_pairs,
     loss_and_edit,
     mistakes,
+    other_seeds,
     pairs,
     same_meaning,
     schedules,
@@ -53,6 +55,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     backup_faults.FAMILY: backup_faults.backup_fault,
     crossed_mistakes.FAMILY: crossed_mistakes.crossed,
+    dm_seeds.FAMILY: dm_seeds.random_dm,
     fields.FAMILY: fields.field,
     flips.FAMILY: flips.flip,
     loss_and_edit.FAMILY: loss_and_edit.loss,
@@ -62,6 +65,7 @@ FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     insisting.FAMILY: insisting.insist,
     joined_pairs.FAMILY: joined_pairs.joined,
     mistakes.FAMILY: mistakes.mistake,
+    other_seeds.FAMILY: other_seeds.random_other,
     pairs.FAMILY: pairs.pair,
     same_meaning.FAMILY: same_meaning.same,
     schedules.FAMILY: schedules.schedule,
@@ -96,6 +100,7 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
 _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     backup_faults.FAMILY: backup_faults.backup_faults,
     crossed_mistakes.FAMILY: crossed_mistakes.crosses,
+    dm_seeds.FAMILY: dm_seeds.random_dms,
     fields.FAMILY: fields.fields,
     flips.FAMILY: flips.flips,
     loss_and_edit.FAMILY: loss_and_edit.losses,
@@ -105,6 +110,7 @@ _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     insisting.FAMILY: insisting.insistent,
     joined_pairs.FAMILY: joined_pairs.joined_pairs,
     mistakes.FAMILY: mistakes.mistakes,
+    other_seeds.FAMILY: other_seeds.random_others,
     same_meaning.FAMILY: same_meaning.same_meanings,
     schedules.FAMILY: schedules.schedules,
     sub_objects.FAMILY: sub_objects.empties,

@@ -65,6 +65,9 @@ MISTAKES: Mapping[str, Mistake] = {
     "no-tls": Mistake({"tlsCluster": {"enabled": True}}, {"tlsCluster": None}, whole=True),
 }
 
+NO_CLASS_OF_DATA = Mistake({"storageClassName": "no-such-class"}, {"storageClassName": None})
+"""Of the volume with the data; to be made with the cluster, since volumes that are there keep their class."""
+
 
 def mistake(rest: str) -> Plan:
     """The plan called `mistake/<rest>`. Raises InvalidPlan."""

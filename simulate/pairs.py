@@ -72,8 +72,6 @@ def _fewer(component: str, replicas: int) -> int:
 
 def _larger(home: Home) -> Json:
     """What gives a component larger volumes; nothing where it has none."""
-    if home.is_of_dm:
-        return {"storageSize": "2Gi"}
     return {"storageVolumes": [storage_volume("2Gi")]} if home.component == "tidb" else larger(home.component)
 
 

@@ -1,19 +1,22 @@
 """What users do, at random: one edit, or several that belong together, such as a mistake and its correction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from apis import toml
-from apis.components import component_type
+from apis.components import DM_CLUSTER, component_type
 from kube.objects import Json
+from kube.resources import DM_CLUSTERS
 from member import labels
+from member.components import workload_names
 from ports.randomness import Randomness
 from simulate.components import profile
 from simulate.draws import between, pick
 from simulate.homes import Home
 from simulate.mistakes import MISTAKES
+from simulate.other_kinds import DM
 from simulate.plan import Edit
 from simulate.worlds import CLUSTERS, NAME, NAMESPACE, replicas_of
 
@@ -35,7 +38,7 @@ class Users:
 
     def edits(self, at: float) -> Edits:
         """Something that they begin at a time in seconds, and end at most two minutes later."""
-        return tuple(map(self._own, pick(self.draw, _KINDS)(self, at)))
+        return tuple(map(self._own, pick(self.draw, self.kinds)(self, at)))
 
     def leave(self, at: float) -> Edit:
         """They scale their cluster down to nothing."""
@@ -43,14 +46,38 @@ class Users:
 
     def _own(self, edit: Edit) -> Edit:
         """An edit of their cluster."""
-        if self.name == NAME or edit.target or edit.delete:
+        if edit.target or edit.delete:
             return edit
-        return replace(edit, neighbour=f"{NAMESPACE}/{self.name}")
+        return self.of_cluster(edit)
+
+    def of_cluster(self, edit: Edit) -> Edit:
+        """An edit of their cluster as a whole."""
+        return edit if self.name == NAME else replace(edit, neighbour=f"{NAMESPACE}/{self.name}")
+
+    @property
+    def is_of_dm(self) -> bool:
+        """Whether it is a DMCluster."""
+        return False
+
+    @property
+    def coordinators(self) -> str:
+        """The StatefulSet of PD, or of the masters."""
+        return f"{NAME}-pd"
+
+    @property
+    def kinds(self) -> Sequence["Kind"]:
+        """What they do, the more likely the more often it is there."""
+        return _KINDS
+
+    @property
+    def replicas(self) -> Mapping[str, int]:
+        """What the cluster has, and how many of each when the plan begins."""
+        return replicas_of(self.cluster)
 
     @property
     def components(self) -> tuple[str, ...]:
         """What the cluster has."""
-        return tuple(replicas_of(self.cluster))
+        return tuple(self.replicas)
 
     @property
     def commands(self) -> tuple[tuple[str, str, str], ...]:
@@ -70,11 +97,53 @@ class Users:
     def pod(self, component: str = "") -> str:
         """The name of a pod that is there when the plan begins."""
         component = component or self.component()
-        return f"{self.name}-{component}-{self.draw.integer(0, replicas_of(self.cluster)[component] - 1)}"
+        return f"{self.name}-{component}-{self.draw.integer(0, self.replicas[component] - 1)}"
 
     def change(self, at: float, component: str, change: Json) -> Edit:
         """What is merged into the spec of a component."""
         return Home(component, self.cluster).merge(at, change)
+
+
+@dataclass(frozen=True)
+class DMUsers(Users):
+    """Those of the DMCluster that a plan makes beside its cluster."""
+
+    name: str = DM
+
+    def of_cluster(self, edit: Edit) -> Edit:
+        """An edit of the DMCluster as a whole."""
+        return replace(edit, target=self.home.target)
+
+    @property
+    def is_of_dm(self) -> bool:
+        """See `Users`."""
+        return True
+
+    @property
+    def coordinators(self) -> str:
+        """See `Users`."""
+        return f"{self.name}-dm-master"
+
+    @property
+    def home(self) -> Home:
+        """Where the component is that every DMCluster has."""
+        return Home("dm-master", self.cluster)
+
+    @property
+    def kinds(self) -> Sequence["Kind"]:
+        """Its pods take no commands."""
+        return [each for each in _KINDS if each is not _command]
+
+    @property
+    def replicas(self) -> Mapping[str, int]:
+        """Those of the DMCluster of all plans."""
+        components = workload_names(DM_CLUSTERS.kind)
+        return {each: Home(each, self.cluster).section["replicas"] for each in components}
+
+    @property
+    def have_little(self) -> bool:
+        """It speaks no TLS."""
+        return True
 
 
 def _scale(users: Users, at: float) -> Edits:
@@ -136,18 +205,16 @@ def _label(users: Users, at: float) -> Edits:
     """Labels or annotations: of TiDB's Service, of pods, or those that mean something."""
     team = {"team": pick(users.draw, ("a", "b"))}
     component = users.component()
-    return (
-        pick(
-            users.draw,
-            (
-                Edit(at=at, spec={"tidb": {"service": {"type": "ClusterIP", "labels": team}}}),
-                Edit(at=at, spec={"tidb": {"service": {"type": "NodePort", "annotations": team}}}),
-                users.change(at, component, {"labels": team}),
-                users.change(at, component, {"annotations": {labels.RESTARTED_AT: f"{at}"}}),
-                Edit(at=at, annotations={labels.min_ready_seconds(component): "10"}),
-            ),
-        ),
+    of_service = (
+        Edit(at=at, spec={"tidb": {"service": {"type": "ClusterIP", "labels": team}}}),
+        Edit(at=at, spec={"tidb": {"service": {"type": "NodePort", "annotations": team}}}),
     )
+    of_pods = (
+        users.change(at, component, {"labels": team}),
+        users.change(at, component, {"annotations": {labels.RESTARTED_AT: f"{at}"}}),
+        Edit(at=at, annotations={labels.min_ready_seconds(component): "10"}),
+    )
+    return (pick(users.draw, (*of_service * ("tidb" in users.components), *of_pods)),)
 
 
 def _command(users: Users, at: float) -> Edits:
@@ -176,13 +243,18 @@ def _later(users: Users, at: float) -> float:
 
 def larger(component: str) -> Json:
     """What gives a component larger volumes; nothing where it has none."""
+    if component_type(component).of == DM_CLUSTER:
+        return {"storageSize": "2Gi"}
     larger = {"requests": {"storage": "2Gi"}}
     if component == "tiflash":
         return {"storageClaims": [{"resources": larger}]}
     return larger if component_type(component).data_volume else {}
 
 
-_KINDS: tuple[Callable[[Users, float], Edits], ...] = (
+Kind = Callable[[Users, float], Edits]
+"""What users do, beginning at a time in seconds."""
+
+_KINDS: tuple[Kind, ...] = (
     _scale,
     _scale,
     _upgrade,

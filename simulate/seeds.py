@@ -6,18 +6,18 @@ from ports.randomness import Randomness, SeededRandomness
 from simulate import plan as plans
 from simulate.draws import between, pick
 from simulate.mistakes import NO_IMAGE
+from simulate.other_kinds import DM
 from simulate.plan import Edit, Plan
 from simulate.random_edits import Users
 from simulate.users_data import of_all_components
-from simulate.worlds import NAME, NAMESPACE
+from simulate.worlds import BESIDE_DM, NAME, NAMESPACE
 
-_CLUSTER = f"{NAMESPACE}/{NAME}"
 _LAST = 120.0
 """Seconds in which everything begins; what users take back they take back within two minutes more."""
 _REST = 600.0
 """Seconds after the last edit until the cluster must be at rest."""
 
-_LONGEST = {"brittle": 200.0}
+_LONGEST = {"brittle": 200.0, BESIDE_DM: 200.0}
 """Seconds for which a fault lasts at most, where it is not a minute: brittle clusters fail over meanwhile."""
 
 _CLUSTERS = (
@@ -51,7 +51,8 @@ def random_plan(seed: int) -> Plan:
 def fault(users: Users) -> plans.Fault:
     """Something that breaks in or around a cluster."""
     draw, longest = users.draw, _LONGEST.get(users.cluster, 60.0)
-    return pick(draw, _FAULTS)(users, time(draw), between(draw, 1.0, longest))
+    make = pick(draw, _OF_DM_CLUSTERS if users.is_of_dm else _OF_TIDB_CLUSTERS)
+    return make(users, time(draw), between(draw, 1.0, longest))
 
 
 def time(draw: Randomness) -> float:
@@ -82,8 +83,17 @@ def _world(verb: str, at: float, seconds: float, /, **arguments: object) -> plan
 
 
 def _pd(verb: str, **arguments: object) -> _Make:
-    """A fault of PD as a whole."""
-    return lambda _, at, seconds: _world(verb, at, seconds, cluster=_CLUSTER, **arguments)
+    """A fault of PD, or of the masters, as a whole."""
+    return lambda users, at, seconds: _world(
+        verb, at, seconds, cluster=f"{NAMESPACE}/{DM if users.is_of_dm else NAME}", **arguments
+    )
+
+
+def _of_peers(component: str, port: int) -> _Make:
+    """A member is cut off from the others."""
+    return lambda users, at, seconds: _world(
+        "network_cut", at, seconds, target=f"{NAMESPACE}/{users.pod(component)}", origin="*", port=port
+    )
 
 
 def _of_a_pod(verb: str) -> _Make:
@@ -98,7 +108,11 @@ def _foreign(users: Users, at: float, _: float) -> plans.Fault:
     """Another controller's mark on something of ours (FP11)."""
     kind, name = pick(
         users.draw,
-        (("pods", users.pod()), ("statefulsets.apps", f"{NAME}-{users.component()}"), ("services", f"{NAME}-pd")),
+        (
+            ("pods", users.pod()),
+            ("statefulsets.apps", f"{users.name}-{users.component()}"),
+            ("services", users.coordinators),
+        ),
     )
     meta = {"labels": {"example.com/mark": "a"}, "annotations": {"example.com/mark": f"{at}"}}
     return plans.Foreign(at=at, target=f"{kind}/{name}", patch={"metadata": meta})
@@ -108,7 +122,7 @@ def _before_or_after(users: Users) -> plans.When:
     return pick(users.draw, ("before", "after"))
 
 
-_FAULTS: tuple[_Make, ...] = (
+_ANYWHERE: tuple[_Make, ...] = (
     lambda users, *_: plans.Crash(write=users.draw.integer(1, 40), when=_before_or_after(users)),
     lambda _, at, seconds: plans.Crash(at=at, seconds=seconds),
     lambda users, *_: plans.Lost(write=users.draw.integer(1, 40), when=_before_or_after(users)),
@@ -131,12 +145,13 @@ _FAULTS: tuple[_Make, ...] = (
     _of_a_node("node_gone"),
     _of_a_node("node_cut_off"),
     lambda _, at, seconds: _world("network_cut", at, seconds, target="*"),
-    lambda _, at, seconds: _world("network_cut", at, seconds, target=f"{_CLUSTER}-pd-*"),
+    lambda users, at, seconds: _world("network_cut", at, seconds, target=f"{NAMESPACE}/{users.coordinators}-*"),
     lambda users, at, seconds: _world("network_cut", at, seconds, target=_pod(users)),
     lambda users, at, seconds: _world("network_slow", at, seconds, seconds=pick(users.draw, (1.0, 4.0, 10.0, 30.0))),
-    lambda users, at, seconds: _world(
-        "network_cut", at, seconds, target=f"{NAMESPACE}/{users.pod('pd')}", origin="*", port=2380
-    ),
+)
+
+_OF_PD: tuple[_Make, ...] = (
+    _of_peers("pd", 2380),
     _pd("pd_no_leader"),
     _pd("pd_leader_changes"),
     _pd("pd_slow_to_load", reporting=30.0),
@@ -149,9 +164,18 @@ _FAULTS: tuple[_Make, ...] = (
     _pd("pd_answer_lost", method="DELETE"),
     _pd("pd_answer_lost", every=3),
     _pd("regions_frozen"),
+)
+
+_OF_MASTERS: tuple[_Make, ...] = (_of_peers("dm-master", 8291), _pd("pd_no_leader"), _pd("pd_leader_changes"))
+
+_OF_THE_API: tuple[_Make, ...] = (
     lambda users, at, seconds: _world(
         "creation_refused", at, seconds, resource=pick(users.draw, ("pods", "services", "persistentvolumeclaims"))
     ),
     lambda _, at, seconds: _world("api_down", at, seconds, user="system:*"),
     lambda _, at, seconds: _world("api_restart", at, seconds, expired=True),
 )
+
+_OF_TIDB_CLUSTERS = (*_ANYWHERE, *_OF_PD, *_OF_THE_API)
+_OF_DM_CLUSTERS = (*_ANYWHERE, *_OF_MASTERS, *_OF_THE_API)
+"""What random plans are drawn with."""

@@ -36,6 +36,23 @@ class _Wait(NamedTuple):
     timer: Timer
 
 
+class Rest(NamedTuple):
+    """How long an item rests after its turn, in seconds: `least`, and for so long that all those that rest together
+    have no more than `rate` turns a second, but never longer than `most`.
+    """
+
+    least: float = 0.0
+    rate: float = math.inf
+    most: float = math.inf
+
+    def among(self, resting: int) -> float:
+        """Seconds of rest where so many items rest."""
+        return max(self.least, min(resting / self.rate, self.most))
+
+
+NO_REST = Rest()
+
+
 class PriorityQueue(Generic[T]):
     """A `RateLimitingQueue` that hands out higher numbers first; 0 is what nothing else was said of."""
 
@@ -47,12 +64,13 @@ class PriorityQueue(Generic[T]):
         name: str = "",
         metrics: MetricsProvider | None = None,
         strict: bool = __debug__,
-        rest: float = 0.0,
+        rest: Rest = NO_REST,
     ) -> None:
         """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11).
 
-        `rest` in seconds is how long an item that is added while it is processed, or soon after, waits to be handed
-        out again; one that is added with a delay of its own keeps that.
+        `rest` is how long an item that is added while it is processed, or soon after, waits to be handed out again. One
+        that is added with a delay of its own keeps that, unless so many rest that they do so for longer. What was
+        handed out with a priority below 0 leaves no rest: what happens first after it is no part of a burst.
         """
         self._timers = timers
         self._rest = rest
@@ -68,7 +86,7 @@ class PriorityQueue(Generic[T]):
         self._processing: dict[T, _Place] = {}
         """Since when, and with which priority handed out."""
         self._resting: dict[T, float] = {}
-        """Until when, the earliest first."""
+        """Until when, in the order of their turns."""
         self._getters = 0
         self._has_workers = False
         """Whether somebody has waited for an item: then there are threads, and one should run the timers."""
@@ -161,7 +179,8 @@ class PriorityQueue(Generic[T]):
                 return
             now = self._clock.now()
             self._work_durations.observe(now - started.time)
-            self._let_rest(item, now)
+            if self._least_rest(started):
+                self._let_rest(item, now)
             if item in self._ready:
                 self._wake_one()
             else:
@@ -217,7 +236,8 @@ class PriorityQueue(Generic[T]):
             if item in self._ready:
                 self._raise_priority(item, priority)
                 return
-            wait = self._rest_of(item) if delay <= 0 else delay
+            under_way = delay > 0 and item in self._processing
+            wait = delay if under_way else max(delay, self._rest_of(item))
             if wait <= 0:
                 self._make_ready(item, priority)
                 return
@@ -225,18 +245,25 @@ class PriorityQueue(Generic[T]):
         if self._has_workers:
             self._timers.require_attendance()
 
+    def _least_rest(self, turn: _Place) -> float:
+        return self._rest.least if turn.priority >= 0 else 0.0
+
     def _let_rest(self, item: T, now: float) -> None:
-        if not self._rest:
-            return
         self._resting.pop(item, None)
-        self._resting[item] = now + self._rest
-        while (first := next(iter(self._resting))) != item and self._resting[first] <= now:
+        while self._resting and self._resting[first := next(iter(self._resting))] <= now:
             del self._resting[first]
+        rest = self._rest.among(len(self._resting) + 1)
+        self._resting[item] = until = now + rest
+        wait = self._waiting.get(item)
+        if wait is not None and wait.due < until and rest > self._rest.least:
+            del self._waiting[item]
+            wait.timer.cancel()
+            self._wait(item, until, wait.priority)
 
     def _rest_of(self, item: T) -> float:
         """Seconds for which `item` still rests."""
-        if item in self._processing:
-            return self._rest
+        if turn := self._processing.get(item):
+            return self._least_rest(turn)
         until = self._resting.get(item)
         return until - self._clock.now() if until is not None else 0.0
 
@@ -259,10 +286,10 @@ class PriorityQueue(Generic[T]):
             wait = self._waiting.get(item)
             if wait is None or wait.due != due:
                 return  # it came earlier, or the queue is shut down
-            if self._rest and item in self._processing:
+            if self._rest.least and item in self._processing:
                 # its turn takes longer than a rest, which begins at the end of it
                 del self._waiting[item]
-                self._wait(item, self._clock.now() + self._rest, wait.priority)
+                self._wait(item, self._clock.now() + self._rest.least, wait.priority)
                 return
             self._make_ready(item, wait.priority)
 

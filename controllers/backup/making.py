@@ -15,6 +15,7 @@ from controllers.job_owners.prerequisites import (
     refuse,
     schedule,
 )
+from controllers.job_owners.starting import await_start
 from kube.objects import Json
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
@@ -34,7 +35,7 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
         return _try_again(ctx)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
         ctx.look_for(name)
-        return None
+        return await_start(ctx, name)
     return _make(ctx)
 
 

@@ -35,7 +35,9 @@ def dm_cluster_controller(runtime: Runtime, clusters: Informers, owned: Informer
     controller = kind_controller(runtime, DM_CLUSTER, clusters, own)
     enqueue = controller.enqueue
     for resource in _OWNED:
-        owned.informer_for(resource).add_event_handler(enqueue_owner(DM_CLUSTERS, lister, enqueue))
+        owned.informer_for(resource).add_event_handler(
+            enqueue_owner(DM_CLUSTERS, lister, enqueue, statuses_are_details=True)
+        )
     owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))
     owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue))
     return controller

@@ -1,7 +1,7 @@
 """Which events bring which DMCluster back (other-resources.md 1, 6). Handlers only compute keys (CW-2)."""
 
 from apis.dmcluster import DMCluster
-from controllers.child_events import of_clusters_of, seen_of_claim, seen_of_pod
+from controllers.child_events import news_of_claim, news_of_pod, of_clusters_of, seen_of_claim, seen_of_pod
 from controllers.enqueueing import Enqueue
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from kube.objects import Object
@@ -11,12 +11,12 @@ from member.labels import INSTANCE, MANAGED_BY, NAME, TIDB_OPERATOR
 
 def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """A pod that comes, goes, or changes in what decisions read enqueues the DMCluster of its labels."""
-    return of_clusters_of(lambda pod: clusters_of(clusters, pod), enqueue, seen_of_pod)
+    return of_clusters_of(lambda pod: clusters_of(clusters, pod), enqueue, seen_of_pod, news_of_pod)
 
 
 def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """As `of_pods`, for volume claims: nobody owns them, and they outlive their pods."""
-    return of_clusters_of(lambda claim: clusters_of(clusters, claim), enqueue, seen_of_claim)
+    return of_clusters_of(lambda claim: clusters_of(clusters, claim), enqueue, seen_of_claim, news_of_claim)
 
 
 def clusters_of(clusters: Lister, obj: Object) -> list[Object]:

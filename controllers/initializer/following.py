@@ -1,5 +1,7 @@
 """What the status tells of the Job, and why it failed (other-resources.md 2.1)."""
 
+from collections.abc import Sequence
+
 from apis.decoding import decode
 from apis.initializers import TidbInitializer, TidbInitializerStatus
 from controllers.conditions import READY
@@ -9,12 +11,15 @@ from kube.objects import Json, Object, condition_of
 from kube.resources import PODS
 from member.backups.pods import condition_of_job, finished
 from member.initializer.desired import RUN
+from member.observed.pods import Pod
 from member.outcome import Done, Outcome, Refused, Waiting
 
 PENDING, RUNNING, COMPLETED, FAILED = "Pending", "Running", "Completed", "Failed"
 
 _WAY_OUT = f"to run it again, give annotation {RUN} another value"
 _REASON = "InitializationFailed"
+_LOOK_AGAIN = 10.0
+"""Seconds until its pod, of which no event tells, is looked at again."""
 
 
 def has_ended(job: Object) -> bool:
@@ -29,7 +34,7 @@ def follow(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     ended, name = finished(body), job.metadata.name
     if not ended:
         ctx.model.status.phase = RUNNING
-        return Waiting("Initializing", f"waiting for Job {name} to end; kubectl logs job/{name} shows what it does")
+        return Waiting("Initializing", f"waiting for Job {name} to end; {_what_it_does(ctx, job)}", _LOOK_AGAIN)
     if ended == "Failed":
         return _failed(ctx, _why(ctx, job))
     ctx.model.status.phase = COMPLETED
@@ -58,12 +63,32 @@ def _failed(ctx: Reconcile[TidbInitializer], why: str) -> Refused:
     return Refused(_REASON, f"{why}; {_WAY_OUT}")
 
 
+def _what_it_does(ctx: Reconcile[TidbInitializer], job: Object) -> str:
+    """What keeps its pod from starting, or where to see what it does."""
+    pods = ctx.lister(PODS).list(ctx.namespace, _of_job(job))
+    troubles = {each.metadata.name: trouble for each in pods if (trouble := each.decode_as(Pod).trouble)}
+    told = [f"pod {name}: {trouble}" for name, trouble in troubles.items()]
+    return next(iter(told), f"kubectl logs job/{job.metadata.name} shows what it does")
+
+
+def has_begun(ctx: Reconcile[TidbInitializer], job: Object) -> bool:
+    """Whether a pod of a Job, read live, has or may have run SQL; none is no proof. Raises ApiError, TransportError."""
+    pods = [each.decode_as(Pod) for each in _live_pods(ctx, job)]
+    return not pods or any(each.has_run or not each.trouble for each in pods)
+
+
+def _live_pods(ctx: Reconcile[TidbInitializer], job: Object) -> Sequence[Object]:
+    query = ",".join(f"{key}={value}" for key, value in _of_job(job).items())
+    return ctx.owned.runtime.client.list_page(PODS, ctx.namespace, label_selector=query).items
+
+
+def _of_job(job: Object) -> dict[str, str]:
+    return {"batch.kubernetes.io/controller-uid": job.metadata.uid}
+
+
 def _why(ctx: Reconcile[TidbInitializer], job: Object) -> str:
     """What the container that failed has said, else what Kubernetes says of the Job."""
-    selected = {"batch.kubernetes.io/controller-uid": job.metadata.uid}
-    cached = ctx.lister(PODS).list(ctx.namespace, selected)
-    query = ",".join(f"{key}={value}" for key, value in selected.items())
-    pods = cached or ctx.owned.runtime.client.list_page(PODS, ctx.namespace, label_selector=query).items
+    pods = ctx.lister(PODS).list(ctx.namespace, _of_job(job)) or _live_pods(ctx, job)
     said = [message for pod in pods if (message := _last_words(pod.decode().get("status") or {}))]
     return said[-1] if said else str(condition_of_job(job.decode(), "Failed").get("message") or "the Job has failed")
 

@@ -4,6 +4,8 @@
     none, Pending  none                       it is made, once all is there that its pod mounts
     none, Pending  ended, of an earlier run   it is deleted
     any but ended  there                      the status is that of the Job
+    any but ended  there, its pod can't       it is made again as the spec is now, since no SQL has been run
+                   start, the spec differs
     Running        none                       Failed: nobody will say how it went, and SQL is not run twice
     ended          any                        nothing, until the annotation `tidb.pingcap.com/run` has another value
 
@@ -33,18 +35,25 @@ def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
     """The one stage. Raises OwnerGone, ForeignOwner, ApiError, TransportError."""
     status = ctx.model.status
     status.phase = status.phase or PENDING
-    job = ctx.cached(JOBS, desired.object_name(ctx.model))
+    job = ctx.cached(JOBS, desired.object_name(ctx.model)) or _of_another_cluster(ctx)
     if status.phase in (COMPLETED, FAILED):
         return _again(ctx, job)
-    if job is None and status.phase == RUNNING and (job := _live(ctx, JOBS)) is None:
+    if job is None and status.phase == RUNNING and (job := _live(ctx, JOBS, desired.object_name(ctx.model))) is None:
         return following.lost(ctx)
     if job is not None and not ctx.controls(job):
         return _of_another(job)
-    if job is None:
-        return _begin(ctx)
-    if status.phase != RUNNING and following.has_ended(job) and _is_of_earlier_run(ctx, job):
-        return _delete(ctx)
-    return following.follow(ctx, job)
+    return _begin(ctx) if job is None else _go_on(ctx, job)
+
+
+def _go_on(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
+    if ctx.model.status.phase != RUNNING and following.has_ended(job) and _is_of_earlier_run(ctx, job):
+        return _delete(ctx, job)
+    return _make_again(ctx, job) if _is_mistaken(ctx, job) else following.follow(ctx, job)
+
+
+def _of_another_cluster(ctx: Reconcile[TidbInitializer]) -> Object | None:
+    """The Job that was made for the cluster that was named before."""
+    return next((job for job in ctx.lister(JOBS).list(ctx.namespace) if ctx.controls(job)), None)
 
 
 def _again(ctx: Reconcile[TidbInitializer], job: Object | None) -> Outcome:
@@ -52,7 +61,7 @@ def _again(ctx: Reconcile[TidbInitializer], job: Object | None) -> Outcome:
     last = job or ctx.cached(CONFIG_MAPS, desired.object_name(ctx.model))
     if last is None or not _is_of_earlier_run(ctx, last):
         return following.as_told(ctx)
-    live = _live(ctx, JOBS) or _live(ctx, CONFIG_MAPS)
+    live = _live(ctx, JOBS, last.metadata.name) or _live(ctx, CONFIG_MAPS, last.metadata.name)
     if live is None or not _is_of_earlier_run(ctx, live):
         return following.as_told(ctx)
     ctx.model.status = TidbInitializerStatus(phase=PENDING)
@@ -93,14 +102,30 @@ def _missing(ctx: Reconcile[TidbInitializer], tc: TidbCluster) -> Waiting | None
     return None
 
 
-def _delete(ctx: Reconcile[TidbInitializer]) -> Outcome:
+def _delete(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     """Have the Job of an earlier run go, pods and all."""
 
     def may_go(job: Object) -> bool:
         return following.has_ended(job) and _is_of_earlier_run(ctx, job)
 
-    delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, desired.object_name(ctx.model), may_go)
+    delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, job.metadata.name, may_go)
     return Waiting("RunningAgain", "waiting for the Job of the earlier run to be gone", _GOING)
+
+
+def _make_again(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
+    """Have the Job go whose pod can't start, once the status no longer says that it is followed."""
+    name = job.metadata.name
+    if ctx.model.status.phase != PENDING:
+        ctx.model.status = TidbInitializerStatus(phase=PENDING)
+        return Waiting("MakingJobAgain", f"Job {name} is made again with the spec as it is now: its pod can't start")
+    delete_job(ctx.owned.runtime, ctx.owner, TIDB_INITIALIZERS, name, lambda job: _is_mistaken(ctx, job))
+    return Waiting("MakingJobAgain", f"waiting for Job {name}, whose pod can't start, to be gone", _GOING)
+
+
+def _is_mistaken(ctx: Reconcile[TidbInitializer], job: Object) -> bool:
+    """Whether the pod of a Job can't start, and the spec is another one by now. Raises ApiError, TransportError."""
+    is_other = not following.has_ended(job) and desired.differs(job.decode(), ctx.model)
+    return is_other and not following.has_begun(ctx, job)
 
 
 def _is_of_earlier_run(ctx: Reconcile[TidbInitializer], made: Object) -> bool:
@@ -117,5 +142,5 @@ def _of_another(job: Object) -> Outcome:
     return Refused("ForeignOwner", f"Job {name} exists and is not of a TidbInitializer; delete it", _LOOK_AGAIN)
 
 
-def _live(ctx: Reconcile[TidbInitializer], resource: Resource) -> Object | None:
-    return ctx.owned.runtime.client.find(resource, desired.object_name(ctx.model), ctx.namespace)
+def _live(ctx: Reconcile[TidbInitializer], resource: Resource, name: str) -> Object | None:
+    return ctx.owned.runtime.client.find(resource, name, ctx.namespace)

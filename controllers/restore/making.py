@@ -19,6 +19,7 @@ from controllers.job_owners.prerequisites import (
     refuse,
     schedule,
 )
+from controllers.job_owners.starting import await_start
 from controllers.restore.point_in_time import wait_for_gc_off
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, condition_of
@@ -44,7 +45,7 @@ def sync(ctx: JobOwner[Restore]) -> Result | None:
         return _prune(ctx)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
         ctx.look_for(name)
-        return None
+        return await_start(ctx, name)
     return _make(ctx)
 
 

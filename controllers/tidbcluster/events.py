@@ -5,7 +5,7 @@ when it changed; a pod or a volume claim only when something a decision reads ha
 """
 
 from apis.identity import INSTANCE_LABEL
-from controllers.child_events import of_clusters_of, seen_of_claim, seen_of_pod
+from controllers.child_events import news_of_claim, news_of_pod, of_clusters_of, seen_of_claim, seen_of_pod
 from controllers.enqueueing import NEWS, Enqueue, enqueue_object, enqueue_owner, priority_of_add
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import LastKnown, last_known_object
@@ -58,17 +58,17 @@ def of_owned(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailed
         return obj.metadata.uid, obj.metadata.controller, obj.metadata.labels
 
     others = of_clusters_of(in_the_way, enqueue, seen)
-    return _both(enqueue_owner(TIDB_CLUSTERS, clusters, enqueue), others)
+    return _both(enqueue_owner(TIDB_CLUSTERS, clusters, enqueue, statuses_are_details=True), others)
 
 
 def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """A pod that comes, goes, or changes in what decisions read enqueues the TidbCluster of its instance label."""
-    return of_clusters_of(lambda pod: clusters_of_instance(clusters, pod), enqueue, seen_of_pod)
+    return of_clusters_of(lambda pod: clusters_of_instance(clusters, pod), enqueue, seen_of_pod, news_of_pod)
 
 
 def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
     """As `of_pods`, for volume claims: nobody owns them, and they outlive their pods."""
-    return of_clusters_of(lambda claim: clusters_of_instance(clusters, claim), enqueue, seen_of_claim)
+    return of_clusters_of(lambda claim: clusters_of_instance(clusters, claim), enqueue, seen_of_claim, news_of_claim)
 
 
 def of_restores(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:

@@ -3,7 +3,7 @@
 from apis.monitors import TidbMonitor
 from controllers.owned_deletion import prune
 from controllers.owned_volumes import keep_volumes
-from controllers.owned_workloads import apply_service, apply_stateful_set, await_ready
+from controllers.owned_workloads import apply_service, apply_stateful_set, bring_to_ready
 from controllers.simple_kind import Reconcile
 from controllers.stages import Stage
 from controllers.tidbmonitor import rights
@@ -81,7 +81,7 @@ def _stateful_sets(ctx: Monitor) -> Outcome:
         return Done()
     for _, desired in objects.run_by(ctx.model, inputs):
         answers.append(apply_stateful_set(ctx, desired, "spec.persistent"))
-    answers += [await_ready(ctx, monitor_name(ctx.model, shard)) for shard in _shards(ctx)]
+    answers += [bring_to_ready(ctx, monitor_name(ctx.model, shard)) for shard in _shards(ctx)]
     unfinished = [each for each in answers if not isinstance(each, Done) or each.reason != Done().reason]
     return next((each for each in unfinished if isinstance(each, NotDone)), next(iter(unfinished), Done()))
 

@@ -12,7 +12,7 @@ from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
 from member.apply.foreign_edits import with_written_generation
 from member.apply.last_applied import applied, stamped
-from member.apply.writes import create_or_find, write_unseen
+from member.apply.writes import create_or_find
 from member.context import ClusterContext
 from member.evidence import Evidence, require
 from member.objects.stateful_set import ON_DELETE, lowest_restarted
@@ -130,18 +130,12 @@ def with_strategy(desired: Json, strategy: UpdateStrategy) -> Json:
     return desired | {"spec": desired["spec"] | {"updateStrategy": strategy.spec}}
 
 
-def create(ctx: ClusterContext, desired: Json) -> None:
-    """Create a StatefulSet; one that was only unseen is patched, as long as it loses and restarts no pods by that.
+def create(ctx: ClusterContext, desired: Json) -> Object | None:
+    """Create a StatefulSet; the one that has its name, read live, if it was only unseen.
 
-    Raises EvidenceMissing, OwnerGone, ForeignOwner, ApiError, TransportError.
+    Raises OwnerGone, ApiError, TransportError.
     """
-    # who calls this has looked live, and seen none
-    ctx.memory.taken_names.forget(STATEFUL_SETS, desired["metadata"]["name"])
-    found = create_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
-    if found is not None:
-        body = found.decode()
-        _require_evidence(body, desired, Replicas.unchanged(body), UpdateStrategy.unchanged(body))
-        write_unseen(ctx, STATEFUL_SETS, desired, found)
+    return create_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
 
 
 def update(

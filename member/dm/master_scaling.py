@@ -13,6 +13,7 @@ from member.dm.failover import replaced
 from member.dm.masters import MASTER
 from member.evidence import Evidence, delete_master, master_gone
 from member.failover.steps import named
+from member.labels import COMPONENT, MEMBER_ID
 from member.lifecycle import pod_removal
 from member.lifecycle.leaving_member import comes_first, may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
@@ -21,6 +22,7 @@ from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.naming import member_name
+from member.observed.claims import claims_of_cluster
 from member.outcome import Outcome, Refused, Wait, Waiting
 from member.polling import next_poll
 
@@ -94,7 +96,12 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
 
 
 def _all_healthy(ctx: DMContext) -> Waiting | None:
-    """A further master joins only when every present pod is a healthy one, but for the lost ones (lifecycle.md 8.3)."""
+    """A further master joins only when every present pod is a healthy one, but for the lost ones (lifecycle.md 8.3).
+
+    Before there is a cluster, no pod may begin it until all that are wanted have asked Discovery (F40).
+    """
+    if not _has_begun(ctx):
+        return None
     status, lost = ctx.status.master, replaced(ctx)
     joined = len(status.members) >= predicates.actual_replicas(ctx.tc, MASTER) - len(lost)
     ill = {name for name, member in status.members.items() if not member.health}
@@ -104,6 +111,12 @@ def _all_healthy(ctx: DMContext) -> Waiting | None:
     names = f": {', '.join(named(ctx, MASTER, pod) for pod in sorted(ill))}" if ill else ""
     what = f"waiting for all present masters to be healthy before adding another{names}"
     return Waiting("DMMasterUnhealthy", what, next_poll(ctx, MASTER))
+
+
+def _has_begun(ctx: DMContext) -> bool:
+    """Whether something tells that there is a cluster: its status, or volumes with the data of masters."""
+    masters = (each.metadata.labels for each in claims_of_cluster(ctx) if each.metadata.labels.get(COMPONENT) == MASTER)
+    return bool(ctx.status.master.members) or any(MEMBER_ID in each for each in masters)
 
 
 def _is_member(ctx: DMContext, pod: str) -> bool:

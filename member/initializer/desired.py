@@ -7,6 +7,7 @@ from apis.initializers import TidbInitializer
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import TIDB_SERVER_PORT
 from kube.objects import Json
+from kube.semantic import semantically_equal
 from member import labels
 from member.initializer.initialize import Settings
 from member.naming import member_name, peer_service
@@ -58,7 +59,6 @@ def config_map(initializer: TidbInitializer, tc: TidbCluster) -> Json:
 
 def job(initializer: TidbInitializer, tc: TidbCluster) -> Json:
     """The Job: one pod, once."""
-    spec = initializer.spec
     pod = without_unset(
         {
             "restartPolicy": "Never",
@@ -66,16 +66,42 @@ def job(initializer: TidbInitializer, tc: TidbCluster) -> Json:
             "initContainers": [_container(initializer, "wait", ["sh", _WAIT], [_script_mount(_WAIT_VOLUME, _WAIT)])],
             "containers": [_container(initializer, MAIN_CONTAINER, ["python", _MAIN], _mounts(initializer, tc))],
             "volumes": _volumes(initializer, tc),
-            "imagePullSecrets": spec.image_pull_secrets,
-            "serviceAccountName": spec.service_account_name,
-            "securityContext": spec.pod_security_context,
-            "tolerations": spec.tolerations,
-            "nodeSelector": spec.node_selector,
+            **_where_it_runs(initializer),
         }
     )
     metadata = _metadata(initializer)
     template = {key: value for key, value in metadata.items() if key != "name"}
     return {"metadata": metadata, "spec": {"backoffLimit": 0, "template": {"metadata": template, "spec": pod}}}
+
+
+def differs(job: Json, initializer: TidbInitializer) -> bool:
+    """Whether a Job, as it was made, is not what the spec asks for now: the cluster, the image, where it may run."""
+    pod = job["spec"]["template"]["spec"]
+    (main,) = pod["containers"]
+    made = ((main, _what_it_runs(initializer)), (pod, _where_it_runs(initializer)))
+    is_of_cluster = job["metadata"]["name"] == object_name(initializer)
+    return not (is_of_cluster and all(_says(part, wanted) for part, wanted in made))
+
+
+def _says(part: Json, wanted: Json) -> bool:
+    return semantically_equal(without_unset({key: part.get(key) for key in wanted}), without_unset(wanted))
+
+
+def _what_it_runs(initializer: TidbInitializer) -> Json:
+    """Of each container."""
+    return {"image": initializer.spec.image, "resources": initializer.spec.resources}
+
+
+def _where_it_runs(initializer: TidbInitializer) -> Json:
+    """Of the pod."""
+    spec = initializer.spec
+    return {
+        "imagePullSecrets": spec.image_pull_secrets,
+        "serviceAccountName": spec.service_account_name,
+        "securityContext": spec.pod_security_context,
+        "tolerations": spec.tolerations,
+        "nodeSelector": spec.node_selector,
+    }
 
 
 def has_sql(initializer: TidbInitializer) -> bool:
@@ -94,12 +120,11 @@ def _container(initializer: TidbInitializer, name: str, command: list[str], moun
     return without_unset(
         {
             "name": name,
-            "image": spec.image,
             "imagePullPolicy": spec.image_pull_policy,
             "command": command,
             "env": [env("TZ", spec.timezone)] if spec.timezone else [],
-            "resources": spec.resources,
             "volumeMounts": mounts,
+            **_what_it_runs(initializer),
         }
     )
 

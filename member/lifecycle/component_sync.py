@@ -45,7 +45,7 @@ from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_before_it_ran
 from member.lifecycle.restoring import restore
 from member.lifecycle.roll_events import tell_restart
-from member.lifecycle.rolling import PodDeletion, next_roll
+from member.lifecycle.rolling import PodDeletion, give_back, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Postponed, suspension
 from member.lifecycle.workload import Workload, members_ready
@@ -151,18 +151,22 @@ def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome
         return restored
     if waiting := _gate(ctx, member):
         return waiting
-    live = known or _ours(ctx, member.name, _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)))
+    live = known or _ours(ctx, member.name, _left_unseen(ctx, member.name))
     if live is None and (refused := advanced_stateful_set(ctx, member.name)):
         return refused
     for service in member.services(ctx.tc):
         apply_service(ctx, service)
-    if live is None:
-        return _create(ctx, member, spec)
+    return _brought_up_to_date(ctx, member, spec, live) if live else _create(ctx, member, spec)
+
+
+def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
+    """What is done with a StatefulSet that is there."""
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
     if ctx.held is Held.REMAKING:
-        outcome = _serving(ctx, member)
+        # a pod that was restarted before the spec became invalid must not stay without leaders
+        outcome = give_back(ctx, member.name, member.rolling) or _serving(ctx, member)
     else:
         outcome = _first_not_done(
             _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
@@ -215,6 +219,19 @@ def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: 
     return outcome if not isinstance(outcome, Done) else serving()
 
 
+def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:
+    """The StatefulSet that no cache shows, read live where something tells of one: else it is found by making it."""
+    name, taken_names = member_name(ctx.tc, component), ctx.memory.taken_names
+    status = predicates.status_of(ctx.tc, component)
+    is_told = bool(status and status.stateful_set) or taken_names.last_seen(STATEFUL_SETS, name, ctx.deps.clock)
+    if not is_told and not pods_of(ctx, component):
+        return None
+    live = _unseen(ctx, STATEFUL_SETS, name)
+    if live is None:
+        taken_names.forget(STATEFUL_SETS, name)
+    return live
+
+
 def _unseen(ctx: ClusterContext, resource: Resource, name: str) -> Object | None:
     """What the cache lacks, read live: deciding as if it were absent would overwrite it (F1, F6)."""
     return ctx.deps.client.find(resource, name, ctx.namespace)
@@ -230,7 +247,8 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     _write_config_map(ctx, member, choice)
     desired = with_annotation(desired, WRITTEN_FOR, own_changes.note(ctx, member.name))
     warn_of_slots(ctx, member.name, desired, None)
-    stateful_set.create(ctx, desired)
+    if there := _ours(ctx, member.name, stateful_set.create(ctx, desired)):
+        return _brought_up_to_date(ctx, member, spec, there)
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
 
 

@@ -6,7 +6,7 @@ replicas. Both are read from what the old one has left: its pods, the revisions 
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from apis.cluster import Cluster
@@ -53,11 +53,15 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
     A TidbCluster that was itself deleted and created again finds its volumes so, whatever it asks for now. Raises
     ApiError, TransportError.
     """
+    holds_data = component_type(component).claims.hold_data
+    if holds_data and not pods_of(ctx, component) and not any(_pods_with_claims(ctx.tc, component, claims)):
+        # a pod that no cache shows would keep its claims
+        return PreviousStatefulSet()
     seen = pods_live(ctx, component)
     remaining = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
     names = [pod.metadata.name for pod in remaining]
     given_up: list[int] = []
-    if component_type(component).claims.hold_data:
+    if holds_data:
         names += _pods_with_data(ctx.tc, component, claims, given_up=False)
         given_up = [ordinal_of(name) for name in _pods_with_data(ctx.tc, component, claims, given_up=True)]
     replicas = Replicas.as_found(max(ordinal_of(name) + 1 for name in names), seen) if names else None
@@ -70,16 +74,23 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
 
 def _pods_with_data(tc: Cluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
     """The pods with data in use, or with `given_up` data: a member that was removed has its claims marked (8.9)."""
-    row = component_type(component)
-    volume = r"data\d+" if row.storage_claims else re.escape(row.data_volume)
     # whatever instance name they carry: the cluster may have got another one with its new TidbCluster
     carried = {key: value for key, value in base_labels(tc, component).items() if key != labels.INSTANCE}
-    for claim in claims:
+    for pod, claim in _pods_with_claims(tc, component, claims):
         meta = claim.metadata
-        pod = re.sub(rf"^{volume}-", "", meta.name)
-        is_own = pod.rpartition("-")[0] == member_name(tc, component) and carried.items() <= meta.labels.items()
+        is_own = carried.items() <= meta.labels.items()
         if is_own and not meta.deletion_timestamp and (PVC_DEFER_DELETING in meta.annotations) is given_up:
             yield pod
+
+
+def _pods_with_claims(tc: Cluster, component: str, claims: Sequence[Object]) -> Iterator[tuple[str, Object]]:
+    """The claims for data with names of the component, whatever they carry, and the names of their pods."""
+    row = component_type(component)
+    volume = r"data\d+" if row.storage_claims else re.escape(row.data_volume)
+    for claim in claims:
+        pod = re.sub(rf"^{volume}-", "", claim.metadata.name)
+        if pod.rpartition("-")[0] == member_name(tc, component):
+            yield pod, claim
 
 
 def _running(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> Json | None:

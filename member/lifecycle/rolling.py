@@ -13,6 +13,7 @@ strategy is OnDelete for as long, and the pod is deleted.
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeAlias
 
 from structlog.contextvars import bound_contextvars
@@ -33,6 +34,7 @@ from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.lost_claims import volume_being_deleted, would_lose_volume
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, pods_of
+from member.observed.revisions import is_mislabelled, live_revisions
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.observed.troubles import troubles_of
 from member.outcome import Done, Failed, NotDone, Wait, Waiting
@@ -265,8 +267,16 @@ def next_roll(
         # pods come or go with this write: the restart is the next one's (I19)
         no_restarts = _no_restarts(body, view.rolling_pods(view.cached))
         roll = replace(roll, strategy=no_restarts, restarts="", delete=None)
-    unresumed = _call_hook(view, lambda: rolling.resume(ctx, roll.selected))
+    unresumed = give_back(ctx, component, rolling, roll.selected)
     return replace(roll, outcome=roll.outcome or unresumed)
+
+
+def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selected: str = "") -> NotDone | None:
+    """Give pods back what was moved away from them, except the `selected` one, which is next.
+
+    What that still waits for, None when for nothing. Raises ApiError, TransportError.
+    """
+    return _call_hook(component, lambda: rolling.resume(ctx, selected))
 
 
 def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
@@ -319,7 +329,7 @@ def _finish(view: _View, strategy: UpdateStrategy) -> Roll:
                 True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
             )
     hooks = view.rolling
-    if unfinished := _call_hook(view, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
+    if unfinished := _call_hook(view.component, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
         return Roll(True, strategy, unfinished)
     if in_upgrade:
         set_phase(view.ctx, view.component, NORMAL)
@@ -363,9 +373,9 @@ def _begin(view: _View, desired: Json, changed: str) -> Roll:
     blocked = _unprepared_unready(view, step) if fixes_unready else view.blocked()
     if blocked:
         # what the roll before this one owes must not wait for as long
-        _call_hook(view, lambda: view.rolling.finish(view.ctx))
+        _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
         return Roll(False, _no_restarts(view.body, pods), blocked)
-    if unprepared := _call_hook(view, lambda: view.rolling.begin(view.ctx, view.body, desired)):
+    if unprepared := _call_hook(view.component, lambda: view.rolling.begin(view.ctx, view.body, desired)):
         return Roll(False, _no_restarts(view.body, pods), unprepared)
     outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
     match step:
@@ -416,11 +426,11 @@ def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts
     if _reaches(view.body, pod.ordinal) and not _blocked_by_higher(pod, pods):
         waiting = _waiting(view, f"waiting for pod {pod.name} to be restarted")
         return Roll(True, no_restarts, waiting, selected=pod.name)
-    if blocked := view.blocked():
-        return Roll(True, no_restarts, blocked)
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
+    if blocked := view.blocked() or _mislabelled(view, cached):
+        return Roll(True, no_restarts, blocked)
     with bound_contextvars(pod=pod.name):
-        unprepared = _call_hook(view, lambda: view.rolling.prepare(view.ctx, cached))
+        unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
     if unprepared:
         return Roll(True, no_restarts, unprepared, selected=pod.name)
     if at_risk := would_lose_volume(view.ctx, cached):
@@ -431,12 +441,21 @@ def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts
     return replace(roll, selected=pod.name)
 
 
-def _call_hook(view: _View, question: Callable[[], NotDone | None]) -> NotDone | None:
+def _mislabelled(view: _View, pod: Object) -> Waiting | None:
+    """The wait for the label of a pod that others have changed: that is no reason to restart it (I42, R27)."""
+    if not is_mislabelled(view.body, pod, partial(live_revisions, view.ctx)):
+        return None
+    told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH, "")
+    what = f"label {labels.CONTROLLER_REVISION_HASH} of pod {pod.metadata.name} says {told!r}, which is no revision"
+    return _waiting(view, f"{what} of its StatefulSet; waiting for it to be put right")
+
+
+def _call_hook(component: str, question: Callable[[], NotDone | None]) -> NotDone | None:
     """What a hook answers; a data plane that gives no answer holds the roll and nothing else."""
     try:
         return question()
     except DataPlaneError as error:
-        return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {view.component}: {error}")
+        return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {component}: {error}")
 
 
 def _restart_unready(view: _View, step: Restart | Replace, no_restarts: UpdateStrategy) -> Roll:

@@ -1,6 +1,7 @@
 """PD: the first component, on which all others wait (lifecycle.md 6.1)."""
 
 from apis import predicates
+from apis.identity import known_cluster_ids
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
 from member.context import ReconcileContext
 from member.evidence import member_gone
@@ -9,6 +10,7 @@ from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
 from member.naming import ordinal_of
+from member.observed.claims import claimed_ids
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import own_member
 from member.pd import desired, failover, peer_urls, replace_volume, scale_in, stray_members, transfer_leader, upgrade
@@ -27,7 +29,12 @@ def _serving(ctx: ReconcileContext) -> Outcome:
 
 
 def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
-    """A further member joins only when every present pod is a healthy member (8.3 BETTER), but for the lost ones."""
+    """A further member joins only when every present pod is a healthy member (8.3 BETTER), but for the lost ones.
+
+    Before there is a cluster, no pod may begin it until all that are wanted have asked Discovery (F40).
+    """
+    if not _has_begun(ctx):
+        return None
     pd, lost = ctx.status.pd, failover.replaced(ctx)
     joined = len(pd.members) >= predicates.actual_replicas(ctx.tc, "pd") - len(lost)
     ill = {name for name, member in pd.members.items() if not member.health} | (pd.unjoined_members.keys() - lost)
@@ -36,6 +43,13 @@ def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
     names = f": {', '.join(named(ctx, 'pd', pod) for pod in sorted(ill))}" if ill else ""
     what = f"waiting for all present PD members to be healthy before adding another{names}"
     return Waiting("PDUnhealthy", what, next_poll(ctx, "pd"))
+
+
+def _has_begun(ctx: ReconcileContext) -> bool:
+    """Whether something tells that there is a cluster."""
+    pd, stores = ctx.status.pd, ctx.status.tikv.stores
+    known = known_cluster_ids(ctx.tc, claimed_ids(ctx)) or stores or pd.members or pd.peer_members
+    return bool(known) or ctx.tc.spec.cluster is not None
 
 
 def _is_member(ctx: ReconcileContext, pod: str) -> bool:

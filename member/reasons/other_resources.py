@@ -37,6 +37,11 @@ OTHER_RESOURCES: Mapping[str, Reason] = {
         "It deletes the Job of that run, brings the ConfigMap up to date and makes a new Job.",
         NOTHING,
     ),
+    "MakingJobAgain": Reason(
+        "The pod of a TidbInitializer's Job can't start, as for want of its image, and the spec has changed since.",
+        "It deletes the Job, whose pod has run no SQL, and makes it again with the spec as it is now.",
+        NOTHING,
+    ),
     "SecondInitializer": Reason(
         "Another TidbInitializer has made the Job of this TidbCluster; a cluster has one.",
         "Nothing for this one; it looks again every ten seconds.",

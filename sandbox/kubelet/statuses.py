@@ -10,8 +10,10 @@ _INITIALIZING: Json = {"waiting": {"reason": "PodInitializing"}}
 def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     """The status to write; what others have written into it stays."""
     before: Json = pod.get("status", {})
-    init = [each["name"] for each in pod["spec"].get("initContainers") or ()]
-    initialized = all(name in run.initialized for name in init)
+    init = pod["spec"].get("initContainers") or ()
+    to_come = [each for each in init if each["name"] not in run.initialized]
+    initialized = not to_come
+    lacks_init = run.image in [each["image"] for each in to_come]
     ready = run.started and all(container.ready for container in run.containers.values())
     waiting_for = [container.name for container in run.containers.values() if not container.ready]
     finished = bool(run.evicted or run.init_failed) or (
@@ -33,12 +35,12 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
         "conditions": conditions,
         "hostIP": node_address,
         "startTime": run.started_stamp,
-        "containerStatuses": [_container(container, run) for container in run.containers.values()],
+        "containerStatuses": [_container(container, run, lacks_init) for container in run.containers.values()],
     }
     if run.evicted:
         status |= {"reason": "Evicted", "message": run.evicted}
     if init:
-        status["initContainerStatuses"] = [_init_container(each, run) for each in pod["spec"]["initContainers"]]
+        status["initContainerStatuses"] = [_init_container(each, run) for each in init]
     if run.started:
         status |= {"podIP": run.address, "podIPs": [{"ip": run.address}]}
     return status
@@ -50,7 +52,8 @@ def _phase(run: PodRun, finished: bool) -> str:
     return "Running" if run.started else "Pending"
 
 
-def _container(container: ContainerRun, run: PodRun) -> Json:
+def _container(container: ContainerRun, run: PodRun, lacks_init: bool) -> Json:
+    """`lacks_init`: an init container waits for its image, so nobody has looked for that of this one yet."""
     status: Json = {
         "name": container.name,
         "image": container.image,
@@ -58,7 +61,7 @@ def _container(container: ContainerRun, run: PodRun) -> Json:
         "ready": container.ready,
         "started": container.running is not None,
         "restartCount": container.restarts,
-        "state": _state(container, run),
+        "state": _INITIALIZING if lacks_init else _state(container, run),
         "lastState": {},
     }
     if container.ended is not None:

@@ -135,6 +135,20 @@ def test_3_7_features() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "periods"),
+    [
+        ((), (15, 10, 2)),
+        (("--shards=1",), (15, 10, 2)),
+        (("--shards=3",), (10, 7, 2)),
+        (("--shards=3", "--leader-renew-deadline=12s"), (15, 12, 2)),
+    ],
+)
+def test_leases_of_shards_last_for_less_unless_flags_say_otherwise(flags: tuple[str, ...], periods: object) -> None:
+    given = options(*flags)
+    assert periods == (given.leader_lease_duration, given.leader_renew_deadline, given.leader_retry_period)
+
+
+@pytest.mark.parametrize(
     ("argument", "message"),
     [
         ("-features=Unknown=true", "unknown feature 'Unknown'; known are AdvancedStatefulSet, StableScheduling"),

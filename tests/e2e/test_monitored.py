@@ -109,6 +109,13 @@ def targets(shard: Prometheus) -> list[Json]:
     return found
 
 
+def shares(shard: Prometheus) -> set[str]:
+    """Which remainders of the hashes of addresses a shard keeps, in all its jobs."""
+    jobs = yaml.safe_load(shard.ask("status/config")["yaml"])["scrape_configs"]
+    rules = [rule for job in jobs for rule in job["relabel_configs"]]
+    return {rule["regex"] for rule in rules if rule.get("source_labels") == ["__tmp_hash"]}
+
+
 def test_3_5_every_pod_is_a_target_of_one_shard_and_answers(
     sandbox: Place, namespace: str, shards: dict[str, Prometheus]
 ) -> None:
@@ -132,7 +139,8 @@ def test_3_5_every_pod_is_a_target_of_one_shard_and_answers(
     ]
     assert len(seen) == len(set(seen)), "a target of two shards"
     assert sorted(wanted.items()) == sorted((instance, component) for instance, component, _ in seen)
-    assert all(targets(shard) for shard in shards.values())
+    # by the hash of addresses, which differ from run to run, one may have them all
+    assert [{"0"}, {"1"}] == sorted((shares(shard) for shard in shards.values()), key=sorted)
 
 
 def test_3_5_pods_with_tls_are_asked_with_the_certificate_of_the_cluster(shards: dict[str, Prometheus]) -> None:

@@ -89,10 +89,19 @@ def test_what_is_created_at_once_is_one_event(bench: Recorder) -> None:
     assert ["create Service a; create Service b", "create Service a", "something else", "x" * 1000] == told
 
 
-def test_a_moment_ends_after_three_seconds(bench: Recorder) -> None:
-    bench.recorder.event(TC, NORMAL, "SuccessfulCreate", "one")
+@pytest.mark.parametrize(("reason", "seconds"), [("Other", 3.0), ("SuccessfulCreate", 10.0)])
+def test_a_moment_ends_after_seconds(bench: Recorder, reason: str, seconds: float) -> None:
+    bench.recorder.event(TC, NORMAL, reason, "one")
     step_until(bench.clock, lambda: bool(bench.api.objects), by=0.25)
-    assert 3.0 <= bench.clock.now() < 4.0
+    assert seconds <= bench.clock.now() < seconds + 1.0
+
+
+def test_what_tells_something_by_itself_takes_along_what_waits(bench: Recorder) -> None:
+    bench.recorder.event(TC, NORMAL, "SuccessfulCreate", "one")
+    step_until(bench.clock, lambda: bench.clock.now() >= 5.0, by=0.25)
+    bench.recorder.event(TC, NORMAL, "Other", "two")
+    step_until(bench.clock, lambda: len(bench.api.objects) == 2, by=0.25)
+    assert bench.clock.now() < 7.0
 
 
 def test_EV_3_a_repeated_event_is_counted(bench: Recorder) -> None:

@@ -86,7 +86,7 @@ def test_the_container_whose_image_is_nowhere_says_so_and_no_other(clock: FakeCl
     world.advance(5)
     status = world.client().get(PODS, "one", "default").decode()["status"]
     assert "ImagePullBackOff" == status["initContainerStatuses"][0]["state"]["waiting"]["reason"]
-    assert {"reason": "ContainerCreating"} == status["containerStatuses"][0]["state"]["waiting"]
+    assert {"reason": "PodInitializing"} == status["containerStatuses"][0]["state"]["waiting"]
 
 
 def test_an_image_may_be_pushed(clock: FakeClock) -> None:

@@ -31,6 +31,8 @@ _EVERY_ORDER = 34
 """Of the plans of the family `order`: 2."""
 _EVERY_BACKUP = 71
 """Of the plans of the family `backup`: 6."""
+_EVERY_OTHER = 267
+"""Of the random plans of the families `dm` and `other`: 3."""
 _EVERY_LOSS = 307
 """Of the plans of the family `loss`: 4."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
@@ -50,6 +52,10 @@ def _simulate(*arguments: str) -> None:
 def test_random_edits_and_faults(part: int) -> None:
     count = _SEEDS // _PARTS
     _simulate("seeds", str(part * count), str(count))
+
+
+def test_random_edits_and_faults_of_other_kinds() -> None:
+    _simulate("sweep", "dm", "other", "--every", str(_EVERY_OTHER))
 
 
 @pytest.mark.parametrize("part", range(_PARTS))

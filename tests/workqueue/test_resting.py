@@ -1,7 +1,7 @@
 """What was just processed rests before its next turn: what happens meanwhile is one turn."""
 
 from ports.clock import FakeClock
-from workqueue.priority_queue import PriorityQueue
+from workqueue.priority_queue import PriorityQueue, Rest
 from workqueue.timers import Timers
 
 
@@ -11,12 +11,18 @@ class Resting:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.timers = Timers(self.clock)
-        self.queue: PriorityQueue[str] = PriorityQueue(self.timers, rest=1.0)
+        self.queue: PriorityQueue[str] = PriorityQueue(self.timers, rest=Rest(least=1.0, rate=10.0, most=10.0))
 
     def turn(self, item: str) -> None:
         """Take the item and give it back."""
         assert (item, False) == self.queue.try_get()
         self.queue.done(item)
+
+    def turns(self, count: int) -> None:
+        """A turn of each of so many items, whose names are numbers."""
+        for number in range(count):
+            self.queue.add(str(number))
+            self.turn(str(number))
 
     def pass_time(self, seconds: float) -> None:
         """Let time pass."""
@@ -49,6 +55,27 @@ def test_what_happens_during_a_rest_is_one_turn_after_it() -> None:
     resting.turn("a")
     resting.pass_time(2.0)
     assert resting.is_empty
+
+
+def test_what_was_not_urgent_leaves_no_rest() -> None:
+    """A resync brings everything up: a change that follows it is the first news."""
+    resting = Resting()
+    resting.queue.add("a", -1)
+    resting.turn("a")
+    resting.queue.add("a")
+    resting.turn("a")
+    resting.queue.add("a")
+    assert resting.is_empty
+
+
+def test_what_happens_during_a_turn_that_was_not_urgent_comes_at_once() -> None:
+    resting = Resting()
+    resting.queue.add("a", -1)
+    item, _ = resting.queue.try_get()
+    assert item is not None
+    resting.queue.add("a")
+    resting.queue.done(item)
+    resting.turn("a")
 
 
 def test_what_happens_during_a_turn_waits_for_a_rest() -> None:
@@ -123,3 +150,58 @@ def test_who_has_rested_is_forgotten() -> None:
         resting.turn(str(number))
         resting.pass_time(2.0)
     assert 1 >= len(resting.queue._resting)
+
+
+def test_where_many_rest_each_rests_for_longer() -> None:
+    resting = Resting()
+    resting.turns(30)
+    for number in range(30):
+        resting.queue.add(str(number))
+    resting.pass_time(1.0)
+    assert 10 == len(resting.queue)
+    resting.pass_time(1.95)
+    assert 29 == len(resting.queue)
+
+
+def test_where_many_rest_a_shorter_delay_is_lengthened() -> None:
+    resting = Resting()
+    resting.turns(30)
+    resting.queue.add("late")
+    assert ("late", False) == resting.queue.try_get()
+    resting.queue.add_after("late", 0.5)
+    resting.queue.done("late")
+    resting.pass_time(3.05)
+    assert "late" not in [resting.queue.try_get()[0] for _ in range(len(resting.queue))]
+    resting.pass_time(0.1)
+    assert ("late", False) == resting.queue.try_get()
+
+
+def test_where_many_rest_what_may_wait_waits_as_long() -> None:
+    resting = Resting()
+    resting.turns(50)
+    resting.queue.add_with_opts("49", after=3.0)
+    resting.pass_time(4.9)
+    assert resting.is_empty
+    resting.pass_time(0.2)
+    resting.turn("49")
+
+
+def test_nothing_rests_for_longer_than_the_longest_rest() -> None:
+    resting = Resting()
+    resting.turns(300)
+    resting.queue.add("299")
+    resting.pass_time(9.9)
+    assert resting.is_empty
+    resting.pass_time(0.2)
+    resting.turn("299")
+
+
+def test_rests_that_are_over_do_not_count() -> None:
+    resting = Resting()
+    resting.turns(30)
+    resting.pass_time(10.0)
+    resting.queue.add("0")
+    resting.turn("0")
+    resting.queue.add("0")
+    resting.pass_time(1.0)
+    resting.turn("0")

@@ -193,3 +193,23 @@ def test_nothing_is_written_while_the_job_runs(backups: BackupsWorld) -> None:
     backups.operator.dataplane.requests.clear()
     backups.run(600)
     assert before == backups.backup()
+
+
+def test_what_keeps_a_pod_from_starting_is_told_until_it_starts(backups: BackupsWorld) -> None:
+    """v1.6 says nothing: the pod, which could, does not run."""
+    backups.add()
+    backups.run(20)
+    assert ("True", "", "") == backups.condition("Scheduled")
+    backups.run(40)
+    (pod,) = [each.metadata.name for each in backups.admin.list_page(PODS, NAMESPACE).items]
+    told = f"pod {pod}: Unschedulable: 0/0 nodes are available: no nodes."
+    way_out = "correct that, or delete this Backup and create it again with another spec"
+    assert ("True", "PodCannotStart", f"{told}; {way_out}") == backups.condition("Scheduled")
+    assert ("PodCannotStart", f"{told}; {way_out}") in backups.events()
+    before = backups.backup()
+    backups.run(120)
+    assert before == backups.backup()
+
+    backups.say("Running")
+    backups.run(1)
+    assert (("True", "", ""), "Running") == (backups.condition("Scheduled"), backups.phase())

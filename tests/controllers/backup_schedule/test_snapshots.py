@@ -230,6 +230,8 @@ def test_while_one_waits_for_its_group_nothing_is_read_and_nothing_written(world
     world.schedule("one", labels=group)
     world.schedule("two", labels=group)
     world.pass_time(3 * HOUR)
+    world.say("Running", world.backups()[-1])
+    world.pass_time(60.0)
     before = world.requests()
     world.pass_time(2 * HOUR)
     assert before == world.requests()

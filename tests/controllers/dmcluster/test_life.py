@@ -36,6 +36,21 @@ def test_6_7_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) 
 
 
 @pytest.mark.slow
+def test_F40_masters_that_are_more_before_they_have_begun_begin_together(world: DMWorld) -> None:
+    """None may begin until all that are wanted have asked Discovery."""
+    cluster = sample("dm")
+    cluster["spec"]["master"]["nodeSelector"] = {"no": "such-node"}
+    world.apply(cluster)
+    world.run(20.0)
+    world.set(master={"replicas": 5})
+    world.run(20.0)
+    assert 5 == world.size("dm-master")
+    world.set(master={"nodeSelector": None})
+    world.run_until_ready(NAME, within=120.0)
+    assert 5 == len(world.masters.members)
+
+
+@pytest.mark.slow
 def test_I29_five_resyncs_of_a_ready_cluster_cost_nothing(dm: DMWorld) -> None:
     dm.run(70.0)
     dm.forget()

@@ -1,11 +1,13 @@
 """A TidbInitializer waits for what it needs, gets one Job, and runs again on purpose only (other-resources.md 2.2)."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, TIDB_CLUSTERS, TIDB_INITIALIZERS
+from sandbox.kubelet.nodes import NodeSpec
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 
 NAME = "basic-tidb-initializer"
@@ -177,6 +179,78 @@ def test_2_2_a_job_that_was_deleted_before_it_ended_has_failed(world: SimpleWorl
     world.run(5)
     assert ("Failed", []) == (phase(world), world.names(JOBS))
     assert "the Job was deleted before it ended" in world.condition("Ready")[2]
+
+
+def image_of_the_job(world: SimpleWorld) -> str:
+    return str(world.get(JOBS, NAME)["spec"]["template"]["spec"]["containers"][0]["image"])
+
+
+@pytest.fixture
+def with_a_node() -> Iterator[SimpleWorld]:
+    """Jobs have pods that run."""
+    made = SimpleWorld(TIDB_INITIALIZERS, nodes=[NodeSpec("n", "10.0.0.1", "a")])
+    made.add_cluster()
+    yield made
+    made.stop()
+
+
+def test_R23_a_job_whose_pod_can_not_start_is_made_again_when_the_spec_is_put_right(with_a_node: SimpleWorld) -> None:
+    world = with_a_node
+    world.world.faults.image_missing("*:typo")
+    world.add(**SPEC | {"image": "tnir/mysqlclient:typo"}, initSql=SQL)
+    world.run(20)
+    assert world.condition()[2].endswith("container wait: ImagePullBackOff: tnir/mysqlclient:typo")
+    world.change(image="tnir/mysqlclient:1", initSql="CREATE DATABASE store;")
+    world.run(20)
+    assert ("Running", "tnir/mysqlclient:1") == (phase(world), image_of_the_job(world))
+    assert "CREATE DATABASE store;" == world.get(CONFIG_MAPS, NAME)["data"]["init-sql"]
+    assert 1 == len([name for name in world.names(PODS) if name.startswith(NAME)])
+
+
+def test_R23_another_cluster_gets_a_job_only_when_that_of_the_first_has_run_nothing(with_a_node: SimpleWorld) -> None:
+    world = with_a_node
+    world.add_cluster("other")
+    world.world.faults.image_missing("*:typo")
+    world.add(**SPEC | {"image": "tnir/mysqlclient:typo"}, initSql=SQL)
+    world.change(image="tnir/mysqlclient:1", cluster={"name": "other"})
+    world.run(20)
+    assert ("Running", ["other-tidb-initializer"]) == (phase(world), world.names(JOBS))
+    world.change(cluster={"name": "basic"})
+    world.run(20)
+    assert ("Running", ["other-tidb-initializer"]) == (phase(world), world.names(JOBS))
+    assert "waiting for Job other-tidb-initializer to end" in world.condition()[2]
+
+
+def test_2_2_another_run_may_be_for_another_cluster(world: SimpleWorld) -> None:
+    for name in ("basic", "other"):
+        world.add_cluster(name)
+    world.add(**SPEC, initSql=SQL)
+    end(world)
+    world.change(cluster={"name": "other"})
+    world.run(20)
+    assert ("Completed", [NAME]) == (phase(world), world.names(JOBS))
+    world.annotate(run="2")
+    world.run(20)
+    assert ("Running", ["other-tidb-initializer"]) == (phase(world), world.names(JOBS))
+
+
+def test_R23_a_job_whose_pod_waits_for_tidb_is_left_alone(with_a_node: SimpleWorld) -> None:
+    with_a_node.add(**SPEC, initSql=SQL)
+    with_a_node.change(image="tnir/mysqlclient:1")
+    with_a_node.resyncs(1)
+    assert ("Running", "tnir/mysqlclient") == (phase(with_a_node), image_of_the_job(with_a_node))
+
+
+@pytest.mark.parametrize("state", [{"running": {}}, {"terminated": {"exitCode": 0}}])
+def test_R23_a_job_that_may_have_run_sql_is_left_alone(world: SimpleWorld, state: Json) -> None:
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL)
+    (pod,) = [name for name in world.names(PODS) if name.startswith(NAME)]
+    main = {"name": "mysql-client", "image": "i", "restartCount": 0, "ready": False, "imageID": "", "state": state}
+    world.admin.patch(PODS, pod, NAMESPACE, {"status": {"containerStatuses": [main]}}, subresource="status")
+    world.change(image="tnir/mysqlclient:1")
+    world.resyncs(1)
+    assert ("Running", "tnir/mysqlclient") == (phase(world), image_of_the_job(world))
 
 
 def test_2_2_a_process_that_ended_after_any_write_is_followed_by_one_that_goes_on(world: SimpleWorld) -> None:

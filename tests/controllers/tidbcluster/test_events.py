@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.enqueueing import DETAIL, ECHO, enqueue_object
 from controllers.tidbcluster import events
 from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Json, Object
@@ -140,9 +141,39 @@ def test_PQ_10_what_was_there_of_a_cluster_is_no_news(keys: Keys) -> None:
     for handler, obj in ((events.of_owned(Clusters(), keys.add), owned), (events.of_pods(Clusters(), keys.add), pod())):
         handler.on_add(obj, True)
         handler.on_add(obj, False)
-    events.of_owned(Clusters(), keys.add).on_update(owned, made("sts", "2", ownerReferences=[OWNER]))
     events.of_pods(Clusters(), keys.add).on_update(pod(), pod("2", ready=True))
-    assert [-100, 0, -100, 0, 0, 0] == keys.priorities
+    assert [-100, 0, -100, -1, 0] == keys.priorities
+
+
+def test_another_status_of_what_is_owned_is_a_detail_and_another_wish_is_news(keys: Keys) -> None:
+    theirs: Json = {"ownerReferences": [OWNER], "generation": 1}
+    handler, owned = events.of_owned(Clusters(), keys.add), made("sts", **theirs)
+    handler.on_update(owned, made("sts", "2", **theirs))
+    assert [DETAIL] == keys.priorities
+    wishes: list[Json] = [
+        {"generation": 2},
+        {"labels": {"a": "b"}},
+        {"finalizers": ["a"]},
+        {"deletionTimestamp": "now"},
+    ]
+    for change in wishes:
+        handler.on_update(owned, made("sts", "3", **(theirs | change)))
+    assert [DETAIL, 0, 0, 0, 0] == keys.priorities
+
+
+def test_any_change_of_what_has_no_generation_is_news(keys: Keys) -> None:
+    handler = events.of_owned(Clusters(), keys.add)
+    handler.on_update(made("config", ownerReferences=[OWNER]), made("config", "2", ownerReferences=[OWNER]))
+    assert [0] == keys.priorities
+
+
+def test_the_echo_of_a_status_that_tells_reconciles_nothing_is_less_than_news(keys: Keys) -> None:
+    handler = enqueue_object(keys.add, is_echo=lambda seen: seen.metadata.resource_version == "2")
+    basic = made("basic", generation=1)
+    handler.on_update(basic, made("basic", "2", generation=1))
+    handler.on_update(basic, made("basic", "3", generation=1))
+    handler.on_update(basic, made("basic", "2", generation=2))
+    assert [ECHO, 0, 0] == keys.priorities
 
 
 def test_a_change_of_a_volume_claim_that_decisions_read_counts(keys: Keys) -> None:

@@ -11,6 +11,7 @@ from kube.resources import (
     INGRESSES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
+    PODS,
     ROLES,
     SECRETS,
     SERVICES,
@@ -34,6 +35,10 @@ def template(monitors: Monitors, name: str = "basic-monitor") -> Json:
     return found
 
 
+def _merged(wrong: Json) -> Json:
+    return {key: CONTAINERS.get(key, {}) | part for key, part in wrong.items()}
+
+
 def test_3_3_shards_come_and_go_and_claims_stay(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(shards=2, persistent=True, storage="1Gi"))
@@ -53,6 +58,31 @@ def test_3_3_shards_come_and_go_and_claims_stay(monitors: Monitors) -> None:
         assert world.exists(resource, name)
         assert not world.exists(resource, f"{name}-shard-1")
     assert world.exists(PERSISTENT_VOLUME_CLAIMS, "tidbmonitor-basic-monitor-shard-1-0")
+
+
+@pytest.mark.parametrize("wrong", [{"prometheus": {"version": "typo"}}, {"nodeSelector": {"no": "such"}}])
+@pytest.mark.parametrize("at_first", [True, False])
+def test_R23_a_pod_that_a_mistake_broke_is_restarted_once_that_is_put_right(
+    monitors: Monitors, wrong: Json, at_first: bool
+) -> None:
+    """Kubernetes waits for it to be Ready, for ever, as pods are started in order."""
+    world = monitors.world
+    world.world.faults.image_missing("*:typo")
+    spec: Json = {"replicas": 2, "persistent": True, "storage": "1Gi"}
+    monitors.create(monitor(**spec | (_merged(wrong) if at_first else {})))
+    if not at_first:
+        monitors.run_until_ready()
+        monitors.change(**wrong)
+    world.run(30.0)
+    assert not monitors.is_ready()
+    before = {each["metadata"]["name"]: each["metadata"]["uid"] for each in world.every(PODS)}
+    monitors.change(**{key: CONTAINERS.get(key) for key in wrong})
+    monitors.run_until_ready()
+    after = {each["metadata"]["name"]: each["metadata"]["uid"] for each in world.every(PODS)}
+    # the one that had what was wrong; whoever was Ready all the time has served on
+    assert {"basic-monitor-0" if at_first else "basic-monitor-1"} == {
+        name for name in before if before[name] != after[name] and name.startswith("basic-monitor")
+    }
 
 
 def test_3_4_grafana_and_ingresses_go_with_their_spec(monitors: Monitors) -> None:

@@ -123,10 +123,11 @@ def test_a_partition_that_follows_no_on_delete_is_not_excused_by_it() -> None:
         here.update(with_strategy(here.body, held), strategy=held)
 
 
-def test_F1_an_unseen_stateful_set_is_not_made_smaller_by_its_creation() -> None:
+def test_F1_an_unseen_stateful_set_is_found_and_left_alone_by_its_creation() -> None:
     here = Written(tikv(4))
-    with pytest.raises(EvidenceMissing, match="from 4 to 3 replicas"):
-        stateful_set.create(here.ctx, tikv(3))
+    found = stateful_set.create(here.ctx, tikv(3))
+    assert found is not None
+    assert 4 == found.decode()["spec"]["replicas"]
     assert not here.patched
 
 

@@ -1,0 +1,85 @@
+"""Random plans about a DMCluster: what users and machines do to it, and mistakes in it from its first moment.
+
+`dm/17` is the plan of a seed, as `seed/17` is one about a TidbCluster. It ends Ready with nothing left to do, or with
+substitutes that serve.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
+from ports.randomness import SeededRandomness
+from simulate.draws import between, pick
+from simulate.homes import Home
+from simulate.loss_and_edit import DM_CONVERGED
+from simulate.mistakes import MISTAKES, NO_CLASS_OF_DATA, NO_IMAGE
+from simulate.other_kinds import made, sources, spec_of_kind
+from simulate.plan import DELETED, Edit, Fault, InvalidPlan, Plan
+from simulate.random_edits import DMUsers, Edits
+from simulate.seeds import budget, fault, in_order, time
+from simulate.trees import merged
+from simulate.worlds import BESIDE_DM, NAME
+
+FAMILY = "dm"
+
+_COUNT = 400
+_CLUSTERS = ("tiny", BESIDE_DM)
+"""Beside which the DMCluster is made: with failover after five minutes, or within seconds."""
+_SOURCES = ("orders", "clients")
+_LONGEST_MISTAKE = 60.0
+
+_Event = TypeVar("_Event", Edit, Fault)
+
+
+def random_dm(rest: str) -> Plan:
+    """The plan called `dm/<rest>`. Raises InvalidPlan."""
+    if not rest.isdigit():
+        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
+    draw = SeededRandomness(f"{FAMILY} {rest}")
+    users = DMUsers(draw, pick(draw, _CLUSTERS))
+    is_mistaken = draw.integer(1, 3) == 1
+    first = _mistaken(users) if is_mistaken else users.home.made
+    begins = 0.0 if is_mistaken else users.home.begins_at
+    count = draw.integer(0 if is_mistaken else 1, 3)
+    edits = [_later(begins, edit) for _ in range(count) for edit in users.edits(time(draw))]
+    faults = tuple(_later(begins, fault(users)) for _ in range(draw.integer(0, 3)))
+    bound = _SOURCES[: draw.integer(1, len(_SOURCES))]
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        cluster=users.cluster,
+        seed=int(rest),
+        budget=budget([*first, *edits]),
+        # a TidbCluster could lose its only PD with a machine
+        edits=in_order([Edit(at=0.5, delete=f"{TIDB_CLUSTERS}/{NAME}"), *first, *edits]),
+        given=(NO_IMAGE, sources(users.home.begins_at - 10.0, *bound)),
+        faults=faults,
+        reference=False,
+        ends=DELETED,
+        ends_beside={users.home.target: (*DM_CONVERGED, *_asks_for(edits, bound))},
+    )
+
+
+def random_dms() -> Iterator[Plan]:
+    """All of them."""
+    return (random_dm(str(seed)) for seed in range(_COUNT))
+
+
+def _asks_for(edits: Iterable[Edit], bound: Sequence[str]) -> Iterator[str]:
+    """What only a human decides: which source goes on when fewer workers are wanted than there are sources."""
+    if any(edit.spec.get("worker", {}).get("replicas", len(bound)) < len(bound) for edit in edits):
+        yield "DMWorkerBound"
+
+
+def _mistaken(users: DMUsers) -> Edits:
+    """It is made with a mistake in it, which somebody sees later."""
+    home = Home(users.component(), users.cluster)
+    mistake = pick(users.draw, (*MISTAKES.values(), NO_CLASS_OF_DATA))
+    wrong, right = mistake.edits(home, 1.0, 1.0 + between(users.draw, 5.0, _LONGEST_MISTAKE))
+    return made(1.0, DM_CLUSTERS, merged(spec_of_kind(DM_CLUSTERS), wrong.spec)), replace(right, target=home.target)
+
+
+def _later(seconds: float, event: _Event) -> _Event:
+    """The same so many seconds later; what counts writes counts them anyway."""
+    return event if event.at is None else replace(event, at=event.at + seconds)
