@@ -14,6 +14,7 @@ from simulate.trees import merged
 
 _MEMBER = re.compile(r"/pd/api/v1/members/(name|id)/([^/]+)$")
 _STORE = re.compile(r"/pd/api/v1/store/(\d+)$")
+_EVICTION = re.compile(r"/pd/api/v1/schedulers/evict-leader-scheduler-(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,15 @@ class OperatorWrite:
     @property
     def removed_store(self) -> int:
         """The id of the store that it takes offline, else 0."""
-        found = _STORE.search(urlsplit(self.call.request.url).path)
+        return self._deleted(_STORE)
+
+    @property
+    def ended_eviction(self) -> int:
+        """The id of the store whose leaders may come back with it, else 0."""
+        return self._deleted(_EVICTION)
+
+    def _deleted(self, path: re.Pattern[str]) -> int:
+        found = path.search(urlsplit(self.call.request.url).path)
         return int(found.group(1)) if found and self.call.method == "DELETE" else 0
 
     @property

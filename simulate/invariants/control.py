@@ -10,6 +10,7 @@ from apis.tidbcluster import TidbCluster
 from apis.validation import validate
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from member.labels import EVICT_LEADER_BEGIN_TIME, TIKV_EVICT_LEADER_END_AT
 from simulate.calls import Port
 from simulate.components import managed_components, says_synced
 from simulate.invariants.facts import asked_for, conditions, is_held, says_ready, spec_of, status_of
@@ -23,6 +24,7 @@ _LABELLING_ANNOTATIONS = frozenset(
         "tidb.pingcap.com/volume-replacement-begun",
     }
 )
+_EVICTION_NOTES = frozenset({EVICT_LEADER_BEGIN_TIME, TIKV_EVICT_LEADER_END_AT})
 
 
 def i26(write: OperatorWrite) -> str | None:
@@ -40,8 +42,13 @@ def i27(write: OperatorWrite) -> str | None:
 
 
 def i28(write: OperatorWrite) -> str | None:
-    """While the spec is invalid nothing is written but what a paused cluster gets, and what is gone is made again."""
+    """While the spec is invalid nothing is written but what a paused cluster gets.
+
+    What is gone is made again, and TiKV pods that serve get their leaders back.
+    """
     if write.seen is None or _only_reports(write) or _is_labelling(write) or write.call.method == "POST":
+        return None
+    if _gives_leaders_back(write):
         return None
     try:
         problems = [str(each) for each in validate(with_defaults(decode(write.seen, TidbCluster)))]
@@ -189,6 +196,18 @@ def _is_labelling(write: OperatorWrite) -> bool:
     sent = write.body["metadata"]
     known = _LABELLING_ANNOTATIONS.issuperset(sent.get("annotations") or ())
     return known and {"uid", "resourceVersion", "labels", "annotations"}.issuperset(sent)
+
+
+def _gives_leaders_back(write: OperatorWrite) -> bool:
+    """The end of the eviction of a store that is Up, or of what is noted of one at its pod."""
+    if write.ended_eviction:
+        return any(
+            each.id == write.ended_eviction and write.before.store_state(each) == "Up" for each in write.before.stores
+        )
+    if not write.patches(PODS) or set(write.body) != {"metadata"}:
+        return False
+    notes = write.body["metadata"].get("annotations") or {}
+    return notes.keys() <= _EVICTION_NOTES and notes.get(EVICT_LEADER_BEGIN_TIME) is None
 
 
 def _serving(seen: Json, component: str) -> int:
