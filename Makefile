@@ -68,6 +68,9 @@ helm: ## Build Helm for tests and `make manifests` (needs Go)
 upstream: ## Build TiDB Operator v1.6 for tests beside it (needs Go)
 	@hack/upstream/build.sh
 
+peers: .venv/.dev ## Build the program of client-go that tests and benches run beside ours (needs Go)
+	@$(BIN)/python -m bench.client_go
+
 manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler from charts/tidb-operator
 	@$(BIN)/python hack/helm/render.py
 
@@ -103,4 +106,4 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
 
-.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus helm upstream manifests simulate simulate-slice clean
+.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus helm upstream peers manifests simulate simulate-slice clean

@@ -40,8 +40,8 @@ _MEASURED_BEFORE: Mapping[str, float] = MappingProxyType(
 
 _UNITS = {"wall": "s", "cpu": "s", "peak_memory": "MB"}
 
-_SETTLE = 5.0
-"""Seconds in which the last events and details of the status arrive."""
+_SETTLE = 15.0
+"""Seconds in which the last events and details of the status arrive, which wait ten for others."""
 
 _Figures: TypeAlias = Iterator[tuple[str, float]]
 

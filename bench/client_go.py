@@ -37,7 +37,7 @@ def build(*, offline: bool = False) -> Path:
         timeout=_BUILD_SECONDS,
     )
     if "GOPROXY=off" in done.stderr:
-        raise ClientGoMissing("Go's module cache does not have client-go; `make bench BENCH=informers` downloads it")
+        raise ClientGoMissing("Go's module cache does not have client-go: run `make peers`")
     done.check_returncode()
     return _PROGRAM
 
@@ -55,3 +55,7 @@ def seen(process: subprocess.Popen[str]) -> dict[str, Any]:
         raise RuntimeError(complaint)
     found: dict[str, Any] = json.loads(output)
     return found
+
+
+if __name__ == "__main__":
+    build()

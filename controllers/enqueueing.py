@@ -6,6 +6,8 @@ What only a start or a resync brings up has a low priority: news never wait behi
 from collections.abc import Callable
 from typing import Protocol
 
+import msgspec
+
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.keys import deletion_handling_meta_namespace_key_func
 from informers.tombstones import last_known_object
@@ -13,8 +15,11 @@ from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import Resource
 
+WISH = 1
+"""The priority of an object that its user has changed or deleted: it waits for no rest."""
+
 NEWS = 0
-"""The priority of what has just happened."""
+"""That of what has just happened."""
 
 DETAIL = -1
 """That of what has just happened and what nobody waits for, such as a number in a status.
@@ -59,6 +64,25 @@ def _wish(obj: Object) -> tuple[object, ...]:
     return meta.uid, generation, *marks
 
 
+def _is_by_its_user(old: Object, new: Object) -> bool:
+    """Whether an object got another spec, or is to be deleted.
+
+    The generation alone does not tell: where a CRD has no status subresource it moves with each status.
+    """
+    before, after = old.metadata, new.metadata
+    if before.deletion_timestamp != after.deletion_timestamp:
+        return True
+    return before.generation != after.generation and _spec(old) != _spec(new)
+
+
+class _WithSpec(msgspec.Struct):
+    spec: msgspec.Raw = msgspec.Raw()
+
+
+def _spec(obj: Object) -> bytes:
+    return bytes(obj.decode_as(_WithSpec).spec)
+
+
 def is_resync(old: Object, new: Object) -> bool:
     """Whether an `on_update` reports no change."""
     return old.metadata.resource_version == new.metadata.resource_version
@@ -76,6 +100,8 @@ def enqueue_object(
         priority = priority_of_update(old, new)
         if priority == DETAIL:
             priority = ECHO if is_echo(new) else NEWS
+        elif priority == NEWS and _is_by_its_user(old, new):
+            priority = WISH
         enqueue(new.key, priority)
 
     return ResourceEventHandlerDetailedFuncs(

@@ -70,7 +70,8 @@ class PriorityQueue(Generic[T]):
 
         `rest` is how long an item that is added while it is processed, or soon after, waits to be handed out again. One
         that is added with a delay of its own keeps that, unless so many rest that they do so for longer. What was
-        handed out with a priority below 0 leaves no rest: what happens first after it is no part of a burst.
+        handed out with a priority below 0 leaves no rest: what happens first after it is no part of a burst. What is
+        added with one above 0 does not wait for it.
         """
         self._timers = timers
         self._rest = rest
@@ -237,7 +238,8 @@ class PriorityQueue(Generic[T]):
                 self._raise_priority(item, priority)
                 return
             under_way = delay > 0 and item in self._processing
-            wait = delay if under_way else max(delay, self._rest_of(item))
+            rests = not under_way and priority <= 0
+            wait = max(delay, self._rest_of(item)) if rests else delay
             if wait <= 0:
                 self._make_ready(item, priority)
                 return

@@ -135,6 +135,33 @@ def test_a_delay_of_its_own_is_kept() -> None:
     resting.turn("a")
 
 
+def test_what_is_urgent_waits_for_no_rest() -> None:
+    resting = Resting()
+    resting.turns(30)
+    resting.queue.add("0", 1)
+    resting.turn("0")
+
+
+def test_what_rests_and_becomes_urgent_is_handed_out_at_once() -> None:
+    resting = Resting()
+    resting.queue.add("a")
+    resting.turn("a")
+    resting.queue.add("a")
+    resting.queue.add("a", 1)
+    resting.turn("a")
+    resting.pass_time(1.0)
+    assert resting.is_empty
+
+
+def test_what_becomes_urgent_during_a_turn_is_handed_out_after_it() -> None:
+    resting = Resting()
+    resting.queue.add("a")
+    assert ("a", False) == resting.queue.try_get()
+    resting.queue.add("a", 1)
+    resting.queue.done("a")
+    resting.turn("a")
+
+
 def test_a_rest_is_no_retry() -> None:
     resting = Resting()
     resting.queue.add("a")

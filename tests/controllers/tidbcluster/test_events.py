@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.enqueueing import DETAIL, ECHO, enqueue_object
+from controllers.enqueueing import DETAIL, ECHO, WISH, enqueue_object
 from controllers.tidbcluster import events
 from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Json, Object
@@ -174,6 +174,24 @@ def test_the_echo_of_a_status_that_tells_reconciles_nothing_is_less_than_news(ke
     handler.on_update(basic, made("basic", "3", generation=1))
     handler.on_update(basic, made("basic", "2", generation=2))
     assert [ECHO, 0, 0] == keys.priorities
+
+
+def test_what_its_user_changes_of_a_cluster_is_urgent(keys: Keys) -> None:
+    handler = enqueue_object(keys.add)
+    paused, resumed = ({"spec": {"paused": each}} for each in (True, False))
+    basic = made("basic", body=paused, generation=1)
+    handler.on_update(basic, made("basic", "2", body=resumed, generation=2))
+    handler.on_update(basic, made("basic", "3", body=paused, generation=1, deletionTimestamp="now"))
+    handler.on_update(basic, made("basic", "4", body=paused, generation=1, labels={"a": "b"}))
+    assert [WISH, WISH, 0] == keys.priorities
+
+
+def test_a_status_that_moves_the_generation_is_not_urgent(keys: Keys) -> None:
+    """The CRDs of v1.6 have no status subresource."""
+    handler = enqueue_object(keys.add)
+    paused = {"spec": {"paused": True}}
+    handler.on_update(made("basic", body=paused, generation=1), made("basic", "2", body=paused, generation=2))
+    assert [0] == keys.priorities
 
 
 def test_a_change_of_a_volume_claim_that_decisions_read_counts(keys: Keys) -> None:
