@@ -98,7 +98,7 @@ class Gate:
                 writes, since = found, CLOCK.now()
             return CLOCK.now() - since >= _QUIET
 
-        eventually(quiet)
+        eventually(quiet, within=10 * _QUIET)
 
     def __enter__(self) -> "Gate":
         self._thread.start()
