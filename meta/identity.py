@@ -23,8 +23,8 @@ IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
 _WITH_MEMBERS = ("pd", "dm-master")
 """Those whose pods are members of a quorum."""
 
-_JOINING = 60.0
-"""Seconds that a pod may take to be known to PD before it is labelled without that."""
+_JOINING = 180.0
+"""Seconds that a pod may take to be known to PD before it is labelled without that: a pull of images takes minutes."""
 
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 

@@ -104,7 +104,7 @@ def test_8_5_since_when_a_pod_has_no_store_any_more_is_noted_once() -> None:
     [
         (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:04:00Z"), {}, True),
         (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:04:00Z"), {"pd": PD}, False),
-        (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:03:00Z"), {}, False),
+        (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:01:00Z"), {}, False),
         (pod("demo-tidb-0", "tidb", creationTimestamp="2026-01-02T03:04:00Z"), {}, False),
         (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:04:00Z", labels={CLUSTER_ID: "7"}), {}, False),
     ],

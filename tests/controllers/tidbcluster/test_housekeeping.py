@@ -274,7 +274,7 @@ def node_of(world: OperatorWorld) -> str:
 def test_11_2_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basic: OperatorWorld) -> None:
     claim = leave_behind(basic)
     volume = volume_of(basic, claim)["metadata"]["name"]
-    basic.run(95.0)  # a new claim is given time to know its ids
+    basic.run(215.0)  # a new claim is given time to know its ids
     assert basic.exists(PERSISTENT_VOLUME_CLAIMS, claim)
     assert "Retain" == volume_of(basic, claim)["spec"]["persistentVolumeReclaimPolicy"]
 
