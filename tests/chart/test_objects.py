@@ -288,6 +288,11 @@ def test_the_network_policy_lets_out_what_the_operator_asks(everything: list[Jso
     assert asked | {53, 443, 6443} == ports
 
 
+def test_the_network_policy_lets_out_what_the_user_adds(helm: Helm) -> None:
+    objects = helm.template({"networkPolicy": {"create": True, "extraPorts": [3128]}})
+    assert {"ports": [{"port": 3128}]} == one(objects, "NetworkPolicy")["spec"]["egress"][-1]
+
+
 def test_seats_at_the_api_server_are_for_the_manager(helm: Helm) -> None:
     objects = helm.template({"flowControl": {"create": True, "shares": 7}, "appendReleaseSuffix": True})
     level = one(objects, "PriorityLevelConfiguration")

@@ -100,6 +100,7 @@ def test_helm_finds_nothing_to_say(helm: Helm) -> None:
         ("features", "VolumeReplacing=true", "at '/features': got string, want array"),
         ("imagePullPolicy", "never", "value must be one of 'Always', 'IfNotPresent', 'Never'"),
         ("imagePullSecrets", ["registry"], "at '/imagePullSecrets/0': got string, want object"),
+        ("networkPolicy.extraPorts", [0], "at '/networkPolicy/extraPorts/0': minimum: got 0, want 1"),
         ("networkPolicy.apiServerPorts", [], "at '/networkPolicy/apiServerPorts': minItems: got 0, want 1"),
     ],
 )

@@ -115,6 +115,16 @@ def _name(requirement: str) -> str:
     return re.split(r"[<>=~]", requirement)[0]
 
 
+def test_the_base_is_pinned_by_digest() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    assert re.search(r"^ARG BASE=python:3\.11-slim@sha256:[0-9a-f]{64}$", text, re.MULTILINE)
+
+
+def test_what_make_builds_in_hack_stays_out_of_the_build() -> None:
+    sets = [path.name for path in (ROOT / "hack").iterdir() if (path / "build.sh").exists()]
+    assert [] == [name for name in sets if name not in _left_out(str(ROOT / "hack"), sets)]
+
+
 def test_the_second_stage_runs_without_rights_and_without_build_tools() -> None:
     final = (ROOT / "Dockerfile").read_text().rpartition("\nFROM ${BASE}\n")[2]
     assert re.search(r"^USER 65532:65532$", final, re.MULTILINE)
