@@ -9,10 +9,11 @@ from kube.client import Client
 from kube.errors import Forbidden
 from kube.objects import Json
 from kube.resources import NAMESPACES, SERVICE_ACCOUNTS
-from tests.e2e.worlds import MANIFESTS, OPERATOR_NAMESPACE, SERVICE_ACCOUNT, Place
+from tests.e2e.worlds import MANIFESTS, OPERATOR_NAMESPACE, Place
 
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
+_DIRECTORIES = ("operator", "scheduler")
 _PATHS = {
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
@@ -20,8 +21,8 @@ _PATHS = {
 }
 
 
-def _documents(kind: str) -> Iterator[Json]:
-    for file in sorted((MANIFESTS / "operator").glob("*.yaml")):
+def _documents(kind: str, directory: str = "operator") -> Iterator[Json]:
+    for file in sorted((MANIFESTS / directory).glob("*.yaml")):
         yield from (each for each in yaml.safe_load_all(file.read_text()) if each and each["kind"] == kind)
 
 
@@ -33,9 +34,11 @@ def _would_accept(client: Client, kind: str, body: Json, namespace: str = OPERAT
     return tree
 
 
-@pytest.mark.parametrize("kind", ["Deployment", "NetworkPolicy"])
-def test_it_is_accepted_field_by_field(real: Place, kind: str) -> None:
-    (document,) = _documents(kind)
+@pytest.mark.parametrize(
+    ("kind", "directory"), [("Deployment", "operator"), ("NetworkPolicy", "operator"), ("Deployment", "scheduler")]
+)
+def test_it_is_accepted_field_by_field(real: Place, kind: str, directory: str) -> None:
+    (document,) = _documents(kind, directory)
     assert document["spec"].keys() <= _would_accept(real.client, kind, document)["spec"].keys()
 
 
@@ -45,21 +48,25 @@ def restricted(real: Place) -> Iterator[str]:
     with real.namespace() as name:
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         real.client.patch(NAMESPACES, name, "", {"metadata": {"labels": labels}})
-        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": SERVICE_ACCOUNT}}
-        real.client.create(SERVICE_ACCOUNTS, account, name)
+        for directory in _DIRECTORIES:
+            account = {"metadata": {"name": _pod(directory)["spec"]["serviceAccountName"]}}
+            real.client.create(SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount"} | account, name)
         yield name
 
 
-def _pod() -> Json:
-    (deployment,) = _documents("Deployment")
+def _pod(directory: str) -> Json:
+    (deployment,) = _documents("Deployment", directory)
     template: Json = deployment["spec"]["template"]
-    return {"apiVersion": "v1", "kind": "Pod"} | template | {"metadata": {"name": "controller-manager"}}
+    return {"apiVersion": "v1", "kind": "Pod"} | template | {"metadata": {"name": directory}}
 
 
-def test_the_pods_are_allowed_where_pod_security_is_restricted(real: Place, restricted: str) -> None:
-    made = _would_accept(real.client, "Pod", _pod(), restricted)
-    assert {"memory"} == made["spec"]["containers"][0]["resources"]["limits"].keys()
-    careless = _pod()
+@pytest.mark.parametrize("directory", _DIRECTORIES)
+def test_the_pods_are_allowed_where_pod_security_is_restricted(real: Place, restricted: str, directory: str) -> None:
+    made = _would_accept(real.client, "Pod", _pod(directory), restricted)
+    assert [{"memory"}] * len(made["spec"]["containers"]) == [
+        set(each["resources"]["limits"]) for each in made["spec"]["containers"]
+    ]
+    careless = _pod(directory)
     careless["spec"]["hostNetwork"] = True
     with pytest.raises(Forbidden, match="violates PodSecurity"):
         _would_accept(real.client, "Pod", careless, restricted)
