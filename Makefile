@@ -21,7 +21,7 @@ help: ## Show this help
 
 venv: .venv/.dev ## Make .venv with everything that tests and checks need
 
-run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER=file.yaml EXIT_WHEN_READY=1]
+run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER="file.yaml ..." EXIT_WHEN_READY=1]
 	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
 
 # more processes than cores: half of them run tests that wait most of their time (tests/distribution.py)

@@ -1,6 +1,6 @@
 """`tidb-operator run --sandbox`: a sandbox and the controller-manager in one process, speaking HTTP with each other.
 
-With a manifest, its clusters are shown while they come up, and its Jobs, Backups and Restores while they work.
+With manifests, their clusters are shown while they come up, and their Jobs, Backups and Restores while they work.
 """
 
 import math
@@ -45,9 +45,9 @@ _PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What to show: the manifest to apply, if any, and whether to end once its clusters are Ready."""
+    """What to show: the manifests to apply, if any, and whether to end once their clusters are Ready."""
 
-    cluster: Path | None
+    files: tuple[Path, ...]
     exit_when_ready: bool
 
 
@@ -79,7 +79,7 @@ def run(demo: Demo, flags: Sequence[str], environ: Mapping[str, str]) -> int:
 
     Raises Failure, OSError.
     """
-    documents = manifests.read(demo.cluster) if demo.cluster else []
+    documents = [document for file in demo.files for document in manifests.read(file)]
     clock = SystemClock()
     directory = Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
     try:
@@ -117,6 +117,7 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
 
 
 def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) -> int:
+    """Raises Failure."""
     clusters = {(d.namespace, d.name) for d in documents if d.kind == TIDB_CLUSTERS.kind}
     awaited = [each for each in documents if each.kind in AWAITED]
     started = stage.clock.now()
@@ -128,6 +129,11 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
         if demo.exit_when_ready:
             return _FAILED
     else:
+        if demo.exit_when_ready and not awaited:
+            raise manifests.BadManifest(
+                f"{', '.join(map(str, demo.files))}: contains nothing that gets Ready, such as a TidbCluster; "
+                "name a file with one as well, or leave out --exit-when-ready"
+            )
         if awaited and done:
             stage.console.print(f"\nReady after {stage.clock.now() - started:.1f} s.", highlight=False)
         if demo.exit_when_ready:

@@ -44,7 +44,7 @@ def _run(arguments: Sequence[str]) -> int:
     if own.sandbox:
         if own.exit_when_ready and not own.cluster:
             parser.error("--exit-when-ready needs --cluster FILE: without a cluster nothing gets Ready")
-        return demo.run(demo.Demo(own.cluster, own.exit_when_ready), flags, os.environ)
+        return demo.run(demo.Demo(tuple(own.cluster), own.exit_when_ready), flags, os.environ)
     if own.cluster or own.exit_when_ready:
         parser.error("--cluster and --exit-when-ready need --sandbox; in a cluster, use kubectl apply")
     return controller_manager.main(flags)
@@ -53,12 +53,20 @@ def _run(arguments: Sequence[str]) -> int:
 def _parser_of_run() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "tidb-operator run",
-        usage="tidb-operator run [--sandbox [--cluster FILE [--exit-when-ready]]] [flags of the controller-manager]",
+        usage="tidb-operator run [--sandbox [--cluster FILE... [--exit-when-ready]]] [flags of the controller-manager]",
         add_help=False,
         allow_abbrev=False,
     )
     parser.add_argument("--sandbox", action="store_true", help="run in a sandbox of its own instead of a cluster")
-    parser.add_argument("--cluster", type=Path, metavar="FILE", help="apply a manifest, show its clusters come up")
+    parser.add_argument(
+        "--cluster",
+        type=Path,
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="FILE",
+        help="apply manifests, show their clusters come up",
+    )
     parser.add_argument("--exit-when-ready", action="store_true", help="end when they are Ready, or with code 1")
     return parser
 
@@ -105,7 +113,7 @@ def _description() -> str:
     return """\
 run        the controller-manager; all flags of tidb-controller-manager, and
            --sandbox          in a sandbox of its own instead of a cluster
-           --cluster FILE     with --sandbox: apply the manifest and show its clusters while they come up
+           --cluster FILE...  with --sandbox: apply the manifests and show their clusters while they come up
            --exit-when-ready  with --cluster: end as soon as they are Ready, or with code 1 and the reason
 sandbox    a Kubernetes and TiDB world in one process
            --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)

@@ -28,8 +28,8 @@ COMMAND = (sys.executable, "-m", "cli.main")
 DEMO = (*COMMAND, "run", "--sandbox", "--exit-when-ready", "--cluster")
 
 
-def _demo(manifest: Path | str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*DEMO, str(manifest)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+def _demo(*files: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*DEMO, *map(str, files)], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_a_sample_gets_ready_in_a_sandbox_of_its_own() -> None:
@@ -85,6 +85,27 @@ def test_9_every_component_with_tls_gets_ready() -> None:
     done = _demo(SAMPLES / "everything.yaml")
     assert (0, "") == (done.returncode, done.stderr)
     assert re.search(r"^everything  cluster +1/1 ready +Ready: ", done.stdout, re.MULTILINE)
+
+
+_BESIDE_EACH_OTHER = (("basic", "dashboard", "initializer", "backup-schedule"), ("advanced", "dm", "monitored"))
+
+
+@pytest.mark.parametrize("names", _BESIDE_EACH_OTHER, ids=" ".join)
+def test_samples_of_several_files_get_ready_beside_each_other(names: tuple[str, ...]) -> None:
+    done = _demo(*(SAMPLES / f"{name}.yaml" for name in names))
+    assert (0, "") == (done.returncode, done.stderr), done.stdout
+    assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
+
+
+def test_every_sample_is_tried_here() -> None:
+    tried = {name for names in _BESIDE_EACH_OTHER for name in names} | {"backup", "everything", "tls"}
+    assert tried == {path.stem for path in SAMPLES.glob("*.yaml")}
+
+
+def test_a_file_with_nothing_that_gets_ready_is_no_success() -> None:
+    done = _demo(SAMPLES / "backup-schedule.yaml")
+    assert (1, "") == (done.returncode, done.stdout)
+    assert "backup-schedule.yaml: contains nothing that gets Ready, such as a TidbCluster" in done.stderr
 
 
 def test_all_documents_of_a_file_are_applied(tmp_path: Path) -> None:
