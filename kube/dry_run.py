@@ -24,7 +24,7 @@ _ALL = "All"
 class PlannedWrite:
     """What would have been written. `before` and `after` are whole objects, None of what is not there.
 
-    `resource` is the plural, `subresource` empty for the object itself.
+    `resource` is the plural, `subresource` empty for the object itself; of a subresource, `before` is not read.
     """
 
     verb: str
@@ -54,7 +54,7 @@ class DryRunTransport:
         place = _place(request)
         if place.resource == EVENTS.plural:
             return Response(HTTPStatus.CREATED, {"content-type": "application/json"}, request.body or b"{}")
-        before = None if request.method == "POST" else self._object(request)
+        before = None if request.method == "POST" or place.subresource else self._object(request)
         answer = self._transport.request(_dry(request))
         if answer.status < HTTPStatus.BAD_REQUEST:
             after = None if request.method == "DELETE" else msgspec.json.decode(answer.body)

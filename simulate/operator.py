@@ -40,6 +40,7 @@ from sandbox.dataplane.tls import Certificate
 from sandbox.waiting_clock import WaitingClock
 from sandbox.world import World
 from simulate.caches import Cache, Caches
+from simulate.rights import AuthorizedTransport
 from workqueue.timers import Timers
 
 USER = "system:serviceaccount:tidb-admin:tidb-controller-manager"
@@ -137,7 +138,7 @@ class Operator:
         self.clock = WaitingClock(clock, wait or world.advance)
         self._wrap = dataplane
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
-        client, of_events = (self._connect(kubernetes(world.transport(USER))) for _ in range(2))
+        client, of_events = (self._connect(kubernetes(AuthorizedTransport(world.transport(USER)))) for _ in range(2))
         self.recorder = EventRecorder(of_events, self.clock, SeededRandomness(seed))
         self._passwords = SeededRandomness(seed)
         self.registry = CollectorRegistry()

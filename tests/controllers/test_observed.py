@@ -134,6 +134,8 @@ def test_objects_of_every_kind_may_be_observed(kind: str) -> None:
     before = everything(world)
     world.run(5.0)
     assert (made.raw, before) == (world.admin.get(resource, "looked-at", NAMESPACE).raw, everything(world))
+    # a status is no planned write, also where it is part of the object: then what there is must be readable
+    assert [] == [each.name for each in observed.planned if each.resource == resource.plural and each.before is None]
     world.stop()
 
 

@@ -97,6 +97,7 @@ _SELDOM: set[Grant] = {
     ("delete", "pingcap.com", "backups"),
     *((verb, "pingcap.com", "compactbackups") for verb in ("get", "patch", "create", "delete")),
     ("update", "pingcap.com", "compactbackups/finalizers"),
+    ("get", "pingcap.com", "backupschedules"),
     ("patch", "pingcap.com", "backupschedules"),
     ("update", "pingcap.com", "backupschedules/finalizers"),
     ("get", "batch", "jobs"),
