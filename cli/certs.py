@@ -87,9 +87,9 @@ def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) ->
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How certificates are made: `ca` and `days`."""
-    where = "where ca.crt and ca.key are, or are to be (default ca)"
+    where = "where ca.crt and ca.key are, or are created (default ca)"
     parser.add_argument("--ca", type=Path, default=Path("ca"), metavar="DIR", help=where)
-    how_long = "for how long certificates hold (default %(default)s)"
+    how_long = "how many days the certificates are valid (default %(default)s)"
     parser.add_argument("--days", type=int, default=DAYS, help=how_long)
 
 

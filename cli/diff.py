@@ -45,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
         epilog="Exit codes: 0 nothing would be written, 1 something would, 2 it could not be found out.",
         allow_abbrev=False,
     )
-    parser.add_argument("-n", "--namespace", default="", help="look at this namespace only (default: at all)")
+    parser.add_argument("-n", "--namespace", default="", help="look at this namespace only (default: all namespaces)")
     own, flags = parser.parse_known_args(arguments)
     clock = SystemClock()
     planned = planned_writes(own.namespace, flags, lambda path: load(path, os.environ, clock), clock)

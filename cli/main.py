@@ -119,8 +119,8 @@ sandbox    a Kubernetes and TiDB world in one process
            --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
 manifests  print the directory with CRDs, samples, RBAC, Deployment and monitoring
 certs      FILE: print the Secrets with certificates that its clusters need, for spec.tlsCluster and spec.tidb.tlsClient
-           --ca DIR           where the CA is, or is to be made (default ca)
-           --days DAYS        for how long the certificates hold (default 365)
+           --ca DIR           where the CA is, or is created (default ca)
+           --days DAYS        how many days the certificates are valid (default 365)
 diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
            -n NAMESPACE       look at this namespace only
 doctor     CLUSTER: say why a cluster is not as it should be, and the way out
