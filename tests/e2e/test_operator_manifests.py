@@ -1,15 +1,25 @@
-"""The manifests of the operator are what a real API server accepts, its PodSecurity admission included."""
+"""The manifests of the operator on a real control plane, its PodSecurity admission included; clusters run on."""
 
+import contextlib
 from collections.abc import Iterator
 
 import pytest
 import yaml
 
 from kube.client import Client
-from kube.errors import Forbidden
+from kube.errors import Forbidden, NotFound
 from kube.objects import Json
-from kube.resources import NAMESPACES, SERVICE_ACCOUNTS
-from tests.e2e.worlds import MANIFESTS, OPERATOR_NAMESPACE, Place
+from kube.resources import DEPLOYMENTS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TIDB_CLUSTERS
+from tests.e2e.waiting import eventually
+from tests.e2e.worlds import (
+    MANIFESTS,
+    OPERATOR_NAMESPACE,
+    SERVICE_ACCOUNT,
+    Place,
+    create_cluster,
+    is_ready,
+    sample,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
@@ -70,6 +80,67 @@ def test_the_pods_are_allowed_where_pod_security_is_restricted(real: Place, rest
     careless["spec"]["hostNetwork"] = True
     with pytest.raises(Forbidden, match="violates PodSecurity"):
         _would_accept(real.client, "Pod", careless, restricted)
+
+
+@pytest.fixture
+def enforced(real: Place) -> Iterator[Client]:
+    """The operator's own namespace, with pods of its Deployment alone and PodSecurity enforced (docs/security.md)."""
+    label = "pod-security.kubernetes.io/enforce"
+    real.client.patch(NAMESPACES, OPERATOR_NAMESPACE, "", {"metadata": {"labels": {label: "restricted"}}})
+    yield real.client
+    real.client.patch(NAMESPACES, OPERATOR_NAMESPACE, "", {"metadata": {"labels": {label: None}}})
+    _remove_deployment(real.client)
+
+
+def _remove_deployment(client: Client) -> None:
+    with contextlib.suppress(NotFound):
+        client.delete(DEPLOYMENTS, SERVICE_ACCOUNT, OPERATOR_NAMESPACE, propagation="Background")
+    eventually(lambda: not client.list_page(PODS, OPERATOR_NAMESPACE).items)
+
+
+def _await_rollout(client: Client, replicas: int) -> None:
+    """As `kubectl rollout status` waits."""
+
+    def is_through() -> bool:
+        tree = client.get(DEPLOYMENTS, SERVICE_ACCOUNT, OPERATOR_NAMESPACE).decode()
+        status, generation = tree["status"], tree["metadata"]["generation"]
+        counts = {status.get(each, 0) for each in ("replicas", "updatedReplicas", "availableReplicas")}
+        return (generation, {replicas}) == (status.get("observedGeneration"), counts)
+
+    eventually(is_through, 60.0)
+
+
+@pytest.fixture
+def place(real: Place) -> Place:
+    """Only a real API server has PodSecurity."""
+    return real
+
+
+def test_12_1_a_cluster_runs_on_while_the_deployment_is_replaced_and_deleted(enforced: Client, namespace: str) -> None:
+    (deployment,) = _documents("Deployment")
+    enforced.create(DEPLOYMENTS, deployment, OPERATOR_NAMESPACE)
+    _await_rollout(enforced, 1)
+    create_cluster(enforced, sample("basic"), namespace)
+    eventually(lambda: is_ready(enforced, "basic", namespace), 60.0)
+    before = _uids(enforced, namespace)
+
+    (newer,) = _documents("Deployment")
+    newer["spec"]["replicas"] = 2
+    newer["spec"]["template"]["spec"]["containers"][0]["image"] = "tidb-operator-py:next"
+    enforced.replace(DEPLOYMENTS, SERVICE_ACCOUNT, OPERATOR_NAMESPACE, newer)
+    _await_rollout(enforced, 2)
+    enforced.patch(TIDB_CLUSTERS, "basic", namespace, {"spec": {"tidb": {"replicas": 2}}})
+    eventually(lambda: "basic-tidb-1" in _uids(enforced, namespace), 60.0)
+    eventually(lambda: is_ready(enforced, "basic", namespace), 60.0)
+
+    _remove_deployment(enforced)
+    assert is_ready(enforced, "basic", namespace)
+    assert before.items() <= _uids(enforced, namespace).items()
+
+
+def _uids(client: Client, namespace: str) -> dict[str, str]:
+    """The UID of each pod of the cluster."""
+    return {each.metadata.name: each.metadata.uid for each in client.list_page(PODS, namespace).items}
 
 
 def test_the_service_reaches_the_pods(real: Place) -> None:
