@@ -15,8 +15,8 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
-from dataplane.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket
 from dataplane.tls import TlsMaterial, client_context
+from ports.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket, limit_silence
 from ports.proxies import proxy_for
 from ports.transport import (
     ByteStream,
@@ -140,8 +140,8 @@ class _HttpStream:
         self._request = request
         self._headers = _lower(answer.headers)
         self._wire: socket.socket | None = getattr(answer.raw.connection, "reading", None)
-        if self._wire is not None:
-            self._rest(self._wire, idle_timeout)
+        if self._wire is not None and answer.status_code == 200:
+            limit_silence(self._wire, idle_timeout)
 
     @property
     def status(self) -> int:
@@ -167,15 +167,6 @@ class _HttpStream:
         with _typed_errors(self._request):
             chunk: bytes = self._answer.raw.read1(_CHUNK, decode_content=False)
             return chunk
-
-    @staticmethod
-    def _rest(wire: socket.socket, idle_timeout: float) -> None:
-        """From headers on, only silence counts."""
-        if arm := getattr(wire, "arm", None):
-            arm(None)
-        # a short answer has been read, and its socket closed, already
-        with contextlib.suppress(OSError):
-            wire.settimeout(idle_timeout)
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

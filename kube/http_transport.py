@@ -29,6 +29,7 @@ from kube.config import ClusterConfig, ConfigError
 from kube.connections import OpenConnections, shut_down, tracking_pools
 from kube.tls import ssl_context
 from ports.clock import Clock
+from ports.deadlines import limit_silence
 from ports.proxies import proxy_for
 from ports.transport import (
     ByteStream,
@@ -73,15 +74,14 @@ class HttpTransport:
         self._warnings = _Warnings()
 
     def request(self, request: Request) -> Response:
-        """Send and read the whole answer; gzip is undone. Raises TransportError."""
-        started = self._clock.now()
+        """Send and read the whole answer within `request.timeout`; gzip is undone. Raises TransportError."""
         headers = {"accept-encoding": "gzip", **request.headers}
         answer = self._send(self._shared, request, headers)
         pieces: list[bytes] = []
         receive = request.receiver() if request.receiver and answer.status == 200 else None
         try:
             with _typed_errors(request):
-                size = self._stream_to(receive, answer) if receive else self._read(answer, request, started, pieces)
+                size = self._stream_to(receive, answer, request) if receive else self._read(answer, request, pieces)
         except Exception:
             answer.close()
             raise
@@ -97,9 +97,8 @@ class HttpTransport:
         pool = self._pools.open(size=1)
         answer = self._send(pool, request, headers)
         connected = self._connections.socket_of(answer.connection)
-        # a short answer may have been read to its end, and its socket closed, together with the headers
-        with contextlib.suppress(OSError):
-            connected.settimeout(idle_timeout)
+        if answer.status == 200:
+            limit_silence(connected, idle_timeout)
         return _HttpStream(answer, request, pool, connected)
 
     def close(self) -> None:
@@ -135,8 +134,9 @@ class HttpTransport:
         except ConfigError as error:
             raise CredentialMissing(request.method, request.url, str(error)) from error
 
-    def _stream_to(self, receive: Callable[[bytes], None], answer: BaseHTTPResponse) -> int:
-        """Hand the body over as it comes; return its size. The socket's timeout limits each silence."""
+    def _stream_to(self, receive: Callable[[bytes], None], answer: BaseHTTPResponse, request: Request) -> int:
+        """Hand the body over as it comes; return its size."""
+        limit_silence(self._connections.socket_of(answer.connection), request.timeout)
         size = 0
         for chunk in answer.stream(_CHUNK, decode_content=True):
             size += len(chunk)
@@ -144,15 +144,12 @@ class HttpTransport:
         answer.release_conn()
         return size
 
-    def _read(self, answer: BaseHTTPResponse, request: Request, started: float, pieces: list[bytes]) -> int:
-        """Keep the body; nothing of it was streamed. Raises RequestTimeout, ConnectionLost."""
+    def _read(self, answer: BaseHTTPResponse, request: Request, pieces: list[bytes]) -> int:
+        """Keep the body; nothing of it was streamed. Raises ConnectionLost."""
         size = 0
         for chunk in answer.stream(_CHUNK, decode_content=True):
             pieces.append(chunk)
             size += len(chunk)
-            # the socket's timeout covers one read; an answer that trickles must not outlive its request
-            if self._clock.now() > started + request.timeout:
-                raise RequestTimeout(request.method, request.url, f"the answer took longer than {request.timeout:g} s")
             if size > _LONGEST_BODY:
                 raise ConnectionLost(request.method, request.url, f"the answer is longer than {_LONGEST_BODY} bytes")
         answer.release_conn()

@@ -46,9 +46,9 @@ class Peer:
     def chunk(self, data: bytes) -> None:
         self.send(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def hang(self) -> None:
-        """Say nothing more, until the test ends."""
-        self._closing.wait(_PATIENCE)
+    def hang(self, seconds: float = _PATIENCE) -> bool:
+        """Say nothing for so long, or until the test ends; whether it has."""
+        return self._closing.wait(seconds)
 
 
 class RawServer:
