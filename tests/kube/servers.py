@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,12 @@ class Peer:
         length = [line.split(":")[1] for line in lines if line.lower().startswith("content-length:")]
         self._reader.read(int(length[0]) if length else 0)
         return head
+
+    def common_name(self) -> str:
+        """The name in the client's certificate, over TLS."""
+        assert isinstance(self._socket, ssl.SSLSocket)
+        certificate: dict[str, Any] = self._socket.getpeercert() or {}
+        return next(str(value) for ((key, value),) in certificate["subject"] if key == "commonName")
 
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
