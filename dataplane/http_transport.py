@@ -35,6 +35,8 @@ _CONNECT_TIMEOUT = 3.0
 USER_AGENT = "tidb-operator"
 
 _MAX_REDIRECTS = 3
+_SAME_METHOD = (307, 308)
+"""Redirects after which the method stays what it was."""
 _POOL_SIZE = 32
 _CHUNK = 1 << 16
 
@@ -57,7 +59,10 @@ class HttpTransport:
             self._session.mount(scheme, _Adapter(context))
 
     def request(self, request: Request) -> Response:
-        """Send, follow redirects, and read the whole answer within `request.timeout`. Raises TransportError."""
+        """Send, follow redirects, and read the whole answer within `request.timeout`. Raises TransportError.
+
+        A redirect that would make a read of a write is not followed, but the answer.
+        """
         with _typed_errors(request):
             answer = self._send(request, read=request.timeout, follow=True)
             with answer:
@@ -86,8 +91,13 @@ class HttpTransport:
         options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}
         # what a session adds, cookies and settings of its own, costs almost as much as the request itself
         answer = self._session.get_adapter(request.url).send(prepared, **options)
-        if follow and answer.is_redirect:
+        keeps_method = request.method == "GET" or answer.status_code in _SAME_METHOD
+        if follow and answer.is_redirect and keeps_method:
             *_, answer = self._session.resolve_redirects(answer, prepared, **options)
+        if answer.status_code < 200:
+            # the answer proper is still to come, and must not be taken for that of the next request
+            answer.close()
+            raise ConnectionLost(request.method, request.url, f"the server answered {answer.status_code} first")
         return answer
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 
 from kube.objects import Json
-from ports.structs import decoder
+from ports.structs import UNREADABLE, decoder
 
 _PATIENCE = 30.0
 """Seconds that a command may take which asks nobody."""
@@ -114,7 +114,7 @@ def _credential(printed: bytes, plugin: Plugin) -> Credential:
         answer = decoder(_Answer).decode(printed)
     except msgspec.ValidationError as error:
         raise PluginFailed(f"its answer is no ExecCredential: {error}") from None
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         raise PluginFailed("its answer is not JSON") from None
     if answer.api_version != plugin.api_version:
         raise PluginFailed(f"it answered in {answer.api_version} instead of {plugin.api_version}")

@@ -74,8 +74,7 @@ class HttpTransport:
         pieces: list[bytes] = []
         receive = request.receiver() if request.receiver and answer.status == 200 else None
         try:
-            with _typed_errors(request):
-                size = self._stream_to(receive, answer, request) if receive else self._read(answer, request, pieces)
+            size = self._stream_to(receive, answer, request) if receive else self._read(answer, request, pieces)
         except Exception:
             answer.close()
             raise
@@ -119,7 +118,7 @@ class HttpTransport:
 
     def _answer(self, pool: urllib3.PoolManager, request: Request, headers: dict[str, str]) -> BaseHTTPResponse:
         with _typed_errors(request):
-            return pool.urlopen(
+            answer = pool.urlopen(
                 request.method,
                 self._config.server + request.url,
                 redirect=False,
@@ -129,6 +128,11 @@ class HttpTransport:
                 retries=False,
                 preload_content=False,
             )
+        if answer.status < 200:
+            # the answer proper is still to come, and must not be taken for that of the next request
+            answer.close()
+            raise ConnectionLost(request.method, request.url, f"the server answered {answer.status} first")
+        return answer
 
     def _authorization(self, request: Request) -> str | None:
         try:
@@ -140,7 +144,7 @@ class HttpTransport:
         """Hand the body over as it comes; return its size."""
         limit_silence(self._connections.socket_of(answer.connection), request.timeout)
         size = 0
-        for chunk in answer.stream(_CHUNK, decode_content=True):
+        for chunk in _chunks(answer, request):
             size += len(chunk)
             receive(chunk)
         answer.release_conn()
@@ -149,7 +153,7 @@ class HttpTransport:
     def _read(self, answer: BaseHTTPResponse, request: Request, pieces: list[bytes]) -> int:
         """Keep the body; nothing of it was streamed. Raises ConnectionLost."""
         size = 0
-        for chunk in answer.stream(_CHUNK, decode_content=True):
+        for chunk in _chunks(answer, request):
             pieces.append(chunk)
             size += len(chunk)
             if size > _LONGEST_BODY:
@@ -217,6 +221,17 @@ class _Warnings:
             return True
 
 
+def _chunks(answer: BaseHTTPResponse, request: Request) -> Iterator[bytes]:
+    """The body as it comes, with encodings undone. What goes wrong with it is not what goes wrong with who takes it."""
+    chunks = answer.stream(_CHUNK, decode_content=True)
+    while True:
+        with _typed_errors(request):
+            chunk = next(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
+
+
 def _lower(answer: BaseHTTPResponse) -> dict[str, str]:
     return {name.lower(): value for name, value in answer.headers.itermerged()}
 
@@ -225,7 +240,7 @@ def _lower(answer: BaseHTTPResponse) -> dict[str, str]:
 def _typed_errors(request: Request) -> Iterator[None]:
     try:
         yield
-    except (HTTPError, OSError) as error:
+    except (HTTPError, OSError, ValueError) as error:
         raise _error_class(error)(request.method, request.url, _text(error)) from error
 
 

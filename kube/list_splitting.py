@@ -16,6 +16,8 @@ import re
 
 import msgspec
 
+from ports.structs import UNREADABLE
+
 
 class ListMeta(msgspec.Struct, rename="camel"):
     """The metadata of a list."""
@@ -128,7 +130,7 @@ def _is_head(head: bytes) -> bool:
     """Whether what begins after `head` are the items of the list, and not those of some list within it."""
     try:
         return isinstance(msgspec.json.decode(head + b"]}"), dict)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
 
 

@@ -257,6 +257,41 @@ def test_a_body_cut_short_is_lost(pair: Callable[..., Pair]) -> None:
         pair(serve).transport.request(GET)
 
 
+def test_a_chunk_of_a_negative_length_is_lost(pair: Callable[..., Pair]) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n")
+
+    with pytest.raises(ConnectionLost):
+        pair(serve).transport.request(GET)
+
+
+def test_who_takes_a_body_and_fails_does_so_in_words_of_his_own(pair: Callable[..., Pair]) -> None:
+    def fail(_piece: bytes) -> None:
+        raise ValueError("full")
+
+    both = pair(lambda peer: (peer.head(), peer.answer(200, b"body")))
+
+    with pytest.raises(ValueError, match="full"):
+        both.transport.request(replace(GET, receiver=lambda: fail))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_request(
+    pair: Callable[..., Pair], streamed: bool
+) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        if peer.head():
+            peer.answer(200, b"old")
+
+    both = pair(serve)
+    for _ in range(2):
+        with pytest.raises(ConnectionLost, match="the server answered 103 first"):
+            both.transport.stream(GET, 5.0) if streamed else both.transport.request(GET)
+
+
 def test_TEST_3_410_comes_as_a_status_and_as_an_event(pair: Callable[..., Pair]) -> None:
     gone = b'{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"}'
 
