@@ -163,7 +163,7 @@ class _ListReading:
             raise msgspec.DecodeError(f"a {rest.kind} without `items`")
         self._keep(bytes(raw) for raw in rest.items or ())
         meta = rest.metadata
-        return ListPage(self._items, meta.resource_version, meta.continue_, tuple(self._unreadable))
+        return ListPage(self._items, meta.resource_version or "", meta.continue_ or "", tuple(self._unreadable))
 
     def _keep(self, raws: Iterable[bytes]) -> None:
         for raw in raws:

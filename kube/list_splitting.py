@@ -22,8 +22,8 @@ from ports.structs import UNREADABLE
 class ListMeta(msgspec.Struct, rename="camel"):
     """The metadata of a list."""
 
-    resource_version: str = ""
-    continue_: str = msgspec.field(name="continue", default="")
+    resource_version: str | None = None
+    continue_: str | None = msgspec.field(name="continue", default=None)
 
 
 class RawList(msgspec.Struct, rename="camel"):

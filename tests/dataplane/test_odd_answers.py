@@ -146,7 +146,6 @@ def _with_examples(test: Callable[..., None]) -> Callable[..., None]:
     return test
 
 
-@pytest.mark.slow
 @given(status=st.sampled_from([200, 200, 200, 204, 302, 404, 410, 500, 503]), body=_bodies())
 @_with_examples
 def test_R19_whatever_is_answered_the_clients_fail_in_words_of_their_own(status: int, body: bytes) -> None:
