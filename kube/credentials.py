@@ -28,6 +28,10 @@ _EXPIRY_LEEWAY = timedelta(minutes=1)
 """How long before its end a plugin's credential is asked for again."""
 
 
+_AFTER_FAILURE = 10.0
+"""Seconds after which a plugin that failed is asked again."""
+
+
 class ConfigError(Exception):
     """Raised when the way to the cluster is not configured, or wrongly: names the file, the field and the way out."""
 
@@ -176,10 +180,10 @@ class ExecCredentials:
         with self._lock:
             if self._credential is not None and not self._has_expired(self._credential):
                 return self._credential
-            if not self._problem or self._asked_at < came:
+            # those who came while it ran in vain share that: one after another, they would wait for ages
+            if not self._problem or came - self._asked_at > _AFTER_FAILURE:
                 self._ask()
             if self._credential is None:
-                # also for those who came while it ran: one after another, they would wait for ages
                 raise ConfigError(self._source, self._problem)
             return self._credential
 
