@@ -93,7 +93,7 @@ class ControllerManager:
             self._connect("events", observer=observer).client, clock, randomness, options.name
         )
         self._elector = self._make_elector()
-        self._client = self._connect("", self._elector.lease, observer)
+        self._client = self._connect("", self._elector.lease, observer, hurry=self._work_stop)
         self._caches = Caches(
             self._client.client,
             clock,
@@ -216,7 +216,13 @@ class ControllerManager:
             self._exit_now(1)
         return self._exit_code
 
-    def _connect(self, purpose: str, fence: Fence | None = None, observer: RequestObserver | None = None) -> Connection:
+    def _connect(
+        self,
+        purpose: str,
+        fence: Fence | None = None,
+        observer: RequestObserver | None = None,
+        hurry: Stop | None = None,
+    ) -> Connection:
         rate = Rate(self._options.kube_client_qps, self._options.kube_client_burst)
         connection = connect(
             self._config,
@@ -228,6 +234,7 @@ class ControllerManager:
             observer=observer,
             user_agent=self._user_agent(purpose),
             wrap=self._wrap,
+            hurry=hurry,
         )
         self._connections.append(connection)
         return connection

@@ -13,6 +13,7 @@ from dataplane.errors import MalformedAnswer, error_from_answer, unavailable
 from dataplane.timeouts import USUAL
 from ports.clock import Clock
 from ports.fencing import Fence
+from ports.structs import UNREADABLE
 from ports.transport import ConnectionLost, ConnectionRefused, Request, Response, Transport, TransportError
 
 _log = structlog.get_logger(__name__)
@@ -71,7 +72,7 @@ class Caller:
         """What an answer says. Raises MalformedAnswer."""
         try:
             return decoder.decode(answer.body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             raise self.malformed(path, answer, str(error)) from error
 
     def write(
@@ -115,6 +116,6 @@ class Caller:
         return self._transport.request(replace(request, timeout=left))
 
     def _checked(self, method: str, path: str, answer: Response, also: frozenset[int]) -> Response:
-        if answer.status >= 400 and answer.status not in also:
+        if not 200 <= answer.status < 300 and answer.status not in also:
             raise error_from_answer(method, self.base_url + path, answer)
         return answer

@@ -12,7 +12,7 @@ import msgspec
 
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import Conflict, MalformedAnswer
-from ports.structs import decoder
+from ports.structs import UNREADABLE, decoder
 from ports.transport import Response
 
 _MEMBERS = "/apis/v1alpha1/members"
@@ -160,7 +160,7 @@ class DMMasterClient:
         """The answer, unless it is a refusal, which is an HTTP success as well."""
         try:
             found = decoder(_Listed).decode(answer.body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             text = answer.body.decode("utf-8", "replace")
             reason = f"malformed answer: {error}"
             raise MalformedAnswer(method, self.base_url + path, answer.status, text, reason) from error

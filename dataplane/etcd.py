@@ -1,7 +1,6 @@
 """The etcd in PD, through its JSON gateway (dataplane-apis.md 4)."""
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,7 +40,7 @@ class EtcdClient:
     def entry(self, key: str) -> Entry | None:
         """As `get`, with the lease of the key."""
         found = self._call.ask_json(_RANGE, {"key": _encoded(key.encode())}, _ANSWER)
-        return Entry(_decoded(found.kvs[0].value), int(found.kvs[0].lease)) if found.kvs else None
+        return Entry(found.kvs[0].value, found.kvs[0].lease) if found.kvs else None
 
     def below(self, prefix: str) -> Mapping[str, bytes]:
         """The keys that begin with `prefix`, which is not empty, each with its value.
@@ -51,16 +50,16 @@ class EtcdClient:
         first = prefix.encode()
         asked = {"key": _encoded(first), "range_end": _encoded(first[:-1] + bytes([first[-1] + 1]))}
         found = self._call.ask_json(_RANGE, asked, _ANSWER)
-        return {_decoded(each.key).decode("utf-8", "replace"): _decoded(each.value) for each in found.kvs or ()}
+        return {each.key.decode("utf-8", "replace"): each.value for each in found.kvs or ()}
 
     def seconds_left(self, lease: int) -> int:
         """How long a lease holds, and with it its keys; negative when it has ended. Raises as `get`."""
-        return int(self._call.ask_json("/v3/lease/timetolive", {"ID": str(lease)}, _TIME_LEFT).ttl)
+        return self._call.ask_json("/v3/lease/timetolive", {"ID": str(lease)}, _TIME_LEFT).ttl
 
     def grant(self, seconds: int) -> int:
         """A new lease. Raises Unavailable, ApiError, LeaseExpired; NotFound as `below`."""
         answer = self._call.write("POST", _GRANTING, {"TTL": str(seconds)}, done="", about={})
-        return int(self._call.decoded(_GRANTING, answer, _GRANT).id)
+        return self._call.decoded(_GRANTING, answer, _GRANT).id
 
     def put(self, key: str, value: bytes, lease: int) -> None:
         """Write a key, which goes when its lease ends. Raises as `grant`."""
@@ -75,9 +74,9 @@ class EtcdClient:
 
 
 class _KeyValue(msgspec.Struct):
-    key: str = ""
-    value: str = ""
-    lease: str = "0"
+    key: bytes = b""
+    value: bytes = b""
+    lease: int = 0
 
 
 class _Answer(msgspec.Struct):
@@ -85,24 +84,18 @@ class _Answer(msgspec.Struct):
 
 
 class _TimeLeft(msgspec.Struct):
-    ttl: str = msgspec.field(name="TTL", default="0")
+    ttl: int = msgspec.field(name="TTL", default=0)
 
 
 class _Grant(msgspec.Struct):
-    id: str = msgspec.field(name="ID")
+    id: int = msgspec.field(name="ID")
 
 
-_ANSWER = msgspec.json.Decoder(_Answer)
-_TIME_LEFT = msgspec.json.Decoder(_TimeLeft)
-_GRANT = msgspec.json.Decoder(_Grant)
+# not strict: the gateway writes numbers as text
+_ANSWER = msgspec.json.Decoder(_Answer, strict=False)
+_TIME_LEFT = msgspec.json.Decoder(_TimeLeft, strict=False)
+_GRANT = msgspec.json.Decoder(_Grant, strict=False)
 
 
 def _encoded(value: bytes) -> str:
     return base64.b64encode(value).decode()
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return b""

@@ -15,8 +15,8 @@ import urllib3
 from requests.adapters import HTTPAdapter
 from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
-from dataplane.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket
 from dataplane.tls import TlsMaterial, client_context
+from ports.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket, limit_silence
 from ports.proxies import proxy_for
 from ports.transport import (
     ByteStream,
@@ -35,6 +35,8 @@ _CONNECT_TIMEOUT = 3.0
 USER_AGENT = "tidb-operator"
 
 _MAX_REDIRECTS = 3
+_SAME_METHOD = (307, 308)
+"""Redirects after which the method stays what it was."""
 _POOL_SIZE = 32
 _CHUNK = 1 << 16
 
@@ -57,7 +59,10 @@ class HttpTransport:
             self._session.mount(scheme, _Adapter(context))
 
     def request(self, request: Request) -> Response:
-        """Send, follow redirects, and read the whole answer within `request.timeout`. Raises TransportError."""
+        """Send, follow redirects, and read the whole answer within `request.timeout`. Raises TransportError.
+
+        A redirect that would make a read of a write is not followed, but the answer.
+        """
         with _typed_errors(request):
             answer = self._send(request, read=request.timeout, follow=True)
             with answer:
@@ -86,8 +91,13 @@ class HttpTransport:
         options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}
         # what a session adds, cookies and settings of its own, costs almost as much as the request itself
         answer = self._session.get_adapter(request.url).send(prepared, **options)
-        if follow and answer.is_redirect:
+        keeps_method = request.method == "GET" or answer.status_code in _SAME_METHOD
+        if follow and answer.is_redirect and keeps_method:
             *_, answer = self._session.resolve_redirects(answer, prepared, **options)
+        if answer.status_code < 200:
+            # the answer proper is still to come, and must not be taken for that of the next request
+            answer.close()
+            raise ConnectionLost(request.method, request.url, f"the server answered {answer.status_code} first")
         return answer
 
 
@@ -140,8 +150,8 @@ class _HttpStream:
         self._request = request
         self._headers = _lower(answer.headers)
         self._wire: socket.socket | None = getattr(answer.raw.connection, "reading", None)
-        if self._wire is not None:
-            self._rest(self._wire, idle_timeout)
+        if self._wire is not None and answer.status_code == 200:
+            limit_silence(self._wire, idle_timeout)
 
     @property
     def status(self) -> int:
@@ -167,15 +177,6 @@ class _HttpStream:
         with _typed_errors(self._request):
             chunk: bytes = self._answer.raw.read1(_CHUNK, decode_content=False)
             return chunk
-
-    @staticmethod
-    def _rest(wire: socket.socket, idle_timeout: float) -> None:
-        """From headers on, only silence counts."""
-        if arm := getattr(wire, "arm", None):
-            arm(None)
-        # a short answer has been read, and its socket closed, already
-        with contextlib.suppress(OSError):
-            wire.settimeout(idle_timeout)
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:

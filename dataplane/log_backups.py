@@ -5,13 +5,13 @@ protobuf error as JSON, which never succeeds.
 """
 
 import base64
-import binascii
 from dataclasses import dataclass
 
 import msgspec
 
 from dataplane.etcd import EtcdClient
 from ports import protobuf
+from ports.structs import UNREADABLE
 
 MANUAL = "manual"
 """Why a task is paused that a user has paused."""
@@ -66,7 +66,7 @@ def pause_reason(value: bytes) -> str:
         return MANUAL
     try:
         found = _PAUSE.decode(value)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return _UNKNOWN
     if found.severity == "MANUAL":
         return MANUAL
@@ -77,7 +77,8 @@ def _explained(pause: _Pause) -> str:
     """What went wrong; empty where that can't be read."""
     try:
         payload = base64.b64decode(pause.payload, validate=True)
-    except binascii.Error:
+    except ValueError:
+        # no base64, or no ASCII
         return ""
     media = pause.payload_type.replace(" ", "")
     if media.startswith("text/plain"):

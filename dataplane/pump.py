@@ -11,6 +11,7 @@ from dataplane.errors import Conflict, MalformedAnswer
 from dataplane.etcd import EtcdClient
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
+from ports.structs import UNREADABLE
 from ports.transport import Transport
 
 PUMP_ONLINE = "online"
@@ -68,7 +69,7 @@ class PumpClient:
         answer = self._call.write("PUT", path, done="Pump node asked to close", about={"node": node.id})
         try:
             told = _TOLD.decode(answer.body)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._call.malformed(path, answer, str(error)) from error
         if told.code != _DONE:
             # a refusal is an HTTP success
@@ -94,7 +95,7 @@ _TOLD = msgspec.json.Decoder(_Told)
 def _node(key: str, value: bytes) -> LivePumpNode:
     try:
         found = _NODE.decode(value)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         text = value.decode("utf-8", "replace")
         raise MalformedAnswer("GET", key, _DONE, text, f"malformed Pump node: {error}") from error
     return LivePumpNode(found.node_id, found.host, found.state, maker=_LIVE_READ)

@@ -6,7 +6,7 @@ import msgspec
 
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import DataPlaneError, NotFound
-from ports.structs import decoder
+from ports.structs import UNREADABLE, decoder
 from ports.transport import Response
 
 PORT = 8301
@@ -71,7 +71,7 @@ class TiCDCClient:
             return 0
         try:
             return decoder(_Drained).decode(answer.body).current_table_count
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise self._call.malformed(path, answer, str(error)) from error
 
     def healthy(self) -> bool:

@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 
-import msgspec
-
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import ApiError, DataPlaneError
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
-from ports.structs import decoder
+from ports.structs import UNREADABLE, decoder
 from ports.transport import Response, Transport
 
 _START_TIMEOUT = 30.0
@@ -64,5 +62,5 @@ def _text(answer: Response) -> str:
     bare = answer.body.decode("utf-8", "replace").strip()
     try:
         return decoder(str).decode(answer.body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return bare

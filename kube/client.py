@@ -16,6 +16,7 @@ from kube.errors import STATUS, ApiError, NotFound, Status, error_from_answer, e
 from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
 from kube.resources import PODS, Resource
+from ports.structs import UNREADABLE
 from ports.transport import ByteStream, Request, Response, Transport
 
 T = TypeVar("T")
@@ -162,7 +163,7 @@ class _ListReading:
             raise msgspec.DecodeError(f"a {rest.kind} without `items`")
         self._keep(bytes(raw) for raw in rest.items or ())
         meta = rest.metadata
-        return ListPage(self._items, meta.resource_version, meta.continue_, tuple(self._unreadable))
+        return ListPage(self._items, meta.resource_version or "", meta.continue_ or "", tuple(self._unreadable))
 
     def _keep(self, raws: Iterable[bytes]) -> None:
         for raw in raws:
@@ -216,7 +217,7 @@ class Client:
     def get_as(self, path: str, decoder: msgspec.json.Decoder[T]) -> T:
         """What a path shows. Raises ApiError, also for what the decoder refuses, TransportError."""
         answer = self.request("GET", path)
-        with _readable(f"GET {path}"):
+        with readable(f"GET {path}"):
             return decoder.decode(answer.body)
 
     def list_page(
@@ -248,7 +249,7 @@ class Client:
         accept = _accept(f"{METADATA_KIND}List") if metadata_only else _JSON
         reading = _ListReading(*_kind_of(resource, metadata_only), on_received)
         what = f"LIST {resource}"
-        with _readable(what):
+        with readable(what):
             answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
             reading.receive(answer.body)
             return reading.end(what)
@@ -375,7 +376,7 @@ class Client:
 
 def read_object(body: bytes, resource: Resource) -> Object:
     """The object that an answer holds. Raises ApiError for anything else, such as a proxy's page with status 200."""
-    with _readable(str(resource)):
+    with readable(str(resource)):
         found = Object(body, resource.api_version, resource.kind)
     if found.kind != resource.kind:
         why = f"the server answered a {found.kind} instead of a {resource.kind}"
@@ -384,11 +385,11 @@ def read_object(body: bytes, resource: Resource) -> Object:
 
 
 @contextlib.contextmanager
-def _readable(request: str) -> Iterator[None]:
-    """An answer that cannot be read is a failure of the server."""
+def readable(request: str) -> Iterator[None]:
+    """An answer that cannot be read is a failure of the server. Raises ApiError."""
     try:
         yield
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise error_from_status(Status(code=500, message=f"undecodable answer: {error}"), request) from error
 
 
@@ -396,7 +397,7 @@ def _name_of(raw: bytes) -> str:
     """Which item it is, as far as it says; nothing else of it, which may be secret."""
     try:
         meta = _ITEM.decode(raw).metadata
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return "an item"
     namespace, name = (meta.get(key) for key in ("namespace", "name"))
     return f"item {namespace or ''}/{name or ''}"

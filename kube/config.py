@@ -1,13 +1,14 @@
 """How to reach a cluster: from a kubeconfig, or from the service account of the pod we run in.
 
 The file is read here, so that every mistake is named with file, field and way out; what needs code that others maintain
-(exec plugins, auth providers) goes through the `kubernetes` package, imported only then.
+(auth providers) goes through the `kubernetes` package, imported only then.
 """
 
 import base64
 import binascii
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ from kube.credentials import (
     StaticCredentials,
     TokenFile,
 )
+from kube.exec_plugin import Plugin
 from kube.objects import Json
 from ports.clock import Clock
 from ports.structs import convert
@@ -65,6 +67,8 @@ class ClusterConfig:
     tls: Tls = field(default_factory=Tls)
     credentials: Credentials = field(default_factory=NoCredentials, repr=False)
     proxy_url: str = field(default="", repr=False)
+    renew: Callable[[], Tls] | None = field(default=None, repr=False, compare=False)
+    """What `tls` is by now, where files or a plugin may change it. Raises ConfigError."""
 
 
 def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:
@@ -90,13 +94,19 @@ def load_in_cluster(environ: Mapping[str, str], clock: Clock, directory: Path = 
     credentials = TokenFile(directory / "token", clock)
     credentials.authorization()
     namespace = directory / "namespace"
+    tls = partial(_tls_of_pod, directory)
     return ClusterConfig(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         source="in-cluster configuration",
         namespace=namespace.read_text("utf-8").strip() if namespace.is_file() else "default",
-        tls=Tls(ca=_read(directory / "ca.crt", "service account", "ca.crt")),
+        tls=tls(),
         credentials=credentials,
+        renew=tls,
     )
+
+
+def _tls_of_pod(directory: Path) -> Tls:
+    return Tls(ca=_read(directory / "ca.crt", "service account", "ca.crt"))
 
 
 def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig:
@@ -124,13 +134,15 @@ def config_of(tree: Json, file: Path, path: str, clock: Clock, context: str = ""
     user = _named(kubeconfig.users, chosen.user, path, "users").user if chosen.user else _User()
     reader = _Reader(file, tree, wanted, clock)
     credentials = reader.credentials(user, cluster, chosen.user)
+    tls = partial(reader.tls, user, cluster, chosen, credentials)
     return ClusterConfig(
         server=_server(cluster.server, path, f"clusters[{chosen.cluster}].cluster.server"),
         source=path,
         namespace=chosen.namespace or "default",
-        tls=reader.tls(user, cluster, chosen, credentials),
+        tls=tls(),
         credentials=credentials,
         proxy_url=_proxy(cluster.proxy_url, path, f"clusters[{chosen.cluster}].cluster.proxy-url"),
+        renew=tls,
     )
 
 
@@ -153,7 +165,7 @@ class _User(msgspec.Struct, rename="kebab"):
     token_file: str = msgspec.field(name="tokenFile", default="")
     username: str = ""
     password: str = ""
-    exec: Json | None = None
+    exec: Plugin | None = None
     auth_provider: Json | None = None
 
 
@@ -202,7 +214,7 @@ class _Reader:
         if bool(certificate) != bool(key):
             raise ConfigError(str(self.file), f"{at_user}: client-certificate and client-key go together")
         if isinstance(credentials, ExecCredentials) and (pair := credentials.certificate()):
-            certificate, key = pair[0].encode(), pair[1].encode()
+            certificate, key = pair
         return Tls(ca, certificate, key, cluster.tls_server_name, cluster.insecure_skip_tls_verify)
 
     def credentials(self, user: _User, cluster: _Cluster, name: str) -> Credentials:
@@ -210,7 +222,7 @@ class _Reader:
         if user.auth_provider is not None:
             return ProviderCredentials(f"{source}.auth-provider", self.tree, self.context, self.file.parent)
         if user.token:
-            return StaticCredentials.token(user.token)
+            return StaticCredentials.token(user.token, f"{source}.token")
         if user.token_file:
             return TokenFile(self._path(user.token_file), self.clock)
         if user.exec is not None:
@@ -295,9 +307,13 @@ def _split(url: str, path: str, at: str) -> str:
 
 def _read(file: Path, source: str, at: str) -> bytes:
     try:
-        return file.read_bytes()
+        content = file.read_bytes()
     except OSError as error:
         raise ConfigError(source, f"{at}: cannot read {file}: {error.strerror}") from error
+    if not content.strip():
+        # no authority would mean those of the system
+        raise ConfigError(source, f"{at}: {file} is empty")
+    return content
 
 
 def _without_null(tree: Any) -> Any:

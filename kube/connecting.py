@@ -35,17 +35,20 @@ def connect(
     observer: RequestObserver | None = None,
     user_agent: str = "tidb-operator",
     wrap: Callable[[Transport], Transport] = lambda transport: transport,
+    hurry: Stop | None = None,
 ) -> Connection:
     """A client that throttles (by default 50 requests per second, 100 at once), retries and obeys `fence`.
 
     Nothing is sent yet. `wrap` puts something between it and the server. `stop` ends waits between attempts;
-    `transport.close()` ends requests under way.
+    `transport.close()` ends requests under way. `hurry` as in RetryingTransport.
     Raises ConfigError.
     """
     http = HttpTransport(config, environ, clock)
     throttle = Throttle(rate or Rate(), clock)
     backoff = from_environment(environ, clock)
-    retrying = RetryingTransport(wrap(http), clock, throttle, stop, fence=fence, observer=observer, backoff=backoff)
+    retrying = RetryingTransport(
+        wrap(http), clock, throttle, stop, fence=fence, observer=observer, backoff=backoff, hurry=hurry
+    )
     return Connection(Client(retrying, user_agent=user_agent), http)
 
 

@@ -10,8 +10,10 @@ import socket
 import threading
 from weakref import WeakKeyDictionary
 
-from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.connection import HTTPConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+from ports.deadlines import DeadlineConnection, DeadlineTlsConnection
 
 
 class OpenConnections:
@@ -53,12 +55,12 @@ def shut_down(connected: socket.socket) -> None:
 def tracking_pools(connections: OpenConnections) -> dict[str, type[HTTPConnectionPool]]:
     """urllib3's pool classes by scheme, made to report each connection they open."""
 
-    class Plain(HTTPConnection):
+    class Plain(DeadlineConnection):
         def connect(self) -> None:
             super().connect()
             connections.opened(self)
 
-    class Encrypted(HTTPSConnection):
+    class Encrypted(DeadlineTlsConnection):
         def connect(self) -> None:
             super().connect()
             connections.opened(self)

@@ -5,14 +5,15 @@ Secrets stay inside: neither `repr` nor an error message carries one.
 
 import base64
 import importlib
+import re
 import threading
-from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import structlog
 
+from kube.exec_plugin import Credential, Plugin, PluginFailed, ask
 from kube.objects import Json
 from ports.clock import Clock
 
@@ -21,8 +22,14 @@ _log = structlog.get_logger(__name__)
 _TOKEN_FILE_AGE = 50.0
 """Seconds a token read from a file is used before the file is read again (REST-11)."""
 
+_TOKEN = re.compile(r"[!-~]+")
+
 _EXPIRY_LEEWAY = timedelta(minutes=1)
 """How long before its end a plugin's credential is asked for again."""
+
+
+_AFTER_FAILURE = 10.0
+"""Seconds after which a plugin that failed is asked again."""
 
 
 class ConfigError(Exception):
@@ -32,6 +39,15 @@ class ConfigError(Exception):
         super().__init__(f"{source}: {problem}")
         self.source = source
         self.problem = problem
+
+
+def bearer(token: str, source: str) -> str:
+    """The header of a token, without the blanks around it. Raises ConfigError for what no header can carry."""
+    token = token.strip()
+    if not _TOKEN.fullmatch(token):
+        # who sends it would quote it in an error
+        raise ConfigError(source, "the token holds characters that no token has, such as blanks")
+    return f"Bearer {token}"
 
 
 class Credentials(Protocol):
@@ -62,9 +78,9 @@ class StaticCredentials:
         self._header = header
 
     @classmethod
-    def token(cls, token: str) -> "StaticCredentials":
-        """A bearer token."""
-        return cls(f"Bearer {token}")
+    def token(cls, token: str, source: str = "token") -> "StaticCredentials":
+        """A bearer token. Raises ConfigError, which names `source`."""
+        return cls(bearer(token, source))
 
     @classmethod
     def password(cls, username: str, password: str) -> "StaticCredentials":
@@ -86,7 +102,7 @@ class TokenFile:
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
-        self._token = ""
+        self._header = ""
         self._read_at = float("-inf")
         self._fresh = False
 
@@ -99,7 +115,7 @@ class TokenFile:
             now = self._clock.now()
             if not self._fresh or now - self._read_at > _TOKEN_FILE_AGE:
                 self._read(now)
-            return f"Bearer {self._token}"
+            return self._header
 
     def rejected(self, started: float) -> None:
         """Read the file at the next request, unless that has happened since `started`."""
@@ -109,84 +125,86 @@ class TokenFile:
 
     def _read(self, now: float) -> None:
         try:
-            token = self._path.read_text("utf-8").strip()
-            problem = "" if token else "the token file is empty"
+            self._header = bearer(self._content(), str(self._path))
+        except ConfigError as error:
+            if not self._header:
+                raise
+            _log.warning("keeping the old token", file=str(self._path), problem=error.problem)
+        self._read_at, self._fresh = now, True
+
+    def _content(self) -> str:
+        try:
+            token = self._path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            token, problem = "", f"cannot read the token file: {_cause(error)}"
-        if token:
-            self._token, self._read_at, self._fresh = token, now, True
-            return
-        if not self._token:
-            raise ConfigError(str(self._path), problem)
-        _log.warning("keeping the old token", file=str(self._path), problem=problem)
+            raise ConfigError(str(self._path), f"cannot read the token file: {_cause(error)}") from None
+        if not token.strip():
+            raise ConfigError(str(self._path), "the token file is empty")
+        return token
 
 
 class ExecCredentials:
-    """A credential that a command prints, by the exec protocol of client.authentication.k8s.io.
+    """A credential that a command prints (`kube.exec_plugin`).
 
     The command runs when a credential is first needed, when it expires, and after a 401.
     """
 
-    def __init__(self, source: str, command: Json, cluster: Json, directory: Path, clock: Clock) -> None:
+    def __init__(self, source: str, plugin: Plugin, cluster: Json, directory: Path, clock: Clock) -> None:
         self._source = source
-        self._command = command
+        self._plugin = plugin
         self._cluster = cluster
         self._directory = directory
         self._clock = clock
         self._lock = threading.Lock()
-        self._status: Mapping[str, Any] | None = None
+        self._credential: Credential | None = None
+        self._problem = ""
+        """Why there is no credential, as far as the command was asked."""
         self._asked_at = float("-inf")
 
     def authorization(self) -> str | None:
         """The token, or None when the command gives a client certificate instead. Raises ConfigError."""
-        with self._lock:
-            token = self._current().get("token")
-            return f"Bearer {token}" if token else None
+        token = self._current().token
+        return bearer(token, self._source) if token else None
 
-    def certificate(self) -> tuple[str, str] | None:
-        """The client certificate and key as PEM text, when the command gives them. Raises ConfigError."""
-        with self._lock:
-            status = self._current()
-            certificate, key = status.get("clientCertificateData"), status.get("clientKeyData")
-            return (certificate, key) if certificate and key else None
+    def certificate(self) -> tuple[bytes, bytes] | None:
+        """The client certificate and key in PEM form, when the command gives them. Raises ConfigError."""
+        return self._current().pair
 
     def rejected(self, started: float) -> None:
         """Run the command at the next request, unless that has happened since `started`."""
         with self._lock:
             if self._asked_at < started:
-                self._status = None
+                self._credential = None
 
-    def _current(self) -> Mapping[str, Any]:
-        if self._status is None or self._has_expired(self._status):
-            self._asked_at = self._clock.now()
-            self._status = self._run()
-        return self._status
+    def _current(self) -> Credential:
+        came = self._clock.now()
+        with self._lock:
+            if self._credential is not None and not self._has_expired(self._credential):
+                return self._credential
+            # those who came while it ran in vain share that: one after another, they would wait for ages
+            if not self._problem or came - self._asked_at > _AFTER_FAILURE:
+                self._ask()
+            if self._credential is None:
+                raise ConfigError(self._source, self._problem)
+            return self._credential
 
-    def _has_expired(self, status: Mapping[str, Any]) -> bool:
-        expiry = status.get("expirationTimestamp")
-        if not expiry:
-            return False
-        return datetime.fromisoformat(expiry).astimezone(UTC) - _EXPIRY_LEEWAY <= self._clock.wall()
+    def _has_expired(self, credential: Credential) -> bool:
+        expiry = credential.expiration_timestamp
+        return expiry is not None and expiry <= self._clock.wall() + _EXPIRY_LEEWAY
 
-    def _run(self) -> Mapping[str, Any]:
-        # imported here: the package costs a quarter of a second and few configurations need it
-        config = importlib.import_module("kubernetes.config.kube_config")
-        provider = importlib.import_module("kubernetes.config.exec_provider")
+    def _ask(self) -> None:
+        self._credential, self._problem = None, ""
         try:
-            node = config.ConfigNode("exec", self._command)
-            cluster = config.ConfigNode("cluster", self._cluster)
-            status: Mapping[str, Any] = provider.ExecProvider(node, str(self._directory), cluster).run()
-        except (config.ConfigException, OSError) as error:
-            raise ConfigError(self._source, f"the credential plugin failed: {_cause(error)}") from error
-        if not status.get("token") and not (status.get("clientCertificateData") and status.get("clientKeyData")):
-            raise ConfigError(self._source, "the credential plugin printed neither a token nor a client certificate")
-        return status
+            self._credential = ask(self._plugin, self._cluster, self._directory)
+        except PluginFailed as error:
+            self._problem = f"the credential plugin failed: {error}"
+        self._asked_at = self._clock.now()
 
 
 class ProviderCredentials:
     """The legacy `auth-provider` of a kubeconfig (gcp, oidc), which the kubernetes package renews."""
 
     def __init__(self, source: str, kubeconfig: Json, context: str, directory: Path) -> None:
+        # imported here: the package costs a quarter of a second and few configurations need it
         config = importlib.import_module("kubernetes.config.kube_config")
         self._source = source
         self._lock = threading.Lock()
@@ -196,17 +214,27 @@ class ProviderCredentials:
             loader.load_and_set(self._configuration)
         except config.ConfigException as error:
             raise ConfigError(source, f"the auth provider failed: {error}") from error
+        except Exception as error:
+            raise _failed(source, error) from None
 
     def authorization(self) -> str | None:
         """The provider's current header. Raises ConfigError when it gives none."""
         with self._lock:
-            header: str | None = self._configuration.get_api_key_with_prefix("BearerToken")
+            try:
+                header: str | None = self._configuration.get_api_key_with_prefix("BearerToken")
+            except Exception as error:
+                raise _failed(self._source, error) from None
         if not header:
             raise ConfigError(self._source, "the auth provider gave no token: log in again, or use an exec plugin")
-        return header
+        return bearer(header.removeprefix("Bearer "), self._source)
 
     def rejected(self, started: float) -> None:
         """The provider renews by expiry only."""
+
+
+def _failed(source: str, error: Exception) -> ConfigError:
+    """For what the package did not expect: its words may quote anything."""
+    return ConfigError(source, f"the auth provider failed: {type(error).__name__}; use an exec plugin")
 
 
 def _cause(error: Exception) -> str:

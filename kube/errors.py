@@ -21,6 +21,8 @@ import re
 
 import msgspec
 
+from ports.structs import UNREADABLE
+
 
 class StatusCause(msgspec.Struct, frozen=True, rename="camel"):
     """One field of a refused object."""
@@ -173,7 +175,7 @@ def error_from_answer(code: int, body: bytes, request: str = "") -> ApiError:
     """The error for an HTTP answer; a body that is no Status gives at most 2048 characters of its text (REST-9)."""
     try:
         status = STATUS.decode(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         status = Status()
     if status.kind != "Status":
         text = body.decode("utf-8", "replace")[:_MAX_TEXT].strip()

@@ -9,15 +9,12 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-from urllib.parse import unquote
 
 import structlog
 import urllib3
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
-    InsecureRequestWarning,
     NewConnectionError,
     ProxyError,
     ReadTimeoutError,
@@ -26,9 +23,10 @@ from urllib3.exceptions import (
 from urllib3.response import BaseHTTPResponse
 
 from kube.config import ClusterConfig, ConfigError
-from kube.connections import OpenConnections, shut_down, tracking_pools
-from kube.tls import ssl_context
+from kube.connections import OpenConnections, shut_down
+from kube.pools import Pools
 from ports.clock import Clock
+from ports.deadlines import limit_silence
 from ports.proxies import proxy_for
 from ports.transport import (
     ByteStream,
@@ -48,9 +46,6 @@ _log = structlog.get_logger(__name__)
 _CONNECT_TIMEOUT = 10.0
 """Seconds for TCP and TLS (TH-12)."""
 
-_POOL_SIZE = 100
-"""Idle connections kept; more than all workers together (PY-5)."""
-
 _CHUNK = 1 << 16
 
 _LONGEST_BODY = 1 << 26
@@ -68,20 +63,18 @@ class HttpTransport:
         self._config = config
         self._clock = clock
         self._connections = OpenConnections()
-        self._pools = _Pools(config, config.proxy_url or proxy_for(config.server, environ), self._connections)
-        self._shared = self._pools.open(_POOL_SIZE)
+        proxy = config.proxy_url or proxy_for(config.server, environ)
+        self._pools = Pools(config, proxy, self._connections, clock)
         self._warnings = _Warnings()
 
     def request(self, request: Request) -> Response:
-        """Send and read the whole answer; gzip is undone. Raises TransportError."""
-        started = self._clock.now()
+        """Send and read the whole answer within `request.timeout`; gzip is undone. Raises TransportError."""
         headers = {"accept-encoding": "gzip", **request.headers}
-        answer = self._send(self._shared, request, headers)
+        answer = self._send(self._pools.shared(), request, headers)
         pieces: list[bytes] = []
         receive = request.receiver() if request.receiver and answer.status == 200 else None
         try:
-            with _typed_errors(request):
-                size = self._stream_to(receive, answer) if receive else self._read(answer, request, started, pieces)
+            size = self._stream_to(receive, answer, request) if receive else self._read(answer, request, pieces)
         except Exception:
             answer.close()
             raise
@@ -94,18 +87,17 @@ class HttpTransport:
         The connection is not shared and not used again, so that ending it can hurt nobody else (TH-17).
         """
         headers = {"accept-encoding": "identity", "connection": "close", **request.headers}
-        pool = self._pools.open(size=1)
+        pool = self._pools.single()
         answer = self._send(pool, request, headers)
         connected = self._connections.socket_of(answer.connection)
-        # a short answer may have been read to its end, and its socket closed, together with the headers
-        with contextlib.suppress(OSError):
-            connected.settimeout(idle_timeout)
+        if answer.status == 200:
+            limit_silence(connected, idle_timeout)
         return _HttpStream(answer, request, pool, connected)
 
     def close(self) -> None:
         """End everything that blocks in the network and refuse new requests. Idempotent."""
         self._connections.close()
-        self._shared.clear()
+        self._pools.clear()
 
     def _send(self, pool: urllib3.PoolManager, request: Request, headers: dict[str, str]) -> BaseHTTPResponse:
         if self._connections.closed:
@@ -113,6 +105,18 @@ class HttpTransport:
         started = self._clock.now()
         if authorization := self._authorization(request):
             headers["authorization"] = authorization
+        try:
+            answer = self._answer(pool, request, headers)
+        except TlsError:
+            self._pools.doubt()
+            raise
+        if answer.status == 401:
+            self._config.credentials.rejected(started)
+            self._pools.doubt()
+        self._warnings.log(request, answer)
+        return answer
+
+    def _answer(self, pool: urllib3.PoolManager, request: Request, headers: dict[str, str]) -> BaseHTTPResponse:
         with _typed_errors(request):
             answer = pool.urlopen(
                 request.method,
@@ -124,9 +128,10 @@ class HttpTransport:
                 retries=False,
                 preload_content=False,
             )
-        if answer.status == 401:
-            self._config.credentials.rejected(started)
-        self._warnings.log(request, answer)
+        if answer.status < 200:
+            # the answer proper is still to come, and must not be taken for that of the next request
+            answer.close()
+            raise ConnectionLost(request.method, request.url, f"the server answered {answer.status} first")
         return answer
 
     def _authorization(self, request: Request) -> str | None:
@@ -135,24 +140,22 @@ class HttpTransport:
         except ConfigError as error:
             raise CredentialMissing(request.method, request.url, str(error)) from error
 
-    def _stream_to(self, receive: Callable[[bytes], None], answer: BaseHTTPResponse) -> int:
-        """Hand the body over as it comes; return its size. The socket's timeout limits each silence."""
+    def _stream_to(self, receive: Callable[[bytes], None], answer: BaseHTTPResponse, request: Request) -> int:
+        """Hand the body over as it comes; return its size."""
+        limit_silence(self._connections.socket_of(answer.connection), request.timeout)
         size = 0
-        for chunk in answer.stream(_CHUNK, decode_content=True):
+        for chunk in _chunks(answer, request):
             size += len(chunk)
             receive(chunk)
         answer.release_conn()
         return size
 
-    def _read(self, answer: BaseHTTPResponse, request: Request, started: float, pieces: list[bytes]) -> int:
-        """Keep the body; nothing of it was streamed. Raises RequestTimeout, ConnectionLost."""
+    def _read(self, answer: BaseHTTPResponse, request: Request, pieces: list[bytes]) -> int:
+        """Keep the body; nothing of it was streamed. Raises ConnectionLost."""
         size = 0
-        for chunk in answer.stream(_CHUNK, decode_content=True):
+        for chunk in _chunks(answer, request):
             pieces.append(chunk)
             size += len(chunk)
-            # the socket's timeout covers one read; an answer that trickles must not outlive its request
-            if self._clock.now() > started + request.timeout:
-                raise RequestTimeout(request.method, request.url, f"the answer took longer than {request.timeout:g} s")
             if size > _LONGEST_BODY:
                 raise ConnectionLost(request.method, request.url, f"the answer is longer than {_LONGEST_BODY} bytes")
         answer.release_conn()
@@ -218,49 +221,15 @@ class _Warnings:
             return True
 
 
-class _Pools:
-    """Makes connection pools to one server, all with the same trust and the same way there."""
-
-    def __init__(self, config: ClusterConfig, proxy: str | None, connections: OpenConnections) -> None:
-        if config.tls.insecure:
-            _log.warning("not verifying the API server's certificate", server=config.server, source=config.source)
-            urllib3.disable_warnings(InsecureRequestWarning)
-        name = config.tls.server_name or None
-        self._classes = tracking_pools(connections)
-        self._proxy = urllib3.util.parse_url(proxy) if proxy else None
-        self._settings: dict[str, Any] = {
-            "ssl_context": ssl_context(config.tls, config.source) if config.server.startswith("https:") else None,
-            "server_hostname": name,
-            "assert_hostname": name,
-            "socket_options": _socket_options(),
-        }
-
-    def open(self, size: int) -> urllib3.PoolManager:
-        """A pool that keeps `size` idle connections. Connects when used."""
-        manager = self._manager(size)
-        manager.pool_classes_by_scheme = self._classes
-        return manager
-
-    def _manager(self, size: int) -> urllib3.PoolManager:
-        if self._proxy is None:
-            return urllib3.PoolManager(1, maxsize=size, **self._settings)
-        auth = self._proxy.auth
-        return urllib3.ProxyManager(
-            self._proxy._replace(auth=None).url,
-            1,
-            proxy_headers=urllib3.make_headers(proxy_basic_auth=unquote(auth)) if auth else None,
-            maxsize=size,
-            **self._settings,
-        )
-
-
-def _socket_options() -> list[tuple[int, int, int]]:
-    """REST-12: a dead peer on an idle watch is noticed after 30 + 9 * 15 s at worst."""
-    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
-    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 9)):
-        if option := getattr(socket, name, None):  # not on every system
-            options.append((socket.IPPROTO_TCP, option, value))
-    return options
+def _chunks(answer: BaseHTTPResponse, request: Request) -> Iterator[bytes]:
+    """The body as it comes, with encodings undone. What goes wrong with it is not what goes wrong with who takes it."""
+    chunks = answer.stream(_CHUNK, decode_content=True)
+    while True:
+        with _typed_errors(request):
+            chunk = next(chunks, None)
+        if chunk is None:
+            return
+        yield chunk
 
 
 def _lower(answer: BaseHTTPResponse) -> dict[str, str]:
@@ -271,7 +240,7 @@ def _lower(answer: BaseHTTPResponse) -> dict[str, str]:
 def _typed_errors(request: Request) -> Iterator[None]:
     try:
         yield
-    except (HTTPError, OSError) as error:
+    except (HTTPError, OSError, ValueError) as error:
         raise _error_class(error)(request.method, request.url, _text(error)) from error
 
 

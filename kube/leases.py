@@ -7,10 +7,11 @@ from types import MappingProxyType
 
 import msgspec
 
-from kube.client import Client, read_object
+from kube.client import Client, read_object, readable
 from kube.errors import InternalError, Status
 from kube.objects import Json, Object
 from kube.resources import LEASES
+from ports.structs import UNREADABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ class LeaseLock:
             raise InternalError(Status(code=500, message=f"the server answered the Lease {lease.key!r}"), self._name)
         # what cannot be read must not be what the next update is based on
         record = record_of(lease)
+        with readable(lease.key):
+            lease.decode()
         self._last = lease
         return record
 
@@ -99,7 +102,7 @@ def record_of(lease: Object) -> LeaseRecord:
     """What a Lease says. Raises ApiError for one that cannot be read."""
     try:
         spec = lease.decode_as(_Lease).spec or _Spec()
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise InternalError(Status(code=500, message=f"not readable: {error}"), f"Lease {lease.key}") from error
     return LeaseRecord(
         holder=spec.holder_identity or "",

@@ -16,12 +16,14 @@ import re
 
 import msgspec
 
+from ports.structs import UNREADABLE
+
 
 class ListMeta(msgspec.Struct, rename="camel"):
     """The metadata of a list."""
 
-    resource_version: str = ""
-    continue_: str = msgspec.field(name="continue", default="")
+    resource_version: str | None = None
+    continue_: str | None = msgspec.field(name="continue", default=None)
 
 
 class RawList(msgspec.Struct, rename="camel"):
@@ -128,7 +130,7 @@ def _is_head(head: bytes) -> bool:
     """Whether what begins after `head` are the items of the list, and not those of some list within it."""
     try:
         return isinstance(msgspec.json.decode(head + b"]}"), dict)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except UNREADABLE:
         return False
 
 

@@ -14,6 +14,7 @@ from kube.throttle import Throttle
 from kube.url_backoff import UrlBackoff
 from ports.clock import Clock
 from ports.fencing import Fence, OpenFence
+from ports.latch import Latch
 from ports.stopping import Stop
 from ports.transport import (
     ByteStream,
@@ -51,8 +52,12 @@ class RetryingTransport:
         fence: Fence | None = None,
         observer: RequestObserver | None = None,
         backoff: UrlBackoff | None = None,
+        hurry: Stop | None = None,
     ) -> None:
         """Wrap `transport`. `stop` ends every wait and refuses what comes later: set it after the last sync.
+
+        `hurry` only ends the waits between attempts, with what is known by then: set it when the last syncs are to
+        come to their end, which must not wait for a Retry-After of minutes.
 
         `fence` is asked before each attempt to write (LE-22). `backoff` slows down what is sent to a server that fails.
         """
@@ -63,6 +68,7 @@ class RetryingTransport:
         self._fence = fence or OpenFence()
         self._observer = observer or Unobserved()
         self._backoff = backoff
+        self._hurry = hurry or stop
 
     def request(self, request: Request) -> Response:
         """Send until answered. Raises TransportError, LeaseExpired; TransportClosed when stopped before sending."""
@@ -128,12 +134,14 @@ class RetryingTransport:
         if waited is None:
             raise TransportClosed(request.method, request.url, "stopping")
         self._observer.throttled(request, waited)
-        if self._backoff and (wait := self._backoff.remaining()) and self._pause(wait):
+        if self._backoff and (wait := self._backoff.remaining()) and self._pause(wait) and self._stop.is_set():
             raise TransportClosed(request.method, request.url, "stopping")
 
     def _pause(self, seconds: float) -> bool:
-        """Wait; whether a stop ended it."""
-        return self._stop.wait(self._clock, seconds)
+        """Wait; whether something ended it."""
+        ended = Latch()
+        with self._stop.calling(ended.set), self._hurry.calling(ended.set):
+            return ended.wait(self._clock, seconds)
 
     def _observe(self, request: Request, status: int | None, attempt: int, received: int = 0) -> None:
         self._observer.attempted(request, status, received)

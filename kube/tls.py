@@ -6,6 +6,7 @@ from pathlib import Path
 
 from kube.config import Tls
 from kube.credentials import ConfigError
+from ports.deadlines import DeadlineTlsSocket
 
 
 def ssl_context(tls: Tls, source: str) -> ssl.SSLContext:
@@ -14,6 +15,7 @@ def ssl_context(tls: Tls, source: str) -> ssl.SSLContext:
     Raises ConfigError when a certificate or key cannot be used.
     """
     context = _trusting(tls, source)
+    context.sslsocket_class = DeadlineTlsSocket
     if tls.insecure:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -5,9 +5,12 @@ interpreter (docs/adr/0006). So types are prepared here, one at a time, before a
 """
 
 import threading
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What decoders raise for bytes that are no such value: no JSON, no UTF-8, or nested too deeply."""
 
 _T = TypeVar("_T")
 

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from kube.objects import Object
+from ports.structs import UNREADABLE
 
 _T = TypeVar("_T")
 
@@ -143,7 +144,7 @@ def _struct(raw: bytes, what: str) -> dict[str, msgspec.Raw]:
     """The fields by name in small letters; Go reads them in any case."""
     try:
         return {name.lower(): value for name, value in _fields.decode(raw).items()}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise BadQuestion(f"{what}: {error}") from error
 
 
@@ -153,5 +154,5 @@ def _value(given: Mapping[str, msgspec.Raw], name: str, kind: type[_T]) -> _T | 
         return None
     try:
         return msgspec.json.decode(given[name], type=kind)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise BadQuestion(f"{name}: {error}") from error

@@ -2,7 +2,7 @@
 
 from bisect import insort
 from collections import OrderedDict
-from collections.abc import Container, Hashable
+from collections.abc import Container, Hashable, Iterator
 from typing import Generic, TypeVar
 
 H = TypeVar("H", bound=Hashable)
@@ -34,8 +34,12 @@ class ByPriority(Generic[H]):
 
     def first(self, busy: Container[H]) -> H | None:
         """The next item that is not `busy`, left where it is. Passes over busy ones one by one: they are few."""
+        return next(self.heads(busy), None)
+
+    def heads(self, busy: Container[H]) -> Iterator[H]:
+        """The next item of each level, the highest level first; levels of which all are `busy` have none."""
         for priority in reversed(self._priorities):
             for item in self._levels[priority]:
                 if item not in busy:
-                    return item
-        return None
+                    yield item
+                    break

@@ -7,6 +7,7 @@ worker is done. With a `rest`, one that was just processed waits that long first
 
 import math
 import threading
+from collections import OrderedDict
 from collections.abc import Hashable
 from functools import partial
 from typing import Generic, NamedTuple, TypeVar
@@ -19,6 +20,12 @@ from workqueue.statistics import Depths, DurationRecorder, QueueStatistics, ages
 from workqueue.timers import Timer, Timers
 
 T = TypeVar("T", bound=Hashable)
+
+_LONG = 30.0
+"""Seconds after which an item has waited so long that it gets a turn though more urgent ones are ready."""
+
+_SELDOM = 10
+"""Of so many turns one is for those that have waited long: however much is urgent, nothing waits for ever."""
 
 
 class _Place(NamedTuple):
@@ -86,8 +93,9 @@ class PriorityQueue(Generic[T]):
         """Since when; the same items as in the order."""
         self._processing: dict[T, _Place] = {}
         """Since when, and with which priority handed out."""
-        self._resting: dict[T, float] = {}
-        """Until when, in the order of their turns."""
+        self._resting: OrderedDict[T, float] = OrderedDict()
+        """Until when, in the order of their turns; a plain dict would be slow to find its first one."""
+        self._turns = 0
         self._getters = 0
         self._has_workers = False
         """Whether somebody has waited for an item: then there are threads, and one should run the timers."""
@@ -146,7 +154,7 @@ class PriorityQueue(Generic[T]):
         """
         with self._lock:
             self._has_workers = True
-            while (item := self._order.first(self._processing)) is None and not self._shutting_down:
+            while (item := self._next()) is None and not self._shutting_down:
                 self._getters += 1
                 try:
                     self._clock.wait(self._available, None)
@@ -164,7 +172,7 @@ class PriorityQueue(Generic[T]):
     def try_get(self) -> tuple[T | None, bool]:
         """See `Queue.try_get`."""
         with self._lock:
-            item = self._order.first(self._processing)
+            item = self._next()
             if item is None:
                 return None, self._shutting_down
             self._take(item)
@@ -318,7 +326,18 @@ class PriorityQueue(Generic[T]):
         self._depths.change(former, -1)
         self._depths.change(priority, +1)
 
+    def _next(self) -> T | None:
+        """The most urgent item; now and then the one that has waited longest, if that is long."""
+        if self._turns % _SELDOM:
+            return self._order.first(self._processing)
+        heads = list(self._order.heads(self._processing))
+        if not heads:
+            return None
+        oldest = min(heads, key=lambda item: self._ready[item].time)
+        return oldest if self._clock.now() - self._ready[oldest].time > _LONG else heads[0]
+
     def _take(self, item: T) -> int:
+        self._turns += 1
         priority, since = self._ready.pop(item)
         now = self._clock.now()
         self._order.remove(item, priority)

@@ -16,6 +16,7 @@ from kube.objects import Json
 from kube.semantic import covers, semantically_equal
 from member import labels
 from member.objects.services import without_allocated
+from ports.structs import UNREADABLE
 
 _METADATA = "metadata"
 """The key beside the fields of the spec. v1.6 ignores it."""
@@ -77,7 +78,7 @@ def read_record(live: Json) -> Record | None:
     text = _annotations(live).get(labels.LAST_APPLIED)
     try:
         spec = msgspec.json.decode(text or "null")
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     if not isinstance(spec, dict):
         return None

@@ -30,6 +30,7 @@ from member import labels
 from member.apply.last_applied import read_record
 from member.context import ClusterContext
 from member.lifecycle.workload import Workload
+from ports.structs import UNREADABLE
 
 log = structlog.get_logger(__name__)
 
@@ -141,7 +142,7 @@ def _note_of(body: Json) -> _Note | None:
     """The note on a StatefulSet; None where there is none that can be read."""
     try:
         return _NOTES.decode(remembered(body))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 

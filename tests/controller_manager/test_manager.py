@@ -97,6 +97,34 @@ def test_TH_19_a_thread_that_dies_ends_the_process_in_order() -> None:
     assert stop.is_set()
 
 
+def test_CW_10_a_server_that_asks_for_patience_does_not_keep_the_process() -> None:
+    asked, exits = threading.Event(), list[int]()
+
+    def build(runtime: Runtime) -> list[Controller]:
+        informers = runtime.informers("")
+        assert isinstance(informers, SharedInformerFactory)
+        informers.informer_for(CONFIG_MAPS)
+        return []
+
+    def answer(peer: Peer) -> None:
+        while head := peer.head():
+            peer.answer(429, b"", "Retry-After: 300")
+            if "GET /api/v1/configmaps" in head:
+                asked.set()
+
+    with serving(answer) as server:
+        config = ClusterConfig(server=server.url, source="test")
+        options = ProcessOptions(name="painter", metrics_addr="127.0.0.1:0")
+        made = ControllerManager(
+            options, config, {}, SystemClock(), SeededRandomness(1), build=build, exit_now=exits.append
+        )
+        stop = Stop()
+        ended = in_background(lambda: made.run(stop))
+        assert asked.wait(DEADLINE)
+        stop.set()
+        assert (0, []) == (ended.result(DEADLINE), exits)
+
+
 @pytest.mark.slow
 def test_CW_10_a_handler_that_blocks_at_the_stop_does_not_keep_the_process(mocker: MockerFixture) -> None:
     mocker.patch("controller_manager.caches._HANDLERS_TIMEOUT", 2.0)

@@ -76,7 +76,10 @@ def trickles(before: str) -> Peer:
 def _read_request(connection: socket.socket) -> bytes:
     received = b""
     while b"\r\n\r\n" not in received:
-        received += connection.recv(4096)
+        piece = connection.recv(4096)
+        if not piece:
+            raise ConnectionResetError
+        received += piece
     return received
 
 
@@ -108,6 +111,34 @@ def test_a_redirect_is_followed(transport: HttpTransport) -> None:
     with serving(moves) as port:
         assert 200 == transport.request(get(port)).status
     assert ["/x", "/there"] == paths
+
+
+@pytest.mark.parametrize(("status", "methods"), [(301, ["DELETE"]), (302, ["DELETE"]), (307, ["DELETE", "DELETE"])])
+def test_a_redirect_never_makes_a_read_of_a_write(transport: HttpTransport, status: int, methods: list[str]) -> None:
+    seen: list[str] = []
+
+    def moves(connection: socket.socket) -> None:
+        for head in (f"{status} Moved\r\nLocation: /there", "200 OK"):
+            seen.append(_read_request(connection).split()[0].decode())
+            connection.sendall(f"HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n".encode())
+
+    with serving(moves) as port:
+        answer = transport.request(replace(get(port), method="DELETE"))
+        assert (methods, 200 if len(methods) > 1 else status) == (seen, answer.status)
+        transport.close()
+
+
+def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_request(transport: HttpTransport) -> None:
+    def hints(connection: socket.socket) -> None:
+        _read_request(connection)
+        connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        _read_request(connection)
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nold")
+
+    with serving(hints) as port:
+        for _ in range(2):
+            with pytest.raises(ConnectionLost, match="the server answered 103 first"):
+                transport.request(get(port))
 
 
 def test_redirects_without_end_are_given_up(transport: HttpTransport) -> None:

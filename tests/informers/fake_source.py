@@ -100,6 +100,8 @@ class FakeSource:
         self.resource = resource
         self.requests: list[Recorded] = []
         self._watch_cache = watch_cache
+        self.largest_page = 0
+        """Sends pages of so many, whatever is asked for; 0 for as many as are."""
         self._condition = threading.Condition(threading.RLock())
         self._objects: dict[str, Json] = {}
         self._events: list[_Event] = []
@@ -260,7 +262,8 @@ class FakeSource:
         items = [{name: obj[name] for name in obj if name not in {"apiVersion", "kind"}} for obj in items]
         start = int(params.get("continue", "0"))
         from_cache = self._watch_cache and params.get("resourceVersion") == "0"
-        end = start + (0 if from_cache else int(params.get("limit", "0"))) or None
+        size = self.largest_page or (0 if from_cache else int(params.get("limit", "0")))
+        end = start + size if size else None
         meta = {"resourceVersion": self.version}
         if end is not None and end < len(items):
             meta["continue"] = str(end)

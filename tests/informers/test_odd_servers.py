@@ -223,6 +223,15 @@ def test_null_in_the_metadata_is_as_good_as_absent_as_it_is_to_go(field: str) ->
     assert world.skipped == 0
 
 
+def test_null_in_the_metadata_of_a_list_is_as_good_as_absent() -> None:
+    body = listed(pod("a")).replace(b'"resourceVersion":"5"', b'"resourceVersion":"5","continue":null', 1)
+    world = World(OddServer(lambda: body, lambda: (200, [])))
+
+    world.reflector.step()
+
+    assert ["ns/a"] == _queued(world.queue)
+
+
 @pytest.mark.parametrize(
     "obj",
     [

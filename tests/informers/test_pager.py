@@ -53,6 +53,22 @@ def test_LW_3_an_expired_token_leads_to_one_full_list(source: FakeSource) -> Non
     assert ["12", "", "12"] == source.params("LIST", "resourceVersion")
 
 
+def test_LW_3_a_full_list_that_comes_in_pages_all_the_same_is_read_to_its_end(source: FakeSource) -> None:
+    source.largest_page = 2
+    source.fail("LIST", None, refusal(410, "Expired"))
+    listed = list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=500)
+    assert ["p0", "p1", "p2", "p3", "p4"] == [obj.metadata.name for obj in listed.items]
+    assert ["500", "500", "", "", ""] == source.params("LIST", "limit")
+
+
+def test_LW_3_a_token_that_expires_in_a_full_list_is_the_callers(source: FakeSource) -> None:
+    source.largest_page = 2
+    source.fail("LIST", None, refusal(410, "Expired"), None, refusal(410, "Expired"))
+    with pytest.raises(Expired):
+        list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=500)
+    assert 4 == source.count("LIST")
+
+
 def test_LW_3_gone_and_an_expired_first_page_are_the_callers(source: FakeSource) -> None:
     pages = ListWatch(source.client(), PODS)
     source.fail("LIST", None, refusal(410, "Gone"))

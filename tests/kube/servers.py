@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,12 @@ class Peer:
         self._reader.read(int(length[0]) if length else 0)
         return head
 
+    def common_name(self) -> str:
+        """The name in the client's certificate, over TLS."""
+        assert isinstance(self._socket, ssl.SSLSocket)
+        certificate: dict[str, Any] = self._socket.getpeercert() or {}
+        return next(str(value) for ((key, value),) in certificate["subject"] if key == "commonName")
+
     def send(self, data: bytes) -> None:
         self._socket.sendall(data)
 
@@ -46,9 +53,9 @@ class Peer:
     def chunk(self, data: bytes) -> None:
         self.send(b"%x\r\n%s\r\n" % (len(data), data))
 
-    def hang(self) -> None:
-        """Say nothing more, until the test ends."""
-        self._closing.wait(_PATIENCE)
+    def hang(self, seconds: float = _PATIENCE) -> bool:
+        """Say nothing for so long, or until the test ends; whether it has."""
+        return self._closing.wait(seconds)
 
 
 class RawServer:

@@ -123,6 +123,15 @@ def test_a_failing_exec_plugin_is_named(tmp_path: Path, clock: FakeClock) -> Non
         load_kubeconfig(kubeconfig(tmp_path, user), clock)
 
 
+@pytest.mark.parametrize("provider", [{"name": "gcp", "config": {"access-token": SECRET, "expiry": "soon"}}])
+def test_an_auth_provider_that_fails_is_named_and_not_quoted(
+    tmp_path: Path, clock: FakeClock, provider: dict[str, Any]
+) -> None:
+    with pytest.raises(ConfigError, match=r"user.auth-provider: the auth provider failed: ValueError") as error:
+        load_kubeconfig(kubeconfig(tmp_path, {"auth-provider": provider}), clock)
+    assert SECRET not in str(error.value)
+
+
 def test_an_auth_provider_gives_its_token(tmp_path: Path, clock: FakeClock) -> None:
     provider = {"name": "gcp", "config": {"access-token": "from-gcp", "expiry": "2999-01-01T00:00:00Z"}}
 
@@ -147,7 +156,10 @@ def test_an_auth_provider_gives_its_token(tmp_path: Path, clock: FakeClock) -> N
             r"certificate-authority: cannot read .*no.pem: No such file",
         ),
         ({"user": {"client-certificate-data": "***"}}, "client-certificate-data is not base64"),
+        ({"cluster": {"certificate-authority": "/dev/null"}}, "certificate-authority: /dev/null is empty"),
         ({"user": {"client-key-data": "a2V5"}}, "client-certificate and client-key go together"),
+        ({"user": {"exec": {"apiVersion": "v1"}}}, r"required field `command` - at `\$.users\[0\].user.exec`"),
+        ({"user": {"token": "a\nb"}}, r"users\[u\].user.token: the token holds characters that no token has"),
     ],
 )
 def test_a_mistake_is_named_with_file_and_field(
@@ -234,7 +246,7 @@ def test_REST_11_a_token_file_is_read_again_after_50_seconds(tmp_path: Path, clo
     assert ["Bearer first", "Bearer first", "Bearer second"] == seen
 
 
-@pytest.mark.parametrize("content", [None, " \n"])
+@pytest.mark.parametrize("content", [None, " \n", "two words"])
 def test_REST_11_an_old_token_outlives_a_file_that_cannot_be_read(
     tmp_path: Path, clock: FakeClock, content: str | None
 ) -> None:
@@ -249,15 +261,28 @@ def test_REST_11_an_old_token_outlives_a_file_that_cannot_be_read(
     clock.step(51)
 
     with structlog.testing.capture_logs() as logs:
-        assert "Bearer first" == credentials.authorization()
+        assert ["Bearer first"] * 3 == [credentials.authorization() for _ in range(3)]
     assert ["keeping the old token"] == [entry["event"] for entry in logs]
 
 
-def test_REST_11_a_first_token_that_is_empty_is_an_error(tmp_path: Path, clock: FakeClock) -> None:
-    (tmp_path / "token").write_text("\n")
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"\n", "the token file is empty"),
+        (b"\xff", "cannot read the token file"),
+        (f"{SECRET}\n{SECRET}".encode(), "the token holds characters that no token has"),
+        (f"\ufeff{SECRET}".encode(), "the token holds characters that no token has"),
+        (f"{SECRET}\0".encode(), "the token holds characters that no token has"),
+    ],
+)
+def test_REST_11_a_first_token_of_no_use_is_an_error_that_does_not_quote_it(
+    tmp_path: Path, clock: FakeClock, content: bytes, told: str
+) -> None:
+    (tmp_path / "token").write_bytes(content)
 
-    with pytest.raises(ConfigError, match="the token file is empty"):
+    with pytest.raises(ConfigError, match=told) as error:
         TokenFile(tmp_path / "token", clock).authorization()
+    assert SECRET not in str(error.value)
 
 
 @pytest.mark.parametrize(

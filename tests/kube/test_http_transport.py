@@ -257,6 +257,41 @@ def test_a_body_cut_short_is_lost(pair: Callable[..., Pair]) -> None:
         pair(serve).transport.request(GET)
 
 
+def test_a_chunk_of_a_negative_length_is_lost(pair: Callable[..., Pair]) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.send(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n0\r\n\r\n")
+
+    with pytest.raises(ConnectionLost):
+        pair(serve).transport.request(GET)
+
+
+def test_who_takes_a_body_and_fails_does_so_in_words_of_his_own(pair: Callable[..., Pair]) -> None:
+    def fail(_piece: bytes) -> None:
+        raise ValueError("full")
+
+    both = pair(lambda peer: (peer.head(), peer.answer(200, b"body")))
+
+    with pytest.raises(ValueError, match="full"):
+        both.transport.request(replace(GET, receiver=lambda: fail))
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_request(
+    pair: Callable[..., Pair], streamed: bool
+) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+        if peer.head():
+            peer.answer(200, b"old")
+
+    both = pair(serve)
+    for _ in range(2):
+        with pytest.raises(ConnectionLost, match="the server answered 103 first"):
+            both.transport.stream(GET, 5.0) if streamed else both.transport.request(GET)
+
+
 def test_TEST_3_410_comes_as_a_status_and_as_an_event(pair: Callable[..., Pair]) -> None:
     gone = b'{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"}'
 
@@ -297,20 +332,55 @@ def test_TH_13_a_silent_watch_ends_at_its_idle_timeout(pair: Callable[..., Pair]
     stream.close()
 
 
-def test_an_answer_that_trickles_does_not_outlive_its_request(clock: FakeClock) -> None:
+_OK = b"HTTP/1.1 200 OK\r\n"
+_CHUNKED = _OK + b"Transfer-Encoding: chunked\r\n\r\n"
+_TRICKLES = {
+    "the headers": _OK,
+    "early answers": b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 1",
+    "a body of a known length": _OK + b"Content-Length: 999\r\n\r\n",
+    "a body until the end": b"HTTP/1.0 200 OK\r\n\r\n",
+    "a chunk": _CHUNKED + b"fff\r\n",
+    "the length of a chunk": _CHUNKED,
+    "a refusal": b"HTTP/1.1 500 Oops\r\nContent-Length: 999\r\n\r\n",
+}
+
+
+def trickling(begin: bytes) -> Serve:
+    """Sends `begin`, and from then on a byte every now and then, so that it is never silent."""
+
     def serve(peer: Peer) -> None:
         peer.head()
-        peer.begin_chunks()
-        for _ in range(4):
-            clock.step(3)
-            peer.chunk(b"x")
-        peer.hang()
+        peer.send(begin)
+        while not peer.hang(0.01):
+            peer.send(b"0")
 
-    with serving(serve) as server:
-        transport = HttpTransport(ClusterConfig(server.url, "test"), {}, clock)
-        with pytest.raises(RequestTimeout, match="longer than 5 s"):
-            transport.request(GET)
-        transport.close()
+    return serve
+
+
+@pytest.mark.parametrize("encrypted", [False, True])
+@pytest.mark.parametrize("part", _TRICKLES)
+def test_F53_an_answer_that_trickles_does_not_outlive_its_request(
+    pair: Callable[..., Pair], certificates: Certificates, part: str, encrypted: bool
+) -> None:
+    both = pair(trickling(_TRICKLES[part]), certificates if encrypted else None)
+
+    with pytest.raises(RequestTimeout):
+        both.transport.request(replace(GET, timeout=0.05))
+
+
+@pytest.mark.parametrize("part", ["the headers", "a refusal"])
+def test_F53_a_watch_that_trickles_before_it_begins_is_given_up(pair: Callable[..., Pair], part: str) -> None:
+    client = Client(pair(trickling(_TRICKLES[part])).transport, timeout=0.05)
+
+    with pytest.raises(RequestTimeout):
+        client.watch(PODS, resource_version="1", timeout_seconds=60)
+
+
+def test_F53_a_proxy_opens_its_tunnel_in_time_or_never(pair: Callable[..., Pair]) -> None:
+    with serving(trickling(_OK)) as proxy:
+        both = pair(lambda peer: None, server="https://10.0.0.1:6443", proxy_url=proxy.url)
+        with pytest.raises(RequestTimeout):
+            both.transport.request(replace(GET, timeout=0.05))
 
 
 def test_TH_12_a_list_may_take_longer_than_its_timeout_as_long_as_it_is_not_silent(clock: FakeClock) -> None:

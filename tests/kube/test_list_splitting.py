@@ -15,7 +15,7 @@ _TREES = st.recursive(_LEAVES, lambda inner: st.lists(inner) | st.dictionaries(_
 _ITEMS = st.lists(st.builds(lambda tree, more: {"metadata": tree} | more, _TREES, st.dictionaries(_KEYS, _TREES)))
 
 
-def _read(pieces: list[bytes]) -> tuple[list[Any], list[Any], str]:
+def _read(pieces: list[bytes]) -> tuple[list[Any], list[Any], str | None]:
     """The items that came before the end, those left for the end, and the list's version."""
     splitter = ListSplitter()
     early = [json.loads(raw) for piece in pieces for raw in splitter.feed(piece)]

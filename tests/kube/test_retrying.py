@@ -180,6 +180,18 @@ def test_a_stop_ends_the_wait_for_a_retry_with_what_is_known(clock: FakeClock, k
     assert (known, 0.0) == bench.send()
 
 
+@pytest.mark.parametrize("known", [BUSY, LOST])
+def test_CW_10_who_is_in_a_hurry_waits_for_no_retry_and_may_still_send(clock: FakeClock, known: Answer) -> None:
+    def hurry_meanwhile(_: Request) -> Answer:
+        hurry.set()
+        return known
+
+    hurry = Stop()
+    bench = Bench(clock, hurry_meanwhile, hurry=hurry)
+
+    assert [(known, 0.0), (known, 0.0)] == [bench.send(), bench.send()]
+
+
 def test_LE_22_a_write_is_checked_at_every_attempt(clock: FakeClock) -> None:
     class ClosesAfter:
         def __init__(self, writes: int) -> None:

@@ -46,6 +46,26 @@ def test_PQ_1_the_higher_number_comes_first(queue: PriorityQueue[str]) -> None:
     assert [("high", 7, False), ("plain", 0, False), ("low", -100, False), ("low too", -100, False)] == got
 
 
+def test_PQ_1_what_has_waited_long_gets_one_turn_in_ten_however_much_is_urgent(
+    queue: PriorityQueue[str], clock: FakeClock
+) -> None:
+    queue.add_with_opts("late-1", "late-2", priority=-100)
+
+    def turns(count: int) -> list[str]:
+        taken = []
+        for number in range(count):
+            queue.add(f"urgent-{number}")
+            item, _ = queue.try_get()
+            assert item is not None
+            taken.append(item)
+            queue.done(item)
+        return [item for item in taken if item.startswith("late")]
+
+    assert [] == turns(20)
+    clock.step(31)
+    assert ["late-1", "late-2"] == turns(20)
+
+
 def test_PQ_2_a_known_item_takes_the_higher_priority(queue: PriorityQueue[str]) -> None:
     queue.add_with_opts("one", priority=1)
     queue.add_with_opts("one", priority=5)

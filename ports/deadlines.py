@@ -4,6 +4,7 @@ A socket's own timeout starts anew with every read, so a peer that trickles one 
 ever. These sockets know when the whole answer must be there.
 """
 
+import contextlib
 import socket
 import ssl
 from typing import Any
@@ -69,14 +70,28 @@ class DeadlineConnection(HTTPConnection):
 
 
 class DeadlineTlsConnection(HTTPSConnection):
-    """The same over TLS; its context must make DeadlineTlsSockets."""
+    """The same over TLS; its context must make DeadlineTlsSockets. A proxy must open its tunnel in time, too."""
 
     reading: socket.socket | None = None
+
+    def _new_conn(self) -> socket.socket:
+        plain = _with_deadline(super()._new_conn())
+        plain.arm(plain.gettimeout())
+        return plain
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         """The answer; from here on the deadline runs."""
         self.reading = _armed(self.sock, self.timeout)
         return super().getresponse()
+
+
+def limit_silence(connected: socket.socket, seconds: float) -> None:
+    """From now on each read may take so long, and all of them together as long as they want."""
+    if isinstance(connected, _Deadline):
+        connected.arm(None)
+    # a short answer may have been read to its end, and its socket closed, together with the headers
+    with contextlib.suppress(OSError):
+        connected.settimeout(seconds)
 
 
 def _with_deadline(plain: socket.socket) -> DeadlineSocket:

@@ -1,0 +1,125 @@
+"""Pools of connections to one API server, all with the same trust, the same identity and the same way there.
+
+Certificates that somebody renews, in files or by a plugin, are used from the next connection on: a client whose own
+has run out is nobody to the server.
+"""
+
+import socket
+import ssl
+import threading
+from typing import Any
+from urllib.parse import unquote
+
+import structlog
+import urllib3
+from urllib3.exceptions import InsecureRequestWarning
+
+from kube.config import ClusterConfig, Tls
+from kube.connections import OpenConnections, tracking_pools
+from kube.credentials import ConfigError
+from kube.tls import ssl_context
+from ports.clock import Clock
+
+_log = structlog.get_logger(__name__)
+
+_POOL_SIZE = 100
+"""Idle connections kept; more than all workers together (PY-5)."""
+
+_CERTIFICATES_AGE = 50.0
+"""Seconds that certificates are used before their files are looked at again, as tokens are (REST-11)."""
+
+
+class Pools:
+    """Hands out pools. Safe for use by many threads."""
+
+    def __init__(self, config: ClusterConfig, proxy: str | None, connections: OpenConnections, clock: Clock) -> None:
+        """Prepare, without connecting; `connections` is told of each. Raises ConfigError for certificates of no use."""
+        if config.tls.insecure:
+            _log.warning("not verifying the API server's certificate", server=config.server, source=config.source)
+            urllib3.disable_warnings(InsecureRequestWarning)
+        self._config = config
+        self._clock = clock
+        self._classes = tracking_pools(connections)
+        self._proxy = urllib3.util.parse_url(proxy) if proxy else None
+        self._lock = threading.Lock()
+        self._tls = config.tls
+        self._context = self._context_of(config.tls)
+        self._looked_at = clock.now()
+        self._shared = self._open(_POOL_SIZE)
+
+    def shared(self) -> urllib3.PoolManager:
+        """The pool of short requests."""
+        with self._lock:
+            self._renew()
+            return self._shared
+
+    def single(self) -> urllib3.PoolManager:
+        """A pool for one connection, for who asks. Connects when used."""
+        with self._lock:
+            self._renew()
+            return self._open(1)
+
+    def doubt(self) -> None:
+        """The server has refused our certificate, or we its: look for renewed ones at the next use."""
+        with self._lock:
+            self._looked_at = float("-inf")
+
+    def clear(self) -> None:
+        """Close idle connections."""
+        with self._lock:
+            self._shared.clear()
+
+    def _renew(self) -> None:
+        now = self._clock.now()
+        if self._config.renew is None or now - self._looked_at <= _CERTIFICATES_AGE:
+            return
+        self._looked_at = now
+        try:
+            tls = self._config.renew()
+            if tls == self._tls:
+                return
+            context = self._context_of(tls)
+        except ConfigError as error:
+            # such as a certificate that was written already beside a key that was not
+            _log.warning("keeping the old certificates", problem=str(error))
+            return
+        self._tls, self._context = tls, context
+        former, self._shared = self._shared, self._open(_POOL_SIZE)
+        former.clear()
+        _log.info("using renewed certificates", source=self._config.source)
+
+    def _context_of(self, tls: Tls) -> ssl.SSLContext | None:
+        return ssl_context(tls, self._config.source) if self._config.server.startswith("https:") else None
+
+    def _open(self, size: int) -> urllib3.PoolManager:
+        name = self._tls.server_name or None
+        settings: dict[str, Any] = {
+            "ssl_context": self._context,
+            "server_hostname": name,
+            "assert_hostname": name,
+            "socket_options": _socket_options(),
+        }
+        manager = self._manager(size, settings)
+        manager.pool_classes_by_scheme = self._classes
+        return manager
+
+    def _manager(self, size: int, settings: dict[str, Any]) -> urllib3.PoolManager:
+        if self._proxy is None:
+            return urllib3.PoolManager(1, maxsize=size, **settings)
+        auth = self._proxy.auth
+        return urllib3.ProxyManager(
+            self._proxy._replace(auth=None).url,
+            1,
+            proxy_headers=urllib3.make_headers(proxy_basic_auth=unquote(auth)) if auth else None,
+            maxsize=size,
+            **settings,
+        )
+
+
+def _socket_options() -> list[tuple[int, int, int]]:
+    """REST-12: a dead peer on an idle watch is noticed after 30 + 9 * 15 s at worst."""
+    options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
+    for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 9)):
+        if option := getattr(socket, name, None):  # not on every system
+            options.append((socket.IPPROTO_TCP, option, value))
+    return options

@@ -1,0 +1,105 @@
+"""Commands that print credentials, or do what they should not."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kube.credentials import ConfigError, ExecCredentials
+from kube.exec_plugin import Credential, Plugin, PluginFailed, ask
+from ports.clock import FakeClock
+
+_VERSION = "client.authentication.k8s.io/v1"
+
+
+def shell(script: str, **fields: Any) -> Plugin:
+    return Plugin(command="/bin/sh", api_version=_VERSION, args=("-c", script), **fields)
+
+
+def printing(status: Any, version: str = _VERSION) -> Plugin:
+    answer = json.dumps({"apiVersion": version, "kind": "ExecCredential", "status": status})
+    return shell(f"echo '{answer}'")
+
+
+def test_a_command_gives_a_token_and_says_for_how_long(tmp_path: Path) -> None:
+    plugin = printing({"token": "t", "expirationTimestamp": "2030-01-01T00:00:00Z", "clientKeyData": None})
+
+    assert Credential("t", datetime(2030, 1, 1, tzinfo=UTC)) == ask(plugin, {}, tmp_path)
+
+
+def test_a_command_is_told_what_it_is_for(tmp_path: Path) -> None:
+    config = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}
+    cluster = {"server": "https://10.0.0.1", "extensions": [config, {"name": "other"}]}
+    plugin = shell('echo "$KUBERNETES_EXEC_INFO" > told; exit 1', provide_cluster_info=True)
+
+    with pytest.raises(PluginFailed):
+        ask(plugin, cluster, tmp_path)
+
+    assert {
+        "apiVersion": _VERSION,
+        "kind": "ExecCredential",
+        "spec": {"interactive": False, "cluster": {"server": "https://10.0.0.1", "config": {"audience": "a"}}},
+    } == json.loads((tmp_path / "told").read_text())
+
+
+@pytest.mark.parametrize(
+    ("plugin", "told"),
+    [
+        (shell("exit 3"), "exit code 3"),
+        (shell("echo 'log in first' >&2; exit 3"), "exit code 3: log in first"),
+        (shell(r"printf '\377' >&2; exit 3"), "exit code 3: \ufffd"),
+        (shell("kill -9 $$"), "exit code -9"),
+        (shell("true"), "its answer is not JSON"),
+        (shell("echo secret"), "its answer is not JSON"),
+        (shell(r"printf '\377\376'"), "its answer is not JSON"),
+        (shell("echo 5"), "its answer is no ExecCredential: Expected `object`, got `int`"),
+        (printing(None), "its answer is no ExecCredential: Expected `object`, got `null` - at `$.status`"),
+        (printing({"token": 5}), "Expected `str | null`, got `int` - at `$.status.token`"),
+        (printing({"token": "t", "expirationTimestamp": "soon"}), "Invalid RFC3339 encoded datetime"),
+        (printing({"token": "t", "expirationTimestamp": "2030-01-01T00:00:00"}), "with a timezone"),
+        (printing({"token": "t"}, "client.authentication.k8s.io/v1beta1"), "it answered in client.authentication"),
+        (printing({}), "it printed neither a token nor a client certificate"),
+        (printing({"clientCertificateData": "c"}), "it printed neither a token nor a client certificate"),
+        (Plugin(command="./absent", api_version=_VERSION), "No such file or directory"),
+        (Plugin(command="a\0b", api_version=_VERSION), "embedded null byte"),
+    ],
+)
+def test_what_is_no_credential_is_told_without_being_quoted(tmp_path: Path, plugin: Plugin, told: str) -> None:
+    with pytest.raises(PluginFailed) as error:
+        ask(plugin, {}, tmp_path)
+
+    assert told in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
+    with pytest.raises(PluginFailed, match=r"no answer within 0.05 s"):
+        ask(shell("exec sleep 60"), {}, tmp_path, patience=0.05)
+
+
+def test_a_command_that_failed_is_left_alone_for_ten_seconds(tmp_path: Path, clock: FakeClock) -> None:
+    credentials = ExecCredentials("users[u].user.exec", shell("echo x >> runs; exit 1"), {}, tmp_path, clock)
+
+    def runs() -> int:
+        with pytest.raises(ConfigError, match=r"users\[u\]\.user\.exec: the credential plugin failed: exit code 1"):
+            credentials.authorization()
+        return len((tmp_path / "runs").read_text().split())
+
+    assert [1, 1] == [runs(), runs()]
+    clock.step(11)
+    assert 2 == runs()
+
+
+@pytest.mark.parametrize(
+    ("expiry", "runs"), [("0001-01-01T00:00:00Z", 2), ("9999-12-31T23:59:59Z", 1), ("2026-01-01T00:00:59Z", 2)]
+)
+def test_a_credential_that_ends_within_a_minute_is_asked_for_again(
+    tmp_path: Path, clock: FakeClock, expiry: str, runs: int
+) -> None:
+    answer = printing({"token": "t", "expirationTimestamp": expiry}).args[1]
+    credentials = ExecCredentials("exec", shell(f"echo x >> runs; {answer}"), {}, tmp_path, clock)
+
+    assert ["Bearer t"] * 2 == [credentials.authorization() for _ in range(2)]
+    assert runs == len((tmp_path / "runs").read_text().split())
