@@ -179,7 +179,10 @@ def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
     """How a component does, of which nothing but what runs is known."""
     if ctx.stateful_set(member.name):
         return _serving(ctx, member)
-    what = f"StatefulSet {member_name(ctx.tc, member.name)} is gone, and this process has not seen what it was made of"
+    name, status = member_name(ctx.tc, member.name), predicates.status_of(ctx.tc, member.name)
+    if status is None or not status.stateful_set:
+        return Refused("InvalidSpec", f"StatefulSet {name} is made once the spec is valid")
+    what = f"StatefulSet {name} is gone, and this process has not seen what it was made of"
     return Refused("InvalidSpec", f"{what}; it is made again once the spec is valid")
 
 
