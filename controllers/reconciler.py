@@ -252,4 +252,4 @@ def _is_refused(outcomes: Mapping[str, Outcome]) -> bool:
 
 
 def _refuses(condition: Json, message: str) -> bool:
-    return condition.get("reason") == INVALID and condition.get("message") == message
+    return condition.get("reason") == INVALID and str(condition.get("message")).startswith(message)

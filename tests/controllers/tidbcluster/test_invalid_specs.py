@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from kube.resources import PODS, SERVICES, STATEFUL_SETS
+from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS
 from member.labels import WRITTEN_FOR
 from tests.operator_world import OperatorWorld, sample
 
@@ -156,6 +156,40 @@ def test_objects_that_are_gone_are_made_again_as_the_last_valid_spec_wanted_them
     basic.admin.delete(SERVICES, "basic-pd", "default")
     basic.run_until(lambda: basic.exists(SERVICES, "basic-pd") and basic.exists(STATEFUL_SETS, "basic-tidb"))
     assert before == basic.get(STATEFUL_SETS, "basic-tidb")["spec"]
+
+
+@pytest.mark.slow
+def test_a_config_map_that_pods_were_made_with_is_made_again(basic: OperatorWorld) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    (name,) = (each for each in config_maps(basic) if each.startswith("basic-tikv"))
+    data = basic.get(CONFIG_MAPS, name)["data"]
+    basic.admin.delete(CONFIG_MAPS, name, "default")
+    basic.admin.delete(PODS, "basic-tikv-0", "default")
+    basic.run_until(lambda: ready(basic, FIELD) == ("False", True), within=10.0)
+    basic.run_until(lambda: ready(basic, FIELD) == ("True", True), within=90.0)
+    assert data == basic.get(CONFIG_MAPS, name)["data"]
+
+
+@pytest.mark.slow
+def test_what_keeps_a_pod_follows_what_is_wrong_with_the_spec(basic: OperatorWorld) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    basic.restart()
+    (name,) = (each for each in config_maps(basic) if each.startswith("basic-tikv"))
+    basic.admin.delete(CONFIG_MAPS, name, "default")
+    basic.admin.delete(PODS, "basic-tikv-0", "default")
+    basic.run(60.0)
+    said = basic.condition("Ready")["message"]
+    assert ("False", True) == ready(basic, FIELD)
+    assert (
+        f'waiting for basic-tikv-0 (FailedMount: MountVolume.SetUp failed for volume "config" : configmap "{name}"'
+        in said
+    )
+
+
+def config_maps(world: OperatorWorld) -> list[str]:
+    return [each["metadata"]["name"] for each in world.every(CONFIG_MAPS)]
 
 
 @pytest.mark.slow
