@@ -1,7 +1,8 @@
 """Conditions that clusters of every kind have, and their components: whether they serve (lifecycle.md 2.3).
 
-Ready is v1.6's, reason by reason, and better in two points: a status left from a failed observation is unknown, not
-good (F7), and the message goes on with Progressing's, since `kubectl get -o wide` shows it as Status. For Progressing
+Ready is v1.6's, reason by reason, and better in three points: a status left from a failed observation is unknown, not
+good (F7), pods to which no Service leads do not serve, whatever their servers say, and the message goes on with
+Progressing's, since `kubectl get -o wide` shows it as Status. For Progressing
 see `controllers.conditions`.
 """
 
@@ -10,6 +11,7 @@ from datetime import datetime
 from apis.accessor import workloads
 from apis.cluster import Cluster
 from apis.components import component_type
+from apis.ordinals import desired_replicas
 from apis.predicates import all_members_ready, status_of
 from apis.shared import ComponentStatus
 from controllers.conditions import PROGRESSING, READY, ConditionValue, with_condition
@@ -27,13 +29,13 @@ def ready(tc: Cluster, what_runs: str = "TiDB cluster") -> ConditionValue:
         what = "Statefulset(s) are in progress"
         return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what
     judged = sorted((each.type.unready.rank, each.name) for each in workloads(tc) if each.type.unready)
-    unready = next((name for _, name in judged if not all_members_ready(tc, name)), None)
+    unready = next((name for _, name in judged if not _serves(tc, name)), None)
     return component_ready(tc, unready) if unready else (True, READY, f"{what_runs} is fully up and running")
 
 
 def component_ready(tc: Cluster, component: str) -> ConditionValue:
     """Whether a component that the spec has serves."""
-    if all_members_ready(tc, component):
+    if _serves(tc, component):
         status = status_of(tc, component)
         outdated = _outdated(status) if status else ""
         what = "all requested replicas are serving"
@@ -42,6 +44,14 @@ def component_ready(tc: Cluster, component: str) -> ConditionValue:
     if unready is None:
         return False, "MembersNotReady", f"{component} members are not healthy"
     return False, unready.reason, unready.message
+
+
+def _serves(tc: Cluster, component: str) -> bool:
+    """Whether all members of a component are well, and all pods that are wanted Ready."""
+    status = status_of(tc, component)
+    if status is not None and status.stateful_set and status.ready_replicas < desired_replicas(tc, component):
+        return False
+    return all_members_ready(tc, component)
 
 
 def _outdated(status: ComponentStatus) -> str:

@@ -34,9 +34,11 @@ def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> Con
     """
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
-        stage, outcome = min(unfinished, key=lambda each: _urgency(each[1]))
-        # a problem of the spec names its field
-        said = outcome.message if outcome.reason == INVALID else f"{stage}: {outcome.message}"
+        (stage, outcome), *others = sorted(unfinished, key=lambda each: _urgency(each[1]))
+        said = f"{stage}: {outcome.message}"
+        if outcome.reason == INVALID:
+            # a problem of the spec names its field, and is not why pods are missing
+            said = "; ".join((outcome.message, *(f"{other}: {each.message}" for other, each in others[:1])))
         # it may be the cause of all others
         contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
         said = "; ".join((said, *contested))

@@ -54,11 +54,11 @@ class Kind(Generic[M, C, D, R]):
     all others in the stored status, which stay where it is None. `update_times`: conditions carry a `lastUpdateTime`.
     `slow` names the servers of the object that did not answer soon. `tell` logs what a new status, the second, says
     that the one before did not, once it is written.
-    `hold` marks a context that is made of an earlier spec, since the present one is not valid: then nothing but what is
-    gone is made again, if `remakes`. `last_written` is the earlier spec, labels and annotations where this process
-    has seen none, as what was made of them tells. `finalize` does what must be done for a deleted object, as cached,
-    before it goes, and removes the finalizer that keeps it; it raises what stages may raise. A kind without `hold` does
-    nothing for a spec that is not valid.
+    `hold` marks a context that is made of an earlier spec, since the present one is not valid, or of that one where no
+    other is known: then nothing but what is gone is made again, if `remakes`. `last_written` is the earlier spec,
+    labels and annotations where this process has seen none, as what was made of them tells. `finalize` does what must
+    be done for a deleted object, as cached, before it goes, and removes the finalizer that keeps it; it raises what
+    stages may raise. Of a spec that is not valid, a kind without `hold` says no more than that.
     """
 
     name: str
@@ -89,8 +89,8 @@ class Kind(Generic[M, C, D, R]):
             raise InvalidSpec(problems)
         return model
 
-    def read_accepted(self, owner: Object) -> M | None:
-        """The object with its defaults, if its spec can be read; that it is valid was found before."""
+    def read_unchecked(self, owner: Object) -> M | None:
+        """The object with its defaults, valid or not, if its spec can be read."""
         try:
             return self.defaults(decode(owner.decode(), self.model))
         except InvalidField:

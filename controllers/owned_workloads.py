@@ -3,6 +3,7 @@
 from typing import Any, Protocol
 
 from controllers.owned_deletion import delete_if
+from controllers.pod_troubles import trouble_of_pod
 from controllers.simple_kind import Reconcile
 from kube.events import NORMAL
 from kube.objects import Json, Object
@@ -21,6 +22,9 @@ from member.objects.services import keep_allocated
 from member.objects.stateful_set import is_rolling
 from member.observed.pods import Pod
 from member.outcome import Done, Outcome, Refused, Waiting
+
+_LOOK_AGAIN = 10.0
+"""Seconds until the next look at a pod that is not Ready: no event tells of it."""
 
 
 def apply_service(ctx: Reconcile[Any], desired: Json) -> Object:
@@ -72,11 +76,22 @@ def bring_to_ready(ctx: Reconcile[Any], name: str) -> Outcome:
         return Waiting("PodNotReady", f"waiting for StatefulSet {name} to make its pod")
     if is_upgrading(live):
         _delete_broken(ctx, live)
-        return Waiting("Restarting", f"pod {name}-0 is being restarted with the newest revision")
+        restarted, so_far = _unready(ctx, live)
+        what = f"pod {restarted} is being restarted with the newest revision: {so_far}"
+        return Waiting("Restarting", what, _LOOK_AGAIN)
     ready, wanted = int((live.get("status") or {}).get("readyReplicas") or 0), int(live["spec"]["replicas"])
     if ready < wanted:
-        return Waiting("PodNotReady", f"waiting for pod {name}-0 to be Ready; kubectl describe pod says why it is not")
+        pod, why = _unready(ctx, live)
+        return Waiting("PodNotReady", f"waiting for pod {pod} to be Ready: {why}", _LOOK_AGAIN)
     return Done()
+
+
+def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
+    """A pod, the first of which a trouble is known, and what keeps it. Raises ApiError, TransportError."""
+    name, runtime = live["metadata"]["name"], ctx.owned.runtime
+    pods = [f"{name}-{ordinal}" for ordinal in range(int(live["spec"]["replicas"]))] or [f"{name}-0"]
+    troubles = ((pod, trouble_of_pod(runtime, ctx.namespace, name, pod)) for pod in pods)
+    return next((each for each in troubles if each[1]), (pods[0], "kubectl describe pod tells how it does"))
 
 
 def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
@@ -110,8 +125,11 @@ class WorkloadStatus(Protocol):
     stateful_set: Json | None
 
 
-def observe(ctx: Reconcile[Any], status: WorkloadStatus, name: str, made: Outcome) -> Outcome:
-    """Bring a status up to date; the wait for the pod once everything is `made`. Raises as `bring_to_ready`."""
+def observe(ctx: Reconcile[Any], status: WorkloadStatus, name: str, made: Outcome | None) -> Outcome:
+    """Bring a status up to date; the wait for the pod once everything is `made`. Raises as `bring_to_ready`.
+
+    Nothing is made while a spec is not valid: `made` is None then.
+    """
     live = ctx.cached(STATEFUL_SETS, name)
     status.synced, status.stateful_set = live is not None, None
     if live is not None:

@@ -29,7 +29,7 @@ from kube.resources import Resource
 from member.apply.writes import OwnerGone
 from member.labels import MANAGED_BY
 from member.memory.taken_names import TakenNames
-from member.outcome import Outcome
+from member.outcome import Done, Outcome, Refused
 
 M = TypeVar("M", bound=Model)
 
@@ -181,7 +181,8 @@ class SimpleKind(Generic[M]):
     `reads` what they look at beside that, among all that carries the label of this controller, `refers` the custom
     resources that objects name: a change of one brings back the objects that do. `name` is that of the controller,
     empty: the kind in small letters, and `managed_by` its label, empty: its name. For `defaults` and `problems` see
-    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready. `finalize`: see `Kind`.
+    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready. `observe` only looks, for the
+    status: nothing else is done while a spec is not valid. `finalize`: see `Kind`.
     """
 
     resource: Resource
@@ -195,6 +196,7 @@ class SimpleKind(Generic[M]):
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M], Sequence[Problem]] = lambda _model: ()
     others_conditions: Callable[[Reconcile[M]], Sequence[Json] | None] = lambda _ctx: None
+    observe: Callable[[Reconcile[M]], Outcome] = lambda _ctx: Done()
     finalize: Callable[[Object, OwnedObjects], None] | None = None
 
     def controllers(
@@ -242,11 +244,22 @@ class SimpleKind(Generic[M]):
             finalize=self.finalize,
             defaults=self.defaults,
             problems=lambda model, _owned: self.problems(model),
+            hold=_hold,
         )
 
     def _run(self, ctx: Reconcile[M], attempt: Attempt[Reconcile[M]]) -> None:
-        for stage in self.stages:
+        stages = [Stage(_OBSERVED, self.observe)] if _HELD in ctx.outcomes else self.stages
+        for stage in stages:
             ctx.outcomes[stage.name] = attempt(stage, ctx)
+
+
+_HELD = "spec"
+"""What answers for a spec that is not valid."""
+_OBSERVED = "status"
+
+
+def _hold(ctx: Reconcile[Any], _owner: Object, refusal: Refused, _remakes: bool) -> None:
+    ctx.outcomes[_HELD] = refusal
 
 
 def _status(ctx: Reconcile[Any]) -> Model:

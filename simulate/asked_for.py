@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kube.objects import Json
 from simulate.components import managed_components
-from simulate.invariants.facts import annotations, is_held, is_suspended
+from simulate.invariants.facts import annotations, is_held, is_refused, is_suspended
 from simulate.operator_write import OperatorWrite
 from simulate.state import NEVER, State, is_outdated, partition, replicas
 
@@ -74,7 +74,7 @@ class AskedFor:
     def lasting(self, state: State) -> Iterator[str]:
         """A template of others that stays, and a partition that would let the next one through."""
         cluster = state.cluster
-        if cluster is None or is_held(cluster):
+        if cluster is None or is_held(cluster) or is_refused(cluster):
             return
         for component, live in ((each, state.stateful_set(each)) for each in managed_components()):
             if live is None or is_suspended(cluster, component):

@@ -65,18 +65,18 @@ def crossed(rest: str) -> Plan:
     right_at = at + pick(draw, _UNNOTICED)
     roll = (home.merge(1.0, {"annotations": {"roll": "1"}}),) if not is_made and draw.integer(0, 1) else ()
     writes = _WRITES * (3 if is_made else 1)
-    faults = tuple(_fault(draw, home, (at, right_at + _AFTERWARDS), writes) for _ in range(draw.integer(1, 2)))
+    faults = tuple(fault(draw, home, (at, right_at + _AFTERWARDS), writes) for _ in range(draw.integer(1, 2)))
     return Plan(
         name=f"{FAMILY}/{rest}",
         world="empty" if is_made else "steady",
         cluster=home.cluster,
         seed=int(rest),
-        budget=right_at + (_REPLACED if _takes_data(faults) else _HEALED),
+        budget=right_at + (_REPLACED if takes_data(faults) else _HEALED),
         edits=(*roll, *mistakes[kind].edits(home, at, right_at)),
         given=(NO_IMAGE, *(() if is_made else of_all_components(home.cluster))),
         faults=faults,
         reference=False,
-        ends=_ends(faults),
+        ends=ends(faults),
     )
 
 
@@ -89,7 +89,7 @@ def _mistakes(home: Home) -> Mapping[str, Mistake]:
     return {**MISTAKES, **({"data-class": NO_CLASS_OF_DATA} if component_type(home.component).data_volume else {})}
 
 
-def _fault(draw: Randomness, home: Home, when: _Moment, writes: int) -> Fault:
+def fault(draw: Randomness, home: Home, when: _Moment, writes: int) -> Fault:
     """One of what the operator, its requests, others or the machines do."""
     return pick(draw, (_of_the_operator, _of_requests, _of_others, _of_pods))(draw, home, when, writes)
 
@@ -135,10 +135,11 @@ def _of_pods(draw: Randomness, home: Home, when: _Moment, _: int) -> Fault:
     return World(at=between(draw, *when), verb=verb, arguments={"pod": pod}, seconds=for_a_while.get(verb, 0.0))
 
 
-def _ends(faults: tuple[Fault, ...]) -> str | tuple[str, ...]:
+def ends(faults: tuple[Fault, ...]) -> str | tuple[str, ...]:
     """Data that another hand deletes goes only when a human says so; where no process was, it is gone at once."""
-    return (*CONVERGED, "VolumeBeingDeleted") if _takes_data(faults) else "Done"
+    return (*CONVERGED, "VolumeBeingDeleted") if takes_data(faults) else "Done"
 
 
-def _takes_data(faults: tuple[Fault, ...]) -> bool:
+def takes_data(faults: tuple[Fault, ...]) -> bool:
+    """Whether another hand deletes data."""
     return any(isinstance(each, Deleted) and each.target.startswith("persistentvolumeclaims") for each in faults)

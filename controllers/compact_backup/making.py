@@ -13,6 +13,7 @@ from controllers.job_deletion import JOB_GOING
 from controllers.job_owners.files import being_removed
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster
+from controllers.job_owners.starting import LOOK_AGAIN, what_keeps_it
 from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object
@@ -20,6 +21,7 @@ from kube.resources import JOBS
 from member.backups import pods
 from member.backups.compactions import compaction_job
 from member.backups.environment import BadJob, secret_names
+from member.polling import seconds_since
 
 
 def sync(ctx: JobOwner[CompactBackup]) -> Result | None:
@@ -55,8 +57,11 @@ def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Result | None:
         why = pods.condition_of_job(body, "Failed").get("reason") or ""
         last = status.last_failure(ctx.status)
         ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}" + (f"; {last}" if last else ""))
-    elif ctx.status.get("state") in (None, "", SCHEDULED):
-        ctx.say(PREPARE)  # of a process that ended right after it made the Job
+    elif ctx.status.get("state") in (None, "", SCHEDULED, PREPARE):
+        # where it is not PREPARE, a process ended right after it made the Job
+        is_late = seconds_since(job.metadata.creation_timestamp or "", ctx.now) >= LOOK_AGAIN
+        ctx.say(PREPARE, message=what_keeps_it(ctx, ctx.name) if is_late else "")
+        return Result(requeue_after=LOOK_AGAIN)
     return None
 
 

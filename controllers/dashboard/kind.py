@@ -42,7 +42,7 @@ def _volumes(ctx: Reconcile[TidbDashboard]) -> Outcome:
 
 def _observe(ctx: Reconcile[TidbDashboard]) -> Outcome:
     """The status, whatever became of the stages before; v1.6 tells nothing after an error."""
-    return observe(ctx, ctx.model.status, desired.stateful_set_name(ctx.model), ctx.outcomes["objects"])
+    return observe(ctx, ctx.model.status, desired.stateful_set_name(ctx.model), ctx.outcomes.get("objects"))
 
 
 TIDB_DASHBOARD = SimpleKind(
@@ -53,5 +53,6 @@ TIDB_DASHBOARD = SimpleKind(
     reads=[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES],
     refers={TIDB_CLUSTERS: listed_clusters},
     managed_by=TIDB_OPERATOR,
+    observe=_observe,
     problems=validate_dashboard,
 )

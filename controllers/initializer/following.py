@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from apis.decoding import decode
 from apis.initializers import TidbInitializer, TidbInitializerStatus
 from controllers.conditions import READY
+from controllers.pod_troubles import trouble_of_job
 from controllers.simple_kind import Reconcile
 from kube.events import NORMAL
 from kube.objects import Json, Object, condition_of
@@ -65,10 +66,10 @@ def _failed(ctx: Reconcile[TidbInitializer], why: str) -> Refused:
 
 def _what_it_does(ctx: Reconcile[TidbInitializer], job: Object) -> str:
     """What keeps its pod from starting, or where to see what it does."""
+    name = job.metadata.name
     pods = ctx.lister(PODS).list(ctx.namespace, _of_job(job))
-    troubles = {each.metadata.name: trouble for each in pods if (trouble := each.decode_as(Pod).trouble)}
-    told = [f"pod {name}: {trouble}" for name, trouble in troubles.items()]
-    return next(iter(told), f"kubectl logs job/{job.metadata.name} shows what it does")
+    trouble = trouble_of_job(ctx.owned.runtime, ctx.namespace, name, pods)
+    return trouble or f"kubectl logs job/{name} shows what it does"
 
 
 def has_begun(ctx: Reconcile[TidbInitializer], job: Object) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from apis.initializers import TidbInitializer
 from apis.validation.initializers import validate_initializer
 from controllers.conditions import PROGRESSING, READY
-from controllers.initializer.running import initialize
+from controllers.initializer.running import initialize, observe
 from controllers.simple_kind import Reconcile, SimpleKind
 from controllers.stages import Stage
 from controllers.target_cluster import one_cluster
@@ -28,4 +28,5 @@ TIDB_INITIALIZER = SimpleKind(
     managed_by=TIDB_OPERATOR,
     problems=validate_initializer,
     others_conditions=_conditions_of_job,
+    observe=observe,
 )

@@ -23,7 +23,7 @@ from kube.objects import Object
 from kube.resources import CONFIG_MAPS, JOBS, SECRETS, TIDB_INITIALIZERS, Resource
 from member.initializer import desired
 from member.initializer.desired import INIT_SQL, RUN
-from member.outcome import Outcome, Refused, Waiting
+from member.outcome import Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 10.0
 """Seconds until what no event tells of is looked at again: Secrets and ConfigMaps of the user."""
@@ -43,6 +43,13 @@ def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
     if job is not None and not ctx.controls(job):
         return _of_another(job)
     return _begin(ctx) if job is None else _go_on(ctx, job)
+
+
+def observe(ctx: Reconcile[TidbInitializer]) -> Outcome:
+    """Follow the Job that is under way. Raises ApiError, TransportError."""
+    job = ctx.cached(JOBS, desired.object_name(ctx.model))
+    is_under_way = ctx.model.status.phase == RUNNING and job is not None and ctx.controls(job)
+    return following.follow(ctx, job) if job is not None and is_under_way else Done()
 
 
 def _go_on(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:

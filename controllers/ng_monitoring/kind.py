@@ -56,7 +56,7 @@ def _volumes(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
 
 def _observe(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
     """The status, whatever became of the stages before."""
-    return observe(ctx, ctx.model.status.ng_monitoring, desired.object_name(ctx.model), ctx.outcomes["objects"])
+    return observe(ctx, ctx.model.status.ng_monitoring, desired.object_name(ctx.model), ctx.outcomes.get("objects"))
 
 
 TIDB_NG_MONITORING = SimpleKind(
@@ -67,5 +67,6 @@ TIDB_NG_MONITORING = SimpleKind(
     reads=[PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES],
     refers={TIDB_CLUSTERS: listed_clusters},
     managed_by=TIDB_OPERATOR,
+    observe=_observe,
     problems=validate_ng_monitoring,
 )

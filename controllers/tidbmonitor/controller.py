@@ -14,7 +14,7 @@ from controllers.simple_kind import SimpleKind
 from controllers.target_cluster import listed_clusters
 from controllers.tidbmonitor.addresses import telling
 from controllers.tidbmonitor.rights import OF_ALL_NAMESPACES, finalize
-from controllers.tidbmonitor.stages import PRUNED, STAGES
+from controllers.tidbmonitor.stages import PRUNED, STAGES, observe
 from controllers.tidbmonitor.targets import listed_dm_clusters
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import last_known_object
@@ -40,6 +40,7 @@ TIDB_MONITOR = SimpleKind(
     refers={TIDB_CLUSTERS: listed_clusters, DM_CLUSTERS: listed_dm_clusters},
     managed_by=TIDB_OPERATOR,
     defaults=with_monitor_defaults,
+    observe=observe,
     problems=validate_monitor,
     finalize=finalize,
 )

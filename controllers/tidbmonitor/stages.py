@@ -124,7 +124,7 @@ def _made(ctx: Monitor) -> list[Outcome]:
     return [ctx.outcomes[name] for name in ("rights", "services", "configuration", "ingresses")]
 
 
-def _status(ctx: Monitor) -> Outcome:
+def observe(ctx: Monitor) -> Outcome:
     """The status of the first shard, as v1.6 has it."""
     cached = ctx.cached(STATEFUL_SETS, monitor_name(ctx.model))
     is_own = cached is not None and ctx.controls(cached)
@@ -153,6 +153,6 @@ STAGES = (
     Stage("volumes", _volumes),
     Stage("ingresses", _ingresses),
     Stage("unwanted", _prune),
-    Stage("status", _status),
+    Stage("status", observe),
 )
 """In the order in which they run. One that waits stops none behind it."""

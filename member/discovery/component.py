@@ -17,7 +17,9 @@ def act(ctx: ClusterContext) -> Outcome:
     tc, listers, name = ctx.tc, ctx.listers, desired.name(ctx.tc)
     if not desired.wanted(tc):
         return Done("not part of this cluster")
-    if tc.spec.paused and ctx.held is not Held.REMAKING:
+    if ctx.held is Held.OBSERVING:
+        return Done("it is made once the spec is valid")
+    if tc.spec.paused and ctx.held is Held.NO:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     apply(ctx, ROLES, desired.role(tc), listers.roles.get(ctx.namespace, name))
     account = listers.service_accounts.get(ctx.namespace, name)

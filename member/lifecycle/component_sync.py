@@ -51,6 +51,7 @@ from member.lifecycle.suspend import Postponed, suspension
 from member.lifecycle.workload import Workload, members_ready
 from member.naming import member_name, pod_name
 from member.objects.config_map import (
+    ROLLING_UPDATE,
     ConfigMapChoice,
     choose_config_map,
     config_map,
@@ -165,6 +166,7 @@ def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, 
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
     if ctx.held is Held.REMAKING:
+        _remake_config_map(ctx, member, spec, live.decode())
         # a pod that was restarted before the spec became invalid must not stay without leaders
         outcome = give_back(ctx, member.name, member.rolling) or _serving(ctx, member)
     else:
@@ -179,7 +181,10 @@ def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
     """How a component does, of which nothing but what runs is known."""
     if ctx.stateful_set(member.name):
         return _serving(ctx, member)
-    what = f"StatefulSet {member_name(ctx.tc, member.name)} is gone, and this process has not seen what it was made of"
+    name, status = member_name(ctx.tc, member.name), predicates.status_of(ctx.tc, member.name)
+    if status is None or not status.stateful_set:
+        return Done(f"StatefulSet {name} is made once the spec is valid")
+    what = f"StatefulSet {name} is gone, and this process has not seen what it was made of"
     return Refused("InvalidSpec", f"{what}; it is made again once the spec is valid")
 
 
@@ -402,6 +407,16 @@ def _write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapCh
         # what made the text of another version is noted with the next change of it: taking over writes nothing
         desired["metadata"].pop("annotations", None)
     apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
+
+
+def _remake_config_map(ctx: ClusterContext, member: Workload, spec: Component, body: Json) -> None:
+    """Make the ConfigMap again that the pods use, if the last valid spec makes the one that they were made with."""
+    name, existing = _in_use(ctx, member, body)
+    if not name or existing is not None:
+        return
+    choice = _choose(ctx, member, spec, (name, None))
+    if spec.config_update_strategy != ROLLING_UPDATE or is_as_written(name, choice.data):
+        _write_config_map(ctx, member, choice)
 
 
 def _serving(ctx: ClusterContext, member: Workload) -> Outcome:

@@ -20,6 +20,11 @@ OF_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerErro
 """Reasons whose message says what is missing, such as a Secret."""
 
 
+_CRASHES = "CrashLoopBackOff"
+OFTEN = 2
+"""Restarts of a container after which the next end is to be expected."""
+
+
 class PodCondition(msgspec.Struct, rename="camel"):
     """A condition of a pod."""
 
@@ -49,6 +54,11 @@ class ContainerTerminated(msgspec.Struct, rename="camel"):
     reason: str = ""
     exit_code: int = 0
     message: str = ""
+
+    @property
+    def told(self) -> str:
+        """The end in words."""
+        return f"{self.reason or 'ended'}, exit code {self.exit_code}"
 
 
 class ContainerState(msgspec.Struct):
@@ -80,11 +90,17 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
         detail = waiting.message if waiting.reason in OF_CONFIGURATION else ""
         if waiting.reason in OF_IMAGES:
             detail = self.image
-        elif (ended := self.last_state.terminated) and waiting.reason == "CrashLoopBackOff":
-            detail = f"{ended.reason or 'ended'}, exit code {ended.exit_code}"
+        elif (ended := self.last_state.terminated) and waiting.reason == _CRASHES:
+            detail = ended.told
         # the two take turns
         reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
         return f"container {self.name}: {reason}{detail and f': {detail}'}"
+
+    @property
+    def crashes(self) -> str:
+        """How it ends each time, also while it runs between two ends; empty where it does not end like that."""
+        ended = self.state.terminated or (self.last_state.terminated if self.restart_count >= OFTEN else None)
+        return f"container {self.name}: {_CRASHES}: {ended.told}" if ended and ended.exit_code else ""
 
 
 class PodStatus(msgspec.Struct, rename="camel"):
@@ -124,7 +140,7 @@ class Pod(msgspec.Struct):
     @property
     def is_crash_looping(self) -> bool:
         """Whether a container that was restarted twice or more keeps the pod from being Ready."""
-        return not self.is_ready and any(each.restart_count >= 2 for each in self.status.container_statuses)
+        return not self.is_ready and any(each.restart_count >= OFTEN for each in self.status.container_statuses)
 
     @property
     def has_run(self) -> bool:
@@ -157,8 +173,16 @@ class Pod(msgspec.Struct):
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return f"{condition.reason}: {condition.message}"
-        containers = (*self.status.init_container_statuses, *self.status.container_statuses)
-        return ", ".join(each.trouble for each in containers if each.trouble)
+        return ", ".join(each.trouble for each in self._containers if each.trouble)
+
+    @property
+    def crashes(self) -> str:
+        """Which containers end again and again, and how, where the pod is not Ready; empty where none does."""
+        return "" if self.is_ready else ", ".join(each.crashes for each in self._containers if each.crashes)
+
+    @property
+    def _containers(self) -> tuple[ContainerStatus, ...]:
+        return (*self.status.init_container_statuses, *self.status.container_statuses)
 
 
 def pods_of(ctx: ClusterContext, kind: str) -> Sequence[Object]:

@@ -16,7 +16,7 @@ from kube.objects import Object
 from member import labels
 from member.context import ClusterContext
 from member.objects.stateful_set import is_rolling
-from member.observed.pods import pods_of
+from member.observed.pods import pods_of, ready_pods
 from member.observed.volumes import observe_volumes
 
 NORMAL: Final = "Normal"
@@ -90,10 +90,13 @@ def observe_pods(
     ignored_pods: Collection[str] = frozenset(),
 ) -> Sequence[Object] | None:
     """Bring up to date what Kubernetes knows of a component; its pods, or None when it has no StatefulSet."""
-    live = ctx.stateful_set(kind)
+    live, pods = ctx.stateful_set(kind), pods_of(ctx, kind)
     if live is None:
+        if status.stateful_set:
+            # it may only be unseen, so that all else stays; those that serve without it are counted
+            status.stateful_set = {**status.stateful_set, "readyReplicas": len(ready_pods(pods))}
         return None
-    body, pods = live.decode(), pods_of(ctx, kind)
+    body = live.decode()
     status.stateful_set = body.get("status")
     status.phase = phase(desired_replicas(ctx.tc, kind), body, pods, status.phase, ignored_pods)
     if status.phase == UPGRADE:

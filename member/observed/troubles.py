@@ -4,8 +4,10 @@ A volume of a Secret that does not exist, a quota or a webhook that allows no po
 that only events tell. They are read live, of pods that have not started for a while.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
+from kube.client import Client
 from kube.errors import ApiError
 from kube.objects import Object
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
@@ -14,6 +16,7 @@ from member.observed.claims import own_claims
 from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
+from ports.clock import Clock
 from ports.transport import TransportError
 
 LOOK_AGAIN = 10.0
@@ -21,6 +24,9 @@ LOOK_AGAIN = 10.0
 
 _MOST = 300
 """Characters of a message that are shown."""
+
+Complaint: TypeAlias = Callable[[Resource, str, str], str]
+"""Says what Kubernetes said last of an object: of which resource, its name, its UID, empty for any of that name."""
 
 
 def troubles_of(ctx: ClusterContext, component: str, names: Iterable[str]) -> dict[str, str]:
@@ -34,33 +40,47 @@ def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str)
     if pod is None:
         live = ctx.stateful_set(component)
         return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
-    seen = pod.decode_as(Pod)
     if node_state(ctx, pod) is NodeState.NOT_READY:
-        return f"node {seen.spec.node_name} is not Ready"
+        return f"node {pod.decode_as(Pod).spec.node_name} is not Ready"
+    return trouble_of(pod, lambda resource, name, uid: _complaint(ctx, resource, name, uid=uid))
+
+
+def trouble_of(pod: Object, complaint: Complaint) -> str:
+    """What keeps a pod that is not Ready from it; empty where nothing is known."""
+    seen = pod.decode_as(Pod)
     if pod.metadata.deletion_timestamp or (seen.trouble and "persistentvolumeclaim" not in seen.trouble.lower()):
         return seen.trouble
     if seen.trouble:
-        claims = (_complaint(ctx, PERSISTENT_VOLUME_CLAIMS, claim) for claim in own_claims(pod))
+        claims = (complaint(PERSISTENT_VOLUME_CLAIMS, claim, "") for claim in own_claims(pod))
         return "; ".join(dict.fromkeys([seen.trouble, *filter(None, claims)]))
-    return _complaint(ctx, PODS, name, uid=pod.metadata.uid) if seen.status.phase == "Pending" else ""
+    if seen.crashes:
+        return seen.crashes
+    return complaint(PODS, pod.metadata.name, pod.metadata.uid) if seen.status.phase == "Pending" else ""
 
 
 def _complaint(ctx: ClusterContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
-    """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none.
+    """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none."""
+
+    def read() -> str:
+        return read_complaint(ctx.deps.client, ctx.deps.clock, ctx.namespace, resource, name, uid=uid, of_pod=of_pod)
+
+    return ctx.memory.complaints.of(f"{resource.kind}/{name}/{uid}{of_pod}", read, ctx.deps.clock)
+
+
+def read_complaint(
+    client: Client, clock: Clock, namespace: str, resource: Resource, name: str, *, uid: str = "", of_pod: str = ""
+) -> str:
+    """The newest warning about an object, read live; `of_pod`: that about one of its pods. Empty where there is none.
 
     So it is, too, where events can't be read: nothing depends on them but the sentence.
     """
-
-    def read() -> str:
-        about = {"kind": resource.kind, "name": name} | ({"uid": uid} if uid else {})
-        selector = ",".join([*(f"involvedObject.{key}={value}" for key, value in about.items()), "type=Warning"])
-        try:
-            found = ctx.deps.client.list_page(EVENTS, ctx.namespace, field_selector=selector).items
-        except (ApiError, TransportError):
-            return ""
-        events, now = [each.decode_as(Event) for each in found], ctx.deps.clock.wall()
-        told = (each for each in events if not of_pod or (each.names(of_pod) and each.is_recent(now)))
-        newest = newest_complaint(told)
-        return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""
-
-    return ctx.memory.complaints.of(f"{resource.kind}/{name}/{uid}{of_pod}", read, ctx.deps.clock)
+    about = {"kind": resource.kind, "name": name} | ({"uid": uid} if uid else {})
+    selector = ",".join([*(f"involvedObject.{key}={value}" for key, value in about.items()), "type=Warning"])
+    try:
+        found = client.list_page(EVENTS, namespace, field_selector=selector).items
+    except (ApiError, TransportError):
+        return ""
+    events, now = [each.decode_as(Event) for each in found], clock.wall()
+    told = (each for each in events if not of_pod or (each.names(of_pod) and each.is_recent(now)))
+    newest = newest_complaint(told)
+    return f"{newest.reason}: {newest.message[:_MOST]}" if newest else ""

@@ -23,7 +23,8 @@ I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. O
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from simulate.invariants import availability, captures, control, data, failover, losses, order, upkeep
+from controllers.status_pacing import EVERY
+from simulate.invariants import availability, captures, control, data, failover, losses, order, reporting, upkeep
 from simulate.operator import RESYNC
 from simulate.operator_write import OperatorWrite
 from simulate.state import State
@@ -99,9 +100,14 @@ ON_STATE: Mapping[str, OnState] = {
 TWO_RESYNCS = 2 * RESYNC + 1.0
 """Seconds in which the operator has looked again."""
 
+SEEN_WITHIN = EVERY + 1.0
+"""Seconds in which a status says that pods are Ready no more, also where that comes and goes."""
+
 LASTING: Mapping[str, Lasting] = {
     "I13": Lasting(TWO_RESYNCS, availability.i13),
     "I36": Lasting(TWO_RESYNCS, control.outdated_ready),
+    "I36-ready": Lasting(SEEN_WITHIN, reporting.unfounded),
+    "I36-seen": Lasting(TWO_RESYNCS, reporting.untrue),
     "I39": Lasting(TWO_RESYNCS, upkeep.leftover_ddl_pause),
     "O12": Lasting(TWO_RESYNCS, losses.abandoned),
 }

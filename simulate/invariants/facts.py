@@ -74,6 +74,12 @@ def is_held(cluster: Json | None) -> bool:
     return bool((tree.get("spec") or {}).get("paused") or (tree.get("metadata") or {}).get("deletionTimestamp"))
 
 
+def is_refused(cluster: Json | None) -> bool:
+    """Whether the operator says that the spec is not valid, and leaves what runs as it is."""
+    said = conditions((cluster or {}).get("status") or {})
+    return bool(said.get("Progressing", {}).get("reason") == "InvalidSpec")
+
+
 def conditions(status: Json) -> dict[str, Json]:
     """The conditions in a status by type."""
     return {each.get("type", ""): each for each in status.get("conditions") or ()}

@@ -217,7 +217,55 @@ def test_what_is_wrong_with_the_spec_is_told_by_field(world: Workloads, spec: Js
     _, reason, message = world.condition()
     assert ("InvalidSpec", []) == (reason, world.made())
     assert field in message
+    assert ("False", "InvalidSpec", message) == world.condition("Ready")
     assert 1 == len([each for each in world.events() if each[0] == "FailedValidation"])
+
+
+def test_a_spec_that_is_no_longer_valid_goes_on_with_what_is_seen(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    before = world.made()
+    world.change(pvReclaimPolicy="Keep")
+    _, reason, message = world.condition("Ready")
+    assert ("InvalidSpec", True) == (reason, "spec.pvReclaimPolicy" in message)
+    world.admin.delete(STATEFUL_SETS, WORKLOADS[world.resource], NAMESPACE, propagation="Background")
+    world.run(20)
+    assert (False, None) == (world.told.get("synced", False), world.told.get("statefulSet"))
+    world.change(pvReclaimPolicy="Retain")
+    world.run(60)
+    assert (before, "True") == (world.made(), world.condition("Ready")[0])
+
+
+@pytest.mark.parametrize("in_a_roll", [False, True], ids=["at first", "in a roll"])
+def test_what_keeps_its_pod_from_being_ready_is_named_and_goes(world: Workloads, in_a_roll: bool) -> None:
+    def use(version: str) -> Json:
+        return {"version": version} if world.resource == TIDB_DASHBOARDS else {"ngMonitoring": {"version": version}}
+
+    world.add_cluster()
+    if in_a_roll:
+        world.demo()
+        world.run(60)
+        world.change(**use("v0.0.0"))
+    else:
+        own = {"ngMonitoring": {"version": "v0.0.0", "requests": {"storage": "1Gi"}}}
+        world.demo(**own if world.resource == TIDB_NG_MONITORINGS else use("v0.0.0"))
+    world.run(60)
+    assert "ImagePullBackOff" in world.condition("Ready")[2]
+    world.change(**use("v8.5.2"))
+    world.run(60)
+    assert "True" == world.condition("Ready")[0]
+
+
+def test_who_refuses_its_pod_is_named_and_goes(world: Workloads) -> None:
+    world.add_cluster()
+    heal = world.world.faults.creation_refused("pods")
+    world.demo()
+    world.run(60)
+    assert "exceeded quota: sandbox" in world.condition("Ready")[2]
+    heal()
+    world.run(400)
+    assert "True" == world.condition("Ready")[0]
 
 
 def test_what_others_change_is_put_right_and_what_they_delete_made_again(world: Workloads) -> None:

@@ -195,6 +195,14 @@ def test_nothing_is_written_while_the_job_runs(backups: BackupsWorld) -> None:
     assert before == backups.backup()
 
 
+def test_who_refuses_its_pod_is_told(backups: BackupsWorld) -> None:
+    backups.world.faults.creation_refused("pods")
+    backups.add()
+    backups.run(60)
+    status, reason, message = backups.condition("Scheduled")
+    assert ("True", "PodCannotStart", True) == (status, reason, "exceeded quota: sandbox" in message)
+
+
 def test_what_keeps_a_pod_from_starting_is_told_until_it_starts(backups: BackupsWorld) -> None:
     """v1.6 says nothing: the pod, which could, does not run."""
     backups.add()

@@ -152,3 +152,13 @@ def test_a_cache_that_does_not_show_the_job_makes_no_second_one(world: BackupsWo
     world.operator.caches[JOBS].blind = True
     world.run(30)
     assert (uid, "Prepare") == (world.job("demo")["metadata"]["uid"], state(world))
+
+
+def test_what_keeps_its_pod_from_starting_is_told(world: BackupsWorld) -> None:
+    world.world.faults.creation_refused("pods")
+    world.add(**SPAN)
+    world.run(60)
+    assert ("Prepare", True) == (state(world), "exceeded quota: sandbox" in world.status()["message"])
+    world.world.faults.heal()
+    world.run(400)
+    assert ("Prepare", True) == (state(world), "Unschedulable" in world.status()["message"])

@@ -275,6 +275,24 @@ def test_2_2_a_cluster_that_goes_changes_nothing_of_what_has_ended(world: Simple
     assert before == world.status()
 
 
+def test_who_refuses_its_pod_is_named(world: SimpleWorld) -> None:
+    world.world.faults.creation_refused("pods")
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL)
+    world.run(60)
+    assert "exceeded quota: sandbox" in world.condition("Ready")[2]
+
+
+def test_a_job_that_is_under_way_is_followed_when_the_spec_is_not_valid_any_more(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL)
+    world.run(5)
+    world.change(image="")
+    assert ("Running", "InvalidSpec") == (phase(world), world.condition("Ready")[1])
+    end(world)
+    assert ("Completed", "InvalidSpec") == (phase(world), world.condition("Ready")[1])
+
+
 def test_idle_is_free(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)

@@ -7,6 +7,7 @@ import pytest
 from controllers.cluster_conditions import component_ready, ready, with_progress
 from controllers.conditions import progressing
 from kube.objects import Json
+from member.outcome import Done, Refused, Waiting
 from tests.member.clusters import cluster
 
 SETTLED = {"currentRevision": "1", "updateRevision": "1"}
@@ -26,7 +27,8 @@ def status(**changed: Any) -> Json:
         "tikv": {"synced": True, "stores": stores, "statefulSet": SETTLED},
         "tidb": {"members": servers, "statefulSet": SETTLED},
     }
-    return {part: healthy[part] | changed.get(part, {}) for part in healthy}
+    found = {part: healthy[part] | changed.get(part, {}) for part in healthy}
+    return {part: each | {"statefulSet": {"readyReplicas": 3} | each["statefulSet"]} for part, each in found.items()}
 
 
 CLAIM = {"resources": {"requests": {"storage": "1Gi"}}}
@@ -70,6 +72,20 @@ def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:
     told = "Statefulset(s) are in progress; tikv: waiting until pod basic-tikv-2 is Ready"
     assert (False, "StatefulSetNotUpToDate", told) == with_progress(rolling, news)
     assert rolling == with_progress(rolling, progressing({}))
+
+
+def test_a_pod_that_is_not_ready_does_not_serve_whatever_its_server_says() -> None:
+    tc = cluster(status=status(tidb={"statefulSet": SETTLED | {"readyReplicas": 1}}))
+    assert [True, True, False] == [component_ready(tc, name)[0] for name in ("pd", "tikv", "tidb")]
+    assert (False, "TiDBUnhealthy") == ready(tc)[:2]
+
+
+def test_what_keeps_pods_follows_what_is_wrong_with_the_spec() -> None:
+    wrong = Refused("InvalidSpec", "spec.tikv.config: is not valid TOML")
+    waiting = Waiting("PodsNotReady", "1 of 2 pods are Ready; waiting for basic-tidb-1")
+    told = f"{wrong.message}; tidb: {waiting.message}"
+    assert (False, "InvalidSpec", told) == progressing({"spec": wrong, "pd": Done(), "tidb": waiting})
+    assert (False, "InvalidSpec", wrong.message) == progressing({"spec": wrong, "pd": Done()})
 
 
 def test_each_component_tells_whether_it_serves() -> None:

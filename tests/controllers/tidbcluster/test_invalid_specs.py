@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from kube.resources import PODS, SERVICES, STATEFUL_SETS
+from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS
+from member.labels import WRITTEN_FOR
 from tests.operator_world import OperatorWorld, sample
 
 
@@ -78,6 +79,7 @@ def test_2_2_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
     cluster["spec"]["pd"]["image"] = "pingcap/pd:v8.5.2"
     world.apply(cluster)
     assert "spec.pd.image" in refused(world)
+    assert ("False", True) == ready(world, "spec.pd.image")
     world.run(40.0)
     assert ["create events ", "patch tidbclusters.pingcap.com/status basic"] == sorted(world.writes())
 
@@ -157,6 +159,40 @@ def test_objects_that_are_gone_are_made_again_as_the_last_valid_spec_wanted_them
 
 
 @pytest.mark.slow
+def test_a_config_map_that_pods_were_made_with_is_made_again(basic: OperatorWorld) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    (name,) = (each for each in config_maps(basic) if each.startswith("basic-tikv"))
+    data = basic.get(CONFIG_MAPS, name)["data"]
+    basic.admin.delete(CONFIG_MAPS, name, "default")
+    basic.admin.delete(PODS, "basic-tikv-0", "default")
+    basic.run_until(lambda: ready(basic, FIELD) == ("False", True), within=10.0)
+    basic.run_until(lambda: ready(basic, FIELD) == ("True", True), within=90.0)
+    assert data == basic.get(CONFIG_MAPS, name)["data"]
+
+
+@pytest.mark.slow
+def test_what_keeps_a_pod_follows_what_is_wrong_with_the_spec(basic: OperatorWorld) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    basic.restart()
+    (name,) = (each for each in config_maps(basic) if each.startswith("basic-tikv"))
+    basic.admin.delete(CONFIG_MAPS, name, "default")
+    basic.admin.delete(PODS, "basic-tikv-0", "default")
+    basic.run(60.0)
+    said = basic.condition("Ready")["message"]
+    assert ("False", True) == ready(basic, FIELD)
+    assert (
+        f'waiting for basic-tikv-0 (FailedMount: MountVolume.SetUp failed for volume "config" : configmap "{name}"'
+        in said
+    )
+
+
+def config_maps(world: OperatorWorld) -> list[str]:
+    return [each["metadata"]["name"] for each in world.every(CONFIG_MAPS)]
+
+
+@pytest.mark.slow
 def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic: OperatorWorld) -> None:
     basic.change(**INVALID)
     refused(basic)
@@ -170,6 +206,51 @@ def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic
 
     basic.change(tikv={"evictLeaderTimeout": "1m", "replicas": 1}, tidb={"version": None})
     basic.run_until_ready()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("restarted", ["before", "after"])
+def test_with_every_workload_gone_a_new_process_says_that_nothing_serves(basic: OperatorWorld, restarted: str) -> None:
+    basic.change(**INVALID)
+    refused(basic)
+    if restarted == "before":
+        basic.restart()
+    for each in basic.every(STATEFUL_SETS):
+        basic.admin.delete(STATEFUL_SETS, each["metadata"]["name"], "default")
+    if restarted == "after":
+        basic.restart()
+    basic.run_until(lambda: ready(basic, FIELD) == ("False", True), within=10.0)
+    basic.run(60.0)
+    assert [0, 0, 0] == [ready_replicas(basic, part) for part in ("pd", "tikv", "tidb")]
+
+    basic.change(tikv={"evictLeaderTimeout": "1m", "replicas": 1}, tidb={"version": None})
+    basic.run_until_ready(within=180.0)
+
+
+@pytest.mark.slow
+def test_what_runs_of_a_version_that_left_no_notes_is_looked_at_as_the_present_spec_has_it(
+    basic: OperatorWorld,
+) -> None:
+    for each in basic.every(STATEFUL_SETS):
+        forgotten = {"metadata": {"annotations": {WRITTEN_FOR: None}}}
+        basic.admin.patch(STATEFUL_SETS, each["metadata"]["name"], "default", forgotten)
+    basic.change(tikv={"evictLeaderTimeout": "soon"})
+    basic.restart()
+    basic.run_until(lambda: ready(basic, FIELD) == ("True", True), within=10.0)
+    for pod in pods(basic):
+        basic.admin.delete(PODS, pod, "default")
+    basic.run_until(lambda: ready(basic, FIELD) == ("False", True), within=10.0)
+    basic.run_until(lambda: ready(basic, FIELD) == ("True", True))
+
+
+def ready(world: OperatorWorld, field: str) -> tuple[str, bool]:
+    """Whether Ready holds, and whether its message names a field."""
+    condition = world.condition("Ready")
+    return condition["status"], field in condition["message"]
+
+
+def ready_replicas(world: OperatorWorld, component: str) -> int:
+    return int(world.cluster()["status"][component]["statefulSet"]["readyReplicas"])
 
 
 @pytest.mark.slow

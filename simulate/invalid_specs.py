@@ -1,0 +1,81 @@
+"""A spec that is not valid for minutes, in the middle of something, and what happens meanwhile (lifecycle.md 2.2).
+
+`invalid/17` is the plan of a seed. What a status says is judged all the time, and it ends as if the spec had
+always been valid.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from kube.objects import Json
+from ports.randomness import Randomness, SeededRandomness
+from simulate.components import managed_components, profile
+from simulate.crossed_mistakes import ends, fault, takes_data
+from simulate.draws import pick
+from simulate.homes import Home, home_of
+from simulate.mistakes import MISTAKES, Mistake
+from simulate.plan import Crash, Edit, Fault, InvalidPlan, Plan
+from simulate.users_data import of_all_components
+
+FAMILY = "invalid"
+
+_COUNT = 600
+_BEGINS = 1.0
+_UNNOTICED = 200.0
+"""Seconds until the user sees what is wrong: a status has long said what it has to."""
+_HEALED = 700.0
+_REPLACED = 2700.0
+"""As for mistakes that are crossed with something else."""
+_WRITES = 12
+
+_WRONG: Mapping[str, Mistake] = {
+    "toml": MISTAKES["toml"],
+    "version": Mistake({"version": "no version"}, {"version": None}),
+    "labels": Mistake({"labels": {"a b": "c"}}, {"labels": None}),
+}
+"""What is refused by field, each in the section of a component."""
+
+_UNDER_WAY: Mapping[str, Callable[[Home], Json]] = {
+    "roll": lambda _: {"annotations": {"roll": "1"}},
+    "out": lambda home: {"replicas": home.section["replicas"] + 1},
+    "in": lambda home: {"replicas": max(home.section["replicas"] - 1, profile(home.component).fewest)},
+}
+"""What the user has asked for a few seconds before."""
+
+
+def invalid(rest: str) -> Plan:
+    """The plan called `invalid/<rest>`. Raises InvalidPlan."""
+    if not rest.isdigit():
+        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
+    draw = SeededRandomness(f"{FAMILY} {rest}")
+    home = home_of(pick(draw, managed_components()))
+    is_made = draw.integer(1, 4) == 1
+    at = 0.0 if is_made else _BEGINS + pick(draw, (0.0, 2.0, 5.0))
+    before = () if is_made or not draw.integer(0, 2) else (_under_way(draw, home),)
+    faults = _faults(draw, home, at, _WRITES * (3 if is_made else 1))
+    return Plan(
+        name=f"{FAMILY}/{rest}",
+        world="empty" if is_made else "steady",
+        cluster=home.cluster,
+        seed=int(rest),
+        budget=at + _UNNOTICED + (_REPLACED if takes_data(faults) else _HEALED),
+        edits=(*before, *pick(draw, [*_WRONG.values()]).edits(home, at, at + _UNNOTICED)),
+        given=() if is_made else of_all_components(home.cluster),
+        faults=faults,
+        reference=False,
+        ends=ends(faults),
+    )
+
+
+def invalids() -> Iterator[Plan]:
+    """All of them."""
+    return (invalid(str(seed)) for seed in range(_COUNT))
+
+
+def _under_way(draw: Randomness, home: Home) -> Edit:
+    return home.merge(_BEGINS, pick(draw, [*_UNDER_WAY.values()])(home))
+
+
+def _faults(draw: Randomness, home: Home, at: float, writes: int) -> tuple[Fault, ...]:
+    """One or two things that happen meanwhile; half the time another process comes before or after."""
+    found = tuple(fault(draw, home, (at + 10.0, at + 100.0), writes) for _ in range(draw.integer(1, 2)))
+    return (*found, Crash(at=at + pick(draw, (5.0, 60.0, 120.0)))) if draw.integer(0, 1) else found

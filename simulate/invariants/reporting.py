@@ -1,0 +1,94 @@
+"""Reporting: when all is quiet, what a status tells is what there is, whether or not the spec is valid (I36, O8)."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from kube.objects import Json
+from kube.resources import (
+    DM_CLUSTERS,
+    PODS,
+    STATEFUL_SETS,
+    TIDB_DASHBOARDS,
+    TIDB_MONITORS,
+    TIDB_NG_MONITORINGS,
+    Resource,
+)
+from simulate.components import managed_components
+from simulate.invariants.facts import conditions, is_suspended, says_ready, status_of
+from simulate.state import State, is_ready
+
+_READY_OF = re.compile(r"\b([a-z-]+): (\d+) of (\d+) pods are Ready")
+
+_OTHERS: Mapping[Resource, Mapping[str, str]] = {
+    DM_CLUSTERS: {"master": "dm-master", "worker": "dm-worker"},
+    TIDB_MONITORS: {"": "monitor"},
+    TIDB_DASHBOARDS: {"": "tidb-dashboard"},
+    TIDB_NG_MONITORINGS: {"ngMonitoring": "ng-monitoring"},
+}
+"""Of the kinds beside TidbClusters, the part of the status that tells of each workload, and the end of its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A workload, what the status of its owner tells of it, and how many of its pods are Ready."""
+
+    name: str
+    status: Json
+    live: Json | None
+    ready: int
+
+    @property
+    def lacks(self) -> str:
+        """What there is too little of, in words."""
+        if self.live is None:
+            return f"StatefulSet {self.name} is not there"
+        return f"pods of {self.name} are not Ready" if self.ready < self.live["spec"].get("replicas", 1) else ""
+
+
+def unfounded(state: State) -> Iterator[str]:
+    """Ready=True though a workload is gone, or not all of its pods are Ready."""
+    for owner, workloads in _owners(state):
+        for told in workloads if says_ready(owner.get("status") or {}) else ():
+            if told.lacks:
+                yield f"{owner['kind']} {owner['metadata']['name']} says Ready=True though {told.lacks}"
+
+
+def untrue(state: State) -> Iterator[str]:
+    """A count of Ready pods that is not theirs, or a sentence with other numbers than there are."""
+    for owner, workloads in _owners(state):
+        status, name = owner.get("status") or {}, f"{owner['kind']} {owner['metadata']['name']}"
+        for told in workloads:
+            counted = (told.status.get("statefulSet") or {}).get("readyReplicas", 0)
+            if told.status.get("statefulSet") and counted != told.ready:
+                yield f"{name} counts other Ready pods of {told.name} than there are"
+        ready = {each.name.removeprefix(f"{owner['metadata']['name']}-"): each.ready for each in workloads}
+        for part, count, _ in _READY_OF.findall(conditions(status).get("Progressing", {}).get("message", "")):
+            if int(count) != ready.get(part, int(count)):
+                yield f"{name} says of {part} that other pods are Ready than there are"
+
+
+def _owners(state: State) -> Iterator[tuple[Json, list[_Told]]]:
+    cluster = state.cluster
+    if cluster is not None and not _is_going(cluster):
+        parts = [each for each in managed_components() if status_of(cluster, each).get("statefulSet")]
+        active = [each for each in parts if not is_suspended(cluster, each)]
+        yield cluster, [_told(state, f"{state.name}-{each}", status_of(cluster, each)) for each in active]
+    for resource, parts_of in _OTHERS.items():
+        for owner in state.all(resource):
+            name, status = owner["metadata"]["name"], owner.get("status") or {}
+            known = {end: status.get(part) or {} if part else status for part, end in parts_of.items()}
+            if not _is_going(owner):
+                yield owner, [_told(state, f"{name}-{end}", each) for end, each in known.items() if each]
+
+
+def _is_going(owner: Json) -> bool:
+    return bool(owner["metadata"].get("deletionTimestamp"))
+
+
+def _told(state: State, workload: str, status: Json) -> _Told:
+    live = state.get(STATEFUL_SETS, workload)
+    if live is not None:
+        return _Told(workload, status, live, (live.get("status") or {}).get("readyReplicas", 0))
+    pods = (pod for pod in state.all(PODS) if pod["metadata"]["name"].rpartition("-")[0] == workload)
+    return _Told(workload, status, None, sum(map(is_ready, pods)))

@@ -1,0 +1,41 @@
+"""The checks can fail: a status that goes on to tell what was, also while the spec is not valid."""
+
+from typing import Any
+
+import pytest
+
+import controllers.tidbcluster.conditions
+import member.tidb.status
+from member.observed.status import observe_pods
+from simulate.plan import Edit, Plan, World
+from tests.simulate.planting import rules
+
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
+
+_INVALID = Edit(at=1.0, spec={"tikv": {"version": "no version"}})
+
+
+def _plan(verb: str) -> Plan:
+    fault = World(at=10.0, verb=verb, arguments={"pod": "default/basic-tidb-0"}, seconds=0.0)
+    return Plan(name="invalid", budget=160.0, edits=(_INVALID,), given=(fault,), ends="InvalidSpec")
+
+
+def test_I36_a_cluster_that_is_ready_without_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set() == rules(_plan("pod_unready"), lambda: None)
+
+    def blind(_: Any) -> tuple[bool, str, str]:
+        return True, "Ready", "it was"
+
+    found = rules(_plan("pod_unready"), lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "ready", blind))
+    assert "I36-ready" in found
+
+
+def test_I36_counts_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    def frozen(ctx: Any, kind: str, status: Any, *ignored: Any) -> Any:
+        before = status.stateful_set
+        found = observe_pods(ctx, kind, status, *ignored)
+        status.stateful_set = before
+        return found
+
+    found = rules(_plan("pod_unready"), lambda: monkeypatch.setattr(member.tidb.status, "observe_pods", frozen))
+    assert "I36-seen" in found
