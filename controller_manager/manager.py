@@ -31,6 +31,7 @@ from kube.config import ClusterConfig
 from kube.connecting import Connection, connect, connect_directly
 from kube.dry_run import DryRunTransport
 from kube.events import EventRecorder
+from kube.failure_log import FailureLog
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Timing, identity
 from kube.lease_watch import LeaseWatch
 from kube.leases import LeaseLock
@@ -258,7 +259,7 @@ class ControllerManager:
         return LeaderElector(
             LeaseLock(requests.client, self.lease_namespace, options.lease, annotations),
             me,
-            Callbacks(lambda: self._start_leading(others), self._stopped_leading, _log_leader),
+            Callbacks(lambda: self._start_leading(others), self._stopped_leading),
             self._clock,
             self._randomness,
             name=options.lease,
@@ -290,10 +291,11 @@ class ControllerManager:
 
     def _start_leading(self, others: OtherDivisions) -> None:
         """Lead as soon as no process is at work that has shared the objects out among several."""
-        while (trouble := others.look()) and not self._election_stop.wait(
-            self._clock, self._options.leader_retry_period
-        ):
-            log.warning("waiting to lead", until=trouble)
+        waits = FailureLog(log, self._clock)
+        while trouble := others.look():
+            waits.failed("waiting to lead", until=trouble)
+            if self._election_stop.wait(self._clock, self._options.leader_retry_period):
+                break
         self._leading.set()
 
     def _forget_lost(self) -> None:
@@ -349,7 +351,3 @@ def _registry() -> CollectorRegistry:
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
     return registry
-
-
-def _log_leader(leader: str) -> None:
-    log.info("new leader", leader=leader)

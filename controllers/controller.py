@@ -214,15 +214,21 @@ class Controller:
     def _requeue_failed(self, key: str, error: BaseException) -> SyncOutcome:
         if requeue := find_requeue(error):
             self._requeue(key, requeue.after)
-            _log.debug("still need sync, requeuing", reason=sentence(error), after=requeue.after)
+            log = _log.warning if requeue.untold and self._is_worth_a_line(key) else _log.debug
+            log("still need sync, requeuing", reason=sentence(error), after=requeue.after)
             return "requeue"
         if is_ignorable(error):
             self._queue.forget(key)
             _log.debug("sync ended early", reason=sentence(error))
             return "success"
         self._requeue(key)
-        _log.error("sync failed, requeuing", failures=self._queue.num_requeues(key), exc_info=error)
+        log = _log.error if self._is_worth_a_line(key) else _log.debug
+        log("sync failed, requeuing", failures=self._queue.num_requeues(key), exc_info=error)
         return "error"
+
+    def _is_worth_a_line(self, key: str) -> bool:
+        """Whether the last of the failures in a row is the 1st, 2nd, 4th, 8th, …: what fails for hours fills no log."""
+        return self._queue.num_requeues(key).bit_count() <= 1
 
     def _requeue(self, key: str, after: float | None = None) -> None:
         if after is None or not 0 < after < math.inf:

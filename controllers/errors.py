@@ -15,12 +15,13 @@ class RequeueError(Exception):
     """Raised when a sync waits for something outside it.
 
     `after` is in seconds and starts the back-off anew; without it, or with none that is positive and finite, the key is
-    retried with growing delays.
+    retried with growing delays. `untold`: the log does not say yet why.
     """
 
-    def __init__(self, message: str, after: float | None = None) -> None:
+    def __init__(self, message: str, after: float | None = None, *, untold: bool = False) -> None:
         super().__init__(message)
         self.after = after
+        self.untold = untold
 
 
 class IgnoreError(Exception):

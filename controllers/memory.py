@@ -8,6 +8,7 @@ from controllers.own_write import OwnWrite
 from controllers.status_pacing import StatusPacing
 from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.wait_log import WaitLog
+from kube.failure_log import FailureLog
 from kube.objects import Object
 
 T = TypeVar("T")
@@ -47,13 +48,15 @@ class KeyMemory(Generic[R]):
     """What a reconciler remembers of one object.
 
     `kind` is what the kind itself asks to remember. `reported_spec` is which invalid spec was reported last, empty
-    when it is valid. `is_slow`: servers of it did not answer soon. `accepted` is the object as it was last valid.
+    when it is valid. `is_slow`: servers of it did not answer soon, which `slowness` tells. `accepted` is the object as
+    it was last valid.
     """
 
     kind: R
     status_writes: StatusWriteLimiter
     status_pacing: StatusPacing
     waits: WaitLog
+    slowness: FailureLog
     own_write: OwnWrite = field(default_factory=OwnWrite)
     reported_spec: bytes = b""
     is_slow: bool = False

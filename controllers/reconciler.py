@@ -35,6 +35,7 @@ from controllers.wait_log import WaitLog
 from kube import contests
 from kube.errors import NotFound
 from kube.events import WARNING
+from kube.failure_log import FailureLog
 from kube.objects import Json, Object, digest
 from kube.reading import Lister
 from member.outcome import Done, Outcome, Refused
@@ -71,7 +72,8 @@ class Reconciler(Generic[M, C, D, R]):
     def _new_memory(self) -> KeyMemory[R]:
         """What was done for an object and what was only tried are remembered apart."""
         clock = self._runtime.clock
-        return KeyMemory(self._kind.memory(), StatusWriteLimiter(clock), StatusPacing(clock), WaitLog(clock))
+        slowness = FailureLog(log, clock)
+        return KeyMemory(self._kind.memory(), StatusWriteLimiter(clock), StatusPacing(clock), WaitLog(clock), slowness)
 
     def is_slow(self, key: str) -> bool:
         """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
@@ -178,7 +180,9 @@ class Reconciler(Generic[M, C, D, R]):
     def _note_slowness(self, ctx: C, memory: KeyMemory[R]) -> None:
         slow = self._kind.slow(ctx)
         if slow:
-            log.warning("the data plane of a cluster does not answer soon", endpoints=sorted(slow))
+            memory.slowness.failed("the data plane of a cluster does not answer soon", endpoints=sorted(slow))
+        else:
+            memory.slowness.worked("the data plane of a cluster answers soon again")
         memory.is_slow = bool(slow)
 
     def _status(self, ctx: C, stored: Json) -> Json:

@@ -14,6 +14,7 @@ this round lists.
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from logging import ERROR, INFO
 from typing import Protocol, TypeAlias
 
 import structlog
@@ -38,6 +39,7 @@ from informers.refusals import is_too_large, is_too_many_requests
 from informers.streaming import REQUEST, SILENCE, InitialEvents
 from kube.client import Watch, WatchEvent
 from kube.errors import ApiError, BadRequest, Expired, Invalid
+from kube.failure_log import FailureLog
 from kube.objects import Object
 from kube.resources import Resource
 from ports.clock import Clock
@@ -114,6 +116,8 @@ class Reflector:
         self._metrics = metrics or InformerMetrics().claim("", source.resource)
         self._backoff = Backoff(clock, randomness)
         self._log = log.bind(resource=str(source.resource))
+        self.failures = FailureLog(self._log, clock)
+        """Tells that it cannot list or watch."""
         self._streaming = streaming
         self._act: Callable[[], float] = self._begin
         self._open_watch: _OpenWatch | None = None
@@ -191,6 +195,7 @@ class Reflector:
             return self._stream_again(at_once=at_once)
         if isinstance(error, BadRequest | Invalid):
             self._streaming = False  # for good: this server does not know how (REF-40e)
+            self._log.info("the server cannot stream lists")
         return self._list_instead(error)
 
     def _stream_again(self, *, at_once: bool = False) -> float:
@@ -200,7 +205,7 @@ class Reflector:
         return 0.0 if at_once else self._backoff.next()
 
     def _list_instead(self, why: Exception | None) -> float:
-        self._log.info("cannot stream the list, listing instead", error=str(why or "closed at once"))
+        self._log.debug("cannot stream the list, listing instead", error=str(why or "closed at once"))
         self._close_watch(WATCH_ERROR)
         self._act = self._list
         return 0.0
@@ -212,6 +217,7 @@ class Reflector:
         self._version_unavailable = False
         self._version = version
         stream.initial = None
+        self._tell_that_it_works()
 
     def _list(self) -> float:
         listed = self._list_or_relist()
@@ -274,12 +280,16 @@ class Reflector:
         except (ConnectionRefused, ApiError) as error:
             if not isinstance(error, ConnectionRefused) and not is_too_many_requests(error):
                 raise
-            self._log.info("could not open the watch, retrying", error=str(error))
+            self.failures.failed("could not open the watch, retrying", level=INFO, error=str(error))
             return self._backoff.next()
         began = self._version
         self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), began, unordered=began in {"", "0"})
         self._act = self._take
+        self._tell_that_it_works()
         return 0.0
+
+    def _tell_that_it_works(self) -> None:
+        self.failures.worked("list and watch work again")
 
     def _watch_seconds(self) -> int:
         return self._randomness.integer(_MIN_WATCH_SECONDS, 2 * _MIN_WATCH_SECONDS)
@@ -309,7 +319,7 @@ class Reflector:
         However soon watches end, they begin at least a second apart.
         """
         if broken:
-            self._log.info("watch interrupted", error=str(broken))
+            self._log.debug("watch interrupted", error=str(broken))
         left = stream.opened_at + _VERY_SHORT - self._clock.now()
         of_no_use = left > 0 and (not stream.seen or (not stream.initial and self._version == stream.since))
         if stream.initial:
@@ -317,7 +327,7 @@ class Reflector:
             hopeless = of_no_use or isinstance(broken, RequestTimeout)
             return self._list_instead(broken) if hopeless else self._stream_again()
         if of_no_use:
-            self._log.warning("very short watch: closed within a second without news")
+            self.failures.failed("very short watch: closed within a second without news")
             return self._end_round(WATCH_VERY_SHORT)
         self._close_watch(WATCH_ERROR if broken else WATCH_TIMEOUT)
         self._act = self._open
@@ -332,7 +342,7 @@ class Reflector:
             self._close_watch(WATCH_ERROR)
             self._act = self._open
             return self._backoff.next()
-        self._log.warning("watch ended with an error", error=str(error), reason=error.reason)
+        self.failures.failed("watch ended with an error", error=str(error), reason=error.reason)
         return self._end_round(WATCH_ERROR)
 
     def _store_event(self, stream: _OpenWatch, event: WatchEvent) -> None:
@@ -387,12 +397,12 @@ WatchErrorHandler: TypeAlias = Callable[[Reflector, Exception], None]
 
 def log_watch_error(reflector: Reflector, error: Exception) -> None:
     """Log a failed round as loudly as it deserves (REF-4)."""
-    bound = log.bind(resource=str(reflector.resource), error=str(error))
+    failed, text = reflector.failures.failed, str(error)
     if isinstance(error, Expired):
-        bound.debug("list or watch expired")
+        log.debug("list or watch expired", resource=str(reflector.resource), error=text)
     elif isinstance(error, ConnectionLost):
-        bound.info("list or watch lost its connection")
+        failed("list or watch lost its connection", level=INFO, error=text)
     elif isinstance(error, ApiError | TransportError):
-        bound.error("list or watch failed")
+        failed("list or watch failed", level=ERROR, error=text)
     else:
-        bound.error("list or watch failed", exc_info=error)
+        failed("list or watch failed", level=ERROR, error=text, exc_info=error)

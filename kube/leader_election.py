@@ -12,6 +12,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from logging import ERROR
 from typing import Protocol
 
 import structlog
@@ -19,6 +20,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from kube.errors import ApiError, NotFound
 from kube.events import NORMAL
+from kube.failure_log import FailureLog
 from kube.lease_watch import LeaseWatch
 from kube.leases import LeaseLock, LeaseRecord, micro_time
 from kube.local_lease import LocalLease
@@ -161,6 +163,7 @@ class LeaderElector:
         self._name = name
         self._timing = timing or Timing()
         self._watch = watch
+        self._failures = FailureLog(_log, clock)
         self._nap = Latch()
         self._recorder = recorder
         self._metrics = metrics
@@ -287,13 +290,15 @@ class LeaderElector:
 
     def _try(self, deadline: float) -> bool:
         try:
-            return self._acquire_or_renew(deadline)
+            succeeded = self._acquire_or_renew(deadline)
+            self._failures.worked("leader election works again", lease=self._name)
+            return succeeded
         except (ApiError, TransportError) as error:
-            _log.warning("leader election attempt failed", lease=self._name, cause=str(error))
+            self._failures.failed("leader election attempt failed", lease=self._name, cause=str(error))
             return False
         except ANY_FAILURE:
             # a standby that ends here would never lead, and nobody would know
-            _log.exception("leader election attempt failed", lease=self._name)
+            self._failures.failed("leader election attempt failed", lease=self._name, level=ERROR, exc_info=True)
             return False
 
     def _acquire_or_renew(self, deadline: float) -> bool:
@@ -302,7 +307,7 @@ class LeaderElector:
             try:
                 return self._write(self._ours(self._observed), deadline)
             except (ApiError, TransportError) as error:
-                _log.info("renewing by the fast path failed", lease=self._name, cause=str(error))
+                _log.debug("renewing by the fast path failed", lease=self._name, cause=str(error))
         try:
             record = self._lock.read(self._timeout(deadline))
         except NotFound:

@@ -6,11 +6,13 @@ or breaks, the elector's polling remains (LE-14), and a freed Lease is taken a l
 
 import threading
 from collections.abc import Callable
+from logging import ERROR, INFO
 
 import structlog
 
 from kube.client import Client, Watch, WatchEvent
 from kube.errors import ApiError, Forbidden
+from kube.failure_log import FailureLog
 from kube.leases import record_of
 from kube.resources import LEASES
 from ports.clock import Clock
@@ -37,6 +39,7 @@ class LeaseWatch:
         self._namespace = namespace
         self._name = name
         self._clock = clock
+        self._failures = FailureLog(_log, clock)
         self._stop = Stop()
         self._thread: threading.Thread | None = None
 
@@ -61,14 +64,15 @@ class LeaseWatch:
         try:
             self._follow(on_free)
         except Forbidden as error:
-            _log.warning("a released lease will be noticed by polling only", lease=self._name, cause=str(error))
+            message = "a released lease will be noticed by polling only"
+            self._failures.failed(message, lease=self._name, cause=str(error))
             return _AFTER_REFUSAL
         except (ApiError, TransportError) as error:
             if not self._stop.is_set():
-                _log.info("watching the lease failed", lease=self._name, cause=str(error))
+                self._failures.failed("watching the lease failed", level=INFO, lease=self._name, cause=str(error))
             return _AFTER_ERROR
         except ANY_FAILURE:
-            _log.exception("watching the lease failed", lease=self._name)
+            self._failures.failed("watching the lease failed", level=ERROR, lease=self._name, exc_info=True)
             return _AFTER_ERROR
         return _AFTER_END
 

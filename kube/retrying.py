@@ -6,9 +6,11 @@ What the server asks to be sent again is sent again; what may have been carried 
 """
 
 from collections.abc import Iterator, Mapping
+from logging import INFO
 
 import structlog
 
+from kube.failure_log import FailureLog
 from kube.rest_metrics import RequestObserver, Unobserved
 from kube.throttle import Throttle
 from kube.url_backoff import UrlBackoff
@@ -69,6 +71,7 @@ class RetryingTransport:
         self._observer = observer or Unobserved()
         self._backoff = backoff
         self._hurry = hurry or stop
+        self._failures = FailureLog(_log, clock)
 
     def request(self, request: Request) -> Response:
         """Send until answered. Raises TransportError, LeaseExpired; TransportClosed when stopped before sending."""
@@ -91,7 +94,7 @@ class RetryingTransport:
                 broken = error
                 if attempt + 1 < _ATTEMPTS and self._pause(_RETRY_PAUSE):
                     raise
-                _log.info("could not open the watch", path=request.url, cause=str(error))
+                self._failures.failed("could not open the watch", level=INFO, path=request.url, cause=str(error))
                 continue
             except TransportError:
                 self._observe(request, None, attempt)
@@ -103,7 +106,7 @@ class RetryingTransport:
             answer.close()
             if self._pause(delay):
                 raise TransportClosed(request.method, request.url, "stopping")
-        _log.info("could not open the watch, treating it as ended", path=request.url, cause=str(broken))
+        _log.debug("could not open the watch, treating it as ended", path=request.url, cause=str(broken))
         return _EmptyStream()
 
     def _request(self, request: Request) -> Response:
@@ -119,14 +122,14 @@ class RetryingTransport:
                 named = _naming(error, earlier)
                 if not _may_repeat(request, error) or attempt + 1 == _ATTEMPTS or self._pause(_RETRY_PAUSE):
                     raise named from error
-                _log.info("sending a request again", method=request.method, path=request.url, cause=str(error))
+                self._tell_retry(request, cause=str(error))
                 earlier = earlier or error
                 continue
             self._observe(request, answer.status, attempt, len(answer.body) + answer.streamed)
             delay = _retry_after(answer.status, answer.headers)
             if delay is None or attempt + 1 == _ATTEMPTS or self._pause(delay):
                 return answer
-            _log.info("sending a request again", method=request.method, path=request.url, status=answer.status)
+            self._tell_retry(request, status=answer.status)
         raise AssertionError("the last attempt returns or raises")
 
     def _take_token(self, request: Request) -> None:
@@ -136,6 +139,9 @@ class RetryingTransport:
         self._observer.throttled(request, waited)
         if self._backoff and (wait := self._backoff.remaining()) and self._pause(wait) and self._stop.is_set():
             raise TransportClosed(request.method, request.url, "stopping")
+
+    def _tell_retry(self, request: Request, **why: object) -> None:
+        self._failures.failed("sending a request again", level=INFO, method=request.method, path=request.url, **why)
 
     def _pause(self, seconds: float) -> bool:
         """Wait; whether something ended it."""

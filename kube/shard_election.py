@@ -20,6 +20,7 @@ from prometheus_client import Counter as CounterMetric
 
 from kube.client import Client
 from kube.errors import ApiError, Conflict
+from kube.failure_log import FailureLog
 from kube.leader_election import Callbacks, ElectionMetrics, LeaderElector, Recorder, Timing
 from kube.leases import LeaseLock, record_of
 from kube.shard_leases import Claim, Division, OtherDivisions, ask_for, claim_on, division_of, lease_name
@@ -187,6 +188,7 @@ class ShardElection:
         self._free_since: float | None = None
         self._is_open = False
         self._is_leaving = False
+        self._waits = FailureLog(_log, fleet.clock)
 
     def run(self, stop: Stop) -> None:
         """The loop over `tick`; at its end, the shard is released."""
@@ -227,7 +229,7 @@ class ShardElection:
         if self._fleet.is_divided_otherwise():
             self.release()
         if others or not self.elector.leads:
-            _log.warning("waiting to take a shard over", shard=self.number, until=others)
+            self._waits.failed("waiting to take a shard over", shard=self.number, until=others)
             return
         self._free_since, self._is_open = None, True
         self._fleet.lease.open(self.number, self.elector.lease)
@@ -286,6 +288,6 @@ class ShardElection:
         try:
             ask_for(self._fleet.client, self._fleet.namespace, self._name, claim, self._fleet.timing.request_timeout)
         except Conflict:
-            _log.info("the holder of a shard has just renewed it; asking again later", shard=self.number)
+            _log.debug("the holder of a shard has just renewed it; asking again later", shard=self.number)
         except (ApiError, TransportError) as error:
-            _log.warning("could not ask for a shard", shard=self.number, cause=str(error))
+            self._waits.failed("could not ask for a shard", shard=self.number, cause=str(error))

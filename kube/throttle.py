@@ -12,6 +12,7 @@ _log = structlog.get_logger(__name__)
 
 _WORTH_A_LOG = 0.05
 _WORTH_A_WARNING = 1.0
+_WARN_EVERY = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class Throttle:
         if delay <= _WORTH_A_LOG:
             return
         now = self._clock.now()
-        if delay > _WORTH_A_WARNING and now - self._warned_at >= 1.0:
+        if delay > _WORTH_A_WARNING and now - self._warned_at >= _WARN_EVERY:
             self._warned_at = now
             _log.warning("waiting before a request", reason="client-side throttling", seconds=round(delay, 3))
         else:

@@ -6,8 +6,6 @@ no snapshots while its log backup is missing.
 
 from collections.abc import Callable
 
-import structlog
-
 from apis.backup_schedules import BackupSchedule
 from apis.validation.backup_schedules import validate_backup_schedule
 from controllers.backup_schedule import compactions, expiry, log_backup, snapshots
@@ -26,8 +24,6 @@ from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_owners.job_owner import JobOwner
 from controllers.stages import EXPECTED
-
-log = structlog.get_logger(__name__)
 
 
 def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
@@ -58,7 +54,7 @@ def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
         said[LAST_BACKUP_COMPLETE] = last
     ctx.write(with_conditions(ctx.status, said, ctx.now))
     if troubles:
-        raise RequeueError("; ".join(troubles))
+        raise RequeueError("; ".join(troubles), untold=True)
     soonest = min((wait for wait in waits if wait is not None), default=None)
     return Result(requeue_after=soonest)
 
@@ -68,6 +64,5 @@ def _trouble_of(step: Callable[[], object]) -> str:
     try:
         step()
     except EXPECTED as error:
-        log.warning("a step of the schedule failed, trying again", error=str(error))
         return str(error)
     return ""

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic
 
-import structlog
-
 from apis.decoding import decode
 from apis.problem import InvalidField
 from controllers.controller import Result
@@ -20,8 +18,6 @@ from controllers.status_patch import patch_status
 from kube.objects import Object
 from kube.resources import Resource
 from member.backups.pods import ManagerSettings
-
-log = structlog.get_logger(__name__)
 
 _UNSEEN_WRITE_DELAY = 0.1
 """Seconds until the next try when the cache does not show our own last write yet (F6)."""
@@ -74,8 +70,7 @@ class JobOwnerSync(Generic[M]):
         try:
             return self._sync(key, owner)
         except EXPECTED as error:
-            log.warning("the sync failed, trying again", kind=self._kind.resource.kind, error=str(error))
-            raise RequeueError(str(error)) from error
+            raise RequeueError(str(error), untold=True) from error
 
     def _sync(self, key: str, owner: Object) -> Result | None:
         kind = self._kind

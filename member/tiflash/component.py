@@ -60,8 +60,7 @@ def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
             pd.enable_placement_rules()
     except DataPlaneError as error:
         ctx.memory.stopwatches.forget("placement rules", "tiflash")
-        cluster = f"{ctx.namespace}/{ctx.name}"
-        log.warning("could not make PD place replicas by rules", cluster=cluster, error=str(error))
+        log.debug("could not make PD place replicas by rules", error=str(error))
         if ctx.stateful_set("tiflash") is None:
             what = f"PD has to place replicas by rules before TiFlash starts: {error}"
             return Waiting("PlacementRulesOff", what, next_poll(ctx, "tiflash"))

@@ -216,6 +216,18 @@ def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> No
     assert (KEY, -100, False) == world.queue.get_with_priority()
 
 
+@pytest.mark.parametrize(
+    ("error", "level"), [(ValueError("bad"), "error"), (RequeueError("could not clean up", untold=True), "warning")]
+)
+def test_CW_5_what_fails_for_hours_fills_no_log(clock: FakeClock, error: Exception, level: str) -> None:
+    world = World(clock, raising(*[error] * 20))
+    levels = []
+    for _ in range(20):
+        world.sync()
+        levels.append(world.logs[0]["log_level"])
+    assert [1, 2, 4, 8, 16] == [at for at, told in enumerate(levels, 1) if told == level]
+
+
 @pytest.mark.parametrize("error", [SystemExit(2), CancelledError(), GeneratorExit()], ids=repr)
 def test_CW_5_whatever_a_sync_raises_to_end_a_process_or_a_task_is_its_failure(
     clock: FakeClock, error: BaseException
