@@ -39,7 +39,7 @@ LISTS: Mapping[tuple[str, str], str] = {
 LOOKUPS: Mapping[tuple[str, str], str] = {
     ("controller_manager/features.py", "getattr(gates, field)"): "feature gates, by their names in a flag",
     ("controller_manager/flags.py", "getattr(options, option.name)"): "options, by the fields of their class",
-    ("kube/http_transport.py", "getattr(socket, name, None)"): "socket options that some systems lack",
+    ("kube/pools.py", "getattr(socket, name, None)"): "socket options that some systems lack",
     ("simulate/events.py", "getattr(self._engine.world.faults, event.verb, None)"): "faults, by the verbs of a plan",
     ("simulate/events.py", "getattr(event, name)"): "edits and faults, by the fields of their class",
 }
