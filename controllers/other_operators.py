@@ -6,14 +6,17 @@ and sends nothing. What it notices it says, and works on: whom to stop only a hu
 """
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import structlog
 
-from controllers.conditions import ConditionValue
+from controllers.conditions import READY, ConditionValue
 from controllers.informing import Informer, Informers
+from controllers.kind import Context
 from informers.handlers import ResourceEventHandler, ResourceEventHandlerFuncs
 from informers.selectors import SelectorError, parse_selector
 from informers.tombstones import LastKnown, last_known_object
@@ -23,6 +26,10 @@ from kube.leases import LeaseRecord, record_of
 from kube.objects import Json, Object, condition_of
 from kube.resources import LEASES
 from ports.clock import Clock
+
+C = TypeVar("C", bound=Context)
+
+_Conditions: TypeAlias = Callable[[C, datetime], Mapping[str, ConditionValue]]
 
 log = structlog.get_logger(__name__)
 
@@ -109,6 +116,19 @@ class OtherOperators:
             return {OPERATOR_CONFLICT: (False, _RESOLVED, "one operator manages this cluster")}
         return {}
 
+    def telling(self, conditions: _Conditions[C]) -> _Conditions[C]:
+        """The conditions of a cluster, and that of who else manages it, which `kubectl get` shows in STATUS as well."""
+
+        def values(ctx: C, now: datetime) -> Mapping[str, ConditionValue]:
+            found = {**conditions(ctx, now), **self.condition(ctx.owner)}
+            is_contested, _, who = found.get(OPERATOR_CONFLICT, (False, "", ""))
+            if is_contested:
+                holds, reason, message = found[READY]
+                found[READY] = holds, reason, f"{message}; {who}"
+            return found
+
+        return values
+
     def _message(self, others: tuple[str, ...]) -> str:
         """The same from all of them, or they would write the status for ever."""
         return (
@@ -117,13 +137,15 @@ class OtherOperators:
         )
 
     def _tell(self, cluster: Object, others: tuple[str, ...]) -> None:
+        # clusters of two kinds may have the same name
+        uid = cluster.metadata.uid
         with self._lock:
-            before = self._told.get(cluster.key, ())
+            before = self._told.get(uid, ())
             if before == others:
                 return
-            self._told.pop(cluster.key, None)
+            self._told.pop(uid, None)
             if others:
-                self._told[cluster.key] = others
+                self._told[uid] = others
         if others:
             log.error("another operator manages this cluster", cluster=cluster.key, me=self._me, others=list(others))
             self._recorder.event(cluster, WARNING, _REASON, self._message(others))

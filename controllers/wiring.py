@@ -86,7 +86,7 @@ def tidb_controllers(
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(etcd)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
-        dm_cluster_controller(runtime, clusters, owned, deps),
+        dm_cluster_controller(runtime, clusters, owned, deps, others),
         compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
         *tidb_monitor_controllers(runtime, selector, permitted, etcd),
         *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),

@@ -17,6 +17,11 @@ def member_name(tc: Cluster, component: str) -> str:
     return f"{tc.metadata.name}-{component}"
 
 
+def discovery_of(tc: Cluster) -> str:
+    """The component that pods of PD or DM-master ask at their first start."""
+    return "dm-discovery" if isinstance(tc, DMCluster) else "discovery"
+
+
 def peer_service(tc: Cluster, component: str) -> str:
     """`<tc>-<component>-peer`: the headless Service; Pump's goes without the suffix."""
     return f"{member_name(tc, component)}{component_type(component).peer_suffix}"

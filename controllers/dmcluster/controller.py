@@ -3,11 +3,12 @@
 from dataclasses import replace
 
 from controllers.controller import Controller
-from controllers.dmcluster import events
+from controllers.dmcluster import conditions, events
 from controllers.dmcluster.kind import DM_CLUSTER
 from controllers.enqueueing import enqueue_owner
 from controllers.informing import Informers
 from controllers.kind_controller import kind_controller
+from controllers.other_operators import OtherOperators
 from controllers.runtime import Runtime
 from kube.resources import (
     CONFIG_MAPS,
@@ -27,12 +28,15 @@ from member.memory.certificate_book import CertificateBook
 _OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
 
 
-def dm_cluster_controller(runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies) -> Controller:
+def dm_cluster_controller(
+    runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies, others: OtherOperators | None = None
+) -> Controller:
     """Register handlers and return the controller; nothing is started. Arguments as for `tidb_cluster_controller`."""
     lister = clusters.lister_for(DM_CLUSTERS)
     # a TidbCluster may have the same name, and other certificates
     own = replace(deps, certificates=CertificateBook())
-    controller = kind_controller(runtime, DM_CLUSTER, clusters, own)
+    kind = replace(DM_CLUSTER, conditions=others.telling(conditions.conditions)) if others else DM_CLUSTER
+    controller = kind_controller(runtime, kind, clusters, own)
     enqueue = controller.enqueue
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(

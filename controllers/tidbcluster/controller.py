@@ -1,15 +1,12 @@
 """The controller of TidbCluster, put together (CW-1)."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 
-from controllers.conditions import READY, ConditionValue
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.kind_controller import kind_controller
-from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
+from controllers.other_operators import OtherOperators
 from controllers.runtime import Runtime
 from controllers.tidbcluster import conditions, events
 from controllers.tidbcluster.kind import TIDB_CLUSTER
@@ -27,7 +24,7 @@ from kube.resources import (
     STATEFUL_SETS,
     TIDB_CLUSTERS,
 )
-from member.context import Dependencies, ReconcileContext
+from member.context import Dependencies
 
 _OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
 
@@ -48,7 +45,7 @@ def tidb_cluster_controller(
         others=others,
         certificates=deps.certificates,
     )
-    kind = replace(TIDB_CLUSTER, conditions=_with(others)) if others else TIDB_CLUSTER
+    kind = replace(TIDB_CLUSTER, conditions=others.telling(conditions.conditions)) if others else TIDB_CLUSTER
     controller = kind_controller(runtime, kind, clusters, deps, metrics)
     enqueue = controller.enqueue
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue))
@@ -58,17 +55,3 @@ def tidb_cluster_controller(
     owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))
     owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue))
     return controller
-
-
-def _with(others: OtherOperators) -> Callable[[ReconcileContext, datetime], Mapping[str, ConditionValue]]:
-    """The conditions of a TidbCluster, and that of who else manages it, which `kubectl get tc` shows as well."""
-
-    def values(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
-        found = {**conditions.conditions(ctx, now), **others.condition(ctx.owner)}
-        is_contested, _, who = found.get(OPERATOR_CONFLICT, (False, "", ""))
-        if is_contested:
-            holds, reason, message = found[READY]
-            found[READY] = holds, reason, f"{message}; {who}"
-        return found
-
-    return values

@@ -4,14 +4,13 @@ import json
 
 from apis.accessor import component
 from apis.cluster import Cluster
-from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
 from dataplane.addresses import DISCOVERY_PORT, DISCOVERY_PROXY_PORT
 from kube.objects import Json
 from member import labels
 from member.context import RESOURCES
-from member.naming import cluster_client_secret, cluster_secret, discovery_mtls, member_name
+from member.naming import cluster_client_secret, cluster_secret, discovery_mtls, discovery_of, member_name
 from member.objects import pod, probes, volumes
 from member.objects.service_account_token import TOKEN_MOUNT, token_volume
 from member.objects.services import port
@@ -31,11 +30,7 @@ def wanted(tc: Cluster) -> bool:
 
 def name(tc: Cluster) -> str:
     """The name of all of Discovery's objects."""
-    return member_name(tc, _component(tc))
-
-
-def _component(tc: Cluster) -> str:
-    return "dm-discovery" if isinstance(tc, DMCluster) else "discovery"
+    return member_name(tc, discovery_of(tc))
 
 
 def role(tc: Cluster) -> Json:
@@ -81,7 +76,7 @@ def deployment(tc: Cluster, image: str) -> Json:
         spec={
             "replicas": 1,
             "strategy": {"type": "Recreate"},
-            "selector": {"matchLabels": labels.base_labels(tc, _component(tc))},
+            "selector": {"matchLabels": labels.base_labels(tc, discovery_of(tc))},
             "template": template,
         },
     )
@@ -94,22 +89,22 @@ def service(tc: Cluster) -> Json:
         "ports": [port("discovery", DISCOVERY_PORT), port("proxy", DISCOVERY_PROXY_PORT)],
         "selector": _pod_labels(tc),
     }
-    return make_service(tc, name(tc), spec, labels.base_labels(tc, _component(tc)))
+    return make_service(tc, name(tc), spec, labels.base_labels(tc, discovery_of(tc)))
 
 
 def _object(
     tc: Cluster, api_version: str, kind: str, *, annotations: dict[str, str] | None = None, **body: object
 ) -> Json:
-    metadata = labels.object_meta(tc, name(tc), labels.base_labels(tc, _component(tc)), annotations)
+    metadata = labels.object_meta(tc, name(tc), labels.base_labels(tc, discovery_of(tc)), annotations)
     return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **body}
 
 
 def _pod_labels(tc: Cluster) -> dict[str, str]:
-    return component(tc, _component(tc)).labels | labels.base_labels(tc, _component(tc))
+    return component(tc, discovery_of(tc)).labels | labels.base_labels(tc, discovery_of(tc))
 
 
 def _template(tc: Cluster, image: str) -> Json:
-    discovery = component(tc, _component(tc))
+    discovery = component(tc, discovery_of(tc))
     spec = discovery.spec
     containers = with_additional_containers([_container(tc, image)], spec.additional_containers)
     special = _special_volumes(tc)
@@ -128,7 +123,7 @@ def _template(tc: Cluster, image: str) -> Json:
 
 
 def _container(tc: Cluster, image: str) -> Json:
-    discovery = component(tc, _component(tc))
+    discovery = component(tc, discovery_of(tc))
     container = pod.main_container(
         discovery,
         command=["/usr/local/bin/tidb-discovery"],
@@ -170,8 +165,8 @@ def _special_volumes(tc: Cluster) -> list[tuple[Json, Json]]:
     if _uses_pd_tls(tc):
         secrets["pd-tls"] = cluster_secret(tc, "pd")
     if discovery_mtls(tc):
-        secrets["discovery-tls"] = cluster_secret(tc, _component(tc))
+        secrets["discovery-tls"] = cluster_secret(tc, discovery_of(tc))
     special = list(zip(volumes.certificate_mounts(secrets), volumes.certificate_volumes(secrets), strict=True))
-    if component(tc, _component(tc)).automount_service_account_token is False:
+    if component(tc, discovery_of(tc)).automount_service_account_token is False:
         special.append((TOKEN_MOUNT, token_volume()))
     return special

@@ -17,6 +17,7 @@ from member.dm.failover import ignored_pods
 from member.dm.masters import MASTER
 from member.dm.workers import WORKER
 from member.observed.claims import claims_of
+from member.observed.discovery import discovery_trouble
 from member.observed.pods import ready_pods
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome, Waiting
@@ -59,7 +60,9 @@ def _asked(ctx: DMContext, known: bool, look: Callable[[DMMasterClient], None]) 
     except Unavailable as error:
         if known or isinstance(error.cause, RequestTimeout):
             return Failed("DMMasterUnreachable", str(error))
-        return Waiting("DMMasterNotAnswering", f"DM-master does not answer yet: {error}", next_poll(ctx, MASTER))
+        trouble = discovery_trouble(ctx)
+        cause = f"Discovery, which it asks at its first start, does not run: {trouble}" if trouble else error
+        return Waiting("DMMasterNotAnswering", f"DM-master does not answer yet: {cause}", next_poll(ctx, MASTER))
     except DataPlaneError as error:
         return Failed("DMMasterUnreachable", str(error))
     return Done()

@@ -1,10 +1,11 @@
-"""What is known to keep Discovery from running, which PD's pods ask at their first start. Reads caches only."""
+"""What is known to keep Discovery from running, which pods of PD and DM-master ask at their first start."""
 
 import msgspec
 
-from member.context import ReconcileContext
+from member.context import ClusterContext
 from member.labels import base_labels
-from member.observed.pods import Pod
+from member.naming import discovery_of
+from member.observed.troubles import trouble_of_own
 
 
 class _Condition(msgspec.Struct):
@@ -22,12 +23,12 @@ class _Deployment(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-def discovery_trouble(ctx: ReconcileContext) -> str:
+def discovery_trouble(ctx: ClusterContext) -> str:
     """Why Discovery does not run, in Kubernetes' words; empty where it does, or is merely on the way."""
-    found = ctx.listers.deployments.list(ctx.namespace, base_labels(ctx.tc, "discovery"))
+    found = ctx.listers.deployments.list(ctx.namespace, base_labels(ctx.tc, discovery_of(ctx.tc)))
     status = next((each.decode_as(_Deployment).status for each in found), _Status())
     if status.available_replicas:
         return ""
     refused = [each.message for each in status.conditions if each.type == "ReplicaFailure" and each.status == "True"]
-    pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, "discovery"))
-    return next(filter(None, [*refused, *(pod.decode_as(Pod).trouble for pod in pods)]), "")
+    pods = ctx.listers.pods.list(ctx.namespace, base_labels(ctx.tc, discovery_of(ctx.tc)))
+    return next(filter(None, [*refused, *(trouble_of_own(ctx, pod) for pod in pods)]), "")

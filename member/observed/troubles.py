@@ -42,6 +42,11 @@ def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str)
         return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
     if node_state(ctx, pod) is NodeState.NOT_READY:
         return f"node {pod.decode_as(Pod).spec.node_name} is not Ready"
+    return trouble_of_own(ctx, pod)
+
+
+def trouble_of_own(ctx: ClusterContext, pod: Object) -> str:
+    """What keeps a pod of the cluster that is not Ready from it; events are asked for now and then."""
     return trouble_of(pod, lambda resource, name, uid: _complaint(ctx, resource, name, uid=uid))
 
 

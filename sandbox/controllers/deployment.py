@@ -6,7 +6,7 @@ from kube.errors import Forbidden, Invalid
 from kube.objects import Json
 from kube.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from sandbox.cluster import Cluster, labels_of
-from sandbox.conditions import holds, with_condition
+from sandbox.conditions import condition, holds, with_condition
 from sandbox.controllers.revisions import template_hash
 from sandbox.owners import controller_reference, controller_uid, is_deleted
 from sandbox.selectors import matches
@@ -14,6 +14,8 @@ from sandbox.stamps import stamp
 
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
+_FAILURE = "ReplicaFailure"
+"""The condition of a ReplicaSet, and of its Deployment, that the API server refuses a pod."""
 _RETRY = 10.0
 """Seconds after which a pod that the API server refused is tried again."""
 
@@ -115,6 +117,8 @@ class Deployments:
             message=f'ReplicaSet "{current["metadata"]["name"]}" '
             + ("has successfully progressed." if complete else "is progressing."),
         )
+        failure = condition((current.get("status") or {}).get("conditions"), _FAILURE)
+        conditions = [each for each in conditions if each["type"] != _FAILURE] + ([failure] if failure else [])
         conditions = [{"lastUpdateTime": now} | each for each in conditions]
         counts = {
             "replicas": total,
@@ -147,13 +151,13 @@ class ReplicaSets:
         return self._cluster.clock.now() + _RETRY if refused else None
 
     def _sync(self, replica_set: Json) -> bool:
-        """Make and delete pods; whether the API server refused one, which an event tells."""
+        """Make and delete pods; whether the API server refused one, which an event and a condition tell."""
         meta = replica_set["metadata"]
         pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
         pods = [pod for pod in pods if pod.get("status", {}).get("phase") not in ("Failed", "Succeeded")]
         staying = sorted((pod for pod in pods if not is_deleted(pod)), key=lambda pod: not holds(pod, "Ready"))
         wanted = replica_set["spec"].get("replicas", 1)
-        refused = not self._create(replica_set, wanted - len(staying))
+        refused = self._create(replica_set, wanted - len(staying))
         for pod in staying[wanted:]:
             self._cluster.delete(PODS, pod)
         ready = sum(holds(pod, "Ready") for pod in staying)
@@ -161,18 +165,27 @@ class ReplicaSets:
         others = {key: value for key, value in replica_set.get("status", {}).items() if key not in counts}
         status = others | {key: count for key, count in counts.items() if count or key == "replicas"}
         status["observedGeneration"] = meta.get("generation", 0)
-        self._cluster.set_status(REPLICA_SETS, replica_set, status)
-        return refused
+        status["conditions"] = self._conditions(replica_set, refused)
+        self._cluster.set_status(REPLICA_SETS, replica_set, {key: each for key, each in status.items() if each != []})
+        return bool(refused)
 
-    def _create(self, replica_set: Json, count: int) -> bool:
-        """Make so many pods; False when the API server refused one."""
+    def _conditions(self, replica_set: Json, refused: str) -> list[Json]:
+        """Those of the status: a failure stays as it was first told until there is none."""
+        before: list[Json] = (replica_set.get("status") or {}).get("conditions") or []
+        if refused and condition(before, _FAILURE) is None:
+            now = stamp(self._cluster.clock.wall())
+            return with_condition(before, _FAILURE, True, now, reason="FailedCreate", message=refused)
+        return before if refused else [each for each in before if each["type"] != _FAILURE]
+
+    def _create(self, replica_set: Json, count: int) -> str:
+        """Make so many pods; why the API server refused one, empty where it has not."""
         for _ in range(count):
             try:
                 self._cluster.create(PODS, self._pod(replica_set))
             except (Invalid, Forbidden) as error:
                 self._cluster.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error}")
-                return False
-        return True
+                return str(error)
+        return ""
 
     def _pod(self, replica_set: Json) -> Json:
         template = replica_set["spec"]["template"]

@@ -252,6 +252,7 @@ class Kubelet:
         if how.code and pod["spec"].get("restartPolicy") == "Never":
             run.init_failed[container["name"]] = how
         elif how.code:
+            run.init_ends.setdefault(container["name"], []).append(how)
             run.init_back_off = longer(run.init_back_off, self._timings)
             run.init_until = self._cluster.clock.now() + run.init_back_off
             self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container['name']}")

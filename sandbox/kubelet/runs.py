@@ -73,6 +73,8 @@ class PodRun:
     init_back_off: float = 0.0
     init: Running | None = None
     """The init container that runs."""
+    init_ends: dict[str, list[Exit]] = field(default_factory=dict)
+    """How each init container has ended that is started again."""
     init_failed: dict[str, Exit] = field(default_factory=dict)
     """The init container that has failed, where none is started again: the pod has failed with it."""
     waiting: str = "ContainerCreating"

@@ -2,6 +2,7 @@
 
 from kube.objects import Json
 from sandbox.conditions import with_condition
+from sandbox.dataplane.processes import Exit
 from sandbox.kubelet.runs import ContainerRun, PodRun
 
 _INITIALIZING: Json = {"waiting": {"reason": "PodInitializing"}}
@@ -100,20 +101,28 @@ def _terminated(container: ContainerRun) -> Json:
 
 def _init_container(container: Json, run: PodRun) -> Json:
     name = container["name"]
-    finished = run.initialized.get(name)
+    finished, ends = run.initialized.get(name), run.init_ends.get(name, [])
     state = _waiting(container["image"], run, "PodInitializing") if run.image else _INITIALIZING
     if failed := run.init_failed.get(name):
-        ended = {"exitCode": failed.code, "reason": "Error", "message": failed.message}
-        state = {"terminated": {key: value for key, value in ended.items() if value}}
+        state = _failed(failed)
     elif finished is not None:
         ended = {"exitCode": 0, "reason": "Completed", "startedAt": finished, "finishedAt": finished}
         state = {"terminated": ended}
+    elif ends and run.init is None:
+        message = f"back-off {run.init_back_off:g}s restarting failed container={name}"
+        state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
     return {
         "name": name,
         "image": container["image"],
         "imageID": container["image"] if finished is not None else "",
         "ready": finished is not None,
-        "restartCount": 0,
+        "restartCount": max(len(ends) - 1, 0) if run.init is None and finished is None else len(ends),
         "state": state,
-        "lastState": {},
+        "lastState": _failed(ends[-1]) if ends else {},
     }
+
+
+def _failed(how: Exit) -> Json:
+    """The state of an init container that has failed."""
+    ended = {"exitCode": how.code, "reason": "Error", "message": how.message}
+    return {"terminated": {key: value for key, value in ended.items() if value}}

@@ -16,6 +16,7 @@ from kube.resources import (
     PERSISTENT_VOLUMES,
     PODS,
     REPLICA_SETS,
+    SERVICE_ACCOUNTS,
     STATEFUL_SETS,
     STORAGE_CLASSES,
     Resource,
@@ -395,6 +396,23 @@ def test_a_deployment_rolls_through_replica_sets(here: Namespaced) -> None:
         ("Progressing", "True", done),
     } == {(each["type"], each["status"], each["message"]) for each in conditions}
     assert all("lastUpdateTime" in each for each in conditions)
+
+
+def test_a_deployment_says_that_its_pods_are_refused_as_long_as_they_are(here: Namespaced) -> None:
+    body = deployment("web", 1)
+    body["spec"]["template"]["spec"]["serviceAccountName"] = "nope"
+    here.create(DEPLOYMENTS, body)
+
+    def failures() -> list[Json]:
+        conditions: list[Json] = here.status(DEPLOYMENTS, "web").get("conditions") or []
+        return [each for each in conditions if each["type"] == "ReplicaFailure"]
+
+    (failure,) = eventually(failures)
+    assert ("True", "FailedCreate") == (failure["status"], failure["reason"])
+    assert "error looking up service account" in failure["message"]
+    here.create(SERVICE_ACCOUNTS, {"metadata": {"name": "nope"}})
+    here.wait_for_ready(DEPLOYMENTS, "web", 1)
+    eventually(lambda: not failures())
 
 
 def test_a_deployment_takes_its_pods_with_it(here: Namespaced) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from cli import manifests
-from kube.objects import Json
-from kube.resources import TIDB_CLUSTERS
+from kube.objects import Json, condition_of
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
 from tests.e2e import operators
 from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.operators import Operator, sample_value
@@ -40,6 +40,11 @@ def _conflict(place: Place, namespace: str) -> Json:
     return _condition(place, namespace, "OperatorConflict")
 
 
+def _conflict_of_dm(place: Place, namespace: str) -> Json:
+    status = place.client.get(DM_CLUSTERS, "sync", namespace).decode().get("status") or {}
+    return condition_of(status.get("conditions") or (), "OperatorConflict")
+
+
 def _notices(operator: Operator) -> Callable[[], bool]:
     return lambda: operator.has_said(event="another operator manages this cluster")
 
@@ -52,6 +57,8 @@ def test_two_operators_in_different_namespaces_notice_each_other(place: Place, n
         create_cluster(place.client, sample("basic"), namespace)
         await_ready(place, first, "basic", namespace)
         assert {} == _conflict(place, namespace)
+        of_dm = sample("dm")
+        place.client.create(DM_CLUSTERS, of_dm | {"spec": of_dm["spec"] | {"paused": True}}, namespace)
         with operators.running(place.new_log(), two, *_QUICK, _QUICK_RETRY) as second:
             eventually(lambda: leads(second))
             for operator in (first, second):
@@ -59,12 +66,14 @@ def test_two_operators_in_different_namespaces_notice_each_other(place: Place, n
             message = _conflict(place, namespace)["message"]
             assert all(f"{each}/{name}" in message for each in ("tidb-admin", namespace))
             assert f"; {message}" in _condition(place, namespace, "Ready")["message"]
+            eventually(lambda: message == _conflict_of_dm(place, namespace).get("message"))
             of = {"namespace": namespace, "name": "basic"}
             for operator in (first, second):
                 text = operator.page("/metrics")[1]
                 assert 2 == sample_value(text, "tidb_operator_cluster_operators", of)
             assert 0 == second.stop()
         eventually(lambda: _conflict(place, namespace)["status"] == "False")
+        eventually(lambda: _conflict_of_dm(place, namespace)["status"] == "False")
         assert {"Ready": "True", "Progressing": "False", "OperatorConflict": "False"} == {
             each["type"]: each["status"]
             for each in place.client.get(TIDB_CLUSTERS, "basic", namespace).decode()["status"]["conditions"]

@@ -93,3 +93,14 @@ def test_an_image_may_be_pushed(clock: FakeClock) -> None:
     world = World(clock, SeededRandomness(1))
     world.faults.image_pushed("pingcap/tikv:v8.5.99-*")
     assert {} == waiting(world, "pingcap/tikv:v8.5.99-hotfix")
+
+
+def test_an_init_container_that_fails_is_started_again_and_says_how_it_ended(clock: FakeClock) -> None:
+    world = World(clock, SeededRandomness(1))
+    init = [{"name": "first", "image": "busybox:1.36", "command": ["/bin/sh", "-c", "exit 4"]}]
+    spec = {"initContainers": init, "containers": [{"name": "main", "image": "pingcap/tikv:v8.5.2"}]}
+    world.client().create(PODS, {"metadata": {"name": "one"}, "spec": spec}, "default")
+    world.advance(60)
+    (first,) = world.client().get(PODS, "one", "default").decode()["status"]["initContainerStatuses"]
+    assert "CrashLoopBackOff" == first["state"]["waiting"]["reason"]
+    assert (4, True) == (first["lastState"]["terminated"]["exitCode"], first["restartCount"] > 1)

@@ -19,6 +19,7 @@ VOLUME = {
 }
 FROM_SECRET = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "nope", "key": "a"}}}
 INIT = {"name": "prepare", "image": "pingcap/nope:v1", "command": ["true"]}
+FAILING_INIT = {"name": "prepare", "image": "busybox:1.36", "command": ["/bin/sh", "-c", "exit 4"]}
 BROKEN = {"name": "beside", "image": "busybox:1.36", "command": ["/bin/sh", "-c", "exit 3"]}
 
 SPECS: dict[str, tuple[Json, str]] = {
@@ -38,6 +39,14 @@ SPECS: dict[str, tuple[Json, str]] = {
     "an image of an init container": (
         {"tikv": {"initContainers": [INIT]}},
         "waiting for basic-tikv-0 (container prepare: ImagePullBackOff: pingcap/nope:v1)",
+    ),
+    "an init container that fails": (
+        {"tikv": {"initContainers": [FAILING_INIT]}},
+        "waiting for basic-tikv-0 (container prepare: CrashLoopBackOff: Error, exit code 4)",
+    ),
+    "an account": (
+        {"tikv": {"serviceAccount": "nope"}},
+        'is forbidden: error looking up service account default/nope: serviceaccount "nope" not found)',
     ),
     "a program that ends": (
         {"tikv": {"additionalContainers": [BROKEN]}},
@@ -117,6 +126,16 @@ def test_the_image_of_discovery_is_named(clock: FakeClock) -> None:
     what = "Discovery, which it asks at its first start, does not run: container discovery: ImagePullBackOff"
     assert f"pd: PD does not answer yet: {what}: pingcap/nope:v1" in said(world)
     world.stop()
+
+
+def test_who_refuses_the_pod_of_discovery_is_named_and_goes(world: OperatorWorld) -> None:
+    allow = world.world.faults.creation_refused("pods", "*-discovery-*")
+    world.apply(cluster({}))
+    message = said(world)
+    assert "Discovery, which it asks at its first start, does not run: " in message
+    assert "exceeded quota: sandbox" in message
+    allow()
+    world.run_until_ready(within=120.0)
 
 
 def test_a_node_that_is_lost_is_named(world: OperatorWorld) -> None:
