@@ -340,8 +340,11 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
     change = template_change(body, desired)
     if change is None:
         return ""
-    if choice.name == in_use_config_map_name(spec.tc, spec.name, body):
+    used, wanted = (in_use_config_map_name(spec.tc, spec.name, each) for each in (body, desired))
+    if used == wanted:
         return str(change)
+    if not (used and wanted):
+        return f"{spec.config_field}: there was no configuration" if wanted else f"{spec.config_field} was removed"
     return f"{spec.field if choice.same_config else spec.config_field}: {choice.because}"
 
 
