@@ -310,7 +310,8 @@ def _wanted(
     desired = with_running_template(body, desired)
     data: dict[str, str] = config.decode().get("data") or {} if config else {}
     difference = template_change(body, desired)
-    if choice.data == data and difference is None:
+    if difference is None and (config is None or choice.data == data):
+        # a ConfigMap that is gone is made again, which restarts nobody
         return choice, desired, None
     waiting = own_change(ctx, member, body, desired, difference)
     if waiting is None:
