@@ -3,6 +3,7 @@
 A failing `/healthz` asks for a restart, a failing `/readyz` for patience. Both answer with a line per check.
 """
 
+import gzip
 import selectors
 import socket
 import socketserver
@@ -14,7 +15,8 @@ from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import structlog
-from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, gzip_accepted
 
 from controller_manager.addresses import parse_address
 from ports.failures import ANY_FAILURE
@@ -23,6 +25,14 @@ _log = structlog.get_logger(__name__)
 
 _REQUEST_TIMEOUT = 10.0
 """Seconds that a client may take to send its request or to read the answer."""
+
+_MOST_CONNECTIONS = 100
+"""Connections that are open at a time, each with a thread; one more ends the oldest, so that a probe gets through."""
+
+_WORTH_COMPRESSING = 1400
+"""Bytes that fit into a packet, about."""
+
+_COMPRESSION = 5
 
 _PLAIN = "text/plain; charset=utf-8"
 
@@ -110,7 +120,8 @@ class HealthServer:
         server.server_close()
 
     def _metrics(self) -> "_Page":
-        return HTTPStatus.OK, CONTENT_TYPE_LATEST, generate_latest(self._registry)
+        # v1.6's format: older readers take no other version of it
+        return HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry)
 
 
 _Page = tuple[HTTPStatus, str, bytes]
@@ -128,11 +139,12 @@ class _Server(socketserver.ThreadingTCPServer):
     """A thread per connection; all of them end when the server is closed."""
 
     allow_reuse_address = True
+    request_queue_size = 1024
     timeout = 0
 
     def __init__(self, address: tuple[str, int], pages: dict[str, Callable[[], _Page]]) -> None:
         self.pages = pages
-        self._open: set[socket.socket] = set()
+        self._open: dict[socket.socket, None] = {}
         self._open_lock = threading.Lock()
         dual_stack = not address[0] and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if dual_stack or ":" in address[0] else socket.AF_INET
@@ -164,14 +176,17 @@ class _Server(socketserver.ThreadingTCPServer):
     def server_close(self) -> None:
         with self._open_lock:
             for connection in self._open:
-                with suppress(OSError):  # the client was faster
-                    connection.shutdown(socket.SHUT_RDWR)
+                _end(connection)
         super().server_close()
         self._close_waker()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._open_lock:
-            self._open.add(request)
+            self._open[request] = None
+            if len(self._open) > _MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                _end(oldest)
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -180,7 +195,7 @@ class _Server(socketserver.ThreadingTCPServer):
             super().process_request_thread(request, client_address)
         finally:
             with self._open_lock:
-                self._open.discard(request)
+                self._open.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002  (the base class's signature)
         _log.debug("request failed", client=client_address, exc_info=True)
@@ -188,6 +203,11 @@ class _Server(socketserver.ThreadingTCPServer):
     def _close_waker(self) -> None:
         self._waker.close()
         self._waiter.close()
+
+
+def _end(connection: socket.socket) -> None:
+    with suppress(OSError):  # the client was faster
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -199,6 +219,9 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         status, content_type, body = self._page()
         self.send_response(status)
+        if len(body) > _WORTH_COMPRESSING and gzip_accepted(self.headers.get("accept-encoding", "")):
+            body = gzip.compress(body, _COMPRESSION)
+            self.send_header("content-encoding", "gzip")
         self.send_header("content-type", content_type)
         self.send_header("content-length", str(len(body)))
         self.end_headers()

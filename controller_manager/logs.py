@@ -1,7 +1,7 @@
 """Logs: to stderr, for people on a terminal and as JSON otherwise, free of secrets.
 
-Our own events and those of libraries (through `logging`) take the same way out. Exceptions are rendered before secrets
-are removed, so that none hides in a stack trace.
+Our own events, those of libraries (through `logging`) and what Python itself would print take the same way out.
+Exceptions are rendered before secrets are removed, so that none hides in a stack trace.
 """
 
 import json
@@ -9,13 +9,19 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from typing import TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
 from controller_manager.redaction import redact
 from ports.clock import Clock
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+_log = structlog.get_logger(__name__)
 
 _DEBUG_FROM = 4
 """The klog verbosity from which v1.6 prints what we call debug."""
@@ -65,37 +71,45 @@ def configure_logs(
     root.setLevel(level)
     for library in _NOISY:
         logging.getLogger(library).setLevel(logging.DEBUG if verbosity >= _LIBRARIES_FROM else logging.WARNING)
+    logging.captureWarnings(True)
     # It prints whole answers, Secrets included.
     logging.getLogger("kubernetes.client.rest").setLevel(logging.WARNING)
 
 
 def log_uncaught_exceptions(on_thread_death: Callable[[str], None] = lambda _thread: None) -> None:
-    """Log what ends a thread or the process by surprise, SystemExit in a thread included (TH-19).
+    """Log what ends a thread or the process by surprise, SystemExit in a thread included (TH-19), or nothing at all.
 
     `on_thread_death` is told the thread's name.
     """
-    log = structlog.get_logger(__name__)
 
     def thread_ended(args: threading.ExceptHookArgs) -> None:
         name = args.thread.name if args.thread else "unknown"
-        log.critical("uncaught exception in thread", thread=name, exc_info=args.exc_value)
+        _log.critical("uncaught exception in thread", thread=name, exc_info=args.exc_value)
         on_thread_death(name)
 
-    def process_ends(kind: type[BaseException], error: BaseException, _traceback: object) -> None:
+    def process_ends(kind: type[BaseException], error: BaseException, _traceback: TracebackType | None) -> None:
         if issubclass(kind, KeyboardInterrupt):
             return
-        log.critical("uncaught exception", exc_info=error)
+        _log.critical("uncaught exception", exc_info=error)
+
+    def ignored(args: "UnraisableHookArgs") -> None:
+        _log.error("exception ignored", where=repr(args.object), exc_info=args.exc_value)
 
     threading.excepthook = thread_ended
     sys.excepthook = process_ends
+    sys.unraisablehook = ignored
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """A log that can't be written - the disk is full, nobody reads - neither stops the work nor prints traces."""
+    """A log that can't be written - the disk is full, nobody reads - neither stops the work nor prints traces.
+
+    Nor does a line that can't be rendered, such as one whose arguments do not fit its text.
+    """
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        if not isinstance(sys.exception(), OSError):
-            super().handleError(record)
+        error = sys.exception()
+        if error is not None and not isinstance(error, OSError):
+            _log.error("a line cannot be logged", of=record.name, line=str(record.msg), error=repr(error))
 
 
 def _timestamp(clock: Clock) -> Processor:

@@ -62,6 +62,14 @@ def run_process(name: str, kubeconfig: str, environ: Mapping[str, str], clock: C
         with stopping_on_signals(stop := Stop()):
             return manager.run(stop)
     except (ConfigError, ListenError) as error:
-        # beside the log, which redacts by itself
-        print(f"{name}: {redact_text(str(error))}", file=sys.stderr)  # noqa: T201
+        _say_the_last_word(name, str(error))
         return 1
+
+
+def _say_the_last_word(name: str, problem: str) -> None:
+    """Tell why the process cannot start: a person in a sentence, who collects logs in a line like the others."""
+    if sys.stderr.isatty():
+        # beside the log, which redacts by itself
+        print(f"{name}: {redact_text(problem)}", file=sys.stderr)  # noqa: T201
+    else:
+        log.critical("cannot start", problem=problem)

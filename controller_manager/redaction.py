@@ -1,5 +1,6 @@
 """Keeps secrets out of the log: what has a secret's name is left out, what looks like one is cut from texts."""
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +9,9 @@ from structlog.typing import EventDict, WrappedLogger
 
 REDACTED = "[redacted]"
 
-_SECRET_NAME = re.compile(r"token|passw|authorization|cookie|private_?key|api_?key|client_?key", re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"token|passw|pwd|authorization|cookie|(private|api|client|access|account)[_-]?key", re.IGNORECASE
+)
 
 _SECRET_TEXTS = (
     # a private key
@@ -20,16 +23,22 @@ _SECRET_TEXTS = (
     (re.compile(r"\b(bearer)\s+[\w.~+/=-]{16,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     # https://user:password@host
     (re.compile(r"(://[^/\s:@]*:)[^@/\s]+@"), rf"\1{REDACTED}@"),
-    # password=..., "token": "..."
+    # user:password@tcp(host), as Go's drivers of MySQL have it
+    (re.compile(r"(\b[\w.-]+:)[^@/\s]+(?=@(?:tcp|unix)\()"), rf"\1{REDACTED}"),
+    # password=..., "token": "...", the keys and signatures of object storage
     (
-        re.compile(r"((?:token|password|passwd)[\"']?\s*[=:]\s*[\"']?)(?!\[redacted)[^\s\"'&,;}]+", re.IGNORECASE),
+        re.compile(
+            r"((?:token|password|passwd|pwd|(?:access|account)[_-]?key|[?&]sig|signature)[\"']?\s*[=:]\s*[\"']?)"
+            r"(?!\[redacted)[^\s\"'&,;}]+",
+            re.IGNORECASE,
+        ),
         rf"\1{REDACTED}",
     ),
 )
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """A structlog processor that returns the event without secrets."""
+    """A structlog processor that returns the event without secrets, and without what JSON cannot say."""
     return {name: _redacted_field(name, value) for name, value in event.items()}
 
 
@@ -41,12 +50,14 @@ def _redacted_field(name: object, value: Any) -> Any:
 
 def _redacted(value: Any) -> Any:
     match value:
+        case float() if not math.isfinite(value):
+            return str(value)
         case None | bool() | int() | float():
             return value
         case str():
             return redact_text(value)
         case Mapping():
-            return {name: _redacted_field(name, inner) for name, inner in value.items()}
+            return {str(name): _redacted_field(name, inner) for name, inner in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_redacted(inner) for inner in value]
         case _:

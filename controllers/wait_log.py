@@ -3,7 +3,8 @@
 A stage that is at something, such as a roll, waits for one thing after another until nothing is left to do. What it
 waits for first is told at once, whatever else takes long as soon as that is known; the end tells how long each of them
 took. A failure is told when trying again has not helped. What stays until something else happens - a refusal, or a
-failover whose substitutes serve - is told by itself. With -v=4 every change of the sentence shows.
+failover whose substitutes serve - is told by itself. What begins again and again, since a server comes and goes, is
+told a few times, and then only if it lasts. With -v=4 every change of the sentence shows.
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,12 @@ _log = structlog.get_logger(__name__)
 _LONG = 10.0
 """Seconds after which what holds up a stage in the middle of its work is told."""
 
+_OFTEN = 3
+"""Times that the same may begin again right after it has ended before that is told instead."""
+
+_CALM = 60.0
+"""Seconds of rest after which a wait is news, and of waiting after which it is told all the same."""
+
 _Standing: TypeAlias = Refused | Waiting
 
 
@@ -35,12 +42,31 @@ class _Stage:
     stands_since: float = 0.0
 
 
+@dataclass(slots=True)
+class _Habit:
+    """What a stage has waited for last, until when, and how often it has begun with that again within a minute."""
+
+    reason: str = ""
+    ended: float = 0.0
+    again: int = 0
+
+    def begin(self, reason: str, now: float) -> None:
+        """Note the begin of a wait."""
+        is_again = reason == self.reason and now - self.ended < _CALM
+        self.reason, self.again = reason, self.again + 1 if is_again else 0
+
+    def hushes(self, stage: "_Stage") -> bool:
+        """Whether the stage waits too often to tell it."""
+        return self.again >= _OFTEN and sum(stage.spent.values()) < _CALM
+
+
 class WaitLog:
     """Tells the waits of one object. For one thread at a time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._stages: dict[str, _Stage] = {}
+        self._habits: dict[str, _Habit] = {}
 
     def note(self, outcomes: Mapping[str, Outcome]) -> None:
         """Tell what has begun or ended since the last look. Costs next to nothing while all is done.
@@ -58,8 +84,13 @@ class WaitLog:
             stage.spent[before.reason] += now - stage.looked
         stage.looked = now
         if isinstance(outcome, Failed) or (isinstance(outcome, Waiting) and not outcome.serves):
-            _wait(name, stage, outcome, before)
+            habit = self._habits.setdefault(name, _Habit())
+            if not stage.spent:
+                self._begin(name, habit, outcome.reason, now)
+            _wait(name, stage, outcome, before, hushed=habit.hushes(stage))
             return
+        if stage.spent:
+            self._habits[name].ended = now
         if stage.told:
             waited = {reason: round(seconds, 1) for reason, seconds in stage.spent.items()}
             _log.info("wait ended", stage=name, seconds=round(sum(stage.spent.values()), 1), waited=waited)
@@ -68,11 +99,16 @@ class WaitLog:
         if stage.standing is None:
             del self._stages[name]
 
+    def _begin(self, name: str, habit: _Habit, reason: str, now: float) -> None:
+        habit.begin(reason, now)
+        if habit.again == _OFTEN:
+            _log.info("waiting again and again: told only if it lasts, until it rests", stage=name, reason=reason)
 
-def _wait(name: str, stage: _Stage, outcome: Waiting | Failed, before: Outcome) -> None:
+
+def _wait(name: str, stage: _Stage, outcome: Waiting | Failed, before: Outcome, *, hushed: bool) -> None:
     reason, is_failing = outcome.reason, isinstance(outcome, Failed)
     is_known = reason == before.reason if is_failing else not stage.told
-    if reason not in stage.told and (is_known or stage.spent.get(reason, 0.0) >= _LONG):
+    if not hushed and reason not in stage.told and (is_known or stage.spent.get(reason, 0.0) >= _LONG):
         stage.told.add(reason)
         log, what = (_log.warning, "failing") if is_failing else (_log.info, "waiting")
         log(what, stage=name, reason=reason, message=outcome.message)

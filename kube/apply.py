@@ -104,7 +104,7 @@ class Applier:
         meta = desired["metadata"]
         patch = desired | {"metadata": {key: value for key, value in meta.items() if key not in _NAMES}}
         written = self._client.patch(resource, meta["name"], meta.get("namespace", ""), patch)
-        _tell(resource, meta["name"], {}, patch)
+        _tell(resource, meta["name"], {field: {} for field in patch}, patch)
         return written
 
     def annotate(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> Object:

@@ -268,7 +268,7 @@ def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
     now, then = live.decode(), decided_on.decode()
     if now.get("spec") != then.get("spec") or _replicas(now, ctx) != _replicas(then, ctx):
         return None
-    return Evidence(_LIVE_READ, f"the {ctx.tc.kind} is unchanged")
+    return Evidence(_LIVE_READ, f"the {ctx.tc.kind}, read live, asks for it")
 
 
 def _replicas(cluster: Json, ctx: ClusterContext) -> dict[str, int]:

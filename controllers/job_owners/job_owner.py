@@ -112,6 +112,11 @@ class JobOwner(Generic[M]):
         said = condition_of(after["conditions"], kind)
         self.warn(kind, said.get("reason") or "", said.get("message") or "")
 
+    @property
+    def is_in_trouble(self) -> bool:
+        """Whether its phase is one that is told as a warning."""
+        return self.status.get("phase") in _TROUBLE
+
     def warn(self, kind: str, reason: str, message: str) -> None:
         """Tell of trouble, as an event and in the log."""
         log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason or kind, message=message)

@@ -10,6 +10,7 @@ from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobCaches, JobOwner, M, Merge
+from controllers.job_owners.phase_log import PhaseLog
 from controllers.key_locks import RETRY_AFTER
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
@@ -48,6 +49,7 @@ class JobOwnerSync(Generic[M]):
         self._runtime = runtime
         self._settings = settings
         self._writes = runtime.memory(OwnWrite, kind.resource)
+        self._phases = runtime.memory(PhaseLog, kind.resource)
 
     def __call__(self, key: str) -> Result | None:
         """Sync one object. Raises RequeueError for what is retried with back-off."""
@@ -63,6 +65,7 @@ class JobOwnerSync(Generic[M]):
     def _sync_cached(self, key: str, owner: Object | None) -> Result | None:
         if owner is None:
             self._writes.forget(key)
+            self._phases.forget(key)
             self._kind.forget(key)
             return None
         if self._writes.of(key).is_unseen(owner):
@@ -73,15 +76,19 @@ class JobOwnerSync(Generic[M]):
             raise RequeueError(str(error), untold=True) from error
 
     def _sync(self, key: str, owner: Object) -> Result | None:
-        kind = self._kind
+        kind, phases, clock = self._kind, self._phases.of(key), self._runtime.clock
+        phases.look(owner, clock.now())
         try:
             model = kind.defaults(decode(owner.decode(), kind.model))
         except InvalidField as error:
             before = owner.decode().get("status") or {}
-            now = self._runtime.clock.wall()
-            after = kind.merge(before, status.INVALID, now, "InvalidSpec", str(error))
+            after = kind.merge(before, status.INVALID, clock.wall(), "InvalidSpec", str(error))
             patch_status(self._runtime.applier, kind.resource, owner, before, after)
             return None
         writes = self._writes.of(key)
         ctx = JobOwner(kind.resource, owner, model, self._caches, self._runtime, self._settings, writes, kind.merge)
-        return kind.step(ctx)
+        try:
+            return kind.step(ctx)
+        finally:
+            if ctx.is_in_trouble:
+                phases.look(ctx.owner, clock.now(), is_told=True)

@@ -315,7 +315,8 @@ def _wanted(
     desired = with_running_template(body, desired)
     data: dict[str, str] = config.decode().get("data") or {} if config else {}
     difference = template_change(body, desired)
-    if choice.data == data and difference is None:
+    if difference is None and (config is None or choice.data == data):
+        # a ConfigMap that is gone is made again, which restarts nobody
         return choice, desired, None
     waiting = own_change(ctx, member, body, desired, difference)
     if waiting is None:
@@ -345,8 +346,11 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
     change = template_change(body, desired)
     if change is None:
         return ""
-    if choice.name == in_use_config_map_name(spec.tc, spec.name, body):
+    used, wanted = (in_use_config_map_name(spec.tc, spec.name, each) for each in (body, desired))
+    if used == wanted:
         return str(change)
+    if not (used and wanted):
+        return f"{spec.config_field}: there was no configuration" if wanted else f"{spec.config_field} was removed"
     return f"{spec.field if choice.same_config else spec.config_field}: {choice.because}"
 
 

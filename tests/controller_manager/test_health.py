@@ -1,9 +1,11 @@
 """Metrics and checks over HTTP, on a real socket."""
 
 import gc
+import gzip
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 
 import pytest
@@ -13,6 +15,7 @@ from prometheus_client.registry import Collector
 
 from controller_manager.addresses import parse_address
 from controller_manager.health import HealthServer, ListenError
+from tests.informers.support import eventually
 
 
 @pytest.fixture
@@ -46,6 +49,49 @@ def test_5_metrics_of_the_registry_are_served(server: HealthServer, registry: Co
 
     assert 200 == status
     assert "syncs_total 1.0" in text.splitlines()
+
+
+def test_5_metrics_have_the_format_of_v1_6(server: HealthServer) -> None:
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=5)) as connection:
+        connection.request("GET", "/metrics", headers={"accept": "application/openmetrics-text;version=1.0.0"})
+        assert "text/plain; version=0.0.4; charset=utf-8" == connection.getresponse().headers["content-type"]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_what_is_long_is_compressed_for_who_takes_that(
+    server: HealthServer, registry: CollectorRegistry, method: str
+) -> None:
+    syncs = Counter("syncs", "Syncs.", ["name"], registry=registry)
+    for number in range(1000):
+        syncs.labels(f"basic-{number}").inc()
+    with closing(HTTPConnection("127.0.0.1", server.port, timeout=5)) as connection:
+        connection.request(method, "/metrics", headers={"accept-encoding": "deflate, gzip"})
+        answer = connection.getresponse()
+        assert "gzip" == answer.headers["content-encoding"]
+        assert 20_000 > int(answer.headers["content-length"])
+        body = answer.read()
+    assert (get(server, "/metrics")[1] if method == "GET" else "") == (gzip.decompress(body).decode() if body else "")
+
+
+def test_many_who_connect_and_say_nothing_keep_no_probe_waiting(server: HealthServer) -> None:
+    idle = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(130)]
+    try:
+        assert (200, "ok\n") == get(server, "/healthz")
+        eventually(lambda: sum(each.name == "health-request" for each in threading.enumerate()) <= 100)
+    finally:
+        for connection in idle:
+            connection.close()
+
+
+@pytest.mark.parametrize(
+    "request_line", ["GARBAGE", "GET /metrics HTTP/9.9", "POST /metrics HTTP/1.1", f"GET /{'a' * 70_000} HTTP/1.1"]
+)
+def test_garbage_ends_nothing(server: HealthServer, request_line: str) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as connection, suppress(OSError):
+        connection.sendall(f"{request_line}\r\n\r\n".encode())
+        while connection.recv(65536):
+            pass
+    assert (200, "ok\n") == get(server, "/healthz")
 
 
 def test_3_3_checks_decide_each_page_by_itself(server: HealthServer) -> None:

@@ -5,6 +5,7 @@ import json
 import logging
 import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +23,7 @@ def _restored() -> Iterator[None]:
     yield
     structlog.reset_defaults()
     root.handlers, root.level = handlers, level
+    logging.captureWarnings(False)
     for name in ("urllib3", "requests", "kubernetes", "kubernetes.client.rest"):
         logging.getLogger(name).setLevel(logging.NOTSET)
 
@@ -32,7 +34,11 @@ class Terminal(io.StringIO):
 
 
 def entries(stream: io.StringIO) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in stream.getvalue().splitlines()]
+    return [json.loads(line, parse_constant=_refuse) for line in stream.getvalue().splitlines()]
+
+
+def _refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
 
 
 def test_an_event_is_one_line_of_json(clock: FakeClock) -> None:
@@ -156,3 +162,39 @@ def test_the_end_of_the_process_is_logged(clock: FakeClock, monkeypatch: pytest.
     sys.excepthook(RuntimeError, RuntimeError("boom"), None)
 
     assert ["uncaught exception"] == [entry["event"] for entry in entries(stream)]
+
+
+def test_what_python_prints_takes_the_same_way_out(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    stream = io.StringIO()
+    with warnings.catch_warnings(action="always"):
+        configure_logs(0, clock=clock, stream=stream)
+        log_uncaught_exceptions()
+        warnings.warn("the token=hunter2 is old", DeprecationWarning, stacklevel=1)
+        spoilt = Spoilt()
+        del spoilt
+
+    warned, ignored = entries(stream)
+    assert ("warning", "py.warnings") == (warned["level"], warned["logger"])
+    assert "DeprecationWarning: the token=[redacted] is old" in warned["event"]
+    assert ("error", "exception ignored") == (ignored["level"], ignored["event"])
+    assert "RuntimeError: in the end" in ignored["exception"]
+
+
+class Spoilt:
+    def __del__(self) -> None:
+        raise RuntimeError("in the end")
+
+
+def test_what_cannot_be_rendered_is_told_in_a_line(clock: FakeClock) -> None:
+    stream = io.StringIO()
+    configure_logs(0, clock=clock, stream=stream)
+
+    logging.getLogger("library").warning("%s and %s", "one")  # noqa: PLE1206  (what is tried)
+    structlog.get_logger("room").info("odd", seconds=float("inf"), pairs={("ns", "basic"): float("nan")})
+
+    broken, odd = entries(stream)
+    assert ("error", "library", "%s and %s") == (broken["level"], broken["of"], broken["line"])
+    assert ("inf", {"('ns', 'basic')": "nan"}) == (odd["seconds"], odd["pairs"])

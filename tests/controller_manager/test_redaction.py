@@ -7,7 +7,19 @@ from controller_manager.redaction import REDACTED, redact, redact_text
 TOKEN = "eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJrdWJlIn0.c2lnbmF0dXJl"
 
 
-@pytest.mark.parametrize("name", ["token", "password", "rootPassword", "Authorization", "set-cookie", "private_key"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "token",
+        "password",
+        "rootPassword",
+        "MYSQL_PWD",
+        "Authorization",
+        "set-cookie",
+        "private_key",
+        "AWS_SECRET_ACCESS_KEY",
+    ],
+)
 def test_a_field_with_the_name_of_a_secret_is_left_out(name: str) -> None:
     assert {"event": "x", name: REDACTED} == redact(None, "info", {"event": "x", name: "hunter2"})
 
@@ -39,6 +51,10 @@ def test_an_absent_secret_shows_as_absent() -> None:
         ("sent bearer abcdef.0123456789abcdef", f"sent bearer {REDACTED}"),
         ("https://root:hunter2@tidb:4000/x", f"https://root:{REDACTED}@tidb:4000/x"),
         ("user=root&password=hunter2&x=1", f"user=root&password={REDACTED}&x=1"),
+        ("MYSQL_PWD=hunter2 mysql", f"MYSQL_PWD={REDACTED} mysql"),
+        ("root:hunter2@tcp(tidb:4000)/", f"root:{REDACTED}@tcp(tidb:4000)/"),
+        ("s3://bucket?secret-access-key=hunter2&x=1", f"s3://bucket?secret-access-key={REDACTED}&x=1"),
+        ("https://account/blob?sv=1&sig=hunter2", f"https://account/blob?sv=1&sig={REDACTED}"),
         ('{"token": "hunter2", "a": 1}', f'{{"token": "{REDACTED}", "a": 1}}'),
         (
             "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----",

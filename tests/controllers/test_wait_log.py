@@ -120,3 +120,37 @@ def test_a_failover_whose_substitutes_serve_is_no_wait_of_the_stage(log: Log) ->
     assert ended(3.0, RollingUpdate=3.0) == log.after(3, FAILED_OVER)
     (told,) = log.after(0, Done())
     assert ("wait ended", "TiKVFailedOver", 86403.0) == (told["event"], told["reason"], told["seconds"])
+
+
+def test_what_comes_and_goes_is_told_a_few_times(log: Log) -> None:
+    told = []
+    for _ in range(100):
+        told += [each["event"] for each in log.after(10, ROLLING)]
+        told += [each["event"] for each in log.after(10, Done())]
+    again = "waiting again and again: told only if it lasts, until it rests"
+    assert [*["waiting", "wait ended"] * 3, again] == told
+
+
+def test_a_wait_that_lasts_is_told_however_many_came_before(log: Log) -> None:
+    for _ in range(10):
+        log.after(1, ROLLING)
+        log.after(1, Done())
+    assert [] == log.after(1, ROLLING)
+    assert [] == log.after(30, ROLLING)
+    assert waiting(ROLLING) == log.after(30, ROLLING)
+    assert ended(61.0, RollingUpdate=61.0) == log.after(1, Done())
+
+
+def test_after_a_rest_a_wait_is_news(log: Log) -> None:
+    for _ in range(10):
+        log.after(1, ROLLING)
+        log.after(1, Done())
+    assert waiting(ROLLING) == log.after(61, ROLLING)
+
+
+def test_other_waits_in_a_row_are_all_told(log: Log) -> None:
+    for _ in range(10):
+        assert waiting(ROLLING) == log.after(1, ROLLING)
+        log.after(1, Done())
+        assert waiting(EVICTING) == log.after(1, EVICTING)
+        log.after(1, Done())

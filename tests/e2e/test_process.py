@@ -1,6 +1,7 @@
 """The process: how it stops, what it says when its surroundings are wrong, and what it tells over HTTP."""
 
 import contextlib
+import json
 import re
 import signal
 import socket
@@ -173,9 +174,10 @@ def test_a_bad_kubeconfig_is_named(tmp_path: Path, kubeconfig: str | None, told:
         file.write_text(kubeconfig)
     operator = Operator(tmp_path / "log", {"KUBECONFIG": str(file)})
     assert 1 == operator.wait()
-    last = operator.said.splitlines()[-1]
-    assert last.startswith(f"tidb-controller-manager: {file}: ")
-    assert told in last
+    last = json.loads(operator.said.splitlines()[-1])
+    assert ("critical", "cannot start") == (last["level"], last["event"])
+    assert last["problem"].startswith(f"{file}: ")
+    assert told in last["problem"]
     assert "Traceback" not in operator.said
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from kube.objects import Json
-from kube.resources import SECRETS
+from kube.resources import SECRETS, TIDB_CLUSTERS
 from member.context import FailoverSettings
 from sandbox.dataplane.faults import Fault, Trouble
 from simulate.operator import SETTINGS, Operator
@@ -83,6 +83,18 @@ def _certificates(days: float) -> Callable[[OperatorWorld], None]:
     return happens
 
 
+def _canary(world: OperatorWorld) -> None:
+    """One pod of TiKV tries a change, the others are held back for as long as the user wants."""
+    annotations = {"tidb.pingcap.com/tikv-partition": "2"}
+    world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
+    world.change(tikv={"annotations": {"a": "b"}})
+
+
+def _slow_upgrade(world: OperatorWorld) -> None:
+    world.world.faults.pod_slow(f"{NAMESPACE}/basic-*", 400.0)
+    world.change(version="v8.5.3")
+
+
 _EXPIRING = {"secret": "basic-tikv-cluster-secret"}
 _TLS = {"tlsCluster": {"enabled": True}}
 
@@ -94,6 +106,10 @@ def _pd_silent(world: OperatorWorld) -> None:
 SCENARIOS = (
     Scenario(name="all is well", minutes=30),
     Scenario(name="suspended", happens=_change(suspendAction={"suspendStatefulSet": True}), minutes=30),
+    Scenario(name="one component suspended", happens=_change(tidb={"suspendAction": {"suspendStatefulSet": True}})),
+    Scenario(name="paused", happens=_change(paused=True)),
+    Scenario(name="a canary", happens=_canary, minutes=90),
+    Scenario(name="an upgrade of pods that are slow", happens=_slow_upgrade, minutes=40),
     Scenario(name="a roll that goes on", happens=_change(tikv={"annotations": {"a": "b"}}), minutes=30),
     Scenario(
         name="a server that crashes",

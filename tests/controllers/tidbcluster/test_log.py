@@ -17,7 +17,7 @@ from structlog.testing import LogCapture
 
 from controllers.status_pacing import DETAILS_EVERY
 from kube.events import WARNING
-from kube.resources import STATEFUL_SETS
+from kube.resources import CONFIG_MAPS, STATEFUL_SETS
 from ports.clock import FakeClock
 from simulate.operator import SETTINGS
 from tests.controllers.tidbcluster.test_failover import NODES, QUICKLY, cluster, node_of
@@ -259,6 +259,14 @@ def test_what_another_hand_has_done_is_told_with_its_correction(story: Story) ->
     assert ("basic-tidb", "ForeignEdit") == (restored["name"], story.told("waiting")[-1]["reason"])
     story.check()
     story.check_waits()
+
+
+def test_a_config_map_that_is_gone_is_made_again_without_more_ado(story: Story) -> None:
+    world = story.world
+    (name,) = [each["metadata"]["name"] for each in world.every(CONFIG_MAPS) if "-tikv-" in each["metadata"]["name"]]
+    world.admin.delete(CONFIG_MAPS, name, "default")
+    world.run(30.0)
+    assert [("object created", name)] == [(line["event"], line["name"]) for line in story.lines()]
 
 
 def test_I29_an_idle_cluster_logs_nothing_whatever_the_level(story: Story) -> None:

@@ -220,3 +220,16 @@ def test_9_captures_speak_tls(world: OperatorWorld) -> None:
     world.run_until_ready()
     world.change(ticdc={"version": "v8.5.3"})
     world.run_until(lambda: versions(world) == ["v8.5.3", "v8.5.3"] and world.is_ready(), within=120.0)
+
+
+def test_a_restart_names_its_cause_also_without_a_configuration(basic: OperatorWorld) -> None:
+    def finished(**ticdc: object) -> str:
+        basic.change(ticdc=ticdc)
+        basic.run(5.0)
+        basic.run_until_ready(within=300.0)
+        return basic.messages("RollFinished")[-1].partition("of ticdc are up to date ")[2]
+
+    image = 'spec.template.spec.containers[0].image: "pingcap/ticdc:v8.5.2" → "pingcap/ticdc:v8.5.3"'
+    assert f"({image})" == finished(version="v8.5.3")
+    assert "(spec.ticdc.config: there was no configuration)" == finished(config="per-table-memory-quota = 1024\n")
+    assert "(spec.ticdc.config was removed)" == finished(config=None)
