@@ -222,7 +222,7 @@ class Reconciler(Generic[M, C, D, R]):
         now, value = self._runtime.clock.wall(), (False, refusal.reason, refusal.message)
         conditions: list[Json] = stored.get("conditions") or []
         # what nobody can look at is not Ready for all that is known
-        for kind in (PROGRESSING, READY):
+        for kind in [PROGRESSING, READY]:
             conditions = with_condition(conditions, kind, value, now, update_time=self._kind.update_times)
         return self._write_status(owner, memory, stored, stored | {"conditions": conditions})
 

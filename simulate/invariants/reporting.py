@@ -1,8 +1,9 @@
 """Reporting: when all is quiet, what a status tells is what there is, whether or not the spec is valid (I36, O8)."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kube.objects import Json
 from kube.resources import (
@@ -15,8 +16,8 @@ from kube.resources import (
     Resource,
 )
 from simulate.components import managed_components
-from simulate.invariants.facts import conditions, is_suspended, says_ready, status_of
-from simulate.state import State, is_ready
+from simulate.invariants.facts import asked_for, conditions, is_suspended, records, says_ready, status_of
+from simulate.state import State, is_ready, replicas
 
 _READY_OF = re.compile(r"\b([a-z-]+): (\d+) of (\d+) pods are Ready")
 
@@ -31,19 +32,25 @@ _OTHERS: Mapping[Resource, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A workload, what the status of its owner tells of it, and how many of its pods are Ready."""
+    """A workload, what the status of its owner tells of it, and how many of its pods are Ready.
+
+    `wanted`: how many pods the spec and the failover want, where that is known.
+    """
 
     name: str
     status: Json
     live: Json | None
     ready: int
+    wanted: float = math.inf
 
     @property
     def lacks(self) -> str:
         """What there is too little of, in words."""
         if self.live is None:
             return f"StatefulSet {self.name} is not there"
-        return f"pods of {self.name} are not Ready" if self.ready < self.live["spec"].get("replicas", 1) else ""
+        # pods that are still there after fewer were wanted may be any of them
+        needed = min(replicas(self.live), self.wanted)
+        return f"pods of {self.name} are not Ready" if self.ready < needed else ""
 
 
 def unfounded(state: State) -> Iterator[str]:
@@ -73,7 +80,7 @@ def _owners(state: State) -> Iterator[tuple[Json, list[_Told]]]:
     if cluster is not None and not _is_going(cluster):
         parts = [each for each in managed_components() if status_of(cluster, each).get("statefulSet")]
         active = [each for each in parts if not is_suspended(cluster, each)]
-        yield cluster, [_told(state, f"{state.name}-{each}", status_of(cluster, each)) for each in active]
+        yield cluster, [_of_cluster(state, cluster, each) for each in active]
     for resource, parts_of in _OTHERS.items():
         for owner in state.all(resource):
             name, status = owner["metadata"]["name"], owner.get("status") or {}
@@ -84,6 +91,12 @@ def _owners(state: State) -> Iterator[tuple[Json, list[_Told]]]:
 
 def _is_going(owner: Json) -> bool:
     return bool(owner["metadata"].get("deletionTimestamp"))
+
+
+def _of_cluster(state: State, cluster: Json, component: str) -> _Told:
+    wanted = asked_for(cluster, component) + len(records(cluster, component))
+    told = _told(state, f"{state.name}-{component}", status_of(cluster, component))
+    return replace(told, wanted=wanted)
 
 
 def _told(state: State, workload: str, status: Json) -> _Told:
