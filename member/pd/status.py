@@ -121,13 +121,19 @@ def _answers_of_any(ctx: ReconcileContext) -> _Answers:
 
 
 def _answers(ctx: ReconcileContext, pd: PDClient) -> _Answers:
-    """The cheap questions come first: a PD that was silent gets little time for the next one (`dataplane.patience`).
+    """The cheap question comes first: a PD that was silent gets little time for the next one (`dataplane.timeouts`).
 
     Asking for health takes seconds when a member is dead.
     """
-    leader = pd.leader().name
-    cluster_id = str(pd.cluster_id())
-    return _Answers(leader, cluster_id, pd.health(members=desired_replicas(ctx.tc, "pd")))
+    membership = pd.members()
+    if membership.leader is None:
+        # a leader that is resigning names none
+        raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/members", "PD has no leader")
+    return _Answers(
+        membership.leader.name,
+        str(membership.cluster_id or pd.cluster_id()),
+        pd.health(members=desired_replicas(ctx.tc, "pd")),
+    )
 
 
 def _set_members(ctx: ReconcileContext, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:

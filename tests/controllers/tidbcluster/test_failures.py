@@ -81,7 +81,7 @@ def test_F43_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: Operato
     basic.run(300.0)
 
     assert "PDUnhealthy" == basic.condition("Ready")["reason"]
-    asked = [request for request in basic.operator.dataplane.requests if request.url.endswith("/leader")]
+    asked = [request for request in basic.operator.dataplane.requests if request.url.endswith("/members")]
     assert 2 <= len(asked) <= 30  # ten resyncs, and retries with growing pauses
     assert [] == [request for request in basic.operator.dataplane.requests if "/stores" in request.url]
     assert [] == [write for write in basic.writes() if "tidbclusters" not in write]
@@ -135,7 +135,8 @@ def members(world: OperatorWorld) -> dict[str, str | None]:
 @pytest.mark.slow
 def test_F40_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> None:
     known = basic.cluster()["status"]["clusterID"]
-    foreign = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/cluster", status=200, body=b'{"id": 42}')
+    body = b'{"header": {"cluster_id": 42}, "leader": {"name": "basic-pd-0", "member_id": 1}}'
+    foreign = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/members", status=200, body=body)
     basic.world.data_plane.network.inject(foreign)
     basic.change(pd={"replicas": 3}, tidb={"replicas": 2, "service": {"labels": {"owner": "me"}}})
     basic.run_until(lambda: basic.reason() == "ForeignPDCluster")

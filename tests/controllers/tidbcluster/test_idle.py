@@ -32,7 +32,7 @@ def test_I40_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: 
     servers: Json = sample("advanced")["spec"]["tidb"]
     asked = [request.url.partition("/pd/api/v1/")[2] or "status" for request in world.operator.dataplane.requests]
     assert [
-        *("leader", "cluster", "health", "stores?state=0&state=1&state=2"),
+        *("members", "health", "stores?state=0&state=1&state=2"),
         *["status"] * servers["replicas"],
         "config",
     ] == asked
