@@ -14,12 +14,14 @@ from controllers.holding import hold
 from controllers.kind import Kind
 from controllers.stages import Attempt
 from kube.objects import Json, Object
+from kube.reading import Readings
 from kube.resources import Resource
 from member.components import workload_names
 from member.context import ClusterContext, Dependencies
 from member.lifecycle import own_changes
 from member.memory.cluster import ClusterMemory
 from member.observed.removed_components import running_without_spec, with_removed
+from ports.effects import NotedClock
 
 M = TypeVar("M", bound=Cluster)
 C = TypeVar("C", bound=ClusterContext)
@@ -42,8 +44,16 @@ def cluster_kind(
 
     def new_context(owner: Object, tc: M, deps: Dependencies, memory: ClusterMemory) -> C:
         removed = running_without_spec(tc, deps.listers.stateful_sets, workloads)
-        once = replace(deps, dataplane=deps.dataplane.for_one_reconcile())
-        return context(owner, with_removed(tc, removed), once, memory, frozenset(removed))
+        readings = Readings()
+        once = replace(
+            deps,
+            dataplane=deps.dataplane.for_one_reconcile(),
+            listers=deps.listers.through(readings),
+            clock=NotedClock(deps.clock),
+        )
+        ctx = context(owner, with_removed(tc, removed), once, memory, frozenset(removed))
+        ctx.readings = readings
+        return ctx
 
     def last_written(owner: Object, deps: Dependencies) -> Json | None:
         names = (f"{owner.metadata.name}-{component}" for component in workloads)

@@ -11,6 +11,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from dataplane.errors import MalformedAnswer, error_from_answer, unavailable
 from dataplane.timeouts import USUAL
+from ports import effects
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.structs import UNREADABLE
@@ -97,6 +98,7 @@ class Caller:
             headers, payload = {"content-type": "application/json"}, msgspec.json.encode(body)
         request = Request(method, self.base_url + path, headers, payload, timeout)
         self._fence.check()
+        effects.note()
         try:
             answer = self._transport.request(request)
         except TransportError as error:
@@ -113,6 +115,7 @@ class Caller:
 
     def _try(self, request: Request, deadline: float) -> Response:
         left = max(deadline - self._clock.now(), 0.1)
+        effects.note()
         return self._transport.request(replace(request, timeout=left))
 
     def _checked(self, method: str, path: str, answer: Response, also: frozenset[int]) -> Response:

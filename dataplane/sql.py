@@ -3,6 +3,7 @@
 import structlog
 
 from dataplane.errors import ApiError, unavailable
+from ports import effects
 from ports.fencing import Fence
 from ports.sql import SqlConnector, SqlLogin, SqlRefused
 from ports.transport import TransportError
@@ -27,6 +28,7 @@ class RootClient:
     def set_password(self, password: str) -> None:
         """Give root a password. Raises AccessDenied when there is one; Unavailable, ApiError, LeaseExpired."""
         self._fence.check()
+        effects.note()
         # MySQL binds no parameter here
         statements = [f"SET PASSWORD FOR 'root'@'%' = {quoted(password)}", "FLUSH PRIVILEGES"]
         try:

@@ -16,6 +16,7 @@ from kube.errors import STATUS, ApiError, NotFound, Status, error_from_answer, e
 from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
 from kube.resources import PODS, Resource
+from ports import effects
 from ports.structs import UNREADABLE
 from ports.transport import ByteStream, Request, Response, Transport
 
@@ -365,6 +366,7 @@ class Client:
         if body is not None:
             headers["content-type"] = content_type
         payload = None if body is None else msgspec.json.encode(body)
+        effects.note()
         answer = self._transport.request(Request(method, path, headers, payload, timeout or self._timeout, receiver))
         if not 200 <= answer.status < 300:
             raise error_from_answer(answer.status, answer.body, f"{method} {path}")

@@ -17,6 +17,7 @@ from kube.errors import AlreadyExists, ApiError, NotFound
 from kube.event_correlation import Correlator, Happening, NewEvent, ObjectReference, RepeatedEvent, together
 from kube.objects import Json, Object
 from kube.resources import EVENTS
+from ports import effects
 from ports.clock import Clock
 from ports.observation import is_observing
 from ports.randomness import Randomness
@@ -76,6 +77,7 @@ class EventRecorder:
         """
         if is_observing():
             return
+        effects.note()
         reference = about if isinstance(about, ObjectReference) else reference_to(about)
         happening = Happening(reference, type, reason, message, self._clock.wall())
         with self._condition:

@@ -1,7 +1,9 @@
 """Reading objects from a cache, as a port: decisions do not know where the cache comes from."""
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol, TypeAlias
+import operator
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
+from typing import Protocol, TypeAlias, TypeVar
 
 from kube.objects import Object
 
@@ -20,3 +22,63 @@ class Lister(Protocol):
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         """Objects of a namespace (empty: all) whose labels contain all of `labels`."""
+
+
+_Answer: TypeAlias = Object | tuple[Object, ...] | None
+_A = TypeVar("_A", Object | None, list[Object])
+
+
+class Readings:
+    """What caches have answered to one reader. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._answers: dict[Hashable, tuple[Callable[[], Object | list[Object] | None], _Answer]] = {}
+        self._changed = False
+
+    def through(self, lister: Lister) -> Lister:
+        """The same lister, whose answers are noted here."""
+        return _NotedLister(lister, self)
+
+    def still_hold(self) -> bool:
+        """Whether the caches would answer everything with the very same objects."""
+        return not self._changed and all(_same(_kept(ask()), answer) for ask, answer in self._answers.values())
+
+    def noted(self, question: Hashable, ask: Callable[[], _A]) -> _A:
+        """The answer; if a question is asked again, and answered in another way, nothing holds any more."""
+        answer = ask()
+        kept = _kept(answer)
+        _, first = self._answers.setdefault(question, (ask, kept))
+        self._changed = self._changed or not _same(first, kept)
+        return answer
+
+
+class _NotedLister:
+    """A lister whose answers are noted."""
+
+    def __init__(self, lister: Lister, readings: Readings) -> None:
+        self._lister = lister
+        self._readings = readings
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        """See `Lister`."""
+        return self._readings.noted((self._lister, namespace, name), partial(self._lister.get, namespace, name))
+
+    def by_index(self, function: IndexFunc, value: str) -> list[Object]:
+        """See `Lister`."""
+        return self._readings.noted((self._lister, function, value), partial(self._lister.by_index, function, value))
+
+    def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
+        """See `Lister`."""
+        question = self._lister, namespace, frozenset((labels or {}).items())
+        return self._readings.noted(question, partial(self._lister.list, namespace, labels))
+
+
+def _kept(answer: Object | list[Object] | None) -> _Answer:
+    """An answer that its reader cannot change."""
+    return tuple(answer) if isinstance(answer, list) else answer
+
+
+def _same(one: _Answer, other: _Answer) -> bool:
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(operator.is_, one, other))
+    return one is other

@@ -5,7 +5,7 @@ the end when it differs from what is stored. Listers are caches: what they lack 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -19,7 +19,7 @@ from kube.apply import Applier
 from kube.client import Client
 from kube.events import EventRecorder
 from kube.objects import Object
-from kube.reading import Lister
+from kube.reading import Lister, Readings
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 from member.backups.pods import ManagerSettings
 from member.memory.certificate_book import CertificateBook
@@ -56,6 +56,11 @@ class Listers:
     storage_classes: Lister | None = None
     restores: Lister | None = None
 
+    def through(self, readings: Readings) -> "Listers":
+        """The same listers, whose answers are noted."""
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        return Listers(**{name: lister and readings.through(lister) for name, lister in given.items()})
+
 
 @dataclass(frozen=True, slots=True)
 class FailoverSettings:
@@ -79,6 +84,8 @@ class Settings:
     discovery_image: str
     failover: FailoverSettings = FailoverSettings()
     replaces_volumes: bool = False
+    rechecks: bool = False
+    """Whether what is decided once is decided again on the same inputs, and compared: for tests."""
     backup_manager: ManagerSettings = field(default_factory=ManagerSettings)
 
 
@@ -117,7 +124,8 @@ class ClusterContext:
     those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
     the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
     `rolls_to_come` are those whose pods are to be restarted, or may be for all that is known, and that have not begun.
-    While the cluster is `held`, `owner` and `tc` have its last valid spec. `memory` outlives the reconcile.
+    While the cluster is `held`, `owner` and `tc` have its last valid spec. `memory` outlives the reconcile. `readings`
+    are what the caches have answered.
     """
 
     owner: Object
@@ -132,6 +140,7 @@ class ClusterContext:
     memory: ClusterMemory = field(default_factory=ClusterMemory)
     pods: dict[str, Sequence[Object]] = field(default_factory=dict)
     tls: TlsMaterial | None = field(default=None, repr=False)
+    readings: Readings = field(default_factory=Readings, repr=False)
 
     @property
     def resource(self) -> Resource:

@@ -46,10 +46,11 @@ _MOST = 3
 def act(ctx: ClusterContext) -> Outcome:
     """Name Secrets that are missing, or of no use, or about to expire. Raises ApiError, TransportError."""
     wanted = needs(ctx.tc)
-    book, cluster, now = ctx.deps.certificates, ctx.owner.key, ctx.deps.clock.now()
+    book, cluster = ctx.deps.certificates, ctx.owner.key
     if not wanted:
         book.forget(cluster)
         return Done()
+    now = ctx.deps.clock.now()
     is_bad = not all(holds for holds, _, _ in condition(ctx).values())
     if book.is_due(cluster, frozenset(wanted), now, book.LOOK_AGAIN_AT_TROUBLE if is_bad else book.LOOK_AGAIN):
         book.note(cluster, _look(ctx, wanted), now)

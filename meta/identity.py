@@ -3,8 +3,9 @@
 What PD said in this reconcile wins over a label; where PD did not answer, labels stay as they are (F7, F50).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import TypeAlias
 
 from apis import predicates
 from apis.cluster import Cluster
@@ -18,6 +19,9 @@ from member import labels
 from member.labels import base_labels
 from meta.metadata import DesiredMetadata
 
+Now: TypeAlias = Callable[[], datetime]
+"""Tells the time where it matters: what does not depend on it need not be looked at again."""
+
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
 
 _WITH_MEMBERS = ("pd", "dm-master")
@@ -29,7 +33,7 @@ _JOINING = 180.0
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 
 
-def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: datetime, kind: str = "") -> DesiredMetadata:
+def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: Now, kind: str = "") -> DesiredMetadata:
     """The labels and annotations of a pod, from the status; `cluster_id` is empty while it is unknown.
 
     `kind` is its component, where its label may have been taken away.
@@ -48,11 +52,11 @@ def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: datetime, kind: str =
         return DesiredMetadata(_given(ids))
     if store or not labelled:
         return DesiredMetadata(_given(ids), without=(labels.TIKV_NO_ACTIVE_STORE_SINCE,))
-    since = pod.metadata.annotations.get(labels.TIKV_NO_ACTIVE_STORE_SINCE) or stamp(now)
+    since = pod.metadata.annotations.get(labels.TIKV_NO_ACTIVE_STORE_SINCE) or stamp(now())
     return DesiredMetadata(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since})
 
 
-def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: datetime) -> bool:
+def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: Now) -> bool:
     """Whether a new pod gets its ids soon: then it is labelled once, with all of them."""
     meta = pod.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
@@ -61,16 +65,16 @@ def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: datetime) -> b
     )
 
 
-def is_about_to_be_labelled(claim: Object, now: datetime) -> bool:
+def is_about_to_be_labelled(claim: Object, now: Now) -> bool:
     """Whether a new claim gets its ids soon: then its volume is labelled once, with all of them."""
     meta = claim.metadata
     gets_one = bool(_own_id(meta.labels.get(labels.COMPONENT, "")))
     return gets_one and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
 
 
-def _is_new(meta: ObjectMeta, now: datetime) -> bool:
+def _is_new(meta: ObjectMeta, now: Now) -> bool:
     created = parse_time(meta.creation_timestamp or "")
-    return created is not None and (now - created).total_seconds() < _JOINING
+    return created is not None and (now() - created).total_seconds() < _JOINING
 
 
 def _own_id(kind: str) -> str:

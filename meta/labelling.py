@@ -78,7 +78,7 @@ def _remind(ctx: ClusterContext, pod: Object) -> None:
 
 def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
     """The labelled pod; None when it is gone, or its time has not come."""
-    now = ctx.deps.clock.wall()
+    now = ctx.deps.clock.wall
     if identity.is_about_to_join(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now):
         return None
 

@@ -24,7 +24,7 @@ def act(ctx: ClusterContext) -> Outcome:
     """Give the volumes of the cluster the policy of its spec and their labels. Raises ApiError, TransportError."""
     if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
-    now = ctx.deps.clock.wall()
+    now = ctx.deps.clock.wall
     known = component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy, ctx.tc.kind)
     for claim in claims_of_cluster(ctx, known):
         bound = claim.decode_as(Claim).is_bound and not claim.metadata.deletion_timestamp

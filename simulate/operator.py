@@ -49,7 +49,7 @@ USER = "system:serviceaccount:tidb-admin:tidb-controller-manager"
 RESYNC = 30.0
 """Seconds between two resyncs."""
 
-SETTINGS = Settings(discovery_image="tidb-operator-py:test")
+SETTINGS = Settings(discovery_image="tidb-operator-py:test", rechecks=True)
 """The settings it starts with, unless a plan or a test wants otherwise."""
 
 CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)

@@ -313,9 +313,9 @@ _HASTY = FailoverSettings(
 )
 
 SETTINGS: Mapping[str, Settings] = {
-    "brittle": Settings("tidb-operator-py:test", _BRITTLE),
-    "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True)),
-    **dict.fromkeys((*MORTAL, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY)),
+    "brittle": Settings("tidb-operator-py:test", _BRITTLE, rechecks=True),
+    "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True), rechecks=True),
+    **dict.fromkeys((*MORTAL, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
 }
 """The settings that the operator starts with, where these are not the default."""
 

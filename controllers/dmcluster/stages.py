@@ -4,8 +4,11 @@ As with a TidbCluster every component is observed first, with reads alone; then 
 this same reconcile. A stage that waits or fails never stops one that does not depend on it.
 """
 
+from functools import partial
+
 from apis.components import DM_CLUSTER
-from controllers.stages import Attempt, Stage, broken_off
+from controllers.decisions import decide, seen_of
+from controllers.stages import Attempt, Stage
 from member.components import behaviours
 from member.context import DMContext
 from member.volumes import changes as volume_changes
@@ -35,5 +38,4 @@ def run(ctx: DMContext, attempt: Attempt[DMContext]) -> None:
     """Observe, then act; what each stage answered is left in `ctx.outcomes`."""
     for stage in observations():
         ctx.observations[stage.name] = attempt(stage, ctx)
-    for stage in stages():
-        ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or attempt(stage, ctx)
+    decide(ctx, stages(), attempt, partial(seen_of, ctx))

@@ -5,7 +5,10 @@ A stage that waits or fails never stops one that does not depend on it: the gate
 own (lifecycle.md 3.1) and are judged on the fresh status.
 """
 
-from controllers.stages import Attempt, Stage, broken_off
+from functools import partial
+
+from controllers.decisions import act, decide, seen_of
+from controllers.stages import Attempt, Stage
 from member.components import behaviours
 from member.context import ReconcileContext
 from member.observed.instances import instance_taken
@@ -28,11 +31,14 @@ def stages() -> tuple[Stage[ReconcileContext], ...]:
         *(Stage(each.name, each.act) for each in behaviours()),
         Stage("strange_pods", strange_pods.act),
         Stage("meta", labelling.act),
-        Stage("locations", locations.act),
         Stage("pvc_cleaner", pvc_cleaner.act),
         Stage("pvc_modifier", volume_changes.act),
-        Stage("topology", topology.act),
     )
+
+
+def asking() -> tuple[Stage[ReconcileContext], ...]:
+    """What acts on what it asks the data plane itself, from time to time."""
+    return (Stage("locations", locations.act), Stage("topology", topology.act))
 
 
 def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
@@ -50,5 +56,14 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
         # such as another cluster's PD (F40, I7)
         ctx.outcomes |= refused
         return
-    for stage in stages():
-        ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or attempt(stage, ctx)
+    decide(ctx, stages(), attempt, partial(_seen, ctx))
+    act(ctx, asking(), attempt)
+
+
+def _seen(ctx: ReconcileContext) -> bytes:
+    """What was observed, without the heartbeats and counts of stores: those differ each time, and PD judges them."""
+    stores = [
+        (each.id, each.address, each.state_name, each.labels, each.version, each.status_address, each.start_timestamp)
+        for each in ctx.stores
+    ]
+    return seen_of(ctx, ctx.pd_url, ctx.unstarted_pd_members, stores)

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.complaints import Complaints
+from member.memory.decided import Decided
 from member.memory.failure_timers import FailureTimers
 from member.memory.rolls import Rolls
 from member.memory.settled import Settled
@@ -22,3 +23,4 @@ class ClusterMemory:
     complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
     settled: Settled = field(default_factory=Settled)
+    decided: Decided = field(default_factory=Decided)

@@ -102,7 +102,7 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
 
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
     """Every claim of the StatefulSet that the cache shows bound: another one grows when it is."""
-    now, wanted = ctx.deps.clock.wall(), desired_volumes(ctx.tc, spec.name)
+    now, wanted = ctx.deps.clock.wall, desired_volumes(ctx.tc, spec.name)
     for ordinal in range(body["spec"]["replicas"]):
         pod = pod_name(ctx.tc, spec.name, ordinal)
         for volume in wanted:

@@ -4,6 +4,7 @@ A claim carries, in v1.6's annotations, what it is on the way to (`spec.`) and w
 their revisions differ, it is on the way. Kubernetes and its storage drivers do the growing.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -82,7 +83,7 @@ class Finish:
 Step: TypeAlias = Settled | Refuse | Begin | Ask | Finish | Wait
 
 
-def next_step(claim: VolumeClaim, wanted: Wanted, now: datetime) -> Step:
+def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -> Step:
     """What to do about a claim, and why. Raises ValueError when a size is not a quantity."""
     if impossible := _impossible(claim, wanted):
         return Refuse(impossible)
@@ -91,7 +92,7 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: datetime) -> Step:
         return _go_on(claim, wanted)
     if not claim.is_changing and (parse(claim.status_size or claim.requested) == size or _has_already(claim, size)):
         return Settled()
-    wait = _MINIMUM_WAIT - _age(claim.changed_at, now)
+    wait = _MINIMUM_WAIT - _age(claim.changed_at, now())
     if not claim.is_changing and wait > 0:
         return Wait(
             f"PersistentVolumeClaim {claim.name} was changed recently; it can be changed again in {wait:.0f} s", wait

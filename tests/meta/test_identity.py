@@ -34,7 +34,7 @@ def store(store_id: str, state: str = "Up", pod_name: str = "demo-tikv-0") -> di
 
 
 def marks(there: Object, *, cluster_id: str = "7", **status: Any) -> DesiredMetadata:
-    return identity.of_pod(cluster(status=status), cluster_id, there, NOW)
+    return identity.of_pod(cluster(status=status), cluster_id, there, lambda: NOW)
 
 
 def tikv(*stores: dict[str, Any], synced: bool = True) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def test_8_5_since_when_a_pod_has_no_store_any_more_is_noted_once() -> None:
 def test_11_4_a_pod_that_is_about_to_join_is_labelled_once_it_has(
     there: Object, status: dict[str, Any], waits: bool
 ) -> None:
-    assert waits == identity.is_about_to_join(there, marks(there, **status), NOW)
+    assert waits == identity.is_about_to_join(there, marks(there, **status), lambda: NOW)
 
 
 @pytest.mark.parametrize("recording", ["basic", "basic-storagevolumes", "gcp"])
@@ -125,7 +125,7 @@ def test_11_4_claims_get_exactly_what_v1_6_gave_them(recording: str) -> None:
         base_labels = {key: value for key, value in meta["labels"].items() if key.startswith("app.kubernetes.io/")}
         body = {"metadata": {"name": meta["labels"][POD_NAME], "labels": base_labels}}
         bare = Object(msgspec.json.encode(body))
-        body["metadata"]["labels"] |= identity.of_pod(tc, tc.status.cluster_id, bare, NOW).labels
+        body["metadata"]["labels"] |= identity.of_pod(tc, tc.status.cluster_id, bare, lambda: NOW).labels
         found = identity.of_claim(tc, Object(msgspec.json.encode(body)))
         assert meta["labels"] == found.labels
         assert found.annotations.items() <= meta["annotations"].items()

@@ -1,0 +1,187 @@
+"""Nothing is decided anew while no input has changed (design.md 3.8)."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from controllers.decisions import decide, seen_of
+from controllers.stages import Stage, attempt
+from informers.listers import StoreLister
+from informers.store import Store
+from kube.objects import Object
+from kube.reading import Lister, Readings
+from kube.resources import PODS
+from member.context import Held, ReconcileContext
+from member.memory.cluster import ClusterMemory
+from member.memory.decided import LONGEST
+from member.outcome import Done, Outcome, Waiting
+from ports import effects
+from ports.clock import FakeClock
+from ports.effects import NotedClock
+from tests.kube.fakes import FakeApi
+from tests.member.reconciling import context
+
+Act = Callable[[ReconcileContext, Lister], Outcome]
+Change = Callable[[ReconcileContext], object]
+
+
+def pod(version: str) -> Object:
+    """A pod, as a cache holds it."""
+    metadata = {"name": "demo-pd-0", "namespace": "ns", "uid": "uid-p", "resourceVersion": version}
+    return Object(msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "metadata": metadata}))
+
+
+def nothing(ctx: ReconcileContext, pods: Lister) -> Outcome:
+    """A stage that finds a pod as it should be."""
+    assert [pods.get("ns", "demo-pd-0")] == pods.list("ns")
+    return Done("all is well")
+
+
+class Reconciles:
+    """Reconciles of one cluster, with one stage that counts how often it acts."""
+
+    def __init__(self, act: Act = nothing, *, rechecks: bool = False) -> None:
+        self.clock = FakeClock()
+        self.cache = Store()
+        self.cache.add(pod("1"))
+        self.acted = 0
+        self.defects: list[str] = []
+        self._act = act
+        self._rechecks = rechecks
+        self._memory = ClusterMemory()
+
+    def run(self, change: Change = lambda _ctx: None) -> dict[str, Outcome]:
+        """One reconcile, after `change` to what was observed; what was answered."""
+        ctx = context(FakeApi())
+        ctx.memory, ctx.readings = self._memory, Readings()
+        settings = replace(ctx.settings, rechecks=self._rechecks)
+        ctx.deps = replace(ctx.deps, clock=NotedClock(self.clock), settings=settings)
+        pods = ctx.readings.through(StoreLister(self.cache, PODS))
+        change(ctx)
+
+        def stage(ctx: ReconcileContext) -> Outcome:
+            self.acted += 1
+            return self._act(ctx, pods)
+
+        decide(
+            ctx,
+            [Stage("stage", stage)],
+            lambda stage, ctx: attempt(stage, ctx, lambda name, _: self.defects.append(name)),
+            lambda: seen_of(ctx),
+        )
+        return ctx.outcomes
+
+
+def test_3_8_what_was_done_is_not_decided_again_on_the_same_inputs() -> None:
+    reconciles = Reconciles()
+    answers = [reconciles.run() for _ in range(3)]
+    assert [{"stage": Done("all is well")}] * 3 == answers
+    assert 1 == reconciles.acted
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda ctx: setattr(ctx.tc.status.pd, "synced", True),
+        lambda ctx: setattr(ctx.tc.status, "cluster_id", "42"),
+        lambda ctx: ctx.observations.update(pd=Done("otherwise")),
+        lambda ctx: ctx.observations.update(pd=Waiting("PDNotReady", "PD is not Ready")),
+        lambda ctx: ctx.rolls_to_come.add("pd"),
+        lambda ctx: setattr(ctx, "held", Held.REMAKING),
+        lambda ctx: setattr(ctx, "removed", frozenset({"tidb"})),
+    ],
+    ids=["members", "cluster", "observation", "wait", "roll", "held", "removed"],
+)
+def test_3_8_what_is_observed_otherwise_is_decided_anew(change: Change) -> None:
+    reconciles = Reconciles()
+    reconciles.run()
+    reconciles.run(change)
+    assert 2 == reconciles.acted
+
+
+@pytest.mark.parametrize("change", ["updated", "same version anew", "deleted", "another one"])
+def test_3_8_what_a_cache_holds_otherwise_is_decided_anew(change: str) -> None:
+    def counted(ctx: ReconcileContext, pods: Lister) -> Outcome:
+        return Done(str(len(pods.list("ns"))))
+
+    reconciles = Reconciles(counted)
+    reconciles.run()
+    match change:
+        case "updated":
+            reconciles.cache.update(pod("2"))
+        case "same version anew":
+            reconciles.cache.update(pod("1"))
+        case "deleted":
+            reconciles.cache.delete(pod("2"))
+        case _:
+            reconciles.cache.add(Object(pod("2").raw.replace(b"demo-pd-0", b"demo-pd-1")))
+    reconciles.run()
+    assert 2 == reconciles.acted
+
+
+def asking(ctx: ReconcileContext, pods: Lister) -> Outcome:
+    """A stage that asks somebody."""
+    effects.note()
+    return Done()
+
+
+def timing(ctx: ReconcileContext, pods: Lister) -> Outcome:
+    """A stage whose answer may depend on the time."""
+    return Done() if ctx.deps.clock.now() < LONGEST else Waiting("Late", "it is late")
+
+
+def waiting(ctx: ReconcileContext, pods: Lister) -> Outcome:
+    """A stage that is not done."""
+    return Waiting("PodsNotReady", "not all pods are Ready")
+
+
+def marking(ctx: ReconcileContext, pods: Lister) -> Outcome:
+    """A stage that leaves something in the status."""
+    ctx.status.pd.phase = "Upgrade"
+    return Done()
+
+
+@pytest.mark.parametrize("act", [asking, timing, waiting, marking])
+def test_3_8_what_had_an_effect_or_is_not_done_is_decided_each_time(act: Act) -> None:
+    reconciles = Reconciles(act)
+    for _ in range(3):
+        reconciles.run()
+    assert 3 == reconciles.acted
+
+
+def test_3_8_a_cache_that_changes_while_stages_act_is_decided_on_anew() -> None:
+    reconciles = Reconciles()
+
+    def moving(ctx: ReconcileContext, pods: Lister) -> Outcome:
+        pods.get("ns", "demo-pd-0")
+        reconciles.cache.update(pod(str(reconciles.acted + 1)))
+        pods.get("ns", "demo-pd-0")
+        return Done()
+
+    reconciles._act = moving
+    reconciles.run()
+    reconciles.run()
+    assert 2 == reconciles.acted
+
+
+def test_3_8_after_five_minutes_all_is_decided_anew() -> None:
+    reconciles = Reconciles()
+    reconciles.run()
+    reconciles.clock.step(LONGEST - 1)
+    reconciles.run()
+    assert 1 == reconciles.acted
+    reconciles.clock.step(1)
+    reconciles.run()
+    assert 2 == reconciles.acted
+
+
+def test_3_8_another_end_on_the_same_inputs_is_a_defect_where_that_is_checked() -> None:
+    forgotten: Iterator[Outcome] = iter([Done(), Done(), Waiting("Creating", "an input that nobody noted")])
+    reconciles = Reconciles(lambda _ctx, _pods: next(forgotten), rechecks=True)
+    reconciles.run()
+    reconciles.run()
+    assert [] == reconciles.defects
+    reconciles.run()
+    assert ["decisions"] == reconciles.defects
