@@ -17,6 +17,7 @@ import structlog
 from kube.field_change import first_patched
 from kube.objects import Json, Object, digest
 from kube.resources import Resource
+from ports import effects
 from ports.clock import Clock
 
 _log = structlog.get_logger(__name__)
@@ -159,5 +160,7 @@ def _whose(resource: Resource, desired: Json) -> str:
 
 
 def _tell(contested: Contested) -> None:
+    # it is held back for a while only
+    effects.note()
     if (found := _FOUND.get()) is not None:
         found.append(contested)
