@@ -107,7 +107,3 @@ def _configure_logs(clock: Clock, secrets: Secrets) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -24,7 +24,7 @@ from tests.e2e.worlds import SAMPLES, create_cluster, is_ready, sample
 
 pytestmark = pytest.mark.slow
 
-COMMAND = (sys.executable, "-m", "cli.main")
+COMMAND = (sys.executable, "-m", "cli")
 DEMO = (*COMMAND, "run", "--sandbox", "--exit-when-ready", "--cluster")
 
 
@@ -262,7 +262,7 @@ def _sandbox(directory: Path) -> Iterator[Operator]:
 def test_an_operator_in_another_terminal_finds_the_sandbox_by_its_env_file(tmp_path: Path) -> None:
     env = tmp_path / "world" / "env"
     with _sandbox(tmp_path) as sandbox:
-        script = f'. {env} && exec {sys.executable} -m cli.main run "$@"'
+        script = f'. {env} && exec {sys.executable} -m cli run "$@"'
         shell = ("/bin/sh", "-c", script, "sh")
         with operators.running(tmp_path / "operator.log", {}, program=shell) as operator:
             transport = HttpTransport(load_kubeconfig(str(tmp_path / "world" / "kubeconfig"), CLOCK), {}, CLOCK)
