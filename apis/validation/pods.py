@@ -27,7 +27,7 @@ def check(component: Component) -> Iterator[Problem]:
         ("additionalVolumes", spec.additional_volumes),
         ("additionalVolumeMounts", spec.additional_volume_mounts),
     ):
-        yield from _check_names(entries, f"{field}.{name}")
+        yield from check_named(entries, f"{field}.{name}")
     yield from _check_volumes(spec.additional_volumes, f"{field}.additionalVolumes")
     yield from check_labels(spec.labels, f"{field}.labels")
     yield from _check_keys(spec.annotations, f"{field}.annotations")
@@ -47,7 +47,8 @@ def _check_keys(entries: Mapping[str, str], field: str) -> Iterator[Problem]:
             yield Problem(field, key, _KEY_HELP)
 
 
-def _check_names(entries: Sequence[Json], field: str) -> Iterator[Problem]:
+def check_named(entries: Sequence[Json], field: str) -> Iterator[Problem]:
+    """Each entry has a name."""
     for index, entry in enumerate(entries):
         if not isinstance(entry.get("name"), str) or not entry["name"]:
             yield Problem(f"{field}[{index}].name", entry.get("name"), "is required")
