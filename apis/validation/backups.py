@@ -140,8 +140,8 @@ def _check_size(size: str) -> Iterator[Problem]:
         yield Problem(field, None, "is required, since spec.br is absent; give the volume a size, such as 100Gi")
         return
     try:
-        if quantity.parse(size) <= 0:
-            yield Problem(field, size, "must be more than 0")
+        if not 0 < quantity.parse(size) <= quantity.LARGEST:
+            yield Problem(field, size, "must be more than 0 and less than 8Ei")
     except ValueError:
         yield Problem(field, size, "must be a size such as 100Gi")
 

@@ -76,13 +76,13 @@ def _check_storage(requests: Mapping[str, Quantity], more: Sequence[StorageVolum
     sizes = {f"{field}.requests.storage": size}
     sizes |= {f"{field}.storageVolumes[{index}].storageSize": each.storage_size for index, each in enumerate(more)}
     for path, value in sizes.items():
-        if value is not None and not _is_positive(value):
-            yield Problem(path, value, "must be a quantity above 0, such as 10Gi")
+        if value is not None and not _is_of_a_volume(value):
+            yield Problem(path, value, "must be a quantity above 0 and below 8Ei, such as 10Gi")
 
 
-def _is_positive(value: Quantity) -> bool:
+def _is_of_a_volume(value: Quantity) -> bool:
     try:
-        return quantity.parse(value) > 0
+        return 0 < quantity.parse(value) <= quantity.LARGEST
     except ValueError:
         return False
 

@@ -83,7 +83,11 @@ def test_what_is_complete_is_valid(spec: Json) -> None:
             ["spec.storageSize: is required, since spec.br is absent; give the volume a size, such as 100Gi"],
         ),
         (EXPORT | {"storageSize": "big"}, ['spec.storageSize: "big": must be a size such as 100Gi']),
-        (EXPORT | {"storageSize": "0"}, ['spec.storageSize: "0": must be more than 0']),
+        (EXPORT | {"storageSize": "0"}, ['spec.storageSize: "0": must be more than 0 and less than 8Ei']),
+        (
+            EXPORT | {"storageSize": "8Ei"},
+            ['spec.storageSize: "8Ei": must be more than 0 and less than 8Ei'],
+        ),
         (
             EXPORT | {"backupMode": "log"},
             ["spec.br: is required for mode log; name the TidbCluster in spec.br.cluster"],
