@@ -115,8 +115,6 @@ def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig
     Raises ConfigError.
     """
     file = Path(path).expanduser()
-    if not file.is_file():
-        raise ConfigError(path, "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG")
     return config_of(read_kubeconfig(file), file, path, clock, context)
 
 
@@ -245,13 +243,24 @@ class _Reader:
 
 
 _CA = "certificate-authority"
+_MOST_BYTES = 4 << 20
+"""Of a kubeconfig; those with certificates of a hundred clusters have one."""
 
 
 def read_kubeconfig(file: Path) -> Json:
     """What a file holds. Raises ConfigError."""
     try:
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ConfigError(str(file), f"not a kubeconfig: it is larger than {_MOST_BYTES >> 20} MiB")
+        loaded = yaml.safe_load(content)
+        if _values(loaded, {}) > _MOST_BYTES:
+            raise ConfigError(str(file), "not a kubeconfig: its aliases stand for more than a file can hold")
         # as JSON, which knows neither references nor numbers without end
-        tree = msgspec.json.decode(msgspec.json.encode(yaml.safe_load(file.read_bytes())))
+        tree = msgspec.json.decode(msgspec.json.encode(loaded))
+    except FileNotFoundError:
+        raise ConfigError(str(file), "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG") from None
     except OSError as error:
         raise ConfigError(str(file), f"cannot read the file: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:
@@ -265,6 +274,14 @@ def read_kubeconfig(file: Path) -> Json:
     if not isinstance(tree, dict):
         raise ConfigError(str(file), "not a kubeconfig: the file holds no mapping")
     return tree
+
+
+def _values(tree: Any, known: dict[int, int]) -> int:
+    """How many values a tree has with its aliases written out; `known` are those of trees, by their identity."""
+    if id(tree) not in known:
+        inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+        known[id(tree)] = 1 + sum(_values(each, known) for each in inner)
+    return known[id(tree)]
 
 
 def _convert(tree: Json, model: type[_T], path: str) -> _T:
