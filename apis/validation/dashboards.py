@@ -8,8 +8,8 @@ from apis.config_schema import NONE
 from apis.dashboards import TidbDashboard
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.problem import InvalidField, Problem
-from apis.shared import Quantity, StorageVolume, TidbClusterRef
-from apis.validation.pods import check_labels
+from apis.shared import PodSettings, Quantity, StorageVolume, TidbClusterRef
+from apis.validation import containers, pods
 
 _LONGEST_LABEL = 63
 _POLICIES = ("Retain", "Delete", "Recycle")
@@ -23,8 +23,8 @@ def validate_dashboard(dashboard: TidbDashboard) -> list[Problem]:
         *_check_clusters(spec.clusters),
         *_check_policy(spec.pv_reclaim_policy),
         *_check_storage(spec.requests, spec.storage_volumes, "spec"),
-        *check_labels(spec.labels, "spec.labels"),
-        *check_labels(spec.service.labels, "spec.service.labels"),
+        *_check_pod(spec, "spec"),
+        *pods.check_labels(spec.service.labels, "spec.service.labels"),
     ]
     if not spec.base_image and not spec.image:
         problems.append(Problem("spec.baseImage", "", "is required; name an image such as pingcap/tidb-dashboard"))
@@ -39,14 +39,19 @@ def validate_ng_monitoring(monitoring: TidbNGMonitoring) -> list[Problem]:
         *_check_clusters(spec.clusters),
         *_check_policy(spec.pv_reclaim_policy),
         *_check_storage(own.requests, own.storage_volumes, "spec.ngMonitoring"),
-        *check_labels(spec.labels, "spec.labels"),
-        *check_labels(own.labels, "spec.ngMonitoring.labels"),
+        *_check_pod(spec, "spec"),
+        *_check_pod(own, "spec.ngMonitoring"),
         *_check_config(monitoring),
     ]
     if not own.base_image and not own.image and not spec.image:
         message = "is required; name an image such as pingcap/ng-monitoring"
         problems.append(Problem("spec.ngMonitoring.baseImage", "", message))
     return problems
+
+
+def _check_pod(spec: PodSettings, field: str) -> Iterator[Problem]:
+    yield from pods.check_settings(spec, field)
+    yield from containers.check_variables(spec.env, f"{field}.env")
 
 
 def _check_name(name: str, suffix: str) -> Iterator[Problem]:

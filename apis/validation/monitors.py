@@ -28,6 +28,8 @@ def validate_monitor(monitor: TidbMonitor) -> list[Problem]:
         *_check_targets(monitor),
         *_check_selector(monitor),
         *_check_containers(spec),
+        *pods.check_named(spec.additional_containers, "spec.additionalContainers"),
+        *pods.check_named(spec.additional_volumes, "spec.additionalVolumes"),
         *_check_services(spec),
         *_check_storage(spec),
         *_check_replicas(monitor),

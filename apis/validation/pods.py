@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from apis.accessor import Component
 from apis.problem import Problem
-from apis.shared import Json
+from apis.shared import Json, PodSettings
 from apis.validation.annotations import is_qualified
 
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -19,8 +19,12 @@ _VALUE_HELP = "must be at most 63 letters, digits, `-`, `_` and `.`, and must be
 
 
 def check(component: Component) -> Iterator[Problem]:
+    """As `check_settings`, of a component."""
+    return check_settings(component.spec, component.field)
+
+
+def check_settings(spec: PodSettings, field: str) -> Iterator[Problem]:
     """Volumes, mounts and containers have names, volumes each its own; labels and annotations are well-formed."""
-    spec, field = component.spec, component.field
     for name, entries in (
         ("initContainers", spec.init_containers),
         ("additionalContainers", spec.additional_containers),

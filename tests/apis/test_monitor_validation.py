@@ -62,6 +62,8 @@ def write(**endpoint: Any) -> Json:
         ({"replicas": -1}, "spec.replicas"),
         ({"replicas": 1001}, "spec.replicas"),
         ({"shards": 1 << 30}, "spec.shards"),
+        ({"additionalContainers": [{"image": "busybox:1"}]}, "spec.additionalContainers[0].name"),
+        ({"additionalVolumes": [{"emptyDir": {}}]}, "spec.additionalVolumes[0].name"),
         ({"labels": {"a": "not a value"}}, 'spec.labels["a"]'),
         ({"externalLabels": {"a-b": "c"}}, "spec.externalLabels"),
         ({"replicaExternalLabelName": "1st"}, "spec.replicaExternalLabelName"),
