@@ -27,6 +27,7 @@ from kube.credentials import (
 )
 from kube.exec_plugin import Plugin
 from kube.objects import Json
+from kube.yaml_tree import TooLarge, load_yaml
 from ports.clock import Clock
 from ports.structs import convert
 
@@ -254,11 +255,7 @@ def read_kubeconfig(file: Path) -> Json:
             content = opened.read(_MOST_BYTES + 1)
         if len(content) > _MOST_BYTES:
             raise ConfigError(str(file), f"not a kubeconfig: it is larger than {_MOST_BYTES >> 20} MiB")
-        loaded = yaml.safe_load(content)
-        if _values(loaded, {}) > _MOST_BYTES:
-            raise ConfigError(str(file), "not a kubeconfig: its aliases stand for more than a file can hold")
-        # as JSON, which knows neither references nor numbers without end
-        tree = msgspec.json.decode(msgspec.json.encode(loaded))
+        tree = load_yaml(content)
     except FileNotFoundError:
         raise ConfigError(str(file), "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG") from None
     except OSError as error:
@@ -269,19 +266,13 @@ def read_kubeconfig(file: Path) -> Json:
         raise ConfigError(str(file), f"not YAML{where}: {error.problem}") from None
     except yaml.YAMLError:
         raise ConfigError(str(file), "not YAML: it holds characters that YAML does not allow") from None
+    except TooLarge as error:
+        raise ConfigError(str(file), f"not a kubeconfig: {error}") from None
     except (RecursionError, ValueError, LookupError, OverflowError, TypeError):
         raise ConfigError(str(file), "not a kubeconfig: it is nested too deeply, or holds values of no use") from None
     if not isinstance(tree, dict):
         raise ConfigError(str(file), "not a kubeconfig: the file holds no mapping")
     return tree
-
-
-def _values(tree: Any, known: dict[int, int]) -> int:
-    """How many values a tree has with its aliases written out; `known` are those of trees, by their identity."""
-    if id(tree) not in known:
-        inner = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
-        known[id(tree)] = 1 + sum(_values(each, known) for each in inner)
-    return known[id(tree)]
 
 
 def _convert(tree: Json, model: type[_T], path: str) -> _T:

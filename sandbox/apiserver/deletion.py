@@ -66,7 +66,7 @@ class Deletion:
         self._world = world
 
     def delete(self, kind: Kind, key: str, options: DeleteOptions) -> tuple[Stored, bool]:
-        """Delete an object or begin to; return its last state and whether it is gone. Raises Refusal (403, 404, 409)."""
+        """Delete an object or begin to; return its last state and whether it is gone. Raises Refusal."""
         if kind.resource == NAMESPACES and key in _IMMORTAL:
             raise forbidden(NAMESPACES, key, "this namespace may not be deleted")
         storage = self._world.storage

@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from kube.objects import Json
+from kube.yaml_tree import load_yaml
 from sandbox.apiserver import protobuf
 from sandbox.apiserver.refusals import Refusal, bad_request, not_acceptable, unsupported_media_type
 
@@ -15,14 +16,9 @@ YAML = "application/yaml"
 _OFFERED = (JSON, YAML, protobuf.MEDIA_TYPE)
 
 
-def _from_yaml(body: bytes) -> object:
-    """As JSON, which knows neither references nor keys that are no texts."""
-    return msgspec.json.decode(msgspec.json.encode(yaml.safe_load(body)))
-
-
 _DECODERS: Mapping[str, Callable[[bytes], object]] = {
     JSON: msgspec.json.decode,
-    YAML: _from_yaml,
+    YAML: load_yaml,
     protobuf.MEDIA_TYPE: protobuf.decode,
 }
 

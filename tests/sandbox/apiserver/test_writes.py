@@ -229,6 +229,7 @@ def test_what_the_body_says_must_agree_with_the_path(call: Calls) -> None:
         (b'{"a": ' * 100000, "application/json"),
         (b"\xff\xfe", "application/json"),
         (b"a: &a [*a]", "application/yaml"),
+        (b"a: &a [x]\nb: &b [" + b"*a," * 5000 + b"]\nc: [" + b"*b," * 5000 + b"]", "application/yaml"),
         (b"a: " + b"[" * 5000, "application/yaml"),
         (b"a: " + b"9" * 5000, "application/yaml"),
         (b"a: !!int ''", "application/yaml"),
