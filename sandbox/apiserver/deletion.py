@@ -23,7 +23,7 @@ _FINALIZER_OF_POLICY = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background"
 _CONTAINERS = (NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS)
 _IMMORTAL = ("default", "kube-system", "kube-public")
 """Namespaces that no API server lets go."""
-_OPTIONS = Resource("meta.k8s.io", "v1", "", "DeleteOptions")
+DELETE_OPTIONS = Resource("meta.k8s.io", "v1", "", "DeleteOptions")
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
 _ENDED = ("Succeeded", "Failed")
 
@@ -46,7 +46,7 @@ def parse_options(tree: Json, query: Mapping[str, str]) -> DeleteOptions:
     if tree.get("orphanDependents") is not None and not policy:
         policy = "Orphan" if tree["orphanDependents"] else "Background"
     if policy and policy not in _FINALIZER_OF_POLICY:
-        raise invalid(_OPTIONS, "", [unsupported("propagationPolicy", policy, _POLICIES)])
+        raise invalid(DELETE_OPTIONS, "", [unsupported("propagationPolicy", policy, _POLICIES)])
     grace = tree.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):
         grace = number(query, "gracePeriodSeconds", 0)

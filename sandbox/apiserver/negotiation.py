@@ -80,6 +80,9 @@ def body_tree(body: bytes | None, content_type: str, kind: str) -> Json:
     tree = decoded(body or b"", media_type, kind)
     if not isinstance(tree, dict):
         raise _unrecognized(kind, "it is no object")
+    for name in ("apiVersion", "kind"):
+        if not isinstance(tree.get(name), str | None):
+            raise _unrecognized(kind, f"{name} is no string")
     return tree
 
 
