@@ -238,6 +238,13 @@ def test_help_names_every_flag_and_the_version_is_told() -> None:
     assert all(flag in of_run for flag in ("--sandbox", "--cluster", "--exit-when-ready", "--workers", "--selector"))
 
 
+def test_an_operator_that_cannot_start_ends_the_command_with_the_reason() -> None:
+    command = [*DEMO, str(SAMPLES / "basic.yaml"), "--metrics-addr=192.0.2.1:80"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert 1 == done.returncode
+    assert re.fullmatch(r"tidb-operator: .*192\.0\.2\.1:80.*\n", done.stderr)
+
+
 def test_an_unknown_flag_is_named() -> None:
     done = subprocess.run(
         [*COMMAND, "run", "--sandbox", "--worker=3"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
