@@ -13,6 +13,9 @@ _SUFFIXES = {
     **{suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", start=1)},
     **{f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
+LARGEST = (1 << 63) - 1
+"""Bytes: no volume is larger."""
+
 _BEYOND = 100
 """Digits before or behind the point: far beyond what Kubernetes keeps apart, and still quick to calculate with."""
 _LONGEST_EXPONENT = 10

@@ -35,6 +35,9 @@ _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 _INTERRUPTED = 130
 """The exit code of a job that a signal ended: its pod failed, the work has not."""
 
+_NO_PROGRAM = 127
+"""What shells end with for a command that they do not find."""
+
 _ENDS = (JobFailed, NotBuilt, Unusable, RecordGone, ApiError, TransportError, ConfigError)
 
 
@@ -46,13 +49,22 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     argv = sys.argv[1:] if argv is None else argv
     environ = os.environ if environ is None else environ
     if argv and argv[0] not in FLAGS and not argv[0].startswith("-"):
-        os.execvpe(argv[0], list(argv), environ)  # noqa: S606  (what the pod's author asked for)
+        return _execute(argv, environ)
     clock = SystemClock()
     _configure_logs(clock, Secrets(environ))
     try:
         return exit_code(lambda: _run(argv, environ, clock), environ, _tell)
     finally:
         tell_sidecars()
+
+
+def _execute(argv: Sequence[str], environ: Mapping[str, str]) -> int:
+    """Become another program; the exit code that a shell has for one that cannot be executed."""
+    try:
+        os.execvpe(argv[0], list(argv), environ)  # noqa: S606  (what the pod's author asked for)
+    except OSError as error:
+        _tell(f"{PROGRAM}: {argv[0]} is none of its commands ({', '.join(FLAGS)}), and no program: {error.strerror}")
+    return _NO_PROGRAM
 
 
 def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callable[[str], None]) -> int:
@@ -107,7 +119,3 @@ def _configure_logs(clock: Clock, secrets: Secrets) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -18,10 +18,13 @@ from rich.console import Console
 
 from cli import certs, hints, manifests, prometheus
 from cli.awaited import AWAITED, WORK, see
+from cli.failures import Failure
 from cli.progress import View, view
 from cli.world import new_world
 from controller_manager.flags import parse
+from controller_manager.health import ListenError
 from controller_manager.logs import configure_logs, log_uncaught_exceptions
+from controller_manager.manager import ControllerManager
 from controller_manager.shutdown import stopping_on_signals
 from controller_manager.tidb import tidb_controller_manager
 from controller_manager.version import project_version
@@ -105,15 +108,28 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
         options = parse([f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0", *flags], inside, project_version())
         config = load_kubeconfig(kubeconfig, stage.clock)
         manager = tidb_controller_manager(options, config, inside, stage.clock, SystemRandomness())
-        operator = threading.Thread(target=manager.run, args=(stage.stop,), name="controller-manager")
+        failures: list[ListenError] = []
+        operator = threading.Thread(target=_operate, args=(manager, stage.stop, failures), name="controller-manager")
         operator.start()
         try:
             yield
         finally:
             stage.stop.set()
             operator.join()
+        if failures:
+            raise Failure(str(failures[0]))
     finally:
         stage.world.stop()
+
+
+def _operate(manager: ControllerManager, stop: Stop, failures: list[ListenError]) -> None:
+    """Run until `stop` is set; whatever ends it earlier ends the command, too."""
+    try:
+        manager.run(stop)
+    except ListenError as error:
+        failures.append(error)
+    finally:
+        stop.set()
 
 
 def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) -> int:

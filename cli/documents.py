@@ -18,6 +18,8 @@ _DEEPEST = 100
 """Levels below the document; the deepest field of a TidbCluster is 20 levels down."""
 _MOST_NODES = 500_000
 """Values of a document with its aliases written out, so that a few lines can't stand for billions."""
+_CHARACTERS = 32
+"""How many characters of a text weigh as much as a value."""
 _INTEGERS = range(-(1 << 63), 1 << 64)
 """What Kubernetes' decoder takes as an integer."""
 _LONGEST_INTEGER = 100
@@ -111,11 +113,15 @@ class _Loader(yaml.SafeLoader):
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
 
     def _size(self, node: yaml.Node) -> int:
-        """The values at and below a node, whose children have been measured."""
+        """The values at and below a node, whose children have been measured; long texts count for several."""
         if id(node) not in self._sizes:
-            below = [each for pair in node.value for each in pair] if isinstance(node, yaml.MappingNode) else node.value
-            children = below if isinstance(node, yaml.CollectionNode) else ()
-            self._sizes[id(node)] = 1 + sum(self._sizes[id(child)] for child in children)
+            if isinstance(node, yaml.MappingNode):
+                inside = sum(self._sizes[id(child)] for pair in node.value for child in pair)
+            elif isinstance(node, yaml.CollectionNode):
+                inside = sum(self._sizes[id(child)] for child in node.value)
+            else:
+                inside = len(node.value) // _CHARACTERS
+            self._sizes[id(node)] = 1 + inside
         return self._sizes[id(node)]
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:

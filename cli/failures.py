@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kube.errors import ApiError
+from ports.starting import raising_interrupts
 from ports.transport import TransportError
 
 FAILED = 1
@@ -35,7 +36,8 @@ def plainly(command: Callable[[], int], program: str = PROGRAM) -> int:
     """Run a command; its exit code, or that of its failure after a sentence on stderr, which begins with `program`."""
     sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
-        return _to_its_end(command)
+        with raising_interrupts():
+            return _to_its_end(command)
     except KeyboardInterrupt:
         return _INTERRUPTED
     except BrokenPipeError:

@@ -15,7 +15,7 @@ def program() -> str:
     called = Path(sys.argv[0]).absolute()
     if called.name == _PROGRAM:
         return shlex.quote(str(called))
-    return f"{shlex.quote(sys.executable)} -m cli.main"
+    return f"{shlex.quote(sys.executable)} -m cli"
 
 
 def source(directory: Path) -> str:

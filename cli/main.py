@@ -126,7 +126,3 @@ diff       what the controller-manager would write now; nothing is written, and 
 doctor     CLUSTER: say why a cluster is not as it should be, and the way out
 tidb       the plugin of kubectl, as `kubectl tidb`: see, restart, pause, drain, ... clusters (docs/kubectl-tidb.md)
 """
-
-
-if __name__ == "__main__":
-    sys.exit(main())

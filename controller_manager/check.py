@@ -131,7 +131,3 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--leases", type=int, default=1, help="how many they must hold: 0 of observers")
     parser.add_argument("--within", type=float, default=60.0, help="seconds until all must be well")
     return parser.parse_args(argv)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,6 +12,7 @@ from controller_manager.go_values import format_duration, parse_bool
 _T = TypeVar("_T")
 
 
+_MOST_WORKERS = 1000
 _MOST_SHARDS = 32
 
 
@@ -86,6 +87,8 @@ def parse_workers(text: str) -> int:
     """A number of workers. Raises ValueError."""
     if (number := parse_count(text)) == 0:
         raise ValueError("must be at least 1: without workers nothing is reconciled")
+    if number > _MOST_WORKERS:
+        raise ValueError(f"must be at most {_MOST_WORKERS}: each of the controllers has as many threads")
     return number
 
 

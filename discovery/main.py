@@ -132,7 +132,3 @@ def _configure_logs(clock: Clock) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )
-
-
-if __name__ == "__main__":
-    sys.exit(main())

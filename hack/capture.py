@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "run.svg"
 
 _SHOWN = "make run EXIT_WHEN_READY=1"
-_COMMAND = ("-m", "cli.main", "run", "--sandbox", "--cluster", "manifests/samples/basic.yaml", "--exit-when-ready")
+_COMMAND = ("-m", "cli", "run", "--sandbox", "--cluster", "manifests/samples/basic.yaml", "--exit-when-ready")
 _WIDTH = 118
 
 _STYLES = {

@@ -27,6 +27,7 @@ from kube.credentials import (
 )
 from kube.exec_plugin import Plugin
 from kube.objects import Json
+from kube.yaml_tree import TooLarge, load_yaml
 from ports.clock import Clock
 from ports.structs import convert
 
@@ -115,8 +116,6 @@ def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig
     Raises ConfigError.
     """
     file = Path(path).expanduser()
-    if not file.is_file():
-        raise ConfigError(path, "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG")
     return config_of(read_kubeconfig(file), file, path, clock, context)
 
 
@@ -245,13 +244,20 @@ class _Reader:
 
 
 _CA = "certificate-authority"
+_MOST_BYTES = 4 << 20
+"""Of a kubeconfig; those with certificates of a hundred clusters have one."""
 
 
 def read_kubeconfig(file: Path) -> Json:
     """What a file holds. Raises ConfigError."""
     try:
-        # as JSON, which knows neither references nor numbers without end
-        tree = msgspec.json.decode(msgspec.json.encode(yaml.safe_load(file.read_bytes())))
+        with file.open("rb") as opened:
+            content = opened.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise ConfigError(str(file), f"not a kubeconfig: it is larger than {_MOST_BYTES >> 20} MiB")
+        tree = load_yaml(content)
+    except FileNotFoundError:
+        raise ConfigError(str(file), "no such file; name one kubeconfig with --kubeconfig or KUBECONFIG") from None
     except OSError as error:
         raise ConfigError(str(file), f"cannot read the file: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:
@@ -260,6 +266,8 @@ def read_kubeconfig(file: Path) -> Json:
         raise ConfigError(str(file), f"not YAML{where}: {error.problem}") from None
     except yaml.YAMLError:
         raise ConfigError(str(file), "not YAML: it holds characters that YAML does not allow") from None
+    except TooLarge as error:
+        raise ConfigError(str(file), f"not a kubeconfig: {error}") from None
     except (RecursionError, ValueError, LookupError, OverflowError, TypeError):
         raise ConfigError(str(file), "not a kubeconfig: it is nested too deeply, or holds values of no use") from None
     if not isinstance(tree, dict):

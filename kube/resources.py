@@ -1,6 +1,7 @@
 """The resources this project speaks of: where each lives in the API."""
 
 from dataclasses import dataclass, field
+from urllib.parse import quote
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +34,16 @@ class Resource:
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of a collection, an object or a subresource. `namespace` empty: all namespaces."""
+        """The path of a collection, an object or a subresource. `namespace` empty: all namespaces.
+
+        Names come from specs: whatever they are, the path leads to nothing but an object of that name.
+        """
         parts = [self.root]
         if self.namespaced and namespace:
-            parts += ["namespaces", namespace]
+            parts += ["namespaces", _segment(namespace)]
         parts.append(self.plural)
         if name:
-            parts.append(name)
+            parts.append(_segment(name))
         if subresource:
             parts.append(subresource)
         return "/".join(parts)
@@ -47,6 +51,11 @@ class Resource:
     def __str__(self) -> str:
         """`plural` or `plural.group`, as messages name it."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _segment(name: str) -> str:
+    """A name as one segment of a path. Dots alone would lead elsewhere."""
+    return quote(name, safe=":") if name.strip(".") else name.replace(".", "%2E")
 
 
 PODS = Resource("", "v1", "pods", "Pod")

@@ -50,7 +50,7 @@ def _paths(kubeconfig: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _existing(paths: Sequence[str]) -> list[Path]:
-    files = [path for each in paths if (path := Path(each).expanduser()).is_file()]
+    files = [path for each in paths if (path := Path(each).expanduser()).exists()]
     if not files:
         raise ConfigError(
             os.pathsep.join(paths) or "kubeconfig", "no such file; name one with --kubeconfig or KUBECONFIG"

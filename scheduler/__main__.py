@@ -1,7 +1,14 @@
-"""`python -m scheduler`."""
+"""`python -m scheduler`, and the command `tidb-scheduler`."""
 
 import sys
 
-from scheduler.main import main
+from ports.starting import start
 
-sys.exit(main())
+
+def main() -> int:
+    """The program; its exit code."""
+    return start("scheduler.main")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

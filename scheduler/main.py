@@ -89,7 +89,3 @@ def _tls(options: Options) -> ServerTls | None:
     if not options.tls_cert_file:
         return None
     return ServerTls(Path(options.tls_cert_file), Path(options.tls_private_key_file), options.clients)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

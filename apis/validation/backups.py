@@ -6,14 +6,14 @@ All problems are collected; v1.6 stops at the first. The objects have their defa
 from collections.abc import Iterator
 
 from apis import duration, quantity, tso
-from apis.backup_shared import BRConfig, TiDBAccessConfig
+from apis.backup_shared import BRConfig, JobSpec, TiDBAccessConfig
 from apis.backups import Backup, BackupSpec
 from apis.compact_backups import CompactBackup
 from apis.images import at_least
 from apis.problem import Problem
 from apis.restores import Restore, RestoreSpec
 from apis.storage_providers import StorageProvider
-from apis.validation import storage_providers
+from apis.validation import pods, storage_providers
 
 TYPES = ("full", "db", "table")
 BACKUP_MODES = ("snapshot", "log")
@@ -34,6 +34,7 @@ def validate_backup(backup: Backup, tikv_version: str = "") -> list[Problem]:
         *_check_tool(spec, spec.from_, "spec.from", tikv_version),
         *_check_log(spec, tikv_version),
         *_check_retries(spec),
+        *_check_entries(spec),
     ]
 
 
@@ -46,6 +47,7 @@ def validate_restore(restore: Restore, tikv_version: str = "") -> list[Problem]:
         *_check_tool(spec, spec.to, "spec.to", tikv_version),
         *_check_pitr(spec),
         *_check_least("spec.backoffLimit", spec.backoff_limit, 0),
+        *_check_entries(spec),
     ]
 
 
@@ -67,9 +69,17 @@ def validate_compact(compact: CompactBackup) -> list[Problem]:
             span[field] = tso.parse(text)
     if len(span) > 1 and span["spec.endTs"] < span["spec.startTs"]:
         problems.append(Problem("spec.endTs", spec.end_ts, f"must not be before spec.startTs, {spec.start_ts}"))
+    problems += _check_entries(spec)
     problems += _check_least("spec.concurrency", spec.concurrency, 1)
     problems += _check_least("spec.maxRetryTimes", spec.max_retry_times, 0)
     return problems
+
+
+def _check_entries(spec: JobSpec) -> Iterator[Problem]:
+    """What is merged into pods by name has one; the API server would refuse the Job."""
+    yield from pods.check_named(spec.env, "spec.env")
+    yield from pods.check_named(spec.additional_volumes, "spec.additionalVolumes")
+    yield from pods.check_named(spec.additional_volume_mounts, "spec.additionalVolumeMounts")
 
 
 def _check_name(name: str, before: str, behind: str) -> Iterator[Problem]:
@@ -130,8 +140,8 @@ def _check_size(size: str) -> Iterator[Problem]:
         yield Problem(field, None, "is required, since spec.br is absent; give the volume a size, such as 100Gi")
         return
     try:
-        if quantity.parse(size) <= 0:
-            yield Problem(field, size, "must be more than 0")
+        if not 0 < quantity.parse(size) <= quantity.LARGEST:
+            yield Problem(field, size, "must be more than 0 and less than 8Ei")
     except ValueError:
         yield Problem(field, size, "must be a size such as 100Gi")
 

@@ -1,7 +1,7 @@
 """Environment and additional containers of a component (defaults-and-validation.md 3.2)."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from apis.accessor import Component
 from apis.problem import Problem
@@ -15,8 +15,7 @@ _KEY_REFERENCES = ("configMapKeyRef", "secretKeyRef")
 
 def check(component: Component) -> Iterator[Problem]:
     """Variables have a name and one source; containers that are not merged into a generated one have an image."""
-    for index, entry in enumerate(component.spec.env):
-        yield from _check_variable(entry, f"{component.field}.env[{index}]")
+    yield from check_variables(component.spec.env, f"{component.field}.env")
     generated = generated_containers(component)
     for index, container in enumerate(component.spec.additional_containers):
         if not container.get("image") and container.get("name") not in generated:
@@ -24,6 +23,12 @@ def check(component: Component) -> Iterator[Problem]:
                 f"is required, because the operator generates no container of this name here ({', '.join(generated)})"
             )
             yield Problem(f"{component.field}.additionalContainers[{index}].image", None, message)
+
+
+def check_variables(env: Sequence[Json], field: str) -> Iterator[Problem]:
+    """Variables have a name, and one source."""
+    for index, entry in enumerate(env):
+        yield from _check_variable(entry, f"{field}[{index}]")
 
 
 def generated_containers(component: Component) -> list[str]:

@@ -8,8 +8,8 @@ from apis.config_schema import NONE
 from apis.dashboards import TidbDashboard
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.problem import InvalidField, Problem
-from apis.shared import Quantity, StorageVolume, TidbClusterRef
-from apis.validation.pods import check_labels
+from apis.shared import PodSettings, Quantity, StorageVolume, TidbClusterRef
+from apis.validation import containers, pods
 
 _LONGEST_LABEL = 63
 _POLICIES = ("Retain", "Delete", "Recycle")
@@ -23,8 +23,8 @@ def validate_dashboard(dashboard: TidbDashboard) -> list[Problem]:
         *_check_clusters(spec.clusters),
         *_check_policy(spec.pv_reclaim_policy),
         *_check_storage(spec.requests, spec.storage_volumes, "spec"),
-        *check_labels(spec.labels, "spec.labels"),
-        *check_labels(spec.service.labels, "spec.service.labels"),
+        *_check_pod(spec, "spec"),
+        *pods.check_labels(spec.service.labels, "spec.service.labels"),
     ]
     if not spec.base_image and not spec.image:
         problems.append(Problem("spec.baseImage", "", "is required; name an image such as pingcap/tidb-dashboard"))
@@ -39,14 +39,19 @@ def validate_ng_monitoring(monitoring: TidbNGMonitoring) -> list[Problem]:
         *_check_clusters(spec.clusters),
         *_check_policy(spec.pv_reclaim_policy),
         *_check_storage(own.requests, own.storage_volumes, "spec.ngMonitoring"),
-        *check_labels(spec.labels, "spec.labels"),
-        *check_labels(own.labels, "spec.ngMonitoring.labels"),
+        *_check_pod(spec, "spec"),
+        *_check_pod(own, "spec.ngMonitoring"),
         *_check_config(monitoring),
     ]
     if not own.base_image and not own.image and not spec.image:
         message = "is required; name an image such as pingcap/ng-monitoring"
         problems.append(Problem("spec.ngMonitoring.baseImage", "", message))
     return problems
+
+
+def _check_pod(spec: PodSettings, field: str) -> Iterator[Problem]:
+    yield from pods.check_settings(spec, field)
+    yield from containers.check_variables(spec.env, f"{field}.env")
 
 
 def _check_name(name: str, suffix: str) -> Iterator[Problem]:
@@ -76,13 +81,13 @@ def _check_storage(requests: Mapping[str, Quantity], more: Sequence[StorageVolum
     sizes = {f"{field}.requests.storage": size}
     sizes |= {f"{field}.storageVolumes[{index}].storageSize": each.storage_size for index, each in enumerate(more)}
     for path, value in sizes.items():
-        if value is not None and not _is_positive(value):
-            yield Problem(path, value, "must be a quantity above 0, such as 10Gi")
+        if value is not None and not _is_of_a_volume(value):
+            yield Problem(path, value, "must be a quantity above 0 and below 8Ei, such as 10Gi")
 
 
-def _is_positive(value: Quantity) -> bool:
+def _is_of_a_volume(value: Quantity) -> bool:
     try:
-        return quantity.parse(value) > 0
+        return 0 < quantity.parse(value) <= quantity.LARGEST
     except ValueError:
         return False
 

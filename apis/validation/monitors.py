@@ -12,7 +12,7 @@ from apis.monitor_parts import MonitorContainer, RemoteWriteSpec
 from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor, TidbMonitorSpec
 from apis.problem import Problem
 from apis.shared import Json, TidbClusterRef
-from apis.validation import pods, ranges
+from apis.validation import pods, ranges, replica_limit
 
 _DURATION = re.compile(r"(?=.)(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
@@ -28,9 +28,11 @@ def validate_monitor(monitor: TidbMonitor) -> list[Problem]:
         *_check_targets(monitor),
         *_check_selector(monitor),
         *_check_containers(spec),
+        *pods.check_named(spec.additional_containers, "spec.additionalContainers"),
+        *pods.check_named(spec.additional_volumes, "spec.additionalVolumes"),
         *_check_services(spec),
         *_check_storage(spec),
-        *_check_size(spec),
+        *_check_replicas(monitor),
         *_check_labels(spec),
         *_check_remote_write(spec),
     ]
@@ -120,15 +122,19 @@ def _check_storage(spec: TidbMonitorSpec) -> Iterator[Problem]:
         size = quantity.parse(spec.storage)
     except ValueError:
         size = None
-    if not size or size < 0:
+    if not size or not 0 < size <= quantity.LARGEST:
         yield Problem(
             "spec.storage", spec.storage, "must be the size of a volume such as 100Gi, as spec.persistent is set"
         )
 
 
-def _check_size(spec: TidbMonitorSpec) -> Iterator[Problem]:
-    if (spec.replicas or 0) < 0:
-        yield Problem("spec.replicas", spec.replicas, "must be at least 0")
+def _check_replicas(monitor: TidbMonitor) -> Iterator[Problem]:
+    limit = yield from replica_limit.limit_of(monitor.metadata.annotations)
+    for field, wanted in (("spec.replicas", monitor.spec.replicas or 0), ("spec.shards", monitor.spec.shards or 0)):
+        if wanted < 0:
+            yield Problem(field, wanted, "must be at least 0")
+        if wanted > limit:
+            yield replica_limit.beyond(limit, wanted, field, "TidbMonitor")
 
 
 def _check_labels(spec: TidbMonitorSpec) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from apis.accessor import Component
 from apis.problem import Problem
-from apis.shared import Json
+from apis.shared import Json, PodSettings
 from apis.validation.annotations import is_qualified
 
 _VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
@@ -19,15 +19,19 @@ _VALUE_HELP = "must be at most 63 letters, digits, `-`, `_` and `.`, and must be
 
 
 def check(component: Component) -> Iterator[Problem]:
+    """As `check_settings`, of a component."""
+    return check_settings(component.spec, component.field)
+
+
+def check_settings(spec: PodSettings, field: str) -> Iterator[Problem]:
     """Volumes, mounts and containers have names, volumes each its own; labels and annotations are well-formed."""
-    spec, field = component.spec, component.field
     for name, entries in (
         ("initContainers", spec.init_containers),
         ("additionalContainers", spec.additional_containers),
         ("additionalVolumes", spec.additional_volumes),
         ("additionalVolumeMounts", spec.additional_volume_mounts),
     ):
-        yield from _check_names(entries, f"{field}.{name}")
+        yield from check_named(entries, f"{field}.{name}")
     yield from _check_volumes(spec.additional_volumes, f"{field}.additionalVolumes")
     yield from check_labels(spec.labels, f"{field}.labels")
     yield from _check_keys(spec.annotations, f"{field}.annotations")
@@ -47,7 +51,8 @@ def _check_keys(entries: Mapping[str, str], field: str) -> Iterator[Problem]:
             yield Problem(field, key, _KEY_HELP)
 
 
-def _check_names(entries: Sequence[Json], field: str) -> Iterator[Problem]:
+def check_named(entries: Sequence[Json], field: str) -> Iterator[Problem]:
+    """Each entry has a name."""
     for index, entry in enumerate(entries):
         if not isinstance(entry.get("name"), str) or not entry["name"]:
             yield Problem(f"{field}[{index}].name", entry.get("name"), "is required")

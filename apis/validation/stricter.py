@@ -5,7 +5,7 @@ silently is UTC. Here the field is named before anything is written.
 """
 
 import zoneinfo
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from apis import images, quantity
 from apis.accessor import Component, components, helper_image, workloads
@@ -15,17 +15,12 @@ from apis.identity import instance_name
 from apis.problem import Problem
 from apis.shared import Json, Quantity
 from apis.tidbcluster import TidbCluster
-from apis.validation import mounts
+from apis.validation import mounts, replica_limit
 from apis.validation.volumes import WITH_STORAGE_VOLUMES
 
-MAX_REPLICAS = "tidb.pingcap.com/max-replicas"
-"""Annotation of the TidbCluster: how many replicas a component may have. Ours, unknown to v1.6."""
-
-_REPLICAS_AT_MOST = 1000
 _LONGEST_NAME = 63
 _HASH = "-0123456789"
 """What the StatefulSet controller appends to the name in a label of each pod, as long as it gets."""
-_LARGEST = (1 << 63) - 1
 _PULL_POLICIES = ("Always", "IfNotPresent", "Never")
 _DNS_POLICIES = ("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None")
 _CONFIG_STRATEGIES = ("InPlace", "RollingUpdate")
@@ -45,7 +40,7 @@ def check(tc: Cluster, stateful_sets: Mapping[str, Json]) -> Iterator[Problem]:
     if isinstance(tc, TidbCluster):
         yield from _check_helper(tc)
     yield from _check_time_zone(tc, stateful_sets)
-    limit = yield from _replica_limit(tc)
+    limit = yield from replica_limit.limit_of(tc.metadata.annotations)
     seen = set()
     for component in components(tc):
         live = stateful_sets.get(component.name)
@@ -102,22 +97,10 @@ def _runs_in(zone: str, live: Json) -> bool:
     return any({"name": "TZ", "value": zone} in (each.get("env") or ()) for each in _containers(live))
 
 
-def _replica_limit(tc: Cluster) -> Generator[Problem, None, int]:
-    text = tc.metadata.annotations.get(MAX_REPLICAS)
-    if text is None:
-        return _REPLICAS_AT_MOST
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        yield Problem(f'metadata.annotations["{MAX_REPLICAS}"]', text, "must be a whole number, such as 2000")
-        return _REPLICAS_AT_MOST
-    return int(text)
-
-
 def _check_replicas(component: Component, live: Json | None, limit: int) -> Iterator[Problem]:
     wanted, there = component.workload.replicas, live["spec"].get("replicas", 1) if live else 0
     if wanted > max(limit, there, _reported(component).get("replicas") or 0):
-        way_out = f"if so many are meant, annotate the {component.tc.kind} with {MAX_REPLICAS}={wanted}"
-        message = f"must be at most {limit}; {way_out}"
-        yield Problem(f"{component.field}.replicas", wanted, message)
+        yield replica_limit.beyond(limit, wanted, f"{component.field}.replicas", component.tc.kind)
 
 
 def _reported(component: Component) -> Json:
@@ -215,7 +198,7 @@ def _check_size(size: Quantity, field: str, *, shrinks: bool) -> Iterator[Proble
     units = quantity.parse(size)
     if units <= 0 and not shrinks:
         yield Problem(field, size, "must be greater than 0; write the size of the volume, such as 100Gi")
-    if units > _LARGEST:
+    if units > quantity.LARGEST:
         yield Problem(field, size, "is larger than any volume (8Ei); write its size, such as 100Gi")
 
 

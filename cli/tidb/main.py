@@ -82,7 +82,3 @@ def _add_shared_flags(parser: argparse.ArgumentParser) -> None:
     flags.add_argument("--kubeconfig", default=unset, metavar="FILE", help="default: $KUBECONFIG, else ~/.kube/config")
     flags.add_argument("-o", "--output", default=unset, choices=FORMATS, help="default: table")
     flags.add_argument("--no-color", default=unset, action="store_true", help="as NO_COLOR=1")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,6 +15,7 @@ from kube.field_change import FieldChange, first_difference
 from kube.objects import Json
 from kube.semantic import covers, semantically_equal
 from member import labels
+from member.apply.record_shape import PodShape, RecordShape, shaped_as
 from member.objects.services import without_allocated
 from ports.structs import UNREADABLE
 
@@ -75,15 +76,11 @@ class StatefulSetDifference:
 
 def read_record(live: Json) -> Record | None:
     """What a StatefulSet or Service was last given; None when it does not say, or not readably."""
-    text = _annotations(live).get(labels.LAST_APPLIED)
-    try:
-        spec = msgspec.json.decode(text or "null")
-    except UNREADABLE:
-        return None
-    if not isinstance(spec, dict):
+    spec = _noted(live, labels.LAST_APPLIED, RecordShape)
+    if spec is None or _lacks_template(spec, live):
         return None
     metadata = spec.pop(_METADATA, None) or {}
-    return Record(spec, tuple(metadata.get("labels", ())), tuple(metadata.get("annotations", ())))
+    return Record(spec, tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ()))
 
 
 def stamped(desired: Json, live: Json | None = None) -> Json:
@@ -204,6 +201,18 @@ def missing_volumes(live: Json, desired: Json) -> list[str]:
     return list(dict.fromkeys(name for name in mounted if name not in known))
 
 
+def _noted(live: Json, annotation: str, shape: type[RecordShape | PodShape]) -> Json | None:
+    """The JSON in an annotation; None where there is none of that shape."""
+    try:
+        return shaped_as(msgspec.json.decode(_annotations(live).get(annotation) or "null"), shape)
+    except UNREADABLE:
+        return None
+
+
+def _lacks_template(spec: Json, live: Json) -> bool:
+    return not spec.get("template") and bool((live.get("spec") or {}).get("template"))
+
+
 def _record_of(desired: Json) -> Record:
     metadata = desired["metadata"]
     return Record(
@@ -231,11 +240,8 @@ def _says_the_same(one: Record, other: Record, live: Json) -> bool:
 
 
 def _applied_deployment(live: Json) -> Json | None:
-    try:
-        spec = json.loads(_annotations(live).get(labels.LAST_APPLIED_POD_TEMPLATE, "null"))
-    except ValueError:
-        return None
-    return {"spec": {"template": {"spec": spec}}} if isinstance(spec, dict) else None
+    spec = _noted(live, labels.LAST_APPLIED_POD_TEMPLATE, PodShape)
+    return {"spec": {"template": {"spec": spec}}} if spec is not None else None
 
 
 def _changed(live: Json, desired: Json, field: str) -> FieldChange | None:

@@ -22,7 +22,7 @@ from sandbox.apiserver import (
 )
 from sandbox.apiserver.admission import FieldCheck
 from sandbox.apiserver.answers import bytes_answer, json_answer, with_warnings
-from sandbox.apiserver.deletion import DeleteOptions, Deletion, parse_options
+from sandbox.apiserver.deletion import DELETE_OPTIONS, DeleteOptions, Deletion, parse_options
 from sandbox.apiserver.kinds import Kind
 from sandbox.apiserver.negotiation import Form
 from sandbox.apiserver.refusals import (
@@ -93,9 +93,15 @@ class Ask:
         kind = self.target.kind.resource.kind
         return negotiation.body_tree(self.request.body, self.request.headers.get("content-type", ""), kind)
 
+    def body_as(self, resource: Resource) -> Json:
+        """The body as a tree that has the types of another kind than the target's. Raises Refusal (400, 415)."""
+        tree = self.body()
+        schemas.check_types(tree, resource)
+        return tree
+
     def delete_options(self) -> DeleteOptions:
         """What a DELETE asks for. Raises Refusal (400, 415, 422)."""
-        return parse_options(self.body() if self.request.body else {}, self.query)
+        return parse_options(self.body_as(DELETE_OPTIONS) if self.request.body else {}, self.query)
 
 
 class Api:
@@ -173,10 +179,10 @@ class Api:
             stored = self._writes.create(target, ask.body(), options)
             return with_warnings(self._object_answer(ask, stored, status=201), options.fields.warnings)
         if target.kind.resource == PODS and target.subresource == "binding":
-            subresources.bind(self._world, self._writes, target, ask.body())
+            subresources.bind(self._world, self._writes, target, ask.body_as(subresources.BINDINGS))
             return json_answer(_success(), 201)
         if target.kind.resource == PODS and target.subresource == "eviction":
-            delete_options = parse_options(ask.body().get("deleteOptions") or {}, ask.query)
+            delete_options = parse_options(ask.body_as(subresources.EVICTIONS).get("deleteOptions") or {}, ask.query)
             subresources.evict(self._world, self._deletion, target, delete_options)
             return json_answer(_success(), 201)
         raise method_not_allowed()
@@ -184,7 +190,7 @@ class Api:
     def _update(self, ask: Ask) -> Response:
         target, options = ask.target, ask.options()
         if target.subresource == "scale":
-            change = subresources.scaling(target, ask.body())
+            change = subresources.scaling(target, ask.body_as(subresources.SCALES))
             stored = self._writes.change(subresources.parent(target), change, options)
             return json_answer(subresources.scale_of(target.kind, stored))
         if target.subresource == "finalize":

@@ -11,7 +11,7 @@ from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, JOBS, NAMESPACES, PODS, Resource
 from sandbox.apiserver import definitions
 from sandbox.apiserver.kinds import Kind
-from sandbox.apiserver.refusals import conflict, invalid, not_found, unsupported
+from sandbox.apiserver.refusals import conflict, forbidden, invalid, not_found, unsupported
 from sandbox.apiserver.routes import number
 from sandbox.apiserver.storage import Stored
 from sandbox.apiserver.world import World
@@ -21,7 +21,9 @@ ORPHAN = "orphan"
 
 _FINALIZER_OF_POLICY = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 _CONTAINERS = (NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS)
-_OPTIONS = Resource("meta.k8s.io", "v1", "", "DeleteOptions")
+_IMMORTAL = ("default", "kube-system", "kube-public")
+"""Namespaces that no API server lets go."""
+DELETE_OPTIONS = Resource("meta.k8s.io", "v1", "", "DeleteOptions")
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
 _ENDED = ("Succeeded", "Failed")
 
@@ -44,7 +46,7 @@ def parse_options(tree: Json, query: Mapping[str, str]) -> DeleteOptions:
     if tree.get("orphanDependents") is not None and not policy:
         policy = "Orphan" if tree["orphanDependents"] else "Background"
     if policy and policy not in _FINALIZER_OF_POLICY:
-        raise invalid(_OPTIONS, "", [unsupported("propagationPolicy", policy, _POLICIES)])
+        raise invalid(DELETE_OPTIONS, "", [unsupported("propagationPolicy", policy, _POLICIES)])
     grace = tree.get("gracePeriodSeconds")
     if grace is None and query.get("gracePeriodSeconds"):
         grace = number(query, "gracePeriodSeconds", 0)
@@ -64,7 +66,9 @@ class Deletion:
         self._world = world
 
     def delete(self, kind: Kind, key: str, options: DeleteOptions) -> tuple[Stored, bool]:
-        """Delete an object or begin to; return its last state and whether it is gone. Raises Refusal (404, 409)."""
+        """Delete an object or begin to; return its last state and whether it is gone. Raises Refusal."""
+        if kind.resource == NAMESPACES and key in _IMMORTAL:
+            raise forbidden(NAMESPACES, key, "this namespace may not be deleted")
         storage = self._world.storage
         with storage.lock:
             stored = storage.get(kind.key, key)

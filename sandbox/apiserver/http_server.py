@@ -24,6 +24,8 @@ _log = structlog.get_logger(__name__)
 
 _HOST = "127.0.0.1"
 _MAX_LINE = 65536
+_MAX_BODY = 64 << 20
+"""Bytes; no object is larger than three million."""
 _BACKLOG = 128
 _STOP_GRACE = 5.0
 """Seconds that connections may take to end."""
@@ -281,6 +283,8 @@ def _chunk(reader: BufferedReader) -> bytes:
 
 
 def _exactly(reader: BufferedReader, size: int) -> bytes:
+    if size > _MAX_BODY:
+        raise _Malformed(f"a body of {size} bytes is larger than {_MAX_BODY}")
     body = reader.read(size)
     if len(body) < size:
         raise ConnectionLost("", "", "the client ended the connection within its request")

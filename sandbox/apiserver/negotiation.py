@@ -7,6 +7,7 @@ import msgspec
 import yaml
 
 from kube.objects import Json
+from kube.yaml_tree import load_yaml
 from sandbox.apiserver import protobuf
 from sandbox.apiserver.refusals import Refusal, bad_request, not_acceptable, unsupported_media_type
 
@@ -15,14 +16,9 @@ YAML = "application/yaml"
 _OFFERED = (JSON, YAML, protobuf.MEDIA_TYPE)
 
 
-def _from_yaml(body: bytes) -> object:
-    """As JSON, which knows neither references nor keys that are no texts."""
-    return msgspec.json.decode(msgspec.json.encode(yaml.safe_load(body)))
-
-
 _DECODERS: Mapping[str, Callable[[bytes], object]] = {
     JSON: msgspec.json.decode,
-    YAML: _from_yaml,
+    YAML: load_yaml,
     protobuf.MEDIA_TYPE: protobuf.decode,
 }
 
@@ -84,6 +80,9 @@ def body_tree(body: bytes | None, content_type: str, kind: str) -> Json:
     tree = decoded(body or b"", media_type, kind)
     if not isinstance(tree, dict):
         raise _unrecognized(kind, "it is no object")
+    for name in ("apiVersion", "kind"):
+        if not isinstance(tree.get(name), str | None):
+            raise _unrecognized(kind, f"{name} is no string")
     return tree
 
 

@@ -40,7 +40,9 @@ def _version_document(kinds: list[Kind]) -> Json:
 
 
 def _paths(kind: Kind) -> dict[str, Json]:
-    collection = kind.resource.path("{namespace}")
+    resource = kind.resource
+    namespace = "/namespaces/{namespace}" if resource.namespaced else ""
+    collection = f"{resource.root}{namespace}/{resource.plural}"
     return {
         collection: {"get": _operation(kind, "list"), "post": _operation(kind, "post")},
         f"{collection}/{{name}}": {method: _operation(kind, method) for method in ("get", "put", "patch", "delete")},

@@ -70,6 +70,8 @@ def _merged(target: Any, patch: Any, schema: Json) -> Any:
         if not name.startswith("$"):
             _merge_field(merged, name, value, schemas.property_of(node, name) or {})
     for name, value in patch.items():
+        if name.startswith("$") and name != "$patch" and not isinstance(value, list):
+            raise bad_request(f"error decoding patch: {name} must be a list")
         if name.startswith("$deleteFromPrimitiveList/"):
             field = name.partition("/")[2]
             merged[field] = [item for item in merged.get(field) or () if item not in value]
@@ -120,10 +122,18 @@ def _reorder(merged: Json, field: str, order: list[Any], node: Json) -> None:
     if not isinstance(items, list):
         return
     key = (schemas.property_of(node, field) or {}).get(_MERGE_KEY)
-    wanted = [item.get(key) if key else item for item in order]
+    wanted = [_identity(item, key) for item in order]
     position = {identity: index for index, identity in reversed(list(enumerate(wanted)))}
     ranks, last = [], -1
     for item in items:
-        last = position.get(item.get(key) if key else item, last)
+        last = position.get(_identity(item, key), last)
         ranks.append(last)
     merged[field] = [item for _, item in sorted(zip(ranks, items, strict=True), key=lambda pair: pair[0])]
+
+
+def _identity(item: Any, key: str | None) -> str | int | float:
+    """What tells an item of a list from the others. Raises Refusal (400)."""
+    found = item.get(key) if key and isinstance(item, dict) else item
+    if not isinstance(found, str | int | float):
+        raise bad_request(f"error decoding patch: {item} does not contain declared merge key: {key}")
+    return found

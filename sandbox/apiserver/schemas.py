@@ -276,8 +276,10 @@ def _go_element(node: Json) -> str:
 
 @cache
 def _names() -> Mapping[tuple[str, str, str], str]:
-    return {
+    names = {
         (kind["group"], kind["version"], kind["kind"]): name
         for name, definition in definitions().items()
         for kind in definition.get(_KIND, ())
     }
+    # of every group, so that its definition names none
+    return names | {("meta.k8s.io", "v1", "DeleteOptions"): "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"}

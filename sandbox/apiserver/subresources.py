@@ -6,6 +6,7 @@ from typing import Any
 
 from kube.objects import Json
 from kube.resources import NODES, Resource
+from sandbox.apiserver import schemas
 from sandbox.apiserver.deletion import DeleteOptions, Deletion
 from sandbox.apiserver.kinds import POD_DISRUPTION_BUDGETS, Kind, ScalePaths
 from sandbox.apiserver.refusals import Refusal, bad_request, conflict, modified, not_found
@@ -15,7 +16,9 @@ from sandbox.apiserver.world import World
 from sandbox.apiserver.writes import Writes
 from sandbox.selectors import matches
 
-_BINDINGS = Resource("", "v1", "pods/binding", "Binding")
+BINDINGS = Resource("", "v1", "pods/binding", "Binding")
+EVICTIONS = Resource("policy", "v1", "pods/eviction", "Eviction")
+SCALES = Resource("autoscaling", "v1", "scale", "Scale")
 _ENDED = ("Succeeded", "Failed")
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 
@@ -44,7 +47,13 @@ def scaling(target: Target, scale: Json) -> Callable[[Json], Json]:
 
 def scale_patching(kind: Kind, patch: Callable[[Json], Json]) -> Callable[[Json], Json]:
     """The change of the parent that a patch of its Scale asks for."""
-    return lambda tree: _with_replicas(_paths(kind), tree, patch(_scale(kind, tree)))
+
+    def change(tree: Json) -> Json:
+        scale = patch(_scale(kind, tree))
+        schemas.check_types(scale, SCALES)
+        return _with_replicas(_paths(kind), tree, scale)
+
+    return change
 
 
 def bind(world: World, writes: Writes, target: Target, binding: Json) -> None:
@@ -58,7 +67,7 @@ def bind(world: World, writes: Writes, target: Target, binding: Json) -> None:
     def place(tree: Json) -> Json:
         if assigned := tree["spec"].get("nodeName"):
             name = target.name
-            raise conflict(_BINDINGS, name, f'pod {name} is already assigned to node "{assigned}"')
+            raise conflict(BINDINGS, name, f'pod {name} is already assigned to node "{assigned}"')
         tree["spec"]["nodeName"] = node
         if topology := _topology(world, node):
             tree["metadata"]["labels"] = (tree["metadata"].get("labels") or {}) | topology

@@ -34,6 +34,19 @@ def local(**changes: Any) -> Json:
     return {"br": {"cluster": "basic"}, "local": LOCAL | {"volumeMount": LOCAL["volumeMount"] | changes}}
 
 
+_NAMELESS = ("env", "additionalVolumes", "additionalVolumeMounts")
+
+
+@pytest.mark.parametrize("field", _NAMELESS)
+def test_what_pods_are_given_by_name_has_one(field: str) -> None:
+    told = f"spec.{field}[1].name: is required"
+    entries = {field: [{"name": "a"}, {"value": "b"}]}
+    assert [told] == of_backup(by_br(**entries))
+    assert [told] == of_restore(by_br(**entries))
+    compaction = compact(by_br(startTs="7", endTs="8", **entries))
+    assert [told] == [str(problem) for problem in validate_compact(compaction)]
+
+
 def test_what_was_recorded_from_v1_6_is_valid() -> None:
     backups = {name: with_backup_defaults(decode(item, Backup)) for name, item in recorded("Backup")}
     restores = {name: with_restore_defaults(decode(item, Restore)) for name, item in recorded("Restore")}
@@ -70,7 +83,11 @@ def test_what_is_complete_is_valid(spec: Json) -> None:
             ["spec.storageSize: is required, since spec.br is absent; give the volume a size, such as 100Gi"],
         ),
         (EXPORT | {"storageSize": "big"}, ['spec.storageSize: "big": must be a size such as 100Gi']),
-        (EXPORT | {"storageSize": "0"}, ['spec.storageSize: "0": must be more than 0']),
+        (EXPORT | {"storageSize": "0"}, ['spec.storageSize: "0": must be more than 0 and less than 8Ei']),
+        (
+            EXPORT | {"storageSize": "8Ei"},
+            ['spec.storageSize: "8Ei": must be more than 0 and less than 8Ei'],
+        ),
         (
             EXPORT | {"backupMode": "log"},
             ["spec.br: is required for mode log; name the TidbCluster in spec.br.cluster"],

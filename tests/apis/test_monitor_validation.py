@@ -10,6 +10,7 @@ from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor
 from apis.problem import InvalidField
 from apis.shared import Json
 from apis.validation.monitors import labels_selected_by, validate_monitor
+from apis.validation.replica_limit import MAX_REPLICAS
 
 CONTAINERS: Json = {
     name: {"baseImage": f"example/{name.lower()}", "version": "v2.49.1"}
@@ -57,7 +58,12 @@ def write(**endpoint: Any) -> Json:
         ({"dm": {"clusters": [{"name": "dm"}], "initializer": {}}}, "spec.dm.initializer.baseImage"),
         ({"persistent": True}, "spec.storage"),
         ({"persistent": True, "storage": "much"}, "spec.storage"),
+        ({"persistent": True, "storage": "8Ei"}, "spec.storage"),
         ({"replicas": -1}, "spec.replicas"),
+        ({"replicas": 1001}, "spec.replicas"),
+        ({"shards": 1 << 30}, "spec.shards"),
+        ({"additionalContainers": [{"image": "busybox:1"}]}, "spec.additionalContainers[0].name"),
+        ({"additionalVolumes": [{"emptyDir": {}}]}, "spec.additionalVolumes[0].name"),
         ({"labels": {"a": "not a value"}}, 'spec.labels["a"]'),
         ({"externalLabels": {"a-b": "c"}}, "spec.externalLabels"),
         ({"replicaExternalLabelName": "1st"}, "spec.replicaExternalLabelName"),
@@ -140,3 +146,10 @@ def test_2_4_what_is_left_open_is_filled_in() -> None:
 def test_what_is_required_is_named(part: str) -> None:
     with pytest.raises(InvalidField, match=f"spec.{part}: is required"):
         monitor(**{part: None})
+
+
+def test_how_many_replicas_and_shards_there_may_be_is_for_the_user_to_say() -> None:
+    assert [] == validate_monitor(monitor({MAX_REPLICAS: "2000"}, replicas=2000, shards=2000))
+    (problem,) = validate_monitor(monitor(replicas=2000))
+    told = "spec.replicas: 2000: must be at most 1000; if so many are meant, annotate the TidbMonitor with "
+    assert told + f"{MAX_REPLICAS}=2000" == str(problem)

@@ -7,7 +7,7 @@ import pytest
 from apis.problem import Problem
 from apis.shared import Json
 from apis.validation import immutability, observe
-from apis.validation.stricter import MAX_REPLICAS
+from apis.validation.replica_limit import MAX_REPLICAS
 from tests.apis.clusters import cluster, minimal
 
 

@@ -197,3 +197,10 @@ def test_secrets_are_cut_from_texts_in_every_spelling() -> None:
     assert "hunter2" not in repr(secrets)
     event = secrets.redact(None, "", {"line": "hunter2", "words": ["x", "hunter2"], "n": 1, "e": ValueError("hunter2")})
     assert {"line": REDACTED, "words": ["x", REDACTED], "n": 1, "e": f"ValueError('{REDACTED}')"} == event
+
+
+def test_what_is_neither_a_command_nor_a_program_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert 127 == main(["no-such-program"], {"PATH": "/bin"})
+    told = capsys.readouterr().err
+    assert told.startswith("backup-manager: no-such-program is none of its commands (")
+    assert told.endswith("and no program: No such file or directory\n")

@@ -43,6 +43,10 @@ _REFUSED: dict[str, tuple[str | bytes, str]] = {
     "deep nesting": ("a: " + "[" * 5000, "is nested more than 100 levels deep"),
     "deep nesting in blocks": ("".join(f"{' ' * n}a:\n" for n in range(500)), "is nested more than 100 levels deep"),
     "an alias within its own value": ("a: &x\n  b: *x", "line 2, column 6: the alias *x stands within its own value"),
+    "a long text a thousand times": (
+        f"a: &a {'x' * 100_000}\nb: [{'*a, ' * 1_000}]",
+        "has more than 500000 values once its aliases are written out",
+    ),
     "billions of values": (
         "a: &a [x,x,x,x,x,x,x,x,x]\n"
         + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in zip("abcdefgh", "bcdefghi", strict=True)),

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import signal
 
 import pytest
 
@@ -40,6 +41,20 @@ def test_what_the_user_ended_is_not_commented(
 ) -> None:
     assert code == _raising(error)
     assert "" == capsys.readouterr().err
+
+
+def test_ctrl_c_that_ended_the_process_while_it_was_imported_ends_the_command_alone() -> None:
+    previous = signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def command() -> int:
+        signal.raise_signal(signal.SIGINT)
+        return 0
+
+    try:
+        assert 130 == plainly(command)
+        assert signal.SIG_DFL == signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, previous)
 
 
 def test_a_defect_keeps_its_trace() -> None:

@@ -9,6 +9,7 @@ from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     JOBS,
+    NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
     PODS,
     ROLE_BINDINGS,
@@ -104,3 +105,10 @@ def test_a_change_is_taken_or_refused_by_field(world: Side, place: str, name: st
 def test_both_worlds_refuse_in_the_same_words(places: list[tuple[Side, str]], name: str) -> None:
     said, expected = [words(create(side, namespace, CREATED[name][2]), namespace) for side, namespace in places]
     assert expected == said
+
+
+@pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
+def test_the_namespaces_that_a_cluster_begins_with_may_not_be_deleted(world: Side, name: str) -> None:
+    answer = world.send("DELETE", NAMESPACES.path(name=name))
+    told = f'namespaces "{name}" is forbidden: this namespace may not be deleted'
+    assert (403, told) == (answer.status, answer.tree["message"])

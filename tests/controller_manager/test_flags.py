@@ -160,6 +160,7 @@ def test_leases_of_shards_last_for_less_unless_flags_say_otherwise(flags: tuple[
         ("-leader-retry-period=9s", "--leader-renew-deadline must be greater than 1.2 times --leader-retry-period"),
         ("-leader-retry-period=0", "--leader-retry-period must be greater than 0"),
         ("-workers=0", "argument --workers: must be at least 1"),
+        ("-workers=99999999999", "argument --workers: must be at most 1000"),
         ("-workers=many", "'many' is not a non-negative integer"),
         ("-kube-client-qps=nan", "'nan' is not a non-negative number"),
         ("-resync-duration=30", "argument --resync-duration: '30' is not a duration"),

@@ -207,6 +207,9 @@ def test_what_can_not_be_changed_is_told_and_left(world: Workloads) -> None:
         ({"requests": {}, "ngMonitoring": {}}, "requests.storage"),
         ({"requests": {"storage": "0"}, "ngMonitoring": {"requests": {"storage": "0"}}}, "requests.storage"),
         ({"labels": {"a b": "c"}}, "spec.labels"),
+        ({"env": [{"value": "b"}]}, "spec.env[0].name"),
+        ({"additionalContainers": [{"image": "busybox:1"}]}, "spec.additionalContainers[0].name"),
+        ({"additionalVolumes": [{"name": "a"}, {"name": "a"}]}, "spec.additionalVolumes[1].name"),
     ],
 )
 def test_what_is_wrong_with_the_spec_is_told_by_field(world: Workloads, spec: Json, field: str) -> None:

@@ -174,7 +174,7 @@ clusters: [{{name: k, cluster: {{server: "http://{HERE}:{api.port}"}}}}]
 """
     )
     environ = os.environ | {"TC_NAME": "demo", "MY_POD_NAMESPACE": "ns", "KUBECONFIG": str(kubeconfig)}
-    command = [sys.executable, "-m", "discovery.main", "-port", "0", "-proxy-port", "0"]
+    command = [sys.executable, "-m", "discovery", "-port", "0", "-proxy-port", "0"]
     with api.serving(), subprocess.Popen(command, env=environ, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         api_port, _ = json.loads(process.stderr.readline())["ports"]

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from tests.e2e.operators import ROOT
 
-_PROGRAMS = {"kubectl-tidb": "cli.tidb.main", "kubectl_complete-tidb": "cli.tidb.completion"}
+_PROGRAMS = {"kubectl-tidb": "main", "kubectl_complete-tidb": "complete"}
 
 
 def install(directory: Path) -> Path:
     """Put them into a directory, which is returned."""
     directory.mkdir(exist_ok=True)
-    for name, module in _PROGRAMS.items():
+    for name, function in _PROGRAMS.items():
         program = directory / name
-        start = f"import sys; from {module} import main; sys.exit(main())"
+        start = f"import sys; from cli.tidb.__main__ import {function}; sys.exit({function}())"
         program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -c "{start}" "$@"\n')
         program.chmod(0o755)
     return directory

@@ -24,7 +24,7 @@ from tests.e2e.worlds import SAMPLES, create_cluster, is_ready, sample
 
 pytestmark = pytest.mark.slow
 
-COMMAND = (sys.executable, "-m", "cli.main")
+COMMAND = (sys.executable, "-m", "cli")
 DEMO = (*COMMAND, "run", "--sandbox", "--exit-when-ready", "--cluster")
 
 
@@ -238,6 +238,13 @@ def test_help_names_every_flag_and_the_version_is_told() -> None:
     assert all(flag in of_run for flag in ("--sandbox", "--cluster", "--exit-when-ready", "--workers", "--selector"))
 
 
+def test_an_operator_that_cannot_start_ends_the_command_with_the_reason() -> None:
+    command = [*DEMO, str(SAMPLES / "basic.yaml"), "--metrics-addr=192.0.2.1:80"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert 1 == done.returncode
+    assert re.fullmatch(r"tidb-operator: .*192\.0\.2\.1:80.*\n", done.stderr)
+
+
 def test_an_unknown_flag_is_named() -> None:
     done = subprocess.run(
         [*COMMAND, "run", "--sandbox", "--worker=3"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
@@ -262,7 +269,7 @@ def _sandbox(directory: Path) -> Iterator[Operator]:
 def test_an_operator_in_another_terminal_finds_the_sandbox_by_its_env_file(tmp_path: Path) -> None:
     env = tmp_path / "world" / "env"
     with _sandbox(tmp_path) as sandbox:
-        script = f'. {env} && exec {sys.executable} -m cli.main run "$@"'
+        script = f'. {env} && exec {sys.executable} -m cli run "$@"'
         shell = ("/bin/sh", "-c", script, "sh")
         with operators.running(tmp_path / "operator.log", {}, program=shell) as operator:
             transport = HttpTransport(load_kubeconfig(str(tmp_path / "world" / "kubeconfig"), CLOCK), {}, CLOCK)

@@ -112,7 +112,7 @@ def test_a_server_that_does_not_answer_is_told(tmp_path: Path, capsys: pytest.Ca
 
 
 def test_a_reader_that_has_gone_ends_a_command_without_a_trace(admin: Plugin, namespace: str) -> None:
-    command = f"{sys.executable} -m cli.tidb.main"
+    command = f"{sys.executable} -m cli.tidb"
     code, _, complaints = shell(admin.environ, f"{command} status -n {namespace} | head -0; exit ${{PIPESTATUS[0]}}")
     assert (141, "") == (code, complaints)
 

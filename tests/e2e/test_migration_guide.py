@@ -40,7 +40,7 @@ class Guide:
 
     def __init__(self, place: Place, directory: Path, namespace: str) -> None:
         self._shell = Shell(place, ROOT)
-        (directory / "tidb-operator").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli.main "$@"\n')
+        (directory / "tidb-operator").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
         (directory / "tidb-operator").chmod(0o755)
         self._shell.environment |= {
             **place.environment(),

@@ -51,7 +51,7 @@ def test_an_api_server_that_is_not_there_is_no_difference(place: Place, namespac
 
 def diff(environment: Mapping[str, str], namespace: str) -> tuple[int, str, str]:
     """Exit code, output and complaints of `tidb-operator diff`."""
-    command = [sys.executable, "-m", "cli.main", "diff", "-n", namespace]
+    command = [sys.executable, "-m", "cli", "diff", "-n", namespace]
     environ = operators.clean_environment() | dict(environment)
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=False)
     return done.returncode, done.stdout, done.stderr

@@ -1,4 +1,5 @@
 import base64
+import os
 import subprocess
 import sys
 import textwrap
@@ -183,6 +184,11 @@ def test_a_mistake_is_named_with_file_and_field(
         (f"users: {SECRET}\n? [a]\n: b", "holds values of no use|not YAML"),
         (f"token: {SECRET}\x00", "characters that YAML does not allow"),
         (f"- {SECRET}", "holds no mapping"),
+        (
+            f"a0: &a0 {SECRET}\n" + "".join(f"a{n}: &a{n} [{', '.join(9 * [f'*a{n - 1}'])}]\n" for n in range(1, 12)),
+            "aliases",
+        ),
+        (f"users: {SECRET}" + " " * (4 << 20), "larger than 4 MiB"),
         (f"users: [{{name: u, user: {{token: [{SECRET}]}}}}]", "Expected `str`, got `array`"),
     ],
 )
@@ -195,6 +201,22 @@ def test_a_file_that_is_no_kubeconfig_is_named_without_its_secrets(
     with pytest.raises(ConfigError, match=message) as error:
         load_kubeconfig(str(file), clock)
     assert SECRET not in str(error.value)
+
+
+def test_a_kubeconfig_may_come_through_a_pipe(tmp_path: Path, clock: FakeClock) -> None:
+    """As `--kubeconfig <(kind get kubeconfig)`."""
+    reader, writer = os.pipe()
+    os.write(writer, Path(kubeconfig(tmp_path)).read_bytes())
+    os.close(writer)
+    expected = load_kubeconfig(kubeconfig(tmp_path), clock).server
+    assert expected == load_kubeconfig(f"/dev/fd/{reader}", clock).server
+    os.close(reader)
+
+
+@pytest.mark.parametrize(("path", "message"), [("x" * 5000, "File name too long"), ("/", "Is a directory")])
+def test_a_path_that_leads_to_no_file_is_told(clock: FakeClock, path: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=f"cannot read the file: {message}"):
+        load(path, {}, clock)
 
 
 def test_a_missing_file_is_named(clock: FakeClock) -> None:

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from kube.objects import Object
-from kube.resources import LEASES, NODES, PODS
+from kube.resources import LEASES, NODES, PODS, SECRETS
 
 POD = (
     b'{"metadata":{"name":"a","namespace":"ns","uid":"u","labels":{"x":"1"},"futureField":1,'
@@ -87,3 +87,17 @@ def test_resources_know_their_paths() -> None:
     assert "/api/v1/nodes/n" == NODES.path("ignored", "n")
     assert "/apis/coordination.k8s.io/v1/namespaces/ns/leases" == LEASES.path("ns")
     assert "leases.coordination.k8s.io" == str(LEASES)
+
+
+@pytest.mark.parametrize(
+    ("name", "segment"),
+    [
+        ("../../kube-system/secrets/token", "..%2F..%2Fkube-system%2Fsecrets%2Ftoken"),
+        ("..", "%2E%2E"),
+        ("a?b#c%2F\n", "a%3Fb%23c%252F%0A"),
+        ("é", "%C3%A9"),
+        ("system:basic", "system:basic"),
+    ],
+)
+def test_whatever_a_name_is_a_path_leads_to_an_object_of_that_name(name: str, segment: str) -> None:
+    assert f"/api/v1/namespaces/{segment}/secrets/{segment}" == SECRETS.path(name, name)

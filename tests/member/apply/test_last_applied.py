@@ -1,12 +1,15 @@
 """What was applied last, and what differs from it (objects.md 2.3, 11)."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from kube.objects import Json
 from kube.semantic import merge_patch
+from member.apply.claim_templates import sizes_differ, unwanted_mounts
+from member.apply.foreign_edits import foreign_edit
 from member.apply.last_applied import (
     applied,
     compare_stateful_set,
@@ -16,6 +19,7 @@ from member.apply.last_applied import (
     stamped,
     with_fixed_fields,
     with_running_template,
+    with_template_of,
 )
 from member.objects.services import keep_allocated
 from member.pd import desired as pd
@@ -53,6 +57,53 @@ def test_11_1_the_record_is_the_desired_spec_in_json() -> None:
 def test_11_4_an_unreadable_record_is_none(text: str | None) -> None:
     annotations = {} if text is None else {LAST_APPLIED: text}
     assert read_record({"metadata": {"annotations": annotations}}) is None
+
+
+@pytest.mark.parametrize("metadata", ["[]", "5", '"x"', '{"labels":5}', '{"annotations":[{}]}'])
+def test_11_4_a_record_whose_metadata_is_of_another_shape_is_none(metadata: str) -> None:
+    assert read_record({"metadata": {"annotations": {LAST_APPLIED: f'{{"metadata":{metadata}}}'}}}) is None
+
+
+@pytest.mark.slow
+def test_11_4_a_record_that_others_have_bent_anywhere_is_none_or_is_compared_with() -> None:
+    desired, service = _desired(), pd.services(cluster())[0]
+    for record in _bent(stamped(desired)):
+        live = _with_record(_live(desired), record)
+        change = compare_stateful_set(live, desired)
+        assert change.unrecorded == (read_record(live) is None)
+        for kept in (with_fixed_fields(live, desired), with_running_template(live, desired)):
+            missing_volumes(live, with_template_of(live, kept))
+        foreign_edit(live)
+        sizes_differ(live, desired)
+        unwanted_mounts(live, desired)
+        assert (read_record(live) is None) == (applied(live) is None)
+    for record in _bent(stamped(service)):
+        live = _with_record(json.loads(json.dumps(stamped(service))), record)
+        merge_patch(live, stamped(service, live), applied(live) or {})
+
+
+_BENT: tuple[Any, ...] = (None, 5, "x", [], {}, [None], [{}], [[]], {"name": []}, [{"name": {}}])
+
+
+def _bent(stamped_object: Json) -> Iterator[Json]:
+    """The record of an object, each time with another value in another place."""
+    text = stamped_object["metadata"]["annotations"][LAST_APPLIED]
+    whole = json.loads(text) | {"metadata": {"labels": ["a"], "annotations": ["b"]}}
+    for path in _paths(whole):
+        for value in _BENT:
+            record = json.loads(json.dumps(whole))
+            inner = record
+            for step in path[:-1]:
+                inner = inner[step]
+            inner[path[-1]] = value
+            yield record
+
+
+def _paths(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    steps = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for step, inner in steps:
+        yield (*path, step)
+        yield from _paths(inner, (*path, step))
 
 
 def test_2_3_only_wished_metadata_is_recorded_beside_the_spec() -> None:
@@ -238,8 +289,9 @@ def test_11_5_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:
 
 
 def test_10_1_what_a_deployment_was_given_is_its_pod_spec() -> None:
-    live = {"kind": "Deployment", "metadata": {"annotations": {"pingcap.com/last-applied-podtemplate": '{"a":1}'}}}
-    assert {"spec": {"template": {"spec": {"a": 1}}}} == applied(live)
+    annotations = {"pingcap.com/last-applied-podtemplate": '{"containers":[]}'}
+    live = {"kind": "Deployment", "metadata": {"annotations": annotations}}
+    assert {"spec": {"template": {"spec": {"containers": []}}}} == applied(live)
     assert applied({"kind": "Deployment", "metadata": {}}) is None
     broken = {"pingcap.com/last-applied-podtemplate": "{"}
     assert applied({"kind": "Deployment", "metadata": {"annotations": broken}}) is None

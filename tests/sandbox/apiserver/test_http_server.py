@@ -110,7 +110,15 @@ def test_a_defect_is_an_internal_error(connection: http.client.HTTPConnection, s
     assert (500, True) == (status, b'"reason":"InternalError"' in text)
 
 
-def test_what_is_no_http_is_a_bad_request(http_server: HttpServer) -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"hello\r\n\r\n",
+        b"POST / HTTP/1.1\r\ncontent-length: 99999999999999\r\n\r\n",
+        b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffffffffffff\r\n",
+    ],
+)
+def test_what_is_no_http_or_has_no_end_is_a_bad_request(http_server: HttpServer, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", http_server.port), timeout=_DEADLINE) as client:
-        client.sendall(b"hello\r\n\r\n")
+        client.sendall(sent)
         assert client.recv(1000).startswith(b"HTTP/1.1 400")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from kube.objects import Json
 from ports.transport import Request
 from tests.sandbox.apiserver.calls import (
     APPS,
@@ -229,6 +230,7 @@ def test_what_the_body_says_must_agree_with_the_path(call: Calls) -> None:
         (b'{"a": ' * 100000, "application/json"),
         (b"\xff\xfe", "application/json"),
         (b"a: &a [*a]", "application/yaml"),
+        (b"a: &a [x]\nb: &b [" + b"*a," * 5000 + b"]\nc: [" + b"*b," * 5000 + b"]", "application/yaml"),
         (b"a: " + b"[" * 5000, "application/yaml"),
         (b"a: " + b"9" * 5000, "application/yaml"),
         (b"a: !!int ''", "application/yaml"),
@@ -238,3 +240,27 @@ def test_what_the_body_says_must_agree_with_the_path(call: Calls) -> None:
 def test_bytes_that_nobody_should_send_are_400(call: Calls, body: bytes, content_type: str) -> None:
     answer = call.server.handle("user", Request("POST", f"{CORE}/configmaps", {"content-type": content_type}, body))
     assert 400 == answer.status
+
+
+_STATEFUL_SET = f"{APPS}/statefulsets/s"
+
+
+@pytest.mark.parametrize(
+    ("verb", "path", "body", "content_type"),
+    [
+        ("POST", _CONFIG_MAPS, {"apiVersion": 1, "kind": 2, "metadata": {"name": "b"}}, "application/json"),
+        ("DELETE", _ONE, {"preconditions": 5}, "application/json"),
+        ("DELETE", _ONE, {"gracePeriodSeconds": "x"}, "application/json"),
+        ("PUT", f"{_STATEFUL_SET}/scale", {"spec": {"replicas": "x"}}, "application/json"),
+        ("PUT", f"{_STATEFUL_SET}/scale", {"spec": []}, "application/json"),
+        ("PATCH", f"{_STATEFUL_SET}/scale", {"spec": {"replicas": "x"}}, "application/merge-patch+json"),
+        ("PATCH", _ONE, {"metadata": {"$retainKeys": 3}}, STRATEGIC),
+        ("PATCH", _ONE, {"metadata": {"$setElementOrder/finalizers": 5}}, STRATEGIC),
+        ("PATCH", _ONE, {"metadata": {"finalizers": ["a.b/c"], "$setElementOrder/finalizers": [{}]}}, STRATEGIC),
+        ("PATCH", _ONE, {"metadata": {"finalizers": ["a.b/c"], "$deleteFromPrimitiveList/finalizers": 5}}, STRATEGIC),
+    ],
+)
+def test_values_of_another_type_are_400(call: Calls, verb: str, path: str, body: Json, content_type: str) -> None:
+    call.made(_CONFIG_MAPS, config_map("a"))
+    call.made(f"{APPS}/statefulsets", workload("s", serviceName="s"))
+    assert 400 == call(verb, path, body, content_type=content_type).code

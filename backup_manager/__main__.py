@@ -1,0 +1,14 @@
+"""`python -m backup_manager`, and the command `backup-manager`."""
+
+import sys
+
+from ports.starting import start
+
+
+def main() -> int:
+    """The program; its exit code."""
+    return start("backup_manager.main")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

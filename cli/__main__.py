@@ -1,0 +1,14 @@
+"""`python -m cli`, and the command `tidb-operator`."""
+
+import sys
+
+from ports.starting import start
+
+
+def main() -> int:
+    """The program; its exit code."""
+    return start("cli.main")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,14 @@
+"""`python -m discovery`, and the command `tidb-discovery`."""
+
+import sys
+
+from ports.starting import start
+
+
+def main() -> int:
+    """The program; its exit code."""
+    return start("discovery.main")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

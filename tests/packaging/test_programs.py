@@ -1,0 +1,54 @@
+"""The programs that an installation puts on PATH, from the moment they start."""
+
+import configparser
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def _programs() -> dict[str, str]:
+    """Where the function of each is, such as `cli.__main__:main`."""
+    parser = configparser.ConfigParser()
+    parser.read(ROOT / "setup.cfg", encoding="utf-8")
+    lines = parser["options.entry_points"]["console_scripts"].strip().splitlines()
+    return {name.strip(): place.strip() for name, _, place in (line.partition("=") for line in lines)}
+
+
+_INTERRUPTED = """\
+import os, signal, sys
+
+class CtrlC:
+    def find_spec(name, *_):
+        if name.split(".")[-1] in ("main", "check", "completion"):
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, CtrlC)
+from {module} import {function}
+sys.argv[1:] = ["--help"]
+sys.exit({function}())
+"""
+
+
+def _interrupted(program: str, *wrapper: str) -> subprocess.CompletedProcess[str]:
+    """A program that is started, by a `wrapper` if any, and interrupted while it is imported."""
+    module, _, function = _programs()[program].partition(":")
+    command = [*wrapper, sys.executable, "-c", _INTERRUPTED.format(module=module, function=function)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.mark.parametrize("program", _programs())
+def test_ctrl_c_ends_a_program_that_is_being_imported_without_a_trace(program: str) -> None:
+    done = _interrupted(program)
+    assert (-signal.SIGINT, "", "") == (done.returncode, done.stdout, done.stderr)
+
+
+@pytest.mark.slow
+def test_a_program_in_the_background_goes_on_ignoring_ctrl_c() -> None:
+    done = _interrupted("tidb-discovery", "/bin/sh", "-c", 'trap "" INT; exec "$@"', "sh")
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "tidb-discovery" in done.stdout
