@@ -40,6 +40,7 @@ LOOKUPS: Mapping[tuple[str, str], str] = {
     ("controller_manager/features.py", "getattr(gates, field)"): "feature gates, by their names in a flag",
     ("controller_manager/flags.py", "getattr(options, option.name)"): "options, by the fields of their class",
     ("kube/pools.py", "getattr(socket, name, None)"): "socket options that some systems lack",
+    ("member/context.py", "getattr(self, each.name)"): "listers, by the fields of their class",
     ("simulate/events.py", "getattr(self._engine.world.faults, event.verb, None)"): "faults, by the verbs of a plan",
     ("simulate/events.py", "getattr(event, name)"): "edits and faults, by the fields of their class",
 }
