@@ -90,7 +90,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     where = "where ca.crt and ca.key are, or are created (default ca)"
     parser.add_argument("--ca", type=Path, default=Path("ca"), metavar="DIR", help=where)
     how_long = "how many days the certificates are valid (default %(default)s)"
-    parser.add_argument("--days", type=int, default=DAYS, help=how_long)
+    parser.add_argument("--days", type=_days, default=DAYS, help=how_long)
+
+
+def _days(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _DAYS_OF_CA:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days from 1 to {_DAYS_OF_CA}, which the CA lasts")
+    return int(text)
 
 
 def run(documents: Sequence[Manifest], directory: Path, days: int) -> int:

@@ -62,15 +62,28 @@ def read(path: Path) -> list[Manifest]:
 def parse(content: bytes, source: str) -> list[Manifest]:
     """All documents of the content of a file, checked; `source` names it. Raises BadManifest, BadDocument."""
     manifests = [
-        _manifest(f"{source}, document {number}", document)
+        _manifest(where, tree)
         for number, document in enumerate(decode_documents(content), start=1)
         if document is not None
+        for where, tree in _items(f"{source}, document {number}", document)
     ]
     if not manifests:
         raise BadManifest(
             f"{source}: contains no object; write at least one document with apiVersion, kind and metadata"
         )
     return manifests
+
+
+def _items(source: str, document: object) -> Iterator[tuple[str, object]]:
+    """The objects of a document, with where they stand: itself, or what `kind: List` contains, as kubectl prints it."""
+    if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != ("v1", "List"):
+        yield source, document
+        return
+    items = document.get("items")
+    if not isinstance(items, list):
+        raise _misfit(source, "items", items, "write the objects of the List")
+    for number, item in enumerate(items, start=1):
+        yield from _items(f"{source}, item {number}", item)
 
 
 def _manifest(source: str, document: object) -> Manifest:

@@ -18,6 +18,7 @@ from controller_manager.process_options import (
     declare_process_flags,
     election_problems,
 )
+from informers.selectors import SelectorError, parse_selector
 from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, Resource
 from member.backups.pods import MANAGER_IMAGE
 
@@ -154,7 +155,7 @@ def _flags(version: str) -> FlagParser:
     flags.switch("cluster-permission-node", "with -cluster-scoped=false: access to nodes is granted")
     flags.switch("cluster-permission-pv", "with -cluster-scoped=false: access to persistent volumes is granted")
     flags.switch("cluster-permission-sc", "with -cluster-scoped=false: access to storage classes is granted")
-    flags.flag("selector", str, "label selector on custom resources")
+    flags.flag("selector", _selector, "label selector on custom resources")
     flags.flag("shards", parse_shards, "divide the clusters among the replicas over so many Leases; 1: one leads")
     flags.flag("features", parse_features, "feature gates, such as VolumeModifying=true,VolumeReplacing=false")
     flags.switch("test-mode", "for tests only")
@@ -177,6 +178,15 @@ def _flags(version: str) -> FlagParser:
     for name in WITHOUT_EFFECT:
         flags.without_effect(name, "logs go to stderr")
     return flags
+
+
+def _selector(text: str) -> str:
+    """A label selector, as it is. Raises ValueError."""
+    try:
+        parse_selector(text)
+    except SelectorError as error:
+        raise ValueError(f"{error}; write for example team=a,tier in (gold,silver),!canary") from None
+    return text
 
 
 def _format(name: str, value: object) -> str:

@@ -1,5 +1,6 @@
 """`tidb-operator certs` makes what a cluster needs; the operator finds nothing wrong with it."""
 
+import argparse
 import base64
 from pathlib import Path
 
@@ -78,3 +79,14 @@ def test_without_openssl_the_way_out_is_named(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Failure, match="openssl is not in PATH; install it, or have cert-manager make the Secrets"):
         made(read(SAMPLES / "tls.yaml"), tmp_path)
+
+
+@pytest.mark.parametrize("days", ["0", "-1", "3651", "1.5", "many"])
+def test_certificates_are_valid_for_some_days_and_no_longer_than_their_authority(
+    capsys: pytest.CaptureFixture[str], days: str
+) -> None:
+    parser = argparse.ArgumentParser()
+    certs.add_arguments(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([f"--days={days}"])
+    assert f"argument --days: '{days}' is no number of days from 1 to 3650" in capsys.readouterr().err

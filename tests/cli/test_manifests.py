@@ -20,6 +20,9 @@ _REFUSED = {
     f"{_HEAD}metadata: {{name: ../a}}": 'f, document 1: metadata.name: "../a": can not be used',
     f"{_HEAD}metadata: {{name: a, namespace: b/c}}": 'f, document 1: metadata.namespace: "b/c": can not be used',
     f"{_HEAD}metadata: {{name: a}}": "f, document 1: spec: is required",
+    "{apiVersion: v1, kind: List}": "f, document 1: items is missing; write the objects of the List",
+    "{apiVersion: v1, kind: List, items: {}}": "f, document 1: items: {}: can not be used",
+    "{apiVersion: v1, kind: List, items: [12]}": "f, document 1, item 1: is a number, expected an object",
     f"{_HEAD}metadata: {{name: a}}\nspec: {{tikv: {{replica: 3}}}}": "spec.tikv.replica: unknown field; did you mean",
 }
 
@@ -34,3 +37,8 @@ def test_what_is_no_object_is_refused_by_field(text: str) -> None:
 def test_objects_of_any_kind_are_taken_as_they_are() -> None:
     (found,) = parse(b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {1: x}}", "f")
     assert ("ConfigMap", "default", "a", {"1": "x"}) == (found.kind, found.namespace, found.name, found.body["data"])
+
+
+def test_a_list_is_as_good_as_its_items() -> None:
+    text = b"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}\n---\n"
+    assert ["a", "a"] == [each.name for each in parse(text + text, "f")]

@@ -165,6 +165,7 @@ def test_leases_of_shards_last_for_less_unless_flags_say_otherwise(flags: tuple[
         ("-kube-client-qps=nan", "'nan' is not a non-negative number"),
         ("-resync-duration=30", "argument --resync-duration: '30' is not a duration"),
         ("-metrics-addr=6060", "'6060' is not an address to listen on"),
+        ("-selector=a in (", "requirement 'a in ('; write for example team=a,tier in (gold,silver),!canary"),
         ("-worker=3", "unrecognized arguments: --worker=3"),
         ("stray", "unrecognized arguments: stray"),
     ],

@@ -72,6 +72,8 @@ class Guide:
 @pytest.fixture
 def left(real: Place, namespace: str) -> Iterator[LeftObjects]:
     """A cluster of v1.6, and v1.6's Deployment."""
+    for log in logs_of_ours(real):
+        log.unlink()  # of a Deployment that other tests had, and removed
     real.client.create(NAMESPACES, {"metadata": {"name": OF_V16}})
     real.client.create(DEPLOYMENTS, deployment_of_v16(), OF_V16)
     items = as_v16_makes(sample("basic"), namespace)
@@ -134,9 +136,14 @@ def told_of(place: Place, namespace: str) -> str:
     return "; ".join(conditions(place.client, "basic", namespace))
 
 
+def logs_of_ours(place: Place) -> list[Path]:
+    """The log of each of our Deployment's pods."""
+    return list(place.directory.glob(f"{OPERATOR_NAMESPACE}.{NAME}-*.log"))
+
+
 def said_by_ours(place: Place) -> str:
-    """The log of our Deployment's pods."""
-    return "".join(path.read_text() for path in place.directory.glob(f"{OPERATOR_NAMESPACE}.{NAME}-*.log"))
+    """What our Deployment's pods have logged."""
+    return "".join(path.read_text() for path in logs_of_ours(place))
 
 
 def specs(objects: dict[str, Json]) -> dict[str, Json]:

@@ -130,12 +130,18 @@ def test_12_1_a_cluster_runs_on_while_the_deployment_is_replaced_and_deleted(enf
     enforced.replace(DEPLOYMENTS, SERVICE_ACCOUNT, OPERATOR_NAMESPACE, newer)
     _await_rollout(enforced, 2)
     enforced.patch(TIDB_CLUSTERS, "basic", namespace, {"spec": {"tidb": {"replicas": 2}}})
-    eventually(lambda: "basic-tidb-1" in _uids(enforced, namespace), 60.0)
-    eventually(lambda: is_ready(enforced, "basic", namespace), 60.0)
+    eventually(lambda: _ready_replicas(enforced, namespace) == 2 and is_ready(enforced, "basic", namespace), 60.0)
 
     _remove_deployment(enforced)
     assert is_ready(enforced, "basic", namespace)
     assert before.items() <= _uids(enforced, namespace).items()
+
+
+def _ready_replicas(client: Client, namespace: str) -> int:
+    """How many TiDBs the status counts as ready."""
+    status = client.get(TIDB_CLUSTERS, "basic", namespace).decode()["status"]
+    count: int = status["tidb"]["statefulSet"].get("readyReplicas", 0)
+    return count
 
 
 def _uids(client: Client, namespace: str) -> dict[str, str]:
