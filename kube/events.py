@@ -5,8 +5,8 @@ What was created, patched or deleted for one object within seconds is one event.
 """
 
 import contextlib
+import math
 import threading
-from collections import deque
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +14,7 @@ import structlog
 
 from kube.client import Client
 from kube.errors import AlreadyExists, ApiError, NotFound
+from kube.event_batches import EventBatches
 from kube.event_correlation import Correlator, Happening, NewEvent, ObjectReference, RepeatedEvent, together
 from kube.objects import Json, Object
 from kube.resources import EVENTS
@@ -40,10 +41,6 @@ _TRY_AGAIN = 10.0
 _FLUSH = 2.0
 _JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
 """Reasons of events that come in numbers and tell nothing by themselves."""
-_COLLECT = 3.0
-"""Seconds in which what happens is told together."""
-_COLLECT_JOINED = 10.0
-"""The same where nothing but those happened: what a cluster is made of comes in three batches."""
 
 
 class EventRecorder:
@@ -59,7 +56,8 @@ class EventRecorder:
         self._randomness = randomness
         self._component = component
         self._condition = threading.Condition()
-        self._queue: deque[Happening] = deque()
+        self._waiting = EventBatches(_JOINED)
+        self._sending = 0
         self._stopping = False
         self._give_up = Stop()
         self._correlator = Correlator()
@@ -81,9 +79,9 @@ class EventRecorder:
         reference = about if isinstance(about, ObjectReference) else reference_to(about)
         happening = Happening(reference, type, reason, message, self._clock.wall())
         with self._condition:
-            accepted = len(self._queue) < _QUEUED and not self._stopping
+            accepted = self._unsent() < _QUEUED and not self._stopping
             if accepted:
-                self._queue.append(happening)
+                self._waiting.add(happening, self._clock.now())
                 self._condition.notify()
         if not accepted:
             _log.warning("event dropped", kind=reference.kind, name=reference.name, reason=reason, message=message)
@@ -94,10 +92,10 @@ class EventRecorder:
             self._stopping = True
             self._condition.notify()
             deadline = self._clock.now() + timeout
-            while self._thread.is_alive() and self._queue and (left := deadline - self._clock.now()) > 0:
+            while self._thread.is_alive() and self._unsent() and (left := deadline - self._clock.now()) > 0:
                 self._clock.wait(self._condition, left)
-            unsent = len(self._queue)
-            self._queue.clear()
+            unsent = self._unsent()
+            self._waiting.take()
         self._give_up.set()
         if unsent:
             _log.warning("events lost at the end", count=unsent)
@@ -108,7 +106,7 @@ class EventRecorder:
 
         Return whether there was something.
         """
-        batch = list(self._queue)
+        batch = self._waiting.take()
         self._send_batch(batch)
         return bool(batch)
 
@@ -120,23 +118,21 @@ class EventRecorder:
         for happening in together(batch, _JOINED):
             self._handle(happening)
         with self._condition:
-            # taken off only now, so that `stop` waits for those under way
-            for _ in batch[: len(self._queue)]:
-                self._queue.popleft()
+            self._sending = 0
             self._condition.notify_all()
 
     def _next(self) -> Sequence[Happening]:
-        """What has happened, a moment after the first of it; nothing at the end."""
+        """What is due, once something is; at the end what is left, and then nothing."""
         with self._condition:
-            while not self._queue and not self._stopping:
-                self._clock.wait(self._condition, None)
-            began = self._clock.now()
-            while not self._stopping and (left := began + self._collecting() - self._clock.now()) > 0:
-                self._clock.wait(self._condition, left)
-            return tuple(self._queue)
+            while not self._stopping and (left := self._waiting.due() - self._clock.now()) > 0:
+                self._clock.wait(self._condition, left if left < math.inf else None)
+            batch = self._waiting.take(math.inf if self._stopping else self._clock.now())
+            self._sending = len(batch)
+            return batch
 
-    def _collecting(self) -> float:
-        return _COLLECT_JOINED if all(each.reason in _JOINED for each in self._queue) else _COLLECT
+    def _unsent(self) -> int:
+        """How many wait or are under way."""
+        return len(self._waiting) + self._sending
 
     def _handle(self, happening: Happening) -> None:
         """The step: correlate one happening and carry out the answer."""
