@@ -15,7 +15,7 @@ from apis.shared import Model
 from controllers.conditions import PROGRESSING, READY, ConditionValue, done, progressing
 from controllers.controller import Controller
 from controllers.enqueueing import enqueue_owner
-from controllers.informing import Informers
+from controllers.informing import NO_RESYNC, Informers
 from controllers.kind import Kind
 from controllers.kind_controller import kind_controller
 from controllers.references import References, RefersTo
@@ -223,11 +223,11 @@ class SimpleKind(Generic[M]):
         controller = kind_controller(runtime, kind, objects, deps)
         for resource in self.owns:
             handler = enqueue_owner(self.resource, lister, controller.enqueue)
-            informers[resource].informer_for(resource).add_event_handler(handler)
+            informers[resource].informer_for(resource).add_event_handler(handler, NO_RESYNC)
         for resource, refers_to in self.refers.items():
             references = References(refers_to)
-            objects.informer_for(self.resource).add_event_handler(references.noting())
-            objects.informer_for(resource).add_event_handler(references.enqueueing(controller.enqueue))
+            objects.informer_for(self.resource).add_event_handler(references.noting(), NO_RESYNC)
+            objects.informer_for(resource).add_event_handler(references.enqueueing(controller.enqueue), NO_RESYNC)
         return (controller,)
 
     def _kind(self) -> Kind[M, Reconcile[M], OwnedObjects, TakenNames]:

@@ -8,6 +8,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import requests
@@ -38,6 +39,8 @@ _MAX_REDIRECTS = 3
 _SAME_METHOD = (307, 308)
 """Redirects after which the method stays what it was."""
 _POOL_SIZE = 32
+_KEPT = 1024
+"""Requests of a transport that are kept prepared."""
 _CHUNK = 1 << 16
 
 
@@ -49,7 +52,7 @@ class HttpTransport:
 
         Raises BadTlsMaterial.
         """
-        self._environ = environ
+        self._preparing = _Preparing(environ)
         self._session = requests.Session()
         self._session.trust_env = False
         self._session.max_redirects = _MAX_REDIRECTS
@@ -82,11 +85,8 @@ class HttpTransport:
         self._session.close()
 
     def _send(self, request: Request, read: float, follow: bool) -> requests.Response:
-        proxy = proxy_for(request.url, self._environ)
+        prepared, proxy = self._preparing.of(request)
         timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
-        prepared = requests.PreparedRequest()
-        headers = {"user-agent": USER_AGENT, **request.headers}
-        prepared.prepare(request.method, request.url, headers, data=request.body)
         options: dict[str, Any] = {"timeout": timeout, "stream": True}
         options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}
         # what a session adds, cookies and settings of its own, costs almost as much as the request itself
@@ -99,6 +99,28 @@ class HttpTransport:
             answer.close()
             raise ConnectionLost(request.method, request.url, f"the server answered {answer.status_code} first")
         return answer
+
+
+class _Preparing:
+    """Makes of a request what `requests` sends, and finds its proxy. Questions are kept, as reconciles repeat them."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._question = lru_cache(_KEPT)(self._prepare)
+
+    def of(self, request: Request) -> tuple[requests.PreparedRequest, str | None]:
+        """Raises requests.RequestException."""
+        headers = tuple(request.headers.items())
+        if request.body is None:
+            return self._question(request.method, request.url, headers)
+        return self._prepare(request.method, request.url, headers, request.body)
+
+    def _prepare(
+        self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes | None = None
+    ) -> tuple[requests.PreparedRequest, str | None]:
+        prepared = requests.PreparedRequest()
+        prepared.prepare(method, url, {"user-agent": USER_AGENT, **dict(headers)}, data=body)
+        return prepared, proxy_for(url, self._environ)
 
 
 class _Adapter(HTTPAdapter):

@@ -8,6 +8,7 @@ emptied   as cut, after a list without items, as of an API server that has only 
 
 from collections.abc import Iterable, Mapping
 
+from controllers.informing import NO_RESYNC
 from informers.handlers import ResourceEventHandler
 from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Object
@@ -33,6 +34,7 @@ class Cache:
         self._resource = resource
         self._selects = selects
         self._handlers: list[ResourceEventHandler] = []
+        self._resynced: list[ResourceEventHandler] = []
         self._objects: dict[str, Object] = {}
         self._first = at
         self._seen: int | None = None
@@ -40,9 +42,11 @@ class Cache:
         self.blind = False
         """While set, looking shows nothing new."""
 
-    def add_event_handler(self, handler: ResourceEventHandler) -> None:
-        """Deliver to `handler` what happens from now on; to be called before the first look."""
+    def add_event_handler(self, handler: ResourceEventHandler, resync_period: float | None = None) -> None:
+        """Deliver to `handler` what happens from now on, resyncs unless their period is 0; before the first look."""
         self._handlers.append(handler)
+        if resync_period != NO_RESYNC:
+            self._resynced.append(handler)
 
     def has_synced(self) -> bool:
         """See `Informer`."""
@@ -75,9 +79,10 @@ class Cache:
         self._must_list = True
 
     def resync(self) -> None:
-        """Deliver every object to the handlers again."""
+        """Deliver every object again to the handlers that want that."""
         for item in list(self._objects.values()):
-            self._notify_update(item, item)
+            for handler in self._resynced:
+                handler.on_update(item, item)
 
     def get(self, namespace: str, name: str) -> Object | None:
         """See `Lister`."""

@@ -10,7 +10,7 @@ from controllers.backup_schedule.scheduling import Children
 from controllers.backup_schedule.sync import sync
 from controllers.controller import Controller
 from controllers.enqueueing import Enqueue, enqueue_owner
-from controllers.informing import Informers
+from controllers.informing import NO_RESYNC, Informers
 from controllers.job_owners.job_owner import JobCaches
 from controllers.job_owners.sync import JobOwnerKind, JobOwnerSync
 from controllers.runtime import Runtime
@@ -44,8 +44,9 @@ def backup_schedule_controller(
     controller = runtime.controller(NAME, JobOwnerSync(kind, caches, runtime, settings))
     runtime.enqueue_objects(resources, BACKUP_SCHEDULES, controller.enqueue)
     for each in (BACKUPS, COMPACT_BACKUPS):
-        resources.informer_for(each).add_event_handler(enqueue_owner(BACKUP_SCHEDULES, schedules, controller.enqueue))
-    resources.informer_for(BACKUPS).add_event_handler(_enqueue_group(schedules, controller.enqueue))
+        handler = enqueue_owner(BACKUP_SCHEDULES, schedules, controller.enqueue)
+        resources.informer_for(each).add_event_handler(handler, NO_RESYNC)
+    resources.informer_for(BACKUPS).add_event_handler(_enqueue_group(schedules, controller.enqueue), NO_RESYNC)
     return controller
 
 

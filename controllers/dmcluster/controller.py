@@ -6,7 +6,7 @@ from controllers.controller import Controller
 from controllers.dmcluster import conditions, events
 from controllers.dmcluster.kind import DM_CLUSTER
 from controllers.enqueueing import enqueue_owner
-from controllers.informing import Informers
+from controllers.informing import NO_RESYNC, Informers
 from controllers.kind_controller import kind_controller
 from controllers.other_operators import OtherOperators
 from controllers.runtime import Runtime
@@ -40,8 +40,8 @@ def dm_cluster_controller(
     enqueue = controller.enqueue
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(
-            enqueue_owner(DM_CLUSTERS, lister, enqueue, statuses_are_details=True)
+            enqueue_owner(DM_CLUSTERS, lister, enqueue, statuses_are_details=True), NO_RESYNC
         )
-    owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))
-    owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue))
+    owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue), NO_RESYNC)
+    owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue), NO_RESYNC)
     return controller

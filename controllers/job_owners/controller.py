@@ -2,7 +2,7 @@
 
 from controllers.controller import Controller
 from controllers.enqueueing import enqueue_owner
-from controllers.informing import Informers
+from controllers.informing import NO_RESYNC, Informers
 from controllers.job_owners.job_owner import JobCaches, M
 from controllers.job_owners.sync import JobOwnerKind, JobOwnerSync
 from controllers.runtime import Runtime
@@ -26,5 +26,5 @@ def job_owner_controller(  # noqa: PLR0917  (what a controller is made of)
     caches = JobCaches(owners, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))
     controller = runtime.controller(name, JobOwnerSync(kind, caches, runtime, settings))
     runtime.enqueue_objects(resources, kind.resource, controller.enqueue)
-    owned.informer_for(JOBS).add_event_handler(enqueue_owner(kind.resource, owners, controller.enqueue))
+    owned.informer_for(JOBS).add_event_handler(enqueue_owner(kind.resource, owners, controller.enqueue), NO_RESYNC)
     return controller

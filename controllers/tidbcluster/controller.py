@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from controllers.controller import Controller
-from controllers.informing import Informers
+from controllers.informing import NO_RESYNC, Informers
 from controllers.kind_controller import kind_controller
 from controllers.other_operators import OtherOperators
 from controllers.runtime import Runtime
@@ -48,10 +48,10 @@ def tidb_cluster_controller(
     kind = replace(TIDB_CLUSTER, conditions=others.telling(conditions.conditions)) if others else TIDB_CLUSTER
     controller = kind_controller(runtime, kind, clusters, deps, metrics)
     enqueue = controller.enqueue
-    clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue))
-    clusters.informer_for(RESTORES).add_event_handler(events.of_restores(lister, enqueue))
+    clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue), NO_RESYNC)
+    clusters.informer_for(RESTORES).add_event_handler(events.of_restores(lister, enqueue), NO_RESYNC)
     for resource in _OWNED:
-        owned.informer_for(resource).add_event_handler(events.of_owned(lister, enqueue))
-    owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue))
-    owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue))
+        owned.informer_for(resource).add_event_handler(events.of_owned(lister, enqueue), NO_RESYNC)
+    owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue), NO_RESYNC)
+    owned.informer_for(PERSISTENT_VOLUME_CLAIMS).add_event_handler(events.of_claims(lister, enqueue), NO_RESYNC)
     return controller

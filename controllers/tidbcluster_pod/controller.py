@@ -1,7 +1,7 @@
 """The controller of the pods of TidbClusters, put together: handlers, queue, sync (CW-1)."""
 
 from controllers.controller import Controller
-from controllers.informing import Informers
+from controllers.informing import NO_RESYNC, Informers
 from controllers.runtime import Runtime
 from controllers.tidbcluster_pod import events
 from controllers.tidbcluster_pod.sync import TidbClusterPodSync
@@ -23,5 +23,5 @@ def tidb_cluster_pod_controller(
     sync = TidbClusterPodSync(cluster_lister, deps, runtime)
     controller = runtime.controller(NAME, sync, queue=QUEUE, is_slow=sync.is_slow)
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_clusters(pod_lister, controller.enqueue))
-    owned.informer_for(PODS).add_event_handler(events.of_pods(cluster_lister, controller.enqueue))
+    owned.informer_for(PODS).add_event_handler(events.of_pods(cluster_lister, controller.enqueue), NO_RESYNC)
     return controller

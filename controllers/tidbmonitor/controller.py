@@ -9,6 +9,7 @@ from apis.validation.monitors import labels_selected_by, validate_monitor
 from controllers.cluster_etcd import EtcdOf
 from controllers.controller import Controller
 from controllers.enqueueing import NEWS, Enqueue, is_resync
+from controllers.informing import NO_RESYNC
 from controllers.runtime import Runtime
 from controllers.simple_kind import SimpleKind
 from controllers.target_cluster import listed_clusters
@@ -57,7 +58,7 @@ def tidb_monitor_controllers(
     (controller,) = kind.controllers(runtime, selector, permitted)
     objects = runtime.informers(selector)
     monitors = objects.lister_for(TIDB_MONITORS)
-    objects.informer_for(TIDB_CLUSTERS).add_event_handler(_selecting(monitors, controller.enqueue))
+    objects.informer_for(TIDB_CLUSTERS).add_event_handler(_selecting(monitors, controller.enqueue), NO_RESYNC)
     return (controller,)
 
 

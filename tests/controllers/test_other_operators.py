@@ -46,7 +46,7 @@ class Leases:
     def lister_for(self, resource: Resource) -> Lister:
         raise AssertionError("Leases are not listed")
 
-    def add_event_handler(self, handler: ResourceEventHandler) -> None:
+    def add_event_handler(self, handler: ResourceEventHandler, resync_period: float | None = None) -> None:
         self._handlers.append(handler)
 
     def has_synced(self) -> bool:
