@@ -1,5 +1,7 @@
 """Clusters on a real control plane, with nodes and data plane of the sandbox: what several suites measure on."""
 
+import contextlib
+import itertools
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +20,7 @@ from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.errors import NotFound, TooManyRequests
 from kube.http_transport import HttpTransport
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, TIDB_CLUSTERS
 from ports.clock import SystemClock
 from sandbox.conditions import holds
@@ -80,6 +82,23 @@ class Place:
     def ready(self) -> int:
         """How many clusters are Ready."""
         return sum(holds(item.decode(), "Ready") for item in self.client.list_page(TIDB_CLUSTERS, "default").items)
+
+    def await_ready(self, count: int, within: float = _PATIENCE) -> None:
+        """Wait until so many clusters are Ready; lists would cost more than they tell. Raises TimeoutError."""
+        page = self.client.list_page(TIDB_CLUSTERS, "default")
+        watch = self.client.watch(
+            TIDB_CLUSTERS, "default", resource_version=page.resource_version, timeout_seconds=int(within)
+        )
+        with contextlib.closing(watch):
+            ready: set[str] = set()
+            for seen in itertools.chain(page.items, (event.object for event in watch)):
+                if not isinstance(seen, Object):
+                    raise seen
+                change = ready.add if holds(seen.decode(), "Ready") else ready.discard
+                change(seen.metadata.name)
+                if len(ready) == count:
+                    return
+        raise TimeoutError(f"waited {within:g} s for {count} clusters to be Ready")
 
 
 def on_a_place(
