@@ -9,7 +9,7 @@ from kube.event_correlation import Happening
 _COLLECT = 3.0
 """Seconds in which what happens to an object is told together."""
 
-_COLLECT_JOINED = 20.0
+_COLLECT_JOINED = 10.0
 """The same where nothing has happened but what is told as one: what a cluster is made of comes in three batches."""
 
 

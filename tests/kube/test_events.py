@@ -89,7 +89,7 @@ def test_what_is_created_at_once_is_one_event(bench: Recorder) -> None:
     assert ["create Service a; create Service b", "create Service a", "something else", "x" * 1000] == told
 
 
-@pytest.mark.parametrize(("reason", "seconds"), [("Other", 3.0), ("SuccessfulCreate", 20.0)])
+@pytest.mark.parametrize(("reason", "seconds"), [("Other", 3.0), ("SuccessfulCreate", 10.0)])
 def test_a_moment_ends_after_seconds(bench: Recorder, reason: str, seconds: float) -> None:
     bench.recorder.event(TC, NORMAL, reason, "one")
     step_until(bench.clock, lambda: bool(bench.api.objects), by=0.25)

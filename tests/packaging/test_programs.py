@@ -33,6 +33,11 @@ sys.argv[1:] = ["--help"]
 sys.exit({function}())
 """
 
+_FOREGROUND = (
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
+)
+"""Starts a program as a shell does in the foreground, wherever the tests run."""
+
 
 def _interrupted(program: str, *wrapper: str) -> subprocess.CompletedProcess[str]:
     """A program that is started, by a `wrapper` if any, and interrupted while it is imported."""
@@ -43,7 +48,7 @@ def _interrupted(program: str, *wrapper: str) -> subprocess.CompletedProcess[str
 
 @pytest.mark.parametrize("program", _programs())
 def test_ctrl_c_ends_a_program_that_is_being_imported_without_a_trace(program: str) -> None:
-    done = _interrupted(program)
+    done = _interrupted(program, sys.executable, "-c", _FOREGROUND)
     assert (-signal.SIGINT, "", "") == (done.returncode, done.stdout, done.stderr)
 
 
