@@ -19,6 +19,8 @@ class Interconnect:
         """The data plane's: processes of all Kubernetes share the state of the clusters that they are members of."""
         self._networks: dict[str, Network] = {}
         self._cut_off: set[str] = set()
+        self.disturbances = 0
+        """Grows with everything that lets processes reach each other or not, other than their own start and end."""
 
     def add(self, domain: str, network: "Network") -> None:
         """A Kubernetes is joined. Raises ValueError when another one has its domain."""
@@ -41,11 +43,17 @@ class Interconnect:
             self._cut_off.add(domain)
         else:
             self._cut_off.discard(domain)
-        self.changed()
+        self.disturbed()
 
     def is_severed(self, one: str, other: str) -> bool:
         """Whether two Kubernetes cannot reach each other."""
         return one != other and not self._cut_off.isdisjoint((one, other))
+
+    def disturbed(self) -> None:
+        """Somebody may reach others, or be reached, who could not before, or the other way round."""
+        with self.lock:
+            self.disturbances += 1
+        self.changed()
 
     def changed(self) -> None:
         """Wake all data planes: what happens in one may be seen in another."""

@@ -182,13 +182,13 @@ class Network:
         """Put a fault in; it stays until healed."""
         with self._lock:
             self._faults.append(_Injected(fault))
-        self._touched()
+        self._interconnect.disturbed()
 
     def heal(self, fault: Fault | None = None) -> None:
         """Take a fault out, or all of them."""
         with self._lock:
             self._faults = [] if fault is None else [each for each in self._faults if each.fault is not fault]
-        self._touched()
+        self._interconnect.disturbed()
 
     def cut_off(self, apart: bool = True) -> None:
         """A fault: nothing goes from here to other Kubernetes, nor back, until told otherwise."""
@@ -203,6 +203,11 @@ class Network:
         """Count from zero."""
         with self._lock:
             self._counts.clear()
+
+    @property
+    def disturbances(self) -> int:
+        """See `Interconnect`: while it stays, a process that runs on is reached by the same peers."""
+        return self._interconnect.disturbances
 
     def connected(self, origin: Origin, running: Running, port: int, host: str = "") -> bool:
         """Whether a process would answer a ping from `origin`, which knows it as `host`."""

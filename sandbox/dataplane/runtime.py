@@ -201,7 +201,7 @@ class DataPlane:
         """A fault: the pod's processes stand still and answer nobody, until told otherwise."""
         for running in self.running(namespace, pod):
             running.hung = hung
-        self.changed()
+        self._interconnect.disturbed()
 
     def transport(self, origin: Origin | None = None) -> DataPlaneTransport:
         """The network as seen from a pod, or from outside."""

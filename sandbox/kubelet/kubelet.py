@@ -17,7 +17,7 @@ from sandbox.dataplane.script import is_script
 from sandbox.dataplane.tls import Certificate
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.images import FAILED, INVALID
-from sandbox.kubelet.mounts import Mounts, NotMountable
+from sandbox.kubelet.mounts import Mounts, NotMountable, has_renewable
 from sandbox.kubelet.nodes import Nodes, NodeSpec
 from sandbox.kubelet.runs import ContainerRun, PodRun, longer
 from sandbox.kubelet.statuses import pod_status
@@ -153,18 +153,16 @@ class Kubelet:
     def _advance(self, pod: Json, run: PodRun) -> float | None:
         """Volumes, images, init containers, containers, readiness: as far as it goes now."""
         now = self._cluster.clock.now()
-        try:
-            mounts = Mounts(self._cluster, pod, self._data_plane.disk)
-        except NotMountable as missing:
-            if not run.started:
+        if not run.started:
+            try:
+                mounts = self._mounts(pod)
+            except NotMountable as missing:
                 run.waiting, run.message = "ContainerCreating", ""
                 self._warn(pod, run, "FailedMount", f"MountVolume.SetUp failed for volume {missing}")
                 return None
-            mounts = None
-        if run.init_failed:
-            return None
-        if not run.started:
-            if mounts is None or not self._pull(pod, run, now):
+            if run.init_failed:
+                return None
+            if not self._pull(pod, run, now):
                 return run.pulled_at
             if not self._initialize(pod, run, mounts, now):
                 return run.init_until
@@ -172,8 +170,12 @@ class Kubelet:
                 run.start_at = now + self._timings.container_start
             if now < run.start_at:
                 return run.start_at
-        due = [self._keep(pod, run, spec, mounts, now) for spec in pod["spec"]["containers"]]
+        due = [self._keep(pod, run, spec, now) for spec in pod["spec"]["containers"]]
         return min((time for time in due if time is not None), default=None)
+
+    def _mounts(self, pod: Json) -> Mounts:
+        """What the pod mounts now, which takes a while and few containers need that run. Raises NotMountable."""
+        return Mounts(self._cluster, pod, self._data_plane.disk)
 
     def _pull(self, pod: Json, run: PodRun, now: float) -> bool:
         node = pod["spec"]["nodeName"]
@@ -258,7 +260,7 @@ class Kubelet:
             self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container['name']}")
         return not how.code
 
-    def _keep(self, pod: Json, run: PodRun, spec: Json, mounts: Mounts | None, now: float) -> float | None:
+    def _keep(self, pod: Json, run: PodRun, spec: Json, now: float) -> float | None:
         """Keep one container running and know whether it is ready; return when to look again."""
         container = run.containers[spec["name"]]
         if container.running is not None and container.running.process.exit is not None:
@@ -276,7 +278,9 @@ class Kubelet:
         if container.running is None:
             if container.restart_at is not None and now < container.restart_at:
                 return container.restart_at
-            if mounts is None:
+            try:
+                mounts = self._mounts(pod)
+            except NotMountable:
                 return None
             try:
                 launch = _launch(pod, spec, mounts, run.address, slowness(self.faults.slow, pod))
@@ -293,12 +297,16 @@ class Kubelet:
                 self._data_plane.kill(container.running, 1)
             elif matches_any(self.faults.out_of_memory, pod):
                 self._data_plane.kill(container.running)
-        due = (self._renew(spec, container, mounts, now), self._look(pod, spec, container, now))
+        due = (self._renew(pod, spec, container, now), self._look(pod, spec, container, now))
         return min((time for time in due if time is not None), default=None)
 
-    def _renew(self, spec: Json, container: ContainerRun, mounts: Mounts | None, now: float) -> float | None:
+    def _renew(self, pod: Json, spec: Json, container: ContainerRun, now: float) -> float | None:
         """Bring changed Secrets into a container that runs, some time later; return when that is."""
-        if container.running is None or mounts is None:
+        if container.running is None or not has_renewable(pod, spec):
+            return None
+        try:
+            mounts = self._mounts(pod)
+        except NotMountable:
             return None
         launch = container.running.launch
         changed = {path: text for path, text in mounts.renewable(spec).items() if launch.current(path) != text}
@@ -377,9 +385,14 @@ class Kubelet:
         return None
 
     def _report(self, pod: Json, run: PodRun) -> None:
+        facts = run.facts()
+        if run.told is pod and run.told_facts == facts:
+            return
         host = self._nodes.specs[pod["spec"]["nodeName"]].address
         status = pod_status(pod, run, host, stamp(self._cluster.clock.wall()))
-        if status != run.written and self._cluster.set_status(PODS, pod, status) is not None:
+        if status == pod.get("status"):
+            run.told, run.told_facts = pod, facts
+        elif status != run.written and self._cluster.set_status(PODS, pod, status) is not None:
             run.written = status
 
     def _warn(self, pod: Json, run: PodRun, reason: str, message: str) -> None:

@@ -173,6 +173,12 @@ class Mounts:
         return values[path]
 
 
+def has_renewable(pod: Json, container: Json) -> bool:
+    """Whether a container mounts Secrets that change under it, which its pod tells without `Mounts`."""
+    secrets = {volume["name"] for volume in pod["spec"].get("volumes") or () if "secret" in volume}
+    return any(each["name"] in secrets and not each.get("subPath") for each in container.get("volumeMounts") or ())
+
+
 def _items(source: Json, texts: Mapping[str, str]) -> dict[str, str]:
     items = source.get("items")
     if not items:

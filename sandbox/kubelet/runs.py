@@ -1,6 +1,8 @@
 """What the kubelet remembers of a pod it runs."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from operator import attrgetter
 
 from kube.objects import Json
 from sandbox.dataplane.network import Running
@@ -89,6 +91,15 @@ class PodRun:
     kill_at: float | None = None
     written: Json | None = None
     reported: set[str] = field(default_factory=set)
+    told: Json | None = None
+    """The pod whose status tells all of `told_facts`, so that there is nothing to write."""
+    told_facts: tuple[object, ...] = ()
+
+    def facts(self) -> tuple[object, ...]:
+        """All that a status can tell of it: while this stays, so does the status."""
+        ends = sum(len(each) for each in self.init_ends.values())
+        counts = (len(self.initialized), len(self.init_failed), ends)
+        return (_OF_POD(self), counts, *map(_OF_CONTAINER, self.containers.values()))
 
     @property
     def succeeded(self) -> bool:
@@ -99,3 +110,14 @@ class PodRun:
     def started(self) -> bool:
         """Whether its containers were started once."""
         return any(container.started_stamp for container in self.containers.values())
+
+
+def _values(kind: type, *without: str) -> Callable[[object], object]:
+    """Reads the fields of a dataclass."""
+    return attrgetter(*(each.name for each in fields(kind) if each.name not in without))
+
+
+_OF_CONTAINER = _values(ContainerRun, "outputs")
+_OF_POD = _values(
+    PodRun, "containers", "initialized", "init_ends", "init_failed", "written", "reported", "told", "told_facts"
+)

@@ -44,6 +44,9 @@ class Voter(Protocol):
     is_api_only: bool
     """Whether it leaves timestamps to a microservice."""
 
+    speaks_tls: bool
+    """Whether it does so with others."""
+
     def votes(self) -> bool:
         """Whether it serves and other members can talk to it."""
 
@@ -132,6 +135,14 @@ class PdCluster:
         """The leader, or None."""
         member = self.members.get(self._leader) if self._leader is not None else None
         return member if member is not None and member.healthy and self.has_quorum() and not self.no_leader else None
+
+    @property
+    def needs_tls(self) -> bool:
+        """Whether a member speaks TLS, or is known by a URL that asks for it: others all accept each other."""
+        return any(
+            each.peer_url.startswith("https:") or (each.voter is not None and each.voter.speaks_tls)
+            for each in self.members.values()
+        )
 
     @property
     def is_api_only(self) -> bool:

@@ -90,8 +90,12 @@ class PdProcess(ServerProcess):
         self._ports = ports(launch, flags.listens)
         self._joins: PdData | None = None
         """What the join file is going to say."""
+        self.speaks_tls = launch.tls is not None
         self.is_api_only = launch.command[1:3] == ("services", "api")
         self.served_at: float | None = None
+        self._reached = False
+        self._reached_as_of = -1
+        """What `disturbances` were when `_reached` was found out."""
 
     @property
     def name(self) -> str:
@@ -122,21 +126,29 @@ class PdProcess(ServerProcess):
 
     def votes(self) -> bool:
         """Whether it serves and other members can talk to it."""
-        return self._can_be_reached(self._identity.peer_url) and self._is_trusted()
+        return self._serves() and self._is_reached() and self._is_trusted()
 
     def answers(self, asker: Origin) -> bool:
         """Whether it serves and a client can talk to it, which may be otherwise."""
-        return self._can_be_reached(self._identity.client_url, asker)
-
-    def _can_be_reached(self, url: str, asker: Origin | None = None) -> bool:
-        return self._serves() and self._deps.network.reachable(self._launch, self, url, asker)
+        return self._serves() and self._deps.network.reachable(self._launch, self, self._identity.client_url, asker)
 
     def _serves(self) -> bool:
         return self._phase is Phase.SERVING and self.exit is None
 
+    def _is_reached(self) -> bool:
+        """Whether its peers reach it while it serves, which members are asked again and again."""
+        network = self._deps.network
+        if self._reached_as_of != network.disturbances:
+            self._reached_as_of = network.disturbances
+            self._reached = network.reachable(self._launch, self, self._identity.peer_url)
+        return self._reached
+
     def _is_trusted(self) -> bool:
         """Whether it and more than half of the members that run, itself included, accept each other's certificates."""
-        found = (each.voter for each in self.cluster.members.values()) if self.cluster is not None else ()
+        cluster = self.cluster
+        if cluster is None or not cluster.needs_tls:
+            return True
+        found = [each.voter for each in cluster.members.values()]
         others = [each for each in found if isinstance(each, PdProcess) and each is not self and each._serves()]
         accepted = (each for each in others if self._accepts(each) and each._accepts(self))
         return at_least((1 + len(others)) // 2, accepted)
