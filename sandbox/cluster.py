@@ -167,9 +167,7 @@ class Cluster:
 
     def selected(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
         """Objects of a namespace that carry all of `labels`; none when `labels` is empty."""
-        if not labels:
-            return []
-        return [tree for tree in self.list(resource, namespace) if labels.items() <= labels_of(tree).items()]
+        return self._mirror.selected(resource, namespace, labels) if labels else []
 
 
 def labels_of(tree: Json) -> Mapping[str, str]:

@@ -6,6 +6,7 @@ one thread is deterministic. An actor's own writes are shown at once (`observe`)
 
 import threading
 from collections import deque
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import structlog
@@ -17,6 +18,7 @@ from kube.resources import Resource
 from ports.clock import Clock
 from ports.stopping import Stop
 from ports.transport import TransportError
+from sandbox.indexed_objects import IndexedObjects
 from sandbox.notifier import Notifier
 
 _log = structlog.get_logger(__name__)
@@ -47,7 +49,7 @@ class Mirror:
         self._clock = clock
         self._notifier = notifier
         self._lock = threading.Lock()
-        self._objects: dict[Resource, dict[str, Json]] = {resource: {} for resource in resources}
+        self._objects = {resource: IndexedObjects() for resource in resources}
         self._deleted: deque[str] = deque(maxlen=_REMEMBERED_DELETIONS)
         self._listed: set[Resource] = set()
         self._polled: dict[Resource, int] = {}
@@ -73,8 +75,12 @@ class Mirror:
     def list(self, resource: Resource, namespace: str = "") -> list[Json]:
         """The objects of a namespace (empty: all), by namespace and name."""
         with self._lock:
-            objects = self._objects[resource]
-            return [objects[key] for key in sorted(objects) if not namespace or key.startswith(f"{namespace}/")]
+            return self._objects[resource].within(namespace)
+
+    def selected(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
+        """The objects of a namespace that carry all of `labels`, of which there is at least one, by name."""
+        with self._lock:
+            return self._objects[resource].selected(namespace, labels)
 
     def start(self, stop: Stop) -> None:
         """Follow every resource, each in its own thread, until `stop` is set."""
@@ -126,7 +132,7 @@ class Mirror:
             known = self._objects[resource].get(_key(tree))
             if seen.metadata.uid in self._deleted or (known is not None and not _newer(tree, known)):
                 return tree
-            self._objects[resource][_key(tree)] = tree
+            self._objects[resource].put(_key(tree), tree)
         self._notifier.notify(resource)
         return tree
 
@@ -158,15 +164,19 @@ class Mirror:
             if not token:
                 break
         with self._lock:
-            before = self._objects[resource]
-            gone = [tree for key, tree in before.items() if key not in found or _uid(found[key]) != _uid(tree)]
-            self._deleted.extend(_uid(tree) for tree in gone)
-            changed = found.keys() != before.keys() or any(before[key] is not tree for key, tree in found.items())
-            self._objects[resource] = found
+            objects = self._objects[resource]
+            before = objects.all()
+            gone = [key for key, tree in before.items() if key not in found or _uid(found[key]) != _uid(tree)]
+            self._deleted.extend(_uid(before[key]) for key in gone)
+            changed = [key for key, tree in found.items() if before.get(key) is not tree]
+            for key in gone:
+                objects.remove(key)
+            for key in changed:
+                objects.put(key, found[key])
         with self._synced:
             self._listed.add(resource)
             self._synced.notify_all()
-        if changed:
+        if gone or changed:
             self._notifier.notify(resource)
         return page.resource_version
 
@@ -200,9 +210,9 @@ class Mirror:
             if kind == "DELETED":
                 self._deleted.append(changed.metadata.uid)
                 if known is not None and _uid(known) == changed.metadata.uid:
-                    del objects[_key(tree)]
+                    objects.remove(_key(tree))
             elif known is None or _newer(tree, known):
-                objects[_key(tree)] = tree
+                objects.put(_key(tree), tree)
             else:
                 return
         self._notifier.notify(resource)

@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 
 QUANTITY = re.compile(r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$")
 """What a quantity looks like, in the words of the API server."""
@@ -27,7 +28,11 @@ _SUFFIXES = {
 
 def quantity(text: str | int | float) -> Decimal:
     """The number a quantity means. Raises ValueError naming the text."""
-    written = str(text).strip()
+    return _parsed(str(text).strip())
+
+
+@lru_cache(maxsize=1000)
+def _parsed(written: str) -> Decimal:
     for suffix in (written[-2:], written[-1:]):
         if suffix in _SUFFIXES:
             return _number(written[: -len(suffix)], written) * _SUFFIXES[suffix]

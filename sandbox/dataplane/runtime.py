@@ -24,6 +24,7 @@ from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
 from sandbox.dataplane.program import Factory, Program, Task, tls_of_discovery
 from sandbox.dataplane.script import ScriptProcess, is_script
+from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import by_command
 from sandbox.dataplane.sql import SqlNetwork
@@ -223,8 +224,10 @@ class DataPlane:
 
     def step(self) -> float | None:
         """Advance every process; return when to come again."""
-        before = self._visible()
-        due = self._advance()
+        with self._lock:
+            awake, due = self._awake()
+            before = _visible(awake)
+            times = [due, *(self._step(running) for running in awake if not running.hung), self.network.arrive()]
         if self.questions():
             self._notifier.notify(ASKING)
         with self._lock:
@@ -232,15 +235,23 @@ class DataPlane:
                 self._say_ended(running)
                 self.network.detach(running)
                 self._processes.remove(running)
-        if self._visible() != before:
+            left = [each for each in awake if each.process.exit is None]
+            is_changed = _visible(left) != before
+        if is_changed:
             self.changed()
-        return due
-
-    def _advance(self) -> float | None:
-        with self._lock:
-            times = [self._step(running) for running in self._processes if not running.hung]
-            times.append(self.network.arrive())
         return min((time for time in times if time is not None), default=None)
+
+    def _awake(self) -> tuple[list[Running], float | None]:
+        """The processes that a step may change, and when the first of the others is due."""
+        now, awake, times = self._clock.now(), [], []
+        for running in self._processes:
+            process = running.process
+            due = process.rests_until(now) if isinstance(process, ServerProcess) else None
+            if due is None:
+                awake.append(running)
+            elif not running.hung:
+                times.append(due)
+        return awake, min(times, default=None)
 
     def _step(self, running: Running) -> float | None:
         """Advance a process; what a script runs takes its place, for good or until it has ended."""
@@ -316,14 +327,6 @@ class DataPlane:
         with self._lock:
             running.process.answered(response)
         self.changed()
-
-    def _visible(self) -> list[tuple[int, bool, bool]]:
-        """What the kubelet can see of the processes."""
-        with self._lock:
-            return [
-                (id(running), running.process.exit is None, any(map(running.process.listens, running.launch.ports)))
-                for running in self._processes
-            ]
 
     def _make(self, launch: Launch) -> Process:
         if not is_script(launch.command):
@@ -437,6 +440,13 @@ class Commands:
         if due:
             self._data_plane.changed()
         return min((each.due for each in self._data_plane.commands()), default=None)
+
+
+def _visible(processes: Iterable[Running]) -> list[tuple[int, bool, bool]]:
+    """What the kubelet can see of processes."""
+    return [
+        (id(each), each.process.exit is None, any(map(each.process.listens, each.launch.ports))) for each in processes
+    ]
 
 
 def _names(launch: Launch) -> list[str]:

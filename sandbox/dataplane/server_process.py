@@ -8,6 +8,9 @@ from sandbox.dataplane.processes import Exit, Launch
 class ServerProcess:
     """A server behind its start script. Subclasses say what it does when it is due, and how it ends."""
 
+    rests = False
+    """Whether it changes by its work alone: before that is due, a step of it does nothing."""
+
     def __init__(self, launch: Launch, deps: Dependencies, start: float) -> None:
         """`start` is how many seconds pass before it does anything."""
         self._launch = launch
@@ -32,6 +35,13 @@ class ServerProcess:
             pause = self._work(now)
             self._due = None if pause is None else now + pause
         return self._earliest(self._due, self._stopping_at)
+
+    def rests_until(self, now: float) -> float | None:
+        """When it has to be stepped next, where that is certain and not now; else None."""
+        if not self.rests or self.exit is not None:
+            return None
+        due = self._earliest(self._due, self._stopping_at)
+        return due if due is not None and now < due else None
 
     def question(self) -> Request | None:
         """Servers talk to PD in PD's own protocol, which is not HTTP."""
@@ -62,5 +72,7 @@ class ServerProcess:
         self.exit = how
 
     @staticmethod
-    def _earliest(*moments: float | None) -> float | None:
-        return min((each for each in moments if each is not None), default=None)
+    def _earliest(one: float | None, other: float | None) -> float | None:
+        if one is None or other is None:
+            return other if one is None else one
+        return min(one, other)

@@ -38,6 +38,8 @@ _UPGRADING = b"/tidb/server/global_state"
 class TidbProcess(ServerProcess):
     """A tidb-server behind its start script."""
 
+    rests = True
+
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         super().__init__(launch, deps, deps.timings.tidb_start)
         self._port, self._status_port = _port(launch, _PORT), _port(launch, _STATUS)

@@ -22,6 +22,8 @@ _ADDRESSES = (Setting("addr", "server.addr", f"0.0.0.0:{SERVER_PORT}"), _STATUS)
 class TikvProcess(ServerProcess):
     """A tikv-server behind its start script."""
 
+    rests = True
+
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         super().__init__(launch, deps, deps.timings.tikv_start)
         self._ports, self._status = ports(launch, _ADDRESSES), ports(launch, (_STATUS,))

@@ -176,7 +176,8 @@ class Mounts:
 def has_renewable(pod: Json, container: Json) -> bool:
     """Whether a container mounts Secrets that change under it, which its pod tells without `Mounts`."""
     secrets = {volume["name"] for volume in pod["spec"].get("volumes") or () if "secret" in volume}
-    return any(each["name"] in secrets and not each.get("subPath") for each in container.get("volumeMounts") or ())
+    mounts = container.get("volumeMounts") or () if secrets else ()
+    return any(each["name"] in secrets and not each.get("subPath") for each in mounts)
 
 
 def _items(source: Json, texts: Mapping[str, str]) -> dict[str, str]:

@@ -192,6 +192,10 @@ def test_pd_without_a_quorum_has_no_leader_and_says_so(world: World) -> None:
 
     assert (503, b"[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader\n") == (answer.status, answer.body)
 
+    for member in ("basic-pd-1", "basic-pd-2"):
+        world.data_plane.hang(NAMESPACE, member, hung=False)
+    world.run_until(lambda: transport.request(Request("GET", url)).status == 200, 60)
+
 
 def test_a_removed_member_crashes_until_its_disk_is_new(world: World) -> None:
     assert 200 == pd(world, "/pd/api/v1/members/name/basic-pd-2", "DELETE")

@@ -45,7 +45,7 @@ class Voter(Protocol):
     """Whether it leaves timestamps to a microservice."""
 
     speaks_tls: bool
-    """Whether it does so with others."""
+    """Whether it does, with whomever."""
 
     def votes(self) -> bool:
         """Whether it serves and other members can talk to it."""

@@ -1,0 +1,56 @@
+"""The objects of one resource, found by key or by labels. Not safe for use by many threads: its owner has a lock."""
+
+from collections.abc import Mapping
+
+from kube.objects import Json
+
+_Label = tuple[str, str, str]
+"""Namespace, key and value."""
+
+
+class IndexedObjects:
+    """Trees by `namespace/name`. A selector looks at those alone that have the rarest of its labels."""
+
+    def __init__(self) -> None:
+        self._by_key: dict[str, Json] = {}
+        self._by_label: dict[_Label, dict[str, Json]] = {}
+
+    def get(self, key: str) -> Json | None:
+        """One of them, or None."""
+        return self._by_key.get(key)
+
+    def all(self) -> Mapping[str, Json]:
+        """All of them, by key."""
+        return self._by_key
+
+    def within(self, namespace: str = "") -> list[Json]:
+        """Those of a namespace (empty: all), by key."""
+        objects = self._by_key
+        return [objects[key] for key in sorted(objects) if not namespace or key.startswith(f"{namespace}/")]
+
+    def selected(self, namespace: str, labels: Mapping[str, str]) -> list[Json]:
+        """Those of a namespace that carry all of `labels`, of which there is at least one, by key."""
+        found = [self._by_label.get((namespace, key, value), {}) for key, value in labels.items()]
+        rarest = min(found, key=len)
+        return [rarest[key] for key in sorted(rarest) if all(key in each for each in found)]
+
+    def put(self, key: str, tree: Json) -> None:
+        """Keep one in place of what was there under its key."""
+        self.remove(key)
+        self._by_key[key] = tree
+        for label in _labels(tree):
+            self._by_label.setdefault(label, {})[key] = tree
+
+    def remove(self, key: str) -> None:
+        """Forget one, if it is there."""
+        tree = self._by_key.pop(key, None)
+        for label in _labels(tree) if tree is not None else ():
+            left = self._by_label[label]
+            del left[key]
+            if not left:
+                del self._by_label[label]
+
+
+def _labels(tree: Json) -> list[_Label]:
+    meta = tree["metadata"]
+    return [(meta.get("namespace", ""), key, value) for key, value in (meta.get("labels") or {}).items()]
