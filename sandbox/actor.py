@@ -21,6 +21,9 @@ _log = structlog.get_logger(__name__)
 _PAUSE = 0.5
 """Seconds before a step that was refused is tried again."""
 
+_LONGEST_REST = 0.05
+"""Seconds that an actor rests at most between two turns."""
+
 
 class Actor(Protocol):
     """One built-in controller, the scheduler, the kubelet, the data plane."""
@@ -95,10 +98,17 @@ class Runner:
 
     def _run(self, stop: Stop) -> None:
         while not stop.is_set():
+            began = self._clock.now()
             try:
                 self.turn()
             except Exception:
                 # the boundary of the thread: one broken object must not end the actor for all others
                 _log.exception("step failed", actor=self._actor.name)
                 self._due = self._clock.now() + _PAUSE
+            self._rest(self._clock.now() - began, stop)
             self._notifier.wait(self._topics, self._seen, self._due, stop)
+
+    def _rest(self, seconds: float, stop: Stop) -> None:
+        """As long as its turn took: the more there is to look at in each turn, the more changes it is for."""
+        if seconds > 0:
+            stop.wait(self._clock, min(seconds, _LONGEST_REST))
