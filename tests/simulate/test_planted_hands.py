@@ -13,7 +13,7 @@ from kube.objects import Json
 from member.apply.foreign_edits import ForeignEdit
 from member.apply.stateful_set import UpdateStrategy
 from member.tikv.component import TIKV
-from simulate.plan import Plan, load
+from simulate.plan import Crash, Plan, load
 from tests.simulate.planting import plant_workload, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
@@ -69,7 +69,7 @@ def another_version(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_I42_another_version_of_the_operator_rolls_what_it_makes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = Plan(name="another version", budget=60.0)
+    plan = Plan(name="another version", budget=60.0, faults=(Crash(at=0.0),))
     with monkeypatch.context() as honest:
         assert set() == rules(plan, lambda: another_version(honest))
 
