@@ -7,7 +7,7 @@ from workqueue.priority_queue import NO_REST, PriorityQueue, Rest
 from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
-REST = Rest(least=1.0, rate=6.0, most=12.0)
+REST = Rest(least=1.0, rate=8.0, most=12.0)
 """How long a key rests between two syncs in a process, however much happens to its object meanwhile.
 
 A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as
