@@ -43,6 +43,12 @@ def actual_replicas(tc: Cluster, component: str) -> int:
     return int(((status.stateful_set if status else None) or {}).get("replicas") or 0)
 
 
+def tells_of_stateful_set(tc: Cluster, component: str) -> bool:
+    """Whether the status knows of a StatefulSet of a component, which may be gone since."""
+    status = status_of(tc, component)
+    return bool(status and status.stateful_set)
+
+
 def is_suspended(tc: Cluster, component: str) -> bool:
     """Whether a component is suspended and its StatefulSet gone, if that was asked for (lifecycle.md 12)."""
     found, status = find(tc, component), status_of(tc, component)

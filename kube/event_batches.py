@@ -29,9 +29,7 @@ class EventBatches:
 
     def add(self, happening: Happening, now: float) -> None:
         """One more, at `now`, monotonic seconds. What tells something by itself takes along what waits."""
-        about = happening.about
-        key = (about.api_version, about.kind, about.namespace, about.name, about.uid)
-        batch = self._batches.setdefault(key, _Batch())
+        batch = self._batches.setdefault(happening.about.identity, _Batch())
         batch.due = min(batch.due, now + (_COLLECT_JOINED if happening.reason in self._joined else _COLLECT))
         batch.happenings.append(happening)
 

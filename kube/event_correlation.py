@@ -40,6 +40,11 @@ class ObjectReference:
     uid: str = ""
     resource_version: str = ""
 
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """What stays the same while the object lives."""
+        return (self.api_version, self.kind, self.namespace, self.name, self.uid)
+
 
 @dataclass(frozen=True, slots=True)
 class Happening:
@@ -54,8 +59,7 @@ class Happening:
     @property
     def subject(self) -> tuple[str, ...]:
         """Whom the spam filter counts for."""
-        about = self.about
-        return (about.api_version, about.kind, about.namespace, about.name, about.uid, self.type)
+        return (*self.about.identity, self.type)
 
     @property
     def story(self) -> tuple[str, ...]:

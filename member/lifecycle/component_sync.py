@@ -227,9 +227,8 @@ def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: 
 def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:
     """The StatefulSet that no cache shows, read live where something tells of one: else it is found by making it."""
     name, taken_names = member_name(ctx.tc, component), ctx.memory.taken_names
-    status = predicates.status_of(ctx.tc, component)
-    is_told = bool(status and status.stateful_set) or taken_names.last_seen(STATEFUL_SETS, name, ctx.deps.clock)
-    if not is_told and not pods_of(ctx, component):
+    is_known = predicates.tells_of_stateful_set(ctx.tc, component)
+    if not is_known and not taken_names.last_seen(STATEFUL_SETS, name, ctx.deps.clock) and not pods_of(ctx, component):
         return None
     live = _unseen(ctx, STATEFUL_SETS, name)
     if live is None:

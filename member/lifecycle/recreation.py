@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from apis.cluster import Cluster
 from apis.components import component_type
-from apis.predicates import status_of
+from apis.predicates import tells_of_stateful_set
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
@@ -55,7 +55,12 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
     ApiError, TransportError.
     """
     holds_data = component_type(component).claims.hold_data
-    if not pods_of(ctx, component) and not _has_left_traces(ctx, component, claims if holds_data else None):
+    if holds_data:
+        # a pod that no cache shows would keep its claims
+        has_traces = any(_pods_with_claims(ctx.tc, component, claims))
+    else:
+        has_traces = tells_of_stateful_set(ctx.tc, component)
+    if not has_traces and not pods_of(ctx, component):
         return PreviousStatefulSet()
     seen = pods_live(ctx, component)
     remaining = [pod for pod in seen.pods if pod.metadata.deletion_timestamp is None]
@@ -70,14 +75,6 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
         _running(ctx, component, remaining) if remaining else None,
         Replicas.as_found(min(given_up), seen) if given_up else None,
     )
-
-
-def _has_left_traces(ctx: ClusterContext, component: str, claims: Sequence[Object] | None) -> bool:
-    """Whether there may be pods that no cache shows: they would keep their claims, or else the status tells of them."""
-    if claims is not None:
-        return any(_pods_with_claims(ctx.tc, component, claims))
-    status = status_of(ctx.tc, component)
-    return status is not None and status.stateful_set is not None
 
 
 def _pods_with_data(tc: Cluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
