@@ -13,10 +13,12 @@ from informers.keys import deletion_handling_meta_namespace_key_func
 from informers.tombstones import last_known_object
 from kube.objects import Object
 from kube.reading import Lister
-from kube.resources import Resource
+from kube.resources import STATEFUL_SETS, Resource
 
-WISH = 1
-"""The priority of an object that its user has changed or deleted: it waits for no rest."""
+URGENT = 1
+"""The priority of an object that its user has changed or deleted, or whose next stage has waited for what is there now:
+it waits for no rest.
+"""
 
 NEWS = 0
 """That of what has just happened."""
@@ -79,8 +81,35 @@ class _WithSpec(msgspec.Struct):
     spec: msgspec.Raw = msgspec.Raw()
 
 
+class _Wanted(msgspec.Struct):
+    replicas: int = 1
+
+
+class _Seen(msgspec.Struct, rename="camel"):
+    ready_replicas: int = 0
+
+
+class _Replicated(msgspec.Struct):
+    spec: _Wanted = msgspec.field(default_factory=_Wanted)
+    status: _Seen = msgspec.field(default_factory=_Seen)
+
+
 def _spec(obj: Object) -> bytes:
     return bytes(obj.decode_as(_WithSpec).spec)
+
+
+def _priority_of_status(old: Object, new: Object) -> int:
+    return URGENT if new.kind == STATEFUL_SETS.kind and _becomes_ready(old, new) else priority_of_update(old, new)
+
+
+def _becomes_ready(old: Object, new: Object) -> bool:
+    """Whether the last replica of a StatefulSet has become ready."""
+    return _is_ready(new) and not _is_ready(old)
+
+
+def _is_ready(obj: Object) -> bool:
+    seen = obj.decode_as(_Replicated)
+    return seen.status.ready_replicas >= seen.spec.replicas > 0
 
 
 def is_resync(old: Object, new: Object) -> bool:
@@ -101,7 +130,7 @@ def enqueue_object(
         if priority == DETAIL:
             priority = ECHO if is_echo(new) else NEWS
         elif priority == NEWS and _is_by_its_user(old, new):
-            priority = WISH
+            priority = URGENT
         enqueue(new.key, priority)
 
     return ResourceEventHandlerDetailedFuncs(
@@ -117,7 +146,7 @@ def enqueue_owner(
     """A change of an object enqueues the `resource` object that controls it, the one before and the one after.
 
     An owner that `owners` does not hold, or holds with another UID, is nobody's business. With `statuses_are_details`
-    another status is none.
+    another status is one, but for that of a StatefulSet whose last replica has become ready: stages wait for that.
     """
 
     def owner(obj: Object | None, priority: int = NEWS) -> None:
@@ -130,7 +159,7 @@ def enqueue_owner(
     def on_update(old: Object, new: Object) -> None:
         if is_resync(old, new):
             return
-        owner(new, priority_of_update(old, new) if statuses_are_details else NEWS)
+        owner(new, _priority_of_status(old, new) if statuses_are_details else NEWS)
         if old.metadata.controller != new.metadata.controller:
             owner(old)
 

@@ -7,13 +7,13 @@ from workqueue.priority_queue import NO_REST, PriorityQueue, Rest
 from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
-REST = Rest(least=1.0, rate=8.0, most=12.0)
+REST = Rest(least=1.0, rate=5.0, most=12.0)
 """How long a key rests between two syncs in a process, however much happens to its object meanwhile.
 
 A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as
 much as twenty writes. The more clusters come up at once, the longer each takes, and the less is lost by looking at it
-less often. What happens first after a rest, or after a look that only a resync brought up, counts at once, and so does
-what users change (`controllers.enqueueing`).
+less often. What happens first after a rest, or after a look that only a resync brought up, counts at once, and so do
+what users change and the last replica of a StatefulSet that becomes ready (`controllers.enqueueing`).
 """
 
 

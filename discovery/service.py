@@ -151,8 +151,10 @@ class Discovery:
 
     def _begin(self, tc: TidbCluster, pod: Asker, view: _View, deadline: float) -> str:
         pods = desired_pods(tc, self._advanced)
-        claimed = self._clusters.claimed(tc)
-        present = self._present(tc, pods[1:], deadline) if pod.pod in pods[:1] else {}
+        # of use to the one pod only that may begin, while all ask until one has begun, and a namespace has many claims
+        is_first = pod.pod in pods[:1]
+        claimed = self._clusters.claimed(tc) if is_first else frozenset()
+        present = self._present(tc, pods[1:], deadline) if is_first else {}
         with self._lock:
             memory = self._memories[tc.metadata.uid]
             now = self._clock.now()

@@ -159,6 +159,16 @@ def test_F40_nothing_begins_over_volumes_of_two_clusters() -> None:
     assert "there are volumes of clusters 7, 8" in told(world.discovery(), 0)
 
 
+def test_the_claims_of_a_namespace_are_listed_for_the_pod_alone_that_may_begin() -> None:
+    world = World(cluster(), labelled=frozenset({"7"}))
+    discovery = world.discovery()
+    for ordinal in (1, 2):
+        assert "waiting for demo-pd-0" in told(discovery, ordinal)
+    assert 0 == world.lists
+    assert "cluster 7 exists" in told(discovery, 0)
+    assert 1 == world.lists
+
+
 def test_F40_nothing_begins_while_stores_are_known() -> None:
     stores = {"1": {"id": "1", "podName": "demo-tikv-0", "ip": "", "leaderCount": 0, "state": "Up"}}
     tc = cluster(pd={"replicas": 1}, status={"tikv": {"stores": stores}})

@@ -66,6 +66,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     each_read_takes: float = 0.0
     labelled: frozenset[str] = frozenset()
+    lists: int = 0
     given_up: frozenset[str] = frozenset()
 
     def get(self, namespace: str, name: str) -> TidbCluster:
@@ -81,6 +82,7 @@ class World:
 
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
         """The ids that volume claims are labelled with."""
+        self.lists += 1
         return self.labelled
 
     def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:

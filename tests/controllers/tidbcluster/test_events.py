@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from controllers.enqueueing import DETAIL, ECHO, WISH, enqueue_object
+from controllers.enqueueing import DETAIL, ECHO, URGENT, enqueue_object
 from controllers.tidbcluster import events
 from informers.tombstones import DeletedFinalStateUnknown
 from kube.objects import Json, Object
@@ -161,6 +161,31 @@ def test_another_status_of_what_is_owned_is_a_detail_and_another_wish_is_news(ke
     assert [DETAIL, 0, 0, 0, 0] == keys.priorities
 
 
+def stateful_set(version: str, ready: int, replicas: int = 3, kind: str = "StatefulSet") -> Object:
+    body = {"kind": kind, "spec": {"replicas": replicas}, "status": {"readyReplicas": ready} if ready else {}}
+    return made("sts", version, body=body, ownerReferences=[OWNER], generation=1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "priority"),
+    [
+        (stateful_set("1", 2), stateful_set("2", 3), URGENT),
+        (stateful_set("1", 0, 1), stateful_set("2", 1, 1), URGENT),
+        (stateful_set("1", 0), stateful_set("2", 2), DETAIL),
+        (stateful_set("1", 3), stateful_set("2", 3), DETAIL),
+        (stateful_set("1", 3), stateful_set("2", 2), DETAIL),
+        (stateful_set("1", 1, 0), stateful_set("2", 0, 0), DETAIL),
+        (stateful_set("1", 2, kind="Deployment"), stateful_set("2", 3, kind="Deployment"), DETAIL),
+    ],
+    ids=["the last", "the only one", "not all", "as before", "one fewer", "none wanted", "no stage waits for it"],
+)
+def test_a_stateful_set_whose_last_replica_becomes_ready_waits_for_no_rest(
+    keys: Keys, old: Object, new: Object, priority: int
+) -> None:
+    events.of_owned(Clusters(), keys.add).on_update(old, new)
+    assert [priority] == keys.priorities
+
+
 def test_any_change_of_what_has_no_generation_is_news(keys: Keys) -> None:
     handler = events.of_owned(Clusters(), keys.add)
     handler.on_update(made("config", ownerReferences=[OWNER]), made("config", "2", ownerReferences=[OWNER]))
@@ -183,7 +208,7 @@ def test_what_its_user_changes_of_a_cluster_is_urgent(keys: Keys) -> None:
     handler.on_update(basic, made("basic", "2", body=resumed, generation=2))
     handler.on_update(basic, made("basic", "3", body=paused, generation=1, deletionTimestamp="now"))
     handler.on_update(basic, made("basic", "4", body=paused, generation=1, labels={"a": "b"}))
-    assert [WISH, WISH, 0] == keys.priorities
+    assert [URGENT, URGENT, 0] == keys.priorities
 
 
 def test_a_status_that_moves_the_generation_is_not_urgent(keys: Keys) -> None:
