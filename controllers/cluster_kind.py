@@ -45,12 +45,7 @@ def cluster_kind(
     def new_context(owner: Object, tc: M, deps: Dependencies, memory: ClusterMemory) -> C:
         removed = running_without_spec(tc, deps.listers.stateful_sets, workloads)
         readings = Readings()
-        once = replace(
-            deps,
-            dataplane=deps.dataplane.for_one_reconcile(),
-            listers=deps.listers.through(readings),
-            clock=NotedClock(deps.clock),
-        )
+        once = replace(_noted(deps, readings), dataplane=deps.dataplane.for_one_reconcile())
         ctx = context(owner, with_removed(tc, removed), once, memory, frozenset(removed))
         ctx.readings = readings
         return ctx
@@ -71,9 +66,14 @@ def cluster_kind(
         conditions=conditions,
         defaults=with_defaults,
         problems=problems,
+        noted=_noted,
         slow=lambda ctx: ctx.deps.dataplane.slow,
         update_times=True,
         tell=status_log.tell,
         hold=hold,
         last_written=last_written,
     )
+
+
+def _noted(deps: Dependencies, readings: Readings) -> Dependencies:
+    return replace(deps, listers=deps.listers.through(readings), clock=NotedClock(deps.clock))

@@ -14,7 +14,9 @@ from apis.problem import InvalidField, Problem
 from apis.shared import Model
 from controllers.conditions import ConditionValue
 from controllers.stages import Attempt
+from controllers.validity import Validity
 from kube.objects import Json, Object
+from kube.reading import Readings
 from kube.resources import Resource
 from member.outcome import Outcome, Refused
 
@@ -48,12 +50,13 @@ class Kind(Generic[M, C, D, R]):
     """One kind.
 
     `name` is that of its controller in logs and metrics. `defaults` fills in what a spec leaves open, in memory alone;
-    `problems` is what is wrong with it then, judged by caches as well. `run` has the stages answer, one after another,
-    into the context's `outcomes`. `status` is the context's working copy of the status, `conditions` what its
-    conditions become; `others_conditions` are those that somebody else decides, such as a Job's: they take the place of
-    all others in the stored status, which stay where it is None. `update_times`: conditions carry a `lastUpdateTime`.
-    `slow` names the servers of the object that did not answer soon. `tell` logs what a new status, the second, says
-    that the one before did not, once it is written.
+    `problems` is what is wrong with it then, judged by caches as well; `noted` gives the same dependencies noting what
+    is read of them, so that what was found valid is not judged again on the same: without, it is each time. `run` has
+    the stages answer, one after another, into the context's `outcomes`. `status` is the context's working copy of the
+    status, `conditions` what its conditions become; `others_conditions` are those that somebody else decides, such as a
+    Job's: they take the place of all others in the stored status, which stay where it is None. `update_times`:
+    conditions carry a `lastUpdateTime`. `slow` names the servers of the object that did not answer soon. `tell` logs
+    what a new status, the second, says that the one before did not, once it is written.
     `hold` marks a context that is made of an earlier spec, since the present one is not valid, or of that one where no
     other is known: then nothing but what is gone is made again, if `remakes`. `last_written` is the earlier spec,
     labels and annotations where this process has seen none, as what was made of them tells. `finalize` does what must
@@ -71,6 +74,7 @@ class Kind(Generic[M, C, D, R]):
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]]
     defaults: Callable[[M], M] = lambda model: model
     problems: Callable[[M, D], Sequence[Problem]] = lambda _model, _deps: ()
+    noted: Callable[[D, Readings], D] | None = None
     others_conditions: Callable[[C], Sequence[Json] | None] = lambda _ctx: None
     slow: Callable[[C], Collection[str]] = lambda _ctx: ()
     update_times: bool = False
@@ -79,15 +83,21 @@ class Kind(Generic[M, C, D, R]):
     last_written: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
     finalize: Callable[[Object, D], None] | None = None
 
-    def read(self, owner: Object, deps: D) -> M:
-        """The object with its defaults. Raises InvalidSpec."""
+    def read(self, owner: Object, deps: D, validity: Validity | None = None) -> M:
+        """The object with its defaults; `validity` is what is known of it. Raises InvalidSpec."""
         try:
             model = self.defaults(decode(owner.decode(), self.model))
         except InvalidField as error:
             raise InvalidSpec([error.problem]) from error
-        if problems := self.problems(model, deps):
+        if problems := self._problems_of(owner, model, deps, validity):
             raise InvalidSpec(problems)
         return model
+
+    def _problems_of(self, owner: Object, model: M, deps: D, validity: Validity | None) -> Sequence[Problem]:
+        noted = self.noted
+        if noted is None or validity is None:
+            return self.problems(model, deps)
+        return validity.problems(owner, lambda readings: self.problems(model, noted(deps, readings)))
 
     def read_unchecked(self, owner: Object) -> M | None:
         """The object with its defaults, valid or not, if its spec can be read."""

@@ -7,6 +7,7 @@ from typing import Generic, TypeVar
 from controllers.own_write import OwnWrite
 from controllers.status_pacing import StatusPacing
 from controllers.status_write_limiter import StatusWriteLimiter
+from controllers.validity import Validity
 from controllers.wait_log import WaitLog
 from kube.failure_log import FailureLog
 from kube.objects import Object
@@ -58,6 +59,7 @@ class KeyMemory(Generic[R]):
     waits: WaitLog
     slowness: FailureLog
     own_write: OwnWrite = field(default_factory=OwnWrite)
+    validity: Validity = field(default_factory=Validity)
     reported_spec: bytes = b""
     is_slow: bool = False
     accepted: Object | None = None

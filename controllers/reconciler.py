@@ -140,7 +140,7 @@ class Reconciler(Generic[M, C, D, R]):
 
     def _reconcile(self, owner: Object, memory: KeyMemory[R]) -> Result | None:
         try:
-            model = self._kind.read(owner, self._deps)
+            model = self._kind.read(owner, self._deps, memory.validity)
         except InvalidSpec as error:
             return self._go_on(owner, memory, self._refuse(owner, memory, error.problems))
         memory.reported_spec, memory.accepted = b"", owner

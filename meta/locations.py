@@ -54,7 +54,8 @@ def act(ctx: ReconcileContext) -> Outcome:
     servers = _servers(ctx)
     if (spec.pd is not None and not status.pd.synced) or not (status.tikv.stores or status.tiflash.stores or servers):
         return Done()
-    keys = api_clients.pd(ctx).config().location_labels
+    version = ctx.owner.metadata.uid, ctx.owner.metadata.resource_version
+    keys = ctx.memory.location_labels.of(version, ctx.deps.clock, lambda: api_clients.pd(ctx).config().location_labels)
     for update in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
         _send(ctx, update)
     return Done()

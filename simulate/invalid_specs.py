@@ -14,6 +14,7 @@ from simulate.draws import pick
 from simulate.homes import Home, home_of
 from simulate.mistakes import MISTAKES, Mistake
 from simulate.plan import Crash, Edit, Fault, InvalidPlan, Plan
+from simulate.random_edits import larger
 from simulate.users_data import of_all_components
 
 FAMILY = "invalid"
@@ -38,8 +39,13 @@ _UNDER_WAY: Mapping[str, Callable[[Home], Json]] = {
     "roll": lambda _: {"annotations": {"roll": "1"}},
     "out": lambda home: {"replicas": home.section["replicas"] + 1},
     "in": lambda home: {"replicas": max(home.section["replicas"] - 1, profile(home.component).fewest)},
+    "resize": lambda home: larger(home.component),
+    "suspend": lambda _: {"suspendAction": {"suspendStatefulSet": True}},
 }
 """What the user has asked for a few seconds before."""
+
+_RESUMED = (_UNNOTICED / 2, _UNNOTICED + 20.0)
+"""Seconds after the mistake until the user resumes what was suspended: while the spec is not valid, or later."""
 
 
 def invalid(rest: str) -> Plan:
@@ -50,7 +56,7 @@ def invalid(rest: str) -> Plan:
     home = home_of(pick(draw, managed_components()))
     is_made = draw.integer(1, 4) == 1
     at = 0.0 if is_made else _BEGINS + pick(draw, (0.0, 2.0, 5.0))
-    before = () if is_made or not draw.integer(0, 2) else (_under_way(draw, home),)
+    before = () if is_made or not draw.integer(0, 2) else _under_way(draw, home, at)
     faults = _faults(draw, home, at, _WRITES * (3 if is_made else 1))
     return Plan(
         name=f"{FAMILY}/{rest}",
@@ -71,8 +77,10 @@ def invalids() -> Iterator[Plan]:
     return (invalid(str(seed)) for seed in range(_COUNT))
 
 
-def _under_way(draw: Randomness, home: Home) -> Edit:
-    return home.merge(_BEGINS, pick(draw, [*_UNDER_WAY.values()])(home))
+def _under_way(draw: Randomness, home: Home, at: float) -> tuple[Edit, ...]:
+    name, change = pick(draw, [*_UNDER_WAY.items()])
+    begun = home.merge(_BEGINS, change(home))
+    return (begun, home.merge(at + pick(draw, _RESUMED), {"suspendAction": None})) if name == "suspend" else (begun,)
 
 
 def _faults(draw: Randomness, home: Home, at: float, writes: int) -> tuple[Fault, ...]:

@@ -6,6 +6,7 @@ from member.memory.accepted_settings import AcceptedSettings
 from member.memory.complaints import Complaints
 from member.memory.decided import Decided
 from member.memory.failure_timers import FailureTimers
+from member.memory.kept_answer import KeptAnswer
 from member.memory.rolls import Rolls
 from member.memory.settled import Settled
 from member.memory.stopwatches import Stopwatches
@@ -24,3 +25,4 @@ class ClusterMemory:
     taken_names: TakenNames = field(default_factory=TakenNames)
     settled: Settled = field(default_factory=Settled)
     decided: Decided = field(default_factory=Decided)
+    location_labels: KeptAnswer[tuple[str, ...]] = field(default_factory=KeptAnswer)

@@ -1,0 +1,72 @@
+"""What was found valid is judged anew only when something differs (design.md 3.8)."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+
+from apis.problem import Problem
+from controllers.validity import Validity
+from informers.listers import StoreLister
+from informers.store import Store
+from kube.objects import Object
+from kube.reading import Readings
+from kube.resources import STATEFUL_SETS
+from ports.clock import FakeClock
+from ports.effects import NotedClock
+
+CLOCK = NotedClock(FakeClock())
+
+
+def made(name: str, version: str = "1") -> Object:
+    metadata = {"name": name, "namespace": "ns", "uid": name, "resourceVersion": version}
+    return Object(msgspec.json.encode({"metadata": metadata}))
+
+
+class Judge:
+    """Reads a StatefulSet, finds what it is told to, and counts how often it is asked."""
+
+    def __init__(self, problems: Sequence[Problem] = (), also: Callable[[], object] = lambda: None) -> None:
+        self.cache = Store()
+        self.cache.add(made("sts"))
+        self.asked = 0
+        self._problems, self._also = problems, also
+
+    def __call__(self, readings: Readings) -> Sequence[Problem]:
+        self.asked += 1
+        readings.through(StoreLister(self.cache, STATEFUL_SETS)).get("ns", "sts")
+        self._also()
+        return self._problems
+
+
+def test_3_8_the_same_object_is_judged_once() -> None:
+    validity, judge, cached = Validity(), Judge(), made("basic")
+    assert [(), ()] == [validity.problems(cached, judge) for _ in range(2)]
+    assert 1 == judge.asked
+
+
+def test_3_8_another_version_is_judged_anew() -> None:
+    validity, judge = Validity(), Judge()
+    for version in "12":
+        validity.problems(made("basic", version), judge)
+    assert 2 == judge.asked
+
+
+def test_3_8_it_is_judged_anew_when_what_it_was_judged_by_has_changed() -> None:
+    validity, judge, cached = Validity(), Judge(), made("basic")
+    validity.problems(cached, judge)
+    judge.cache.update(made("sts", "2"))
+    validity.problems(cached, judge)
+    assert 2 == judge.asked
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [Judge([Problem("spec.pd", None, "is missing")]), Judge(also=CLOCK.now)],
+    ids=["what is wrong", "what depends on the time"],
+)
+def test_3_8_it_is_judged_each_time(judge: Judge) -> None:
+    validity, cached = Validity(), made("basic")
+    found = [validity.problems(cached, judge) for _ in range(2)]
+    assert found[0] == found[1]
+    assert 2 == judge.asked
