@@ -31,7 +31,7 @@ def _measure(here: Place) -> None:
         awaited(operator.leads, "the operator to lead")
         for number in range(_CLUSTERS):
             here.client.create(TIDB_CLUSTERS, cluster(f"c{number}", pd=1, tikv=1, tidb=1), "default")
-        awaited(lambda: here.ready() == _CLUSTERS, f"{_CLUSTERS} clusters to be Ready", within=600.0, every=1.0)
+        here.await_ready(_CLUSTERS, within=600.0)
         before = _waits(here)
         for number in range(_SILENT):
             target = f"default/c{number}-pd-*"

@@ -11,7 +11,6 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -171,16 +170,12 @@ def _bring_up(here: Place) -> None:
             wave = range(first, min(first + _AT_ONCE, _REAL))
             for number in wave:
                 here.client.create(TIDB_CLUSTERS, cluster(name_of(number)), "default")
-            awaited(partial(_are_ready, here, wave.stop), f"{wave.stop} clusters to be Ready", _PATIENCE, every=1.0)
+            here.await_ready(wave.stop, _PATIENCE)
         suite.show("ready", _now() - started, None, "s")
         time.sleep(_IDLE)  # noqa: TID251  (the last details of the status arrive)
     finally:
         operator.stop()
     _measure(suite, base)
-
-
-def _are_ready(here: Place, count: int) -> bool:
-    return here.ready() == count
 
 
 def _held(operator: OperatorProcess) -> int:

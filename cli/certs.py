@@ -31,6 +31,8 @@ _MODELS: Mapping[str, type[Cluster]] = {each.__name__: each for each in (TidbClu
 
 DAYS = 365
 _DAYS_OF_CA = 3650
+_MOST_DAYS = 36500
+_SECONDS_A_DAY = 86400
 _NAME = "TiDB"
 """The common name of all certificates: PD, TiKV and TiDB can be told to take one name only."""
 
@@ -40,8 +42,10 @@ _CA_FILES = (CA, "ca.key")
 class Authority:
     """A CA in a directory: the one that is there, or else a new one."""
 
-    def __init__(self, directory: Path) -> None:
-        """Raises Failure when `openssl` is not there, or half of a CA is."""
+    def __init__(self, directory: Path, days: int) -> None:
+        """For certificates of so many days. Raises Failure when `openssl` is not there, or half of a CA, or it ends
+        before them.
+        """
         self._ca, self._key = (directory / name for name in _CA_FILES)
         there = [path for path in (self._ca, self._key) if path.exists()]
         if len(there) == 1:
@@ -49,17 +53,20 @@ class Authority:
             raise Failure(f"{there[0]} is there, but {missing} is not; put it there, or name another directory")
         if not there:
             directory.mkdir(parents=True, exist_ok=True)
-            subject = ["-subj", "/CN=TiDB CA", "-days", str(_DAYS_OF_CA)]
+            subject = ["-subj", "/CN=TiDB CA", "-days", str(max(_DAYS_OF_CA, days + 1))]
             _openssl("req", "-x509", *_new_key(self._key), *subject, "-out", str(self._ca))
+        elif not _lasts(self._ca, days):
+            raise Failure(f"{self._ca} ends in less than {days} days; give fewer --days, or another CA")
+        self._days = days
 
-    def secret(self, tc: Cluster, need: Need, days: int) -> Json:
+    def secret(self, tc: Cluster, need: Need) -> Json:
         """A Secret that a cluster needs. Raises Failure."""
         with tempfile.TemporaryDirectory(prefix="tidb-certs-") as place:
             key, request, cert, extensions = (Path(place) / name for name in ("key", "csr", "crt", "ext"))
             extensions.write_text(_extensions(all_hosts(tc, need)))
             _openssl("req", *_new_key(key), "-subj", f"/CN={_NAME}", "-out", str(request))
             signed = ["-CA", str(self._ca), "-CAkey", str(self._key), "-set_serial", f"0x{_serial()}"]
-            made = ["-in", str(request), "-out", str(cert), "-extfile", str(extensions), "-days", str(days)]
+            made = ["-in", str(request), "-out", str(cert), "-extfile", str(extensions), "-days", str(self._days)]
             _openssl("x509", "-req", *made, *signed)
             parts = {CA: self._ca, CERTIFICATE: cert, KEY: key}
             data = {name: base64.b64encode(path.read_bytes()).decode() for name, path in parts.items()}
@@ -81,8 +88,8 @@ def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) ->
         tc = with_defaults(decode(document.body, model))
         for name, need in needs(tc).items():
             if (document.namespace, name) not in given:
-                authority = authority or Authority(directory)
-                yield authority.secret(tc, need, days)
+                authority = authority or Authority(directory, days)
+                yield authority.secret(tc, need)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -94,8 +101,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _days(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _DAYS_OF_CA:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days from 1 to {_DAYS_OF_CA}, which the CA lasts")
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_DAYS:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of days from 1 to {_MOST_DAYS}")
     return int(text)
 
 
@@ -126,11 +133,22 @@ def _new_key(path: Path) -> list[str]:
 
 
 def _openssl(*arguments: str) -> str:
+    done = _run(*arguments)
+    if done.returncode:
+        raise Failure(f"openssl {arguments[0]} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _lasts(certificate: Path, days: int) -> bool:
+    done = _run("x509", "-in", str(certificate), "-noout", "-checkend", str(days * _SECONDS_A_DAY))
+    if done.stderr:
+        raise Failure(f"{certificate} is of no use: {done.stderr.strip()}")
+    return done.returncode == 0
+
+
+def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
     program = shutil.which("openssl")
     if program is None:
         raise Failure("openssl is not in PATH; install it, or have cert-manager make the Secrets (docs/tls.md)")
     # all arguments are our own
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
-    if done.returncode:
-        raise Failure(f"openssl {arguments[0]} failed: {done.stderr.strip()}")
-    return done.stdout
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603
