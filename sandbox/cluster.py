@@ -42,6 +42,10 @@ class Cluster:
         """Objects of a namespace (empty: all), in the order of their names."""
         return self._mirror.list(resource, namespace)
 
+    def by_key(self, resource: Resource) -> dict[str, Json]:
+        """All objects by `namespace/name`, in no order; the namespace of what has none is empty."""
+        return self._mirror.by_key(resource)
+
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The mirrored resources."""

@@ -1,5 +1,6 @@
 """The objects of one resource, found by key or by labels. Not safe for use by many threads: its owner has a lock."""
 
+from bisect import bisect_left, insort
 from collections.abc import Mapping
 
 from kube.objects import Json
@@ -13,6 +14,8 @@ class IndexedObjects:
 
     def __init__(self) -> None:
         self._by_key: dict[str, Json] = {}
+        self._keys: list[str] = []
+        """In order."""
         self._by_label: dict[_Label, dict[str, Json]] = {}
 
     def get(self, key: str) -> Json | None:
@@ -25,8 +28,11 @@ class IndexedObjects:
 
     def within(self, namespace: str = "") -> list[Json]:
         """Those of a namespace (empty: all), by key."""
-        objects = self._by_key
-        return [objects[key] for key in sorted(objects) if not namespace or key.startswith(f"{namespace}/")]
+        keys = self._keys
+        if namespace:
+            # in the order of keys, the character after "/" comes right after all keys of the namespace
+            keys = keys[bisect_left(keys, f"{namespace}/") : bisect_left(keys, f"{namespace}0")]
+        return [self._by_key[key] for key in keys]
 
     def selected(self, namespace: str, labels: Mapping[str, str]) -> list[Json]:
         """Those of a namespace that carry all of `labels`, of which there is at least one, by key."""
@@ -36,7 +42,11 @@ class IndexedObjects:
 
     def put(self, key: str, tree: Json) -> None:
         """Keep one in place of what was there under its key."""
-        self.remove(key)
+        before = self._by_key.get(key)
+        if before is None:
+            insort(self._keys, key)
+        else:
+            self._forget_labels(key, before)
         self._by_key[key] = tree
         for label in _labels(tree):
             self._by_label.setdefault(label, {})[key] = tree
@@ -44,7 +54,12 @@ class IndexedObjects:
     def remove(self, key: str) -> None:
         """Forget one, if it is there."""
         tree = self._by_key.pop(key, None)
-        for label in _labels(tree) if tree is not None else ():
+        if tree is not None:
+            del self._keys[bisect_left(self._keys, key)]
+            self._forget_labels(key, tree)
+
+    def _forget_labels(self, key: str, tree: Json) -> None:
+        for label in _labels(tree):
             left = self._by_label[label]
             del left[key]
             if not left:

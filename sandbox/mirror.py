@@ -77,6 +77,11 @@ class Mirror:
         with self._lock:
             return self._objects[resource].within(namespace)
 
+    def by_key(self, resource: Resource) -> dict[str, Json]:
+        """All objects by `namespace/name`, in no order; the namespace of what has none is empty."""
+        with self._lock:
+            return dict(self._objects[resource].all())
+
     def selected(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
         """The objects of a namespace that carry all of `labels`, of which there is at least one, by name."""
         with self._lock:

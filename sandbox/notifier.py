@@ -11,17 +11,17 @@ from collections.abc import Hashable, Iterable
 from ports.clock import Clock
 from ports.stopping import Stop
 
-STOPPED = "stopped"
-
 
 class Notifier:
-    """Counts notifications per topic and wakes those who wait. Safe for use by many threads."""
+    """Counts notifications per topic and wakes those who wait for it. Safe for use by many threads."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._condition = threading.Condition()
+        self._lock = threading.Lock()
         self._counts: Counter[Hashable] = Counter()
         self._total = 0
+        self._waiting: dict[threading.Condition, frozenset[Hashable]] = {}
+        """Who waits, for which topics; each on a condition of its own, so that a change wakes nobody else."""
 
     @property
     def total(self) -> int:
@@ -30,24 +30,36 @@ class Notifier:
 
     def notify(self, topic: Hashable) -> None:
         """Something about `topic` changed."""
-        with self._condition:
+        with self._lock:
             self._counts[topic] += 1
             self._total += 1
-            self._condition.notify_all()
+            for condition, topics in self._waiting.items():
+                if topic in topics:
+                    condition.notify_all()
 
     def count(self, topics: Iterable[Hashable]) -> int:
         """The notifications of some topics."""
-        with self._condition:
+        with self._lock:
             return self._count(topics)
 
     def wait(self, topics: tuple[Hashable, ...], seen: int, due: float | None, stop: Stop) -> None:
         """Wait until the topics have more than `seen` notifications, the clock shows `due`, or `stop` is set."""
-        with stop.calling(lambda: self.notify(STOPPED)), self._condition:
-            while not stop.is_set() and self._count(topics) == seen:
-                remaining = None if due is None else due - self._clock.now()
-                if remaining is not None and remaining <= 0:
-                    return
-                self._clock.wait(self._condition, remaining)
+        condition = threading.Condition(self._lock)
+
+        def wake() -> None:
+            with condition:
+                condition.notify_all()
+
+        with stop.calling(wake), condition:
+            self._waiting[condition] = frozenset(topics)
+            try:
+                while not stop.is_set() and self._count(topics) == seen:
+                    remaining = None if due is None else due - self._clock.now()
+                    if remaining is not None and remaining <= 0:
+                        return
+                    self._clock.wait(condition, remaining)
+            finally:
+                del self._waiting[condition]
 
     def _count(self, topics: Iterable[Hashable]) -> int:
         return sum(self._counts[topic] for topic in topics)

@@ -4,7 +4,8 @@ In front of a real control plane only the provisioning half runs; binding is the
 """
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STORAGE_CLASSES
@@ -38,6 +39,28 @@ def standard_storage_class() -> Json:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class _Settled:
+    """A claim for which nothing was left to do, with its class and its volume, each by its key."""
+
+    claim: Json
+    class_key: str
+    storage_class: Json | None
+    volume_key: str
+    volume: Json | None
+
+    def lasts(self, classes: Mapping[str, Json], volumes: Mapping[str, Json]) -> bool:
+        """Whether class and volume are what they were."""
+        return classes.get(self.class_key) is self.storage_class and volumes.get(self.volume_key) is self.volume
+
+
+def _settled(claim: Json, classes: Mapping[str, Json], volumes: Mapping[str, Json]) -> _Settled:
+    spec = claim["spec"]
+    class_key = f"/{spec.get('storageClassName') or ''}"
+    volume_key = f"/{spec.get('volumeName') or _name(claim)}"
+    return _Settled(claim, class_key, classes.get(class_key), volume_key, volumes.get(volume_key))
+
+
 class Provisioner:
     """Makes a volume for each claim whose class is ours, once its node is chosen, and lets volumes grow."""
 
@@ -48,16 +71,31 @@ class Provisioner:
         self._cluster = cluster
         self._timings = timings
         self._seen: dict[str, float] = {}
+        self._settled: dict[int, _Settled] = {}
+        """Claims for which nothing was left to do, by the identities of their trees."""
+        self._kept: dict[str, Json] = {}
+        """The volumes, by key, of which none was to be reclaimed."""
 
     def step(self) -> float | None:
         """Provision and expand what is due; return when the next volume is."""
-        due = [self._sync(claim) for claim in self._cluster.list(PERSISTENT_VOLUME_CLAIMS) if not is_deleted(claim)]
-        for volume in self._cluster.list(PERSISTENT_VOLUMES):
-            self._reclaim(volume)
-        return min((time for time in due if time is not None), default=None)
+        classes, volumes = self._cluster.by_key(STORAGE_CLASSES), self._cluster.by_key(PERSISTENT_VOLUMES)
+        before, self._settled = self._settled, {}
+        due = []
+        for claim in self._cluster.list(PERSISTENT_VOLUME_CLAIMS):
+            settled = before.get(id(claim))
+            if settled is None or not settled.lasts(classes, volumes):
+                settled = _settled(claim, classes, volumes)
+                time = None if is_deleted(claim) else self._sync(claim, settled.storage_class)
+                if time is not None:
+                    due.append(time)
+                    continue
+            self._settled[id(claim)] = settled
+        for key in sorted(key for key, volume in volumes.items() if self._kept.get(key) is not volume):
+            self._reclaim(volumes[key])
+        self._kept = volumes
+        return min(due, default=None)
 
-    def _sync(self, claim: Json) -> float | None:
-        storage_class = self._class(claim)
+    def _sync(self, claim: Json, storage_class: Json | None) -> float | None:
         if storage_class is None or storage_class.get("provisioner") != PROVISIONER:
             return None
         if claim["spec"].get("volumeName"):
@@ -70,13 +108,9 @@ class Provisioner:
         due = self._seen.setdefault(meta["uid"], self._cluster.clock.now() + self._timings.volume_provision)
         if self._cluster.clock.now() < due:
             return due
-        if self._cluster.get(PERSISTENT_VOLUMES, "", f"pvc-{meta['uid']}") is None:
+        if self._cluster.get(PERSISTENT_VOLUMES, "", _name(claim)) is None:
             self._cluster.create(PERSISTENT_VOLUMES, _volume(claim, storage_class, node))
         return None
-
-    def _class(self, claim: Json) -> Json | None:
-        name = claim["spec"].get("storageClassName")
-        return self._cluster.get(STORAGE_CLASSES, "", name) if name else None
 
     def _expand(self, claim: Json) -> None:
         """The capacities of volume and claim follow the request, upwards only."""
@@ -94,10 +128,10 @@ class Provisioner:
 
     def _reclaim(self, volume: Json) -> None:
         """A released volume goes when its policy says so."""
-        if (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) != PROVISIONER or is_deleted(volume):
+        if volume.get("status", {}).get("phase") != "Released" or is_deleted(volume):
             return
-        released = volume.get("status", {}).get("phase") == "Released"
-        if released and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
+        is_ours = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) == PROVISIONER
+        if is_ours and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             self._cluster.delete(PERSISTENT_VOLUMES, volume)
 
 
@@ -231,6 +265,11 @@ def _provided(wanted: str) -> str:
     return f"{math.ceil(quantity(wanted) / 2**30)}Gi"
 
 
+def _name(claim: Json) -> str:
+    """What the volume is called that is made for a claim."""
+    return f"pvc-{claim['metadata']['uid']}"
+
+
 def _volume(claim: Json, storage_class: Json, node: str) -> Json:
     meta = claim["metadata"]
     wanted = (claim["spec"].get("resources", {}).get("requests") or {}).get("storage", "1Gi")
@@ -256,6 +295,6 @@ def _volume(claim: Json, storage_class: Json, node: str) -> Json:
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
-        "metadata": {"name": f"pvc-{meta['uid']}", "annotations": annotations},
+        "metadata": {"name": _name(claim), "annotations": annotations},
         "spec": spec,
     }

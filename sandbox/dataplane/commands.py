@@ -82,6 +82,7 @@ class CommandProcess:
         disk: Callable[[str], Disk],
     ) -> None:
         self.exit: Exit | None = None
+        self.woken = False
         self.printed: list[str] = []
         """What it has printed; whoever reads it takes it away."""
         self.due = deps.clock.now()
@@ -115,6 +116,10 @@ class CommandProcess:
     def step(self) -> float | None:
         """What it does is done elsewhere."""
         return None
+
+    def rests_until(self) -> float:
+        """What it prints is to be taken away."""
+        return float("-inf")
 
     def question(self) -> Request | None:
         """It asks on its own."""

@@ -88,6 +88,10 @@ class Running:
     """The script that waits for the process, where that has not taken its place."""
     announced: frozenset[int] = frozenset()
     """The ports of which it has said that it listens."""
+    due: float = float("inf")
+    """The clock time of its next due work, as its last step has said."""
+    rests_until: float = float("-inf")
+    """Before which clock time it need not be stepped, unless it is woken."""
 
     @property
     def pod(self) -> str:

@@ -179,6 +179,12 @@ class Process(Protocol):
     def step(self) -> float | None:
         """Do what is due; return the clock time of the next due work, or None."""
 
+    woken: bool
+    """Whether it may have something to do since its last step, although it was to rest."""
+
+    def rests_until(self) -> float:
+        """Before which clock time another step does nothing and says the same, while nobody wakes it."""
+
     def question(self) -> Request | None:
         """What it wants to ask the network now, or None."""
 

@@ -38,12 +38,17 @@ class Task:
         self._clock = clock
         self._due = clock.now() + seconds
         self.exit: Exit | None = None
+        self.woken = False
 
     def step(self) -> float | None:
         """End in time."""
         if self.exit is None and self._clock.now() >= self._due:
             self.exit = Exit(0)
         return None if self.exit is not None else self._due
+
+    def rests_until(self) -> float:
+        """See `Process`."""
+        return self._due
 
     def question(self) -> Request | None:
         """It asks nothing that the sandbox knows of."""
@@ -62,11 +67,11 @@ class Task:
 
     def stop(self) -> None:
         """End at once."""
-        self.exit = Exit(_KILLED)
+        self.woken, self.exit = True, Exit(_KILLED)
 
     def kill(self, code: int = _KILLED) -> None:
         """End at once."""
-        self.exit = Exit(code)
+        self.woken, self.exit = True, Exit(code)
 
 
 class Program:
@@ -78,10 +83,15 @@ class Program:
         self._ports = launch.ports
         self._handler = handler
         self.exit: Exit | None = None
+        self.woken = False
 
     def step(self) -> float | None:
         """Nothing is ever due."""
         return None
+
+    def rests_until(self) -> float:
+        """See `Process`."""
+        return float("inf")
 
     def question(self) -> Request | None:
         """It asks on its own, inside its handler."""
@@ -107,8 +117,8 @@ class Program:
 
     def stop(self) -> None:
         """End at once."""
-        self.exit = Exit(0)
+        self.woken, self.exit = True, Exit(0)
 
     def kill(self, code: int = _KILLED) -> None:
         """End at once."""
-        self.exit = Exit(code)
+        self.woken, self.exit = True, Exit(code)

@@ -24,7 +24,6 @@ from sandbox.dataplane.pd.process import PdProcess
 from sandbox.dataplane.processes import Disk, Exit, Launch, Process
 from sandbox.dataplane.program import Factory, Program, Task, tls_of_discovery
 from sandbox.dataplane.script import ScriptProcess, is_script
-from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.servers import by_command
 from sandbox.dataplane.sql import SqlNetwork
@@ -42,6 +41,7 @@ ASKING: Hashable = "data plane questions"
 """The topic of processes that have a question."""
 
 _LOOPBACK = "127.0.0.1"
+_NEVER = float("inf")
 
 Identity = Callable[[str, str], Transport]
 """The Kubernetes API as seen by a service account: namespace, name."""
@@ -97,6 +97,8 @@ class DataPlane:
         self._lock = interconnect.lock
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
+        self._disturbances = -1
+        """Those of the network that the last step knew of."""
         self.network = Network(clock, directory, randomness, interconnect, domain, pause=pause, wake=self._wake)
         self._deps = Dependencies(clock, randomness, timings, self.network)
 
@@ -225,13 +227,20 @@ class DataPlane:
     def step(self) -> float | None:
         """Advance every process; return when to come again."""
         with self._lock:
-            awake, due = self._awake()
+            disturbances = self.network.disturbances
+            awake = self._awake(disturbances)
             before = _visible(awake)
-            times = [due, *(self._step(running) for running in awake if not running.hung), self.network.arrive()]
-        if self.questions():
+            for running in awake:
+                if not running.hung:
+                    self._advance(running)
+            self._disturbances = disturbances
+            arrival = self.network.arrive()
+            due = min((each.due for each in self._processes if not each.hung), default=_NEVER)
+            asks = any(each.process.question() is not None for each in awake if not each.hung)
+        if asks:
             self._notifier.notify(ASKING)
         with self._lock:
-            for running in [each for each in self._processes if each.process.exit is not None]:
+            for running in [each for each in awake if each.process.exit is not None]:
                 self._say_ended(running)
                 self.network.detach(running)
                 self._processes.remove(running)
@@ -239,24 +248,28 @@ class DataPlane:
             is_changed = _visible(left) != before
         if is_changed:
             self.changed()
-        return min((time for time in times if time is not None), default=None)
+        first = due if arrival is None else min(due, arrival)
+        return None if first == _NEVER else first
 
-    def _awake(self) -> tuple[list[Running], float | None]:
-        """The processes that a step may change, and when the first of the others is due."""
-        now, awake, times = self._clock.now(), [], []
-        for running in self._processes:
-            process = running.process
-            due = process.rests_until(now) if isinstance(process, ServerProcess) else None
-            if due is None:
-                awake.append(running)
-            elif not running.hung:
-                times.append(due)
-        return awake, min(times, default=None)
+    def _awake(self, disturbances: int) -> list[Running]:
+        """The processes that a step may change: all of them when the network was disturbed since the last one."""
+        if disturbances != self._disturbances:
+            return list(self._processes)
+        now = self._clock.now()
+        return [each for each in self._processes if each.rests_until <= now or each.process.woken]
+
+    def _advance(self, running: Running) -> None:
+        """Step a process, and know when to step it again."""
+        due = self._step(running)
+        running.due = _NEVER if due is None else due
+        running.rests_until = running.process.rests_until()
 
     def _step(self, running: Running) -> float | None:
         """Advance a process; what a script runs takes its place, for good or until it has ended."""
-        due = running.process.step()
         script = running.process
+        # who wakes it from now on has it stepped again
+        script.woken = False
+        due = script.step()
         if isinstance(script, ScriptProcess | CommandProcess) and script.printed:
             running.output.say("".join(script.printed))
             script.printed.clear()
@@ -300,6 +313,8 @@ class DataPlane:
 
     def commands(self) -> list[CommandProcess]:
         """Those that are under way and do not stand still; what was killed has yet to be unwound."""
+        if not self._under_way:
+            return []
         with self._lock:
             hung = {id(each.process) for each in self._processes if each.hung}
             return [each for each in self._under_way if id(each) not in hung]
@@ -319,7 +334,9 @@ class DataPlane:
     def questions(self) -> list[tuple[Running, Request]]:
         """The processes that want to ask the network something now, with what they ask."""
         with self._lock:
-            asking = [(running, running.process.question()) for running in self._processes if not running.hung]
+            # of all processes only scripts ask by this way
+            scripts = [each for each in self._processes if isinstance(each.process, ScriptProcess) and not each.hung]
+            asking = [(running, running.process.question()) for running in scripts]
         return [(running, question) for running, question in asking if question is not None]
 
     def answer(self, running: Running, response: Response | None) -> None:

@@ -37,6 +37,7 @@ class ScriptProcess:
         self._is_one_command = "c" in _letters(launch.command) and not set(text or "") & set("\n;|&")
         """Then the shell makes way for it, as for what is run with `exec`."""
         self._due: float | None = clock.now()
+        self.woken = False
         self._question: Request | None = None
         self._certificate: Certificate | None = None
         self._answer: Response | None = None
@@ -54,6 +55,10 @@ class ScriptProcess:
             self._resume(reply)
         return self._due
 
+    def rests_until(self) -> float:
+        """See `Process`."""
+        return float("inf") if self._question is not None or self._due is None else self._due
+
     @property
     def certificate(self) -> Certificate | None:
         """With what the tool speaks TLS that asks now."""
@@ -67,6 +72,7 @@ class ScriptProcess:
         """Go on with the answer: at once, or a little later where it is not the first at this time."""
         if self.exit is not None or self._question is None:
             return
+        self.woken = True
         self._question, now = None, self._clock.now()
         if now == self._answered_at:
             # else a script that asks again and again would never let time go on
@@ -91,11 +97,11 @@ class ScriptProcess:
     def stop(self) -> None:
         """SIGTERM: the first process of a container ignores it unless it has a trap."""
         if self._shell.state.traps.get("TERM", "").startswith("exit"):
-            self.exit = Exit(0)
+            self.woken, self.exit = True, Exit(0)
 
     def kill(self, code: int) -> None:
         """End now."""
-        self._due, self.exit = None, Exit(code)
+        self.woken, self._due, self.exit = True, None, Exit(code)
 
     def _resume(self, reply: Reply) -> None:
         """Run on to where the world is needed."""

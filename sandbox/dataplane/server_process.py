@@ -21,6 +21,7 @@ class ServerProcess:
         self._due: float | None = self._starts_at
         """When it works next; None when nothing is due."""
         self._stopping_at: float | None = None
+        self.woken = False
         self.exit: Exit | None = None
 
     def step(self) -> float | None:
@@ -36,12 +37,10 @@ class ServerProcess:
             self._due = None if pause is None else now + pause
         return self._earliest(self._due, self._stopping_at)
 
-    def rests_until(self, now: float) -> float | None:
-        """When it has to be stepped next, where that is certain and not now; else None."""
-        if not self.rests or self.exit is not None:
-            return None
+    def rests_until(self) -> float:
+        """See `Process`."""
         due = self._earliest(self._due, self._stopping_at)
-        return due if due is not None and now < due else None
+        return due if due is not None and self.rests else float("-inf")
 
     def question(self) -> Request | None:
         """Servers talk to PD in PD's own protocol, which is not HTTP."""
@@ -54,6 +53,7 @@ class ServerProcess:
         """SIGTERM."""
         if self._stopping_at is None:
             self._stopping_at = self._deps.clock.now() + self._deps.timings.graceful_stop
+            self.woken = True
 
     def kill(self, code: int = 137) -> None:
         """End at once."""
@@ -69,7 +69,7 @@ class ServerProcess:
 
     def _end(self, how: Exit) -> None:
         """It runs no more."""
-        self.exit = how
+        self.woken, self.exit = True, how
 
     @staticmethod
     def _earliest(one: float | None, other: float | None) -> float | None:

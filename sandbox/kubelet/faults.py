@@ -1,7 +1,7 @@
 """What can be wrong with nodes and pods, as far as a kubelet is concerned (reliability.md FP6, FP7)."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from fnmatch import fnmatchcase
 
 from kube.objects import Json
@@ -31,6 +31,11 @@ class KubeletFaults:
     """Pods whose readiness probe fails, whatever their processes say."""
     stuck: set[str] = field(default_factory=set)
     """Pods whose deletion never ends."""
+
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing is wrong."""
+        return not any(getattr(self, each.name) for each in fields(self))
 
     def image_trouble(self, image: str) -> tuple[str, str] | None:
         """Why an image can't be pulled, as reason and message; None when it can."""

@@ -19,7 +19,7 @@ from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.images import FAILED, INVALID
 from sandbox.kubelet.mounts import Mounts, NotMountable, has_renewable
 from sandbox.kubelet.nodes import Nodes, NodeSpec
-from sandbox.kubelet.runs import ContainerRun, PodRun, longer
+from sandbox.kubelet.runs import ContainerRun, PodRun, Rest, longer
 from sandbox.kubelet.statuses import pod_status
 from sandbox.owners import is_deleted
 from sandbox.stamps import stamp
@@ -29,6 +29,7 @@ _URL = re.compile(r"(https?)://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
 _SLEEP = re.compile(r"\bsleep (\d+)")
 _PULL_BACK_OFF = "ImagePullBackOff"
 _DEFAULT_GRACE = 30
+_NEVER = float("inf")
 _PROBE_PERIOD = 10
 _PROBE_FAILURES = 3
 
@@ -93,17 +94,24 @@ class Kubelet:
         """Bring every pod one step further; return when the next one is due."""
         due: list[float | None] = []
         seen = set()
+        now, is_sound = self._cluster.clock.now(), self.faults.are_none
         for pod in self._cluster.list(PODS):
+            uid: str = pod["metadata"]["uid"]
+            rest = run.rest if is_sound and (run := self._runs.get(uid)) else None
+            if rest is not None and rest.lasts(pod, now):
+                seen.add(uid)
+                due.append(rest.until)
+                continue
             node = pod["spec"].get("nodeName", "")
             if node not in self._nodes.specs or self.faults.is_silent(node):
                 continue
-            seen.add(pod["metadata"]["uid"])
+            seen.add(uid)
             due.append(self._terminate(pod) if is_deleted(pod) else self._run(pod))
         for uid in [uid for uid in self._runs if uid not in seen]:
             # what a node that is cut off runs, it runs on, whatever became of the pods
             if self._runs[uid].node not in self.faults.cut_off:
                 self._forget(uid)
-        return min((time for time in due if time is not None), default=None)
+        return min((time for time in due if time is not None and time != _NEVER), default=None)
 
     def _forget(self, uid: str) -> None:
         run = self._runs.pop(uid, None)
@@ -114,8 +122,10 @@ class Kubelet:
         if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
             return None
         run = self._runs.get(pod["metadata"]["uid"]) or self._accept(pod)
+        run.rest = None
         due = None if run.evicted else self._advance(pod, run)
         self._report(pod, run)
+        run.rest = _rest(pod, run, _NEVER if due is None else due)
         return due
 
     def evict(self, namespace: str, name: str, why: str) -> None:
@@ -124,7 +134,7 @@ class Kubelet:
         run = self._runs.get(pod["metadata"]["uid"]) if pod is not None else None
         if pod is None or run is None:
             return
-        run.evicted = why
+        run.evicted, run.rest = why, None
         for running in _running(run):
             self._data_plane.kill(running)
         for container in run.containers.values():
@@ -405,6 +415,24 @@ def _running(run: PodRun) -> list[Running]:
     """The processes of a pod."""
     found = (run.init, *(each.running for each in run.containers.values()))
     return [running for running in found if running is not None]
+
+
+def _rest(pod: Json, run: PodRun, until: float) -> Rest | None:
+    """What a pod rests on; None where other things than itself and its processes may give the kubelet work."""
+    if run.evicted or run.told is not pod:
+        return None
+    probed = []
+    for spec in pod["spec"]["containers"]:
+        container = run.containers[spec["name"]]
+        if container.running is None or has_renewable(pod, spec):
+            return None
+        target = _probe_target(spec.get("readinessProbe") or {}, spec, container.running.launch)
+        if target is not None and target.path is not None:
+            return None
+        # what was found is either believed, or going to be
+        served = container.ready if container.turns_at is None else not container.ready
+        probed.append((container.running, target.port if target is not None else None, served))
+    return Rest(pod, until, tuple(probed))
 
 
 def _ends_for_good(pod: Json, how: Exit) -> bool:

@@ -58,6 +58,27 @@ class ContainerRun:
         self.restart_at = now + self.back_off
 
 
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """A pod for which nothing was left to do before `until`."""
+
+    pod: Json
+    until: float
+    probed: tuple[tuple[Running, int | None, bool], ...]
+    """The process of each container, the port on which it is probed, if it is, and whether it served there."""
+
+    def lasts(self, pod: Json, now: float) -> bool:
+        """Whether nothing is to be done yet, since all is as it was."""
+        if pod is not self.pod or now >= self.until:
+            return False
+        for running, port, served in self.probed:
+            process = running.process
+            serves = port is None or (process.listens(port) and not running.hung)
+            if process.exit is not None or serves != served:
+                return False
+        return True
+
+
 @dataclass(slots=True)
 class PodRun:
     """One pod on its way up, running, or on its way down."""
@@ -94,6 +115,8 @@ class PodRun:
     told: Json | None = None
     """The pod whose status tells all of `told_facts`, so that there is nothing to write."""
     told_facts: tuple[object, ...] = ()
+    rest: Rest | None = None
+    """What it rests on until something changes, if it does."""
 
     def facts(self) -> tuple[object, ...]:
         """All that a status can tell of it: while this stays, so does the status."""
@@ -119,5 +142,5 @@ def _values(kind: type, *without: str) -> Callable[[object], object]:
 
 _OF_CONTAINER = _values(ContainerRun, "outputs")
 _OF_POD = _values(
-    PodRun, "containers", "initialized", "init_ends", "init_failed", "written", "reported", "told", "told_facts"
+    PodRun, "containers", "initialized", "init_ends", "init_failed", "written", "reported", "told", "told_facts", "rest"
 )

@@ -41,6 +41,7 @@ class OperatorProcess:
         self._operator = operator
         self._clock = deps.clock
         self._ready = False
+        self.woken = False
 
     @property
     def exit(self) -> Exit | None:
@@ -55,6 +56,10 @@ class OperatorProcess:
         if not self._ready and self._operator.port:
             self._ready = self._get("/readyz").status == 200
         return self._clock.now() + _LOOK_EVERY
+
+    def rests_until(self) -> float:
+        """It becomes ready and ends by itself."""
+        return float("-inf")
 
     def question(self) -> Request | None:
         """It asks on its own."""

@@ -47,6 +47,9 @@ class Voter(Protocol):
     speaks_tls: bool
     """Whether it does, with whomever."""
 
+    woken: bool
+    """See `Process`."""
+
     def votes(self) -> bool:
         """Whether it serves and other members can talk to it."""
 
@@ -124,11 +127,23 @@ class PdCluster:
         self.users = {"root": ""}
         """The users of SQL with their passwords, which TiDB keeps in TiKV."""
         self.recovering = False
-        self.no_leader = False
-        """A fault: nobody is elected."""
+        self.serving: list[Voter] = []
+        """The processes that tick, be they members still or not."""
+        self._no_leader = False
         self._leader: int | None = None
         self._next_leader: int | None = None
         self._election_at: float | None = None
+        self.stores.changed = self.changed
+
+    @property
+    def no_leader(self) -> bool:
+        """A fault: nobody is elected."""
+        return self._no_leader
+
+    @no_leader.setter
+    def no_leader(self, no_leader: bool) -> None:
+        self._no_leader = no_leader
+        self.changed()
 
     @property
     def leader(self) -> Member | None:
@@ -162,6 +177,7 @@ class PdCluster:
         """The first member, which is started from the beginning."""
         member = Member(self._randomness.integer(1, 2**64 - 1), name, peer_url, client_url, version)
         self.members[member.id] = member
+        self.changed()
         return member
 
     def join(self, name: str, peer_url: str) -> Member:
@@ -198,6 +214,7 @@ class PdCluster:
         if self.members[member].healthy and sum(each.healthy for each in others) < majority:
             raise RemovalRefused("etcdserver: unhealthy cluster")
         del self.members[member]
+        self.changed()
         self.removed.add(member)
         if member == self._leader:
             self._lose_leader(self._timings.pd_election)
@@ -212,6 +229,23 @@ class PdCluster:
             return
         self._next_leader = target.id
         self._lose_leader(self._timings.pd_election)
+
+    def changed(self) -> None:
+        """A tick may have something to do: members, who votes, the leader or stores have changed."""
+        for each in self.serving:
+            each.woken = True
+
+    def quiet_until(self) -> float:
+        """Before which clock time another tick does nothing and says the same.
+
+        That is unless `changed` is called, or the network is disturbed.
+        """
+        if self.needs_tls:
+            # certificates run out, and are renewed under those who have them
+            return float("-inf")
+        if self.leader is None:
+            return float("inf") if self._election_at is None else self._election_at
+        return self.stores.quiet_until(self._clock.now())
 
     def tick(self) -> float | None:
         """Elect, move regions; return the clock time of the next due work, or None."""
@@ -237,8 +271,10 @@ class PdCluster:
         self._next_leader = None
         self._election_at = None
         self.stores.new_term(now)
+        self.changed()
         return None
 
     def _lose_leader(self, pause: float) -> None:
         self._leader = None
         self._election_at = self._clock.now() + pause
+        self.changed()

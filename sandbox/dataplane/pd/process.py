@@ -80,6 +80,8 @@ _OF_PD = Flags(_DATA_DIR, URLS, identity)
 class PdProcess(ServerProcess):
     """A pd-server, or what has its etcd in it as well."""
 
+    rests = True
+
     def __init__(self, launch: Launch, deps: Dependencies, api: Api, flags: Flags = _OF_PD) -> None:
         """`api` answers the HTTP requests of a serving member."""
         super().__init__(launch, deps, deps.timings.pd_start)
@@ -172,6 +174,13 @@ class PdProcess(ServerProcess):
         due = self._serve() if self._phase is Phase.SERVING else self._due
         return self._earliest(due, self._stopping_at)
 
+    def rests_until(self) -> float:
+        """See `Process`."""
+        cluster = self.cluster
+        if self._phase is not Phase.SERVING or self._stopping_at is not None or cluster is None:
+            return super().rests_until()
+        return cluster.quiet_until()
+
     def listens(self, port: int) -> bool:
         """Clients and peers, once it serves."""
         return self._phase is Phase.SERVING and port in self._ports
@@ -185,6 +194,7 @@ class PdProcess(ServerProcess):
         if self._stopping_at is not None:
             return
         self._stopping_at = self._deps.clock.now() + self._deps.timings.graceful_stop
+        self.woken = True
         cluster, member = self.cluster, self.member
         if cluster is not None and member is not None and cluster.leader is member:
             cluster.transfer(None)
@@ -206,6 +216,8 @@ class PdProcess(ServerProcess):
         member.version, member.voter = self._launch.version, self
         self._phase = Phase.SERVING
         self.served_at = self._deps.clock.now()
+        data.cluster.serving.append(self)
+        data.cluster.changed()
 
     def _serve(self) -> float | None:
         cluster, member = self.cluster, self.member
@@ -272,4 +284,8 @@ class PdProcess(ServerProcess):
         member = self.member
         if member is not None and member.voter is self:
             member.voter = None
-        self.exit = how
+        super()._end(how)
+        cluster = self.cluster
+        if cluster is not None and self in cluster.serving:
+            cluster.serving.remove(self)
+            cluster.changed()

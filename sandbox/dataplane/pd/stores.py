@@ -4,6 +4,7 @@ StoreRefused      a TiKV may not register or PD will not carry out what was aske
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 
@@ -21,6 +22,7 @@ _REGIONS_WITH_TIDB = 30
 _SERVING_AT_ONCE_BELOW = 100
 _MISSED = 1.5
 """Heartbeat intervals after which a store counts as silent."""
+_ROUNDING = 1e-6
 
 
 class StoreRefused(Exception):
@@ -117,10 +119,21 @@ class Stores:
         self.evicting: set[int] = set()
         self.peer_moves = timings.peer_moves
         """Peers that a store receives in a second."""
-        self.frozen = False
-        """A fault: regions stay where they are."""
+        self.changed: Callable[[], None] = lambda: None
+        """Called when `tick` may have something to do before `quiet_until`."""
+        self._frozen = False
         self.reporting = 0.0
         """A fault: seconds that regions take to report to a new leader; 0 is what is usual."""
+
+    @property
+    def frozen(self) -> bool:
+        """A fault: regions stay where they are."""
+        return self._frozen
+
+    @frozen.setter
+    def frozen(self, frozen: bool) -> None:
+        self._frozen = frozen
+        self.changed()
 
     @property
     def bootstrapped(self) -> bool:
@@ -169,6 +182,7 @@ class Stores:
         self._term = Term(self._timings, now, self.reporting)
         for store in self._by_id.values():
             store.known = store.saved
+        self.changed()
 
     def register(self, store: Store, now: float) -> Store:
         """Put a store, new or restarted. Raises StoreRefused on a taken address or a removed store."""
@@ -323,6 +337,20 @@ class Stores:
         due = [time for time in (self._scheduled_at, self._checked_at) if time != float("inf")]
         return min(due, default=None)
 
+    def quiet_until(self, now: float) -> float:
+        """Before which clock time another tick does nothing and says the same, unless `changed` is called.
+
+        What it says may be later: nobody has to come for a store that falls silent, but who comes notices.
+        """
+        if not self.bootstrapped or self.frozen:
+            return float("inf")
+        if not self._term.is_prepared(now):
+            return self._term.prepared_at
+        heard = (max(each.last.at, self._heard_from) for each in self._by_id.values() if not each.silent)
+        silent_at = min(heard, default=float("inf")) + _MISSED * self._timings.store_heartbeat
+        # a sum of floats may be a little late
+        return min(self._scheduled_at, self._checked_at, silent_at - _ROUNDING)
+
     def _listen(self, now: float) -> None:
         """Notice who has fallen silent and who is back."""
         for store in self._by_id.values():
@@ -405,10 +433,13 @@ class Stores:
         store.last = store.known = beat
         if beat.at - store.saved.at >= self._timings.store_saved:
             store.saved = beat
+        if store.silent:
+            self.changed()
 
     def _schedule_soon(self, now: float) -> None:
         self._scheduled_at = now
         self._checked_at = min(self._checked_at, now + self._timings.store_check)
+        self.changed()
 
 
 def _parts(version: str) -> list[int]:
