@@ -45,6 +45,10 @@ _OVERDUE = 2
 """Of how many durations of its Lease an operator must have missed all renewals to count as gone."""
 
 
+_NEWCOMER = 15.0
+"""Seconds in which a process that has begun to look has not seen each renewal yet, and leaves what another wrote."""
+
+
 class Scope(msgspec.Struct, frozen=True):
     """Which clusters an operator manages: those of a namespace, empty: of all, that a label selector selects."""
 
@@ -82,10 +86,11 @@ class OtherOperators:
         self._seen: dict[str, _Seen] = {}
         self._told: dict[str, tuple[str, ...]] = {}
         self._leases: Informer | None = None
+        self._began = clock.now()
 
     def watch(self, leases: Informers) -> None:
         """Look at the Leases that `leases` shows."""
-        self._leases = leases.informer_for(LEASES)
+        self._leases, self._began = leases.informer_for(LEASES), self._clock.now()
         self._leases.add_event_handler(self.handler)
 
     @property
@@ -103,7 +108,7 @@ class OtherOperators:
     def condition(self, cluster: Object) -> Mapping[str, ConditionValue]:
         """What the status of a cluster says of them; what is new is told in log and events, too.
 
-        Who may not see other Leases says what those have written who may.
+        Who may not see other Leases, or has just begun to, says what those have written who may.
         """
         stored = _stored(cluster)
         if self._leases is None or not self._leases.has_synced():
@@ -112,6 +117,8 @@ class OtherOperators:
         self._tell(cluster, others)
         if others:
             return {OPERATOR_CONFLICT: (True, _REASON, self._message(others))}
+        if stored and self._clock.now() - self._began < _NEWCOMER:
+            return {OPERATOR_CONFLICT: (True, _REASON, stored)}
         if stored:
             return {OPERATOR_CONFLICT: (False, _RESOLVED, "one operator manages this cluster")}
         return {}

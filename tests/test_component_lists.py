@@ -41,6 +41,7 @@ LOOKUPS: Mapping[tuple[str, str], str] = {
     ("controller_manager/flags.py", "getattr(options, option.name)"): "options, by the fields of their class",
     ("kube/pools.py", "getattr(socket, name, None)"): "socket options that some systems lack",
     ("member/context.py", "getattr(self, each.name)"): "listers, by the fields of their class",
+    ("sandbox/kubelet/faults.py", "getattr(self, each.name)"): "faults, by the fields of their class",
     (
         "sandbox/kubelet/runs.py",
         "attrgetter(*(each.name for each in fields(kind) if each.name not in without))",

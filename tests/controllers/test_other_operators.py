@@ -200,3 +200,13 @@ def test_who_may_not_see_leases_leaves_what_another_wrote(bench: Bench, clock: F
     for others in (bench.others, blind):
         assert {OPERATOR_CONFLICT: (True, "AnotherOperator", "two of them")} == others.condition(cluster(told="True"))
         assert {} == others.condition(cluster(told="False"))
+
+
+def test_who_has_just_begun_to_look_leaves_what_another_wrote(bench: Bench, clock: FakeClock) -> None:
+    """It has seen no renewal yet, and would end a conflict that goes on."""
+    bench.leases.show(Scope())
+    clock.step(14.0)
+    assert {OPERATOR_CONFLICT: (True, "AnotherOperator", "two of them")} == bench.others.condition(cluster(told="True"))
+    clock.step(1.0)
+    (said,) = bench.others.condition(cluster(told="True")).values()
+    assert (False, "OneOperator") == said[:2]
