@@ -146,7 +146,7 @@ def _lasts(certificate: Path, days: int) -> bool:
     return done.returncode == 0
 
 
-def _run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = shutil.which("openssl")
     if program is None:
         raise Failure("openssl is not in PATH; install it, or have cert-manager make the Secrets (docs/tls.md)")
