@@ -79,10 +79,6 @@ class Place:
         environ = {"NAMESPACE": "default", **proxies}
         return OperatorProcess(self.control_plane.kubeconfig(), free_port(), [*QPS, *flags], environ)
 
-    def ready(self) -> int:
-        """How many clusters are Ready."""
-        return sum(holds(item.decode(), "Ready") for item in self.client.list_page(TIDB_CLUSTERS, "default").items)
-
     def await_ready(self, count: int, within: float = _PATIENCE) -> None:
         """Wait until so many clusters are Ready; lists would cost more than they tell. Raises TimeoutError."""
         page = self.client.list_page(TIDB_CLUSTERS, "default")
