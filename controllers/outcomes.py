@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from controllers.controller import Result
 from controllers.errors import RequeueError
-from member.outcome import Failed, Outcome, Refused, Waiting
+from member.outcome import Failed, Outcome
 
 
 def failed(outcomes: Mapping[str, Outcome]) -> dict[str, Failed]:
@@ -16,7 +16,7 @@ def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
     """When to come back: the first that a stage asks for. Raises RequeueError when a stage failed."""
     if failures := failed(outcomes):
         raise RequeueError("; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items()))
-    delays = [o.retry_after for o in outcomes.values() if isinstance(o, Waiting | Refused) and o.retry_after]
+    delays = [o.retry_after for o in outcomes.values() if not isinstance(o, Failed) and o.retry_after]
     return Result(requeue_after=min(delays)) if delays else None
 
 

@@ -13,10 +13,14 @@ DONE = "Done"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The stage found everything as wanted; `reason` says so in another way where that is not all."""
+    """The stage found everything as wanted; `reason` says so in another way where that is not all.
+
+    `retry_after`, in seconds, is when the time alone makes that untrue: no event tells of it.
+    """
 
     message: str = ""
     reason: str = DONE
+    retry_after: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,9 @@ _WITH_MEMBERS = ("pd", "dm-master")
 _JOINING = 180.0
 """Seconds that a pod may take to be known to PD before it is labelled without that: a pull of images takes minutes."""
 
+_FOLLOWING = 10.0
+"""Seconds more after which a claim must have been labelled after its pod."""
+
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 
 
@@ -56,25 +59,28 @@ def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: Now, kind: str = "") 
     return DesiredMetadata(_given(ids), {labels.TIKV_NO_ACTIVE_STORE_SINCE: since})
 
 
-def is_about_to_join(pod: Object, metadata: DesiredMetadata, now: Now) -> bool:
-    """Whether a new pod gets its ids soon: then it is labelled once, with all of them."""
+def joins_within(pod: Object, metadata: DesiredMetadata, now: Now) -> float:
+    """Seconds within which a new pod may get its ids, to be labelled once with all of them; 0: it is labelled now."""
     meta = pod.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
-    return (
-        bool(own) and own not in metadata.labels and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
-    )
+    is_complete = not own or own in metadata.labels or any(key in meta.labels for key in IDS)
+    return 0.0 if is_complete else _time_left(meta, _JOINING, now)
 
 
-def is_about_to_be_labelled(claim: Object, now: Now) -> bool:
-    """Whether a new claim gets its ids soon: then its volume is labelled once, with all of them."""
+def is_labelled_within(claim: Object, now: Now) -> float:
+    """Seconds within which a new claim may get its ids, so that its volume is labelled once; 0: there are none to come.
+
+    None come to what a scale-in has left behind.
+    """
     meta = claim.metadata
-    gets_one = bool(_own_id(meta.labels.get(labels.COMPONENT, "")))
-    return gets_one and not any(key in meta.labels for key in IDS) and _is_new(meta, now)
+    own = _own_id(meta.labels.get(labels.COMPONENT, ""))
+    is_complete = not own or labels.PVC_DEFER_DELETING in meta.annotations or any(key in meta.labels for key in IDS)
+    return 0.0 if is_complete else _time_left(meta, _JOINING + _FOLLOWING, now)
 
 
-def _is_new(meta: ObjectMeta, now: Now) -> bool:
+def _time_left(meta: ObjectMeta, period: float, now: Now) -> float:
     created = parse_time(meta.creation_timestamp or "")
-    return created is not None and (now() - created).total_seconds() < _JOINING
+    return max(period - (now() - created).total_seconds(), 0.0) if created else 0.0
 
 
 def _own_id(kind: str) -> str:

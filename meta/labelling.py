@@ -38,13 +38,17 @@ def act(ctx: ClusterContext) -> Outcome:
     with_claims = component_names(lambda row: row.claims.labelled, ctx.tc.kind)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
     begun = {name for name, claim in claims.items() if pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations}
+    times = []
     for pod in pods:
         if begun and not begun.isdisjoint(own_claims(pod)):
             _remind(ctx, pod)
+        if time := _joins_within(ctx, pod, cluster_id):
+            times.append(time)
+            continue
         labelled = _label_pod(ctx, pod, cluster_id, sets)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             _label_claims(ctx, labelled, claims)
-    return unknown or Done()
+    return unknown or Done(retry_after=min(times, default=None))
 
 
 def _pods(ctx: ClusterContext) -> list[Object]:
@@ -76,11 +80,14 @@ def _remind(ctx: ClusterContext, pod: Object) -> None:
     retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, metadata))
 
 
-def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
-    """The labelled pod; None when it is gone, or its time has not come."""
+def _joins_within(ctx: ClusterContext, pod: Object, cluster_id: str) -> float:
     now = ctx.deps.clock.wall
-    if identity.is_about_to_join(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now):
-        return None
+    return identity.joins_within(pod, identity.of_pod(ctx.tc, cluster_id, pod, now), now)
+
+
+def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
+    """The labelled pod; None when it is gone."""
+    now = ctx.deps.clock.wall
 
     def label(there: Object) -> Object:
         template = of_template(sets, there, partial(live_revisions, ctx))

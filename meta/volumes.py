@@ -16,7 +16,7 @@ from member.context import ClusterContext
 from member.labels import COMPONENT, PVC_DEFER_DELETING
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome
-from meta.identity import is_about_to_be_labelled, of_volume
+from meta.identity import is_labelled_within, of_volume
 from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_after, retry_on_conflict, volume_of
 
 
@@ -24,13 +24,16 @@ def act(ctx: ClusterContext) -> Outcome:
     """Give the volumes of the cluster the policy of its spec and their labels. Raises ApiError, TransportError."""
     if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
-    now = ctx.deps.clock.wall
+    now, times = ctx.deps.clock.wall, list[float]()
     known = component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy, ctx.tc.kind)
     for claim in claims_of_cluster(ctx, known):
-        bound = claim.decode_as(Claim).is_bound and not claim.metadata.deletion_timestamp
-        if bound and not is_about_to_be_labelled(claim, now):
+        if not claim.decode_as(Claim).is_bound or claim.metadata.deletion_timestamp:
+            continue
+        if time := is_labelled_within(claim, now):
+            times.append(time)
+        else:
             _keep(ctx, claim, _policy(ctx, claim))
-    return Done()
+    return Done(retry_after=min(times, default=None))
 
 
 def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:

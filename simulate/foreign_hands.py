@@ -53,6 +53,9 @@ _AT = 1.0
 _BUDGET = 150.0
 """Seconds, some of which a roll takes, and some a deletion that waits for a finalizer."""
 
+_NEVER_JOINED = 210.0
+"""Seconds after which pods that cannot join have been labelled without an id, and so have their claims and volumes."""
+
 _ROLLING = "@rolling"
 _A_MOMENT = 0.1
 _LATER = 30.0
@@ -134,7 +137,7 @@ class _Scene:
             # that of DM is made in each
             world="steady" if of_dm else world,
             cluster=self.home.cluster,
-            budget=self.home.begins_at + _BUDGET,
+            budget=self.home.begins_at + (_NEVER_JOINED if conflict else _BUDGET),
             edits=self.home.made,
             given=of_all_components(self.home.cluster) if world == "steady" else (),
             conflict="" if of_dm else conflict,

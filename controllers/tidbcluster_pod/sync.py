@@ -10,7 +10,7 @@ from apis.tidbcluster import TidbCluster
 from controllers.controller import Result
 from controllers.key_locks import RETRY_AFTER
 from controllers.kind import InvalidSpec
-from controllers.outcomes import result_of
+from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
 from controllers.status_patch import patch_status
@@ -22,7 +22,7 @@ from controllers.tidbcluster_pod.events import evicted_pods
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
-from member.commands.annotations import is_commanded, unknown_values
+from member.commands.annotations import commands_of, is_commanded, seconds_left, unknown_values
 from member.context import Dependencies, ReconcileContext
 
 _STAGE = "pod_command"
@@ -76,7 +76,13 @@ class TidbClusterPodSync:
             self._write_evictions(ctx)
         warn(self._deps.recorder, memory, owner, uid, unknown_values(pod) if pod else ())
         report(self._deps.recorder, memory, owner, uid, outcome)
-        return result_of({_STAGE: outcome})
+        return sooner(result_of({_STAGE: outcome}), self._until_one_expires(pod))
+
+    def _until_one_expires(self, pod: Object | None) -> float:
+        """Seconds, 0 when no command of the pod is going to expire."""
+        now = self._deps.clock.wall()
+        left = [seconds_left(pod, each, now) for each in commands_of(pod)] if pod else []
+        return min(filter(None, left), default=0.0)
 
     def _pod(self, key: str) -> Object | None:
         namespace, _, name = key.rpartition("/")

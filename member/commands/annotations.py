@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from apis import pod_commands
 from apis.components import component_type, is_component
 from apis.times import parse_time
 from kube.objects import Object
@@ -16,6 +17,13 @@ RETRY_DRAINING = 15.0
 
 RETRY_SOON = 0.5
 """Seconds until the next poll of what an event will most likely show before."""
+
+
+_EXPIRATION_TIMES = {
+    pod_commands.EVICT_LEADER: labels.TIKV_EVICT_LEADER_EXPIRATION_TIME,
+    pod_commands.EVICT_LEADER_FOR_RESIZE: labels.TIKV_EVICT_LEADER_EXPIRATION_TIME,
+    pod_commands.PD_TRANSFER_LEADER: labels.PD_EVICT_LEADER_EXPIRATION_TIME,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +57,13 @@ def is_commanded(pod: Object) -> bool:
     return bool(_annotated(pod))
 
 
-def expired(pod: Object, key: str, now: datetime) -> bool:
-    """Whether the time in an annotation is over, or is none that can be read; a pod without it waits for ever."""
-    text = pod.metadata.annotations.get(key)
+def seconds_left(pod: Object, command: Command, now: datetime) -> float | None:
+    """Until a command of a pod expires, 0 where it has, or its time cannot be read; None: it never does."""
+    text = pod.metadata.annotations.get(_EXPIRATION_TIMES.get(command.key, ""))
     if text is None:
-        return False
+        return None
     end = parse_time(text)
-    return end is None or end < now
+    return max((end - now).total_seconds(), 0.0) if end else 0.0
 
 
 def _annotated(pod: Object) -> list[tuple[str, str, frozenset[str]]]:

@@ -8,7 +8,7 @@ from apis.pod_commands import DELETE_POD, NONE
 from kube.objects import Object
 from member import api_clients, labels
 from member.commands.annotating import withdraw
-from member.commands.annotations import RETRY_BUSY, Command, expired
+from member.commands.annotations import RETRY_BUSY, Command, seconds_left
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.observed.pods import pods_of
@@ -30,7 +30,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
     """
     name = pod.metadata.name
-    if expired(pod, labels.PD_EVICT_LEADER_EXPIRATION_TIME, ctx.deps.clock.wall()):
+    if seconds_left(pod, command, ctx.deps.clock.wall()) == 0:
         withdraw(ctx, pod, (pod_commands.PD_TRANSFER_LEADER, labels.PD_EVICT_LEADER_EXPIRATION_TIME))
         return Done(
             f"annotation {command.key} of pod {name} has expired, or its expiration time is invalid",

@@ -15,7 +15,7 @@ from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
 from member.commands.annotating import withdraw
-from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, Command, expired
+from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, Command, seconds_left
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.evidence import pods_live
@@ -42,7 +42,7 @@ def is_one(command: Command) -> bool:
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
     """One step of an eviction. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     name = pod.metadata.name
-    if expired(pod, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME, ctx.deps.clock.wall()):
+    if seconds_left(pod, command, ctx.deps.clock.wall()) == 0:
         withdraw(ctx, pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
         return Done(
             f"annotation {command.key} of pod {name} has expired, or its expiration time is invalid",

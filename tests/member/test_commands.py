@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from kube.objects import Object
-from member.commands.annotations import Command, commands_of, expired, is_commanded, unknown_values
+from member.commands.annotations import Command, commands_of, is_commanded, seconds_left, unknown_values
 
 PREFIX = "tidb.pingcap.com/"
-EXPIRATION = f"{PREFIX}tikv-evict-leader-expiration-time"
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
+EVICTION = Command(f"{PREFIX}evict-leader", "none")
 
 
 def pod(component: str, **annotations: str) -> Object:
@@ -49,18 +49,19 @@ def test_13_an_unknown_value_is_named_with_those_that_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("time", "over"),
+    ("time", "left"),
     [
-        ("2029-12-31T23:59:59Z", True),
-        ("2030-01-01T00:00:01Z", False),
-        ("2030-01-01T02:00:00+03:00", True),
-        ("2031-01-01T00:00:00", False),
-        ("tomorrow", True),
+        ("2029-12-31T23:59:59Z", 0.0),
+        ("2030-01-01T00:00:00Z", 0.0),
+        ("2030-01-01T00:00:01Z", 1.0),
+        ("2030-01-01T02:00:00+03:00", 0.0),
+        ("2030-01-02T00:00:00", 86400.0),
+        ("tomorrow", 0.0),
     ],
 )
-def test_13_a_time_that_is_over_or_unreadable_ends_a_command(time: str, over: bool) -> None:
-    assert over == expired(pod("tikv", tikv_evict_leader_expiration_time=time), EXPIRATION, NOW)
+def test_13_a_time_that_is_over_or_unreadable_ends_a_command(time: str, left: float) -> None:
+    assert left == seconds_left(pod("tikv", tikv_evict_leader_expiration_time=time), EVICTION, NOW)
 
 
 def test_13_without_a_time_a_command_does_not_end() -> None:
-    assert not expired(pod("tikv"), EXPIRATION, NOW)
+    assert seconds_left(pod("tikv"), EVICTION, NOW) is None

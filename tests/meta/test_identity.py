@@ -1,12 +1,13 @@
 """Which ids pods, claims and volumes get (lifecycle.md 11.4)."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 import pytest
 
 from apis.shared import TiKVStore
+from apis.times import stamp
 from kube.objects import Object
 from member.labels import (
     CLUSTER_ID,
@@ -14,6 +15,7 @@ from member.labels import (
     MEMBER_ID,
     NAMESPACE,
     POD_NAME,
+    PVC_DEFER_DELETING,
     STORE_ID,
     TIKV_NO_ACTIVE_STORE_SINCE,
 )
@@ -31,6 +33,10 @@ PD = {"synced": True, "members": {"demo-pd-0": {"name": "demo-pd-0", "id": "11",
 
 def store(store_id: str, state: str = "Up", pod_name: str = "demo-tikv-0") -> dict[str, Any]:
     return {"id": store_id, "podName": pod_name, "ip": "", "leaderCount": 0, "state": state}
+
+
+def ago(seconds: float) -> str:
+    return stamp(NOW - timedelta(seconds=seconds))
 
 
 def marks(there: Object, *, cluster_id: str = "7", **status: Any) -> DesiredMetadata:
@@ -100,20 +106,35 @@ def test_8_5_since_when_a_pod_has_no_store_any_more_is_noted_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "status", "waits"),
+    ("there", "status", "seconds"),
     [
-        (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:04:00Z"), {}, True),
-        (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:04:00Z"), {"pd": PD}, False),
-        (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:01:00Z"), {}, False),
-        (pod("demo-tidb-0", "tidb", creationTimestamp="2026-01-02T03:04:00Z"), {}, False),
-        (pod("demo-pd-0", "pd", creationTimestamp="2026-01-02T03:04:00Z", labels={CLUSTER_ID: "7"}), {}, False),
+        (pod("demo-pd-0", "pd", creationTimestamp=ago(65)), {}, 115),
+        (pod("demo-pd-0", "pd", creationTimestamp=ago(65)), {"pd": PD}, 0),
+        (pod("demo-pd-0", "pd", creationTimestamp=ago(180)), {}, 0),
+        (pod("demo-tidb-0", "tidb", creationTimestamp=ago(65)), {}, 0),
+        (pod("demo-pd-0", "pd", creationTimestamp=ago(65), labels={CLUSTER_ID: "7"}), {}, 0),
     ],
     ids=["new", "joined", "late", "not to join", "labelled before"],
 )
 def test_11_4_a_pod_that_is_about_to_join_is_labelled_once_it_has(
-    there: Object, status: dict[str, Any], waits: bool
+    there: Object, status: dict[str, Any], seconds: float
 ) -> None:
-    assert waits == identity.is_about_to_join(there, marks(there, **status), lambda: NOW)
+    assert seconds == identity.joins_within(there, marks(there, **status), lambda: NOW)
+
+
+@pytest.mark.parametrize(
+    ("there", "seconds"),
+    [
+        (claim("demo-tikv-0", "tikv", creationTimestamp=ago(65)), 125),
+        (claim("demo-tikv-0", "tikv", creationTimestamp=ago(65), labels={CLUSTER_ID: "7"}), 0),
+        (claim("demo-tikv-0", "tikv", creationTimestamp=ago(65), annotations={PVC_DEFER_DELETING: SINCE}), 0),
+        (claim("demo-tikv-0", "tikv", creationTimestamp=ago(180)), 10),
+        (claim("demo-tikv-0", "tikv", creationTimestamp=ago(190)), 0),
+    ],
+    ids=["new", "labelled", "left behind", "its pod is labelled now", "late"],
+)
+def test_11_4_a_volume_is_labelled_once_its_claim_is(there: Object, seconds: float) -> None:
+    assert seconds == identity.is_labelled_within(there, lambda: NOW)
 
 
 @pytest.mark.parametrize("recording", ["basic", "basic-storagevolumes", "gcp"])
