@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, Resource
 from member.labels import (
@@ -41,9 +42,12 @@ def labels(world: OperatorWorld, resource: Resource, name: str) -> dict[str, str
     return found
 
 
+def volume_name(world: OperatorWorld, claim: str = CLAIM) -> str:
+    return str(world.get(PERSISTENT_VOLUME_CLAIMS, claim)["spec"]["volumeName"])
+
+
 def volume_of(world: OperatorWorld, claim: str) -> Json:
-    name = world.get(PERSISTENT_VOLUME_CLAIMS, claim)["spec"]["volumeName"]
-    return world.admin.get(PERSISTENT_VOLUMES, name).decode()
+    return world.admin.get(PERSISTENT_VOLUMES, volume_name(world, claim)).decode()
 
 
 def annotate(world: OperatorWorld, claim: str, annotations: dict[str, str]) -> None:
@@ -67,6 +71,28 @@ def test_11_4_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorW
         assert wanted | {(NAMESPACE, "default"), ("app.kubernetes.io/component", kind)} <= volume["labels"].items()
         assert [pod, pod] == [each["annotations"][POD_NAME] for each in (claim, volume)]
     assert cluster == labels(basic, PODS, "basic-tidb-0")[CLUSTER_ID]
+
+
+@pytest.mark.slow
+def test_11_4_what_never_joins_is_labelled_once_its_time_is_over(world: OperatorWorld) -> None:
+    body = sample("basic")
+    body["spec"]["tikv"]["version"] = "v8.5.99-nope"
+    world.apply(body)
+    world.run_until(lambda: world.exists(PODS, "basic-tikv-0"))
+    claim = world.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)
+    created = parse_time(claim["metadata"]["creationTimestamp"])
+    assert created is not None
+    # resyncs come every 30 s
+    for seconds, written in (
+        (179.0, []),
+        (181.5, ["persistentvolumeclaims"]),
+        (189.0, []),
+        (191.5, ["persistentvolumes"]),
+    ):
+        world.forget()
+        world.run(created.timestamp() + seconds - world.clock.wall().timestamp())
+        touched = [each.split()[1] for each in world.writes() if each.endswith((f" {CLAIM}", f" {volume_name(world)}"))]
+        assert written == touched, seconds
 
 
 @pytest.mark.slow
