@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from kube import tables
 from kube.errors import STATUS, ApiError, NotFound, Status, error_from_answer, error_from_status
 from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
@@ -254,6 +255,13 @@ class Client:
             answer = self.request("GET", resource.path(namespace) + query, accept=accept, receiver=reading.begin)
             reading.receive(answer.body)
             return reading.end(what)
+
+    def list_names(self, resource: Resource, namespace: str = "") -> list[str]:
+        """The names of all objects: a tenth of what a list costs server and client. Raises ApiError, TransportError."""
+        what, query = f"LIST {resource}", _query(includeObject="None")
+        answer = self.request("GET", resource.path(namespace) + query, accept=_accept(tables.KIND))
+        with readable(what):
+            return tables.names_in(answer.body, what)
 
     def watch(
         self,

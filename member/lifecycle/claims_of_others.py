@@ -3,22 +3,35 @@
 A claim that nobody controls is the user's, such as a restored one, and is used.
 """
 
+import re
 from collections.abc import Sequence
 
 from kube.objects import Json, Object, OwnerReference
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member.context import ClusterContext
 from member.lifecycle.pod_removal import claims_of_templates
-from member.naming import pod_name
+from member.naming import member_name, pod_name
 from member.outcome import Refused
 
 
-def read_claims(ctx: ClusterContext) -> Sequence[Object]:
-    """The metadata of all claims of the namespace, as those of others carry no label of ours.
+def claim_names(ctx: ClusterContext) -> Sequence[str]:
+    """The names of all claims of the namespace, as those of others carry no label of ours.
 
     Raises ApiError, TransportError.
     """
-    return ctx.deps.client.list_page(PERSISTENT_VOLUME_CLAIMS, ctx.namespace, metadata_only=True).items
+    return ctx.deps.client.list_names(PERSISTENT_VOLUME_CLAIMS, ctx.namespace)
+
+
+def read_claims(ctx: ClusterContext, component: str) -> Sequence[Object]:
+    """The metadata of the claims that are named like those of pods of a component. Raises ApiError, TransportError.
+
+    Mostly there is none, which the names alone tell.
+    """
+    of_pods = re.compile(rf".*-{re.escape(member_name(ctx.tc, component))}-\d+")
+    if not any(map(of_pods.fullmatch, claim_names(ctx))):
+        return ()
+    claims = ctx.deps.client.list_page(PERSISTENT_VOLUME_CLAIMS, ctx.namespace, metadata_only=True).items
+    return [claim for claim in claims if of_pods.fullmatch(claim.metadata.name)]
 
 
 def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: Sequence[Object]) -> Refused | None:

@@ -242,7 +242,8 @@ def _unseen(ctx: ClusterContext, resource: Resource, name: str) -> Object | None
 
 
 def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
-    claims = read_claims(ctx) if member.stateful_set(ctx.tc, "")["spec"].get("volumeClaimTemplates") else ()
+    mounts_claims = member.stateful_set(ctx.tc, "")["spec"].get("volumeClaimTemplates")
+    claims = read_claims(ctx, member.name) if mounts_claims else ()
     previous = previous_stateful_set(ctx, member.name, claims)
     choice, wanted, _ = _wanted(ctx, member, spec, previous.running)
     desired = recreated(previous, wanted)

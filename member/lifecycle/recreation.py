@@ -23,7 +23,7 @@ from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
 from member.evidence import delete, pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
-from member.lifecycle.claims_of_others import read_claims
+from member.lifecycle.claims_of_others import claim_names
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.config_map import in_use_config_map_name
 from member.observed.pods import Pod, pods_of
@@ -49,7 +49,7 @@ class PreviousStatefulSet:
 
 
 def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
-    """Look live at what there is of a component that has no StatefulSet; `claims` are those of the namespace.
+    """Look live at what there is of a component that has no StatefulSet; `claims` are those of its pods.
 
     A TidbCluster that was itself deleted and created again finds its volumes so, whatever it asks for now. Raises
     ApiError, TransportError.
@@ -175,7 +175,7 @@ def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Obj
     seen = {pod.metadata.name for pod in pods}
     names = (pod_name(ctx.tc, component, ordinal) for ordinal in range(body["spec"]["replicas"]))
     unseen = tuple(f"-{name}" for name in names if name not in seen)
-    return not any(claim.metadata.name.endswith(unseen) for claim in read_claims(ctx))
+    return not any(name.endswith(unseen) for name in claim_names(ctx))
 
 
 def _any_ran(pods: Iterable[Object]) -> bool:

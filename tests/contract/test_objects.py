@@ -7,8 +7,8 @@ import pytest
 from kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH
 from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Invalid, NotFound
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PODS, SECRETS, SERVICES
-from tests.contract.objects import config_map, pod
+from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, SERVICES
+from tests.contract.objects import claim, config_map, pod
 from tests.contract.worlds import Side, eventually
 
 
@@ -94,6 +94,14 @@ def test_a_list_is_cut_into_pages_of_one_version(world: Side, namespace: str) ->
     assert ["a", "b", "c", "kube-root-ca.crt"] == names
     assert (first.resource_version, "") == (second.resource_version, second.continue_token)
     assert all("bb" != name for name in names)
+
+
+def test_names_are_listed_without_objects(world: Side, namespace: str) -> None:
+    for resource, body in ((CONFIG_MAPS, config_map), (PERSISTENT_VOLUME_CLAIMS, claim)):
+        for name in ("b", "a"):
+            world.client.create(resource, body(name), namespace)
+        assert {"a", "b"} <= set(world.client.list_names(resource, namespace))
+    assert [] == world.client.list_names(SERVICES, namespace)
 
 
 @pytest.mark.parametrize(
