@@ -17,7 +17,7 @@ from apis.problem import InvalidField, Problem
 from apis.shared import Json, Metadata, Model
 from ports.structs import convert
 
-__all__ = ["InvalidField", "UnknownField", "decode", "encode", "unknown_fields", "without_nulls"]
+__all__ = ["InvalidField", "UnknownField", "decode", "decode_json", "encode", "unknown_fields", "without_nulls"]
 
 _M = TypeVar("_M", bound=Model)
 
@@ -35,7 +35,16 @@ def decode(tree: Json, model: type[_M]) -> _M:
 
     Raises InvalidField for the first field that does not fit.
     """
-    present = without_nulls(tree)
+    return _decoded(without_nulls(tree), model)
+
+
+def decode_json(raw: bytes, model: type[_M]) -> _M:
+    """As `decode`, of the text of a tree, which mostly has no null to look for."""
+    tree: Json = msgspec.json.decode(raw)
+    return _decoded(without_nulls(tree) if b"null" in raw else tree, model)
+
+
+def _decoded(present: Json, model: type[_M]) -> _M:
     try:
         return convert(present, model)
     except msgspec.ValidationError as error:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from apis.decoding import decode
+from apis.decoding import decode_json
 from apis.problem import InvalidField, Problem
 from apis.shared import Model
 from controllers.conditions import ConditionValue
@@ -86,7 +86,7 @@ class Kind(Generic[M, C, D, R]):
     def read(self, owner: Object, deps: D, validity: Validity | None = None) -> M:
         """The object with its defaults; `validity` is what is known of it. Raises InvalidSpec."""
         try:
-            model = self.defaults(decode(owner.decode(), self.model))
+            model = self.defaults(decode_json(owner.raw, self.model))
         except InvalidField as error:
             raise InvalidSpec([error.problem]) from error
         if problems := self._problems_of(owner, model, deps, validity):
@@ -102,6 +102,6 @@ class Kind(Generic[M, C, D, R]):
     def read_unchecked(self, owner: Object) -> M | None:
         """The object with its defaults, valid or not, if its spec can be read."""
         try:
-            return self.defaults(decode(owner.decode(), self.model))
+            return self.defaults(decode_json(owner.raw, self.model))
         except InvalidField:
             return None

@@ -10,10 +10,12 @@ import ssl
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 import urllib3
 from requests.adapters import HTTPAdapter
+from requests.utils import urldefragauth
 from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
 from dataplane.tls import TlsMaterial, client_context
@@ -40,7 +42,7 @@ _SAME_METHOD = (307, 308)
 """Redirects after which the method stays what it was."""
 _POOL_SIZE = 32
 _KEPT = 1024
-"""Requests of a transport that are kept prepared."""
+"""Requests of a transport that are kept prepared, and URLs that are kept parsed."""
 _CHUNK = 1 << 16
 
 
@@ -150,6 +152,33 @@ class _Adapter(HTTPAdapter):
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
         host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
         return host, {}
+
+    def get_connection_with_tls_context(self, request: Any, verify: Any, proxies: Any = None, cert: Any = None) -> Any:
+        """Where to send a request; `requests` parses its URL and the proxy's anew for each."""
+        proxy = (proxies or {}).get("http")
+        manager = self.proxy_manager.get(proxy) if proxy else self.poolmanager
+        if manager is None:
+            # the first through this proxy
+            return super().get_connection_with_tls_context(request, verify, proxies, cert)
+        return manager.connection_from_host(**_host_of(request.url))
+
+    def request_url(self, request: Any, proxies: Any) -> str:
+        return _target(request.url, is_proxied=bool(proxies))
+
+
+@lru_cache(_KEPT)
+def _host_of(url: str) -> Mapping[str, Any]:
+    parts = urlsplit(url)
+    return {"scheme": parts.scheme, "host": parts.hostname, "port": parts.port}
+
+
+@lru_cache(_KEPT)
+def _target(url: str, *, is_proxied: bool) -> str:
+    """What the first line of a request names: all of the URL where a proxy is to read it, else the path."""
+    if is_proxied and not url.startswith("https:"):
+        return str(urldefragauth(url))
+    parts = urlsplit(url)
+    return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
 class _HttpPool(urllib3.HTTPConnectionPool):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 import structlog
 
 from informers.index import INSTANCE, INSTANCE_LABEL, NAMESPACE, OWNER_UID, instance_value
-from informers.selectors import EVERYTHING, Selector, equal_to
+from informers.selectors import EVERYTHING, Selector
 from informers.store import IndexNotFoundError, Store
 from kube.objects import Object
 from kube.reading import IndexFunc
@@ -33,6 +33,11 @@ class StoreLister:
             self._before_reading()
         return self._all
 
+    @property
+    def changes(self) -> int:
+        """How often the cache has changed."""
+        return self._store.changes
+
     def get(self, namespace: str, name: str) -> Object | None:
         """The cached object, or None (LST-2). `namespace` empty for cluster-scoped resources."""
         return self._store.get_by_key(f"{namespace}/{name}" if namespace else name)
@@ -53,19 +58,20 @@ class StoreLister:
         if selector.selects_nothing:
             return []
         objects = _in_namespace(self._store, namespace) if namespace else self._store.list()
-        return _matching(objects, selector)
+        return objects if selector == EVERYTHING else [obj for obj in objects if selector.matches(obj.metadata.labels)]
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         """Objects of a namespace (empty: all) whose labels contain all of `labels`, in no promised order.
 
         With a namespace and the instance label, only the objects of that instance are looked at (LST-6).
         """
-        wanted = labels or {}
-        selector = equal_to(wanted)
+        wanted = dict(labels or {})
         instance = wanted.get(INSTANCE_LABEL)
         if namespace and instance and INSTANCE in self._store.get_indexers():
-            return _matching(self._store.by_index(INSTANCE, instance_value(namespace, instance)), selector)
-        return self.select(selector, namespace)
+            objects = self._store.by_index(INSTANCE, instance_value(namespace, instance))
+        else:
+            objects = self.select(EVERYTHING, namespace)
+        return [obj for obj in objects if wanted.items() <= obj.metadata.labels.items()] if wanted else objects
 
 
 def _in_namespace(store: Store, namespace: str) -> list[Object]:
@@ -74,9 +80,3 @@ def _in_namespace(store: Store, namespace: str) -> list[Object]:
     except IndexNotFoundError:
         log.warning("no namespace index, scanning all objects", namespace=namespace)
         return [obj for obj in store.list() if obj.metadata.namespace == namespace]
-
-
-def _matching(objects: list[Object], selector: Selector) -> list[Object]:
-    if selector == EVERYTHING:
-        return objects
-    return [obj for obj in objects if selector.matches(obj.metadata.labels)]

@@ -73,11 +73,6 @@ def parse_selector(text: str) -> Selector:
     return Selector(tuple(_parse(part.strip()) for part in _OUTER_COMMA.split(text)))
 
 
-def equal_to(labels: Mapping[str, str]) -> Selector:
-    """The selector of objects that carry all of `labels`."""
-    return Selector(tuple(Requirement(key, Operator.IN, (value,)) for key, value in labels.items()))
-
-
 _KEY = r"(?P<key>(?:[a-z0-9.-]+/)?[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)"
 _VALUE = r"(?:[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)?"
 _INTEGER = r"-?[0-9]+"

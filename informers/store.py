@@ -45,6 +45,7 @@ class Store:
         self._indexers: dict[str, IndexFunc] = dict(indexers or {})
         self._indexes: dict[str, Index] = {name: Index() for name in self._indexers}
         self._last_resource_version = ""
+        self._changes = 0
         self._on_index_failure = on_index_failure or (lambda _: None)
 
     def add(self, obj: Object) -> None:
@@ -76,6 +77,7 @@ class Store:
                 self._objects = by_key
                 self._indexes = indexes
                 self._last_resource_version = resource_version
+                self._changes += 1
 
     def bookmark(self, resource_version: str) -> None:
         """Note that the store is as new as `resource_version`."""
@@ -152,6 +154,11 @@ class Store:
         with self._lock:
             return self._last_resource_version
 
+    @property
+    def changes(self) -> int:
+        """How often what is stored has changed."""
+        return self._changes
+
     def snapshot(self) -> tuple[str, list[Object]]:
         """The version of the last write, and all objects as of then."""
         with self._lock:
@@ -177,6 +184,7 @@ class Store:
             self._objects[key] = obj
             for name, index in self._indexes.items():
                 index.put(key, values[name])
+        self._changes += 1
         self._note_version(obj)
 
     def _all_values(self, obj: Object) -> dict[str, tuple[str, ...]]:

@@ -280,9 +280,11 @@ def _difference(old: Any, new: Any) -> Json:
     patch: Json = {}
     for key in old | new:
         before, after = old.get(key), new.get(key)
+        if before == after:
+            continue
         if isinstance(before, dict) and isinstance(after, dict):
             if inner := _difference(before, after):
                 patch[key] = inner
-        elif before != after:
+        else:
             patch[key] = after
     return patch

@@ -14,6 +14,10 @@ IndexFunc: TypeAlias = Callable[[Object], Iterable[str]]
 class Lister(Protocol):
     """Reads one resource from a cache. Objects are shared and immutable; what is absent may only be unseen (F1)."""
 
+    @property
+    def changes(self) -> int:
+        """How often the cache has changed: as long as that is the same, so is each answer."""
+
     def get(self, namespace: str, name: str) -> Object | None:
         """The cached object, or None when the cache does not hold it."""
 
@@ -34,6 +38,7 @@ class Readings:
     def __init__(self) -> None:
         self._answers: dict[Hashable, tuple[Callable[[], Object | list[Object] | None], _Answer]] = {}
         self._changed = False
+        self._seen: dict[Lister, int] = {}
 
     def through(self, lister: Lister) -> Lister:
         """The same lister, whose answers are noted here."""
@@ -41,13 +46,20 @@ class Readings:
 
     def still_hold(self) -> bool:
         """Whether the caches would answer everything with the very same objects."""
-        return not self._changed and all(_same(_kept(ask()), answer) for ask, answer in self._answers.values())
+        if self._changed:
+            return False
+        now = {lister: lister.changes for lister in self._seen}
+        if now != self._seen and not all(_same(_kept(ask()), answer) for ask, answer in self._answers.values()):
+            return False
+        self._seen = now
+        return True
 
-    def noted(self, question: Hashable, ask: Callable[[], _A]) -> _A:
+    def noted(self, lister: Lister, question: Hashable, ask: Callable[[], _A]) -> _A:
         """The answer; if a question is asked again, and answered in another way, nothing holds any more."""
+        self._seen.setdefault(lister, lister.changes)
         answer = ask()
         kept = _kept(answer)
-        _, first = self._answers.setdefault(question, (ask, kept))
+        _, first = self._answers.setdefault((lister, question), (ask, kept))
         self._changed = self._changed or not _same(first, kept)
         return answer
 
@@ -59,18 +71,23 @@ class _NotedLister:
         self._lister = lister
         self._readings = readings
 
+    @property
+    def changes(self) -> int:
+        """See `Lister`."""
+        return self._lister.changes
+
     def get(self, namespace: str, name: str) -> Object | None:
         """See `Lister`."""
-        return self._readings.noted((self._lister, namespace, name), partial(self._lister.get, namespace, name))
+        return self._readings.noted(self._lister, (namespace, name), partial(self._lister.get, namespace, name))
 
     def by_index(self, function: IndexFunc, value: str) -> list[Object]:
         """See `Lister`."""
-        return self._readings.noted((self._lister, function, value), partial(self._lister.by_index, function, value))
+        return self._readings.noted(self._lister, (function, value), partial(self._lister.by_index, function, value))
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         """See `Lister`."""
-        question = self._lister, namespace, frozenset((labels or {}).items())
-        return self._readings.noted(question, partial(self._lister.list, namespace, labels))
+        question = namespace, frozenset((labels or {}).items())
+        return self._readings.noted(self._lister, question, partial(self._lister.list, namespace, labels))
 
 
 def _kept(answer: Object | list[Object] | None) -> _Answer:

@@ -39,6 +39,7 @@ class Cache:
         self._first = at
         self._seen: int | None = None
         self._must_list = True
+        self._changes = 0
         self.blind = False
         """While set, looking shows nothing new."""
 
@@ -84,6 +85,11 @@ class Cache:
             for handler in self._resynced:
                 handler.on_update(item, item)
 
+    @property
+    def changes(self) -> int:
+        """See `Lister`."""
+        return self._changes
+
     def get(self, namespace: str, name: str) -> Object | None:
         """See `Lister`."""
         return self._objects.get(f"{namespace}/{name}" if namespace else name)
@@ -113,6 +119,7 @@ class Cache:
 
     def _replace(self, found: Iterable[Object], *, is_initial: bool) -> None:
         before, self._objects = self._objects, {item.key: item for item in found}
+        self._changes += 1
         for key, new in self._objects.items():
             old = before.get(key)
             if old is None:
@@ -134,6 +141,7 @@ class Cache:
     def _follow(self, change: Change) -> None:
         key, stored = change.stored.key, change.stored
         old = self._objects.get(key)
+        self._changes += 1
         if change.type == "DELETED" or not self._selects(stored):
             if old is not None:
                 del self._objects[key]

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from apis.decoding import UnknownField, decode, encode, unknown_fields, without_nulls
+from apis.decoding import UnknownField, decode, decode_json, encode, unknown_fields, without_nulls
 from apis.problem import InvalidField
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
@@ -29,6 +29,12 @@ def test_null_is_absent_at_any_depth() -> None:
     assert tc.spec.pd is not None
     assert (None, None, [{"name": "A"}]) == (tc.spec.pd.affinity, tc.spec.pd.config, tc.spec.pd.env)
     assert (None, "Retain") == (tc.spec.tls_cluster, tc.spec.pv_reclaim_policy)
+
+
+@pytest.mark.parametrize("affinity", [None, {"podAffinity": None}, {"x": "null"}])
+def test_text_is_decoded_as_a_tree_is(affinity: Json | None) -> None:
+    given = tree(minimal(pd={"affinity": affinity}))
+    assert decode(given, TidbCluster) == decode_json(msgspec.json.encode(given), TidbCluster)
 
 
 def test_given_tree_stays_as_it_is() -> None:

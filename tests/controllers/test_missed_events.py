@@ -15,6 +15,8 @@ from tests.informers.support import as_object, eventually, informer_of, running
 class _Owners:
     """Every TidbCluster that is asked for by name."""
 
+    changes = 0
+
     def get(self, namespace: str, name: str) -> Object | None:
         return as_object({"metadata": {"namespace": namespace, "name": name, "uid": name}})
 

@@ -205,17 +205,20 @@ def test_connections_are_kept_and_a_dead_one_is_noticed(transport: HttpTransport
 
 
 def test_proxies_come_from_the_environment_alone() -> None:
+    urls = ["http://demo-pd.ns:2379/pd/api/v1/health", "http://demo-pd.ns:2379/stores?state=1", "http://[fd00::1]:80/"]
     seen: list[bytes] = []
 
     def proxy(connection: socket.socket) -> None:
-        seen.append(_read_request(connection))
-        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        for _ in urls:
+            seen.append(_read_request(connection))
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
     with serving(proxy) as port:
         transport = HttpTransport({"http_proxy": f"http://127.0.0.1:{port}"})
-        transport.request(Request("GET", "http://demo-pd.ns:2379/pd/api/v1/health"))
+        for url in urls:
+            transport.request(Request("GET", url))
         transport.close()
-    assert seen[0].startswith(b"GET http://demo-pd.ns:2379/pd/api/v1/health HTTP/1.1\r\n")
+    assert [f"GET {url} HTTP/1.1" for url in urls] == [request.decode().splitlines()[0] for request in seen]
 
 
 def test_a_proxy_that_is_not_there_was_sent_nothing() -> None:

@@ -1,4 +1,4 @@
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -137,6 +137,24 @@ def test_ST_11_replace_swaps_content_indexes_and_version() -> None:
     assert ["b"] == names(store.list())
     assert ["blue"] == store.list_index_values("color")
     assert store.last_resource_version == "42"
+
+
+def test_3_8_what_changes_is_counted_and_nothing_else() -> None:
+    store = Store()
+    changes: list[Callable[[], None]] = [
+        lambda: store.add(pod_object("a")),
+        lambda: store.update(pod_object("a")),
+        lambda: store.delete(pod_object("a")),
+        lambda: store.replace([], "7"),
+    ]
+    counts = [store.changes]
+    for change in changes:
+        change()
+        counts.append(store.changes)
+    assert sorted(set(counts)) == counts
+    store.bookmark("8")
+    store.ensure_indexer("color", _colors)
+    assert counts[-1] == store.changes
 
 
 def test_LST_6_owners_and_instances_are_indexed() -> None:

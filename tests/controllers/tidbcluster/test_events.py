@@ -26,6 +26,8 @@ def made(name: str, version: str = "1", **meta: Any) -> Object:
 class Clusters:
     """`basic`, and one whose instance label is not its name."""
 
+    changes = 0
+
     def __init__(self) -> None:
         named = made("named", labels={"app.kubernetes.io/instance": "other"})
         self.items = {"basic": made("basic", uid="tc"), "named": named}

@@ -27,6 +27,8 @@ def series(registry: CollectorRegistry, name: str, of: str = "component") -> dic
 class Clusters:
     """A cache."""
 
+    changes = 0
+
     def __init__(self) -> None:
         self.trees: list[Json] = []
 

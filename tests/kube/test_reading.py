@@ -1,0 +1,86 @@
+"""What caches have answered holds as long as they have not changed, or answer the same (design.md 3.8)."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from kube.objects import Object
+from kube.reading import IndexFunc, Readings
+from tests.informers.support import pod_object
+
+
+class Cache:
+    """A lister that counts its questions."""
+
+    def __init__(self) -> None:
+        self.items = [pod_object("a"), pod_object("b")]
+        self.changes = 0
+        self.asked = 0
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        self.asked += 1
+        return next((item for item in self.items if item.key == f"{namespace}/{name}"), None)
+
+    def by_index(self, function: IndexFunc, value: str) -> list[Object]:
+        self.asked += 1
+        return [item for item in self.items if value in function(item)]
+
+    def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
+        self.asked += 1
+        return list(self.items)
+
+
+def by_name(item: Object) -> list[str]:
+    return [item.metadata.name]
+
+
+@pytest.fixture
+def cache() -> Cache:
+    return Cache()
+
+
+@pytest.fixture
+def readings(cache: Cache) -> Readings:
+    readings = Readings()
+    through = readings.through(cache)
+    through.get("ns", "a")
+    through.list("ns")
+    through.by_index(by_name, "b")
+    cache.asked = 0
+    return readings
+
+
+def test_3_8_a_cache_that_has_not_changed_is_not_asked_again(cache: Cache, readings: Readings) -> None:
+    assert readings.still_hold()
+    assert 0 == cache.asked
+
+
+def test_3_8_one_that_has_changed_is_asked_once(cache: Cache, readings: Readings) -> None:
+    cache.changes += 1
+    assert readings.still_hold()
+    assert 3 == cache.asked
+    assert readings.still_hold()
+    assert 3 == cache.asked
+
+
+def test_3_8_another_object_is_another_answer_for_good(cache: Cache, readings: Readings) -> None:
+    cache.items[0], cache.changes = pod_object("a", version="2"), 1
+    assert [False, False] == [readings.still_hold(), readings.still_hold()]
+
+
+def test_3_8_a_change_between_two_questions_is_seen(cache: Cache) -> None:
+    readings = Readings()
+    through = readings.through(cache)
+    through.get("ns", "a")
+    cache.items[0], cache.changes = pod_object("a", version="2"), 1
+    through.get("ns", "b")
+    assert not readings.still_hold()
+
+
+def test_3_8_two_answers_to_one_question_never_hold(cache: Cache) -> None:
+    readings = Readings()
+    through = readings.through(cache)
+    first = through.get("ns", "a")
+    cache.items[0], cache.changes = pod_object("a", version="2"), 1
+    assert first is not through.get("ns", "a")
+    assert not readings.still_hold()
