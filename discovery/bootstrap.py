@@ -92,9 +92,13 @@ def is_ordered(tc: Cluster, name: str = "pd") -> bool:
 
 def obstacle(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
     """Why the asker may not begin the cluster; empty when it may."""
+    return _cluster_exists(tc, evidence.claimed) or others_first(tc, asker, pods, evidence)
+
+
+def others_first(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
+    """Which other pods keep the asker from beginning the cluster, whatever is known of that; empty when none does."""
     return (
-        _cluster_exists(tc, evidence.claimed)
-        or not_the_turn(asker.pod, pods, evidence)
+        not_the_turn(asker.pod, pods, evidence)
         or _others_run(evidence)
         or others_may_have_data(asker.pod, pods, evidence, ordered=is_ordered(tc))
     )

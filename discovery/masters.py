@@ -21,6 +21,7 @@ from ports.transport import ConnectionRefused, RequestTimeout
 
 _MASTER = "dm-master"
 _LONGEST_READ = 1.0
+_WAY_OUT = "restore a volume of a master, or give up all data: suspend the masters, delete their PVCs, and resume"
 
 
 class DMClusters(Claims, Protocol):
@@ -110,18 +111,24 @@ class DMDiscovery:
 
     def _begin(self, dc: DMCluster, pod: Asker, silence: DataPlaneError) -> str:
         pods = desired_pods(dc, advanced=False, name=_MASTER)
-        reason = _exists(dc, self._clusters.with_data(dc)) or _sign_of_life(silence)
-        present = self._present(dc, pods[1:]) if not reason and pod.pod in pods[:1] else {}
+        present = self._present(dc, pods[1:]) if pod.pod in pods[:1] else {}
+
+        def others_first() -> str:
+            memory = self._memory(dc)
+            known = Evidence(memory.empty(self._clock.now()), present, "", memory.bootstrapping)
+            ordered = is_ordered(dc, _MASTER)
+            return not_the_turn(pod.pod, pods, known) or others_may_have_data(pod.pod, pods, known, ordered=ordered)
+
         with self._lock:
-            memory, now = self._memory(dc), self._clock.now()
-            evidence = Evidence(memory.empty(now), present, "", memory.bootstrapping)
-            reason = (
-                reason
-                or not_the_turn(pod.pod, pods, evidence)
-                or others_may_have_data(pod.pod, pods, evidence, ordered=is_ordered(dc, _MASTER))
-            )
-            if not reason:
-                memory.note_beginning(pod.pod, now)
+            reason = _exists(dc) or _sign_of_life(silence) or others_first()
+        if not reason:
+            # only now: a namespace has many claims, and pods ask every second until they may start
+            reason = _left_behind(self._clusters.with_data(dc))
+        if not reason:
+            with self._lock:
+                reason = others_first()
+                if not reason:
+                    self._memory(dc).note_beginning(pod.pod, self._clock.now())
         if reason:
             raise Refused(f"{reason}; {silence}")
         return f"--initial-cluster={pod.pod}={scheme(dc)}://{pod.address}"
@@ -134,13 +141,17 @@ class DMDiscovery:
         return {pod: "it answers" for pod, at in ordinals.items() if self._masters.answers(dc, at, _LONGEST_READ)}
 
 
-def _exists(dc: DMCluster, with_data: Collection[str]) -> str:
-    """What tells that there is a cluster, though none of its masters answers; empty when nothing does."""
-    way_out = "restore a volume of a master, or give up all data: suspend the masters, delete their PVCs, and resume"
+def _exists(dc: DMCluster) -> str:
+    """Which masters there are, though none of them answers; empty when the status knows of none."""
     if known := sorted(dc.status.master.members):
-        return f"a cluster with the masters {', '.join(known)} exists, but none of them answers; {way_out}"
+        return f"a cluster with the masters {', '.join(known)} exists, but none of them answers; {_WAY_OUT}"
+    return ""
+
+
+def _left_behind(with_data: Collection[str]) -> str:
+    """Which volumes tell that there is a cluster; empty when none does."""
     if with_data:
-        return f"volumes with the data of masters exist ({', '.join(sorted(with_data))}), but none answers; {way_out}"
+        return f"volumes with the data of masters exist ({', '.join(sorted(with_data))}), but none answers; {_WAY_OUT}"
     return ""
 
 

@@ -13,7 +13,7 @@ from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
 from dataplane.errors import DataPlaneError, Unavailable
 from dataplane.pd import Member, Membership
 from discovery.asking import Asker, Refused, address_book, asker, pd_services, question, verified
-from discovery.bootstrap import Claims, Evidence, desired_pods, is_ordered, leaving, obstacle
+from discovery.bootstrap import Claims, Evidence, desired_pods, is_ordered, leaving, obstacle, others_first
 from discovery.memory import Memory
 from kube.errors import ApiError, NotFound
 from ports.clock import Clock
@@ -151,17 +151,22 @@ class Discovery:
 
     def _begin(self, tc: TidbCluster, pod: Asker, view: _View, deadline: float) -> str:
         pods = desired_pods(tc, self._advanced)
-        # of use to the one pod only that may begin, while all ask until one has begun, and a namespace has many claims
-        is_first = pod.pod in pods[:1]
-        claimed = self._clusters.claimed(tc) if is_first else frozenset()
-        present = self._present(tc, pods[1:], deadline) if is_first else {}
-        with self._lock:
+        present = self._present(tc, pods[1:], deadline) if pod.pod in pods[:1] else {}
+
+        def evidence(claimed: frozenset[str] = frozenset()) -> Evidence:
             memory = self._memories[tc.metadata.uid]
-            now = self._clock.now()
-            evidence = Evidence(memory.empty(now), present, view.alive, memory.bootstrapping, claimed)
-            reason = obstacle(tc, pod, pods, evidence)
-            if not reason:
-                memory.note_beginning(pod.pod, now)
+            return Evidence(memory.empty(self._clock.now()), present, view.alive, memory.bootstrapping, claimed)
+
+        with self._lock:
+            known = evidence()
+            reason = obstacle(tc, pod, pods, known) if others_first(tc, pod, pods, known) else ""
+        if not reason:
+            # only now: a namespace has many claims, and pods ask every second until they may start
+            claimed = self._clusters.claimed(tc)
+            with self._lock:
+                reason = obstacle(tc, pod, pods, evidence(claimed))
+                if not reason:
+                    self._memories[tc.metadata.uid].note_beginning(pod.pod, self._clock.now())
         if reason:
             raise Refused("; ".join([reason, *view.failures]))
         long_name = tc.spec.across_k8s or tc.spec.cluster_domain

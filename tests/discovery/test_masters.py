@@ -52,6 +52,7 @@ class World:
     data: frozenset[str] = frozenset()
     given_up: frozenset[str] = frozenset()
     alive: frozenset[int] = frozenset()
+    lists: int = 0
     clock: FakeClock = field(default_factory=FakeClock)
 
     def get(self, namespace: str, name: str) -> DMCluster:
@@ -62,6 +63,7 @@ class World:
         return f"{namespace}/{claim}" in self.given_up
 
     def with_data(self, dc: DMCluster) -> frozenset[str]:
+        self.lists += 1
         return self.data
 
     def masters(self, dc: DMCluster, timeout: float) -> tuple[LiveMaster, ...]:
@@ -113,19 +115,25 @@ def test_10_4_a_master_that_is_listed_alone_has_nobody_to_join() -> None:
 MEMBER = {"name": "sync-dm-master-1", "id": "2", "clientURL": "", "health": False}
 
 
-@pytest.mark.parametrize(
-    ("world", "why"),
-    [
-        (World(cluster(status={"master": {"members": {"sync-dm-master-1": MEMBER}}})), "exists, but none"),
-        (World(data=frozenset({"dm-master-sync-dm-master-1"})), "volumes with the data"),
-    ],
-)
-def test_F40_nobody_begins_a_cluster_that_is_known(world: World, why: str) -> None:
-    discovery = world.discovery()
+def test_F40_nobody_begins_a_cluster_that_is_known() -> None:
+    discovery = World(cluster(status={"master": {"members": {"sync-dm-master-1": MEMBER}}})).discovery()
     for _ in range(2):
         for ordinal in (2, 1, 0):
-            with pytest.raises(Refused, match=why):
+            with pytest.raises(Refused, match="exists, but none"):
                 discovery.new(address(ordinal))
+
+
+def test_F40_nobody_begins_over_volumes_with_data_which_are_listed_when_nothing_else_is_in_the_way() -> None:
+    world = World(data=frozenset({"dm-master-sync-dm-master-1"}))
+    discovery = world.discovery()
+    for ordinal, why in ((0, "may hold data"), (2, "waiting for sync-dm-master-0"), (1, "waiting for")):
+        with pytest.raises(Refused, match=why):
+            discovery.new(address(ordinal))
+    assert 0 == world.lists
+    for lists in (1, 2):
+        with pytest.raises(Refused, match="volumes with the data of masters exist"):
+            discovery.new(address(0))
+        assert lists == world.lists
 
 
 def test_F40_a_pod_that_was_told_to_begin_is_not_empty_any_more() -> None:

@@ -159,9 +159,10 @@ def test_F40_nothing_begins_over_volumes_of_two_clusters() -> None:
     assert "there are volumes of clusters 7, 8" in told(world.discovery(), 0)
 
 
-def test_the_claims_of_a_namespace_are_listed_for_the_pod_alone_that_may_begin() -> None:
+def test_the_claims_of_a_namespace_are_listed_when_nothing_else_keeps_a_pod_from_beginning() -> None:
     world = World(cluster(), labelled=frozenset({"7"}))
     discovery = world.discovery()
+    assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
     for ordinal in (1, 2):
         assert "waiting for demo-pd-0" in told(discovery, ordinal)
     assert 0 == world.lists
