@@ -209,7 +209,7 @@ def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
     """Another component that must serve first (3.1)."""
     for row in map(component_type, own.starts_after):
         if row.unavailable and not predicates.is_available(ctx.tc, row.name):
-            return Waiting(f"WaitingFor{row.word}", row.unavailable)
+            return Waiting(f"WaitingFor{row.word}", row.unavailable, next_poll(ctx, own.name))
     return None
 
 
