@@ -4,7 +4,7 @@ A wait is a value, not an exception: the sync shows it as a condition and goes o
 on it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 DONE = "Done"
@@ -62,6 +62,14 @@ NotDone: TypeAlias = Waiting | Refused | Failed
 """Why something does not go on in this reconcile."""
 
 Outcome: TypeAlias = Done | NotDone
+
+
+def in_time_for(outcome: Outcome, *untold: Outcome) -> Outcome:
+    """The outcome that is told, looked at again as soon as one that is not told beside it asks for."""
+    delays = [each.retry_after for each in (outcome, *untold) if not isinstance(each, Failed) and each.retry_after]
+    if isinstance(outcome, Failed) or not delays:
+        return outcome
+    return replace(outcome, retry_after=min(delays))
 
 
 @dataclass(frozen=True, slots=True)

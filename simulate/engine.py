@@ -141,6 +141,7 @@ class Engine:
         """The sync of each operator's last call."""
         self.reads = 0
         self._began = 0.0
+        self._resyncs = True
         self._interleaver: Interleaver | None = None
         self._seeds, self._syncs = count(1), count(1)
         self._timed: list[tuple[float, int, Callable[[], None]]] = []
@@ -179,6 +180,9 @@ class Engine:
         self.done.clear()
         self.versions.clear()
         self._began = self.clock.now()
+        self._resyncs = plan.resyncs
+        for operator in self.operators.values():
+            operator.resyncs = plan.resyncs
         self._request_faults = RequestFaults(plan.faults, plan.seed)
         self._write_counts = WriteCounts(plan.events)
         self._events = Events(self, plan.events)
@@ -228,6 +232,7 @@ class Engine:
             settings=self.settings,
             on_defect=self._on_defect,
         )
+        operator.resyncs = self._resyncs
         if self._interleaver is not None:
             self._interleaver.add(name, self._loops(name, operator))
 

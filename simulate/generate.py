@@ -25,6 +25,7 @@ from simulate import (
     schedules,
     sub_objects,
     upgrade_order,
+    without_resyncs,
 )
 from simulate import plan as plans
 from simulate.plan import InvalidPlan, Plan
@@ -73,6 +74,7 @@ FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     schedules.FAMILY: schedules.schedule,
     sub_objects.FAMILY: sub_objects.empty,
     upgrade_order.FAMILY: upgrade_order.order,
+    without_resyncs.FAMILY: without_resyncs.no_resync,
 }
 """Plans with names of their own, by the part of the name before the slash."""
 
@@ -118,6 +120,7 @@ _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     schedules.FAMILY: schedules.schedules,
     sub_objects.FAMILY: sub_objects.empties,
     upgrade_order.FAMILY: upgrade_order.orders,
+    without_resyncs.FAMILY: without_resyncs.no_resyncs,
 }
 """The plans of each family whose number needs no run."""
 

@@ -160,6 +160,7 @@ class Operator:
         self.sync = self._controllers[0].sync
         self.caches = informers.caches()
         self._seen = -1
+        self.resyncs = True
         self.timers.call_at(clock.now() + RESYNC, self._resync)
 
     def work(self) -> None:
@@ -237,5 +238,6 @@ class Operator:
         return RecordingTransport(self._wrap(self._world.data_plane_transport(origin)), self.dataplane.requests)
 
     def _resync(self) -> None:
-        self.resync()
+        if self.resyncs:
+            self.resync()
         self.timers.call_at(self.clock.now() + RESYNC, self._resync)

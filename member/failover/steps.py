@@ -94,7 +94,7 @@ def still_waiting(
     """The wait for the first of the failing to recover by itself; nothing is said at first."""
     first = max(failing, key=lambda each: each.lasted)
     if first.lasted < _GRACE * period:
-        return Done()
+        return Done(retry_after=_GRACE * period - first.lasted)
     others = ", ".join(each.pod for each in failing if each != first)
     what = (
         f"pod {named(ctx, component, first.pod)} has been lost since {stamp(first.since)}"

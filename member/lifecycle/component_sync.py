@@ -64,7 +64,7 @@ from member.observed.pods import Pod, pods_of, ready_pods
 from member.observed.referenced_cluster import without_pd
 from member.observed.status import UPGRADE, set_phase
 from member.observed.troubles import LOOK_AGAIN, troubles_of
-from member.outcome import Done, Outcome, Refused, Waiting
+from member.outcome import Done, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
 from member.polling import next_poll
 
@@ -104,7 +104,9 @@ def act(ctx: ClusterContext, member: Workload) -> Outcome:
     if ctx.tc.spec.paused:
         return outcome
     other = member.housekeeping(ctx)
-    return other if other and isinstance(outcome, Done) else outcome
+    if other is None:
+        return outcome
+    return in_time_for(other, outcome) if isinstance(outcome, Done) else in_time_for(outcome, other)
 
 
 def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
@@ -220,8 +222,8 @@ def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: 
     """
     failed_over = failover()
     if isinstance(failed_over, Refused) or (isinstance(outcome, Done) and not isinstance(failed_over, Done)):
-        return failed_over
-    return outcome if not isinstance(outcome, Done) else serving()
+        return in_time_for(failed_over, outcome)
+    return in_time_for(outcome if not isinstance(outcome, Done) else serving(), failed_over)
 
 
 def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:

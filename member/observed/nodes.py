@@ -9,6 +9,7 @@ from kube.objects import Object
 from member.context import ClusterContext
 from member.observed.pods import Pod, pods_of
 from member.outcome import Refused
+from member.polling import next_poll
 
 
 class NodeState(Enum):
@@ -66,4 +67,5 @@ def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str, ignored: 
         return None
     where = ", ".join(f"pod {pod.metadata.name} on node {pod.decode_as(Pod).spec.node_name}" for pod in kept)
     way_out = "which is not Ready; if the machine is gone for good, delete its Node object"
-    return Refused("NodeLost", f"{what}: {where}, {way_out}")
+    # that PD has given up a store, no event tells
+    return Refused("NodeLost", f"{what}: {where}, {way_out}", next_poll(ctx, component))

@@ -23,7 +23,7 @@ from member.naming import pod_name, pvc_name
 from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim
 from member.observed.volumes import desired_templates, desired_volumes
-from member.outcome import Done, Outcome, Refused, Wait, Waiting
+from member.outcome import Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
 from member.volumes import attributes, unprovided
 from member.volumes import replacement as volume_replacement
@@ -97,7 +97,7 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
         return remaking or volume_replacement.replace(ctx, spec, body, stale)
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)
-    return next((step for step in steps if not isinstance(step, Done)), Done())
+    return in_time_for(next((step for step in steps if not isinstance(step, Done)), Done()), *steps)
 
 
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:

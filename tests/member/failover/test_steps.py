@@ -29,16 +29,24 @@ from member.failover.quorum import (
     Wait,
     next_step,
 )
-from member.failover.steps import to_record
+from member.failover.steps import still_waiting, to_record
 from member.failover.witnesses import Failing, PodState, is_lost
 from member.memory.failure_timers import LONGEST_GAP, FailureTimers
 from member.observed.nodes import Node, NodeState
 from member.observed.pods import Pod
+from member.outcome import Done
 from member.stores.failover import down_stores
 from ports.clock import FakeClock
+from tests.kube.fakes import FakeApi
+from tests.member.reconciling import context
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PERIOD = 300.0
+
+
+def test_9_what_has_just_been_lost_is_not_told_but_looked_at_again_when_it_is() -> None:
+    lost = [Failing("demo-tikv-0", "1", NOW, 10.0), Failing("demo-tikv-1", "4", NOW, 5.0)]
+    assert Done(retry_after=20.0) == still_waiting(context(FakeApi()), "tikv", "TiKVStoreDown", lost, PERIOD)
 
 
 # R18: the matrix of witnesses

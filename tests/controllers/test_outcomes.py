@@ -1,0 +1,42 @@
+"""When to come back, from what the stages of a reconcile answered."""
+
+import pytest
+
+from controllers.controller import Result
+from controllers.errors import RequeueError
+from controllers.outcomes import result_of
+from member.outcome import Done, Failed, Outcome, Refused, Waiting, in_time_for
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "result"),
+    [
+        ([Done(), Waiting("W", "waits")], None),
+        ([Done(retry_after=7.0)], Result(requeue_after=7.0)),
+        ([Waiting("W", "waits", 9.0), Done(retry_after=7.0), Refused("R", "refused", 8.0)], Result(requeue_after=7.0)),
+    ],
+)
+def test_3_3_the_first_that_a_stage_asks_for_whatever_it_answers(
+    outcomes: list[Outcome], result: Result | None
+) -> None:
+    assert result == result_of({str(number): outcome for number, outcome in enumerate(outcomes)})
+
+
+def test_3_3_a_failure_is_retried_with_back_off() -> None:
+    with pytest.raises(RequeueError, match="b: broken"):
+        result_of({"a": Done(retry_after=1.0), "b": Failed("F", "broken")})
+
+
+@pytest.mark.parametrize(
+    ("told", "untold", "expected"),
+    [
+        (Refused("R", "refused"), Waiting("W", "waits", 5.0), Refused("R", "refused", 5.0)),
+        (Refused("R", "refused", 3.0), Done(retry_after=5.0), Refused("R", "refused", 3.0)),
+        (Waiting("W", "waits", 9.0), Refused("R", "refused", 5.0), Waiting("W", "waits", 5.0)),
+        (Done("all there"), Waiting("W", "waits"), Done("all there")),
+        (Waiting("W", "waits"), Failed("F", "broken"), Waiting("W", "waits")),
+        (Failed("F", "broken"), Waiting("W", "waits", 5.0), Failed("F", "broken")),
+    ],
+)
+def test_3_3_what_is_not_told_is_looked_at_in_its_time(told: Outcome, untold: Outcome, expected: Outcome) -> None:
+    assert expected == in_time_for(told, untold)
