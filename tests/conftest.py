@@ -9,7 +9,6 @@ import pytest
 import structlog
 
 from ports.clock import FakeClock
-from tests.controlplane.processes import ControlPlane, require_or_reason, running
 from tests.distribution import pytest_xdist_make_scheduler
 
 __all__ = ["pytest_xdist_make_scheduler"]
@@ -94,12 +93,3 @@ def _log_plainly() -> None:
 def clock() -> FakeClock:
     """A clock that stands still until stepped."""
     return FakeClock()
-
-
-@pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A running real control plane, booted once per worker; skips with the reason where its binaries are missing."""
-    if reason := require_or_reason():
-        pytest.skip(reason)
-    with running(tmp_path_factory.mktemp("controlplane")) as started:
-        yield started

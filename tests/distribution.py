@@ -17,18 +17,23 @@ _WAITS = ("tests/e2e/", *_TOGETHER)
 
 LONGEST = (
     "tests/e2e/test_operating.py",
-    "tests/e2e/test_operations_guide.py",
-    "tests/simulate/test_campaigns.py",
-    "tests/e2e/test_split_brain.py",
-    "tests/e2e/test_upstream.py",
     "tests/contract/",
-    "tests/e2e/test_kills.py",
+    "tests/e2e/test_operations_guide.py",
+    "tests/e2e/test_split_brain.py",
+    "tests/monitoring/test_recorded.py",
+    "tests/informer_contract/",
+    "tests/e2e/test_command.py",
     "tests/packaging/test_dockerfile.py",
-    "tests/e2e/test_kubectl_tidb_guide.py",
-    "tests/e2e/test_upgrades.py",
-    "tests/e2e/test_two_operators.py",
+    "tests/e2e/test_upstream.py",
+    "tests/controllers/tidbcluster/test_across.py",
+    "tests/simulate/test_campaigns.py",
+    "tests/e2e/test_tls.py",
     "tests/e2e/test_volumes.py",
+    "tests/e2e/test_kills.py",
+    "tests/e2e/test_causes.py",
+    "tests/controllers/tidbcluster/test_upgrade.py",
     "tests/controllers/tidbcluster/test_scaling_in.py",
+    "tests/e2e/test_secrets.py",
 )
 """What takes long, the longest first."""
 

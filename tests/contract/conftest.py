@@ -1,6 +1,6 @@
 """Every test of the contract runs in both worlds, each booted once.
 
-The worlds end with the package: other tests bring nodes of their own to the same control plane.
+The worlds end with the package: a control plane that nobody asks still takes CPU.
 """
 
 from collections.abc import Iterator
@@ -9,6 +9,7 @@ import pytest
 
 from tests.contract import worlds
 from tests.contract.worlds import Side, eventually, is_serving
+from tests.controlplane.processes import require_or_reason, running
 
 
 @pytest.fixture(scope="package")
@@ -20,9 +21,11 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
 
 
 @pytest.fixture(scope="package")
-def real(request: pytest.FixtureRequest) -> Iterator[Side]:
+def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
     """The world to live up to; skips where it was not built."""
-    with worlds.real(request.getfixturevalue("control_plane")) as side:
+    if reason := require_or_reason():
+        pytest.skip(reason)
+    with running(tmp_path_factory.mktemp("controlplane")) as control_plane, worlds.real(control_plane) as side:
         eventually(lambda: is_serving(side))
         yield side
 

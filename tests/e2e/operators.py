@@ -13,6 +13,7 @@ import msgspec
 import urllib3
 from prometheus_client.parser import text_string_to_metric_families
 
+from tests.e2e.forking import Forked
 from tests.e2e.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
@@ -32,9 +33,17 @@ def clean_environment() -> dict[str, str]:
 class Operator:
     """One process. What it says on stderr and stdout is in `said`."""
 
-    def __init__(self, log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] = _PROGRAM) -> None:
-        """Start it, with `environ` in place of what this process has of its kind."""
+    def __init__(
+        self, log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] | None = _PROGRAM
+    ) -> None:
+        """Start it, with `environ` in place of what this process has of its kind. Without a `program` it is forked."""
         self._log = log
+        log.touch()
+        environ = clean_environment() | dict(environ)
+        self._process: Forked | subprocess.Popen[bytes]
+        if program is None:
+            self._process = Forked(flags, environ, ROOT, log)
+            return
         with log.open("ab") as output:
             self._process = subprocess.Popen(
                 [*program, *flags],
@@ -42,7 +51,7 @@ class Operator:
                 stdout=output,
                 stderr=output,
                 cwd=ROOT,
-                env=clean_environment() | dict(environ),
+                env=environ,
             )
 
     @property
@@ -105,7 +114,7 @@ class Operator:
 
 @contextlib.contextmanager
 def running(
-    log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] = _PROGRAM
+    log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] | None = None
 ) -> Iterator[Operator]:
     """An operator for as long as the block runs, on a free port."""
     operator = Operator(log, environ, "--metrics-addr=127.0.0.1:0", *flags, program=program)

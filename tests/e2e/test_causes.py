@@ -1,6 +1,7 @@
 """What keeps pods from starting shows in the column STATUS, in the words of the API server itself."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -80,9 +81,8 @@ def _ready_says(place: Place, tree: Json, namespace: str, cause: str) -> str:
     client = place.client
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)):
         create_cluster(client, tree, namespace)
-        eventually(
-            lambda: any(each.startswith("Ready=") and cause in each for each in conditions(client, "basic", namespace)),
-            within=60.0,
-            told=lambda: conditions(client, "basic", namespace),
+        told = partial(conditions, client, "basic", namespace)
+        (found,) = eventually(
+            lambda: [each for each in told() if each.startswith("Ready=") and cause in each], 60.0, told
         )
-        return next(each for each in conditions(client, "basic", namespace) if each.startswith("Ready="))
+        return found

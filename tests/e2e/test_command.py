@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from cli.main import main
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.http_transport import HttpTransport
@@ -168,16 +169,18 @@ _BAD = {
 
 
 @pytest.mark.parametrize("mistake", [*_BAD, "missing-file"])
-def test_a_mistake_in_a_manifest_is_told_in_the_words_of_the_file(tmp_path: Path, mistake: str) -> None:
+def test_a_mistake_in_a_manifest_is_told_in_the_words_of_the_file(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], mistake: str
+) -> None:
     file = tmp_path / "tc.yaml"
     text, told = _BAD.get(mistake, ("", "No such file"))
     if mistake != "missing-file":
         file.write_text(text)
-    done = _demo(file)
-    assert 1 == done.returncode
-    assert done.stderr.startswith(f"tidb-operator: {file}")
-    assert told in done.stderr
-    assert "Traceback" not in done.stderr
+    assert 1 == main(["run", "--sandbox", "--exit-when-ready", "--cluster", str(file)])
+    complaints = capsys.readouterr().err
+    assert complaints.startswith(f"tidb-operator: {file}")
+    assert told in complaints
+    assert "Traceback" not in complaints
 
 
 def test_a_cluster_that_does_not_get_ready_fails_the_command_with_the_reason(tmp_path: Path) -> None:

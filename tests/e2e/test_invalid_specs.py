@@ -1,14 +1,15 @@
-"""What a cluster says of itself while its spec is not valid, on both worlds (lifecycle.md 2.2)."""
+"""What a cluster says of itself while its spec is not valid (lifecycle.md 2.2)."""
 
 import pytest
 
 from kube.objects import Json, condition_of
 from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, create_cluster, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 _FIELD = "spec.tikv.evictLeaderTimeout"
 

@@ -13,10 +13,13 @@ from cli.tidb.status import report
 from tests.e2e import operators, plugins, worlds
 from tests.e2e.guides import KUBECTL, PATIENCE, Shell, anchor, commands, contains
 from tests.e2e.operators import ROOT
-from tests.e2e.waiting import eventually
+from tests.e2e.waiting import eventually, pause
 from tests.e2e.worlds import await_ready, create_cluster, sample
 
 GUIDE = ROOT / "docs" / "kubectl-tidb.md"
+
+_AGAIN = 1.0
+"""Seconds after which a command is typed again: the plugin takes most of one of CPU to start."""
 
 _BLOCK = re.compile(r"^```(console|yaml)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -81,6 +84,7 @@ def _type(shell: Shell, command: str, expected: list[str]) -> None:
         nonlocal shown
         if contains(shown, expected):
             return True
+        pause(_AGAIN)
         shown = shell.run(command)
         return False
 

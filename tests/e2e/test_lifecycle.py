@@ -17,10 +17,11 @@ from kube.resources import (
     STATEFUL_SETS,
 )
 from tests.e2e import operators
+from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, create_cluster, delete_cluster, sample
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
 
 _KINDS = (
     SERVICES,

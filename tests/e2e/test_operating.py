@@ -25,7 +25,7 @@ from tests.e2e.worlds import OPERATOR_NAMESPACE, Place, conditions, create_clust
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
-_KILLS = 3
+_KILLS = 2
 _SOON = ("--resync-duration=8s", *(f"--{component}-failover-period=3s" for component in ("pd", "tikv", "tidb")))
 """What takes minutes elsewhere."""
 _PATIENCE = 60.0

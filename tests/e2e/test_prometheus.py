@@ -81,7 +81,8 @@ def test_only_the_leader_serves_series_of_clusters(scraping: Prometheus) -> None
 
 def test_a_ready_cluster_looks_so(scraping: Prometheus, cluster: str) -> None:
     of = f'{{namespace="{cluster}", name="basic"}}'
-    assert [1.0] == [value for _, value in scraping.query(f"tidb_operator_cluster_ready{of}")]
+    # read from the operator's cache, which sees what was written a moment later
+    eventually(lambda: [1.0] == [value for _, value in scraping.query(f"tidb_operator_cluster_ready{of}")])
     for metric in ("spec_replicas", "desired_replicas", "ready_replicas", "members", "healthy_members"):
         found = {each["component"]: value for each, value in scraping.query(f"tidb_operator_cluster_{metric}{of}")}
         assert {"pd": 1.0, "tikv": 1.0, "tidb": 1.0} == found, metric

@@ -1,6 +1,7 @@
 """What our RBAC manifests grant is what the operator uses, and it says what it lacks (scheduler-deployment.md 8)."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -11,6 +12,7 @@ from kube.objects import Json
 from kube.resources import SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.e2e import operators
 from tests.e2e.gate import Gate
+from tests.e2e.operators import Operator
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import (
     MANIFESTS,
@@ -215,10 +217,15 @@ def test_who_may_not_see_other_leases_asks_once_and_works(place: Place, namespac
         create_cluster(place.client, sample("basic"), namespace)
         await_ready(place, operator, "basic", namespace)
         assert 200 == operator.page("/readyz")[0]
+        # nothing else waits for it
+        eventually(lambda: _unnoticed(operator))
         assert 0 == operator.stop()
     assert ["leases"] == [call.resource for call in gate.calls if call.status == 403]
-    told = [event for event in operator.events if "operators in other namespaces go unnoticed" in event["event"]]
-    assert 1 == len(told)
+    assert 1 == len(_unnoticed(operator))
+
+
+def _unnoticed(operator: Operator) -> list[dict[str, Any]]:
+    return [event for event in operator.events if "operators in other namespaces go unnoticed" in event["event"]]
 
 
 def test_what_it_may_not_do_is_named(place: Place, namespace: str) -> None:

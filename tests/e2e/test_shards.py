@@ -86,7 +86,7 @@ def test_LE_13_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(pl
             place.client.patch(TIDB_CLUSTERS, name, namespace, {"spec": _labelled("second")})
         _await_served(place, names, namespace, "second", _SERVED)
         print(f"served {CLOCK.now() - killed:.1f} s after the kill")  # noqa: T201
-        assert _SHARDS == sum(_held(each) for each in replicas if each.is_running)
+        eventually(lambda: _SHARDS == sum(_held(each) for each in replicas if each.is_running))
 
 
 def test_3_2_a_cluster_that_leaves_the_selector_stays_as_it_is_and_may_come_back(sandbox: Place) -> None:

@@ -21,7 +21,7 @@ from ports.transport import ByteStream, Request, Response, Transport
 from sandbox.forward_proxy import ForwardProxy
 from tests.e2e import operators
 from tests.e2e.gate import Call, Gate, Hook
-from tests.e2e.marks import ON_THE_REAL_ONE
+from tests.e2e.marks import IN_ONE_WORLD, ON_THE_REAL_ONE
 from tests.e2e.operators import QUICK_LEASE, Operator
 from tests.e2e.taking_over import leads, stands_by
 from tests.e2e.waiting import eventually
@@ -33,7 +33,7 @@ _WORKERS = 5
 _NAMES = ("first", "second")
 """Several clusters, so that several workers may have a request on its way."""
 _REFUSALS = {404, 409}
-_POINTS = {"sandbox": (0.25, 0.75), "real": (0.0, 0.5)}
+_POINTS = (0.0, 0.5)
 """Where in a bring-up the leader is stopped, in parts of its writes."""
 _DATA_PLANE = "data plane"
 
@@ -216,17 +216,18 @@ def _wake_beside_another(place: Place, pair: _Pair, at: int) -> list[Call]:
     return freezer.answered
 
 
+@IN_ONE_WORLD
 def test_LE_22_a_leader_that_wakes_after_its_lease_changes_nothing(place: Place, pair: _Pair) -> None:
-    points, writes = _POINTS[place.name], _writes_of_a_bring_up(place, pair.leader)
+    writes = _writes_of_a_bring_up(place, pair.leader)
     passed: list[list[Call]] = []
-    for point in points:
+    for point in _POINTS:
         passed.append(_wake_beside_another(place, pair, 1 + int(writes * point)))
         pair.renew()
 
     counts = [len(calls) for calls in passed]
     refused = sum(call.status in _REFUSALS for calls in passed for call in calls)
     told = f"past the lease check {counts}, refused by the API server {refused}"
-    print(f"{len(points)} pauses in {writes} writes; {told}")  # noqa: T201
+    print(f"{len(_POINTS)} pauses in {writes} writes; {told}")  # noqa: T201
     assert max(counts) <= _WORKERS
     # the first patch of a volume is sent unread: it says what the next leader has said, so it changes nothing either
     unread = ("patch", "persistentvolumes")

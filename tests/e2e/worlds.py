@@ -282,7 +282,7 @@ def conditions(client: Client, name: str, namespace: str) -> list[str]:
     return [f"{c['type']}={c['status']} {c['reason']}: {c['message']}" for c in status.get("conditions", ())]
 
 
-def await_ready(place: Place, operator: Operator, name: str, namespace: str, within: float = 30.0) -> float:
+def await_ready(place: Place, operator: Operator, name: str, namespace: str, within: float = 60.0) -> float:
     """Wait until a cluster is Ready; how long it took, in seconds."""
     started = CLOCK.now()
     client = place.client

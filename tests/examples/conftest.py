@@ -9,7 +9,7 @@ from kube.config import load_kubeconfig
 from kube.http_transport import HttpTransport
 from sandbox.world import World, load_crds
 from tests.contract.worlds import Side
-from tests.controlplane.processes import ControlPlane
+from tests.controlplane.processes import ControlPlane, require_or_reason, running
 from tests.e2e.waiting import CLOCK
 
 CRD = Path(__file__).parents[2] / "examples" / "sample_controller" / "crd.yaml"
@@ -24,6 +24,15 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Side]:
         yield from _reached("sandbox", world.write_kubeconfig(tmp_path_factory.mktemp("sandbox")))
     finally:
         world.stop()
+
+
+@pytest.fixture(scope="package")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running real control plane, which ends with the package; skips with the reason where it was not built."""
+    if reason := require_or_reason():
+        pytest.skip(reason)
+    with running(tmp_path_factory.mktemp("controlplane")) as started:
+        yield started
 
 
 @pytest.fixture(scope="package")

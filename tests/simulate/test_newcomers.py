@@ -13,7 +13,7 @@ from simulate.mutations import mutated
 from simulate.newcomers import DEFECT, judge, judge_content
 from tests.operator_world import SAMPLES
 
-_FIRST = 100
+_FIRST = 50
 
 
 @pytest.mark.slow
