@@ -45,6 +45,10 @@ def _conflict_of_dm(place: Place, namespace: str) -> Json:
     return condition_of(status.get("conditions") or (), "OperatorConflict")
 
 
+def _counted(operator: Operator, of: Mapping[str, str]) -> float:
+    return sample_value(operator.page("/metrics")[1], "tidb_operator_cluster_operators", of)
+
+
 def _notices(operator: Operator) -> Callable[[], bool]:
     return lambda: operator.has_said(event="another operator manages this cluster")
 
@@ -71,8 +75,7 @@ def test_two_operators_in_different_namespaces_notice_each_other(place: Place, n
             eventually(lambda: message == _conflict_of_dm(place, namespace).get("message"))
             of = {"namespace": namespace, "name": "basic"}
             for operator in (first, second):
-                text = operator.page("/metrics")[1]
-                assert 2 == sample_value(text, "tidb_operator_cluster_operators", of)
+                eventually(lambda: 2 == _counted(operator, of))  # noqa: B023
             assert 0 == second.stop()
         eventually(lambda: _conflict(place, namespace)["status"] == "False")
         eventually(lambda: _conflict_of_dm(place, namespace)["status"] == "False")
