@@ -145,7 +145,8 @@ def serving_instead(
         return Done()
     extra = ", ".join(pod for pod in substitutes(ctx, component) if pod not in records)
     what = f"{extra} replaced the lost {', '.join(sorted(records))}; {way_back}"
-    return Waiting(reason, what, serves=True)
+    # that the lost one is back, no event tells
+    return Waiting(reason, what, next_poll(ctx, component), serves=True)
 
 
 def record_event(ctx: ClusterContext, reason: str, message: str, *, is_warning: bool = True) -> None:

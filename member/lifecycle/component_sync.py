@@ -433,7 +433,8 @@ def _serving(ctx: ClusterContext, member: Workload) -> Outcome:
         names = [pod_name(ctx.tc, member.name, ordinal) for ordinal in desired_ordinals(ctx.tc, member.name)]
         troubles = troubles_of(ctx, member.name, names)
         missing = "; ".join(f"{name} ({trouble})" if trouble else name for name, trouble in troubles.items())
-        again = None if all(troubles.values()) else LOOK_AGAIN
+        # what keeps a pod is told by events, what the data plane makes of that is not
+        again = next_poll(ctx, member.name) if all(troubles.values()) else LOOK_AGAIN
         what = f"{ready} of {wanted} pods are Ready; waiting for {missing}"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting("PodsNotReady", what, again)
     observed = ctx.observations.get(member.name, Done())

@@ -10,6 +10,7 @@ from member.context import ReconcileContext
 from member.naming import address_book
 from member.observed.status import observe_pods
 from member.outcome import Done, Failed, Outcome, Waiting
+from member.polling import next_poll
 
 TSO = "tso"
 
@@ -41,9 +42,10 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
             return Done()
         if found is None:
             what = "PD was not started in microservice mode yet, and lists no members"
-            return Waiting("PDWithoutMicroservices", f"{what}; waiting for its pods to be restarted")
+            what = f"{what}; waiting for its pods to be restarted"
+            return Waiting("PDWithoutMicroservices", what, next_poll(ctx, name))
         if name == TSO and not api_clients.pdms(ctx, name).healthy():
-            return Waiting("NoPrimary", f"{name} has no primary: nobody gets a timestamp")
+            return Waiting("NoPrimary", f"{name} has no primary: nobody gets a timestamp", next_poll(ctx, name))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     return Done()
