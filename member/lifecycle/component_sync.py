@@ -64,7 +64,7 @@ from member.observed.pods import Pod, pods_of, ready_pods
 from member.observed.referenced_cluster import without_pd
 from member.observed.status import UPGRADE, set_phase
 from member.observed.troubles import LOOK_AGAIN, troubles_of
-from member.outcome import Done, Outcome, Refused, Waiting, in_time_for
+from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
 from member.polling import next_poll
 
@@ -220,10 +220,18 @@ def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: 
 
     A failover is looked for in every reconcile, whatever is said.
     """
-    failed_over = failover()
+    told, failed_over = outcome, failover()
+    # what is looked at again anyway need not be asked
+    served = serving() if isinstance(outcome, Done) or not _is_looked_at_again(outcome) else Done()
     if isinstance(failed_over, Refused) or (isinstance(outcome, Done) and not isinstance(failed_over, Done)):
-        return in_time_for(failed_over, outcome)
-    return in_time_for(outcome if not isinstance(outcome, Done) else serving(), failed_over)
+        told = failed_over
+    elif isinstance(outcome, Done):
+        told = served
+    return in_time_for(told, outcome, failed_over, served)
+
+
+def _is_looked_at_again(outcome: NotDone) -> bool:
+    return isinstance(outcome, Failed) or bool(outcome.retry_after)
 
 
 def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:

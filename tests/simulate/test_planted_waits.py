@@ -1,4 +1,4 @@
-"""Without resyncs it shows when nobody comes back for what only the time or the data plane brings: one in each test."""
+"""Without resyncs it shows when nobody comes back for what no event tells."""
 
 from dataclasses import replace
 
@@ -6,25 +6,11 @@ import pytest
 
 import member.lifecycle.component_sync
 from member.context import ClusterContext
-from member.outcome import Outcome, Waiting
+from member.outcome import Waiting
 from simulate.generate import generated
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
-
-
-def test_6_4_the_time_of_a_failover_that_is_not_told_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    def the_told_one(outcome: Outcome, *_: Outcome) -> Outcome:
-        return outcome
-
-    plan = generated("no-resync/loss/pd-5.node.removed@recorded")
-    sync = member.lifecycle.component_sync
-
-    def plant() -> None:
-        monkeypatch.setattr(sync, "in_time_for", the_told_one)
-        monkeypatch.setattr(sync, "kept_by_lost_nodes", lambda *arguments: None)
-
-    assert "O10" in rules(plan, plant)
 
 
 def test_3_1_nobody_looks_at_a_component_that_others_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:

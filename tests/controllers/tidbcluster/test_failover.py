@@ -335,6 +335,16 @@ def test_9_3_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorW
     assert claim == uid_of(world, "tikv-basic-tikv-1")
 
 
+def test_9_3_a_lost_store_is_replaced_in_time_whatever_else_is_told(world: OperatorWorld) -> None:
+    world.change(tikv={"storageVolumes": [{"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}]})
+    world.run(5.0)
+    refused = said(world, "tikv")
+    assert "cannot add volumes" in refused[1]
+    world.world.faults.node_gone(node_of(world, "basic-tikv-1"))
+    world.run_until(lambda: records(world, "tikv") == ["basic-tikv-1"], within=5 * PERIOD)
+    assert refused == said(world, "tikv")
+
+
 def test_F31_1582_tiflash_does_not_make_tikv_fail_over(world: OperatorWorld) -> None:
     """One store is TiFlash by its label, another one by its address; the TiKV pod beside them is ill, too."""
     world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
