@@ -42,8 +42,8 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
             return Done()
         if found is None:
             what = "PD was not started in microservice mode yet, and lists no members"
-            what = f"{what}; waiting for its pods to be restarted"
-            return Waiting("PDWithoutMicroservices", what, next_poll(ctx, name))
+            restart = f"{what}; waiting for its pods to be restarted"
+            return Waiting("PDWithoutMicroservices", restart, next_poll(ctx, name))
         if name == TSO and not api_clients.pdms(ctx, name).healthy():
             return Waiting("NoPrimary", f"{name} has no primary: nobody gets a timestamp", next_poll(ctx, name))
     except DataPlaneError as error:
