@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from controllers.controller import Result
 from controllers.errors import RequeueError
-from member.outcome import Failed, Outcome
+from member.outcome import Failed, Outcome, first_retry
 
 
 def failed(outcomes: Mapping[str, Outcome]) -> dict[str, Failed]:
@@ -16,8 +16,8 @@ def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
     """When to come back: the first that a stage asks for. Raises RequeueError when a stage failed."""
     if failures := failed(outcomes):
         raise RequeueError("; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items()))
-    delays = [o.retry_after for o in outcomes.values() if not isinstance(o, Failed) and o.retry_after]
-    return Result(requeue_after=min(delays)) if delays else None
+    delay = first_retry(outcomes.values())
+    return Result(requeue_after=delay) if delay else None
 
 
 def sooner(result: Result | None, pause: float) -> Result | None:

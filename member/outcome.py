@@ -4,6 +4,7 @@ A wait is a value, not an exception: the sync shows it as a condition and goes o
 on it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -64,12 +65,17 @@ NotDone: TypeAlias = Waiting | Refused | Failed
 Outcome: TypeAlias = Done | NotDone
 
 
+def first_retry(outcomes: Iterable[Outcome]) -> float | None:
+    """Seconds until the first of them asks to be looked at again; None when none does. Failures have their back-off."""
+    delays = (each.retry_after for each in outcomes if not isinstance(each, Failed))
+    return min(filter(None, delays), default=None)
+
+
 def in_time_for(outcome: Outcome, *untold: Outcome) -> Outcome:
     """The outcome that is told, looked at again as soon as one that is not told beside it asks for."""
-    delays = [each.retry_after for each in (outcome, *untold) if not isinstance(each, Failed) and each.retry_after]
-    if isinstance(outcome, Failed) or not delays:
+    if isinstance(outcome, Failed):
         return outcome
-    return replace(outcome, retry_after=min(delays))
+    return replace(outcome, retry_after=first_retry((outcome, *untold)))
 
 
 @dataclass(frozen=True, slots=True)

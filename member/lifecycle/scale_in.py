@@ -22,7 +22,7 @@ from member.context import ClusterContext
 from member.evidence import Evidence
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
-from member.outcome import Failed, NotDone, Refused, Waiting
+from member.outcome import Failed, NotDone, Refused, Waiting, first_retry
 from ports.transport import TransportError
 
 _T = TypeVar("_T")
@@ -115,5 +115,4 @@ def _joined(unfinished: Sequence[NotDone]) -> NotDone:
     message = "; ".join(dict.fromkeys(each.message for each in alike))
     if isinstance(alike[0], Failed):
         return Failed(alike[0].reason, message)
-    delays = [each.retry_after for each in unfinished if not isinstance(each, Failed) and each.retry_after]
-    return type(alike[0])(alike[0].reason, message, min(delays, default=None))
+    return type(alike[0])(alike[0].reason, message, first_retry(unfinished))
