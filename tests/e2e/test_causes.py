@@ -7,8 +7,9 @@ import pytest
 
 from kube.client import Client
 from kube.objects import Json
-from kube.resources import Resource
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
 from tests.e2e import operators
+from tests.e2e.in_force import await_refusal
 from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, conditions, create_cluster, sample
@@ -31,6 +32,9 @@ BINDINGS = Resource(
 def _quota(client: Client, namespace: str) -> None:
     body: Json = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
     client.create(QUOTAS, body | {"spec": {"hard": {"count/persistentvolumeclaims": "0"}}}, namespace)
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"metadata": {"name": "any"}, "spec": spec}
+    await_refusal(client, PERSISTENT_VOLUME_CLAIMS, claim, namespace, "exceeded quota")
 
 
 def _policy(client: Client, namespace: str) -> None:
@@ -49,6 +53,8 @@ def _policy(client: Client, namespace: str) -> None:
     bound = {"policyName": name, "validationActions": ["Deny"]}
     binding = {"apiVersion": group, "kind": "ValidatingAdmissionPolicyBinding", "metadata": metadata, "spec": bound}
     client.create(BINDINGS, binding)
+    pod = {"metadata": {"name": "basic-pd-0"}, "spec": {"containers": [{"name": "pd", "image": "pd"}]}}
+    await_refusal(client, PODS, pod, namespace, "no PD here")
 
 
 def _secret(tree: Json) -> None:

@@ -23,6 +23,7 @@ from kube.resources import (
 from tests.chart import v16
 from tests.chart.helm import CHART, Helm
 from tests.e2e.guides import KUBECTL
+from tests.e2e.in_force import await_right
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, conditions, create_cluster, exists, is_ready, sample
 
@@ -173,6 +174,7 @@ def _installer(place: Place, namespace: str) -> Path:
         "subjects": [{"kind": "ServiceAccount", "name": "installer", "namespace": namespace}],
     }
     place.client.create(ROLE_BINDINGS, binding, namespace)
+    await_right(place, "installer", ROLE_BINDINGS, namespace)
     return place.kubeconfig(namespace, "installer")
 
 

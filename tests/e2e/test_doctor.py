@@ -13,10 +13,11 @@ from cli.doctor.finding import Finding
 from cli.doctor.reading import read
 from kube.client import Client
 from kube.objects import Json
-from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, Resource
+from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, SECRETS, Resource
 from tests.cli.doctor.looking import reasons, shows
 from tests.cli.doctor.planting import IN_BOTH, Plant, cluster
 from tests.e2e import operators
+from tests.e2e.in_force import await_refusal
 from tests.e2e.waiting import CLOCK, eventually
 from tests.e2e.worlds import Place, create_cluster
 
@@ -31,6 +32,11 @@ WEBHOOKS = Resource(
     namespaced=False,
 )
 LIMITS = Resource("", "v1", "limitranges", "LimitRange")
+
+_POD: Json = {
+    "metadata": {"name": "any"},
+    "spec": {"containers": [{"name": "pd", "image": "pd", "resources": {"limits": {"cpu": "1"}}}]},
+}
 
 _LATER = timedelta(minutes=4)
 """How long schedulers and provisioners are given."""
@@ -52,17 +58,21 @@ def test_13_what_is_planted_on_a_real_control_plane_is_found(real: Place) -> Non
 
 def _quota(client: Client, namespace: str) -> None:
     body: Json = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "small"}}
-    client.create(QUOTAS, body | {"spec": {"hard": {"pods": "1"}}}, namespace)
+    client.create(QUOTAS, body | {"spec": {"hard": {"pods": "1", "count/secrets": "0"}}}, namespace)
+    # of no use but this: one pod may be made, so that none tells when the quota is in force
+    await_refusal(client, SECRETS, {"metadata": {"name": "any"}}, namespace, "exceeded quota")
 
 
 def _limits(client: Client, namespace: str) -> None:
     body: Json = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "small"}}
     client.create(LIMITS, body | {"spec": {"limits": [{"type": "Container", "max": {"cpu": "500m"}}]}}, namespace)
+    await_refusal(client, PODS, _POD, namespace, "maximum cpu usage")
 
 
 def _standard(client: Client, namespace: str) -> None:
     label = {"pod-security.kubernetes.io/enforce": "restricted"}
     client.patch(NAMESPACES, namespace, "", {"metadata": {"labels": label}})
+    await_refusal(client, PODS, _POD, namespace, "PodSecurity")
 
 
 def _dead_webhook(client: Client, namespace: str) -> None:
@@ -78,6 +88,7 @@ def _dead_webhook(client: Client, namespace: str) -> None:
     metadata = {"name": namespace}
     body: Json = {"apiVersion": WEBHOOKS.api_version, "kind": WEBHOOKS.kind, "metadata": metadata}
     client.create(WEBHOOKS, body | {"webhooks": [webhook]})
+    await_refusal(client, PODS, _POD, namespace, "failed calling webhook")
 
 
 _OF_NAMESPACE: Sequence[tuple[str, Callable[[Client, str], None], Plant]] = (

@@ -16,7 +16,9 @@ from kube.objects import Json
 from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, TIDB_CLUSTERS
 from tests.e2e import operators, plugins
 from tests.e2e.guides import KUBECTL
+from tests.e2e.in_force import await_right
 from tests.e2e.operators import ROOT
+from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, create_cluster, sample, write_kubeconfig
 
 pytestmark = pytest.mark.slow
@@ -57,6 +59,7 @@ def admin(place: Place, namespace: str, capsys: pytest.CaptureFixture[str]) -> I
     """The plugin of somebody who may do everything, and whose cluster no operator looks at."""
     binding = _binding(CLUSTER_ROLE_BINDINGS.kind, f"admin-{namespace}", "cluster-admin", namespace)
     place.client.create(CLUSTER_ROLE_BINDINGS, binding)
+    await_right(place, "default", TIDB_CLUSTERS, namespace)
     create_cluster(place.client, sample("basic"), namespace)
     yield Plugin(of(place, namespace), capsys)
     place.client.delete(CLUSTER_ROLE_BINDINGS, f"admin-{namespace}")
@@ -155,6 +158,7 @@ def test_8_each_command_needs_the_rights_that_the_guide_tells(
         real.client.create(
             ROLE_BINDINGS, _binding("RoleBinding", "viewer", "kubectl-tidb-viewer", namespace), namespace
         )
+        await_right(real, "default", TIDB_CLUSTERS, namespace)
         assert (0, "") == plugin("status", "basic", "-n", namespace)[::2]
         assert [] == msgspec.json.decode(plugin("status", "basic", "-n", namespace, "-o", "json")[1])["unread"]
         code, shown, complaints = plugin("pause", "basic", "-n", namespace)
@@ -164,6 +168,7 @@ def test_8_each_command_needs_the_rights_that_the_guide_tells(
         name = f"user-{namespace}"
         real.client.create(CLUSTER_ROLE_BINDINGS, _binding("ClusterRoleBinding", name, "kubectl-tidb-user", namespace))
         try:
+            eventually(lambda: 0 == plugin("pause", "basic", "-n", namespace)[0])
             for arguments in (("pause", "basic"), ("restart", "basic", "pd"), ("certs", "basic"), ("drain", "node-0")):
                 assert (0, "") == plugin(*arguments, "-n", namespace)[::2], arguments
         finally:

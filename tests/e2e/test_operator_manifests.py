@@ -9,7 +9,8 @@ import yaml
 from kube.client import Client
 from kube.errors import Forbidden, NotFound
 from kube.objects import Json
-from kube.resources import DEPLOYMENTS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TIDB_CLUSTERS
+from kube.resources import DEPLOYMENTS, NAMESPACES, PODS, SERVICE_ACCOUNTS, TIDB_CLUSTERS, Resource
+from tests.e2e.in_force import await_refusal, would_accept
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import (
     MANIFESTS,
@@ -24,11 +25,7 @@ from tests.e2e.worlds import (
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
 _DIRECTORIES = ("operator", "scheduler")
-_PATHS = {
-    "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
-    "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies",
-    "Pod": "/api/v1/namespaces/{}/pods",
-}
+_NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 
 
 def _documents(kind: str, directory: str = "operator") -> Iterator[Json]:
@@ -36,20 +33,15 @@ def _documents(kind: str, directory: str = "operator") -> Iterator[Json]:
         yield from (each for each in yaml.safe_load_all(file.read_text()) if each and each["kind"] == kind)
 
 
-def _would_accept(client: Client, kind: str, body: Json, namespace: str = OPERATOR_NAMESPACE) -> Json:
-    """What the server would make of an object. Raises ApiError."""
-    body["metadata"].pop("namespace", None)
-    path = f"{_PATHS[kind].format(namespace)}?dryRun=All&fieldValidation=Strict"
-    tree: Json = yaml.safe_load(client.request("POST", path, body=body).body)
-    return tree
-
-
 @pytest.mark.parametrize(
-    ("kind", "directory"), [("Deployment", "operator"), ("NetworkPolicy", "operator"), ("Deployment", "scheduler")]
+    ("resource", "directory"),
+    [(DEPLOYMENTS, "operator"), (_NETWORK_POLICIES, "operator"), (DEPLOYMENTS, "scheduler")],
+    ids=str,
 )
-def test_it_is_accepted_field_by_field(real: Place, kind: str, directory: str) -> None:
-    (document,) = _documents(kind, directory)
-    assert document["spec"].keys() <= _would_accept(real.client, kind, document)["spec"].keys()
+def test_it_is_accepted_field_by_field(real: Place, resource: Resource, directory: str) -> None:
+    (document,) = _documents(resource.kind, directory)
+    accepted = would_accept(real.client, resource, document, OPERATOR_NAMESPACE)
+    assert document["spec"].keys() <= accepted["spec"].keys()
 
 
 @pytest.fixture
@@ -61,6 +53,7 @@ def restricted(real: Place) -> Iterator[str]:
         for directory in _DIRECTORIES:
             account = {"metadata": {"name": _pod(directory)["spec"]["serviceAccountName"]}}
             real.client.create(SERVICE_ACCOUNTS, {"apiVersion": "v1", "kind": "ServiceAccount"} | account, name)
+        await_refusal(real.client, PODS, _careless("operator"), name, "PodSecurity")
         yield name
 
 
@@ -70,16 +63,20 @@ def _pod(directory: str) -> Json:
     return {"apiVersion": "v1", "kind": "Pod"} | template | {"metadata": {"name": directory}}
 
 
+def _careless(directory: str) -> Json:
+    pod = _pod(directory)
+    pod["spec"]["hostNetwork"] = True
+    return pod
+
+
 @pytest.mark.parametrize("directory", _DIRECTORIES)
 def test_the_pods_are_allowed_where_pod_security_is_restricted(real: Place, restricted: str, directory: str) -> None:
-    made = _would_accept(real.client, "Pod", _pod(directory), restricted)
+    made = would_accept(real.client, PODS, _pod(directory), restricted)
     assert [{"memory"}] * len(made["spec"]["containers"]) == [
         set(each["resources"]["limits"]) for each in made["spec"]["containers"]
     ]
-    careless = _pod(directory)
-    careless["spec"]["hostNetwork"] = True
     with pytest.raises(Forbidden, match="violates PodSecurity"):
-        _would_accept(real.client, "Pod", careless, restricted)
+        would_accept(real.client, PODS, _careless(directory), restricted)
 
 
 @pytest.fixture
@@ -87,6 +84,7 @@ def enforced(real: Place) -> Iterator[Client]:
     """The operator's own namespace, with pods of its Deployment alone and PodSecurity enforced (docs/security.md)."""
     label = "pod-security.kubernetes.io/enforce"
     real.client.patch(NAMESPACES, OPERATOR_NAMESPACE, "", {"metadata": {"labels": {label: "restricted"}}})
+    await_refusal(real.client, PODS, _careless("operator"), OPERATOR_NAMESPACE, "PodSecurity")
     yield real.client
     real.client.patch(NAMESPACES, OPERATOR_NAMESPACE, "", {"metadata": {"labels": {label: None}}})
     _remove_deployment(real.client)

@@ -12,6 +12,7 @@ from kube.objects import Json
 from kube.resources import SERVICE_ACCOUNTS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.e2e import operators
 from tests.e2e.gate import Gate
+from tests.e2e.in_force import await_right
 from tests.e2e.operators import Operator
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import (
@@ -190,6 +191,7 @@ def test_it_works_with_the_rights_of_its_namespace_alone(place: Place, namespace
     text = (MANIFESTS / "operator" / "rbac-namespaced.yaml").read_text()
     file.write_text(text.replace(OPERATOR_NAMESPACE, namespace))
     manifests.apply(place.client, manifests.read(file))
+    await_right(place, SERVICE_ACCOUNT, TIDB_CLUSTERS, namespace)
     with (
         place.gate(namespace) as gate,
         operators.running(place.new_log(), place.environment(gate, namespace), "--cluster-scoped=false") as operator,
@@ -210,6 +212,7 @@ def test_who_may_not_see_other_leases_asks_once_and_works(place: Place, namespac
         role["rules"] = [rule for rule in role["rules"] if rule["resources"] != ["leases"]]
     file.write_text(yaml.safe_dump_all(documents))
     manifests.apply(place.client, manifests.read(file))
+    await_right(place, SERVICE_ACCOUNT, TIDB_CLUSTERS, namespace)
     with (
         place.gate(namespace) as gate,
         operators.running(place.new_log(), place.environment(gate, namespace)) as operator,

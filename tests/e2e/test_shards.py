@@ -130,7 +130,7 @@ def test_the_api_server_has_seats_for_the_operator_and_others_for_its_leases(rea
         return made.get(answer.headers.get("x-kubernetes-pf-flowschema-uid", ""), "")
 
     eventually(lambda: "FlowSchema tidb-operator-controller-manager" == seated(TIDB_CLUSTERS.path()))
-    assert "FlowSchema tidb-operator-controller-manager-leases" == seated(LEASES.path(OPERATOR_NAMESPACE))
+    eventually(lambda: "FlowSchema tidb-operator-controller-manager-leases" == seated(LEASES.path(OPERATOR_NAMESPACE)))
     for uid, each in made.items():
         kind, name = each.split()
         real.client.delete(resources[kind], name, uid=uid)

@@ -1,0 +1,49 @@
+"""An API server learns of policies, quotas and rights through its own informers: they are in force later than created.
+
+A policy takes up to a second, since the server looks for changed ones that seldom.
+"""
+
+import msgspec
+
+from kube.client import Client
+from kube.errors import ApiError, Forbidden
+from kube.objects import Json
+from kube.resources import Resource
+from tests.e2e.waiting import eventually
+from tests.e2e.worlds import Place
+
+
+def would_accept(client: Client, resource: Resource, body: Json, namespace: str) -> Json:
+    """What the server would make of an object. Raises ApiError."""
+    path = f"{resource.path(namespace)}?dryRun=All&fieldValidation=Strict"
+    tree: Json = msgspec.json.decode(client.request("POST", path, body=body).body)
+    return tree
+
+
+def await_refusal(client: Client, resource: Resource, body: Json, namespace: str, because: str) -> None:
+    """Wait until admission refuses an object. Raises ApiError for another reason than that."""
+
+    def is_refused() -> bool:
+        try:
+            would_accept(client, resource, body, namespace)
+        except ApiError as error:
+            if because not in str(error):
+                raise
+            return True
+        return False
+
+    eventually(is_refused)
+
+
+def await_right(place: Place, account: str, resource: Resource, namespace: str) -> None:
+    """Wait until a service account may list what is in its namespace, the last of its rights to be in force."""
+    client = Client(place.account(namespace, account))
+
+    def is_allowed() -> bool:
+        try:
+            client.list_page(resource, namespace)
+        except Forbidden:
+            return False
+        return True
+
+    eventually(is_allowed)
