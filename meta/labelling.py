@@ -20,7 +20,7 @@ from member.observed.belonging import is_own_pod
 from member.observed.claims import own_claims
 from member.observed.referenced_cluster import without_pd
 from member.observed.revisions import live_revisions
-from member.outcome import Done, Failed, NotDone, Outcome
+from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
 from meta import identity
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict
@@ -38,17 +38,17 @@ def act(ctx: ClusterContext) -> Outcome:
     with_claims = component_names(lambda row: row.claims.labelled, ctx.tc.kind)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
     begun = {name for name, claim in claims.items() if pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations}
-    times = []
+    joining = []
     for pod in pods:
         if begun and not begun.isdisjoint(own_claims(pod)):
             _remind(ctx, pod)
         if time := _joins_within(ctx, pod, cluster_id):
-            times.append(time)
+            joining.append(Done(retry_after=time))
             continue
         labelled = _label_pod(ctx, pod, cluster_id, sets)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             _label_claims(ctx, labelled, claims)
-    return unknown or Done(retry_after=min(times, default=None))
+    return in_time_for(unknown or Done(), *joining)
 
 
 def _pods(ctx: ClusterContext) -> list[Object]:

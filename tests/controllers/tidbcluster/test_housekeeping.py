@@ -6,7 +6,15 @@ import pytest
 
 from apis.times import parse_time
 from kube.objects import Json
-from kube.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, Resource
+from kube.resources import (
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    Resource,
+)
 from member.labels import (
     CLUSTER_ID,
     MEMBER_ID,
@@ -366,6 +374,26 @@ def test_I29_the_ids_of_a_cluster_without_its_own_pd_are_asked_for_once(basic: O
     assert [] == basic.reads()
     asked = [request for request in basic.operator.dataplane.requests if request.url.endswith("/cluster")]
     assert [] == asked
+
+
+@pytest.mark.slow
+def test_11_4_what_never_joins_is_labelled_in_time_beside_a_cluster_that_is_gone(basic: OperatorWorld) -> None:
+    joined = sample("basic")
+    joined["metadata"]["name"] = "joined"
+    spec = joined["spec"]
+    joined["spec"] = {"cluster": {"name": "basic"}, "version": "v8.5.99-nope", "tikv": spec["tikv"]}
+    basic.apply(joined)
+    basic.run_until(lambda: basic.exists(PODS, "joined-tikv-0"))
+    claim = "tikv-joined-tikv-0"
+    created = parse_time(basic.get(PERSISTENT_VOLUME_CLAIMS, claim)["metadata"]["creationTimestamp"])
+    assert created is not None
+    # the reference is looked up every 10 s, at another moment than the claim
+    basic.run(created.timestamp() + 35.0 - basic.clock.wall().timestamp())
+    basic.operator.resyncs = False
+    basic.admin.delete(TIDB_CLUSTERS, "basic", operator_world.NAMESPACE)
+    for seconds, is_labelled in ((179.0, False), (181.5, True)):
+        basic.run(created.timestamp() + seconds - basic.clock.wall().timestamp())
+        assert is_labelled == (POD_NAME in labels(basic, PERSISTENT_VOLUME_CLAIMS, claim)), seconds
 
 
 @pytest.mark.slow
