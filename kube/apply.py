@@ -13,13 +13,14 @@ from typing import Any
 
 import structlog
 
+from kube.admitted import Admitted
 from kube.api_resources import ApiResources
 from kube.client import Client
 from kube.contests import Contests
 from kube.errors import AlreadyExists, NotFound
 from kube.field_change import first_patched
 from kube.objects import Json, Object, OwnerReference
-from kube.resources import JOBS, STATEFUL_SETS, Resource
+from kube.resources import DEPLOYMENTS, JOBS, STATEFUL_SETS, Resource
 from kube.semantic import merge_patch
 from ports.clock import Clock
 from ports.observation import is_observing
@@ -30,6 +31,8 @@ _NAMES = ("namespace", "name")
 _ROLLING_UPDATE = "RollingUpdate"
 _AT_ONCE_EACH_TIME = (STATEFUL_SETS, JOBS)
 """What is created at once, however often: pods are away without it, or it is made once for each try."""
+_WITH_PODS = (DEPLOYMENTS, STATEFUL_SETS)
+"""What has a pod template."""
 _IDENTITY = "app.kubernetes.io/"
 """Labels by which an object without an owner says whose it is."""
 
@@ -59,6 +62,7 @@ class Applier:
         """`clock` tells when what was undone may be written again (`kube.contests`), `observes` that nothing was."""
         self._client = client
         self._contests = Contests(clock, observes)
+        self._admitted = Admitted()
         self._api_resources = ApiResources(client)
 
     def apply(self, resource: Resource, desired: Json, cached: Object | None, *, applied: Json | None = None) -> Object:
@@ -68,7 +72,7 @@ class Applier:
         removed. Fields that others set survive; an object without a controller whose `app.kubernetes.io/` labels are
         the desired ones is adopted. What the cache does not hold may only be unseen: creating looks live when the
         name is taken (F1). What others undo each time is left out for a while, and `cached` returned; never of a
-        StatefulSet, whose pods what was undone might restart.
+        StatefulSet, whose pods what was undone might restart. What admission makes of a pod template stays.
 
         Raises ForeignOwner, DeletedEachTime, Conflict (decide again) and other ApiErrors, TransportError, LeaseExpired.
         """
@@ -80,15 +84,18 @@ class Applier:
                 cached = self._client.get(resource, meta["name"], meta.get("namespace", ""))
         require_ours(resource, desired, cached)
         live = cached.decode()
-        patch = merge_patch(live, _with_shared_lists(desired, live), applied)
+        patch = _difference_from(live, desired, applied)
         if patch is None:
             self._contests.agreed(cached)
             return cached
-        patch = _with_consequences(patch, desired)
+        if resource in _WITH_PODS and self._admitted.holds(cached, patch):
+            return cached
         if resource != STATEFUL_SETS and not self._contests.allows(resource, cached, patch):
             return cached
         written = self._patch(resource, cached, live, patch)
         self._contests.wrote(cached, patch)
+        if resource in _WITH_PODS:
+            self._admitted.note(written, _difference_from(written.decode(), desired, applied))
         return written
 
     def is_contested(self, cached: Object) -> bool:
@@ -223,6 +230,12 @@ def _controller(desired: Json) -> Json | None:
 def _carries_our_labels(desired: Json, live: Object) -> bool:
     labels = desired["metadata"].get("labels") or {}
     return all(live.metadata.labels.get(k) == v for k, v in labels.items() if k.startswith(_IDENTITY))
+
+
+def _difference_from(live: Json, desired: Json, applied: Json | None) -> Json | None:
+    """The patch that makes a live object say what is desired; None where it does."""
+    patch = merge_patch(live, _with_shared_lists(desired, live), applied)
+    return _with_consequences(patch, desired) if patch else None
 
 
 def _with_shared_lists(desired: Json, live: Json) -> Json:

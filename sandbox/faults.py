@@ -28,6 +28,7 @@ from sandbox.dataplane.ticdc.book import Book
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.notifier import Notifier
 from sandbox.scheduler import Scheduler
+from sandbox.webhooks import WEBHOOKS
 
 _OVER_QUOTA = "exceeded quota: sandbox, requested: count=1, used: count=0, limited: count=0"
 
@@ -420,6 +421,17 @@ class WorldFaults:
             self._wake()
 
         return self._remember(allow)
+
+    def webhook(self, name: str) -> Heal:
+        """Admission changes what anybody writes; one of `sandbox.webhooks`. Raises LookupError for an unknown one."""
+        if name not in WEBHOOKS:
+            raise LookupError(f"no webhook {name!r}; there are: {', '.join(WEBHOOKS)}")
+        self._server.webhooks.append(WEBHOOKS[name])
+
+        def leave() -> None:
+            self._server.webhooks.remove(WEBHOOKS[name])
+
+        return self._remember(leave)
 
     def api_down(self, user: str = "*") -> Heal:
         """No connection to the API server lasts, watches included."""

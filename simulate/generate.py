@@ -25,6 +25,7 @@ from simulate import (
     schedules,
     sub_objects,
     upgrade_order,
+    webhooks,
     without_resyncs,
 )
 from simulate import plan as plans
@@ -74,6 +75,7 @@ FAMILIES: Mapping[str, Callable[[str], Plan]] = {
     schedules.FAMILY: schedules.schedule,
     sub_objects.FAMILY: sub_objects.empty,
     upgrade_order.FAMILY: upgrade_order.order,
+    webhooks.FAMILY: webhooks.admission,
     without_resyncs.FAMILY: without_resyncs.no_resync,
 }
 """Plans with names of their own, by the part of the name before the slash."""
@@ -120,6 +122,7 @@ _ALL: Mapping[str, Callable[[], Iterator[Plan]]] = {
     schedules.FAMILY: schedules.schedules,
     sub_objects.FAMILY: sub_objects.empties,
     upgrade_order.FAMILY: upgrade_order.orders,
+    webhooks.FAMILY: webhooks.admissions,
     without_resyncs.FAMILY: without_resyncs.no_resyncs,
 }
 """The plans of each family whose number needs no run."""

@@ -19,12 +19,14 @@ def names(stateful_set: Json) -> list[str]:
 def sizes_differ(live: Json, desired: Json) -> bool:
     """Whether some volume has another size or class in the two; volumes of one alone do not count.
 
-    Which attributes class it was made with is what the record says: where Kubernetes has none, `live` forgets it.
+    What was asked for once, as the record says, and made into something else by admission, would be so again. Which
+    attributes class a volume was made with is what the record says, too: where Kubernetes has none, `live` forgets it.
     """
     there, wanted, record = _by_name(live), _by_name(desired), read_record(live)
-    made_with = _by_name({"spec": record.spec}) if record else there
+    asked_for = there | (_by_name({"spec": record.spec}) if record else {})
     return any(
-        not _same(there[name], template) or _attributes_class(made_with.get(name, {})) != _attributes_class(template)
+        not (_same(there[name], template) or _same(asked_for[name], template))
+        or _attributes_class(asked_for[name]) != _attributes_class(template)
         for name, template in wanted.items()
         if name in there
     )

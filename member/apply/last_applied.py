@@ -172,9 +172,18 @@ def with_template_of(live: Json, desired: Json) -> Json:
 
 
 def fixed_field_change(live: Json, desired: Json) -> FieldChange | None:
-    """The first field that differs though nobody can change it in a StatefulSet, such as the size of a volume."""
-    there, wanted = ({field: tree["spec"].get(field) for field in _FIXED} for tree in (live, desired))
-    return first_difference(there, wanted, "spec", covers)
+    """The first field that differs though nobody can change it in a StatefulSet, such as the size of a volume.
+
+    What was asked for once, as the record says, and made into something else by admission, would be so again.
+    """
+    record = read_record(live)
+    wanted = _fixed(desired["spec"])
+    change = first_difference(_fixed(live["spec"]), wanted, "spec", covers)
+    return change if record is None or not covers(_fixed(record.spec), wanted) else None
+
+
+def _fixed(spec: Json) -> Json:
+    return {field: spec.get(field) for field in _FIXED}
 
 
 def with_fixed_fields(live: Json, desired: Json) -> Json:

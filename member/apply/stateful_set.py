@@ -10,9 +10,10 @@ from typing import final
 
 from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
-from member.apply.foreign_edits import with_written_generation
+from kube.semantic import semantically_equal
+from member.apply.foreign_edits import ForeignEdit, foreign_edit, with_written_generation
 from member.apply.last_applied import applied, stamped
-from member.apply.writes import create_or_find
+from member.apply.writes import make_or_find
 from member.context import ClusterContext
 from member.evidence import Evidence, require
 from member.objects.stateful_set import ON_DELETE, lowest_restarted
@@ -135,7 +136,19 @@ def create(ctx: ClusterContext, desired: Json) -> Object | None:
 
     Raises OwnerGone, ApiError, TransportError.
     """
-    return create_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
+    there, made = make_or_find(ctx, STATEFUL_SETS, with_written_generation(desired))
+    if not made:
+        return there
+    ctx.memory.made[there.metadata.name] = there.metadata.uid
+    return None
+
+
+def edit_by_others(ctx: ClusterContext, live: Object) -> ForeignEdit | None:
+    """What others have changed in a StatefulSet; nothing where nobody has written it since this process has made it."""
+    meta = live.metadata
+    if meta.generation == 1 and meta.uid == ctx.memory.made.get(meta.name):
+        return None
+    return foreign_edit(live.decode())
 
 
 def update(
@@ -161,8 +174,21 @@ def update(
     if before is not None and rewritten:
         there = {field: body["spec"][field] for field in rewritten if field in body["spec"]}
         before = before | {"spec": before["spec"] | there}
-    noted = with_written_generation(stamped(desired, body), body, before)
+    wanted = stamped(desired, body)
+    if before is not None and "template" not in rewritten and edit_by_others(ctx, live) is None:
+        wanted = _with_admitted_template(wanted, body, before)
+    noted = with_written_generation(wanted, body, before)
     ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before)
+
+
+def _with_admitted_template(desired: Json, live: Json, before: Json) -> Json:
+    """`desired` with the pod template that is there, if that is what admission has made of the one that is desired.
+
+    Sent as we wrote it, it would restart pods for nothing once an admission webhook is silent or gone.
+    """
+    if not semantically_equal(before["spec"].get("template"), desired["spec"]["template"]):
+        return desired
+    return desired | {"spec": desired["spec"] | {"template": live["spec"]["template"]}}
 
 
 def _require_evidence(live: Json, desired: Json, replicas: Replicas, strategy: UpdateStrategy) -> None:

@@ -43,15 +43,20 @@ def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Ob
     What no cache shows, but was made or found a moment ago, is neither made nor read again.
     Raises OwnerGone, ApiError, TransportError.
     """
+    there, made = make_or_find(ctx, resource, desired)
+    return None if made else there
+
+
+def make_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> tuple[Object, bool]:
+    """As `create_or_find`: the object, and whether it was made now."""
     name = desired["metadata"]["name"]
-    there, made = ctx.memory.taken_names.make_or_find(
+    return ctx.memory.taken_names.make_or_find(
         resource,
         name,
         ctx.deps.clock,
         make=lambda: _create(ctx, resource, desired),
         find=lambda: ctx.deps.client.find(resource, name, ctx.namespace),
     )
-    return None if made else there
 
 
 def write_unseen(

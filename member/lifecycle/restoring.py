@@ -26,11 +26,11 @@ def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None
     """
     if ctx.memory.settled.holds(foreign_edit, live, {}):
         return None
-    body = live.decode()
-    edit = foreign_edit(body)
+    edit = stateful_set.edit_by_others(ctx, live)
     if edit is None:
         ctx.memory.settled.note(foreign_edit, live, {})
         return None
+    body = live.decode()
     metadata = object_meta(ctx.tc, member_name(ctx.tc, component), base_labels(ctx.tc, component))
     desired = as_recorded(body, metadata)
     replicas, strategy = Replicas.unchanged(body), _strategy(edit, body, desired)

@@ -26,3 +26,5 @@ class ClusterMemory:
     settled: Settled = field(default_factory=Settled)
     decided: Decided = field(default_factory=Decided)
     location_labels: KeptAnswer[tuple[str, ...]] = field(default_factory=KeptAnswer)
+    made: dict[str, str] = field(default_factory=dict)
+    """The UIDs of the StatefulSets that this process has made, by name."""

@@ -228,8 +228,9 @@ _STARTING: Mapping[str, Reason] = {
     ),
     "Contested": Reason(
         "Another controller, or an admission webhook, undoes each time what the operator writes to an object that is "
-        "not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field. Or "
-        "somebody deletes an object each time that the operator has created it.",
+        "not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field. What "
+        "a webhook makes of the pod template of a Deployment stays, and is told in the log alone. Or somebody deletes "
+        "an object each time that the operator has created it.",
         "It writes or creates it three times at once, then once a minute, and goes on with all else.",
         "Find out who writes: `kubectl get KIND NAME --show-managed-fields -o yaml`, "
         "`kubectl get mutatingwebhookconfigurations`. Have them leave the objects of the cluster alone, or say what "

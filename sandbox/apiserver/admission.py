@@ -75,6 +75,12 @@ class FieldCheck:
         return ""
 
 
+def mutate(world: World, kind: Kind, tree: Json, old: Json | None) -> None:
+    """Let webhooks change `tree`, which replaces `old` (None: it is new), in place."""
+    for webhook in world.webhooks:
+        webhook(kind.resource, tree, old)
+
+
 def admit(world: World, kind: Kind, tree: Json, old: Json | None) -> None:
     """Default, allocate and validate `tree`, which replaces `old` (None: it is new). Raises Refusal (422)."""
     errors = _custom(kind, kind.custom, tree, old) if kind.custom else _built_in(world, kind, tree, old)

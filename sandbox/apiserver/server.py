@@ -21,6 +21,7 @@ from sandbox.apiserver.registry import Registry
 from sandbox.apiserver.routes import Location, Target, locate, resolve, verb_of
 from sandbox.apiserver.storage import Snapshot, Storage
 from sandbox.apiserver.watching import WatchStream
+from sandbox.apiserver.webhooks import Webhook
 from sandbox.apiserver.world import World
 
 ANONYMOUS = "system:anonymous"
@@ -64,6 +65,11 @@ class ApiServer:
         for name in _FIRST_NAMESPACES:
             self._create_namespace(name)
         self.audit.clear()
+
+    @property
+    def webhooks(self) -> list[Webhook]:
+        """What changes objects that are written, in order."""
+        return self._world.webhooks
 
     def authenticate(self, authorization: str) -> str:
         """The user of an Authorization header; without one, system:anonymous. Raises Refusal (401)."""

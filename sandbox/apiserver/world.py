@@ -1,6 +1,6 @@
 """What the parts of the server share: the storage, the ports, and the kinds that are served right now."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 
 from kube.objects import Json
@@ -9,6 +9,7 @@ from ports.randomness import Randomness
 from sandbox.apiserver.kinds import Kind
 from sandbox.apiserver.registry import Registry
 from sandbox.apiserver.storage import Storage, Stored
+from sandbox.apiserver.webhooks import Webhook
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class World:
     registry: Registry
     clock: Clock
     randomness: Randomness
+    webhooks: list[Webhook] = field(default_factory=list)
 
     def timestamp(self, later: float = 0.0) -> str:
         """The time of day, `later` seconds from now, as metadata carries it: RFC 3339 in UTC, whole seconds."""

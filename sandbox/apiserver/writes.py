@@ -8,7 +8,7 @@ import msgspec
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
 from sandbox.apiserver import applying, definitions, names
-from sandbox.apiserver.admission import FieldCheck, admit
+from sandbox.apiserver.admission import FieldCheck, admit, mutate
 from sandbox.apiserver.applying import Apply
 from sandbox.apiserver.defaults import initial_status
 from sandbox.apiserver.deletion import Deletion
@@ -73,6 +73,7 @@ class Writes:
             self._begin(kind, tree)
             if options.applies:
                 meta["managedFields"] = records
+            mutate(world, kind, tree, None)
             admit(world, kind, tree, None)
             if world.storage.get(kind.key, _key(meta)):
                 raise already_exists(kind.resource, meta["name"])
@@ -109,6 +110,8 @@ class Writes:
             _check_identity(kind, wanted, old)
             records = wanted["metadata"].get("managedFields") if options.applies else None
             tree = self._merged(target, wanted, old)
+            if not target.subresource:
+                mutate(self._world, kind, tree, old)
             self._note_managers(target, tree, old, options, records)
             if target.subresource != "status" or kind.custom:
                 admit(self._world, kind, tree, old)

@@ -308,3 +308,23 @@ def test_11_5_what_nobody_can_change_in_a_stateful_set_stays_and_is_named() -> N
     kept = with_fixed_fields(live, bigger)
     assert _desired()["spec"]["volumeClaimTemplates"] == kept["spec"]["volumeClaimTemplates"]
     assert fixed_field_change(live, kept) is None
+
+
+@pytest.mark.parametrize("fields", [{"storageClassName": "policy"}, {"resources": {"requests": {"storage": "5Gi"}}}])
+def test_11_5_what_admission_has_made_of_volumes_is_no_change_of_the_spec(fields: Json) -> None:
+    live = _live(_desired())
+    live["spec"]["volumeClaimTemplates"][0]["spec"] |= fields
+    assert not sizes_differ(live, _desired())
+    assert fixed_field_change(live, _desired()) is None
+
+    bigger = _desired(pd={"requests": {"storage": "9Gi"}})
+    assert sizes_differ(live, bigger)
+    assert fixed_field_change(live, bigger) is not None
+
+
+def test_11_5_a_policy_for_the_start_of_pods_is_no_change_of_the_spec() -> None:
+    live = _live(_desired())
+    live["spec"]["podManagementPolicy"] = "OrderedReady"
+    assert fixed_field_change(live, _desired()) is None
+    del live["metadata"]["annotations"][LAST_APPLIED]
+    assert "spec.podManagementPolicy" in str(fixed_field_change(live, _desired()))

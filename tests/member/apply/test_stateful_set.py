@@ -1,5 +1,6 @@
 """A StatefulSet loses and restarts pods on evidence alone (design.md 3.6, F5, I3, I4)."""
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -8,10 +9,12 @@ import pytest
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
 from member.apply import stateful_set
+from member.apply.last_applied import stamped
 from member.apply.stateful_set import EvidenceMissing, Replicas, UpdateStrategy, with_size, with_strategy
 from member.apply.writes import apply
 from member.context import ReconcileContext
 from member.evidence import Evidence, pods_live
+from member.labels import WRITTEN_GENERATION, with_annotation
 from member.tikv import desired
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
@@ -159,3 +162,26 @@ def test_F5_a_stateful_set_is_not_written_with_plain_values() -> None:
     with pytest.raises(TypeError, match="written with UpdateStrategy, which holds the evidence"):
         here.update(tikv(strategy=rolling(0)), strategy=rolling(0))  # type: ignore[arg-type]
     assert not here.patched
+
+
+def tikv_with(change: Json, *, since_our_write: int) -> Json:
+    """TiKV's StatefulSet with another container; how many times it was written since we have."""
+    body = with_annotation(stamped(tikv()), WRITTEN_GENERATION, "u/4")
+    template = json.loads(json.dumps(body["spec"]["template"]))
+    template["spec"]["containers"][0] |= change
+    metadata = body["metadata"] | {"uid": "u", "generation": 4 + since_our_write}
+    return body | {"metadata": metadata, "spec": body["spec"] | {"template": template}}
+
+
+def test_what_admission_has_made_of_the_pod_template_is_not_sent_along() -> None:
+    """Where its webhook is silent for a moment, pods would be restarted for nothing."""
+    here = Written(tikv_with({"env": [{"name": "REGION", "value": "north"}]}, since_our_write=0))
+    more = Replicas.raised(here.body, 5)
+    spec = here.update(with_size(tikv(3), more), more)
+    assert (5, here.body["spec"]["template"]) == (spec["replicas"], spec["template"])
+
+
+def test_what_another_hand_has_made_of_the_pod_template_is_put_right() -> None:
+    here = Written(tikv_with({"image": "theirs"}, since_our_write=1))
+    more = Replicas.raised(here.body, 5)
+    assert tikv(3)["spec"]["template"] == here.update(with_size(tikv(3), more), more)["template"]

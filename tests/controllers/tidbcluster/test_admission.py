@@ -1,0 +1,50 @@
+"""Admission webhooks change what is written, each time: no hand to fight with, and no wish of the user."""
+
+import pytest
+
+from kube.resources import PODS
+from tests.operator_world import OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+
+def test_pod_templates_that_admission_changes_are_left_alone(world: OperatorWorld) -> None:
+    for webhook in ("mirror-everywhere", "variable", "pod-label"):
+        world.world.faults.webhook(webhook)
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    world.run(30.0)
+    world.forget()
+    world.run(180.0)
+    assert ([], "Done") == (world.writes(), world.reason())
+    assert [] == world.events("ForeignEdit")
+
+
+def test_11_5_a_StatefulSet_is_made_once_though_admission_changes_its_claim_templates(world: OperatorWorld) -> None:
+    world.world.faults.webhook("storage-class")
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    world.run(180.0)
+    # those of PD, TiKV and TiDB
+    assert (3, "Done") == (world.writes().count("create statefulsets.apps "), world.reason())
+
+
+def test_a_roll_restarts_each_pod_once_though_a_webhook_leaves_in_the_middle(world: OperatorWorld) -> None:
+    leave = world.world.faults.webhook("variable")
+    body = sample("basic")
+    body["spec"]["tikv"]["replicas"] = 3
+    world.apply(body)
+    world.run_until_ready()
+    world.change(tikv={"config": {"log": {"level": "warn"}}})
+    world.run_until(lambda: 1 == len(_restarts(world)))
+    leave()
+    world.run_until_ready(within=300.0)
+    assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == _restarts(world)
+
+
+def _restarts(world: OperatorWorld) -> list[str]:
+    """The pods of TiKV that its StatefulSet has deleted, in order."""
+    calls = (
+        each.call for each in world.world.server.audit.recent() if each.call.user.endswith("statefulset-controller")
+    )
+    return [call.name for call in calls if (call.verb, call.resource) == ("delete", str(PODS)) and "tikv" in call.name]
