@@ -28,3 +28,5 @@ class ClusterMemory:
     location_labels: KeptAnswer[tuple[str, ...]] = field(default_factory=KeptAnswer)
     made: dict[str, str] = field(default_factory=dict)
     """The UIDs of the StatefulSets that this process has made, by name."""
+    replaced_in_vain: dict[str, bytes] = field(default_factory=dict)
+    """What was wanted of the volumes of a component when new ones came out otherwise, by its name."""

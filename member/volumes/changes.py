@@ -12,7 +12,7 @@ from apis import predicates
 from apis.accessor import Component, workloads
 from apis.times import stamp
 from kube.errors import ApiError
-from kube.objects import Json, Object
+from kube.objects import Json, Object, digest
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member import labels
 from member.apply.claim_templates import names, sizes_differ
@@ -82,7 +82,8 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     seen = list(_moves(ctx, spec, body))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
-    refused = volume_replacement.refusal(ctx, spec, stale) if stale else None
+    fresh = {move.pod for move in moves if move.pod in stale and _is_younger(move.cached, live)}
+    refused = volume_replacement.refusal(ctx, spec, stale, fresh, digest(wanted)) if stale else None
     for move in moves if refused is None else ():
         _carry_out(ctx, move)
     classes = refused or attributes.change(ctx, _classes(ctx, spec, seen))
@@ -98,6 +99,10 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)
     return in_time_for(next((step for step in steps if not isinstance(step, Done)), Done()), *steps)
+
+
+def _is_younger(claim: Object, stateful_set: Object) -> bool:
+    return (claim.metadata.creation_timestamp or "") >= (stateful_set.metadata.creation_timestamp or "")
 
 
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:

@@ -4,15 +4,17 @@ A spare pod comes first, so that there is where to move data to. Then one pod af
 which `member.commands` carries out: its member or store leaves PD before its claims do. The spare pod goes last.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol, TypeGuard
 
 from apis import pod_commands, predicates
 from apis.accessor import Component
+from apis.ordinals import desired_ordinals
 from apis.predicates import status_of
 from kube.objects import Json, Object
 from kube.resources import PODS
 from member.context import ClusterContext
+from member.naming import pod_name
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL, is_upgrading
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -31,17 +33,37 @@ class ReplacesVolumes(Protocol):
     vol_replace_in_progress: bool
 
 
-def refusal(ctx: ClusterContext, spec: Component, stale: Mapping[str, str]) -> Refused | None:
-    """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced."""
+def refusal(
+    ctx: ClusterContext, spec: Component, stale: Mapping[str, str], fresh: Collection[str], wish: bytes
+) -> Refused | None:
+    """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced.
+
+    Those of `fresh` were made as the StatefulSet has them now. If the spare pod, the first that gets new ones, is among
+    them, so would be all: for this `wish` nothing is replaced any more.
+    """
     status = _status(ctx, spec.name)
     if status is not None and not _is_on(ctx):
         status.vol_replace_in_progress = False
+        ctx.memory.replaced_in_vain.pop(spec.name, None)
     if status is None or not _is_on(ctx):
         return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
         what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods cannot be replaced one by one"
         return Refused(TOO_FEW, f"{spec.field}.replicas: {what}; set {_FEWEST_STORES} or more")
-    return None
+    if status.vol_replace_in_progress and not _spare_pods(ctx, spec).isdisjoint(fresh):
+        ctx.memory.replaced_in_vain[spec.name] = wish
+    if ctx.memory.replaced_in_vain.get(spec.name) != wish:
+        return None
+    status.vol_replace_in_progress = False
+    why = "; ".join(dict.fromkeys(stale.values()))
+    vain = "new volumes come out no better, as an admission webhook changes what is asked for"
+    return Refused(REFUSED, f"{vain}; mend that, set the size or class back, and then once more; {why}")
+
+
+def _spare_pods(ctx: ClusterContext, spec: Component) -> set[str]:
+    """The pods that come first, and go last."""
+    ordinals = desired_ordinals(ctx.tc, spec.name)
+    return {pod_name(ctx.tc, spec.name, each) for each in ordinals[len(ordinals) - spec.workload.spare_replicas :]}
 
 
 def is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:
@@ -74,6 +96,7 @@ def finish(ctx: ClusterContext, component: str, *, all_seen: bool) -> Outcome:
 
     `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
     """
+    ctx.memory.replaced_in_vain.pop(component, None)
     status = _status(ctx, component)
     if status is None or not status.vol_replace_in_progress:
         return Done()

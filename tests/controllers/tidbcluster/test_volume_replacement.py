@@ -3,7 +3,7 @@
 import pytest
 
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES, Resource
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 _LONG = 1800.0
@@ -127,3 +127,29 @@ def test_10_4_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
     world.run(60)
     assert before == pods(world, "tikv")
     assert world.condition("Progressing")["message"].endswith("set 3 or more")
+
+
+@pytest.mark.slow
+def test_10_4_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(three: OperatorWorld) -> None:
+    """The spare pod shows it; else data would be moved for nothing, without end."""
+
+    def policy(resource: Resource, tree: Json, old: Json | None) -> None:
+        if resource == PERSISTENT_VOLUME_CLAIMS and old is None:
+            tree["spec"]["storageClassName"] = "standard"
+
+    standard = three.admin.get(STORAGE_CLASSES, "standard", "").decode()
+    three.admin.create(STORAGE_CLASSES, standard | {"metadata": {"name": "fast"}})
+    three.world.server.webhooks.append(policy)
+    before = uids(claims(three, "tikv"))
+    three.change(tikv={"storageClassName": "fast"})
+    three.run_until(lambda: "VolumeCantChange" == three.reason(), 120.0)
+    assert "new volumes come out no better" in three.progressing
+    three.run(300.0)
+    assert (before, 3) == (uids(claims(three, "tikv")), three.replicas("tikv"))
+    assert "VolumeCantChange" == three.reason()
+
+    three.world.server.webhooks.clear()
+    for name in ("standard", "fast"):
+        three.change(tikv={"storageClassName": name})
+        three.run_until(lambda: "Done" == three.reason(), _LONG)
+    assert {"fast"} == {claim["spec"]["storageClassName"] for claim in claims(three, "tikv").values()}
