@@ -582,8 +582,8 @@ _VOLUMES: Mapping[str, Reason] = {
     ),
     "VolumeCantChange": Reason(
         "A volume cannot be changed as the spec requests: it would be smaller, of another class, its class does not "
-        "allow expansion, or the storage driver or Kubernetes refuses its volume attributes class. Or volumes were to be "
-        "replaced, and the first new one came out as the old ones are.",
+        "allow expansion, or the storage driver or Kubernetes refuses its volume attributes class. Or volumes were to "
+        "be replaced, and the first new one came out as the old ones are.",
         "It leaves the volumes of that component as they are.",
         "Set the size or class back to what the message says. To have the volumes replaced, pod by pod, after their "
         "data has been moved away: `spec.enablePVCReplace: true`. To allow expansion: `kubectl patch storageclass "
