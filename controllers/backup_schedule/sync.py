@@ -25,6 +25,9 @@ from controllers.errors import RequeueError
 from controllers.job_owners.job_owner import JobOwner
 from controllers.stages import EXPECTED
 
+_LOOK_AGAIN = 60.0
+"""Seconds after which it is looked whether something is due: of a time of day that is set, no timer tells."""
+
 
 def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
     """Bring a schedule a step on. Raises RequeueError."""
@@ -56,7 +59,7 @@ def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
     if troubles:
         raise RequeueError("; ".join(troubles), untold=True)
     soonest = min((wait for wait in waits if wait is not None), default=None)
-    return Result(requeue_after=soonest)
+    return Result(requeue_after=None if soonest is None else min(soonest, _LOOK_AGAIN))
 
 
 def _trouble_of(step: Callable[[], object]) -> str:
