@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from simulate import crossed_mistakes, flips, loss_and_edit
+from simulate import crossed_mistakes, flips, loss_and_edit, schedules
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
 
@@ -20,6 +20,7 @@ _OF_OTHERS: Mapping[str, tuple[Callable[[str], Plan], Callable[[], Iterator[Plan
     crossed_mistakes.FAMILY: (crossed_mistakes.crossed, crossed_mistakes.crosses),
     flips.FAMILY: (flips.flip, flips.flips),
     loss_and_edit.FAMILY: (loss_and_edit.loss, loss_and_edit.losses),
+    schedules.FAMILY: (schedules.schedule, schedules.schedules),
 }
 
 
