@@ -35,6 +35,17 @@ def await_refusal(client: Client, resource: Resource, body: Json, namespace: str
     eventually(is_refused)
 
 
+def await_change(client: Client, resource: Resource, body: Json, namespace: str) -> None:
+    """Wait until a webhook changes the images of a pod."""
+    images = [each["image"] for each in body["spec"]["containers"]]
+
+    def is_changed() -> bool:
+        accepted = would_accept(client, resource, body, namespace)
+        return images != [each["image"] for each in accepted["spec"]["containers"]]
+
+    eventually(is_changed)
+
+
 def await_right(place: Place, account: str, resource: Resource, namespace: str) -> None:
     """Wait until a service account may list what is in its namespace, the last of its rights to be in force."""
     client = Client(place.account(namespace, account))

@@ -1,0 +1,47 @@
+"""A real API server asks webhooks about each write: what they make of pod templates is not fought, nor Contested."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PODS, STATEFUL_SETS
+from tests.e2e import operators, webhooks
+from tests.e2e.in_force import await_change
+from tests.e2e.operators import Operator, sample_value
+from tests.e2e.waiting import eventually
+from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
+from tests.kube.servers import Certificates, certificates
+
+__all__ = ["certificates"]
+
+pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
+
+_WEBHOOKS = ("mirror-everywhere", "variable", "pod-label")
+_RESYNCS = 3
+_POD: Json = {"metadata": {"name": "any"}, "spec": {"containers": [{"name": "any", "image": "any"}]}}
+
+
+def test_what_a_webhook_makes_of_pod_templates_is_left_alone(real: Place, certificates: Certificates) -> None:
+    client = real.client
+    with (
+        real.namespace() as namespace,
+        webhooks.asked(client, _WEBHOOKS, namespace, certificates),
+        real.gate() as gate,
+    ):
+        await_change(client, PODS, _POD, namespace)
+        with operators.running(real.new_log(), real.environment(gate), "--resync-duration=1s") as operator:
+            name = create_cluster(client, sample("basic"), namespace)
+            await_ready(real, operator, name, namespace)
+            gate.await_quiet()
+            gate.forget()
+            before = _reconciles(operator)
+            eventually(lambda: _reconciles(operator) >= before + _RESYNCS)
+            assert [] == gate.writes
+            assert "Progressing=False Done: the cluster matches its spec" in conditions(client, name, namespace)
+        live = client.get(STATEFUL_SETS, "basic-tikv", namespace).decode()["spec"]["template"]
+        assert "databases" == live["metadata"]["labels"]["team"]
+        assert live["spec"]["containers"][0]["image"].startswith("mirror.example.com/")
+
+
+def _reconciles(operator: Operator) -> float:
+    labels = {"controller": "tidbcluster", "result": "success"}
+    return sample_value(operator.page("/metrics")[1], "controller_runtime_reconcile_total", labels)
