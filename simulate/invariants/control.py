@@ -146,20 +146,21 @@ def o4(write: OperatorWrite) -> str | None:
     ):
         return None
     template = (write.body.get("spec") or {}).get("template") or {}
-    if "volumes" not in (template.get("spec") or {}) or _has_certificates(template):
+    if "volumes" not in (template.get("spec") or {}) or _has_certificates(template, write.component):
         return None
     running = write.before.pods(write.component).values()
-    if write.creates(STATEFUL_SETS) and running and not any(map(_has_certificates, running)):
+    if write.creates(STATEFUL_SETS) and running and not any(_has_certificates(pod, write.component) for pod in running):
         # it takes back the pods that run; that they wait for certificates is said
         return None
     return f"{write.call} gives {write.component} no certificates though spec.tlsCluster is enabled"
 
 
-def _has_certificates(pod: Json) -> bool:
-    """Whether a pod, or a template of one, mounts those of its component."""
+def _has_certificates(pod: Json, component: str) -> bool:
+    """Whether a pod, or a template of one, mounts those of its component; TiProxy may use the cluster's as a client."""
+    suffixes = ("-cluster-secret", "-cluster-client-secret") if component == "tiproxy" else ("-cluster-secret",)
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     names = ((each.get("secret") or {}).get("secretName", "") for each in volumes)
-    return any(name.endswith("-cluster-secret") for name in names)
+    return any(name.endswith(suffixes) for name in names)
 
 
 def o5(write: OperatorWrite) -> str | None:
