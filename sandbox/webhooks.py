@@ -86,7 +86,7 @@ def _annotate(tree: Json, key: str, value: str) -> None:
 
 def _label(tree: Json) -> None:
     meta = tree.setdefault("metadata", {})
-    meta["labels"] = (meta.get("labels") or {}) | {"team": "databases"}
+    meta["labels"] = (meta.get("labels") or {}) | {"example.com/team": "databases"}
 
 
 def _mesh(pod: Json) -> None:

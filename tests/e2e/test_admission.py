@@ -38,7 +38,7 @@ def test_what_a_webhook_makes_of_pod_templates_is_left_alone(real: Place, certif
             assert [] == gate.writes
             assert "Progressing=False Done: the cluster matches its spec" in conditions(client, name, namespace)
         live = client.get(STATEFUL_SETS, "basic-tikv", namespace).decode()["spec"]["template"]
-        assert "databases" == live["metadata"]["labels"]["team"]
+        assert "databases" == live["metadata"]["labels"]["example.com/team"]
         assert live["spec"]["containers"][0]["image"].startswith("mirror.example.com/")
 
 
