@@ -16,6 +16,7 @@ from member.observed.claims import own_claims
 from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
+from member.observed.removed_members import removed_member
 from ports.clock import Clock
 from ports.transport import TransportError
 
@@ -42,7 +43,8 @@ def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str)
         return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
     if node_state(ctx, pod) is NodeState.NOT_READY:
         return f"node {pod.decode_as(Pod).spec.node_name} is not Ready"
-    return trouble_of_own(ctx, pod)
+    removed = removed_member(ctx, pod) if component == "pd" else ""
+    return "; ".join(filter(None, (trouble_of_own(ctx, pod), removed)))
 
 
 def trouble_of_own(ctx: ClusterContext, pod: Object) -> str:

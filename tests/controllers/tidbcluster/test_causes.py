@@ -8,6 +8,7 @@ from kube.objects import Json
 from kube.resources import EVENTS, PODS, SECRETS
 from member.context import Settings
 from ports.clock import FakeClock
+from ports.transport import Request
 from simulate.operator import CLUSTER_SCOPED
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -190,3 +191,21 @@ def test_idle_costs_no_read_events_are_asked_for_only_of_what_does_not_start(wor
 
 def _reads_of_events(world: OperatorWorld) -> list[str]:
     return [read for read in world.reads() if read.split()[1] == EVENTS.plural]
+
+
+def test_a_member_that_somebody_has_removed_is_named_with_the_way_out(world: OperatorWorld) -> None:
+    body = sample("basic")
+    body["spec"]["pd"]["replicas"] = 3
+    world.apply(body)
+    world.run_until_ready()
+    world.run(5.0)
+    member = world.cluster()["status"]["pd"]["members"]["basic-pd-1"]["id"]
+    url = f"http://basic-pd.default:2379/pd/api/v1/members/id/{member}"
+    world.world.data_plane.transport().request(Request("DELETE", url))
+    world.run_until(lambda: f"member {member} was removed from PD" in world.progressing)
+    key = "tidb.pingcap.com/replace-volume"
+    assert f"kubectl annotate pod basic-pd-1 {key}=true" in world.condition("Progressing")["message"]
+
+    world.admin.patch(PODS, "basic-pd-1", NAMESPACE, {"metadata": {"annotations": {key: "true"}}})
+    world.run_until(lambda: world.is_ready() and "Done" == world.reason(), 120.0)
+    assert 3 == len(world.cluster()["status"]["pd"]["members"])
