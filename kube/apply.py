@@ -65,7 +65,15 @@ class Applier:
         self._admitted = Admitted()
         self._api_resources = ApiResources(client)
 
-    def apply(self, resource: Resource, desired: Json, cached: Object | None, *, applied: Json | None = None) -> Object:
+    def apply(
+        self,
+        resource: Resource,
+        desired: Json,
+        cached: Object | None,
+        *,
+        applied: Json | None = None,
+        replaces: bool = False,
+    ) -> Object:
         """Create `desired`, or patch what differs in the `cached` object; return the object as it is now.
 
         `applied` is what was written last time, in the shape of `desired`: its fields that are not desired any more are
@@ -73,6 +81,8 @@ class Applier:
         the desired ones is adopted. What the cache does not hold may only be unseen: creating looks live when the
         name is taken (F1). What others undo each time is left out for a while, and `cached` returned; never of a
         StatefulSet, whose pods what was undone might restart. What admission makes of a pod template stays.
+        `replaces`: `applied` is what is there, the API server's defaults and all, so that the answer tells nothing of
+        admission.
 
         Raises ForeignOwner, DeletedEachTime, Conflict (decide again) and other ApiErrors, TransportError, LeaseExpired.
         """
@@ -94,7 +104,7 @@ class Applier:
             return cached
         written = self._patch(resource, cached, live, patch)
         self._contests.wrote(cached, patch)
-        if resource in _WITH_PODS:
+        if resource in _WITH_PODS and not replaces:
             self._admitted.note(written, _difference_from(written.decode(), desired, applied))
         return written
 

@@ -178,7 +178,7 @@ def update(
     if before is not None and "template" not in rewritten and edit_by_others(ctx, live) is None:
         wanted = _with_admitted_template(wanted, body, before)
     noted = with_written_generation(wanted, body, before)
-    ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before)
+    ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before, replaces=bool(rewritten))
 
 
 def _with_admitted_template(desired: Json, live: Json, before: Json) -> Json:
