@@ -10,6 +10,7 @@ import member.lifecycle.restoring
 import member.lifecycle.rolling
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
+from member.apply import stateful_set
 from member.apply.foreign_edits import ForeignEdit
 from member.apply.stateful_set import UpdateStrategy
 from member.tikv.component import TIKV
@@ -31,7 +32,7 @@ _PLANS = Path(__file__).parent / "plans"
     ],
 )
 def test_I42_only_what_was_written_last_is_compared(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.lifecycle.restoring, "foreign_edit", lambda _: None)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(stateful_set, "edit_by_others", lambda *_: None)  # noqa: E731
 
     assert "I42" in rules(load(_PLANS / f"{plan}.yaml"), plant)
 
