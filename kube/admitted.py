@@ -29,16 +29,16 @@ class Admitted:
 
     def note(self, written: Object, left: Json | None) -> None:
         """Note the answer to a write, and the patch that it would still take; None: it is as it was written."""
-        uid, body = written.metadata.uid, written.decode()
+        uid = written.metadata.uid
+        made = None if left is None else _made(written.decode(), left)
         with self._lock:
             before = self._known.pop(uid, None)
-            if left is None:
-                return
-            self._known[uid] = made = _made(body, left)
+            if made is not None:
+                self._known[uid] = made
             if len(self._known) > _REMEMBERED:
                 self._known.popitem(last=False)
-        if made != before:
-            name, change = written.metadata.name, str(first_patched(body, left))
+        if left is not None and made != before:
+            name, change = written.metadata.name, str(first_patched(written.decode(), left))
             _log.warning("admission changes what is written", kind=written.kind, name=name, undoes=change)
 
     def holds(self, there: Object, patch: Json) -> bool:

@@ -145,10 +145,14 @@ def create(ctx: ClusterContext, desired: Json) -> Object | None:
 
 def edit_by_others(ctx: ClusterContext, live: Object) -> ForeignEdit | None:
     """What others have changed in a StatefulSet; nothing where nobody has written it since this process has made it."""
-    meta = live.metadata
-    if meta.generation == 1 and meta.uid == ctx.memory.made.get(meta.name):
+    meta, settled = live.metadata, ctx.memory.settled
+    is_as_made = meta.generation == 1 and meta.uid == ctx.memory.made.get(meta.name)
+    if is_as_made or settled.holds(foreign_edit, live, {}):
         return None
-    return foreign_edit(live.decode())
+    edit = foreign_edit(live.decode())
+    if edit is None:
+        settled.note(foreign_edit, live, {})
+    return edit
 
 
 def update(

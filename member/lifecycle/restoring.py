@@ -8,7 +8,7 @@ template already are outdated then, and below the partition: they are restarted 
 from kube.events import WARNING
 from kube.objects import Json, Object
 from member.apply import stateful_set
-from member.apply.foreign_edits import ForeignEdit, foreign_edit
+from member.apply.foreign_edits import ForeignEdit
 from member.apply.last_applied import as_recorded
 from member.apply.stateful_set import Replicas, UpdateStrategy, with_replicas, with_strategy
 from member.context import ClusterContext
@@ -24,11 +24,8 @@ def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None
 
     Raises ApiError, TransportError.
     """
-    if ctx.memory.settled.holds(foreign_edit, live, {}):
-        return None
     edit = stateful_set.edit_by_others(ctx, live)
     if edit is None:
-        ctx.memory.settled.note(foreign_edit, live, {})
         return None
     body = live.decode()
     metadata = object_meta(ctx.tc, member_name(ctx.tc, component), base_labels(ctx.tc, component))

@@ -45,8 +45,9 @@ def refusal(
     if status is not None and not _is_on(ctx):
         status.vol_replace_in_progress = False
         ctx.memory.replaced_in_vain.pop(spec.name, None)
+    why = "; ".join(dict.fromkeys(stale.values()))
     if status is None or not _is_on(ctx):
-        return Refused(REFUSED, "; ".join(dict.fromkeys(stale.values())))
+        return Refused(REFUSED, why)
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
         what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods cannot be replaced one by one"
         return Refused(TOO_FEW, f"{spec.field}.replicas: {what}; set {_FEWEST_STORES} or more")
@@ -55,7 +56,6 @@ def refusal(
     if ctx.memory.replaced_in_vain.get(spec.name) != wish:
         return None
     status.vol_replace_in_progress = False
-    why = "; ".join(dict.fromkeys(stale.values()))
     vain = "new volumes come out no better, as an admission webhook changes what is asked for"
     return Refused(REFUSED, f"{vain}; mend that, set the size or class back, and then once more; {why}")
 

@@ -151,3 +151,9 @@ def sample_value(page: str, name: str, labels: Mapping[str, str]) -> float:
     """The value of a series of a metrics page, 0 when it is not there."""
     samples = [sample for family in text_string_to_metric_families(page) for sample in family.samples]
     return next((each.value for each in samples if each.name == name and each.labels == labels), 0.0)
+
+
+def reconciles(operator: Operator) -> float:
+    """How often an operator has reconciled TidbClusters without a failure."""
+    labels = {"controller": "tidbcluster", "result": "success"}
+    return sample_value(operator.page("/metrics")[1], "controller_runtime_reconcile_total", labels)

@@ -6,7 +6,7 @@ from kube.objects import Json
 from kube.resources import PODS, STATEFUL_SETS
 from tests.e2e import operators, webhooks
 from tests.e2e.in_force import await_change
-from tests.e2e.operators import Operator, sample_value
+from tests.e2e.operators import reconciles
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
 from tests.kube.servers import Certificates, certificates
@@ -33,15 +33,10 @@ def test_what_a_webhook_makes_of_pod_templates_is_left_alone(real: Place, certif
             await_ready(real, operator, name, namespace)
             gate.await_quiet()
             gate.forget()
-            before = _reconciles(operator)
-            eventually(lambda: _reconciles(operator) >= before + _RESYNCS)
+            before = reconciles(operator)
+            eventually(lambda: reconciles(operator) >= before + _RESYNCS)
             assert [] == gate.writes
             assert "Progressing=False Done: the cluster matches its spec" in conditions(client, name, namespace)
         live = client.get(STATEFUL_SETS, "basic-tikv", namespace).decode()["spec"]["template"]
         assert "databases" == live["metadata"]["labels"]["example.com/team"]
         assert live["spec"]["containers"][0]["image"].startswith("mirror.example.com/")
-
-
-def _reconciles(operator: Operator) -> float:
-    labels = {"controller": "tidbcluster", "result": "success"}
-    return sample_value(operator.page("/metrics")[1], "controller_runtime_reconcile_total", labels)

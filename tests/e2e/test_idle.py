@@ -5,7 +5,7 @@ import pytest
 from dataplane.http_transport import USER_AGENT
 from tests.e2e import operators
 from tests.e2e.marks import IN_ONE_WORLD
-from tests.e2e.operators import Operator, sample_value
+from tests.e2e.operators import reconciles
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, create_cluster, sample
 
@@ -27,15 +27,10 @@ def test_five_resyncs_of_ready_clusters_write_nothing(place: Place, namespace: s
         gate.await_quiet()
         gate.forget()
         place.data_plane.network.reset_counts()
-        before = _reconciles(operator)
+        before = reconciles(operator)
 
-        eventually(lambda: _reconciles(operator) >= before + _RESYNCS * len(_NAMES))
+        eventually(lambda: reconciles(operator) >= before + _RESYNCS * len(_NAMES))
 
         assert [] == gate.writes
         counts = place.data_plane.network.counts()
         assert {"GET"} == {count.method for count in counts if count.user_agent == USER_AGENT}
-
-
-def _reconciles(operator: Operator) -> float:
-    labels = {"controller": "tidbcluster", "result": "success"}
-    return sample_value(operator.page("/metrics")[1], "controller_runtime_reconcile_total", labels)
