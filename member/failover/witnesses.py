@@ -10,6 +10,7 @@ from enum import Enum
 
 from apis import predicates
 from apis.accessor import find, workloads
+from apis.components import component_type
 from apis.ordinals import desired_ordinals, ordinals
 from apis.times import parse_time
 from kube.objects import Json, Object
@@ -17,6 +18,7 @@ from member import labels
 from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
+from member.observed.claims import claim_names
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
 from member.polling import seconds_since
@@ -84,7 +86,8 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
         pod = pods.get(name)
         state = testimony(ctx, component, pod) if name in ill_since else pod_state(pod)
         lost = is_lost(True, state, node_state(ctx, pod))
-        restarted = _by_our_own_restart(body, pod, ill_since.get(name))
+        since = ill_since.get(name)
+        restarted = _by_our_own_restart(body, pod, since) and not _is_on_newer_volume(ctx, component, pod, since)
         if name in before if restarted else lost:
             noted.add(name)
             away |= {name} if lost else set()
@@ -155,3 +158,12 @@ def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | No
     made = meta.labels.get(labels.CONTROLLER_REVISION_HASH) != body["status"].get("currentRevision")
     restarted = parse_time(meta.deletion_timestamp or (meta.creation_timestamp if made else None) or "")
     return restarted is not None and (ill_since is None or -_NOTICED < restarted - ill_since < _ENDED)
+
+
+def _is_on_newer_volume(ctx: ClusterContext, component: str, pod: Object | None, ill_since: datetime | None) -> bool:
+    """Whether the volume for the data of a pod is younger than its member is ill: that one's own is gone (F12)."""
+    row = component_type(component)
+    claim = claim_names(pod).get(f"{row.data_volume}0" if row.storage_claims else row.data_volume) if pod else None
+    found = ctx.listers.persistent_volume_claims.get(ctx.namespace, claim) if claim else None
+    made = parse_time((found and found.metadata.creation_timestamp) or "")
+    return made is not None and ill_since is not None and made > ill_since

@@ -285,7 +285,7 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
         return _left_to_the_user(view, changed, upgrading)
     if changed:
         return _begin(view, desired, changed)
-    if not upgrading:
+    if not upgrading and not _lacks_pods_on_delete(view):
         return _finish(view, _at_rest(view, desired["spec"]["replicas"]))
     if not view.scaling and _has_revision(view.body):
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
@@ -293,6 +293,16 @@ def _next_roll(view: _View, desired: Json, changed: str) -> Roll:
         waiting = Waiting("RollingUpdate", "waiting for the StatefulSet controller to observe the new pod template")
         return Roll(True, _no_restarts(view.body, view.rolling_pods(view.cached)), waiting)
     return _continue(view)
+
+
+def _lacks_pods_on_delete(view: _View) -> bool:
+    """Whether pods are gone that come back on the newest revision as long as the strategy is OnDelete.
+
+    Without their labels nothing else tells that the roll is not over.
+    """
+    if not (_is_on_delete(view.body) and is_rolling(view.body)):
+        return False
+    return any(not (pod.exists or pod.updated or pod.ignored or pod.held) for pod in view.rolling_pods(view.cached))
 
 
 def _left_to_the_user(view: _View, changed: str, upgrading: bool) -> Roll:

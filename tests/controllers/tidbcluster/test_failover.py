@@ -283,6 +283,24 @@ def test_F12_pods_that_our_own_roll_made_are_not_replaced(world: OperatorWorld) 
     assert (3, 3, 2) == (world.replicas("pd"), world.replicas("tikv"), world.replicas("tidb"))
 
 
+@pytest.mark.parametrize("component", ["pd", "tikv"])
+def test_F12_whose_volume_another_hand_takes_during_its_restart_is_replaced(
+    world: OperatorWorld, component: str
+) -> None:
+    """It was our roll that ended the pod, but the data went with the claim: nobody comes back from that."""
+    pod = f"basic-{component}-2"
+    world.change(**{component: {"nodeSelector": {"no-such": "label"}}})
+    world.run_until(lambda: "Unschedulable" in said(world, component)[1])
+    world.run(2.0)
+    world.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"{component}-{pod}", NAMESPACE)
+    world.run(PERIOD / 2)
+    assert [] == records(world, component)
+
+    world.change(**{component: {"nodeSelector": None, "annotations": {"a": "b"}}})
+    world.run_until(lambda: records(world, component) == [pod], PERIOD * 4)
+    world.run_until(lambda: world.reason() in ("Done", "PDFailedOver", "TiKVFailedOver"), PERIOD * 10)
+
+
 @pytest.mark.parametrize(("most", "failover"), [(0, QUICKLY), (3, replace(QUICKLY, auto=False))], ids=["max 0", "off"])
 def test_I25_who_wants_no_failover_gets_none(clock: FakeClock, most: int, failover: FailoverSettings) -> None:
     for world in failing_over(clock, cluster(most=most), failover):

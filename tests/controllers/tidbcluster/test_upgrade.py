@@ -13,6 +13,7 @@ from sandbox.dataplane.faults import Fault, Trouble
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 COMPONENTS = ("pd", "tikv", "tidb")
+SECRET_THAT_IS_NOT_THERE: Json = {"name": "A", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "a"}}}
 
 
 def uids(world: OperatorWorld, component: str = "") -> dict[str, str]:
@@ -285,6 +286,22 @@ def test_F11_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -
     world.run_until(says(world, "waiting until pod basic-tidb-1 is Ready"))
     world.change(tidb={"nodeSelector": None})
     world.run_until_ready()
+
+
+@pytest.mark.slow
+def test_I29_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(wide: OperatorWorld) -> None:
+    """Below a pod that does not start, it would come back on the old revision, but for OnDelete."""
+    wide.change(tidb={"env": [SECRET_THAT_IS_NOT_THERE]})
+    wide.run_until(says(wide, "waiting until pod basic-tidb-1 is Ready"))
+    allow = wide.world.faults.creation_refused("pods", "basic-tidb-0")
+    wide.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
+    wide.run(10.0)
+    wide.forget()
+    wide.run(60.0)
+    assert [] == [write for write in wide.writes() if "statefulsets" in write]
+    allow()
+    wide.change(tidb={"env": None})
+    wide.run_until_ready()
 
 
 @pytest.mark.slow

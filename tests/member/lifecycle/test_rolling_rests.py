@@ -1,0 +1,119 @@
+"""A roll decides once: as long as nothing moves, what it has written it does not write otherwise (I29, R24).
+
+Every way in which pods can stand, every strategy of the StatefulSet, and a world in which pods neither come nor go, as
+where a quota keeps them out: to write turn by turn would be as fast as the API server answers.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import pytest
+
+from kube.objects import Json, Object
+from kube.resources import PODS
+from member import labels
+from member.apply.last_applied import stamped
+from member.context import Listers, ReconcileContext
+from member.labels import base_labels
+from member.lifecycle.rolling import Rolling, next_roll
+from member.tidb import desired
+from tests.kube.fakes import FakeApi
+from tests.member.clusters import cluster
+from tests.member.reconciling import as_object, context
+
+_REPLICAS = 2
+_OLD, _NEW = "demo-tidb-old", "demo-tidb-new"
+_TEMPLATES = [(revision, state) for revision in (_OLD, _NEW) for state in ("Ready", "ill", "ending")]
+_GONE = ("", "gone")
+_WRITES = 4
+"""So many decisions lead from any state to the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Pods by ordinal, as revision and state; the StatefulSet's current revision, management policy and strategy."""
+
+    pods: tuple[tuple[str, str], ...]
+    current: str
+    policy: str
+    strategy: Json
+
+    def stateful_set(self, strategy: Json) -> Json:
+        """As it is once this strategy was written."""
+        body = stamped(wanted(self.policy, strategy))
+        body["metadata"] |= {"uid": "uid-2", "generation": 1}
+        there = sum(pod != _GONE for pod in self.pods)
+        revisions = {"currentRevision": self.current, "updateRevision": _NEW}
+        return body | {"status": {"observedGeneration": 1, "replicas": there, **revisions}}
+
+
+def worlds() -> Iterator[World]:
+    strategies = [{"type": "OnDelete"}, *map(_partition, range(_REPLICAS + 1))]
+    ways = product([*_TEMPLATES, _GONE], repeat=_REPLICAS)
+    return (World(*each) for each in product(ways, (_OLD, _NEW), ("Parallel", "OrderedReady"), strategies))
+
+
+def _partition(ordinal: int) -> Json:
+    return {"type": "RollingUpdate", "rollingUpdate": {"partition": ordinal}}
+
+
+def wanted(policy: str, strategy: Json) -> Json:
+    """TiDB's StatefulSet, with a strategy."""
+    body = desired.stateful_set(cluster(tidb={"replicas": _REPLICAS}), "cm")
+    return body | {"spec": body["spec"] | {"podManagementPolicy": policy, "updateStrategy": strategy}}
+
+
+class Cache:
+    """What a lister shows: these objects, or none."""
+
+    def __init__(self, *objects: Object) -> None:
+        self._objects = objects
+
+    def get(self, _namespace: str, name: str) -> Object | None:
+        return next((each for each in self._objects if each.metadata.name == name), None)
+
+    def list(self, *_: Any) -> Sequence[Object]:
+        return self._objects
+
+
+def seen(world: World, body: Json) -> ReconcileContext:
+    """The context of a reconcile, in which caches and API server show the same."""
+    api = FakeApi()
+    ctx = context(api, cluster(tidb={"replicas": _REPLICAS}, status={"tidb": {"phase": "Upgrade"}}))
+    pods = [_pod(ordinal, *each) for ordinal, each in enumerate(world.pods) if each != _GONE]
+    api.put(PODS.path("ns"), {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods})
+    listers: dict[str, Any] = dict.fromkeys(Listers.__annotations__, Cache())
+    shown = {"pods": Cache(*map(as_object, pods)), "stateful_sets": Cache(as_object(body))}
+    ctx.deps = replace(ctx.deps, listers=Listers(**(listers | shown)))
+    return ctx
+
+
+def _pod(ordinal: int, revision: str, state: str) -> Json:
+    carried = base_labels(cluster(), "tidb") | {labels.CONTROLLER_REVISION_HASH: revision}
+    meta: Json = {"name": f"demo-tidb-{ordinal}", "namespace": "ns", "uid": f"uid-{ordinal}", "labels": carried}
+    if state == "ending":
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    ready = {"type": "Ready", "status": str(state == "Ready"), "lastTransitionTime": "2025-01-01T00:00:00Z"}
+    status = {"phase": "Running", "conditions": [ready]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": {"containers": []}, "status": status}
+
+
+def written(world: World, rolling: Rolling) -> list[Json]:
+    """The strategies that are written one after another, until one stays or a pod is deleted, or there are too many."""
+    found, wanted_one = [world.strategy], wanted(world.policy, _partition(_REPLICAS))
+    while len(found) <= _WRITES:
+        body = world.stateful_set(found[-1])
+        roll = next_roll(seen(world, body), "tidb", rolling, body, wanted_one, changed="", scaling=False)
+        if roll.delete or roll.strategy.spec == found[-1]:
+            break
+        found.append(roll.strategy.spec)
+    return found
+
+
+@pytest.mark.parametrize("ignored", [(), ("demo-tidb-0",)], ids=["all counted", "one ignored"])
+def test_I29_where_nothing_moves_a_roll_writes_nothing_any_more(ignored: Sequence[str]) -> None:
+    rolling = Rolling(ignored_pods=lambda _: ignored)
+    restless = {world.pods: found for world in worlds() if len(found := written(world, rolling)) > _WRITES}
+    assert {} == restless
