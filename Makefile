@@ -88,10 +88,11 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100
 	@$(BIN)/python -m simulate sweep no-resync --every 80
 	@$(BIN)/python -m simulate sweep admission --every 31
+	@$(BIN)/python -m simulate sweep together --every 60
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, life without resyncs, 200 random plans, 10000 manifests [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 200 random plans, 10000 manifests [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),160)
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
@@ -101,6 +102,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep pair flip --every 16
 	@$(BIN)/python -m simulate sweep no-resync --every 16
 	@$(BIN)/python -m simulate sweep admission --every 4
+	@$(BIN)/python -m simulate sweep together --every 4
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12)
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000

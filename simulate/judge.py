@@ -60,7 +60,10 @@ class Invariants:
         self._engine = engine
         self._restarts = Restarts() if restarts else None
         self._always = always
-        self._quiet_time = QuietTime(faults)
+        events = list(faults)
+        self._quiet_time = QuietTime(events)
+        hands = (each for each in events if isinstance(each, plan.Foreign | plan.Insists))
+        self._others = frozenset(each.target for each in hands)
         self._last_seen: Hashable = None
         self._pending: dict[int, tuple[OperatorWrite, list[tuple[str, str]]]] = {}
         """The writes that are under way with their violations, by identity."""
@@ -97,7 +100,7 @@ class Invariants:
             # of a Backup, or of another cluster: what it has seen before is another's
             return OperatorWrite(call, self.state, None, failover, tuple(sync.calls[:-1]))
         seen: Json | None = sync.cached.decode() if sync.cached else None
-        return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read)
+        return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read, self._others)
 
     def after(self, call: Call, answer: Response | None) -> None:
         """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""

@@ -31,6 +31,8 @@ class OperatorWrite:
     earlier: tuple[Call, ...] = ()
     """The calls of the same sync so far, reads included."""
     read: Json | None = None
+    others: frozenset[str] = frozenset()
+    """What others change in this run, as `plural.group/name`."""
 
     @property
     def known(self) -> Json | None:

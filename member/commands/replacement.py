@@ -9,6 +9,7 @@ from apis import pod_commands, predicates
 from kube.deletion import Destroyer
 from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, Resource
+from member import labels
 from member.commands.annotating import withdraw
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
 from member.commands.restarting import confirm
@@ -47,6 +48,12 @@ def begin(ctx: ClusterContext, pod: Object, command: Command) -> Evidence | Wait
 def has_begun(ctx: ClusterContext, pod: Object) -> bool:
     """Whether the claims, read live, are marked: the cache may show the old ones of a pod that has new ones already."""
     return any(pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations for _, claim in _claims(ctx, pod))
+
+
+def store_label(ctx: ClusterContext, pod: Object) -> str:
+    """The id of the store that left, empty when nothing tells: a pod that was made anew since has only its claims'."""
+    carriers = (pod, *(claim for _, claim in _claims(ctx, pod)))
+    return next(filter(None, (each.metadata.labels.get(labels.STORE_ID) for each in carriers)), "")
 
 
 def _claims(ctx: ClusterContext, pod: Object) -> list[tuple[Resource, Object]]:

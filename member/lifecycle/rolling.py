@@ -5,9 +5,9 @@ with the partition above all pods, and the partition is lowered by one pod at a 
 the pods above serve again on the new revision, and the component has let go of this one. When all have come to it, the
 partition is raised above them again.
 
-A pod that is not Ready on an outdated revision comes first and needs no such care (F11). Where the partition can't
-reach a pod alone - Ready outdated pods stand above it, or the StatefulSet waits for one that is ignored - the
-strategy is OnDelete for as long, and the pod is deleted.
+A pod that is not Ready on an outdated revision comes first and needs no such care (F11), unless it comes back by itself
+while the new revision does not serve. Where the partition can't reach a pod alone - Ready outdated pods stand above it,
+or the StatefulSet waits for one that is ignored - the strategy is OnDelete for as long, and the pod is deleted.
 """
 
 import sys
@@ -39,6 +39,9 @@ from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_up
 from member.observed.troubles import troubles_of
 from member.outcome import Done, Failed, NotDone, Wait, Waiting
 from member.polling import next_poll, poll_interval, seconds_since
+
+_STARTS_WITHIN = 300.0
+"""Seconds that a pod may take to become Ready until nobody expects it any more."""
 
 
 def _nothing_to_do(*_: object) -> None:
@@ -76,7 +79,8 @@ class RollingPod:
     """How one pod of a roll stands.
 
     `exists` is False also while it is being deleted. `unmet_condition` as in `Rolling`; `ignored`: it is among
-    the `ignored_pods`. `held`: the user keeps it on the revision that it runs.
+    the `ignored_pods`. `held`: the user keeps it on the revision that it runs. `starting`: it is not Ready, but comes
+    back by itself on the revision that it has.
     """
 
     name: str
@@ -87,6 +91,7 @@ class RollingPod:
     unmet_condition: str = ""
     ignored: bool = False
     held: bool = False
+    starting: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,9 @@ def next_step(pods: Sequence[RollingPod]) -> Step:
     """The next step of a roll; `pods` are all that the StatefulSet should have, by ordinal (7.1, F11, I10, I14)."""
     # one that failover has replaced may never go: its node is lost
     outdated = [pod for pod in pods if not (pod.updated or pod.held) and (pod.exists or not pod.ignored)]
-    if broken := [pod for pod in outdated if not pod.ready]:
+    # as long as the new revision does not serve, one that comes back on the old one is better off with that
+    serves = all(pod.ready for pod in pods if pod.updated and not pod.ignored)
+    if broken := [pod for pod in outdated if not pod.ready and (serves or not pod.starting)]:
         pod = broken[-1]
         return Replace(pod) if _blocked_by_higher(pod, pods) else Restart(pod)
     counted = [pod for pod in pods if not pod.ignored]
@@ -230,13 +237,23 @@ class _View:
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
         held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
         if pod is None:
-            return RollingPod(name, ordinal, exists=False, ready=False, updated=False, ignored=ignored, held=held)
+            # under OnDelete it comes back on the newest revision
+            back = not _is_on_delete(self.body)
+            return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=back)
         stays = not pod.metadata.deletion_timestamp
         ready = stays and pod.decode_as(Pod).is_ready
         revision = (self.body.get("status") or {}).get("updateRevision")
         updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
-        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held)
+        starting = not ready and (self._may_start(pod) if stays else not _is_on_delete(self.body))
+        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held, starting)
+
+    def _may_start(self, pod: Object) -> bool:
+        """Whether a pod that is not Ready has not been so for long, and nothing is known that keeps it from it."""
+        found = pod.decode_as(Pod)
+        since = found.ready_since or pod.metadata.creation_timestamp or ""
+        age = seconds_since(since, self.ctx.deps.clock.wall()) if since else 0.0
+        return not found.trouble and not found.crashes and age < _STARTS_WITHIN
 
     def _unmet_condition(self, pod: Object) -> str:
         tc = self.ctx.tc

@@ -57,7 +57,10 @@ def set_phase(ctx: ClusterContext, component: str, phase: str) -> None:
 
 
 def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[str] = frozenset()) -> bool:
-    """Whether some pod runs, or is about to run, another revision than the newest (4.7), `ignored_pods` aside."""
+    """Whether some pod runs, or is about to run, another revision than the newest (4.7).
+
+    `ignored_pods` aside that are on their way out, and may never end.
+    """
     status = live.get("status") or {}
     # the newest revision becomes the current one when all pods are there, and under OnDelete never
     by_itself = not ignored_pods and (live["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
@@ -66,7 +69,7 @@ def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[st
     replicas_settled = live["spec"].get("replicas") == status.get("replicas")
     if live["metadata"].get("generation", 0) > status.get("observedGeneration", 0) and replicas_settled:
         return True
-    counted = [pod for pod in pods if pod.metadata.name not in ignored_pods]
+    counted = [pod for pod in pods if pod.metadata.name not in ignored_pods or not pod.metadata.deletion_timestamp]
     revisions = [pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) for pod in counted]
     return all(revisions) and any(revision != status.get("updateRevision") for revision in revisions)
 

@@ -8,7 +8,15 @@ from dataplane.pd import OFFLINE, UP, LiveStore, PDClient, Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, Command
-from member.commands.replacement import REPLACING, begin, cancel, component_busy, is_cancelled, is_withdrawn
+from member.commands.replacement import (
+    REPLACING,
+    begin,
+    cancel,
+    component_busy,
+    is_cancelled,
+    is_withdrawn,
+    store_label,
+)
 from member.commands.restarting import restart_without_volumes
 from member.context import ReconcileContext
 from member.evidence import delete_store, no_store, pods_live, store_gone
@@ -39,9 +47,10 @@ def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -
 def _without_store(kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command) -> Outcome:
     """What is left to do when the store of a pod has left PD."""
     name = pod.metadata.name
-    label = pod.metadata.labels.get(labels.STORE_ID, "")
+    label = store_label(ctx, pod)
     if not label.isdecimal():
-        return Refused("StoreUnknown", f"pod {name} has neither a store nor a label {labels.STORE_ID}")
+        lacks = f"pod {name} has no store, and neither it nor its claim has a label {labels.STORE_ID}"
+        return Refused("StoreUnknown", lacks)
     gone = store_gone(ctx, int(label), "") and no_store(ctx, kind.name, name)
     if gone is None:
         return Waiting(REPLACING, f"waiting until store {label} of pod {name} is Tombstone", RETRY_DRAINING)

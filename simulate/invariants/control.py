@@ -44,8 +44,10 @@ def i27(write: OperatorWrite) -> str | None:
 def i28(write: OperatorWrite) -> str | None:
     """While the spec is invalid nothing is written but what a paused cluster gets.
 
-    What is gone is made again, and TiKV pods that serve get their leaders back.
+    What is gone is made again, what others change is put right, and TiKV pods that serve get their leaders back.
     """
+    if f"{write.call.target.resource}/{write.call.target.name}" in write.others:
+        return None
     if write.seen is None or _only_reports(write) or _is_labelling(write) or write.call.method == "POST":
         return None
     if _gives_leaders_back(write):

@@ -423,6 +423,19 @@ def test_9_4_a_lost_server_is_replaced_and_given_back(world: OperatorWorld) -> N
     assert ([], 2) == (records(world, "tidb"), world.replicas("tidb"))
 
 
+def test_9_4_F11_servers_that_failover_has_replaced_get_the_corrected_template(world: OperatorWorld) -> None:
+    world.world.faults.image_missing("*:v9.9.9")
+    world.change(tidb={"version": "v9.9.9"})
+    world.run_until(lambda: "v9.9.9" in said(world, "tidb")[1])
+    world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-0")
+    world.run_until(lambda: records(world, "tidb") != [], PERIOD * 3)
+    world.world.faults.heal()
+    world.world.faults.image_missing("*:v9.9.9")
+    world.change(tidb={"version": None, "annotations": {"a": "b"}})
+    world.run_until(lambda: world.reason() in ("Done", "TiDBFailedOver"), PERIOD * 5)
+    assert "v9.9.9" not in str([pod["spec"] for pod in world.every(PODS)])
+
+
 def test_9_4_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorWorld) -> None:
     world.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-*")
     world.admin.delete(PODS, "basic-tidb-1", NAMESPACE)

@@ -305,6 +305,26 @@ def test_I29_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+def test_F11_a_pod_that_is_lost_beside_a_bad_revision_comes_back_on_the_good_one(
+    wide: OperatorWorld, component: str
+) -> None:
+    """Two pods of a bad revision would be a lost majority, or no server at all."""
+    last = wide.replicas(component) - 1
+    wide.change(**{component: {"env": [SECRET_THAT_IS_NOT_THERE]}})
+    wide.run_until(says(wide, f"waiting until pod basic-{component}-{last} is Ready"))
+    lost, before = f"basic-{component}-0", uids(wide, component)
+    wide.admin.delete(PODS, lost, NAMESPACE)
+    wide.run_until(lambda: uids(wide, component).get(lost, before[lost]) != before[lost])
+    wide.run(30.0)
+    pod = wide.get(PODS, lost)
+    assert "no-such-secret" not in str(pod["spec"])
+    assert {"Ready": "True"}.items() <= {each["type"]: each["status"] for each in pod["status"]["conditions"]}.items()
+    wide.change(**{component: {"env": None}})
+    wide.run_until_ready(within=120.0)
+
+
+@pytest.mark.slow
 def test_3_2_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
     basic.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-0")
     basic.change(version="v8.5.9")

@@ -113,6 +113,21 @@ def test_13_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
     assert [f"persistentvolumeclaims tikv-{pod}", f"pods {pod}"] == world.deletions()
 
 
+def test_13_I31_a_pod_that_was_made_anew_after_its_store_left_gets_its_volume(world: Commanded) -> None:
+    """It has no store any more that it could be labelled with; its claim tells which one it was."""
+    pod = "basic-tikv-1"
+    store, claim = world.store(pod), world.claim(f"tikv-{pod}")
+    world.tell(pod, replace_volume="true")
+    world.run_until(lambda: world.asked_of_pd() == [f"DELETE store/{store.id}"])
+    world.change(paused=True)
+    world.run_until(lambda: world.pd.store(store.id).state_name == "Tombstone", within=300.0)
+    world.admin.delete(PODS, pod, "default")
+    world.run(5.0)
+    world.change(paused=None)
+    world.run_until(lambda: world.claim(f"tikv-{pod}") != claim, within=120.0)
+    world.run_until_ready(within=300.0)
+
+
 def test_13_another_value_than_true_replaces_nothing(world: Commanded) -> None:
     world.tell("basic-tikv-1", replace_volume="yes")
     world.run(40.0)

@@ -29,11 +29,12 @@ def _standing(ordinal: int, word: str) -> RollingPod:
         f"p-{ordinal}",
         ordinal,
         exists="gone" not in flags,
-        ready=not {"ill", "gone"} & set(flags),
+        ready=not {"ill", "gone", "starting"} & set(flags),
         updated=age == "new",
         unmet_condition="serves" if "unmet_condition" in flags else "",
         ignored="ignored" in flags,
         held="held" in flags,
+        starting="starting" in flags,
     )
 
 
@@ -99,6 +100,25 @@ def test_I14_F20_none_is_restarted_before_all_restarted_ones_serve(standing: str
     ],
 )
 def test_F11_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        ("old:starting old new:ill", "until pod p-2 is Ready"),
+        ("old:gone:starting old new:ill", "until pod p-2 is Ready"),
+        ("old:starting old:ill new:ill", "replace p-1"),
+        # nothing speaks against the new revision, or nobody waits for it
+        ("old:starting old new", "replace p-0"),
+        ("old old:starting new", "restart p-1"),
+        ("old:starting old old", "replace p-0"),
+        ("old:starting old new:ill:ignored", "replace p-0"),
+    ],
+)
+def test_F11_who_comes_back_by_itself_is_not_taken_to_a_revision_that_does_not_serve(
+    standing: str, expected: str
+) -> None:
     assert expected == step(standing)
 
 
