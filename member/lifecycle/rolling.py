@@ -43,6 +43,9 @@ from member.polling import next_poll, poll_interval, seconds_since
 _STARTS_WITHIN = 300.0
 """Seconds that a pod may take to become Ready until nobody expects it any more."""
 
+_FIRST_BACKOFFS = 15.0
+"""Seconds within which a container that has ended once is started again; the pause doubles from 10 s on."""
+
 
 def _nothing_to_do(*_: object) -> None:
     return None
@@ -236,16 +239,16 @@ class _View:
 
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
         held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
+        # under OnDelete what is gone comes back on the newest revision
+        keeps = not _is_on_delete(self.body)
         if pod is None:
-            # under OnDelete it comes back on the newest revision
-            back = not _is_on_delete(self.body)
-            return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=back)
+            return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=keeps)
         stays = not pod.metadata.deletion_timestamp
         ready = stays and pod.decode_as(Pod).is_ready
         revision = (self.body.get("status") or {}).get("updateRevision")
         updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
-        starting = not ready and (self._may_start(pod) if stays else not _is_on_delete(self.body))
+        starting = not ready and (self._may_start(pod) if stays else keeps)
         return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held, starting)
 
     def _may_start(self, pod: Object) -> bool:
@@ -253,7 +256,7 @@ class _View:
         found = pod.decode_as(Pod)
         since = found.ready_since or pod.metadata.creation_timestamp or ""
         age = seconds_since(since, self.ctx.deps.clock.wall()) if since else 0.0
-        return not found.trouble and not found.crashes and age < _STARTS_WITHIN
+        return age < _FIRST_BACKOFFS if found.backs_off else not found.trouble and age < _STARTS_WITHIN
 
     def _unmet_condition(self, pod: Object) -> str:
         tc = self.ctx.tc

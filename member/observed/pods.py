@@ -176,6 +176,12 @@ class Pod(msgspec.Struct):
         return ", ".join(each.trouble for each in self._containers if each.trouble)
 
     @property
+    def backs_off(self) -> bool:
+        """Whether a container that has ended waits to be started again, the longer the more often it has."""
+        waiting = (each.state.waiting for each in self._containers)
+        return any(each is not None and each.reason == _CRASHES for each in waiting)
+
+    @property
     def crashes(self) -> str:
         """Which containers end again and again, and how, where the pod is not Ready; empty where none does."""
         return "" if self.is_ready else ", ".join(each.crashes for each in self._containers if each.crashes)

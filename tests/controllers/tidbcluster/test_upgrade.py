@@ -305,6 +305,22 @@ def test_I29_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("component", ["tikv", "tidb"])
+def test_F11_a_server_that_crashes_once_beside_a_bad_revision_stays_on_the_good_one(
+    wide: OperatorWorld, component: str
+) -> None:
+    last = wide.replicas(component) - 1
+    wide.change(**{component: {"env": [SECRET_THAT_IS_NOT_THERE]}})
+    wide.run_until(says(wide, f"waiting until pod basic-{component}-{last} is Ready"))
+    before = uids(wide, component)
+    wide.world.faults.pod_crash(f"{NAMESPACE}/basic-{component}-0")
+    wide.run(60.0)
+    assert before == uids(wide, component)
+    wide.change(**{component: {"env": None}})
+    wide.run_until_ready(within=120.0)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 def test_F11_a_pod_that_is_lost_beside_a_bad_revision_comes_back_on_the_good_one(
     wide: OperatorWorld, component: str
