@@ -66,17 +66,19 @@ def i9(write: OperatorWrite) -> str | None:
 
 
 def i10(write: OperatorWrite) -> str | None:
-    """No Ready pod is restarted while another one of its component is not Ready, but a PD that serves nothing."""
+    """No Ready pod is restarted while another one of its component is not Ready, but one that serves nothing."""
     component, ordinals = write.restarts
     pods = write.before.pods(component) if component else {}
     members = {pod_of_member(each) for each in write.before.members}
+    given_up = {pod_of(each) for each in write.before.all_stores} - {pod_of(each) for each in write.before.stores}
     if component == "tidb" and len(pods) < 2:
         return None
     live = write.before.stateful_set(component) if component else None
     for ordinal in ordinals:
         if ordinal not in pods or not is_ready(pods[ordinal]):
             continue
-        if component == "pd" and write.before.pod_name(component, ordinal) not in members:
+        name = write.before.pod_name(component, ordinal)
+        if (component == "pd" and name not in members) or (write.deletes(PODS) and name in given_up):
             continue
         # a missing pod is as bad as one that is not Ready
         wanted = range(replicas(live)) if live else ()
