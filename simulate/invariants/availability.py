@@ -69,16 +69,13 @@ def i10(write: OperatorWrite) -> str | None:
     """No Ready pod is restarted while another one of its component is not Ready, but one that serves nothing."""
     component, ordinals = write.restarts
     pods = write.before.pods(component) if component else {}
-    members = {pod_of_member(each) for each in write.before.members}
-    given_up = {pod_of(each) for each in write.before.all_stores} - {pod_of(each) for each in write.before.stores}
     if component == "tidb" and len(pods) < 2:
         return None
     live = write.before.stateful_set(component) if component else None
     for ordinal in ordinals:
         if ordinal not in pods or not is_ready(pods[ordinal]):
             continue
-        name = write.before.pod_name(component, ordinal)
-        if (component == "pd" and name not in members) or (write.deletes(PODS) and name in given_up):
+        if _serves_nothing(write, component, write.before.pod_name(component, ordinal)):
             continue
         # a missing pod is as bad as one that is not Ready
         wanted = range(replicas(live)) if live else ()
@@ -87,6 +84,14 @@ def i10(write: OperatorWrite) -> str | None:
             pod, other = (write.before.pod_name(component, each) for each in (ordinal, others[0]))
             return f"{write.call} restarts {pod} while {other} is not Ready"
     return None
+
+
+def _serves_nothing(write: OperatorWrite, component: str, pod: str) -> bool:
+    """Whether a pod is no member of PD, or one that is deleted has a store that has left PD, and no other."""
+    if component == "pd":
+        return pod not in {pod_of_member(each) for each in write.before.members}
+    has_left = any(pod_of(each) == pod for each in write.before.all_stores) and not write.before.stores_of(pod)
+    return write.deletes(PODS) and has_left
 
 
 def i11(write: OperatorWrite) -> str | None:
