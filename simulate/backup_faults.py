@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 
 from simulate import backups
 from simulate import plan as plans
+from simulate.family import Family
 from simulate.plan import Edit, InvalidPlan, Plan
 from simulate.worlds import KEY, NAMESPACE
-
-FAMILY = "backup"
 
 _STEP = 0.4
 """Seconds of a step; BR takes half of that for a region."""
@@ -90,7 +89,7 @@ _BREAKS: Mapping[str, _Break] = {
 }
 
 
-def backup_fault(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `backup/<rest>`. Raises InvalidPlan."""
     what, _, step = rest.partition("@")
     job = "restore" if what.startswith("restore-") else "backup"
@@ -106,7 +105,7 @@ def backup_fault(rest: str) -> Plan:
         *((event,) if isinstance(event, Edit) else ()),
     )
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=f"{FAMILY.name}/{rest}",
         cluster="tiny",
         budget=_BUDGET,
         edits=edits,
@@ -116,11 +115,14 @@ def backup_fault(rest: str) -> Plan:
     )
 
 
-def backup_faults() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """Each break at each step of the Backup, and of the Restore as far as that goes."""
     for what in _BREAKS:
         steps = range(1, _CALLS + 1) if what == _CALL else range(_STEPS)
         for step in steps:
-            yield backup_fault(f"{what}@{step}")
+            yield _plan(f"{what}@{step}")
         for step in steps[: len(steps) // 3 if what == _CALL else _STEPS // 5]:
-            yield backup_fault(f"restore-{what}@{step}")
+            yield _plan(f"restore-{what}@{step}")
+
+
+FAMILY = Family("backup", _plan, _plans)

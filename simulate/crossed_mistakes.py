@@ -3,15 +3,16 @@
 `crossed/17` is the plan of a seed: it ends as if neither had been, or says what only a human may do.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from apis.components import component_type
-from ports.randomness import Randomness, SeededRandomness
+from ports.randomness import Randomness
 from simulate.components import managed_components
 from simulate.draws import between, pick
+from simulate.family import of_seeds
 from simulate.homes import Home, home_of
 from simulate.loss_and_edit import CONVERGED
 from simulate.mistakes import MISTAKES, NO_CLASS_OF_DATA, NO_IMAGE, Mistake
@@ -20,7 +21,6 @@ from simulate.plan import (
     Deleted,
     Fault,
     Hidden,
-    InvalidPlan,
     Lost,
     Plan,
     Refused,
@@ -33,9 +33,6 @@ from simulate.plan import (
 from simulate.users_data import of_all_components
 from simulate.worlds import KEY, NAME, NAMESPACE
 
-FAMILY = "crossed"
-
-_COUNT = 600
 _UNNOTICED = (8.0, 15.0, 30.0, 60.0)
 """Seconds until the user sees what is wrong."""
 _AFTERWARDS = 20.0
@@ -52,11 +49,7 @@ _Moment: TypeAlias = tuple[float, float]
 """The seconds between which something begins."""
 
 
-def crossed(rest: str) -> Plan:
-    """The plan called `crossed/<rest>`. Raises InvalidPlan."""
-    if not rest.isdigit():
-        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
-    draw = SeededRandomness(f"{FAMILY} {rest}")
+def _plan(name: str, draw: Randomness) -> Plan:
     home = home_of(pick(draw, managed_components()))
     mistakes = _mistakes(home)
     kind = pick(draw, [*mistakes])
@@ -67,10 +60,9 @@ def crossed(rest: str) -> Plan:
     writes = _WRITES * (3 if is_made else 1)
     faults = tuple(fault(draw, home, (at, right_at + _AFTERWARDS), writes) for _ in range(draw.integer(1, 2)))
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=name,
         world="empty" if is_made else "steady",
         cluster=home.cluster,
-        seed=int(rest),
         budget=right_at + (_REPLACED if takes_data(faults) else _HEALED),
         edits=(*roll, *mistakes[kind].edits(home, at, right_at)),
         given=(NO_IMAGE, *(() if is_made else of_all_components(home.cluster))),
@@ -78,11 +70,6 @@ def crossed(rest: str) -> Plan:
         reference=False,
         ends=ends(faults),
     )
-
-
-def crosses() -> Iterator[Plan]:
-    """All of them."""
-    return (crossed(str(seed)) for seed in range(_COUNT))
 
 
 def _mistakes(home: Home) -> Mapping[str, Mistake]:
@@ -143,3 +130,6 @@ def ends(faults: tuple[Fault, ...]) -> str | tuple[str, ...]:
 def takes_data(faults: tuple[Fault, ...]) -> bool:
     """Whether another hand deletes data."""
     return any(isinstance(each, Deleted) and each.target.startswith("persistentvolumeclaims") for each in faults)
+
+
+FAMILY = of_seeds("crossed", 600, _plan)

@@ -5,51 +5,41 @@ substitutes that serve.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
-from ports.randomness import SeededRandomness
+from ports.randomness import Randomness
 from simulate.draws import between, pick
+from simulate.family import of_seeds
 from simulate.homes import Home
 from simulate.loss_and_edit import DM_CONVERGED
 from simulate.mistakes import MISTAKES, NO_CLASS_OF_DATA, NO_IMAGE
 from simulate.other_kinds import made, sources, spec_of_kind
-from simulate.plan import DELETED, Edit, Fault, InvalidPlan, Plan
+from simulate.plan import DELETED, Edit, Plan
 from simulate.random_edits import DMUsers, Edits
 from simulate.seeds import budget, fault, in_order, time
 from simulate.trees import merged
 from simulate.worlds import BESIDE_DM, NAME
 
-FAMILY = "dm"
-
-_COUNT = 400
 _CLUSTERS = ("tiny", BESIDE_DM)
 """Beside which the DMCluster is made: with failover after five minutes, or within seconds."""
 _SOURCES = ("orders", "clients")
 _LONGEST_MISTAKE = 60.0
 
-_Event = TypeVar("_Event", Edit, Fault)
 
-
-def random_dm(rest: str) -> Plan:
-    """The plan called `dm/<rest>`. Raises InvalidPlan."""
-    if not rest.isdigit():
-        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
-    draw = SeededRandomness(f"{FAMILY} {rest}")
+def _plan(name: str, draw: Randomness) -> Plan:
     users = DMUsers(draw, pick(draw, _CLUSTERS))
     is_mistaken = draw.integer(1, 3) == 1
     first = _mistaken(users) if is_mistaken else users.home.made
     begins = 0.0 if is_mistaken else users.home.begins_at
     count = draw.integer(0 if is_mistaken else 1, 3)
-    edits = [_later(begins, edit) for _ in range(count) for edit in users.edits(time(draw))]
-    faults = tuple(_later(begins, fault(users)) for _ in range(draw.integer(0, 3)))
+    edits = [edit.postponed(begins) for _ in range(count) for edit in users.edits(time(draw))]
+    faults = tuple(fault(users).postponed(begins) for _ in range(draw.integer(0, 3)))
     bound = _SOURCES[: draw.integer(1, len(_SOURCES))]
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=name,
         cluster=users.cluster,
-        seed=int(rest),
         budget=budget([*first, *edits]),
         # a TidbCluster could lose its only PD with a machine
         edits=in_order([Edit(at=0.5, delete=f"{TIDB_CLUSTERS}/{NAME}"), *first, *edits]),
@@ -59,11 +49,6 @@ def random_dm(rest: str) -> Plan:
         ends=DELETED,
         ends_beside={users.home.target: (*DM_CONVERGED, *_asks_for(edits, bound))},
     )
-
-
-def random_dms() -> Iterator[Plan]:
-    """All of them."""
-    return (random_dm(str(seed)) for seed in range(_COUNT))
 
 
 def _asks_for(edits: Iterable[Edit], bound: Sequence[str]) -> Iterator[str]:
@@ -80,6 +65,4 @@ def _mistaken(users: DMUsers) -> Edits:
     return made(1.0, DM_CLUSTERS, merged(spec_of_kind(DM_CLUSTERS), wrong.spec)), replace(right, target=home.target)
 
 
-def _later(seconds: float, event: _Event) -> _Event:
-    """The same so many seconds later; what counts writes counts them anyway."""
-    return event if event.at is None else replace(event, at=event.at + seconds)
+FAMILY = of_seeds("dm", 400, _plan)

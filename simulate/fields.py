@@ -9,12 +9,11 @@ from fnmatch import fnmatchcase
 from functools import cache
 
 from kube.objects import Json
+from simulate.family import Family
 from simulate.homes import all_components, fields_of, home_of
 from simulate.plan import InvalidPlan, Plan
 from simulate.trees import merged
 from simulate.users_data import of_all_components
-
-FAMILY = "field"
 
 _UNSET_AT = 60.0
 _BUDGET = 420.0
@@ -77,7 +76,7 @@ _BESIDE: Mapping[str, Json] = {
 """What a component needs for a field of it to mean something, by globs of paths."""
 
 
-def field(path: str) -> Plan:
+def _plan(path: str) -> Plan:
     """The plan called `field/<path>`. Raises InvalidPlan."""
     if path not in values():
         raise InvalidPlan(f"{path!r} is no field of {', '.join(all_components())}, such as `tikv.dataSubDir`")
@@ -91,7 +90,7 @@ def field(path: str) -> Plan:
     then = merged(first, change)
     edits = home.replace(begins + 1.0, first, then), home.replace(begins + _UNSET_AT, then, first)
     return Plan(
-        name=f"{FAMILY}/{path}",
+        name=f"{FAMILY.name}/{path}",
         cluster=home.cluster,
         budget=begins + _BUDGET,
         edits=(*home.made, *edits),
@@ -100,9 +99,9 @@ def field(path: str) -> Plan:
     )
 
 
-def fields() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """All of them."""
-    return map(field, values())
+    return map(_plan, values())
 
 
 @cache
@@ -148,3 +147,6 @@ def at(path: str, value: object) -> Json:
     """A tree that has a value at a path."""
     outer, _, name = path.rpartition(".")
     return at(outer, {name: value}) if outer else {name: value}
+
+
+FAMILY = Family("field", _plan, _plans)

@@ -9,22 +9,19 @@ from dataclasses import dataclass
 
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS
-from ports.randomness import Randomness, SeededRandomness
+from ports.randomness import Randomness
 from simulate.components import profile
 from simulate.draws import between, pick
+from simulate.family import of_seeds
 from simulate.homes import Home, all_components
 from simulate.mistakes import MISTAKES, NO_IMAGE
 from simulate.other_kinds import spec_of_kind
-from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.plan import Edit, Plan
 from simulate.random_edits import Users
 from simulate.seeds import budget, fault
 from simulate.trees import difference, merged
 from simulate.users_data import of_all_components
 from simulate.worlds import CLUSTERS, ROOMY, replicas_of
-
-FAMILY = "flip"
-
-_COUNT = 400
 
 _DM = "tiny"
 """The cluster beside which a plan makes a DMCluster, and changes that."""
@@ -57,31 +54,21 @@ _WHOLE = (
 )
 
 
-def flip(rest: str) -> Plan:
-    """The plan called `flip/<rest>`. Raises InvalidPlan."""
-    if not rest.isdigit():
-        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
-    draw = SeededRandomness(f"{FAMILY} {rest}")
+def _plan(name: str, draw: Randomness) -> Plan:
     cluster = pick(draw, _CLUSTERS)
     homes = [home for home in (Home(each, cluster) for each in all_components()) if _is_in(home)]
     switches = [switch for home in homes for switch in _switches(home)] + list(_WHOLE)
     home, two = homes[0], (pick(draw, switches), pick(draw, switches))
     edits = tuple(_edits(home, list(_moments(draw, home.begins_at, two))))
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=name,
         cluster=cluster,
-        seed=int(rest),
         budget=budget(edits),
         edits=(*home.made, *edits),
         given=(NO_IMAGE, *of_all_components(cluster)),
         faults=(fault(Users(draw, cluster)),) if draw.integer(1, _ONE_IN) == 1 else (),
         reference=False,
     )
-
-
-def flips() -> Iterator[Plan]:
-    """All of them."""
-    return (flip(str(seed)) for seed in range(_COUNT))
 
 
 def _is_in(home: Home) -> bool:
@@ -125,3 +112,6 @@ def _edits(home: Home, moments: Sequence[tuple[float, Switch, bool]]) -> Iterato
         if patch := difference(before, after):
             yield Edit(at=at, target=home.target, spec=patch)
         before = after
+
+
+FAMILY = of_seeds("flip", 400, _plan)

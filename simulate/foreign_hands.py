@@ -34,6 +34,7 @@ from kube.resources import (
 )
 from simulate.components import managed_components
 from simulate.engine import Engine
+from simulate.family import Family
 from simulate.field_changes import Change, Changes, Path
 from simulate.field_owners import Owners, value_at
 from simulate.homes import SMALL, Home, all_components, home_of
@@ -44,10 +45,6 @@ from simulate.state import State
 from simulate.trees import merged
 from simulate.users_data import of_all_components
 from simulate.worlds import NAME, replicas_of
-
-FAMILY = "foreign"
-OTHERS = "foreign-others"
-OF_DM = "foreign-dm"
 
 _AT = 1.0
 _BUDGET = 150.0
@@ -163,59 +160,6 @@ class _Scene:
         found: str = tree["metadata"].get("labels", {}).get(_COMPONENT, "")
         there = self.components if self.home.is_of_dm else replicas_of(self.home.cluster)
         return found if found in there else self.components[0] if self.home.is_of_dm else "pd"
-
-
-def _scenes(family: str) -> Iterator[_Scene]:
-    if family == FAMILY:
-        yield _Scene(FAMILY, tuple(replicas_of(SMALL)), is_whole=True)
-    elif family == OF_DM:
-        yield _Scene(OF_DM, tuple(each for each in all_components() if home_of(each).is_of_dm), is_whole=True)
-    else:
-        others = [each for each in managed_components() if each not in replicas_of(SMALL)]
-        for cluster in dict.fromkeys(home_of(each).cluster for each in others):
-            yield _Scene(OTHERS, tuple(each for each in others if home_of(each).cluster == cluster))
-
-
-def foreign(rest: str) -> Plan:
-    """The plan called `foreign/<rest>`. Raises InvalidPlan."""
-    return _known(FAMILY, rest)
-
-
-def foreign_to_others(rest: str) -> Plan:
-    """The plan called `foreign-others/<rest>`. Raises InvalidPlan."""
-    return _known(OTHERS, rest)
-
-
-def foreign_to_dm(rest: str) -> Plan:
-    """The plan called `foreign-dm/<rest>`. Raises InvalidPlan."""
-    return _known(OF_DM, rest)
-
-
-def _known(family: str, rest: str) -> Plan:
-    named = [scene for scene in _scenes(family) if any(f"-{each}" in rest for each in scene.components)]
-    for scene in named or _scenes(family):
-        if rest in _plans(scene):
-            return _plans(scene)[rest]
-    raise InvalidPlan(f"{rest!r} is nothing that others do; `python -m simulate sweep {family}` does all there is")
-
-
-def foreign_hands() -> Iterator[Plan]:
-    """All of PD, TiKV and TiDB, and of what is not of a component."""
-    return _all(FAMILY)
-
-
-def foreign_hands_of_others() -> Iterator[Plan]:
-    """All of the components beside these."""
-    return _all(OTHERS)
-
-
-def foreign_hands_of_dm() -> Iterator[Plan]:
-    """All of a DMCluster."""
-    return _all(OF_DM)
-
-
-def _all(family: str) -> Iterator[Plan]:
-    return (plan for scene in _scenes(family) for plan in _plans(scene).values())
 
 
 @cache
@@ -397,3 +341,32 @@ def _rolling_at(scene: _Scene, component: str) -> float:
     while uid == {pod["metadata"]["uid"] for pod in state.pods(component).values()}:
         engine.run(_A_MOMENT)
     return round(engine.elapsed, 3)
+
+
+def _family(name: str, *clusters: tuple[str, ...], is_whole: bool = False) -> Family:
+    """What others do to some components of each cluster. None is looked at before somebody asks for its plans."""
+    scenes = [_Scene(name, components, is_whole) for components in clusters]
+
+    def plan(rest: str) -> Plan:
+        named = [scene for scene in scenes if any(f"-{each}" in rest for each in scene.components)]
+        for scene in named or scenes:
+            if rest in _plans(scene):
+                return _plans(scene)[rest]
+        raise InvalidPlan(f"{rest!r} is nothing that others do; `python -m simulate sweep {name}` runs all there are")
+
+    return Family(name, plan, lambda: (plan for scene in scenes for plan in _plans(scene).values()))
+
+
+def _others() -> Iterator[tuple[str, ...]]:
+    """The components of TidbClusters beside PD, TiKV and TiDB, by the cluster in which they are at home."""
+    others = [each for each in managed_components() if each not in replicas_of(SMALL)]
+    for cluster in dict.fromkeys(home_of(each).cluster for each in others):
+        yield tuple(each for each in others if home_of(each).cluster == cluster)
+
+
+FAMILY = _family("foreign", tuple(replicas_of(SMALL)), is_whole=True)
+"""PD, TiKV and TiDB, and what is not of a component."""
+OTHERS = _family("foreign-others", *_others())
+"""The components beside these."""
+OF_DM = _family("foreign-dm", tuple(each for each in all_components() if home_of(each).is_of_dm), is_whole=True)
+"""A DMCluster."""

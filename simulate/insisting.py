@@ -6,16 +6,14 @@ without a pause or a word, and must put it right in the end. StatefulSets are le
 pods, so it is undone at once, each time.
 """
 
-from collections.abc import Collection, Iterator, Mapping
-from functools import cache
+from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from simulate import foreign_hands
-from simulate.plan import Deleted, Foreign, Insists, InvalidPlan, Plan
-
-FAMILY = "insist"
+from simulate.family import of_known
+from simulate.plan import Deleted, Foreign, Insists, Plan
 
 _SECONDS = 240.0
 _AFTERWARDS = 180.0
@@ -24,23 +22,9 @@ _NEVER_DELETED = (PODS, PERSISTENT_VOLUME_CLAIMS)
 """Whoever deletes these again and again wants no database."""
 
 
-def insist(rest: str) -> Plan:
-    """The plan called `insist/<rest>`. Raises InvalidPlan."""
-    if rest not in _plans():
-        raise InvalidPlan(f"{rest!r} is nothing that others insist on; `python -m simulate sweep {FAMILY}` does all")
-    return _plans()[rest]
-
-
-def insistent() -> Iterator[Plan]:
-    """All of them."""
-    return iter(_plans().values())
-
-
-@cache
-def _plans() -> Mapping[str, Plan]:
-    """All plans by the part of their names behind the family."""
-    found = (_of(plan) for plan in foreign_hands.foreign_hands() if plan.world == "steady" and not plan.edits)
-    return {plan.name.partition("/")[2]: plan for plan in found if plan is not None}
+def _plans() -> Iterator[Plan]:
+    steady = (plan for plan in foreign_hands.FAMILY.plans() if plan.world == "steady" and not plan.edits)
+    return filter(None, map(_of, steady))
 
 
 def _of(once: Plan) -> Plan | None:
@@ -52,7 +36,7 @@ def _of(once: Plan) -> Plan | None:
             event = Insists(at=hand.at, target=hand.target)
         case _:
             return None
-    name = f"{FAMILY}/{once.name.partition('/')[2]}"
+    name = f"{FAMILY.name}/{once.name.partition('/')[2]}"
     return replace(once, name=name, faults=(replace(event, seconds=_SECONDS),), budget=_SECONDS + _AFTERWARDS)
 
 
@@ -63,3 +47,6 @@ def _is_of(target: str, resources: Collection[Resource]) -> bool:
 def _gives_away(hand: Foreign) -> bool:
     """Whether a pod or claim is garbage to Kubernetes after it."""
     return "ownerReferences" in hand.patch.get("metadata", {}) and _is_of(hand.target, _NEVER_DELETED)
+
+
+FAMILY = of_known("insist", _plans, "nothing that others insist on")

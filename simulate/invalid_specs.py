@@ -4,22 +4,20 @@
 always been valid.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from kube.objects import Json
-from ports.randomness import Randomness, SeededRandomness
+from ports.randomness import Randomness
 from simulate.components import managed_components, profile
 from simulate.crossed_mistakes import ends, fault, takes_data
 from simulate.draws import pick
+from simulate.family import of_seeds
 from simulate.homes import Home, home_of
 from simulate.mistakes import MISTAKES, Mistake
-from simulate.plan import Crash, Edit, Fault, InvalidPlan, Plan
+from simulate.plan import Crash, Edit, Fault, Plan
 from simulate.random_edits import larger
 from simulate.users_data import of_all_components
 
-FAMILY = "invalid"
-
-_COUNT = 600
 _BEGINS = 1.0
 _UNNOTICED = 200.0
 """Seconds until the user sees what is wrong: a status has long said what it has to."""
@@ -48,21 +46,16 @@ _RESUMED = (_UNNOTICED / 2, _UNNOTICED + 20.0)
 """Seconds after the mistake until the user resumes what was suspended: while the spec is not valid, or later."""
 
 
-def invalid(rest: str) -> Plan:
-    """The plan called `invalid/<rest>`. Raises InvalidPlan."""
-    if not rest.isdigit():
-        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
-    draw = SeededRandomness(f"{FAMILY} {rest}")
+def _plan(name: str, draw: Randomness) -> Plan:
     home = home_of(pick(draw, managed_components()))
     is_made = draw.integer(1, 4) == 1
     at = 0.0 if is_made else _BEGINS + pick(draw, (0.0, 2.0, 5.0))
     before = () if is_made or not draw.integer(0, 2) else _under_way(draw, home, at)
     faults = _faults(draw, home, at, _WRITES * (3 if is_made else 1))
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=name,
         world="empty" if is_made else "steady",
         cluster=home.cluster,
-        seed=int(rest),
         budget=at + _UNNOTICED + (_REPLACED if takes_data(faults) else _HEALED),
         edits=(*before, *pick(draw, [*_WRONG.values()]).edits(home, at, at + _UNNOTICED)),
         given=() if is_made else of_all_components(home.cluster),
@@ -70,11 +63,6 @@ def invalid(rest: str) -> Plan:
         reference=False,
         ends=ends(faults),
     )
-
-
-def invalids() -> Iterator[Plan]:
-    """All of them."""
-    return (invalid(str(seed)) for seed in range(_COUNT))
 
 
 def _under_way(draw: Randomness, home: Home, at: float) -> tuple[Edit, ...]:
@@ -87,3 +75,6 @@ def _faults(draw: Randomness, home: Home, at: float, writes: int) -> tuple[Fault
     """One or two things that happen meanwhile; half the time another process comes before or after."""
     found = tuple(fault(draw, home, (at + 10.0, at + 100.0), writes) for _ in range(draw.integer(1, 2)))
     return (*found, Crash(at=at + pick(draw, (5.0, 60.0, 120.0)))) if draw.integer(0, 1) else found
+
+
+FAMILY = of_seeds("invalid", 600, _plan)

@@ -7,18 +7,16 @@ Who leaves scales down to nothing, as docs tell; who is deleted takes members an
 from collections.abc import Iterator
 
 from kube.resources import TIDB_CLUSTERS
-from ports.randomness import Randomness, SeededRandomness
+from ports.randomness import Randomness
 from simulate.draws import pick
+from simulate.family import of_seeds
 from simulate.loss_and_edit import CONVERGED
 from simulate.mistakes import NO_IMAGE
-from simulate.plan import DELETED, Edit, InvalidPlan, Plan
+from simulate.plan import DELETED, Edit, Plan
 from simulate.random_edits import Users
 from simulate.seeds import budget, fault, in_order, time
 from simulate.worlds import NAME, NAMESPACE, replicas_of
 
-FAMILY = "joined"
-
-_COUNT = 200
 _GUEST = "guest"
 
 _HOSTS = ("small", "brittle")
@@ -33,11 +31,7 @@ _REGIONS_LOST = ("PodsNotReady", "RollingUpdate", "StoresNotUp")
 """What is said where stores went without a word that held the majority of some regions."""
 
 
-def joined(rest: str) -> Plan:
-    """The plan called `joined/<rest>`. Raises InvalidPlan."""
-    if not rest.isdigit():
-        raise InvalidPlan(f"{rest!r} is no seed of a joined pair, such as `{FAMILY}/17`")
-    draw = SeededRandomness(f"joined {rest}")
+def _plan(name: str, draw: Randomness) -> Plan:
     host, guest = pick(draw, _HOSTS), pick(draw, _GUESTS)
     both = Users(draw, host), Users(draw, guest, _GUEST)
     edits = [edit for _ in range(draw.integer(1, 3)) for edit in pick(draw, both).edits(time(draw))]
@@ -45,9 +39,8 @@ def joined(rest: str) -> Plan:
     who, becomes = pick(draw, both), pick(draw, ("", "", _LEAVES, _DELETED))
     edits += _goes(draw, who, becomes)
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=name,
         cluster=host,
-        seed=int(rest),
         budget=budget(edits),
         edits=in_order(edits),
         given=(NO_IMAGE,),
@@ -57,11 +50,6 @@ def joined(rest: str) -> Plan:
         neighbours={f"{NAMESPACE}/{_GUEST}": guest},
         joined=(f"{NAMESPACE}/{_GUEST}",),
     )
-
-
-def joined_pairs() -> Iterator[Plan]:
-    """All of them."""
-    return (joined(str(seed)) for seed in range(_COUNT))
 
 
 def _ends(who: Users, becomes: str, guest: str) -> str | tuple[str, ...]:
@@ -81,3 +69,6 @@ def _goes(draw: Randomness, users: Users, becomes: str) -> Iterator[Edit]:
         yield users.leave(_LAST)
     elif becomes == _DELETED:
         yield Edit(at=time(draw), delete=f"{TIDB_CLUSTERS}/{users.name}")
+
+
+FAMILY = of_seeds("joined", 200, _plan)

@@ -15,6 +15,7 @@ from apis.components import component_type
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS
 from simulate.components import profile
+from simulate.family import Family
 from simulate.homes import Home
 from simulate.invariants.facts import kind_of_record
 from simulate.other_kinds import DM, made, sources, spec_of_kind
@@ -22,8 +23,6 @@ from simulate.plan import DELETED, Edit, Fault, Foreign, InvalidPlan, Plan, Worl
 from simulate.trees import merged
 from simulate.users_data import of_all_components
 from simulate.worlds import BESIDE_DM, NAME, NAMESPACE, SETTINGS
-
-FAMILY = "loss"
 
 CONVERGED = ("Done", "PDFailedOver", "TiFlashFailedOver", "TiKVFailedOver", "TiDBFailedOver")
 DM_CONVERGED = ("Done", "DMMasterFailedOver", "DMWorkerFailedOver")
@@ -195,7 +194,7 @@ MOMENTS: Mapping[str, Callable[[Subject], tuple[float, str]]] = {
 """When they do it: so many seconds after the plan begins, or once something is there."""
 
 
-def loss(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `loss/<rest>`. Raises InvalidPlan."""
     what, _, moment = rest.partition("@")
     subject, lost, change = (*what.split("."), "", "")[:3]
@@ -208,9 +207,9 @@ def loss(rest: str) -> Plan:
     seconds, once = MOMENTS[moment](hit)
     begins = hit.home.begins_at
     events = [_moved(event, begins + seconds, once) for event in CHANGES[change](hit)]
-    taken = [replace(fault, at=begins + (fault.at or 0.0)) for fault in LOSSES[lost](hit)]
+    taken = [fault.postponed(begins) for fault in LOSSES[lost](hit)]
     plan = Plan(
-        name=f"{FAMILY}/{rest}",
+        name=f"{FAMILY.name}/{rest}",
         cluster=hit.cluster,
         budget=begins + _BUDGET,
         edits=tuple(event for event in events if isinstance(event, Edit)),
@@ -254,7 +253,7 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
         yield "ComponentRemoved"
 
 
-def losses() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """All of them that make sense."""
     for subject, lost, change, moment in product(SUBJECTS, LOSSES, CHANGES, MOMENTS):
         hit = SUBJECTS[subject]
@@ -262,7 +261,7 @@ def losses() -> Iterator[Plan]:
             continue
         # of workers that are removed nothing is left
         if (hit.component, change) != ("dm-worker", "removed"):
-            yield loss(f"{subject}.{lost}.{change}@{moment}")
+            yield _plan(f"{subject}.{lost}.{change}@{moment}")
 
 
 def makes_sense(subject: str, lost: str) -> bool:
@@ -291,5 +290,7 @@ def is_recorded(subject: str, lost: str) -> bool:
 
 def _moved(event: Edit | Fault, seconds: float, once: str) -> Edit | Fault:
     """An event at the moment of the plan, and what `at` says after that."""
-    delay = event.at or 0.0
-    return replace(event, at=None, once=once, later=delay) if once else replace(event, at=seconds + delay)
+    return replace(event, at=None, once=once, later=event.at or 0.0) if once else event.postponed(seconds)
+
+
+FAMILY = Family("loss", _plan, _plans)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from kube.objects import Json
+from simulate.family import Family
 from simulate.homes import SMALL, Home, all_components, home_of
 from simulate.plan import Edit, InvalidPlan, Plan, World
 from simulate.users_data import of_all_components
@@ -17,8 +18,6 @@ MISSING = "v0.0.0-missing"
 
 NO_IMAGE = World(at=0.0, verb="image_missing", arguments={"image": f"*:{MISSING}"}, seconds=0.0)
 """What a plan with that mistake must be given."""
-
-FAMILY = "mistake"
 
 _NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
 _NO_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
@@ -69,7 +68,7 @@ NO_CLASS_OF_DATA = Mistake({"storageClassName": "no-such-class"}, {"storageClass
 """Of the volume with the data; to be made with the cluster, since volumes that are there keep their class."""
 
 
-def mistake(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `mistake/<rest>`. Raises InvalidPlan."""
     what, _, situation = rest.partition("@")
     component = next((each for each in all_components() if what.startswith(f"{each}-")), "")
@@ -82,7 +81,7 @@ def mistake(rest: str) -> Plan:
     at = home.begins_at + (_HALFWAY if situation else 1.0)
     roll = (home.merge(home.begins_at + 1.0, {"annotations": {"roll": "1"}}),) if situation else ()
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=f"{FAMILY.name}/{rest}",
         cluster=home.cluster,
         budget=at + _UNNOTICED + _HEALED,
         edits=(*home.made, *roll, *MISTAKES[kind].edits(home, at, at + _UNNOTICED)),
@@ -91,10 +90,13 @@ def mistake(rest: str) -> Plan:
     )
 
 
-def mistakes() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """All of them; what is wrong with the whole cluster with PD, TiKV and TiDB alone."""
     for component in all_components():
         kinds = [each for each, mistake in MISTAKES.items() if not mistake.whole or home_of(component).cluster == SMALL]
         for kind in kinds:
-            yield mistake(f"{component}-{kind}")
-            yield mistake(f"{component}-{kind}@{_ROLLING}")
+            yield _plan(f"{component}-{kind}")
+            yield _plan(f"{component}-{kind}@{_ROLLING}")
+
+
+FAMILY = Family("mistake", _plan, _plans)

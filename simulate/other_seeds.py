@@ -9,19 +9,17 @@ from dataclasses import dataclass
 
 from kube.objects import Json
 from kube.resources import TIDB_DASHBOARDS, TIDB_INITIALIZERS, TIDB_MONITORS, TIDB_NG_MONITORINGS, Resource
-from ports.randomness import Randomness, SeededRandomness
+from ports.randomness import Randomness
 from simulate.draws import between, pick
+from simulate.family import of_seeds
 from simulate.mistakes import MISSING, NO_IMAGE
 from simulate.other_kinds import BESIDE, changed, deleted, made, spec_of_kind
-from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.plan import Edit, Plan
 from simulate.random_edits import Edits, Users
 from simulate.seeds import budget, fault, in_order, time
 from simulate.trees import merged
 from simulate.worlds import NAME
 
-FAMILY = "other"
-
-_COUNT = 400
 _CLUSTER = "tiny"
 _UNNOTICED = (5.0, 60.0)
 """Seconds, at least and at most, until the user sees what is wrong."""
@@ -94,18 +92,13 @@ _MADE = 1.0
 """Seconds after which it is made."""
 
 
-def random_other(rest: str) -> Plan:
-    """The plan called `other/<rest>`. Raises InvalidPlan."""
-    if not rest.isdigit():
-        raise InvalidPlan(f"{rest!r} is no seed of this family, such as `{FAMILY}/17`")
-    draw = SeededRandomness(f"{FAMILY} {rest}")
+def _plan(name: str, draw: Randomness) -> Plan:
     users = _Users(draw, pick(draw, [*_CHANGES]))
     edits = [*users.make(), *(edit for _ in range(draw.integer(0, 3)) for edit in users.edits())]
     faults = tuple(fault(_Targets(draw, _CLUSTER, own=_PODS[users.kind])) for _ in range(draw.integer(0, 3)))
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=name,
         cluster=_CLUSTER,
-        seed=int(rest),
         budget=budget(edits),
         edits=in_order(edits),
         given=(NO_IMAGE,),
@@ -113,11 +106,6 @@ def random_other(rest: str) -> Plan:
         reference=False,
         ends_beside=_MAY_FAIL if faults else {},
     )
-
-
-def random_others() -> Iterator[Plan]:
-    """All of them."""
-    return (random_other(str(seed)) for seed in range(_COUNT))
 
 
 @dataclass(frozen=True)
@@ -159,3 +147,6 @@ class _Users:
 
     def _change(self, at: float, spec: Json | None) -> Edit:
         return changed(round(at, 2), self.kind, **(spec or {}))
+
+
+FAMILY = of_seeds("other", 400, _plan)

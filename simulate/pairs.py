@@ -14,14 +14,13 @@ from msgspec.structs import replace
 from apis.components import component_type
 from kube.objects import Json
 from simulate.components import profile
+from simulate.family import Family
 from simulate.homes import Home, all_components, home_of
 from simulate.plan import Edit, InvalidPlan, Plan
 from simulate.random_edits import larger
 from simulate.trees import merged
 from simulate.users_data import of_all_components
 from simulate.worlds import ROOMY, replicas_of, storage_volume
-
-FAMILY = "pair"
 
 _THREE = tuple(replicas_of(ROOMY))
 
@@ -88,7 +87,7 @@ CHANGES: Mapping[str, Change] = {
 """Every operation on every component."""
 
 
-def pair(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `pair/<rest>`: of one change, or of two. Raises InvalidPlan."""
     first, _, then = rest.partition("+")
     second, _, writes = then.partition("@")
@@ -100,7 +99,7 @@ def pair(rest: str) -> Plan:
         raise InvalidPlan(f"{rest!r}: no cluster of this family has both {changes[0].component} and {second}")
     home = Home(changes[0].component, cluster)
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=f"{FAMILY.name}/{rest}",
         cluster=cluster,
         budget=home.begins_at + _BUDGET,
         edits=(*home.made, *_edits(cluster, changes, int(writes or 0))),
@@ -121,22 +120,23 @@ def _edits(cluster: str, changes: list[Change], writes: int) -> Iterator[Edit]:
         yield replace(edit, at=None, write=writes) if number and writes and not seconds else edit
 
 
-def pairs(writes: Callable[[Plan], int]) -> Iterator[Plan]:
+def pairs(writes: Callable[[Plan], int] = lambda _: 2 * _FEW) -> Iterator[Plan]:
     """Every pair, the second change with the first, after its first write, and half-way through its writes.
 
-    Where it is not about PD, TiKV and TiDB alone, with the first, and after a few writes.
+    Where it is not about PD, TiKV and TiDB alone, with the first, and after a few writes. `writes` counts those of a
+    plan, which takes a run of it; where nobody does, half of them are taken to be a few.
     """
     of_three = [name for name, change in CHANGES.items() if change.is_of_three]
     for first, second in combinations(of_three, 2):
-        yield pair(f"{first}+{second}@0")
+        yield _plan(f"{first}+{second}@0")
     for first, second in permutations(of_three, 2):
-        yield pair(f"{first}+{second}@1")
-        yield pair(f"{first}+{second}@{max(writes(pair(first)) // 2, 2)}")
+        yield _plan(f"{first}+{second}@1")
+        yield _plan(f"{first}+{second}@{max(writes(_plan(first)) // 2, 2)}")
     for first, second in combinations(CHANGES, 2):
         if _belong_together(CHANGES[first], CHANGES[second]):
-            yield pair(f"{first}+{second}@0")
-            yield pair(f"{first}+{second}@{_FEW}")
-            yield pair(f"{second}+{first}@{_FEW}")
+            yield _plan(f"{first}+{second}@0")
+            yield _plan(f"{first}+{second}@{_FEW}")
+            yield _plan(f"{second}+{first}@{_FEW}")
 
 
 def _belong_together(one: Change, other: Change) -> bool:
@@ -148,3 +148,6 @@ def _belong_together(one: Change, other: Change) -> bool:
     rows = {each.component: component_type(each.component) for each in (one, other)}
     waits_for = {name: {*row.starts_after, *row.upgrades_after} for name, row in rows.items()}
     return other.component in waits_for[one.component] or one.component in waits_for[other.component]
+
+
+FAMILY = Family("pair", _plan, pairs)

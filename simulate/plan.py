@@ -19,7 +19,7 @@ object is there (`pods/basic-pd-3`), or that something stands in a field of one
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 import yaml
@@ -48,6 +48,10 @@ class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError(f"exactly one of `at`, `write` and `once` says when, not {given}")
         if self.of and self.write is None:
             raise ValueError(f"`of` {self.of!r} says of which writes `write` is the number, and there is none")
+
+    def postponed(self, seconds: float) -> Self:
+        """The same so much later; what waits for a write, or for something to be there, does so still."""
+        return self if self.at is None else msgspec.structs.replace(self, at=self.at + seconds)
 
 
 class Edit(_Triggered, frozen=True, kw_only=True):

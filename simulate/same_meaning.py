@@ -13,12 +13,11 @@ from apis import toml
 from kube.objects import Json
 from simulate import fields
 from simulate.components import profile
+from simulate.family import Family
 from simulate.homes import all_components, fields_of, home_of
 from simulate.plan import InvalidPlan, Plan
 from simulate.trees import merged
 from simulate.users_data import of_all_components
-
-FAMILY = "same"
 
 _SPELT_ANEW = 240.0
 _BUDGET = 330.0
@@ -148,7 +147,7 @@ _SAYS_SOMETHING = (
 _EMPTY: Mapping[type, object] = {list: [], dict: {}, str: ""}
 
 
-def same(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `same/<rest>`. Raises InvalidPlan."""
     known = _spellings()
     if rest not in known:
@@ -160,7 +159,7 @@ def same(rest: str) -> Plan:
     if first != start:
         edits.insert(0, home.replace(begins + 1.0, start, first))
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=f"{FAMILY.name}/{rest}",
         cluster=home.cluster,
         budget=begins + _BUDGET,
         silent_after=begins + _SPELT_ANEW,
@@ -170,9 +169,9 @@ def same(rest: str) -> Plan:
     )
 
 
-def same_meanings() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """All of them."""
-    return map(same, _spellings())
+    return map(_plan, _spellings())
 
 
 @cache
@@ -199,3 +198,6 @@ def _empty() -> Iterator[tuple[str, Json]]:
         says_something = any(fnmatchcase(path, glob) for glob in _SAYS_SOMETHING)
         if type(value) in _EMPTY and not says_something and fields.before(path) is None:
             yield path, fields.at(path.partition(".")[2], _EMPTY[type(value)])
+
+
+FAMILY = Family("same", _plan, _plans)

@@ -15,9 +15,8 @@ from member.backups.naming import GROUP_LABEL
 from ports.clock import FakeClock
 from simulate import backups
 from simulate import plan as plans
+from simulate.family import Family
 from simulate.plan import Edit, InvalidPlan, Plan
-
-FAMILY = "schedule"
 
 EVERY_MINUTE = "* * * * *"
 _AT_NIGHT = "CRON_TZ=Europe/Berlin */2 1-3 * * *"
@@ -83,7 +82,7 @@ _CASES: Mapping[str, Events] = {
 }
 
 
-def schedule(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `schedule/<rest>`. Raises InvalidPlan."""
     case, _, write = rest.partition("@")
     if case not in _CASES or (write and not write.isdigit()):
@@ -92,7 +91,7 @@ def schedule(rest: str) -> Plan:
     ends = [_pause(_ENDS, True, name) for name in ("often", *["twin"] * (case in _OF_TWO))]
     crash = (plans.Crash(write=int(write)),) if write else ()
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=f"{FAMILY.name}/{rest}",
         cluster="tiny",
         budget=_BUDGET,
         edits=(backups.account(), *(each for each in events if isinstance(each, Edit)), *ends),
@@ -102,9 +101,12 @@ def schedule(rest: str) -> Plan:
     )
 
 
-def schedules() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """Each case, undisturbed and with crashes."""
     for case in _CASES:
-        yield schedule(case)
+        yield _plan(case)
         for write in _WRITES:
-            yield schedule(f"{case}@{write}")
+            yield _plan(f"{case}@{write}")
+
+
+FAMILY = Family("schedule", _plan, _plans)

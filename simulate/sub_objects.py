@@ -6,18 +6,17 @@ goes and comes back, `@pending` one that is not Ready yet. Each ends Ready or wi
 """
 
 from collections.abc import Iterator, Mapping
-from functools import cache
+from itertools import chain
 
 from apis.crd import KINDS, definition
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
+from simulate.family import of_known
 from simulate.fields import at
 from simulate.other_kinds import OTHER_KINDS, made, name_of, spec_of_kind
-from simulate.plan import DELETED, Edit, InvalidPlan, Plan, World
+from simulate.plan import DELETED, Edit, Plan, World
 from simulate.trees import merged
 from simulate.worlds import NAME, NAMESPACE
-
-FAMILY = "beside"
 
 _CLUSTER = "tiny"
 _BUDGET = 90.0
@@ -30,21 +29,8 @@ _GONE = Edit(at=30.0, delete=_TARGET)
 _PENDING = World(at=0.5, verb="pod_crash_loop", arguments={"pod": f"{NAMESPACE}/{NAME}-tidb-0"}, seconds=40.0)
 
 
-def empty(rest: str) -> Plan:
-    """The plan called `beside/<rest>`. Raises InvalidPlan."""
-    if rest not in _plans():
-        raise InvalidPlan(f"{rest!r} is nothing of {', '.join(map(str, OTHER_KINDS))}; `sweep {FAMILY}` tries all")
-    return _plans()[rest]
-
-
-def empties() -> Iterator[Plan]:
-    """All of them."""
-    return iter(_plans().values())
-
-
-@cache
-def _plans() -> Mapping[str, Plan]:
-    return {plan.name.partition("/")[2]: plan for resource in OTHER_KINDS for plan in _of(resource)}
+def _plans() -> Iterator[Plan]:
+    return chain.from_iterable(map(_of, OTHER_KINDS))
 
 
 def _of(resource: Resource) -> Iterator[Plan]:
@@ -63,7 +49,7 @@ def _of(resource: Resource) -> Iterator[Plan]:
 def _plan(resource: Resource, what: str, *edits: Edit, given: World | None = None, end: str = "Done") -> Plan:
     ends = {f"{resource}/{name_of(resource)}": "*"}
     return Plan(
-        name=f"{FAMILY}/{resource.plural}{what}",
+        name=f"{FAMILY.name}/{resource.plural}{what}",
         cluster=_CLUSTER,
         budget=_BUDGET,
         edits=edits,
@@ -93,3 +79,6 @@ def _with(tree: Json, path: str, value: object) -> Json:
     """A tree with a value at a path, be it null."""
     outer, _, rest = path.partition(".")
     return tree | {outer: _with(tree.get(outer) or {}, rest, value) if rest else value}
+
+
+FAMILY = of_known("beside", _plans, f"nothing of {', '.join(map(str, OTHER_KINDS))}")

@@ -4,7 +4,7 @@
 seven seconds later than that plan does. Both ends are right, as are those in which a cluster converges.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import groupby
 from operator import attrgetter
@@ -23,10 +23,9 @@ from simulate import (
     webhooks,
 )
 from simulate.draws import pick
+from simulate.family import Family
 from simulate.loss_and_edit import CONVERGED
-from simulate.plan import DELETED, Edit, Fault, InvalidPlan, Plan
-
-FAMILY = "together"
+from simulate.plan import DELETED, InvalidPlan, Plan
 
 _COUNT = 2000
 _AND = "&"
@@ -35,20 +34,23 @@ _LATER = (0.5, 2.0, 7.0, 20.0, 45.0)
 _MORE = 400.0
 """Seconds that both get to heal on top of what the slower one gets."""
 
-_OF_OTHERS: Mapping[str, tuple[Callable[[str], Plan], Callable[[], Iterator[Plan]]]] = {
-    crossed_mistakes.FAMILY: (crossed_mistakes.crossed, crossed_mistakes.crosses),
-    flips.FAMILY: (flips.flip, flips.flips),
-    foreign_hands.FAMILY: (foreign_hands.foreign, foreign_hands.foreign_hands),
-    foreign_hands.OTHERS: (foreign_hands.foreign_to_others, foreign_hands.foreign_hands_of_others),
-    insisting.FAMILY: (insisting.insist, insisting.insistent),
-    invalid_specs.FAMILY: (invalid_specs.invalid, invalid_specs.invalids),
-    loss_and_edit.FAMILY: (loss_and_edit.loss, loss_and_edit.losses),
-    mistakes.FAMILY: (mistakes.mistake, mistakes.mistakes),
-    webhooks.FAMILY: (webhooks.admission, webhooks.admissions),
+_OF_OTHERS: Mapping[str, Family] = {
+    each.name: each
+    for each in (
+        crossed_mistakes.FAMILY,
+        flips.FAMILY,
+        foreign_hands.FAMILY,
+        foreign_hands.OTHERS,
+        insisting.FAMILY,
+        invalid_specs.FAMILY,
+        loss_and_edit.FAMILY,
+        mistakes.FAMILY,
+        webhooks.FAMILY,
+    )
 }
 
 
-def together(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `together/<rest>`. Raises InvalidPlan."""
     match rest.split(_AND):
         case [first, later, second] if later.replace(".", "", 1).isdecimal():
@@ -57,9 +59,9 @@ def together(rest: str) -> Plan:
             raise InvalidPlan(f"{rest!r} is no `FAMILY/PLAN{_AND}SECONDS{_AND}FAMILY/PLAN`")
 
 
-def togethers() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """As many as are drawn: two families first, for some have thousands of plans and others few."""
-    draw = SeededRandomness(FAMILY)
+    draw = SeededRandomness(FAMILY.name)
     for _ in range(_COUNT):
         one, other = _pair(draw)
         first, second = pick(draw, one), pick(draw, other)
@@ -78,10 +80,10 @@ def _pair(draw: SeededRandomness) -> tuple[list[Plan], list[Plan]]:
 def _clusters() -> Mapping[str, Mapping[str, list[Plan]]]:
     """The plans that can be put together, by cluster and family."""
     found: dict[str, dict[str, list[Plan]]] = {}
-    for family, (_, plans) in _OF_OTHERS.items():
-        able = sorted((plan for plan in plans() if _begins_ready(plan)), key=attrgetter("cluster"))
+    for family in _OF_OTHERS.values():
+        able = sorted((plan for plan in family.plans() if _begins_ready(plan)), key=attrgetter("cluster"))
         for cluster, group in groupby(able, key=attrgetter("cluster")):
-            found.setdefault(cluster, {})[family] = list(group)
+            found.setdefault(cluster, {})[family.name] = list(group)
     return found
 
 
@@ -93,7 +95,7 @@ def _named(name: str) -> Plan:
     family, _, rest = name.partition("/")
     if family not in _OF_OTHERS:
         raise InvalidPlan(f"{name!r} is of no family out of {', '.join(_OF_OTHERS)}")
-    return _OF_OTHERS[family][0](rest)
+    return _OF_OTHERS[family].plan(rest)
 
 
 def _both(first: Plan, later: float, second: Plan) -> Plan:
@@ -101,10 +103,10 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
         raise InvalidPlan(f"{first.name!r} and {second.name!r} do not begin in the same Ready cluster")
     return replace(
         first,
-        name=f"{FAMILY}/{first.name}{_AND}{later:g}{_AND}{second.name}",
-        edits=(*first.edits, *(_moved(each, later) for each in second.edits)),
+        name=f"{FAMILY.name}/{first.name}{_AND}{later:g}{_AND}{second.name}",
+        edits=(*first.edits, *(each.postponed(later) for each in second.edits)),
         given=(*first.given, *(each for each in second.given if each not in first.given)),
-        faults=(*first.faults, *(_moved(each, later) for each in second.faults)),
+        faults=(*first.faults, *(each.postponed(later) for each in second.faults)),
         budget=max(first.budget, second.budget + later) + _MORE,
         reference=False,
         ends=tuple(dict.fromkeys((*CONVERGED, *first.ends_in, *second.ends_in))),
@@ -114,6 +116,4 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
     )
 
 
-def _moved(event: Edit | Fault, seconds: float) -> Edit | Fault:
-    """An event so much later; what waits for a write, or for something to be there, does so still."""
-    return event if event.at is None else replace(event, at=event.at + seconds)
+FAMILY = Family("together", _plan, _plans)

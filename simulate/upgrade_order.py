@@ -7,17 +7,16 @@ order is I16's, and what each component owes those that it serves that of the ot
 from collections.abc import Iterator
 
 from kube.objects import Json
+from simulate.family import Family
 from simulate.plan import Edit, InvalidPlan, Plan
 from simulate.users_data import of_all_components
 from simulate.worlds import MIXED, microservices
-
-FAMILY = "order"
 
 _BUDGET = 180.0
 _NOTHING = "nothing"
 
 
-def order(rest: str) -> Plan:
+def _plan(rest: str) -> Plan:
     """The plan called `order/<rest>`. Raises InvalidPlan."""
     cluster = "mix" if rest == _NOTHING else f"mix+{rest}"
     if cluster not in MIXED:
@@ -30,7 +29,7 @@ def order(rest: str) -> Plan:
     if "pdms" in spec:
         change |= {"pdms": microservices(tso=2, scheduling=1, version="v8.5.3")}
     return Plan(
-        name=f"{FAMILY}/{rest}",
+        name=f"{FAMILY.name}/{rest}",
         cluster=cluster,
         budget=_BUDGET,
         edits=(Edit(at=10.0, spec=change),),
@@ -38,6 +37,9 @@ def order(rest: str) -> Plan:
     )
 
 
-def orders() -> Iterator[Plan]:
+def _plans() -> Iterator[Plan]:
     """All of them."""
-    return (order(each.removeprefix("mix").removeprefix("+") or _NOTHING) for each in MIXED)
+    return (_plan(each.removeprefix("mix").removeprefix("+") or _NOTHING) for each in MIXED)
+
+
+FAMILY = Family("order", _plan, _plans)

@@ -5,16 +5,15 @@
 each: the operator may not fight it, nor take it for a change that restarts pods (better than v1.6).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from msgspec.structs import replace
 
 from sandbox.webhooks import WEBHOOKS
-from simulate.plan import InvalidPlan, Plan, World
+from simulate.family import of_known
+from simulate.plan import Plan, World
 from simulate.workloads import WORKLOADS
-
-FAMILY = "admission"
 
 _WORKLOADS: Sequence[str] = (
     "bring-up",
@@ -46,29 +45,14 @@ _MADE = 90.0
 _LATER = "@later"
 
 
-def admission(rest: str) -> Plan:
-    """The plan called `admission/<rest>`. Raises InvalidPlan."""
-    if rest not in _plans():
-        known = f"one of {', '.join(WEBHOOKS)} and one of {', '.join(_WORKLOADS)}, with {_LATER} or without"
-        raise InvalidPlan(f"{rest!r} is not {known}, with a slash between")
-    return _plans()[rest]
-
-
-def admissions() -> Iterator[Plan]:
-    """All of them."""
-    return iter(_plans().values())
-
-
-@cache
-def _plans() -> Mapping[str, Plan]:
-    """All plans by the part of their names behind the family."""
-    return {plan.name.partition("/")[2]: plan for webhook in WEBHOOKS for plan in _of(webhook)}
+def _plans() -> Iterator[Plan]:
+    return chain.from_iterable(map(_of, WEBHOOKS))
 
 
 def _of(webhook: str) -> Iterator[Plan]:
     changes = World(at=0.0, verb="webhook", arguments={"name": webhook}, seconds=0.0)
     for workload in _WORKLOADS:
-        plan = replace(WORKLOADS[workload], name=f"{FAMILY}/{webhook}/{workload}", reference=False)
+        plan = replace(WORKLOADS[workload], name=f"{FAMILY.name}/{webhook}/{workload}", reference=False)
         if plan.world == "steady":
             if plan.edits:
                 # else nobody has changed the spec when the first write brings the webhook's template
@@ -79,6 +63,14 @@ def _of(webhook: str) -> Iterator[Plan]:
 
 def _from_the_start(plan: Plan) -> Plan:
     """The plan with its cluster yet to be made."""
-    edits = tuple(replace(each, at=(each.at or 0.0) + _MADE) for each in plan.edits)
-    given = tuple(replace(each, at=(each.at or 0.0) + _MADE) for each in plan.given)
+    edits = tuple(each.postponed(_MADE) for each in plan.edits)
+    given = tuple(each.postponed(_MADE) for each in plan.given)
     return replace(plan, world="empty", budget=plan.budget + _MADE, edits=edits, given=given)
+
+
+FAMILY = of_known(
+    "admission",
+    _plans,
+    f"no `WEBHOOK/WORKLOAD` or `WEBHOOK/WORKLOAD{_LATER}` with a webhook out of {', '.join(WEBHOOKS)} "
+    f"and a workload out of {', '.join(_WORKLOADS)}",
+)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from simulate.loss_and_edit import losses
+from simulate import loss_and_edit
 
 _ROOT = Path(__file__).resolve().parents[2]
 _SEEDS = 2
@@ -63,7 +63,7 @@ def test_what_once_failed_and_scenarios() -> None:
 
 
 def test_R21_R24_R28_a_loss_and_an_edit() -> None:
-    _simulate("run", *(plan.name for plan in list(losses())[::_EVERY_LOSS]))
+    _simulate("run", *(plan.name for plan in list(loss_and_edit.FAMILY.plans())[::_EVERY_LOSS]))
 
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:

@@ -1,19 +1,16 @@
 """Plans in which something else happens beside a mistake."""
 
-import pytest
-
-from simulate.crossed_mistakes import crossed, crosses
-from simulate.plan import InvalidPlan
+from simulate.crossed_mistakes import FAMILY
 
 
 def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:
-    plans = list(crosses())
+    plans = list(FAMILY.plans())
     assert len(plans) == len({str((plan.edits, plan.faults)) for plan in plans})
-    assert plans[17] == crossed("17")
+    assert plans[17] == FAMILY.plan("17")
 
 
 def test_a_mistake_is_put_right_with_time_left_to_heal() -> None:
-    for plan in crosses():
+    for plan in FAMILY.plans():
         *_, wrong, right = plan.edits
         assert wrong.spec != right.spec
         assert (wrong.at or 0.0) < (right.at or 0.0) < plan.budget - 600.0
@@ -21,11 +18,5 @@ def test_a_mistake_is_put_right_with_time_left_to_heal() -> None:
 
 
 def test_some_clusters_are_made_with_the_mistake() -> None:
-    worlds = [plan.world for plan in crosses()]
+    worlds = [plan.world for plan in FAMILY.plans()]
     assert 0.3 < worlds.count("empty") / len(worlds) < 0.6
-
-
-@pytest.mark.parametrize("name", ["", "x", "-1"])
-def test_what_is_no_seed_is_refused(name: str) -> None:
-    with pytest.raises(InvalidPlan, match="is no seed of this family"):
-        crossed(name)

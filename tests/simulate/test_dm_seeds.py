@@ -1,31 +1,28 @@
 """Random plans about a DMCluster."""
 
-import pytest
-
 from kube.resources import DM_CLUSTERS
-from simulate.dm_seeds import random_dm, random_dms
+from simulate.dm_seeds import FAMILY
 from simulate.other_kinds import DM, spec_of_kind
-from simulate.plan import InvalidPlan
 from simulate.trees import merged
 
 SYNC = f"{DM_CLUSTERS}/{DM}"
 
 
 def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:
-    plans = list(random_dms())
+    plans = list(FAMILY.plans())
     assert len(plans) == len({str((plan.edits, plan.faults)) for plan in plans})
-    assert plans[17] == random_dm("17")
+    assert plans[17] == FAMILY.plan("17")
 
 
 def test_every_edit_is_of_the_dmcluster_or_of_what_is_in_it() -> None:
-    for plan in random_dms():
+    for plan in FAMILY.plans():
         leaves, *edits = plan.edits
         assert "tidbclusters.pingcap.com/basic" == leaves.delete
         assert [] == [edit for edit in edits if not (edit.target or edit.delete).partition("/")[2].startswith(DM)]
 
 
 def test_users_end_with_what_a_cluster_can_be() -> None:
-    for plan in random_dms():
+    for plan in FAMILY.plans():
         spec = spec_of_kind(DM_CLUSTERS)
         for edit in (each for each in plan.edits if each.target == SYNC):
             spec = merged(spec, edit.body.get("spec") or edit.spec)
@@ -34,13 +31,7 @@ def test_users_end_with_what_a_cluster_can_be() -> None:
 
 
 def test_some_are_made_with_a_mistake() -> None:
-    made = [next(edit for edit in plan.edits if edit.body) for plan in random_dms()]
+    made = [next(edit for edit in plan.edits if edit.body) for plan in FAMILY.plans()]
     mistaken = [edit for edit in made if edit.body["spec"] != spec_of_kind(DM_CLUSTERS)]
     assert 0.25 < len(mistaken) / len(made) < 0.45
     assert {1.0} == {edit.at for edit in made}
-
-
-@pytest.mark.parametrize("name", ["", "x", "-1"])
-def test_what_is_no_seed_is_refused(name: str) -> None:
-    with pytest.raises(InvalidPlan, match="is no seed of this family"):
-        random_dm(name)

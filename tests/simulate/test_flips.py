@@ -1,21 +1,18 @@
 """Plans in which changes go to and fro."""
 
-import pytest
-
-from simulate.flips import flip, flips
-from simulate.plan import InvalidPlan
+from simulate.flips import FAMILY
 from simulate.trees import merged
 from simulate.worlds import CLUSTERS
 
 
 def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:
-    plans = list(flips())
+    plans = list(FAMILY.plans())
     assert len(plans) == len({str(plan.edits) for plan in plans})
-    assert plans[17] == flip("17")
+    assert plans[17] == FAMILY.plan("17")
 
 
 def test_users_end_with_what_a_cluster_can_be() -> None:
-    for plan in flips():
+    for plan in FAMILY.plans():
         spec = CLUSTERS[plan.cluster]()["spec"]
         for edit in plan.edits:
             spec = merged(spec, edit.spec) if not edit.target else spec
@@ -25,13 +22,7 @@ def test_users_end_with_what_a_cluster_can_be() -> None:
 
 
 def test_edits_are_in_order_and_leave_time_to_come_to_rest() -> None:
-    for plan in flips():
+    for plan in FAMILY.plans():
         times = [edit.at for edit in plan.edits]
         assert times == sorted(times, key=lambda at: at or 0.0)
         assert times[-1] is None or times[-1] + 300.0 < plan.budget
-
-
-@pytest.mark.parametrize("name", ["", "x", "-1"])
-def test_what_is_no_seed_is_refused(name: str) -> None:
-    with pytest.raises(InvalidPlan, match="is no seed of this family"):
-        flip(name)

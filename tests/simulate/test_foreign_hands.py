@@ -10,7 +10,7 @@ from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, TIDB_CLUS
 from simulate.engine import Engine
 from simulate.field_changes import Change, Changes
 from simulate.field_owners import Owners
-from simulate.foreign_hands import foreign, foreign_hands, foreign_hands_of_dm
+from simulate.foreign_hands import FAMILY, OF_DM
 from simulate.hands import Hands
 from simulate.plan import Created, Deleted, Foreign, InvalidPlan, Plan
 from simulate.run import prepare
@@ -23,7 +23,7 @@ _PD = f"{STATEFUL_SETS}/basic-pd"
 
 @pytest.fixture(scope="module")
 def plans() -> Mapping[str, Plan]:
-    return {plan.name: plan for plan in foreign_hands()}
+    return {plan.name: plan for plan in FAMILY.plans()}
 
 
 @pytest.fixture
@@ -61,16 +61,15 @@ def test_what_the_api_server_refuses_is_no_plan(plans: Mapping[str, Plan]) -> No
 
 def test_there_are_more_than_the_issue_asks_for(plans: Mapping[str, Plan]) -> None:
     assert len(plans) >= 300
-    assert plans["foreign/delete-orphan/statefulsets.apps/basic-pd"] == foreign(
-        "delete-orphan/statefulsets.apps/basic-pd"
-    )
+    name = "delete-orphan/statefulsets.apps/basic-pd"
+    assert plans[f"foreign/{name}"] == FAMILY.plan(name)
     with pytest.raises(InvalidPlan, match="'nothing' is nothing that others do"):
-        foreign("nothing")
+        FAMILY.plan("nothing")
 
 
 def test_the_same_is_done_to_a_cluster_of_dm_that_the_plan_makes() -> None:
     target = "dmclusters.pingcap.com/sync"
-    found = {plan.name.removeprefix("foreign-dm/"): plan for plan in foreign_hands_of_dm()}
+    found = {plan.name.removeprefix("foreign-dm/"): plan for plan in OF_DM.plans()}
     assert len(found) >= 300
     orphaned = found["delete-orphan/statefulsets.apps/sync-dm-master@rolling"]
     made, roll = orphaned.edits

@@ -1,31 +1,23 @@
 """Plans in which a spec is not valid for minutes."""
 
-import pytest
-
-from simulate.invalid_specs import invalid, invalids
-from simulate.plan import Crash, InvalidPlan
+from simulate.invalid_specs import FAMILY
+from simulate.plan import Crash
 
 
 def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:
-    plans = list(invalids())
+    plans = list(FAMILY.plans())
     assert len(plans) == len({str((plan.edits, plan.faults)) for plan in plans})
-    assert plans[17] == invalid("17")
+    assert plans[17] == FAMILY.plan("17")
 
 
 def test_it_is_put_right_with_time_left_to_heal() -> None:
-    for plan in invalids():
+    for plan in FAMILY.plans():
         *_, wrong, right = plan.edits
         assert 200.0 == (right.at or 0.0) - (wrong.at or 0.0)
         assert plan.budget - (right.at or 0.0) > 600.0
 
 
 def test_processes_and_moments_differ() -> None:
-    plans = list(invalids())
+    plans = list(FAMILY.plans())
     assert 0.1 < [plan.world for plan in plans].count("empty") / len(plans) < 0.4
     assert 0.4 < sum(any(isinstance(each, Crash) for each in plan.faults) for plan in plans) / len(plans) < 0.7
-
-
-@pytest.mark.parametrize("name", ["", "x", "-1"])
-def test_what_is_no_seed_is_refused(name: str) -> None:
-    with pytest.raises(InvalidPlan, match="is no seed of this family"):
-        invalid(name)

@@ -4,7 +4,7 @@ import pytest
 
 from kube.resources import PODS
 from simulate.generate import generated
-from simulate.loss_and_edit import CHANGES, LOSSES, MOMENTS, SUBJECTS, losses, makes_sense
+from simulate.loss_and_edit import CHANGES, FAMILY, LOSSES, MOMENTS, SUBJECTS, makes_sense
 from simulate.plan import InvalidPlan, Plan
 from simulate.run import prepare
 from simulate.state import State
@@ -14,7 +14,7 @@ _WITHOUT_SUBSTITUTES = ("pump-2", "tiproxy-2", "ticdc-3")
 
 
 def test_there_are_1225_plans_each_of_which_goes_by_its_name() -> None:
-    plans = list(losses())
+    plans = list(FAMILY.plans())
     assert 1225 == len({plan.name for plan in plans})
     assert plans == [generated(plan.name) for plan in plans]
 

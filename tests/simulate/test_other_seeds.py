@@ -1,12 +1,9 @@
 """Random plans about monitors, initializers, dashboards and NG Monitoring."""
 
-import pytest
-
 from apis.crd import KINDS, definition
 from kube.objects import Json
 from simulate.other_kinds import OTHER_KINDS
-from simulate.other_seeds import random_other, random_others
-from simulate.plan import InvalidPlan
+from simulate.other_seeds import FAMILY
 
 
 def fields(kind: str) -> Json:
@@ -29,27 +26,21 @@ def unknown(tree: Json, schema: Json, path: str = "") -> list[str]:
 
 def test_a_seed_is_always_the_same_plan_and_few_are_like_another() -> None:
     """Some only make one and watch it come up."""
-    plans = list(random_others())
+    plans = list(FAMILY.plans())
     assert 0.9 < len({str((plan.edits, plan.faults)) for plan in plans}) / len(plans)
-    assert plans[17] == random_other("17")
+    assert plans[17] == FAMILY.plan("17")
 
 
 def test_every_change_is_one_of_a_field_that_there_is() -> None:
     schemas = {str(each): fields(each.kind) for each in OTHER_KINDS}
-    for plan in random_others():
+    for plan in FAMILY.plans():
         for edit in plan.edits:
             schema = schemas[(edit.target or edit.delete).partition("/")[0]]
             assert [] == unknown(edit.body.get("spec") or edit.spec, schema), plan.name
 
 
 def test_users_begin_with_it_and_end_with_what_can_be() -> None:
-    for plan in random_others():
+    for plan in FAMILY.plans():
         first, *_ = plan.edits
         assert first.body, plan.name
         assert "missing" not in str(plan.edits[-1].spec), plan.name
-
-
-@pytest.mark.parametrize("name", ["", "x", "-1"])
-def test_what_is_no_seed_is_refused(name: str) -> None:
-    with pytest.raises(InvalidPlan, match="is no seed of this family"):
-        random_other(name)

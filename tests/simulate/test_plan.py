@@ -22,6 +22,12 @@ def test_a_plan_says_when_what_happens() -> None:
     assert Plan(name="x", edits=edits, faults=faults) == parse(text)
 
 
+def test_what_waits_for_seconds_alone_is_postponed() -> None:
+    assert Edit(at=3.5, spec={"paused": True}) == Edit(at=1.0, spec={"paused": True}).postponed(2.5)
+    for waiting in (Crash(write=3), Edit(once="pods/basic-pd-3", later=1.0)):
+        assert waiting == waiting.postponed(2.5)
+
+
 def test_a_write_is_found_among_those_that_a_glob_matches_whatever_others_there_are() -> None:
     crash = Crash(write=2, of="PATCH pods *", when="before")
     counts = WriteCounts([crash])

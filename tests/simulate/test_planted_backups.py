@@ -11,9 +11,8 @@ from backup_manager.jobs import Job
 from controllers.backup import cleaning, retry
 from kube.objects import Json
 from member.backups import pods
-from simulate import backups
+from simulate import backup_faults, backups
 from simulate import plan as plans
-from simulate.backup_faults import backup_fault
 from simulate.plan import Edit, Plan
 from tests.simulate.planting import rules
 
@@ -100,5 +99,6 @@ def test_3_3_an_outcome_that_becomes_another_one(monkeypatch: pytest.MonkeyPatch
 
 
 def test_10_a_backup_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = msgspec.structs.replace(backup_fault("killed@1"), budget=8.0, edits=_SAVED.edits, given=_SAVED.given)
+    killed = backup_faults.FAMILY.plan("killed@1")
+    plan = msgspec.structs.replace(killed, budget=8.0, edits=_SAVED.edits, given=_SAVED.given)
     assert "backup-end" in rules(plan, lambda: monkeypatch.setattr(retry, "is_recorded", lambda _: True))

@@ -11,7 +11,7 @@ from kube.resources import PODS
 from member import labels
 from member.context import ReconcileContext
 from meta.metadata import DesiredMetadata
-from simulate.foreign_hands import foreign
+from simulate.foreign_hands import FAMILY
 from simulate.oracles import compare, reference
 from tests.simulate.planting import Plant, broken, rogue
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 def found(name: str, plant: Plant) -> set[str]:
     """What is reported of a plan when the operator has a defect, and what by comparison with a run without others."""
-    plan = foreign(name)
+    plan = FAMILY.plan(name)
     honest = reference([broken(plan.without_faults(), lambda: None)])
     outcome = broken(plan, plant)
     return {each.rule for each in (*outcome.violations, *compare(outcome, honest))}

@@ -6,14 +6,14 @@ import pytest
 
 from simulate.loss_and_edit import CONVERGED
 from simulate.plan import InvalidPlan
-from simulate.together import together, togethers
+from simulate.together import FAMILY
 
 _FIRST = "mistake/tikv-no-image"
 _SECOND = "mistake/tidb-no-image"
 
 
 def test_the_second_plan_begins_later_and_both_ends_are_right() -> None:
-    first, second = together(f"{_FIRST}&0&{_SECOND}"), together(f"{_FIRST}&7.5&{_SECOND}")
+    first, second = FAMILY.plan(f"{_FIRST}&0&{_SECOND}"), FAMILY.plan(f"{_FIRST}&7.5&{_SECOND}")
     moved = [(one.at or 0.0, other.at or 0.0) for one, other in zip(first.edits, second.edits, strict=True)]
     assert {0.0, 7.5} == {round(late - soon, 3) for soon, late in moved}
     assert set(CONVERGED) <= set(second.ends_in)
@@ -22,11 +22,11 @@ def test_the_second_plan_begins_later_and_both_ends_are_right() -> None:
 
 @pytest.mark.slow
 def test_what_is_drawn_is_found_by_its_name() -> None:
-    for plan in islice(togethers(), 20):
-        assert plan == together(plan.name.partition("/")[2])
+    for plan in islice(FAMILY.plans(), 20):
+        assert plan == FAMILY.plan(plan.name.partition("/")[2])
 
 
 @pytest.mark.parametrize("rest", ["", "flip/1", "flip/1&soon&flip/2", "flip/1&1&nothing/2", "flip/1&1&order/tiproxy"])
 def test_what_is_no_two_plans_is_refused(rest: str) -> None:
     with pytest.raises(InvalidPlan):
-        together(rest)
+        FAMILY.plan(rest)

@@ -1,0 +1,56 @@
+"""Families of plans: which plans they have, which names these go by, and what is said of other names."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from ports.randomness import Randomness, SeededRandomness
+from simulate.family import of_known, of_seeds
+from simulate.generate import family
+from simulate.plan import InvalidPlan, Plan
+
+
+def _drawn(name: str, draw: Randomness) -> Plan:
+    return Plan(name=name, budget=draw.uniform(1.0, 100.0))
+
+
+def test_a_seed_is_drawn_by_itself_and_runs_with_that_seed() -> None:
+    random = of_seeds("random", 3, _drawn)
+    budgets = [SeededRandomness(f"random {seed}").uniform(1.0, 100.0) for seed in range(3)]
+
+    assert [Plan(name=f"random/{k}", seed=k, budget=budgets[k]) for k in range(3)] == list(random.plans())
+    assert "random/17" == random.plan("17").name
+
+
+@pytest.mark.parametrize("rest", ["", "x", "-1"])
+def test_what_is_no_seed_is_refused(rest: str) -> None:
+    with pytest.raises(InvalidPlan, match=f"'{rest}' is no seed of this family, such as `random/17`"):
+        of_seeds("random", 3, _drawn).plan(rest)
+
+
+def test_a_fixed_set_is_made_once_and_only_when_somebody_asks_for_a_plan() -> None:
+    made: list[str] = []
+
+    def plans() -> Iterator[Plan]:
+        for name in ("known/one", "known/two/three"):
+            made.append(name)
+            yield Plan(name=name)
+
+    known = of_known("known", plans, "neither")
+    assert [] == made
+    one, two = known.plans()
+    assert (one, two) == (known.plan("one"), known.plan("two/three"))
+    assert ["known/one", "known/two/three"] == made
+
+
+def test_what_is_not_in_a_fixed_set_is_refused() -> None:
+    known = of_known("known", lambda: [Plan(name="known/one")], "not one")
+
+    with pytest.raises(InvalidPlan, match="'two' is not one; `python -m simulate sweep known` runs all there are"):
+        known.plan("two")
+
+
+def test_R24_a_pair_meets_half_way_through_the_writes_of_its_first_change() -> None:
+    names = (plan.name for plan in family("pair", lambda plan: 40 if plan.name == "pair/pd-scale-out" else 0))
+
+    assert "pair/pd-scale-out+pd-scale-in@20" in names
