@@ -4,8 +4,7 @@
 seven seconds later than that plan does. Both ends are right, as are those in which a cluster converges.
 """
 
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import attrgetter
 
@@ -59,28 +58,22 @@ def _plan(rest: str) -> Plan:
             raise InvalidPlan(f"{rest!r} is no `FAMILY/PLAN{_AND}SECONDS{_AND}FAMILY/PLAN`")
 
 
-def _plans() -> Iterator[Plan]:
+def drawn(families: Iterable[Family]) -> Iterator[Plan]:
     """As many as are drawn: two families first, for some have thousands of plans and others few."""
     draw = SeededRandomness(FAMILY.name)
+    clusters = {cluster: found for cluster, found in _by_cluster(families).items() if len(found) > 1}
     for _ in range(_COUNT):
-        one, other = _pair(draw)
-        first, second = pick(draw, one), pick(draw, other)
+        in_one = clusters[pick(draw, list(clusters))]
+        one = pick(draw, list(in_one))
+        other = pick(draw, [each for each in in_one if each != one])
+        first, second = pick(draw, in_one[one]), pick(draw, in_one[other])
         yield _both(first, pick(draw, _LATER), second)
 
 
-def _pair(draw: SeededRandomness) -> tuple[list[Plan], list[Plan]]:
-    """The plans of two families in the same cluster."""
-    cluster = pick(draw, [cluster for cluster, families in _clusters().items() if len(families) > 1])
-    families = _clusters()[cluster]
-    one = pick(draw, list(families))
-    return families[one], families[pick(draw, [each for each in families if each != one])]
-
-
-@cache
-def _clusters() -> Mapping[str, Mapping[str, list[Plan]]]:
+def _by_cluster(families: Iterable[Family]) -> Mapping[str, Mapping[str, list[Plan]]]:
     """The plans that can be put together, by cluster and family."""
     found: dict[str, dict[str, list[Plan]]] = {}
-    for family in _OF_OTHERS.values():
+    for family in families:
         able = sorted((plan for plan in family.plans() if _begins_ready(plan)), key=attrgetter("cluster"))
         for cluster, group in groupby(able, key=attrgetter("cluster")):
             found.setdefault(cluster, {})[family.name] = list(group)
@@ -116,4 +109,4 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
     )
 
 
-FAMILY = Family("together", _plan, _plans)
+FAMILY = Family("together", _plan, lambda: drawn(_OF_OTHERS.values()))

@@ -14,6 +14,8 @@ def owner(world: Side, namespace: str) -> Json:
     made = world.client.create(CONFIG_MAPS, config_map("owner"), namespace).decode()
     dependent = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "dependent"}}
     world.client.create(SECRETS, owned_by(made, dependent, blocking=True), namespace)
+    # who collects must have seen the dependent, or lets the owner go without a look at it
+    assert throughout(1.0, lambda: dependent_is_there(world, namespace))
     return made
 
 
@@ -42,8 +44,6 @@ def test_foreground_deletion_takes_the_owner_last(world: Side, namespace: str, o
 
 
 def test_orphans_stay_without_their_owner(world: Side, namespace: str, owner: Json) -> None:
-    # who collects must have seen the dependent, or lets the owner go without a look at it
-    assert throughout(1.0, lambda: dependent_is_there(world, namespace))
     world.client.delete(CONFIG_MAPS, "owner", namespace, propagation="Orphan")
 
     eventually(lambda: not world.exists(CONFIG_MAPS, "owner", namespace))
