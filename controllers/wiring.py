@@ -16,6 +16,7 @@ from controllers.ng_monitoring.kind import TIDB_NG_MONITORING
 from controllers.other_operators import OtherOperators
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
+from controllers.tidbcluster.commands import Commands
 from controllers.tidbcluster.controller import tidb_cluster_controller
 from controllers.tidbcluster_pod.controller import tidb_cluster_pod_controller
 from controllers.tidbmonitor.controller import tidb_monitor_controllers
@@ -80,9 +81,11 @@ def tidb_controllers(
         passwords=passwords or SecretRandomness(),
     )
     etcd = etcd_of(deps)
+    commands: Commands = runtime.memory(dict, TIDB_CLUSTERS)
+    tidb_clusters = tidb_cluster_controller(runtime, clusters, owned, deps, commands, others=others)
     return (
-        tidb_cluster_controller(runtime, clusters, owned, deps, others),
-        tidb_cluster_pod_controller(runtime, clusters, owned, deps),
+        tidb_clusters,
+        tidb_cluster_pod_controller(runtime, clusters, owned, deps, commands, enqueue_cluster=tidb_clusters.enqueue),
         backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(etcd)),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),

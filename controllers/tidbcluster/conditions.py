@@ -5,17 +5,24 @@ See `controllers.cluster_conditions` and `controllers.conditions`. Components ha
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from controllers.cluster_conditions import ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import ReconcileContext
+from member.outcome import NotDone
 from member.tidb import binlog
 from meta import certificates
 
 
-def conditions(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
-    """The conditions of the cluster; those of its components are set in the working copy of the status."""
+def conditions(
+    ctx: ReconcileContext, now: datetime, commands: Mapping[str, NotDone] = MappingProxyType({})
+) -> Mapping[str, ConditionValue]:
+    """The conditions of the cluster; those of its components are set in the working copy of the status.
+
+    `commands` are those of pods that are not done. They come first: what they restart or move away is why others wait.
+    """
     set_component_conditions(ctx, now)
-    news = progressing(ctx.outcomes, "cluster")
+    news = progressing({**commands, **ctx.outcomes}, "cluster")
     more = {**certificates.condition(ctx), **binlog.condition(ctx)}
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news), **more}

@@ -1,14 +1,18 @@
 """The controller of TidbCluster, put together (CW-1)."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 
+from controllers.conditions import ConditionValue
 from controllers.controller import Controller
 from controllers.informing import NO_RESYNC, Informers
 from controllers.kind_controller import kind_controller
 from controllers.other_operators import OtherOperators
 from controllers.runtime import Runtime
 from controllers.tidbcluster import conditions, events
+from controllers.tidbcluster.commands import Commands, not_done
 from controllers.tidbcluster.kind import TIDB_CLUSTER
 from controllers.tidbcluster.metrics import ClusterMetrics
 from kube.resources import (
@@ -24,18 +28,29 @@ from kube.resources import (
     STATEFUL_SETS,
     TIDB_CLUSTERS,
 )
-from member.context import Dependencies
+from member.context import Dependencies, ReconcileContext
 
 _OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS)
 
 
 def tidb_cluster_controller(
-    runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies, others: OtherOperators | None = None
+    runtime: Runtime,
+    clusters: Informers,
+    owned: Informers,
+    deps: Dependencies,
+    commands: Commands,
+    *,
+    others: OtherOperators | None = None,
 ) -> Controller:
     """Register handlers and return the controller; nothing is started.
 
-    `clusters` watches the custom resources, `owned` the objects made for them; `others` knows who else manages them.
+    `clusters` watches the custom resources, `owned` the objects made for them; `commands` are those of their pods,
+    and `others` knows who else manages them.
     """
+
+    def conditions_of(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
+        return conditions.conditions(ctx, now, not_done(commands, ctx.owner, deps.listers.pods))
+
     lister = clusters.lister_for(TIDB_CLUSTERS)
     metrics = ClusterMetrics(
         runtime.registry,
@@ -45,7 +60,7 @@ def tidb_cluster_controller(
         others=others,
         certificates=deps.certificates,
     )
-    kind = replace(TIDB_CLUSTER, conditions=others.telling(conditions.conditions)) if others else TIDB_CLUSTER
+    kind = replace(TIDB_CLUSTER, conditions=others.telling(conditions_of) if others else conditions_of)
     controller = kind_controller(runtime, kind, clusters, deps, metrics)
     enqueue = controller.enqueue
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue), NO_RESYNC)

@@ -17,10 +17,12 @@ log = structlog.get_logger(__name__)
 class PodMemory:
     """What is remembered of one pod.
 
-    `reported` is the UID of the pod and the reason reported last, `warned` its UID and the problems warned of.
-    `is_slow`: servers that its command needs did not answer soon. `cluster` is what its commands measure.
+    `owner` is the key of its cluster. `reported` is the UID of the pod and the reason reported last, `warned` its UID
+    and the problems warned of. `is_slow`: servers that its command needs did not answer soon. `cluster` is what its
+    commands measure.
     """
 
+    owner: str = ""
     reported: tuple[str, str] | None = None
     warned: tuple[str, ...] = ()
     is_slow: bool = False

@@ -1,8 +1,10 @@
 """The controller of the pods of TidbClusters, put together: handlers, queue, sync (CW-1)."""
 
 from controllers.controller import Controller
+from controllers.enqueueing import Enqueue
 from controllers.informing import NO_RESYNC, Informers
 from controllers.runtime import Runtime
+from controllers.tidbcluster.commands import Commands
 from controllers.tidbcluster_pod import events
 from controllers.tidbcluster_pod.sync import TidbClusterPodSync
 from kube.resources import PODS, TIDB_CLUSTERS
@@ -16,11 +18,20 @@ QUEUE = "tidbcluster pods"
 
 
 def tidb_cluster_pod_controller(
-    runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies
+    runtime: Runtime,
+    clusters: Informers,
+    owned: Informers,
+    deps: Dependencies,
+    commands: Commands,
+    *,
+    enqueue_cluster: Enqueue,
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started. Arguments as for `tidb_cluster_controller`."""
+    """Register handlers and return the controller; nothing is started.
+
+    Arguments as for `tidb_cluster_controller`, in whose queue `enqueue_cluster` puts the key of a cluster.
+    """
     cluster_lister, pod_lister = clusters.lister_for(TIDB_CLUSTERS), owned.lister_for(PODS)
-    sync = TidbClusterPodSync(cluster_lister, deps, runtime)
+    sync = TidbClusterPodSync(cluster_lister, deps, runtime, commands, enqueue_cluster)
     controller = runtime.controller(NAME, sync, queue=QUEUE, is_slow=sync.is_slow)
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_clusters(pod_lister, controller.enqueue))
     owned.informer_for(PODS).add_event_handler(events.of_pods(cluster_lister, controller.enqueue), NO_RESYNC)

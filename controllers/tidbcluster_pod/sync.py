@@ -8,12 +8,14 @@ import msgspec
 
 from apis.tidbcluster import TidbCluster
 from controllers.controller import Result
+from controllers.enqueueing import Enqueue
 from controllers.key_locks import RETRY_AFTER
 from controllers.kind import InvalidSpec
 from controllers.outcomes import result_of, sooner
 from controllers.runtime import Runtime
 from controllers.stages import Stage, attempt
 from controllers.status_patch import patch_status
+from controllers.tidbcluster.commands import Commands, note
 from controllers.tidbcluster.events import clusters_of_pod
 from controllers.tidbcluster.kind import TIDB_CLUSTER
 from controllers.tidbcluster_pod import dispatch
@@ -24,6 +26,7 @@ from kube.reading import Lister
 from kube.resources import TIDB_CLUSTERS
 from member.commands.annotations import commands_of, is_commanded, seconds_left, unknown_values
 from member.context import Dependencies, ReconcileContext
+from member.outcome import Done, Outcome
 
 _STAGE = "pod_command"
 
@@ -31,11 +34,18 @@ _STAGE = "pod_command"
 class TidbClusterPodSync:
     """Carries out the commands of pods. Safe for use by many workers, one per key."""
 
-    def __init__(self, clusters: Lister, deps: Dependencies, runtime: Runtime) -> None:
-        """`runtime` is that of the controller of TidbClusters, whose key locks it shares."""
+    def __init__(
+        self, clusters: Lister, deps: Dependencies, runtime: Runtime, commands: Commands, enqueue_cluster: Enqueue
+    ) -> None:
+        """`runtime` is that of the controller of TidbClusters, whose key locks it shares.
+
+        What becomes of `commands` is noted, and `enqueue_cluster` brings the cluster whose status says so.
+        """
         self._clusters = clusters
         self._deps = deps
         self._runtime = runtime
+        self._commands = commands
+        self._enqueue_cluster = enqueue_cluster
         self._memory = runtime.memory(PodMemory, None)
 
     def is_slow(self, key: str) -> bool:
@@ -47,13 +57,13 @@ class TidbClusterPodSync:
         """Sync one pod. Raises RequeueError for what is retried with back-off."""
         owner = self._owner(key)
         if owner is None:
-            self._memory.forget(key)
+            self._forget(key)
             return None
         with self._runtime.key_locks.try_lock(TIDB_CLUSTERS, owner.key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER)
             if not self._runtime.key_locks.owns(TIDB_CLUSTERS, owner.key):
-                self._memory.forget(key)
+                self._forget(key)
                 return None
             with self._runtime.observed.sync_of(TIDB_CLUSTERS, owner.key, owner):
                 return self._act(key, owner.key)
@@ -63,9 +73,10 @@ class TidbClusterPodSync:
         owner, pod = self._owner(key), self._pod(key)
         tc = self._in_charge_of(owner) if owner else None
         if owner is None or owner.key != locked or tc is None:
-            self._memory.forget(key)
+            self._forget(key)
             return None
         memory = self._memory.of(key)
+        memory.owner = owner.key
         ctx = TIDB_CLUSTER.context(owner, tc, self._deps, memory.cluster)
         before = ctx.status.tikv.evict_leader
         uid, name = pod.metadata.uid if pod else "", key.rpartition("/")[2]
@@ -76,7 +87,19 @@ class TidbClusterPodSync:
             self._write_evictions(ctx)
         warn(self._deps.recorder, memory, owner, uid, unknown_values(pod) if pod else ())
         report(self._deps.recorder, memory, owner, uid, outcome)
+        self._note(owner.key, name, outcome)
         return sooner(result_of({_STAGE: outcome}), self._until_one_expires(pod))
+
+    def _forget(self, key: str) -> None:
+        """The pod carries no command any more, or nothing may be done for its cluster."""
+        memory = self._memory.find(key)
+        self._memory.forget(key)
+        if memory is not None:
+            self._note(memory.owner, key.rpartition("/")[2], Done())
+
+    def _note(self, cluster: str, pod: str, outcome: Outcome) -> None:
+        if note(self._commands, cluster, pod, outcome):
+            self._enqueue_cluster(cluster)
 
     def _until_one_expires(self, pod: Object | None) -> float:
         """Seconds, 0 when no command of the pod is going to expire."""

@@ -205,11 +205,13 @@ def test_F19_the_only_store_is_restarted_without_an_eviction(clock: FakeClock) -
 
 
 def test_R07_a_pod_that_was_made_anew_unseen_is_not_deleted(world: Commanded) -> None:
+    thaw = world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     world.tell(POD, evict_leader="delete-pod")
-    world.run_until(lambda: bool(world.evictions))
+    world.run_until(lambda: bool(world.evicting))
     for cache in world.operator.caches.values():
         cache.blind = True
     world.admin.delete(PODS, POD, NAMESPACE)
+    thaw()
     world.run(60.0)
     assert [] == world.deletions()
 

@@ -5,7 +5,10 @@ import pytest
 from kube.resources import PODS
 from member.labels import MEMBER_ID
 from ports.transport import Request
+from sandbox.apiserver.faults import Fault
+from sandbox.apiserver.refusals import Refusal
 from tests.controllers.tidbcluster_pod.commanding import Commanded
+from tests.operator_world import OPERATOR
 
 pytestmark = pytest.mark.slow
 
@@ -57,6 +60,28 @@ def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> N
     (event,) = world.events("TooFewStores")
     too_few = "2 TiKV stores would be Up, but PD keeps 3 replicas of each region; raise spec.tikv.replicas first"
     assert too_few in event["message"]
+
+    assert f"basic: TooFewStores: command of pod basic-tikv-1: {event['message']}" == world.progressing
+    world.tell("basic-tikv-1", replace_volume=None)
+    world.run(5.0)
+    assert "Done" == world.reason()
+
+
+@pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])
+def test_R22_what_refuses_a_step_is_named_until_it_allows_it(world: Commanded, resource: str) -> None:
+    """Nothing else tells of it: an event is gone after an hour, and all that the spec asks for serves."""
+    pod, uid = "basic-tikv-1", world.uid("basic-tikv-1")
+    why = 'admission webhook "policy.example.com" denied the request'
+    allow = world.world.faults.api_fault(Fault(refusal=Refusal(403, "Forbidden", why)), OPERATOR, "delete", resource)
+    world.tell(pod, replace_volume="true")
+    world.run_until(lambda: world.reason() == "Forbidden", within=600.0)
+    world.run(60.0)
+    assert world.progressing.startswith(f"basic: Forbidden: command of pod {pod}: DELETE ")
+    assert world.progressing.endswith(why)
+
+    allow()
+    world.run_until(lambda: world.is_back(pod, uid), within=600.0)
+    world.run_until(lambda: world.reason() == "Done", within=300.0)
 
 
 def test_F50_5393_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commanded) -> None:
