@@ -36,7 +36,7 @@ class Shell:
         only_looks = command.split()[1] in ("get", "describe")
         shown = self.run(command)
         if not only_looks:
-            assert expected == shown.splitlines(), where
+            assert expected == shown.splitlines(), f"{where}\n{shown}"
             return
 
         def shows() -> bool:
