@@ -168,6 +168,7 @@ class Roll:
 
     `takes_template`: the desired pod template goes in. `delete`: the pod to delete once that is written. `selected`:
     the Ready pod that is to be restarted next, empty when none is. `restarts`: the pod that what is written restarts.
+    `others_resumed`: the other pods have been given back what was moved away from them.
     """
 
     takes_template: bool
@@ -176,6 +177,7 @@ class Roll:
     delete: PodDeletion | None = None
     selected: str = ""
     restarts: str = ""
+    others_resumed: bool = False
 
 
 def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
@@ -287,6 +289,8 @@ def next_roll(
         # pods come or go with this write: the restart is the next one's (I19)
         no_restarts = _no_restarts(body, view.rolling_pods(view.cached))
         roll = replace(roll, strategy=no_restarts, restarts="", delete=None)
+    if roll.others_resumed:
+        return roll
     unresumed = give_back(ctx, component, rolling, roll.selected)
     return replace(roll, outcome=roll.outcome or unresumed)
 
@@ -459,16 +463,20 @@ def _prepare(view: _View, step: Prepare, pods: Sequence[RollingPod], no_restarts
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
     if blocked := view.blocked() or _mislabelled(view, cached):
         return Roll(True, no_restarts, blocked)
+    unresumed = give_back(view.ctx, view.component, view.rolling, pod.name)
+    if isinstance(unresumed, Failed):
+        # else pod after pod would be left without what it serves, until none is left to take it
+        return Roll(True, no_restarts, unresumed, selected=pod.name, others_resumed=True)
     with bound_contextvars(pod=pod.name):
         unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
     if unprepared:
-        return Roll(True, no_restarts, unprepared, selected=pod.name)
+        return Roll(True, no_restarts, unprepared, selected=pod.name, others_resumed=True)
     if at_risk := would_lose_volume(view.ctx, cached):
         # the cache does not show it yet
         return Roll(True, no_restarts, at_risk)
     what = f"restarting pod {pod.name}"
     roll = _by_deletion(view, step, what) if _blocked_by_higher(pod, pods) else _restart(view, step, no_restarts, what)
-    return replace(roll, selected=pod.name)
+    return replace(roll, outcome=roll.outcome or unresumed, selected=pod.name, others_resumed=True)
 
 
 def _mislabelled(view: _View, pod: Object) -> Waiting | None:

@@ -547,6 +547,24 @@ def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wi
 
 
 @pytest.mark.slow
+def test_F15_no_other_store_is_left_without_leaders_while_those_of_the_last_one_cannot_come_back(
+    wide: OperatorWorld,
+) -> None:
+    """Else the last one of them has nobody to give its leaders to."""
+    answers = wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, path="/pd/api/v1/schedulers/*", method="DELETE")
+    before, two = uids(wide, "tikv"), store_id(wide, 2)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(lambda: "cannot continue the rolling restart of tikv: DELETE" in wide.progressing)
+    wide.run(200.0)
+    restarted = {pod for pod, uid in uids(wide, "tikv").items() if uid != before[pod]}
+    assert ({two}, {"basic-tikv-2"}) == (evicting(wide), restarted)
+    assert "error response 500" in wide.progressing
+    answers()
+    assert ["basic-tikv-1", "basic-tikv-0"] == finish(wide)
+    assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
 def test_F15_1200_3722_leaders_stay_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
     stores = {f"basic-tikv-{ordinal}": store_id(wide, ordinal) for ordinal in range(3)}
     before = uids(wide, "tikv")
