@@ -176,7 +176,16 @@ def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, 
             _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
         )
     # the cause of all that is waited for
-    return outcome if isinstance(outcome, Done) else not_understood(ctx.observations) or without_pd(ctx) or outcome
+    cause = None if isinstance(outcome, Done) else not_understood(ctx.observations) or without_pd(ctx)
+    return cause or _with_what_is_unknown(ctx, member, outcome)
+
+
+def _with_what_is_unknown(ctx: ClusterContext, member: Workload, outcome: Outcome) -> Outcome:
+    """A wait, and why nobody knows how the component is, which it may be for."""
+    observed = ctx.observations.get(member.name, Done())
+    if isinstance(observed, Done) or not isinstance(outcome, Waiting) or observed.message in outcome.message:
+        return outcome
+    return replace(outcome, message=f"{outcome.message}; {observed.message}")
 
 
 def _observed(ctx: ClusterContext, member: Workload) -> Outcome:

@@ -116,6 +116,9 @@ def wide(clock: FakeClock) -> Iterator[OperatorWorld]:
     made.stop()
 
 
+_THESE = {"pd": "its members", "tikv": "the TiKV stores"}
+
+
 def see_no_more_than(world: OperatorWorld, write: str) -> Callable[[], None]:
     """Let the operator see a write of its own, and nothing that others make of it; returns what ends that."""
     seen = world.operator.caches[STATEFUL_SETS]
@@ -544,6 +547,20 @@ def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wi
     thaw()
     assert ["basic-tikv-2", "basic-tikv-1", "basic-tikv-0"] == finish(wide)
     assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("component", "path"), [("pd", "members"), ("tikv", "stores")])
+def test_why_nobody_knows_how_a_component_is_goes_with_what_waits_for_it(
+    wide: OperatorWorld, component: str, path: str
+) -> None:
+    answers = wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, path=f"/pd/api/v1/{path}*")
+    wide.change(**{component: {"annotations": {"a": "b"}}})
+    wide.run_until(lambda: f"waiting for PD to report {_THESE[component]}" in wide.progressing)
+    assert f"/pd/api/v1/{path}" in wide.progressing
+    assert wide.progressing.endswith("error response 500")
+    answers()
+    assert [f"basic-{component}-{ordinal}" for ordinal in (2, 1, 0)] == finish(wide)
 
 
 @pytest.mark.slow
