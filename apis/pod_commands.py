@@ -32,3 +32,8 @@ OF_TIKV: PodCommands = {
     EVICT_LEADER_FOR_RESIZE: _NONE_OR_DELETE,
 }
 OF_TIDB: PodCommands = {REPLACE_VOLUME: _TRUE, TIDB_GRACEFUL_SHUTDOWN: _NONE_OR_DELETE}
+
+
+def replaces_volumes(annotations: Mapping[str, str]) -> bool:
+    """Whether the volumes of a pod are replaced by command, be it only asked for or begun."""
+    return REPLACE_VOLUME in annotations or REPLACEMENT_BEGUN in annotations

@@ -22,6 +22,11 @@ class Family:
     plans: Callable[[], Iterator[Plan]]
 
 
+def by_name(*families: Family) -> Mapping[str, Family]:
+    """Families in this order, by what stands before the slash in the names of their plans."""
+    return {each.name: each for each in families}
+
+
 def of_seeds(name: str, count: int, draw_plan: Callable[[str, Randomness], Plan]) -> Family:
     """Random plans by seed, of which a sweep runs the first so many; `draw_plan` gets the name of the plan."""
 

@@ -30,7 +30,7 @@ from simulate import (
     without_resyncs,
 )
 from simulate import plan as plans
-from simulate.family import Family
+from simulate.family import Family, by_name
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
 
@@ -57,33 +57,30 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 """What can happen at the k-th write; for `time-travel` after k seconds and k writes back, for `restart` after k s."""
 
 
-FAMILIES: Mapping[str, Family] = {
-    each.name: each
-    for each in (
-        backup_faults.FAMILY,
-        crossed_mistakes.FAMILY,
-        dm_seeds.FAMILY,
-        fields.FAMILY,
-        flips.FAMILY,
-        loss_and_edit.FAMILY,
-        foreign_hands.FAMILY,
-        foreign_hands.OTHERS,
-        foreign_hands.OF_DM,
-        insisting.FAMILY,
-        invalid_specs.FAMILY,
-        joined_pairs.FAMILY,
-        mistakes.FAMILY,
-        other_seeds.FAMILY,
-        pairs.FAMILY,
-        same_meaning.FAMILY,
-        schedules.FAMILY,
-        sub_objects.FAMILY,
-        together.FAMILY,
-        upgrade_order.FAMILY,
-        webhooks.FAMILY,
-        without_resyncs.FAMILY,
-    )
-}
+FAMILIES: Mapping[str, Family] = by_name(
+    backup_faults.FAMILY,
+    crossed_mistakes.FAMILY,
+    dm_seeds.FAMILY,
+    fields.FAMILY,
+    flips.FAMILY,
+    loss_and_edit.FAMILY,
+    foreign_hands.FAMILY,
+    foreign_hands.OTHERS,
+    foreign_hands.OF_DM,
+    insisting.FAMILY,
+    invalid_specs.FAMILY,
+    joined_pairs.FAMILY,
+    mistakes.FAMILY,
+    other_seeds.FAMILY,
+    pairs.FAMILY,
+    same_meaning.FAMILY,
+    schedules.FAMILY,
+    sub_objects.FAMILY,
+    together.FAMILY,
+    upgrade_order.FAMILY,
+    webhooks.FAMILY,
+    without_resyncs.FAMILY,
+)
 """Plans with names of their own, by the part of the name before the slash."""
 
 

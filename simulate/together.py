@@ -22,7 +22,7 @@ from simulate import (
     webhooks,
 )
 from simulate.draws import pick
-from simulate.family import Family
+from simulate.family import Family, by_name
 from simulate.loss_and_edit import CONVERGED
 from simulate.plan import DELETED, InvalidPlan, Plan
 
@@ -33,20 +33,17 @@ _LATER = (0.5, 2.0, 7.0, 20.0, 45.0)
 _MORE = 400.0
 """Seconds that both get to heal on top of what the slower one gets."""
 
-_OF_OTHERS: Mapping[str, Family] = {
-    each.name: each
-    for each in (
-        crossed_mistakes.FAMILY,
-        flips.FAMILY,
-        foreign_hands.FAMILY,
-        foreign_hands.OTHERS,
-        insisting.FAMILY,
-        invalid_specs.FAMILY,
-        loss_and_edit.FAMILY,
-        mistakes.FAMILY,
-        webhooks.FAMILY,
-    )
-}
+_OF_OTHERS: Mapping[str, Family] = by_name(
+    crossed_mistakes.FAMILY,
+    flips.FAMILY,
+    foreign_hands.FAMILY,
+    foreign_hands.OTHERS,
+    insisting.FAMILY,
+    invalid_specs.FAMILY,
+    loss_and_edit.FAMILY,
+    mistakes.FAMILY,
+    webhooks.FAMILY,
+)
 
 
 def _plan(rest: str) -> Plan:

@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from simulate import crossed_mistakes, flips, loss_and_edit, schedules
-from simulate.family import Family
+from simulate.family import Family, by_name
 from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
 
-_OF_OTHERS: Mapping[str, Family] = {
-    each.name: each for each in (crossed_mistakes.FAMILY, flips.FAMILY, loss_and_edit.FAMILY, schedules.FAMILY)
-}
+_OF_OTHERS: Mapping[str, Family] = by_name(
+    crossed_mistakes.FAMILY, flips.FAMILY, loss_and_edit.FAMILY, schedules.FAMILY
+)
 
 
 def _plan(rest: str) -> Plan:

@@ -37,7 +37,7 @@ from member.observed.pods import Pod, pods_of
 from member.observed.revisions import is_mislabelled, live_revisions
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.observed.troubles import troubles_of
-from member.outcome import Done, Failed, NotDone, Wait, Waiting
+from member.outcome import Failed, NotDone, Wait, Waiting
 from member.polling import next_poll, poll_interval, seconds_since
 
 _STARTS_WITHIN = 300.0
@@ -551,9 +551,7 @@ def _confirmed(view: _View, step: Step) -> LivePods | None:
 
 
 def _waiting(view: _View, what: str) -> Waiting:
-    observed = view.ctx.observations.get(view.component, Done())
-    unknown = [] if isinstance(observed, Done) else [observed.message]
-    sentence = "; ".join([what, *_troubles(view), *unknown])
+    sentence = "; ".join([what, *_troubles(view)])
     return Waiting("RollingUpdate", sentence, next_roll_poll(view.ctx, view.component))
 
 

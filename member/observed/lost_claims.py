@@ -31,7 +31,7 @@ def _lost(pod: Object, claims: Iterable[Object]) -> Refused | Waiting | None:
     if claim is None or pod.metadata.deletion_timestamp:
         return None
     name = pod.metadata.name
-    if any(key in pod.metadata.annotations for key in (pod_commands.REPLACE_VOLUME, pod_commands.REPLACEMENT_BEGUN)):
+    if pod_commands.replaces_volumes(pod.metadata.annotations):
         return Waiting("ReplacingVolume", f"waiting for pod {name}, whose volumes are replaced by command")
     what = f"PersistentVolumeClaim {claim.metadata.name} is being deleted; its data is lost when pod {name} ends"
     way_out = f"annotate the pod with {pod_commands.REPLACE_VOLUME}=true, which moves the data away first"

@@ -18,7 +18,7 @@ def removed_member(ctx: ClusterContext, pod: Object) -> str:
         return ""
     meta, status = pod.metadata, ctx.tc.status.pd
     member = meta.labels.get(MEMBER_ID, "")
-    ours = pod_commands.REPLACEMENT_BEGUN in meta.annotations or pod_commands.REPLACE_VOLUME in meta.annotations
+    ours = pod_commands.replaces_volumes(meta.annotations)
     recorded = {record.pod_name for record in status.failure_members.values()}
     if not member or not status.synced or meta.deletion_timestamp or ours or meta.name in recorded:
         return ""
