@@ -121,7 +121,7 @@ def _extensions(hosts: tuple[str, ...]) -> str:
 
 
 def _is_address(host: str) -> bool:
-    return ":" in host or host.replace(".", "").isdigit()
+    return ":" in host or host.replace(".", "").isdecimal()
 
 
 def _serial() -> str:

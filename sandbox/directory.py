@@ -54,7 +54,7 @@ class ClusterDirectory:
         return [each["status"]["podIP"] for each in pods]
 
     def _resolve(self, host: str, port: int, namespace: str) -> list[Target]:
-        if host.replace(".", "").isdigit():
+        if host.replace(".", "").isdecimal():
             return self._by_address(host, port)
         found = self._named(host, namespace)
         if found is None:

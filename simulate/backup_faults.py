@@ -94,7 +94,7 @@ def _plan(rest: str) -> Plan:
     what, _, step = rest.partition("@")
     job = "restore" if what.startswith("restore-") else "backup"
     breaks = _BREAKS.get(what.removeprefix("restore-"))
-    if breaks is None or not step.isdigit():
+    if breaks is None or not step.isdecimal():
         known = ", ".join(_BREAKS)
         raise InvalidPlan(f"{rest!r} is no `BREAK@STEP` or `restore-BREAK@STEP` with a break out of {known}")
     event = breaks(job, int(step))

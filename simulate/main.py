@@ -49,7 +49,7 @@ def find(name: str) -> Plan:
     if name.endswith((".yaml", ".yml")):
         return load(Path(name))
     kind, _, number = name.partition("/")
-    if kind == "seed" and number.isdigit():
+    if kind == "seed" and number.isdecimal():
         return random_plan(int(number))
     return generated(name)
 

@@ -91,7 +91,7 @@ def _plan(rest: str) -> Plan:
     """The plan called `pair/<rest>`: of one change, or of two. Raises InvalidPlan."""
     first, _, then = rest.partition("+")
     second, _, writes = then.partition("@")
-    if first not in CHANGES or (then and (second not in CHANGES or not writes.isdigit())):
+    if first not in CHANGES or (then and (second not in CHANGES or not writes.isdecimal())):
         raise InvalidPlan(f"{rest!r} is no `CHANGE` or `CHANGE+CHANGE@WRITES` with changes out of {', '.join(CHANGES)}")
     changes = [CHANGES[each] for each in (first, second) if each]
     cluster = next((_cluster_with(each.component) for each in changes if not each.is_of_three), ROOMY)

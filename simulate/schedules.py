@@ -85,7 +85,7 @@ _CASES: Mapping[str, Events] = {
 def _plan(rest: str) -> Plan:
     """The plan called `schedule/<rest>`. Raises InvalidPlan."""
     case, _, write = rest.partition("@")
-    if case not in _CASES or (write and not write.isdigit()):
+    if case not in _CASES or (write and not write.isdecimal()):
         raise InvalidPlan(f"{rest!r} is no `CASE` or `CASE@WRITE` with a case out of {', '.join(_CASES)}")
     events = _CASES[case]
     ends = [_pause(_ENDS, True, name) for name in ("often", *["twin"] * (case in _OF_TWO))]

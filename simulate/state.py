@@ -227,7 +227,7 @@ class State:
         for pod in self.all(PODS):
             name, _, ordinal = pod["metadata"]["name"].rpartition("-")
             component = name.removeprefix(f"{self.name}-")
-            if component in found and ordinal.isdigit():
+            if component in found and ordinal.isdecimal():
                 found[component][int(ordinal)] = pod
         return found
 

@@ -267,7 +267,7 @@ def _body(reader: BufferedReader, headers: Mapping[str, str]) -> bytes | None:
     length = headers.get("content-length", "")
     if not length:
         return None
-    if not length.isdigit():
+    if not length.isdecimal():
         raise _Malformed(f"malformed content-length {length!r}")
     return _exactly(reader, int(length))
 

@@ -153,7 +153,7 @@ def _decode(text: str) -> _Token:
 
 def _version(query: Mapping[str, str]) -> int:
     text = query.get("resourceVersion") or "0"
-    if not text.isdigit():
+    if not text.isdecimal():
         raise bad_request(f"invalid resource version: {_no_version(text)}")
     return int(text)
 
@@ -161,7 +161,7 @@ def _version(query: Mapping[str, str]) -> int:
 def _watchable_version(query: Mapping[str, str]) -> None:
     """A watch answers 500 where a list answers 400. Raises Refusal."""
     text = query.get("resourceVersion") or "0"
-    if not text.isdigit():
+    if not text.isdecimal():
         raise Refusal(500, "", _no_version(text))
 
 

@@ -63,13 +63,13 @@ def _comparison(key: str, operator: str, value: str) -> Predicate:
         return lambda stored: stored.labels.get(key) != value
     if operator in "==":
         return lambda stored: stored.labels.get(key) == value
-    if not value.isdigit():
+    if not value.isdecimal():
         raise bad_request(f"values[0][{key}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, must be an integer")
     bound, greater = int(value), operator == ">"
 
     def holds(stored: Stored) -> bool:
         label = stored.labels.get(key, "")
-        return label.isdigit() and (int(label) > bound if greater else int(label) < bound)
+        return label.isdecimal() and (int(label) > bound if greater else int(label) < bound)
 
     return holds
 

@@ -101,7 +101,7 @@ class _Expression:
         return self._primary(self._tokens.pop(0))
 
     def _primary(self, word: str) -> int:
-        if word.isdigit():
+        if word.isdecimal():
             return int(word)
         if not word.isidentifier():
             raise self._problem()

@@ -132,7 +132,7 @@ class Expansion:
             return str(self._host.random(_RANDOM))
         if name in _SPECIAL:
             return _SPECIAL[name](state)
-        if name.isdigit():
+        if name.isdecimal():
             return ("sh", *state.arguments)[int(name)] if int(name) <= len(state.arguments) else None
         return state.text(name)
 

@@ -318,7 +318,7 @@ class Shell:
                     streams.error.append(f"{self._name}: line {self.line}: {target}: No such file or directory\n")
                     return None
                 read = Input(text)
-            elif each.operator in (">&", "<&") and target.isdigit():
+            elif each.operator in (">&", "<&") and target.isdecimal():
                 channels[each.descriptor] = channels.get(int(target), [])
             elif target in ("/dev/stdout", "/dev/stderr"):
                 channels[each.descriptor] = channels[1 if target == "/dev/stdout" else 2]

@@ -62,7 +62,7 @@ def i23(write: OperatorWrite) -> str | None:
 
 def _given_up(write: OperatorWrite) -> tuple[str, str]:
     """The component and the pod of the member or store that is removed, both empty when none is."""
-    if write.removed_member.rpartition("-")[2].isdigit():
+    if write.removed_member.rpartition("-")[2].isdecimal():
         return "pd", write.removed_member
     store = next((each for each in write.before.all_stores if each.id == write.removed_store), None)
     return (component_of(store), pod_of(store)) if store else ("", "")

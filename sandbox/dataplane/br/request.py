@@ -56,7 +56,7 @@ def _matches(name: str, pattern: str) -> bool:
 
 def moment(text: str) -> int:
     """A TSO, or a time with its zone, as a TSO; 0 for none. Raises ValueError."""
-    if not text or text.isdigit():
+    if not text or text.isdecimal():
         return int(text or 0)
     return int(datetime.fromisoformat(text).timestamp() * 1000) << _LOGICAL_BITS
 
