@@ -9,7 +9,8 @@ from member.dm.failover import ignored_pods
 from member.dm.masters import MASTER
 from member.evidence import Evidence
 from member.lifecycle.forced_roll import forced
-from member.lifecycle.rolling import Rolling, next_roll_poll
+from member.lifecycle.roll import next_roll_poll
+from member.lifecycle.rolling import Rolling
 from member.outcome import NotDone, Refused, Waiting
 from member.polling import next_poll
 

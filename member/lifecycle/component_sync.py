@@ -44,8 +44,8 @@ from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_before_it_ran
 from member.lifecycle.restoring import restore
+from member.lifecycle.roll import PodDeletion, give_back, next_roll
 from member.lifecycle.roll_events import tell_restart
-from member.lifecycle.rolling import PodDeletion, give_back, next_roll
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.suspend import Postponed, suspension
 from member.lifecycle.workload import Workload, members_ready

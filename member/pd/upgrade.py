@@ -9,7 +9,8 @@ from member import api_clients, labels
 from member.context import ReconcileContext
 from member.evidence import Evidence
 from member.lifecycle.forced_roll import forced
-from member.lifecycle.rolling import Rolling, next_roll_poll
+from member.lifecycle.roll import next_roll_poll
+from member.lifecycle.rolling import Rolling
 from member.naming import ordinal_of
 from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting

@@ -8,7 +8,7 @@ from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.evidence import not_serving, pods_live
-from member.lifecycle.rolling import next_roll_poll
+from member.lifecycle.roll import next_roll_poll
 from member.naming import ordinal_of
 from member.outcome import NotDone, Waiting
 from member.ownership import not_understood

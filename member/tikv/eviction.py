@@ -23,8 +23,8 @@ from kube.objects import Object
 from kube.resources import PODS
 from member import api_clients, labels
 from member.context import ReconcileContext
+from member.lifecycle.pod_availability import is_available
 from member.lifecycle.roll_events import tell_restart
-from member.lifecycle.rolling import is_available
 from member.memory.stopwatches import Stopwatch
 from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of

@@ -11,7 +11,7 @@ import kube.apply
 import member.evidence
 import member.failover.witnesses
 import member.lifecycle.component_sync
-import member.lifecycle.rolling
+import member.lifecycle.roll_view
 import member.pd.upgrade
 import member.tidb.upgrade
 import member.tikv.upgrade
@@ -164,7 +164,7 @@ def test_I10_I15_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_I16_a_component_that_does_not_wait_for_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    plant = lambda: monkeypatch.setattr(member.lifecycle.rolling, "_waits_for", lambda *_: None)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.lifecycle.roll_view, "_waits_for", lambda *_: None)  # noqa: E731
 
     assert "I16" in rules(short("upgrade"), plant)
 

@@ -3,7 +3,8 @@
 import pytest
 
 import member.lifecycle.component_sync
-import member.lifecycle.rolling
+import member.lifecycle.roll
+import member.lifecycle.roll_view
 import member.objects.config_map
 import meta.labelling
 from kube.objects import Json, Object
@@ -89,7 +90,7 @@ def test_O10_a_pod_that_is_restarted_while_its_claim_is_deleted(monkeypatch: pyt
         return None
 
     def plant() -> None:
-        monkeypatch.setattr(member.lifecycle.rolling, "volume_being_deleted", unseen)
-        monkeypatch.setattr(member.lifecycle.rolling, "would_lose_volume", unseen)
+        monkeypatch.setattr(member.lifecycle.roll_view, "volume_being_deleted", unseen)
+        monkeypatch.setattr(member.lifecycle.roll, "would_lose_volume", unseen)
 
     assert "O10" in found("delete-background/persistentvolumeclaims/tikv-basic-tikv-0@rolling", plant)

@@ -7,12 +7,13 @@ import pytest
 
 import member.lifecycle.component_sync
 import member.lifecycle.restoring
-import member.lifecycle.rolling
+import member.lifecycle.roll
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json
 from member.apply import stateful_set
 from member.apply.foreign_edits import ForeignEdit
 from member.apply.stateful_set import UpdateStrategy
+from member.lifecycle.roll_view import RollView
 from member.tikv.component import TIKV
 from simulate.plan import Crash, Plan, load
 from tests.simulate.planting import plant_workload, rules, short
@@ -38,10 +39,10 @@ def test_I42_only_what_was_written_last_is_compared(plan: str, monkeypatch: pyte
 
 
 def test_I42_the_partition_is_left_where_a_roll_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    def as_it_is(view: member.lifecycle.rolling._View, _: int) -> UpdateStrategy:
+    def as_it_is(view: RollView, _: int) -> UpdateStrategy:
         return UpdateStrategy.unchanged(view.body)
 
-    plant = lambda: monkeypatch.setattr(member.lifecycle.rolling, "_at_rest", as_it_is)  # noqa: E731
+    plant = lambda: monkeypatch.setattr(member.lifecycle.roll, "_at_rest", as_it_is)  # noqa: E731
 
     assert "I42" in rules(short("tikv-upgrade", 120.0), plant)
 

@@ -4,17 +4,9 @@ import sys
 
 import pytest
 
-from member.lifecycle.rolling import (
-    Finished,
-    Prepare,
-    Replace,
-    Restart,
-    RollingPod,
-    Step,
-    min_ready_seconds,
-    next_step,
-    partition,
-)
+from member.lifecycle.pod_availability import min_ready_seconds
+from member.lifecycle.roll_steps import Finished, Prepare, Replace, Restart, RollingPod, Step, next_step
+from member.lifecycle.roll_view import partition
 from member.outcome import Wait
 
 

@@ -17,7 +17,8 @@ from member import labels
 from member.apply.last_applied import stamped
 from member.context import Listers, ReconcileContext
 from member.labels import base_labels
-from member.lifecycle.rolling import Rolling, next_roll
+from member.lifecycle.roll import next_roll
+from member.lifecycle.rolling import Rolling
 from member.tidb import desired
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster

@@ -1,0 +1,363 @@
+"""A rolling restart, one pod after another, from the highest ordinal down (lifecycle.md 7).
+
+A StatefulSet restarts outdated pods whose ordinal is at or above its partition. So a change of the pod template goes in
+with the partition above all pods, and the partition is lowered by one pod at a time, each when nothing can be hurt:
+the pods above serve again on the new revision, and the component has let go of this one. When all have come to it, the
+partition is raised above them again.
+
+A pod that is not Ready on an outdated revision comes first and needs no such care (F11), unless it comes back by itself
+while the new revision does not serve. Where the partition can't reach a pod alone - Ready outdated pods stand above it,
+or the StatefulSet waits for one that is ignored - the strategy is OnDelete for as long, and the pod is deleted.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from structlog.contextvars import bound_contextvars
+
+from apis import predicates
+from dataplane.errors import AddressNotUnderstood, DataPlaneError
+from kube.objects import Json, Object
+from kube.semantic import covers
+from member import labels
+from member.apply.stateful_set import UpdateStrategy
+from member.context import ClusterContext
+from member.evidence import LivePods, pods_live
+from member.lifecycle.roll_events import tell_end
+from member.lifecycle.roll_steps import (
+    Finished,
+    Prepare,
+    Replace,
+    Restart,
+    RollingPod,
+    Step,
+    blocked_by_higher,
+    next_step,
+)
+from member.lifecycle.roll_view import RollView
+from member.lifecycle.rolling import Rolling
+from member.naming import pod_name
+from member.objects.stateful_set import ON_DELETE, is_rolling
+from member.observed.lost_claims import would_lose_volume
+from member.observed.nodes import kept_by_lost_nodes
+from member.observed.pods import Pod, pods_of
+from member.observed.revisions import is_mislabelled, live_revisions
+from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
+from member.observed.troubles import troubles_of
+from member.outcome import Failed, NotDone, Wait, Waiting
+from member.polling import next_poll, poll_interval, seconds_since
+
+
+@dataclass(frozen=True, slots=True)
+class PodDeletion:
+    """A pod to delete, which may be Ready only when it was `prepared`; `why` is the live look at all pods."""
+
+    pod: str
+    why: LivePods
+    prepared: bool = False
+
+    @property
+    def uid(self) -> str:
+        """That of the pod in that look: another one of the name is none to delete."""
+        return next((each.metadata.uid for each in self.why.pods if each.metadata.name == self.pod), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Roll:
+    """What the StatefulSet gets in this reconcile, and what the roll waits for.
+
+    `takes_template`: the desired pod template goes in. `delete`: the pod to delete once that is written. `selected`:
+    the Ready pod that is to be restarted next, empty when none is. `restarts`: the pod that what is written restarts.
+    `others_resumed`: the other pods have been given back what was moved away from them.
+    """
+
+    takes_template: bool
+    strategy: UpdateStrategy
+    outcome: NotDone | None = None
+    delete: PodDeletion | None = None
+    selected: str = ""
+    restarts: str = ""
+    others_resumed: bool = False
+
+
+def next_roll(
+    ctx: ClusterContext, component: str, rolling: Rolling, body: Json, desired: Json, *, changed: str, scaling: bool
+) -> Roll:
+    """Decide on the pod template and the update strategy of a StatefulSet, as it is (`body`) and as wanted.
+
+    `changed` names what differs in the template; empty when nothing does. `scaling`: pods come or go, which is first.
+    A roll that has come to its end is noted in the phase. Raises ApiError, TransportError, DataPlaneError.
+    """
+    view = RollView(ctx, component, rolling, body, scaling, everything_changed=bool(changed))
+    roll = _next_roll(view, desired, changed)
+    if (roll.restarts or roll.delete) and desired["spec"]["replicas"] != body["spec"]["replicas"]:
+        # pods come or go with this write: the restart is the next one's (I19)
+        no_restarts = view.no_restarts(view.rolling_pods(view.cached))
+        roll = replace(roll, strategy=no_restarts, restarts="", delete=None)
+    if roll.others_resumed:
+        return roll
+    unresumed = give_back(ctx, component, rolling, roll.selected)
+    return replace(roll, outcome=roll.outcome or unresumed)
+
+
+def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selected: str = "") -> NotDone | None:
+    """Give pods back what was moved away from them, except the `selected` one, which is next.
+
+    What that still waits for, None when for nothing. Raises ApiError, TransportError.
+    """
+    return _call_hook(component, lambda: rolling.resume(ctx, selected))
+
+
+def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
+    upgrading = is_upgrading(view.body, view.cached, view.rolling.ignored_pods(view.ctx))
+    if desired["spec"]["updateStrategy"]["type"] == ON_DELETE:
+        return _left_to_the_user(view, changed, upgrading)
+    if changed:
+        return _begin(view, desired, changed)
+    if not upgrading and not _lacks_pods_on_delete(view):
+        return _finish(view, _at_rest(view, desired["spec"]["replicas"]))
+    if not view.scaling and view.has_revision:
+        set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
+    if not view.is_observed:
+        waiting = Waiting("RollingUpdate", "waiting for the StatefulSet controller to observe the new pod template")
+        return Roll(True, view.no_restarts(view.rolling_pods(view.cached)), waiting)
+    return _continue(view)
+
+
+def _lacks_pods_on_delete(view: RollView) -> bool:
+    """Whether pods are gone that come back on the newest revision as long as the strategy is OnDelete.
+
+    Without their labels nothing else tells that the roll is not over.
+    """
+    if not (view.is_on_delete and is_rolling(view.body)):
+        return False
+    return any(not (pod.exists or pod.updated or pod.ignored or pod.held) for pod in view.rolling_pods(view.cached))
+
+
+def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
+    if not changed and not upgrading:
+        return _finish(view, UpdateStrategy.on_delete())
+    what = f"{view.component} has the update strategy OnDelete; its pods get the new revision once you delete them"
+    return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, what))
+
+
+def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
+    """A partition above all pods, so that no edit by another hand restarts any.
+
+    Not before Kubernetes has made the newest revision the current one, which it does when all pods run it and are
+    Ready: below the partition, pods are made of the current one.
+    """
+    if is_rolling(view.body) or not view.is_observed:
+        return view.no_restarts(view.rolling_pods(view.cached))
+    is_ours = view.is_recorded and not view.is_on_delete
+    moves = view.scaling or not is_ours or view.reaches(replicas - 1)
+    return UpdateStrategy.above_all(replicas) if moves else UpdateStrategy.unchanged(view.body)
+
+
+def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
+    """All pods run the newest template; the last one must serve, too, and what the roll left is tidied up (F20)."""
+    in_upgrade = predicates.in_phase(view.ctx.tc, view.component, UPGRADE)
+    if in_upgrade:
+        match next_step(view.rolling_pods(view.cached)):
+            case Wait(what):
+                return Roll(True, strategy, _waiting_for_pods(view, f"waiting {what}"))
+            case Restart(pod) | Replace(pod):
+                return Roll(True, strategy, _waiting(view, f"waiting until pod {pod.name} is Ready"))
+        if not covers(view.body["spec"]["updateStrategy"], strategy.spec):
+            return Roll(
+                True, strategy, _waiting(view, "all pods run the new revision; raising the partition above them")
+            )
+    hooks = view.rolling
+    if unfinished := _call_hook(view.component, lambda: hooks.resume(view.ctx, "") or hooks.finish(view.ctx)):
+        return Roll(True, strategy, unfinished)
+    if in_upgrade:
+        set_phase(view.ctx, view.component, NORMAL)
+        tell_end(view.ctx, view.component)
+    return Roll(True, strategy)
+
+
+def _begin(view: RollView, desired: Json, changed: str) -> Roll:
+    """The new template goes in, no Ready pod is restarted by it (7.1 round A, F21)."""
+    pods = view.rolling_pods(view.cached)
+    if forced := view.rolling.forced(view.ctx):
+        waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
+        return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
+    step = next_step(pods)
+    fixes_unready = isinstance(step, Restart | Replace) and view.may_fix_unready(step.pod)
+    blocked = _unprepared_unready(view, step) if fixes_unready else view.blocked()
+    if blocked:
+        # what the roll before this one owes must not wait for as long
+        _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
+        return Roll(False, view.no_restarts(pods), blocked)
+    if unprepared := _call_hook(view.component, lambda: view.rolling.begin(view.ctx, view.body, desired)):
+        return Roll(False, view.no_restarts(pods), unprepared)
+    outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
+    match step:
+        case Restart(pod) if seen := _confirmed(view, step):
+            return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), outcome, restarts=pod.name)
+        case Replace():
+            return Roll(True, UpdateStrategy.on_delete(), outcome)
+    return Roll(True, UpdateStrategy.above_all(len(pods)), outcome)
+
+
+def _continue(view: RollView) -> Roll:
+    pods = view.rolling_pods(view.cached)
+    no_restarts, step = view.no_restarts(pods), next_step(pods)
+    match step:
+        case Restart() | Replace():
+            return _restart_unready(view, step, no_restarts)
+        case Prepare() | Wait() if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
+            return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "restarting all pods at once (forced)"))
+        case Wait(what):
+            waiting = _waiting_for_pods(view, f"waiting {what}")
+            return Roll(True, no_restarts, waiting, selected=_next_in_line(view, pods))
+        case Finished():
+            return Roll(True, no_restarts, _held(view, pods) or _waiting(view, "all pods run the new revision"))
+        case Prepare():
+            return _prepare(view, step, pods, no_restarts)
+
+
+def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
+    """What is left to the user once all other pods run the new revision."""
+    held = [pod.name for pod in pods if pod.held and not pod.updated]
+    if not held:
+        return None
+    key = labels.partition(view.component)
+    found = view.ctx.tc.metadata.annotations[key]
+    what = f'annotation {key}: "{found}" keeps {", ".join(held)} on the old revision; lower or remove it to go on'
+    return Waiting("HeldBack", what)
+
+
+def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:
+    """The pod that stays prepared while others keep it from being restarted for a while."""
+    if view.blocked():
+        return ""
+    return next((pod.name for pod in reversed(pods) if pod.ready and not (pod.updated or pod.held)), "")
+
+
+def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:
+    pod = step.pod
+    if view.reaches(pod.ordinal) and not blocked_by_higher(pod, pods):
+        waiting = _waiting(view, f"waiting for pod {pod.name} to be restarted")
+        return Roll(True, no_restarts, waiting, selected=pod.name)
+    cached = next(each for each in view.cached if each.metadata.name == pod.name)
+    if blocked := view.blocked() or _mislabelled(view, cached):
+        return Roll(True, no_restarts, blocked)
+    unresumed = give_back(view.ctx, view.component, view.rolling, pod.name)
+    if isinstance(unresumed, Failed):
+        # else pod after pod would be left without what it serves, until none is left to take it
+        return Roll(True, no_restarts, unresumed, selected=pod.name, others_resumed=True)
+    with bound_contextvars(pod=pod.name):
+        unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
+    if unprepared:
+        return Roll(True, no_restarts, unprepared, selected=pod.name, others_resumed=True)
+    if at_risk := would_lose_volume(view.ctx, cached):
+        # the cache does not show it yet
+        return Roll(True, no_restarts, at_risk)
+    what = f"restarting pod {pod.name}"
+    roll = _by_deletion(view, step, what) if blocked_by_higher(pod, pods) else _restart(view, step, no_restarts, what)
+    return replace(roll, outcome=roll.outcome or unresumed, selected=pod.name, others_resumed=True)
+
+
+def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
+    """The wait for the label of a pod that others have changed: that is no reason to restart it (I42, R27)."""
+    if not is_mislabelled(view.body, pod, partial(live_revisions, view.ctx)):
+        return None
+    told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH, "")
+    what = f"label {labels.CONTROLLER_REVISION_HASH} of pod {pod.metadata.name} says {told!r}, which is no revision"
+    return _waiting(view, f"{what} of its StatefulSet; waiting for it to be put right")
+
+
+def _call_hook(component: str, question: Callable[[], NotDone | None]) -> NotDone | None:
+    """What a hook answers; a data plane that gives no answer holds the roll and nothing else."""
+    try:
+        return question()
+    except DataPlaneError as error:
+        return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {component}: {error}")
+
+
+def _restart_unready(view: RollView, step: Restart | Replace, no_restarts: UpdateStrategy) -> Roll:
+    """Restart a pod that is not Ready on the old revision."""
+    if unprepared := _unprepared_unready(view, step):
+        return Roll(True, no_restarts, unprepared)
+    pod = step.pod
+    if isinstance(step, Replace):
+        what = f"pod {pod.name} is not Ready on the old revision; replacing it before the pods above it"
+        return _by_deletion(view, step, what)
+    return _restart(view, step, no_restarts, f"pod {pod.name} is not Ready on the old revision; restarting it first")
+
+
+def _unprepared_unready(view: RollView, step: Step) -> NotDone | None:
+    """What a pod serves though it is not Ready, and must be moved away before it is restarted."""
+    if not isinstance(step, Restart | Replace) or not step.pod.exists or view.reaches(step.pod.ordinal):
+        return None
+    try:
+        with bound_contextvars(pod=step.pod.name):
+            return view.rolling.prepare_unready(view.ctx, step.pod.name)
+    except AddressNotUnderstood as error:
+        return Failed("AddressNotUnderstood", str(error))
+    except DataPlaneError:
+        # the way back stays open (F11)
+        return None
+
+
+def _restart(view: RollView, step: Restart | Prepare, no_restarts: UpdateStrategy, what: str) -> Roll:
+    """Lower the partition to a pod, unless a live look at all pods gives another step (F5)."""
+    pod = step.pod
+    in_order = view.body["spec"].get("podManagementPolicy") == "OrderedReady"
+    if view.reaches(pod.ordinal):
+        # a StatefulSet that keeps its pods in order does not pass a pod that is not Ready
+        seen = _confirmed(view, step) if in_order and pod.exists and not pod.ready else None
+        delete = PodDeletion(pod.name, seen) if seen else None
+        return Roll(True, UpdateStrategy.unchanged(view.body), _restarting(view, pod, what), delete)
+    seen = _confirmed(view, step)
+    if seen is None:
+        return Roll(True, no_restarts, _waiting(view, "waiting for the cache to show the current pods"))
+    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _restarting(view, pod, what), restarts=pod.name)
+
+
+def _by_deletion(view: RollView, step: Replace | Prepare, what: str) -> Roll:
+    """Delete a pod that the StatefulSet would not come to; under OnDelete, or it would come back as it was."""
+    pod = step.pod
+    seen = _confirmed(view, step) if view.is_on_delete and pod.exists else None
+    delete = PodDeletion(pod.name, seen, prepared=isinstance(step, Prepare)) if seen else None
+    return Roll(True, UpdateStrategy.on_delete(), _restarting(view, pod, what), delete)
+
+
+def _confirmed(view: RollView, step: Step) -> LivePods | None:
+    """The pods, read live, if they lead to the same step."""
+    seen = pods_live(view.ctx, view.component)
+    return seen if next_step(view.rolling_pods(seen.pods)) == step else None
+
+
+def _waiting(view: RollView, what: str) -> Waiting:
+    sentence = "; ".join([what, *_troubles(view)])
+    return Waiting("RollingUpdate", sentence, next_roll_poll(view.ctx, view.component))
+
+
+def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:
+    """What is said of the restart of a pod, be it on its way."""
+    if pod.exists:
+        return _waiting(view, what)
+    return _waiting_for_pods(view, f"waiting for pod {pod.name} to be recreated")
+
+
+def _waiting_for_pods(view: RollView, what: str) -> NotDone:
+    """The wait for pods that come back once they have ended, which those on lost nodes may never do."""
+    ignored = view.rolling.ignored_pods(view.ctx)
+    return kept_by_lost_nodes(view.ctx, view.component, what, ignored) or _waiting(view, what)
+
+
+def _troubles(view: RollView) -> list[str]:
+    """What keeps pods from starting; a wait for them says it, or the user would have to look for it."""
+    names = [pod_name(view.ctx.tc, view.component, ordinal) for ordinal in range(view.body["spec"]["replicas"])]
+    found = troubles_of(view.ctx, view.component, names)
+    return [f"{name}: {trouble}" for name, trouble in found.items() if trouble]
+
+
+def next_roll_poll(ctx: ClusterContext, component: str) -> float:
+    """Seconds until the next look at a roll: a step of it is as young as the latest pod that became Ready."""
+    now = ctx.deps.clock.wall()
+    ages = [seconds_since(pod.decode_as(Pod).ready_since, now) for pod in pods_of(ctx, component)]
+    return min(next_poll(ctx, component), poll_interval(min(ages, default=0.0)))

@@ -1,0 +1,179 @@
+"""A StatefulSet and its pods as a roll of them sees them."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from apis import predicates
+from apis.components import ComponentType, component_type
+from kube.objects import Json, Object
+from kube.semantic import covers
+from member import labels
+from member.apply.last_applied import read_record
+from member.apply.stateful_set import UpdateStrategy
+from member.context import ClusterContext
+from member.lifecycle.pod_availability import is_available, min_ready_seconds
+from member.lifecycle.roll_steps import RollingPod
+from member.lifecycle.rolling import Rolling
+from member.naming import pod_name
+from member.objects.stateful_set import ON_DELETE
+from member.observed.lost_claims import volume_being_deleted
+from member.observed.pods import Pod, pods_of
+from member.observed.status import UPGRADE, phase_while_upgrading
+from member.outcome import NotDone, Waiting
+from member.polling import seconds_since
+
+_STARTS_WITHIN = 300.0
+"""Seconds that a pod may take to become Ready until nobody expects it any more."""
+
+_FIRST_BACKOFFS = 15.0
+"""Seconds within which a container that has ended once is started again; the pause doubles from 10 s on."""
+
+
+@dataclass(frozen=True, slots=True)
+class RollView:
+    """The StatefulSet of a roll. `everything_changed`: its pods are about to be outdated, whatever they run."""
+
+    ctx: ClusterContext
+    component: str
+    rolling: Rolling
+    body: Json
+    scaling: bool
+    everything_changed: bool
+
+    @property
+    def cached(self) -> Sequence[Object]:
+        """The pods as the cache has them."""
+        return pods_of(self.ctx, self.component)
+
+    def blocked(self) -> NotDone | None:
+        """What must be done before a Ready pod may be restarted (7.2, 8.2)."""
+        if self.ctx.stateful_set(self.component) is None:
+            # what this reconcile observed is of no worth then (F1)
+            return Waiting("CacheOutdated", "waiting for the cache to show the StatefulSet")
+        if self.scaling:
+            return Waiting("Scaling", f"waiting for {self.component} to be scaled before restarting its pods")
+        at_risk = volume_being_deleted(self.ctx, self.component)
+        return at_risk or _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
+
+    def may_fix_unready(self, pod: RollingPod) -> bool:
+        """Whether a new template may go in because of a pod that is not Ready, though the others must wait (F11).
+
+        One that is merely on its way comes back by itself: a new version must not overtake that of another component.
+        """
+        if phase_while_upgrading(self.ctx, self.component) == UPGRADE:
+            return True
+        found = next((each for each in self.cached if each.metadata.name == pod.name), None)
+        return found is not None and bool(found.decode_as(Pod).trouble)
+
+    def rolling_pods(self, pods: Sequence[Object]) -> list[RollingPod]:
+        """How they stand, by ordinal: all that the StatefulSet should have."""
+        by_name = {pod.metadata.name: pod for pod in pods}
+        names = [pod_name(self.ctx.tc, self.component, ordinal) for ordinal in range(self.body["spec"]["replicas"])]
+        ignored_pods = self.rolling.ignored_pods(self.ctx)
+        found = [
+            self._rolling_pod(ordinal, name, by_name.get(name), name in ignored_pods)
+            for ordinal, name in enumerate(names)
+        ]
+        in_order = self.body["spec"].get("podManagementPolicy") == "OrderedReady"
+        return _without_those_to_come(found) if in_order else found
+
+    def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
+        held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
+        # under OnDelete what is gone comes back on the newest revision
+        keeps = not self.is_on_delete
+        if pod is None:
+            return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=keeps)
+        stays = not pod.metadata.deletion_timestamp
+        ready = stays and pod.decode_as(Pod).is_ready
+        revision = self._status.get("updateRevision")
+        updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
+        unmet_condition = self._unmet_condition(pod) if updated and ready else ""
+        starting = not ready and (self._may_start(pod) if stays else keeps)
+        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held, starting)
+
+    def _may_start(self, pod: Object) -> bool:
+        """Whether a pod that is not Ready has not been so for long, and nothing is known that keeps it from it."""
+        found = pod.decode_as(Pod)
+        since = found.ready_since or pod.metadata.creation_timestamp or ""
+        age = seconds_since(since, self.ctx.deps.clock.wall()) if since else 0.0
+        return age < _FIRST_BACKOFFS if found.backs_off else not found.trouble and age < _STARTS_WITHIN
+
+    def _unmet_condition(self, pod: Object) -> str:
+        tc = self.ctx.tc
+        if not is_available(self.ctx, self.component, pod.decode_as(Pod)):
+            return f"has been Ready for {min_ready_seconds(tc.metadata.annotations, self.component)} s"
+        if not predicates.is_synced(tc, self.component):
+            return "is reported healthy"
+        return self.rolling.unmet_condition(self.ctx, pod)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the controller has seen the newest template, so that revisions can be compared (F9)."""
+        seen = self._status.get("observedGeneration", 0) >= self.body["metadata"].get("generation", 0)
+        return bool(seen and self.has_revision)
+
+    @property
+    def has_revision(self) -> bool:
+        """Whether the controller has named a revision: as long as not, nobody knows what the pods run (F10)."""
+        return bool(self._status.get("updateRevision"))
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the update strategy is the one that was written last."""
+        record = read_record(self.body)
+        return record is not None and covers(self._strategy, record.spec.get("updateStrategy") or {})
+
+    @property
+    def is_on_delete(self) -> bool:
+        """Whether its pods get the newest revision only when somebody deletes them."""
+        return bool(self._strategy["type"] == ON_DELETE)
+
+    def reaches(self, ordinal: int) -> bool:
+        """Whether the StatefulSet controller restarts an outdated pod of this ordinal by itself."""
+        return not self.is_on_delete and (self._strategy.get("rollingUpdate") or {}).get("partition", 0) <= ordinal
+
+    def no_restarts(self, pods: Sequence[RollingPod]) -> UpdateStrategy:
+        """The strategy that restarts no pod: the partition as it is, or after OnDelete one above all outdated pods.
+
+        Where nothing tells that the partition is ours, it is one above all pods.
+        """
+        if self.is_on_delete:
+            return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
+        return UpdateStrategy.unchanged(self.body) if read_record(self.body) else UpdateStrategy.above_all(len(pods))
+
+    @property
+    def _strategy(self) -> Json:
+        strategy: Json = self.body["spec"]["updateStrategy"]
+        return strategy
+
+    @property
+    def _status(self) -> Json:
+        return self.body.get("status") or {}
+
+
+def _without_those_to_come(pods: list[RollingPod]) -> list[RollingPod]:
+    """The pods of a StatefulSet that makes one after another: none comes before all below it are Ready."""
+    first = next((pod.ordinal for pod in pods if not pod.ready), len(pods))
+    return [replace(pod, ignored=True) if pod.ordinal > first and not pod.exists else pod for pod in pods]
+
+
+def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
+    """Another component whose upgrade or scaling comes first (7.2)."""
+    for row in map(component_type, own.upgrades_after):
+        if predicates.in_phase(ctx.tc, row.name, "Upgrade", "Scale"):
+            what = f"waiting for {row.title} to finish upgrading or scaling before restarting {own.title}'s pods"
+            return Waiting(f"WaitingFor{row.word}", what)
+        if row.name in ctx.rolls_to_come:
+            what = f"waiting for {row.title}, whose turn comes first, before restarting {own.title}'s pods"
+            return Waiting(f"WaitingFor{row.word}", what)
+    return None
+
+
+def partition(annotations: Mapping[str, str], component: str) -> int:
+    """The ordinal below which the user keeps pods on their revision (lifecycle.md 14).
+
+    It is above all where the annotation is no number: who wrote it wants some to stay.
+    """
+    text = annotations.get(labels.partition(component), "0")
+    return int(text) if text.isdecimal() else sys.maxsize
