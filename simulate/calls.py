@@ -1,5 +1,6 @@
 """What passes between the operator and the outside, as the simulator counts, breaks and judges it."""
 
+import re
 from dataclasses import dataclass
 from enum import Enum
 from urllib.parse import urlsplit
@@ -9,6 +10,9 @@ from structlog.contextvars import get_contextvars
 
 from kube.objects import Json
 from ports.transport import Request
+
+_WITH_A_NUMBER = re.compile(r"[^/]*\d[^/]*")
+"""A part of a path that names a store, a member, a pod or a version."""
 
 
 class Port(Enum):
@@ -73,6 +77,14 @@ class Call:
     def counts(self) -> bool:
         """Whether plans number it: events are best effort, and nothing depends on them."""
         return self.is_write and self.target.resource != "events"
+
+    @property
+    def like(self) -> str:
+        """What it has in common with requests of its kind: method, and resource or path, without names and numbers."""
+        target = self.target
+        if self.port is Port.DATA_PLANE:
+            return f"{self.method} {_WITH_A_NUMBER.sub('*', urlsplit(self.request.url).path)}"
+        return f"{self.method} {target.resource}/{target.subresource}"
 
     def body(self) -> Json:
         """The body as a tree, empty when there is none or it is no object."""

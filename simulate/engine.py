@@ -59,8 +59,11 @@ _EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError
 class Judge(Protocol):
     """Looks at every step."""
 
+    def sent(self, addresses: Collection[Address]) -> None:
+        """A numbered write is about to be sent, whether or not a fault refuses it."""
+
     def before(self, call: Call) -> None:
-        """A write is about to be sent."""
+        """A write is about to be carried out."""
 
     def after(self, call: Call, answer: Response | None) -> None:
         """It was answered; None when the answer was lost."""
@@ -74,6 +77,9 @@ class Judge(Protocol):
 
 class NoJudge:
     """Judges nothing."""
+
+    def sent(self, addresses: Collection[Address]) -> None:
+        """See `Judge`."""
 
     def before(self, call: Call) -> None:
         """See `Judge`."""
@@ -146,10 +152,8 @@ class Engine:
         self._seeds, self._syncs = count(1), count(1)
         self._timed: list[tuple[float, int, Callable[[], None]]] = []
         self._order = count()
-        self._request_faults = RequestFaults((), 1)
+        self._request_faults = RequestFaults((), 1, self.clock.now)
         self._write_counts = WriteCounts(())
-        self.addresses: Collection[Address] = ()
-        """Those of the last write."""
         self._events = Events(self)
         self._request_rules = RequestRules(self.clock, lambda what: self.judge.report("R13", what))
 
@@ -183,7 +187,7 @@ class Engine:
         self._resyncs = plan.resyncs
         for operator in self.operators.values():
             operator.resyncs = plan.resyncs
-        self._request_faults = RequestFaults(plan.faults, plan.seed)
+        self._request_faults = RequestFaults(plan.faults, plan.seed, self.clock.now)
         self._write_counts = WriteCounts(plan.events)
         self._events = Events(self, plan.events)
         if plan.is_interleaved:
@@ -344,7 +348,8 @@ class Engine:
     def _numbered(self, made: Call, transport: Transport) -> Response:
         self.calls.append(made)
         self.versions.append(self.world.server.storage.version)
-        addresses = self.addresses = self._write_counts.sent(made)
+        addresses = self._write_counts.sent(made)
+        self.judge.sent(addresses)
         self._events.on_write(addresses, "before")
         try:
             return self._carry(made, len(self.calls), transport, addresses)

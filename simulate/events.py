@@ -14,6 +14,7 @@ from ports.transport import TransportError
 from simulate import plan
 from simulate.caches import Cache
 from simulate.hands import Hands, key_of, named, namespace_of
+from simulate.request_faults import ByWrite
 from simulate.rivals import Rival
 from simulate.state import State
 from simulate.worlds import CLUSTERS, KEY
@@ -70,7 +71,7 @@ class Events:
                 self._once.append((Sight(engine.world, event.once), event))
             elif (where := address(event)) is None:
                 self._later(event.at or 0.0, event)
-            elif not isinstance(event, plan.Crash | plan.Refused | plan.Lost):
+            elif not isinstance(event, ByWrite):
                 self._on_write[where, event.when].append(event)
 
     def on_write(self, addresses: Collection[Address], when: str) -> None:

@@ -35,6 +35,7 @@ from simulate.plan import InvalidPlan, Plan
 from simulate.workloads import WORKLOADS
 
 _STALE = 20.0
+_DENIED = 60.0
 _PODS_AND_VOLUMES = ("pods", "persistentvolumeclaims", "persistentvolumes")
 """Without StatefulSets and Services a reconcile ends at the first conflict."""
 _AFTERWARDS = 120.0
@@ -47,6 +48,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
     "unsent": lambda k: plans.Lost(write=k, when="before"),
     "refused": lambda k: plans.Refused(write=k, code=500),
     "conflict": lambda k: plans.Refused(write=k, code=409),
+    "denied": lambda k: plans.Denied(write=k, seconds=_DENIED),
     "stale": lambda k: plans.Stale(write=k, when="before", seconds=_STALE),
     "hidden": lambda k: plans.Hidden(write=k, when="after", seconds=_STALE),
     "emptied": lambda k: plans.Emptied(write=k, when="after", seconds=_STALE, caches=_PODS_AND_VOLUMES),
@@ -90,7 +92,7 @@ def generated(name: str) -> Plan:
     if workload in FAMILIES:
         return FAMILIES[workload].plan(rest)
     kind, _, number = rest.rpartition("-")
-    if workload not in WORKLOADS or (rest and (kind not in KINDS or not number.isdigit())):
+    if workload not in WORKLOADS or (rest and (kind not in KINDS or not number.isdecimal())):
         kinds = ", ".join(KINDS)
         raise InvalidPlan(f"{name!r} is no file, no `seed/N`, and no `workload/kind-N` with kind one of {kinds}")
     base = WORKLOADS[workload]

@@ -1,6 +1,6 @@
 """Judges every step by the invariants, and remembers what was wrong, once each."""
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 
 import msgspec
 
@@ -21,6 +21,7 @@ from simulate.restarts import Lives, Restarts
 from simulate.schedule_judge import ScheduleJudge
 from simulate.state import State, pod_of_member
 from simulate.worlds import KEY
+from simulate.write_addresses import Address
 
 _CALLS_OF_A_SYNC = 30
 _CALLS_FOR_A_POD = 3
@@ -81,10 +82,12 @@ class Invariants:
         self._dm = DMJudge(engine.world, self.state.namespace)
         self.violations: list[Violation] = []
 
+    def sent(self, addresses: Collection[Address]) -> None:
+        """See `Judge`."""
+        self._quiet_time.wrote(addresses, self._engine.elapsed)
+
     def before(self, call: Call) -> None:
         """See `Judge`."""
-        if call.counts:
-            self._quiet_time.wrote(self._engine.addresses, self._engine.elapsed)
         write = self._operator_write(call)
         found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
         if what := self._asked_for.before(write):

@@ -4,12 +4,13 @@ A sync of one cluster is to change nothing of another one. Clusters that are joi
 and stores.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ports.transport import Response
 from simulate.calls import Call
 from simulate.components import cluster_of
 from simulate.judge import Invariants
+from simulate.write_addresses import Address
 
 
 class Neighbourhood:
@@ -17,6 +18,11 @@ class Neighbourhood:
 
     def __init__(self, judges: Sequence[Invariants]) -> None:
         self._judges = judges
+
+    def sent(self, addresses: Collection[Address]) -> None:
+        """See `Judge`."""
+        for each in self._judges:
+            each.sent(addresses)
 
     def before(self, call: Call) -> None:
         """See `Judge`."""

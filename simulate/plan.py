@@ -90,6 +90,12 @@ class Refused(_Triggered, frozen=True, kw_only=True, tag="refused", tag_field="f
     retry_after: int | None = None
 
 
+class Denied(_Triggered, frozen=True, kw_only=True, tag="denied", tag_field="fault"):
+    """From one write on, it and those like it are forbidden for some time, as by an admission webhook (FP4)."""
+
+    seconds: float = 60.0
+
+
 class Lost(_Triggered, frozen=True, kw_only=True, tag="lost", tag_field="fault"):
     """One write gets no answer: `after` it was carried out, or `before` it arrived (FP4)."""
 
@@ -198,6 +204,7 @@ class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault
 Fault: TypeAlias = (
     Crash
     | Refused
+    | Denied
     | Lost
     | Trouble
     | Stale

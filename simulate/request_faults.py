@@ -1,6 +1,6 @@
 """What happens to single requests of the operator (FP1, FP4, FP5): decided by number, or by lot."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -11,6 +11,8 @@ from simulate.calls import Call
 from simulate.write_addresses import Address, address
 
 RequestFault = plan.Crash | plan.Refused | plan.Lost
+ByWrite = RequestFault | plan.Denied
+"""What waits for a write, and decides on it."""
 
 _REASONS = {
     403: "Forbidden",
@@ -23,12 +25,17 @@ _REASONS = {
 
 
 class RequestFaults:
-    """Those of one run, with a lot of their own: it falls as it does, whatever the world draws meanwhile."""
+    """Those of one run, with a lot of their own: it falls as it does, whatever the world draws meanwhile.
 
-    def __init__(self, faults: Iterable[plan.Fault], seed: int) -> None:
-        self._by_write: dict[Address, RequestFault] = {}
+    `now` is the time in seconds.
+    """
+
+    def __init__(self, faults: Iterable[plan.Fault], seed: int, now: Callable[[], float]) -> None:
+        self._now = now
+        self._by_write: dict[Address, ByWrite] = {}
+        self._denied_until: dict[str, float] = {}
         for each in faults:
-            if isinstance(each, plan.Crash | plan.Refused | plan.Lost) and (where := address(each)):
+            if isinstance(each, ByWrite) and (where := address(each)):
                 self._by_write.setdefault(where, each)
         self._lot = SeededRandomness(f"request faults {seed}")
         self.troubles: list[plan.Trouble] = []
@@ -36,8 +43,13 @@ class RequestFaults:
 
     def of(self, addresses: Collection[Address], call: Call) -> RequestFault | None:
         """The fault that hits a request; `addresses` are those of a write, none for anything else."""
-        if found := next((self._by_write[each] for each in addresses if each in self._by_write), None):
+        found = next((self._by_write[each] for each in addresses if each in self._by_write), None)
+        if isinstance(found, plan.Denied):
+            self._denied_until[call.like] = self._now() + found.seconds
+        elif found is not None:
             return found
+        if self._now() < self._denied_until.get(call.like, 0.0):
+            return plan.Refused(at=0.0, code=403)
         for trouble in self.troubles:
             if trouble.port == call.port.value and self._lot.integer(1, 100) <= trouble.percent:
                 return _fault_of(trouble)

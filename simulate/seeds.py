@@ -127,6 +127,7 @@ _ANYWHERE: tuple[_Make, ...] = (
     lambda _, at, seconds: plans.Crash(at=at, seconds=seconds),
     lambda users, *_: plans.Lost(write=users.draw.integer(1, 40), when=_before_or_after(users)),
     lambda users, *_: plans.Refused(write=users.draw.integer(1, 40), code=pick(users.draw, (403, 409, 429, 500, 503))),
+    lambda users, _, seconds: plans.Denied(write=users.draw.integer(1, 40), seconds=seconds),
     lambda users, at, seconds: plans.Trouble(at=at, code=pick(users.draw, (0, 409, 500)), seconds=seconds),
     lambda _, at, seconds: plans.Trouble(at=at, code=500, port="data plane", seconds=seconds),
     lambda _, at, seconds: plans.Stale(at=at, seconds=seconds),

@@ -1,15 +1,21 @@
 """What users do, by name; each is recorded once without faults and then run with a fault at every write."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
 
 from apis import pod_commands
 from kube.resources import DM_CLUSTERS, TIDB_DASHBOARDS, TIDB_INITIALIZERS, TIDB_MONITORS, TIDB_NG_MONITORINGS
 from simulate import backups
-from simulate.other_kinds import changed, deleted, made, sources
+from simulate.other_kinds import DM, changed, deleted, made, sources
 from simulate.plan import Edit, Plan, World
 from simulate.users_data import analytic_table, changefeed
 from simulate.worlds import NAME, NAMESPACE, microservices
+
+_DM_WORKERS = f"{DM_CLUSTERS}/{DM}/status/worker/members"
+
+_Event = TypeVar("_Event", Edit, World)
 
 
 def _change(at: float = 1.0, /, **spec: Any) -> Edit:
@@ -32,6 +38,11 @@ def _claim(size: str) -> dict[str, Any]:
 def _replicating(name: str, seconds: float, *edits: Edit) -> Plan:
     """Captures that have tables when something is changed."""
     return Plan(name=name, cluster="replicating", budget=seconds, edits=edits, given=(changefeed(),))
+
+
+def _of_dm(later: float, event: _Event) -> _Event:
+    """The same so many seconds after DM's workers are reported, whatever keeps them from coming."""
+    return replace(event, at=None, once=_DM_WORKERS, later=later)
 
 
 def _beside(name: str, seconds: float, *edits: Edit, given: tuple[World, ...] = ()) -> Plan:
@@ -279,23 +290,23 @@ _PLANS = (
         "dm-upgrade-in",
         240.0,
         made(1.0, DM_CLUSTERS),
-        changed(60.0, DM_CLUSTERS, version="v8.5.3", master={"replicas": 1}, worker={"replicas": 1}),
-        given=(sources(50.0, "orders"),),
+        _of_dm(20.0, changed(0.0, DM_CLUSTERS, version="v8.5.3", master={"replicas": 1}, worker={"replicas": 1})),
+        given=(_of_dm(10.0, sources(0.0, "orders")),),
     ),
     _beside(
         "dm-out",
         150.0,
         made(1.0, DM_CLUSTERS),
-        changed(60.0, DM_CLUSTERS, master={"replicas": 5}, worker={"replicas": 4}),
-        given=(sources(50.0, "orders", "clients"),),
+        _of_dm(20.0, changed(0.0, DM_CLUSTERS, master={"replicas": 5}, worker={"replicas": 4})),
+        given=(_of_dm(10.0, sources(0.0, "orders", "clients")),),
     ),
     _beside(
         "dm-suspend-resume",
         240.0,
         made(1.0, DM_CLUSTERS),
-        changed(60.0, DM_CLUSTERS, suspendAction={"suspendStatefulSet": True}),
-        changed(120.0, DM_CLUSTERS, suspendAction={"suspendStatefulSet": False}),
-        given=(sources(50.0, "orders"),),
+        _of_dm(20.0, changed(0.0, DM_CLUSTERS, suspendAction={"suspendStatefulSet": True})),
+        _of_dm(80.0, changed(0.0, DM_CLUSTERS, suspendAction={"suspendStatefulSet": False})),
+        given=(_of_dm(10.0, sources(0.0, "orders")),),
     ),
     _beside("dm-made-again", 180.0, made(1.0, DM_CLUSTERS), deleted(60.0, DM_CLUSTERS), made(90.0, DM_CLUSTERS)),
     _beside("monitor", 90.0, made(1.0, TIDB_MONITORS)),
