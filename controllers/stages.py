@@ -1,6 +1,6 @@
 """The steps of a reconcile, whatever its kind: each answers how it stands, and fails alone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -13,7 +13,7 @@ from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
 from kube.contests import DeletedEachTime
 from kube.errors import ApiError, Conflict
-from member.apply.writes import OwnerGone
+from member.apply.writes import OwnerChanged, OwnerGone
 from member.memory.taken_names import TakenNames
 from member.outcome import Failed, Outcome, Refused, Waiting
 from ports.fencing import LeaseExpired
@@ -46,6 +46,9 @@ FOREIGN_OWNER = "ForeignOwner"
 INTERNAL_ERROR = "InternalError"
 """The reason of a stage that raised what nobody expected; the API server's own errors may have it, too."""
 
+_OUTDATED: Mapping[type[Exception], str] = {OwnerGone: "ClusterDeleted", OwnerChanged: "SpecChanged"}
+"""The reasons of those that find the owner, read live, another than in the cache, which shows it in a moment."""
+
 _OF_THE_WHOLE = (LeaseExpired, RequeueError, IgnoreError)
 """What ends the reconcile, not a stage of it: this process leads no more, or the stage says so."""
 
@@ -61,8 +64,8 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
         except Conflict as error:
             # F3: the decision was made on an outdated object; the next reconcile decides again
             return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
-        except OwnerGone as error:
-            return Waiting("ClusterDeleted", str(error))
+        except (OwnerGone, OwnerChanged) as error:
+            return Waiting(_OUTDATED[type(error)], str(error))
         except (ForeignOwner, DeletedEachTime) as error:
             return _of_others(error)
         except EXPECTED as error:

@@ -15,6 +15,10 @@ class OwnerGone(Exception):
     """Raised instead of acting for a TidbCluster that, read live, is deleted or another one (F4)."""
 
 
+class OwnerChanged(Exception):
+    """Raised instead of creating what a TidbCluster, read live, may not want any more: its spec is another (F4, F5)."""
+
+
 def apply(
     ctx: ClusterContext,
     resource: Resource,
@@ -26,7 +30,7 @@ def apply(
     """Create the object, or patch what differs; a creation is told as an event, and so is its refusal.
 
     `cached` is None when the cache lacks it, which may mean that it is only unseen.
-    Raises OwnerGone, ForeignOwner, ApiError, TransportError; TypeError for a StatefulSet.
+    Raises OwnerGone, OwnerChanged, ForeignOwner, ApiError, TransportError; TypeError for a StatefulSet.
     """
     if resource == STATEFUL_SETS:
         raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
@@ -142,11 +146,20 @@ def record_deletion(ctx: ClusterContext, resource: Resource, name: str) -> None:
 def require_owner(ctx: ClusterContext) -> None:
     """Look live, once in a reconcile, whether there still is a cluster to create or delete something for (F4).
 
-    Raises OwnerGone, ApiError, TransportError.
+    Its spec must be the one that this reconcile decides upon (F5): pods of a cluster that has been suspended meanwhile
+    would run, and claims of a storage class that has been corrected would stay. Raises OwnerGone, OwnerChanged,
+    ApiError, TransportError.
     """
-    if not ctx.owner_lives:
-        live_owner(ctx)
-        ctx.owner_lives = True
+    if ctx.owner_lives:
+        return
+    live = live_owner(ctx)
+    if live.metadata.resource_version != ctx.owner.metadata.resource_version and _spec(live) != _spec(ctx.owner):
+        raise OwnerChanged(f"waiting for the cache to show the current {ctx.tc.kind}")
+    ctx.owner_lives = True
+
+
+def _spec(owner: Object) -> Json:
+    return owner.decode().get("spec") or {}
 
 
 def live_owner(ctx: ClusterContext) -> Object:

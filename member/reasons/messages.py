@@ -18,6 +18,7 @@ _OUTCOMES: Mapping[str, tuple[int, int]] = {"Done": (1, 0), "Waiting": (0, 1), "
 
 _PARTS: Mapping[str, tuple[str, str, int]] = {
     "OwnerGone": ("Waiting", "ClusterDeleted", 0),
+    "OwnerChanged": ("Waiting", "SpecChanged", 0),
     "Problem": ("Refused", "InvalidSpec", 2),
     "Keep": ("Waiting", "", 0),
     "Refuse": ("Refused", "", 0),

@@ -628,7 +628,7 @@ _SUSPENDING: Mapping[str, Reason] = {
 _PASSING: Mapping[str, Reason] = {
     "Conflict": Reason("Another client changed the same object at the same time.", AT_ONCE, TRANSIENT),
     "SpecChanged": Reason(
-        "Before anything is destroyed, the spec is read live; it was newer than the one in the operator's cache.",
+        "Before anything is made or destroyed, the spec is read live; it was newer than the one in the cache.",
         AT_ONCE,
         TRANSIENT,
     ),

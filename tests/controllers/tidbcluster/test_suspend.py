@@ -3,7 +3,15 @@
 import pytest
 
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, STATEFUL_SETS, Resource
+from kube.resources import (
+    CONFIG_MAPS,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+    Resource,
+)
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 SUSPEND: Json = {"suspendStatefulSet": True}
@@ -163,3 +171,16 @@ def test_12_pods_without_a_stateful_set_go_as_well(basic: OperatorWorld, orphane
         basic.change(tidb={"suspendAction": SUSPEND})
     basic.run_until(lambda: is_suspended(basic))
     assert "basic-tidb-0" not in uids(basic, PODS)
+
+
+def test_F5_nothing_is_made_that_only_an_outdated_cache_asks_for(basic: OperatorWorld) -> None:
+    cache = basic.operator.caches[TIDB_CLUSTERS]
+    cache.blind = True
+    basic.change(suspendAction=SUSPEND)
+    basic.admin.delete(STATEFUL_SETS, "basic-tidb", NAMESPACE)
+    basic.run(30.0)
+
+    assert not basic.exists(STATEFUL_SETS, "basic-tidb")
+    cache.blind = False
+    cache.cut()
+    basic.run_until(lambda: is_suspended(basic))
