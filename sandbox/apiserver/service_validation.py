@@ -100,6 +100,8 @@ def _outside(spec: Json, type_: str) -> Iterator[FieldError]:
         yield from one_of("Cluster", "Local")(policy, "spec.externalTrafficPolicy")
     if spec.get("loadBalancerSourceRanges"):
         yield from each(network)(spec["loadBalancerSourceRanges"], "spec.LoadBalancerSourceRanges")
+    if spec.get("allocateLoadBalancerNodePorts") is not None and type_ != "LoadBalancer":
+        yield forbidden_field("spec.allocateLoadBalancerNodePorts", "may only be used when `type` is 'LoadBalancer'")
     if spec.get("loadBalancerClass") and type_ != "LoadBalancer":
         yield forbidden_field("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
 

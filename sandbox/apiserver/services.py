@@ -1,6 +1,6 @@
 """The addresses and node ports of Services: taken from the living Services, so that there is no second truth."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
 
 from kube.objects import Json
@@ -20,8 +20,8 @@ def keep_allocations(spec: Json, old: Json) -> None:
         for name in ("clusterIP", "clusterIPs"):
             if name in old:
                 spec[name] = old[name]
+    _drop_what_went_with_the_type(spec, old)
     if not _has_node_ports(spec):
-        _drop_node_ports(spec)
         return
     given = {(port.get("protocol", "TCP"), port.get("port")): port.get("nodePort") for port in old.get("ports") or ()}
     for port in spec.get("ports") or ():
@@ -43,12 +43,14 @@ def allocate(spec: Json, others: Iterable[Json]) -> list[FieldError]:
     return errors
 
 
-def _drop_node_ports(spec: Json) -> None:
-    """A Service that becomes a ClusterIP gives back what only the other types have."""
-    for port in spec.get("ports") or ():
-        port.pop("nodePort", None)
-    for name in ("externalTrafficPolicy", "healthCheckNodePort", "allocateLoadBalancerNodePorts"):
-        spec.pop(name, None)
+def _drop_what_went_with_the_type(spec: Json, old: Json) -> None:
+    """A Service of another type gives back what only the one before needed, unless that is given anew."""
+    if not _has_node_ports(spec) and set(_node_ports(spec)) == set(_node_ports(old)):
+        for port in spec.get("ports") or ():
+            port.pop("nodePort", None)
+    for name, needs in _OF_TYPES.items():
+        if name in spec and needs(old) and not needs(spec) and spec[name] == old.get(name):
+            del spec[name]
 
 
 def _allocate_address(spec: Json, taken: set[str | None]) -> list[FieldError]:
@@ -113,4 +115,21 @@ def _has_node_ports(spec: Json) -> bool:
 
 
 def _has_health_check(spec: Json) -> bool:
-    return spec.get("type") == "LoadBalancer" and spec.get("externalTrafficPolicy") == "Local"
+    return _is_balanced(spec) and spec.get("externalTrafficPolicy") == "Local"
+
+
+def _is_balanced(spec: Json) -> bool:
+    return spec.get("type") == "LoadBalancer"
+
+
+def _is_external(spec: Json) -> bool:
+    return spec.get("type") in ("NodePort", "LoadBalancer")
+
+
+_OF_TYPES: Mapping[str, Callable[[Json], bool]] = {
+    "healthCheckNodePort": _has_health_check,
+    "allocateLoadBalancerNodePorts": _is_balanced,
+    "loadBalancerClass": _is_balanced,
+    "externalTrafficPolicy": _is_external,
+}
+"""In this order: whether there is a health check depends on the policy."""

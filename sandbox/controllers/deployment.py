@@ -183,7 +183,7 @@ class ReplicaSets:
             try:
                 self._cluster.create(PODS, self._pod(replica_set))
             except (Invalid, Forbidden) as error:
-                self._cluster.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error}")
+                self._cluster.event(replica_set, "Warning", "FailedCreate", f"Error creating: {error.message}")
                 return str(error)
         return ""
 

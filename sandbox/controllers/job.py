@@ -130,7 +130,7 @@ class Jobs:
             try:
                 self._cluster.create(PODS, self._pod(job))
             except (Invalid, Forbidden) as error:
-                self._cluster.event(job, "Warning", "FailedCreate", f"Error creating: {error}")
+                self._cluster.event(job, "Warning", "FailedCreate", f"Error creating: {error.message}")
                 return clock.now() + _RETRY
         return due
 

@@ -127,7 +127,8 @@ class StatefulSets:
                 self._make_claims(stateful_set, ordinal)
                 created = self._cluster.create(PODS, pod)
             except (Invalid, Forbidden) as error:
-                what = f"create Pod {name} in StatefulSet {stateful_set['metadata']['name']} failed error: {error}"
+                owner = stateful_set["metadata"]["name"]
+                what = f"Create Pod {name} in StatefulSet {owner} failed error: {error.message}"
                 self._cluster.event(stateful_set, "Warning", "FailedCreate", what)
                 return True
             if created is not None:

@@ -102,6 +102,36 @@ CHANGED: Mapping[str, tuple[int, str, Json, Json]] = {
         service([{"port": 1}], "u"),
         {"spec": {"clusterIP": "None", "clusterIPs": ["None"]}},
     ),
+    "svc-policy-of-others": (
+        422,
+        "spec.externalTrafficPolicy",
+        service([{"port": 1}], "u"),
+        {"spec": {"externalTrafficPolicy": "Local"}},
+    ),
+    "svc-node-port-of-others": (
+        422,
+        "spec.ports[0].nodePort",
+        service([{"port": 1}], "u"),
+        {"spec": {"ports": [{"port": 1, "nodePort": 30999}]}},
+    ),
+    "svc-lb-ports-of-others": (
+        422,
+        "spec.allocateLoadBalancerNodePorts",
+        service([{"port": 1}], "u"),
+        {"spec": {"allocateLoadBalancerNodePorts": False}},
+    ),
+    "svc-back-to-cluster": (
+        200,
+        "",
+        service([{"port": 1}], "u", type="LoadBalancer", externalTrafficPolicy="Local"),
+        {"spec": {"type": "ClusterIP"}},
+    ),
+    "svc-back-with-a-policy": (
+        422,
+        "spec.externalTrafficPolicy",
+        service([{"port": 1}], "u", type="NodePort"),
+        {"spec": {"type": "ClusterIP", "externalTrafficPolicy": "Local"}},
+    ),
     "svc-to-lb": (200, "", service([{"port": 1}], "u"), {"spec": {"type": "LoadBalancer"}}),
     "svc-ports-none": (422, "spec.ports", service([{"port": 1}], "u"), {"spec": {"ports": []}}),
     "pod-env": (

@@ -202,7 +202,7 @@ def test_13_1_a_pod_that_is_deleted_needs_no_node() -> None:
 
 # Pods that are not made
 
-_CREATION = "create Pod basic-tikv-0 in StatefulSet basic-tikv failed error: "
+_CREATION = "Create Pod basic-tikv-0 in StatefulSet basic-tikv failed error: "
 
 
 def refused(why: str, at: str = JUST_NOW, made: int = 0) -> Facts:

@@ -110,7 +110,7 @@ def test_a_quota_is_named(world: OperatorWorld, resource: str, name: str) -> Non
     world.world.faults.creation_refused(resource)
     world.apply(cluster({}))
     message = said(world)
-    assert "waiting for basic-pd-0 (FailedCreate: create Pod basic-pd-0 in StatefulSet basic-pd failed" in message
+    assert "waiting for basic-pd-0 (FailedCreate: Create Pod basic-pd-0 in StatefulSet basic-pd failed" in message
     assert f'{resource} "{name}" is forbidden: exceeded quota: sandbox' in message
 
 
