@@ -63,6 +63,8 @@ def _child(tree: Json, name: str) -> Json:
 def _pod(tree: Json) -> None:
     spec = _child(tree, "spec")
     pod_spec(spec)
+    for container in _containers(spec):
+        _of_pods_alone(container, spec.get("hostNetwork"))
     _fill(spec, priority=0, preemptionPolicy="PreemptLowerPriority", enableServiceLinks=True)
     if spec.get("tolerations") is None:
         spec["tolerations"] = []
@@ -74,6 +76,16 @@ def _pod(tree: Json) -> None:
             )
 
 
+def _of_pods_alone(container: Json, on_host: bool | None) -> None:
+    """What the templates of workloads do not get."""
+    resources = container["resources"]
+    if limits := resources.get("limits"):
+        resources["requests"] = limits | (resources.get("requests") or {})
+    for port in container.get("ports") or ():
+        if on_host:
+            _fill(port, hostPort=port.get("containerPort"))
+
+
 def pod_spec(spec: Json) -> None:
     """Defaults of a pod or pod template's spec."""
     _fill_zero(spec, restartPolicy="Always", dnsPolicy="ClusterFirst", schedulerName="default-scheduler")
@@ -82,9 +94,6 @@ def pod_spec(spec: Json) -> None:
         spec["serviceAccountName"] = spec["serviceAccount"] = account
     for container in _containers(spec):
         _container(container)
-        if spec.get("hostNetwork"):
-            for port in container.get("ports") or ():
-                _fill(port, hostPort=port.get("containerPort"))
     for volume in spec.get("volumes") or ():
         _volume(volume)
 
@@ -101,9 +110,7 @@ def _container(container: Json) -> None:
         terminationMessagePolicy="File",
         imagePullPolicy=_pull_policy(container.get("image") or ""),
     )
-    resources = _child(container, "resources")
-    if limits := resources.get("limits"):
-        resources["requests"] = limits | (resources.get("requests") or {})
+    _child(container, "resources")
     for port in container.get("ports") or ():
         _fill_zero(port, protocol="TCP")
     for variable in container.get("env") or ():
@@ -112,8 +119,9 @@ def _container(container: Json) -> None:
     for name in _PROBES:
         if probe := container.get(name):
             _probe(probe)
-    for hook in (container.get("lifecycle") or {}).values():
-        _http_get(hook)
+    hooks = container.get("lifecycle") or {}
+    for name in ("postStart", "preStop"):
+        _http_get(hooks.get(name))
 
 
 def _pull_policy(image: str) -> str:
@@ -130,7 +138,7 @@ def _probe(probe: Json) -> None:
         _fill(grpc, service="")
 
 
-def _http_get(handler: Json) -> None:
+def _http_get(handler: Json | None) -> None:
     if get := (handler or {}).get("httpGet"):
         _fill_zero(get, path="/", scheme="HTTP")
 

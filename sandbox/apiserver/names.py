@@ -85,11 +85,16 @@ def label_errors(labels: dict[str, str], path: str) -> list[FieldError]:
     errors: list[FieldError] = []
     for key, value in labels.items():
         errors += key_errors(key, path)
-        if len(value) > 63:
-            errors.append(invalid_value(path, value, "must be no more than 63 bytes"))
-        if value and not _QUALIFIED.fullmatch(value):
-            errors.append(invalid_value(path, value, _LABEL_VALUE_HELP))
+        errors += label_value_errors(value, path)
     return errors
+
+
+def label_value_errors(value: str, path: str) -> Iterator[FieldError]:
+    """What is wrong with the value of a label, or one to select by."""
+    if len(value) > 63:
+        yield invalid_value(path, value, "must be no more than 63 bytes")
+    if value and not _QUALIFIED.fullmatch(value):
+        yield invalid_value(path, value, _LABEL_VALUE_HELP)
 
 
 def key_errors(key: str, path: str) -> Iterator[FieldError]:

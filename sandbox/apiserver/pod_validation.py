@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kube.objects import Json
-from sandbox.apiserver.container_validation import containers
-from sandbox.apiserver.names import annotation_errors, key_errors
+from sandbox.apiserver.container_validation import SECURITY, containers, field_of_pod, resource_of_container
+from sandbox.apiserver.names import SUBDOMAIN_HELP, annotation_errors, is_subdomain, key_errors, label_value_errors
 from sandbox.apiserver.refusals import FieldError, duplicate, forbidden_field, invalid_value, required, unsupported
 from sandbox.apiserver.rules import (
     Table,
+    address,
     at_least,
     check,
     distinct,
@@ -17,9 +18,12 @@ from sandbox.apiserver.rules import (
     label,
     labels,
     needed,
+    no_way_up,
     one_of,
+    qualified,
     record,
     relative_path,
+    selector,
     subdomain,
     within,
 )
@@ -28,6 +32,8 @@ from sandbox.quantities import quantity
 _SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 _RULES_OF_AFFINITY = "DuringSchedulingIgnoredDuringExecution"
 _NODE_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+_FIELDS_OF_FILES = tuple(f"metadata.{name}" for name in ("annotations", "labels", "name", "namespace", "uid"))
+_LONGEST_DRIVER = 63
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -46,6 +52,7 @@ def pod_spec(spec: Json, path: str, extra_volumes: Iterable[Json] = ()) -> Itera
     yield from _volumes(volumes, f"{path}.volumes")
     yield from containers(spec, path, {each.get("name", "") for each in volumes})
     yield from check(spec, path, _POD)
+    yield from _without_servers(spec, path)
     yield from _security(spec, f"{path}.securityContext")
 
 
@@ -83,6 +90,8 @@ def _toleration(toleration: Json, path: str) -> Iterator[FieldError]:
         yield invalid_value(f"{path}.effect", effect or "", detail)
     if operator == "Exists" and toleration.get("value"):
         yield invalid_value(f"{path}.operator", toleration["value"], "value must be empty when `operator` is 'Exists'")
+    elif operator == "Equal":
+        yield from label_value_errors(toleration.get("value") or "", f"{path}.operator")
     if operator not in ("Equal", "Exists"):
         yield unsupported(f"{path}.operator", operator, ("Equal", "Exists"))
     if effect and effect not in _EFFECTS:
@@ -100,6 +109,7 @@ def _affinity(affinity: Json, path: str) -> Iterator[FieldError]:
                 yield from _weight(term, f"{place}[{index}]") if name == "preferred" else ()
                 inner = term.get("podAffinityTerm") or {} if name == "preferred" else term
                 below = ".podAffinityTerm" if name == "preferred" else ""
+                yield from check(inner, f"{place}[{index}]{below}", _AFFINITY_TERM)
                 yield from _topology_key(inner, f"{place}[{index}]{below}.topologyKey")
 
 
@@ -123,6 +133,7 @@ def _node_affinity(affinity: Json, path: str) -> Iterator[FieldError]:
             yield required(place, "must have at least one node selector term")
         for index, term in enumerate(wanted.get("nodeSelectorTerms") or ()):
             yield from _node_term(term, f"{place}[{index}]")
+            yield from _node_values(term, f"{place}[{index}]")
     for index, term in enumerate(affinity.get(f"preferred{_RULES_OF_AFFINITY}") or ()):
         place = f"{path}.preferred{_RULES_OF_AFFINITY}[{index}]"
         yield from _weight(term, place)
@@ -141,7 +152,32 @@ def _node_term(term: Json, path: str) -> Iterator[FieldError]:
             yield forbidden_field(
                 f"{place}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
             )
+        elif operator in ("Gt", "Lt") and len(values) != 1:
+            yield required(f"{place}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
         yield from key_errors(expression.get("key", ""), f"{place}.key")
+    for index, expression in enumerate(term.get("matchFields") or ()):
+        yield from _node_field(expression, f"{path}.matchFields[{index}]")
+
+
+def _node_values(term: Json, path: str) -> Iterator[FieldError]:
+    """Values that no label can have; where they are only preferred the real server lets them pass."""
+    for index, expression in enumerate(term.get("matchExpressions") or ()):
+        for number, value in enumerate(expression.get("values") or ()):
+            if expression.get("operator") in ("In", "NotIn"):
+                yield from label_value_errors(value, f"{path}.matchExpressions[{index}].values[{number}]")
+
+
+def _node_field(expression: Json, path: str) -> Iterator[FieldError]:
+    operator, values, key = (expression.get(name) or "" for name in ("operator", "values", "key"))
+    if operator not in ("In", "NotIn"):
+        yield invalid_value(f"{path}.operator", operator, "not a valid selector operator")
+    elif len(values) != 1:
+        detail = "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+        yield required(f"{path}.values", detail)
+    if key != "metadata.name":
+        yield invalid_value(f"{path}.key", key, "not a valid field selector key")
+    for index, value in enumerate(values):
+        yield from subdomain(value, f"{path}.values[{index}]")
 
 
 def _spread(constraints: Any, path: str) -> Iterator[FieldError]:
@@ -152,6 +188,10 @@ def _spread(constraints: Any, path: str) -> Iterator[FieldError]:
         yield from needed(constraint, place, "topologyKey", detail="can not be empty")
         how = constraint.get("whenUnsatisfiable", "")
         yield from one_of("DoNotSchedule", "ScheduleAnyway")(how, f"{place}.whenUnsatisfiable")
+        yield from check(constraint, place, _SPREAD)
+        if constraint.get("minDomains") is not None and how != "DoNotSchedule":
+            detail = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not " + how
+            yield invalid_value(f"{place}.minDomains", constraint["minDomains"], detail)
         pair = f"{{{constraint.get('topologyKey', '')}, {how}}}"
         if pair in seen:
             # the real server names the earlier of the two
@@ -161,44 +201,168 @@ def _spread(constraints: Any, path: str) -> Iterator[FieldError]:
 
 def _security(spec: Json, path: str) -> Iterator[FieldError]:
     context = spec.get("securityContext") or {}
-    numbers: Table = dict.fromkeys(("runAsUser", "runAsGroup", "fsGroup"), within(0, 2**31 - 1))
-    yield from check(context, path, numbers)
+    yield from check(context, path, {**SECURITY, **_POD_SECURITY})
     for index, sysctl in enumerate(context.get("sysctls") or ()):
         place, name = f"{path}.sysctls[{index}].name", sysctl.get("name", "")
         if not name:
             yield required(place)
         elif len(name) > 253 or not re.match(_SYSCTL, name):
             yield invalid_value(place, name, f"must have at most 253 characters and match regex {_SYSCTL}")
+        elif name in {each.get("name") for each in context["sysctls"][:index]}:
+            yield duplicate(place, name)
         elif spec.get("hostNetwork") and name.startswith("net."):
             yield invalid_value(place, name, "may not be specified when 'hostNetwork' is true")
 
 
-_ITEM = record({"path": relative_path}, "key", "path")
-_FIELD_FILE = record({"path": relative_path, "fieldRef": record({}, "fieldPath")}, "path")
+def _absolute(value: str, path: str) -> Iterator[FieldError]:
+    if not value.startswith("/"):
+        yield invalid_value(path, value, "must be an absolute path")
+
+
+def _field_of_file(source: Json, path: str) -> Iterator[FieldError]:
+    # all labels, or all annotations, are for files alone
+    whole = source.get("fieldPath") in ("metadata.annotations", "metadata.labels")
+    wrong = tuple(field_of_pod(source | {"fieldPath": "metadata.name"} if whole else source, path))
+    yield from wrong
+    if not wrong and "[" not in source["fieldPath"]:
+        yield from one_of(*_FIELDS_OF_FILES)(source["fieldPath"], f"{path}.fieldPath")
+
+
+def _field_files(files: Any, path: str) -> Iterator[FieldError]:
+    # the real server leaves out the index, and that these are items
+    place = path.rpartition(".")[0]
+    for file in files:
+        yield from record({"path": relative_path, "mode": within(0, 0o777)}, "path")(file, place)
+        own, resource = file.get("fieldRef"), file.get("resourceFieldRef")
+        if own is None and resource is None:
+            yield required(place, "one of fieldRef and resourceFieldRef is required")
+        if own is not None:
+            yield from _field_of_file(own, f"{place}.fieldRef")
+        if own is not None and resource is not None:
+            detail = "fieldRef and resourceFieldRef can not be specified simultaneously"
+            yield invalid_value(place, "resource", detail)
+        elif resource is not None:
+            yield from needed(resource, f"{place}.resourceFieldRef", "containerName")
+            yield from resource_of_container(resource, f"{place}.resourceFieldRef")
+
+
+def _dns_option(option: Json, path: str) -> Iterator[FieldError]:
+    if not option.get("name"):
+        yield required(path, "must not be empty")
+
+
+def _search(domain: str, path: str) -> Iterator[FieldError]:
+    if not is_subdomain(domain.removesuffix(".").replace("_", "-")):
+        yield invalid_value(path, domain, SUBDOMAIN_HELP)
+
+
+def _label_or_none(value: str, path: str) -> Iterable[FieldError]:
+    return label(value, path) if value else ()
+
+
+def _driver(name: str, path: str) -> Iterator[FieldError]:
+    if len(name) > _LONGEST_DRIVER:
+        yield FieldError("FieldValueTooLong", path, f"Too long: may not be more than {_LONGEST_DRIVER} bytes")
+    yield from subdomain(name.lower(), path)
+
+
+def _projected(volume: Json, path: str) -> Iterator[FieldError]:
+    yield from check(volume, path, {"defaultMode": within(0, 0o777), "sources": each(record(_PROJECTED))})
+    seen = set()
+    for source in volume.get("sources") or ():
+        parts = [part for part in source.values() if part]
+        for file in (*(item for part in parts for item in part.get("items") or ()), *parts):
+            if (where := file.get("path")) and where in seen:
+                yield invalid_value(path, where, "conflicting duplicate paths")
+            seen.add(where)
+
+
+def _without_servers(spec: Json, path: str) -> Iterator[FieldError]:
+    if spec.get("dnsPolicy") != "None":
+        return
+    if spec.get("dnsConfig") is None:
+        yield required(f"{path}.dnsConfig", "must provide `dnsConfig` when `dnsPolicy` is None")
+    elif not spec["dnsConfig"].get("nameservers"):
+        detail = "must provide at least one DNS nameserver when `dnsPolicy` is None"
+        yield required(f"{path}.dnsConfig.nameservers", detail)
+
+
+def _dns(config: Json, path: str) -> Iterator[FieldError]:
+    for name, most in (("nameservers", 3), ("searches", 32)):
+        if len(given := config.get(name) or ()) > most:
+            yield invalid_value(f"{path}.{name}", given, f"must not have more than {most} {name}")
+    yield from check(config, path, _DNS)
+
+
+def _token(source: Json, path: str) -> Iterator[FieldError]:
+    if source.get("expirationSeconds", 3600) < 600:
+        detail = "may not specify a duration less than 10 minutes"
+        yield invalid_value(f"{path}.expirationSeconds", source["expirationSeconds"], detail)
+    yield from needed(source, path, "path")
+    # the real server leaves out which source it is
+    yield from relative_path(source.get("path") or "", f"{path.rpartition('.sources[')[0]}.path")
+
+
+_AFFINITY_TERM: Table = {
+    "labelSelector": selector,
+    "namespaceSelector": selector,
+    "namespaces": each(label),
+}
+_SPREAD: Table = {
+    "labelSelector": selector,
+    "minDomains": at_least(1, "must be greater than zero"),
+    "nodeAffinityPolicy": one_of("Honor", "Ignore"),
+    "nodeTaintsPolicy": one_of("Honor", "Ignore"),
+    "matchLabelKeys": each(qualified),
+}
+_POD_SECURITY: Table = {
+    "fsGroup": within(0, 2**31 - 1),
+    "fsGroupChangePolicy": one_of("Always", "OnRootMismatch"),
+    "seLinuxChangePolicy": one_of("MountOption", "Recursive"),
+    "supplementalGroups": each(within(0, 2**31 - 1)),
+    "supplementalGroupsPolicy": one_of("Merge", "Strict"),
+}
+_DNS: Table = {"nameservers": each(address), "searches": each(_search), "options": each(_dns_option)}
+_ITEM = record({"path": relative_path, "mode": within(0, 0o777)}, "key", "path")
 _FILES: Table = {"items": each(_ITEM), "defaultMode": within(0, 0o777)}
+_PROJECTED: Table = {
+    "secret": record(_FILES, "name"),
+    "configMap": record(_FILES, "name"),
+    "downwardAPI": record({"items": _field_files}),
+    "serviceAccountToken": _token,
+}
+_HOST_PATHS = ("BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _SOURCES: Table = {
     "emptyDir": record({"sizeLimit": _size}),
-    "hostPath": record({}, "path"),
+    "hostPath": record({"type": one_of("", *_HOST_PATHS), "path": no_way_up}, "path"),
     "secret": record(_FILES, "secretName"),
     "configMap": record(_FILES, "name"),
     "persistentVolumeClaim": record({}, "claimName"),
-    "downwardAPI": record({"items": each(_FIELD_FILE), "defaultMode": within(0, 0o777)}),
-    "projected": record({"defaultMode": within(0, 0o777)}),
-    "nfs": record({}, "server", "path"),
-    "csi": record({}, "driver"),
+    "downwardAPI": record({"items": _field_files, "defaultMode": within(0, 0o777)}),
+    "projected": _projected,
+    "nfs": record({"path": _absolute}, "server", "path"),
+    "csi": record({"driver": _driver}, "driver"),
+    "image": record({"pullPolicy": one_of("Always", "IfNotPresent", "Never")}, "reference"),
     "ephemeral": record({}, "volumeClaimTemplate"),
 }
 """The sources of volumes that the sandbox looks into."""
 
+_ALIAS: Table = {"ip": address, "hostnames": each(subdomain)}
 _POD: Table = {
     "restartPolicy": one_of("Always", "OnFailure", "Never"),
     "dnsPolicy": one_of("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"),
     "activeDeadlineSeconds": within(1, 2**31 - 1),
     "nodeSelector": labels,
-    "hostname": label,
-    "subdomain": label,
+    "hostname": _label_or_none,
+    "subdomain": _label_or_none,
     "serviceAccountName": subdomain,
     "tolerations": each(_toleration),
     "affinity": _affinity,
     "topologySpreadConstraints": _spread,
+    "dnsConfig": _dns,
+    "hostAliases": each(lambda value, path: check({"ip": ""} | value, path, _ALIAS)),
+    "readinessGates": each(
+        lambda value, path: check({"conditionType": ""} | value, path, {"conditionType": qualified})
+    ),
+    "nodeName": subdomain,
 }

@@ -3,19 +3,26 @@
 A rule takes a value and its path; tables hold the rules of an object's fields, which apply to fields that are set.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from ipaddress import ip_network
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from kube.objects import Json
 from sandbox.apiserver import names
-from sandbox.apiserver.refusals import FieldError, duplicate, invalid_value, required, unsupported
+from sandbox.apiserver.refusals import FieldError, duplicate, forbidden_field, invalid_value, required, unsupported
 
 Rule = Callable[[Any, str], Iterable[FieldError]]
 Table = Mapping[str, Rule]
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
+SELECTS = ("In", "NotIn", "Exists", "DoesNotExist")
+"""What selectors of labels compare with."""
+_NO_PERCENT = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
+    "validation is '[0-9]+%')"
+)
 _PORTS = "must be between 1 and 65535, inclusive"
 
 
@@ -70,6 +77,20 @@ def within(low: int, high: int) -> Rule:
     return lambda value, path: [] if low <= value <= high else [invalid_value(path, value, detail)]
 
 
+def share(most: float = math.inf) -> Rule:
+    """A number of things, or a percentage of them."""
+
+    def rule(value: Any, path: str) -> Iterator[FieldError]:
+        if isinstance(value, int):
+            yield from at_least(0)(value, path)
+        elif not (percent := re.fullmatch("([0-9]+)%", value)):
+            yield invalid_value(path, value, _NO_PERCENT)
+        elif int(percent[1]) > most:
+            yield invalid_value(path, value, f"must not be greater than {most:g}%")
+
+    return rule
+
+
 def port(value: Any, path: str) -> Iterator[FieldError]:
     """The number of a port."""
     if not 1 <= value <= 65535:
@@ -110,18 +131,70 @@ def labels(value: Any, path: str) -> Iterable[FieldError]:
     return names.label_errors(value, path)
 
 
-def network(value: Any, path: str) -> Iterator[FieldError]:
-    """A range of addresses."""
+def qualified(value: Any, path: str) -> Iterable[FieldError]:
+    """A name that may have a domain before a slash."""
+    return names.key_errors(value, path)
+
+
+def selector(value: Any, path: str) -> Iterator[FieldError]:
+    """A selector of labels."""
+    yield from labels(value.get("matchLabels") or {}, f"{path}.matchLabels")
+    for index, expression in enumerate(value.get("matchExpressions") or ()):
+        place = f"{path}.matchExpressions[{index}]"
+        operator, values = expression.get("operator") or "", expression.get("values") or ()
+        if operator in ("In", "NotIn") and not values:
+            yield required(f"{place}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+        elif operator in ("Exists", "DoesNotExist") and values:
+            yield forbidden_field(
+                f"{place}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+            )
+        elif operator not in SELECTS:
+            yield invalid_value(f"{place}.operator", operator, "not a valid selector operator")
+        yield from qualified(expression.get("key") or "", f"{place}.key")
+        for number, each_value in enumerate(values):
+            yield from names.label_value_errors(each_value, f"{place}.values[{number}]")
+
+
+def address(value: Any, path: str) -> Iterator[FieldError]:
+    """An address."""
     try:
-        ip_network(value, strict=False)
+        ip_address(value)
     except ValueError:
+        yield invalid_value(path, value, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")
+
+
+def outside_address(value: Any, path: str) -> Iterator[FieldError]:
+    """An address at which something outside can be."""
+    if wrong := list(address(value, path)):
+        yield from wrong
+    elif ip_address(value).is_unspecified:
+        yield invalid_value(path, value, f"may not be unspecified ({value})")
+    elif ip_address(value).is_loopback:
+        yield invalid_value(path, value, "may not be in the loopback range (127.0.0.0/8, ::1/128)")
+
+
+def network(value: Any, path: str) -> Iterator[FieldError]:
+    """A range of addresses, with spaces around it or without."""
+    value = value.strip()
+    try:
+        found = ip_network(value, strict=False)
+    except ValueError:
+        found = None
+    if found is None or "/" not in value:
         yield invalid_value(path, value, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)")
+    elif ip_address(value.partition("/")[0]) != found.network_address:
+        yield invalid_value(path, value, "must not have bits set beyond the prefix length")
 
 
 def relative_path(value: Any, path: str) -> Iterator[FieldError]:
     """A path that stays below where it starts."""
     if value.startswith("/"):
         yield invalid_value(path, value, "must be a relative path")
+    yield from no_way_up(value, path)
+
+
+def no_way_up(value: Any, path: str) -> Iterator[FieldError]:
+    """A path that leads down only."""
     if ".." in value.split("/"):
         yield invalid_value(path, value, "must not contain '..'")
 

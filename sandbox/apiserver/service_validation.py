@@ -1,12 +1,12 @@
 """What the server refuses in Services and Ingresses."""
 
 from collections.abc import Iterator, Sequence
-from ipaddress import ip_address
 
 from kube.objects import Json
 from sandbox.apiserver.refusals import FieldError, forbidden_field, invalid_value, required, shown
 from sandbox.apiserver.rules import (
     Table,
+    address,
     check,
     distinct,
     each,
@@ -14,9 +14,11 @@ from sandbox.apiserver.rules import (
     labels,
     network,
     one_of,
+    outside_address,
     port,
     port_name,
     port_or_name,
+    qualified,
     record,
     subdomain,
 )
@@ -26,11 +28,16 @@ _SERVICE: Table = {
     "type": one_of(*_TYPES),
     "sessionAffinity": one_of("ClientIP", "None"),
     "ipFamilyPolicy": one_of("PreferDualStack", "RequireDualStack", "SingleStack"),
+    "ipFamilies": each(one_of("IPv4", "IPv6")),
     "selector": labels,
+    "externalIPs": each(outside_address),
+    "internalTrafficPolicy": one_of("Cluster", "Local"),
+    "trafficDistribution": one_of("PreferClose", "PreferSameZone", "PreferSameNode"),
 }
 _PORT: Table = {
     "port": port,
-    "name": label,
+    "name": lambda value, path: label(value, path) if value else (),
+    "appProtocol": qualified,
     "protocol": one_of("SCTP", "TCP", "UDP"),
     "targetPort": port_or_name,
 }
@@ -78,16 +85,11 @@ def _twice(ports: Sequence[Json]) -> Iterator[FieldError]:
 
 
 def _address(spec: Json) -> Iterator[FieldError]:
-    address = spec.get("clusterIP")
-    if address == "None" and spec["type"] in ("NodePort", "LoadBalancer"):
-        yield invalid_value("spec.clusterIPs[0]", address, f"may not be set to 'None' for {spec['type']} services")
-    if not address or address == "None":
-        return
-    try:
-        ip_address(address)
-    except ValueError:
-        detail = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
-        yield invalid_value("spec.clusterIPs[0]", address, detail)
+    given = spec.get("clusterIP")
+    if given == "None" and spec["type"] in ("NodePort", "LoadBalancer"):
+        yield invalid_value("spec.clusterIPs[0]", given, f"may not be set to 'None' for {spec['type']} services")
+    if given and given != "None":
+        yield from address(given, "spec.clusterIPs[0]")
 
 
 def _outside(spec: Json, type_: str) -> Iterator[FieldError]:
@@ -98,12 +100,19 @@ def _outside(spec: Json, type_: str) -> Iterator[FieldError]:
         yield invalid_value("spec.externalTrafficPolicy", policy, detail)
     elif policy:
         yield from one_of("Cluster", "Local")(policy, "spec.externalTrafficPolicy")
+    balanced, only = type_ == "LoadBalancer", "may only be used when `type` is 'LoadBalancer'"
     if spec.get("loadBalancerSourceRanges"):
+        if not balanced:
+            yield forbidden_field("spec.LoadBalancerSourceRanges", only)
         yield from each(network)(spec["loadBalancerSourceRanges"], "spec.LoadBalancerSourceRanges")
-    if spec.get("allocateLoadBalancerNodePorts") is not None and type_ != "LoadBalancer":
-        yield forbidden_field("spec.allocateLoadBalancerNodePorts", "may only be used when `type` is 'LoadBalancer'")
-    if spec.get("loadBalancerClass") and type_ != "LoadBalancer":
-        yield forbidden_field("spec.loadBalancerClass", "may only be used when `type` is 'LoadBalancer'")
+    if spec.get("allocateLoadBalancerNodePorts") is not None and not balanced:
+        yield forbidden_field("spec.allocateLoadBalancerNodePorts", only)
+    if spec.get("loadBalancerClass") is not None:
+        wrong = qualified(spec["loadBalancerClass"], "spec.loadBalancerClass")
+        yield from wrong if balanced else [forbidden_field("spec.loadBalancerClass", only)]
+    if spec.get("healthCheckNodePort") and not (balanced and policy == "Local"):
+        detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'"
+        yield invalid_value("spec.healthCheckNodePort", spec["healthCheckNodePort"], detail)
 
 
 def ingress(tree: Json) -> Iterator[FieldError]:

@@ -6,10 +6,11 @@ from decimal import Decimal
 from kube.objects import Json
 from sandbox.apiserver import json_path
 from sandbox.apiserver.kinds import Kind
-from sandbox.apiserver.names import annotation_errors, config_key_errors, label_errors, name_errors
+from sandbox.apiserver.names import annotation_errors, config_key_errors, key_errors, label_errors, name_errors
 from sandbox.apiserver.pod_validation import pod_spec, template
 from sandbox.apiserver.refusals import FieldError, forbidden_field, invalid_value, required, shown, unsupported
-from sandbox.apiserver.rules import Table, at_least, check, label, needed, one_of, record, subdomain
+from sandbox.apiserver.rules import Table, address, at_least, check, label, needed, one_of, record, share, subdomain
+from sandbox.apiserver.rules import selector as label_selector
 from sandbox.apiserver.service_validation import ingress, service
 from sandbox.quantities import quantity
 from sandbox.selectors import matches
@@ -97,6 +98,7 @@ def metadata_errors(kind: Kind, tree: Json) -> Iterator[FieldError]:
     yield from annotation_errors(meta.get("annotations") or {}, "metadata.annotations")
     yield from _owner_errors(meta.get("ownerReferences") or (), "metadata.ownerReferences")
     for index, finalizer in enumerate(meta.get("finalizers") or ()):
+        yield from key_errors(finalizer, "metadata.finalizers")
         if "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
             yield invalid_value(f"metadata.finalizers[{index}]", finalizer, detail)
@@ -188,6 +190,11 @@ def _deployment(tree: Json) -> Iterator[FieldError]:
     elif strategy.get("type") == "Recreate" and rolling is not None:
         detail = "may not be specified when strategy `type` is 'Recreate'"
         yield forbidden_field("spec.strategy.rollingUpdate", detail)
+    deadline, least = tree["spec"].get("progressDeadlineSeconds"), tree["spec"].get("minReadySeconds") or 0
+    if deadline is not None and deadline <= least:
+        yield invalid_value("spec.progressDeadlineSeconds", deadline, "must be greater than minReadySeconds")
+    yield from check(tree["spec"], "spec", {"revisionHistoryLimit": at_least(0)})
+    yield from check(rolling or {}, "spec.strategy.rollingUpdate", _ROLLING)
     yield from _replicated(tree, "deployment")
 
 
@@ -218,10 +225,10 @@ def _selector(spec: Json, kind: str) -> Iterator[FieldError]:
         yield required("spec.selector")
         yield invalid_value("spec.template.metadata.labels", labels or None, _UNSELECTED)
         return
-    if not selector:
+    if not (selector.get("matchLabels") or selector.get("matchExpressions")):
         yield invalid_value("spec.selector", selector, f"empty selector is invalid for {kind}")
         return
-    wrong = list(label_errors(selector.get("matchLabels") or {}, "spec.selector.matchLabels"))
+    wrong = list(label_selector(selector, "spec.selector"))
     yield from wrong
     if wrong:
         yield FieldError("FieldValueInvalid", "spec.selector", f"Invalid value: {shown(selector)}")
@@ -296,7 +303,9 @@ def _service_changes(tree: Json, old: Json) -> Iterator[FieldError]:
     now, before = tree["spec"], old["spec"]
     if "ExternalName" in (now.get("type"), before.get("type")) or not before.get("clusterIP"):
         return
-    if now.get("clusterIP") != before["clusterIP"]:
+    given = now.get("clusterIP") or "None"
+    # what is no address is refused as such
+    if given != before["clusterIP"] and (given == "None" or not any(address(given, ""))):
         addresses = now.get("clusterIPs") or [now.get("clusterIP")]
         yield invalid_value("spec.clusterIPs[0]", addresses, "may not change once set")
 
@@ -380,13 +389,14 @@ def _without(tree: Json, names: tuple[str, ...]) -> Json:
     return {key: value for key, value in tree.items() if key not in names}
 
 
+_retention = one_of("Retain", "Delete", "")
+_ROLLING: Table = {"maxUnavailable": share(100), "maxSurge": share()}
 _STATEFUL_SET: Table = {
     "replicas": at_least(0),
     "minReadySeconds": at_least(0),
-    "serviceName": label,
-    "persistentVolumeClaimRetentionPolicy": record(
-        {"whenDeleted": one_of("Retain", "Delete"), "whenScaled": one_of("Retain", "Delete")}
-    ),
+    "serviceName": lambda value, path: label(value, path) if value else (),
+    "persistentVolumeClaimRetentionPolicy": record({"whenDeleted": _retention, "whenScaled": _retention}),
+    "ordinals": record({"start": at_least(0)}),
 }
 _JOB: Table = {
     "parallelism": at_least(0),
@@ -395,10 +405,14 @@ _JOB: Table = {
     "backoffLimit": at_least(0),
     "ttlSecondsAfterFinished": at_least(0),
     "completionMode": one_of("NonIndexed", "Indexed"),
+    "podReplacementPolicy": one_of("Failed", "TerminatingOrFailed"),
+    "selector": label_selector,
 }
 _CLAIM: Table = {
     "storageClassName": lambda value, path: subdomain(value, path) if value else (),
     "volumeMode": one_of("Block", "Filesystem"),
+    "volumeAttributesClassName": lambda value, path: subdomain(value, path) if value else (),
+    "selector": label_selector,
 }
 
 _Check = Callable[[Json], Iterator[FieldError]]

@@ -7,7 +7,8 @@ import pytest
 from kube.client import JSON_PATCH, STRATEGIC_MERGE_PATCH
 from kube.errors import AlreadyExists, ApiError, BadRequest, Conflict, Expired, Invalid, NotFound
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, SERVICES
+from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, SERVICES, STATEFUL_SETS
+from tests.contract.bodies import CONTAINER, pods
 from tests.contract.objects import claim, config_map, pod
 from tests.contract.worlds import Side, eventually
 
@@ -311,3 +312,15 @@ def service(name: str, **spec: Any) -> Json:
     """A Service with one port."""
     ports = [{"port": 80, "name": "first"}]
     return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"ports": ports, **spec}}
+
+
+def test_templates_do_not_get_what_only_pods_get(world: Side, namespace: str) -> None:
+    container = {**CONTAINER, "ports": [{"containerPort": 1}], "resources": {"limits": {"cpu": "1"}}}
+    in_template = pods(hostNetwork=True, containers=[container])
+    alone = pod("p", hostNetwork=True, containers=[container])
+    made = world.client.create(STATEFUL_SETS, in_template, namespace).decode()["spec"]["template"]["spec"]
+    (one,), (other,) = made["containers"], world.client.create(PODS, alone, namespace).decode()["spec"]["containers"]
+
+    assert ({"limits": {"cpu": "1"}}, {"containerPort": 1, "protocol": "TCP"}) == (one["resources"], one["ports"][0])
+    assert {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}} == other["resources"]
+    assert {"containerPort": 1, "hostPort": 1, "protocol": "TCP"} == other["ports"][0]
