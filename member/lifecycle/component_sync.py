@@ -62,7 +62,7 @@ from member.observed.lost_claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes
 from member.observed.pods import Pod, pods_of, ready_pods
 from member.observed.referenced_cluster import without_pd
-from member.observed.status import UPGRADE, set_phase
+from member.observed.status import SUSPEND, UPGRADE, set_phase
 from member.observed.troubles import LOOK_AGAIN, troubles_of
 from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
@@ -220,7 +220,8 @@ def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
     """Another component that must serve first (3.1)."""
     for row in map(component_type, own.starts_after):
         if row.unavailable and not predicates.is_available(ctx.tc, row.name):
-            return Waiting(f"WaitingFor{row.word}", row.unavailable, next_poll(ctx, own.name))
+            asked_for = f"; {row.title} is suspended" if predicates.in_phase(ctx.tc, row.name, SUSPEND) else ""
+            return Waiting(f"WaitingFor{row.word}", f"{row.unavailable}{asked_for}", next_poll(ctx, own.name))
     return None
 
 

@@ -184,3 +184,10 @@ def test_F5_nothing_is_made_that_only_an_outdated_cache_asks_for(basic: Operator
     cache.blind = False
     cache.cut()
     basic.run_until(lambda: is_suspended(basic))
+
+
+def test_12_who_waits_for_a_suspended_component_says_that_it_is(basic: OperatorWorld) -> None:
+    basic.change(pd={"suspendAction": SUSPEND})
+    basic.run_until(lambda: "is suspended" in basic.condition("Progressing")["message"], 120)
+    told = "tikv: PD has no quorum of healthy, Ready members yet; PD is suspended"
+    assert told in basic.condition("Progressing")["message"]
