@@ -1,6 +1,6 @@
 """The steps of a reconcile, whatever its kind: each answers how it stands, and fails alone."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -46,7 +46,7 @@ FOREIGN_OWNER = "ForeignOwner"
 INTERNAL_ERROR = "InternalError"
 """The reason of a stage that raised what nobody expected; the API server's own errors may have it, too."""
 
-_OUTDATED: Mapping[type[Exception], str] = {OwnerGone: "ClusterDeleted", OwnerChanged: "SpecChanged"}
+_OUTDATED = {OwnerGone: "ClusterDeleted", OwnerChanged: "SpecChanged"}
 """The reasons of those that find the owner, read live, another than in the cache, which shows it in a moment."""
 
 _OF_THE_WHOLE = (LeaseExpired, RequeueError, IgnoreError)

@@ -90,10 +90,13 @@ def _pd(verb: str, **arguments: object) -> _Make:
 
 
 def _of_peers(component: str, port: int) -> _Make:
-    """A member is cut off from the others."""
-    return lambda users, at, seconds: _world(
-        "network_cut", at, seconds, target=f"{NAMESPACE}/{users.pod(component)}", origin="*", port=port
-    )
+    """A member is cut off from the others: one of their own, or the first of the PD that they use."""
+
+    def make(users: Users, at: float, seconds: float) -> plans.Fault:
+        pod = users.pod(component) if component in users.components else f"{users.coordinators}-0"
+        return _world("network_cut", at, seconds, target=f"{NAMESPACE}/{pod}", origin="*", port=port)
+
+    return make
 
 
 def _of_a_pod(verb: str) -> _Make:

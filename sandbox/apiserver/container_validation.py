@@ -22,6 +22,7 @@ from sandbox.apiserver.rules import (
     record,
     relative_path,
     subdomain,
+    unless_empty,
     within,
 )
 from sandbox.quantities import quantity
@@ -289,8 +290,8 @@ _MOUNT: Table = {
     "mountPropagation": one_of("Bidirectional", "HostToContainer", "None"),
 }
 _PORT: Table = {
-    "name": lambda value, path: port_name(value, path) if value else (),
-    "hostPort": lambda value, path: within(1, 65535)(value, path) if value else (),
+    "name": unless_empty(port_name),
+    "hostPort": unless_empty(within(1, 65535)),
     "protocol": one_of("SCTP", "TCP", "UDP"),
 }
 _REFERENCE = record({"name": subdomain, "key": _key}, "key")

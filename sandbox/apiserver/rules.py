@@ -17,8 +17,7 @@ Rule = Callable[[Any, str], Iterable[FieldError]]
 Table = Mapping[str, Rule]
 
 NOT_NEGATIVE = "must be greater than or equal to 0"
-SELECTS = ("In", "NotIn", "Exists", "DoesNotExist")
-"""What selectors of labels compare with."""
+_SELECTS = ("In", "NotIn", "Exists", "DoesNotExist")
 _NO_PERCENT = (
     "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for "
     "validation is '[0-9]+%')"
@@ -59,6 +58,11 @@ def each(rule: Rule) -> Rule:
             yield from rule(value, f"{path}[{index}]")
 
     return of_items
+
+
+def unless_empty(rule: Rule) -> Rule:
+    """What is empty, or 0, is the same as unset."""
+    return lambda value, path: rule(value, path) if value else ()
 
 
 def one_of(*values: str) -> Rule:
@@ -141,18 +145,23 @@ def selector(value: Any, path: str) -> Iterator[FieldError]:
     yield from labels(value.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, expression in enumerate(value.get("matchExpressions") or ()):
         place = f"{path}.matchExpressions[{index}]"
-        operator, values = expression.get("operator") or "", expression.get("values") or ()
-        if operator in ("In", "NotIn") and not values:
-            yield required(f"{place}.values", "must be specified when `operator` is 'In' or 'NotIn'")
-        elif operator in ("Exists", "DoesNotExist") and values:
-            yield forbidden_field(
-                f"{place}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            )
-        elif operator not in SELECTS:
-            yield invalid_value(f"{place}.operator", operator, "not a valid selector operator")
-        yield from qualified(expression.get("key") or "", f"{place}.key")
-        for number, each_value in enumerate(values):
+        yield from requirement(expression, place, _SELECTS)
+        for number, each_value in enumerate(expression.get("values") or ()):
             yield from names.label_value_errors(each_value, f"{place}.values[{number}]")
+
+
+def requirement(expression: Json, path: str, operators: tuple[str, ...]) -> Iterator[FieldError]:
+    """One expression of a selector that knows these operators."""
+    operator, values = expression.get("operator") or "", expression.get("values") or ()
+    if operator not in operators:
+        yield invalid_value(f"{path}.operator", operator, "not a valid selector operator")
+    elif operator in ("In", "NotIn") and not values:
+        yield required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+    elif operator in ("Exists", "DoesNotExist") and values:
+        yield forbidden_field(f"{path}.values", "may not be specified when `operator` is 'Exists' or 'DoesNotExist'")
+    elif operator in ("Gt", "Lt") and len(values) != 1:
+        yield required(f"{path}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'")
+    yield from qualified(expression.get("key") or "", f"{path}.key")
 
 
 def address(value: Any, path: str) -> Iterator[FieldError]:

@@ -21,6 +21,7 @@ from sandbox.apiserver.rules import (
     qualified,
     record,
     subdomain,
+    unless_empty,
 )
 
 _TYPES = ("ClusterIP", "ExternalName", "LoadBalancer", "NodePort")
@@ -36,7 +37,7 @@ _SERVICE: Table = {
 }
 _PORT: Table = {
     "port": port,
-    "name": lambda value, path: label(value, path) if value else (),
+    "name": unless_empty(label),
     "appProtocol": qualified,
     "protocol": one_of("SCTP", "TCP", "UDP"),
     "targetPort": port_or_name,

@@ -9,7 +9,19 @@ from sandbox.apiserver.kinds import Kind
 from sandbox.apiserver.names import annotation_errors, config_key_errors, key_errors, label_errors, name_errors
 from sandbox.apiserver.pod_validation import pod_spec, template
 from sandbox.apiserver.refusals import FieldError, forbidden_field, invalid_value, required, shown, unsupported
-from sandbox.apiserver.rules import Table, address, at_least, check, label, needed, one_of, record, share, subdomain
+from sandbox.apiserver.rules import (
+    Table,
+    address,
+    at_least,
+    check,
+    label,
+    needed,
+    one_of,
+    record,
+    share,
+    subdomain,
+    unless_empty,
+)
 from sandbox.apiserver.rules import selector as label_selector
 from sandbox.apiserver.service_validation import ingress, service
 from sandbox.quantities import quantity
@@ -389,12 +401,12 @@ def _without(tree: Json, names: tuple[str, ...]) -> Json:
     return {key: value for key, value in tree.items() if key not in names}
 
 
-_retention = one_of("Retain", "Delete", "")
+_retention = unless_empty(one_of("Retain", "Delete"))
 _ROLLING: Table = {"maxUnavailable": share(100), "maxSurge": share()}
 _STATEFUL_SET: Table = {
     "replicas": at_least(0),
     "minReadySeconds": at_least(0),
-    "serviceName": lambda value, path: label(value, path) if value else (),
+    "serviceName": unless_empty(label),
     "persistentVolumeClaimRetentionPolicy": record({"whenDeleted": _retention, "whenScaled": _retention}),
     "ordinals": record({"start": at_least(0)}),
 }
@@ -409,9 +421,9 @@ _JOB: Table = {
     "selector": label_selector,
 }
 _CLAIM: Table = {
-    "storageClassName": lambda value, path: subdomain(value, path) if value else (),
+    "storageClassName": unless_empty(subdomain),
     "volumeMode": one_of("Block", "Filesystem"),
-    "volumeAttributesClassName": lambda value, path: subdomain(value, path) if value else (),
+    "volumeAttributesClassName": unless_empty(subdomain),
     "selector": label_selector,
 }
 

@@ -2,9 +2,11 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import pytest
 
+from kube.resources import NAMESPACES
 from ports.randomness import SeededRandomness
 from tests.contract.generated_objects import Case, cases, drawn
 from tests.contract.worlds import Answer, Side
@@ -31,11 +33,21 @@ def test_both_worlds_take_and_refuse_the_same_objects(all_cases: Sequence[Case],
 
 def differences(chosen: Sequence[Case], sandbox: Side, real: Side) -> Iterator[str]:
     """What each world says of every object about which they don't agree, or on which the sandbox fails."""
-    ours, theirs = sandbox.new_namespace(), real.new_namespace()
-    for case in chosen:
-        said, expected = create(sandbox, ours, case), create(real, theirs, case)
-        if is_taken(said) != is_taken(expected) or said.status >= 500:
-            yield f"{case.name}\n  real:    {words(expected)}\n  sandbox: {words(said)}"
+    with namespace_of_its_own(sandbox) as ours, namespace_of_its_own(real) as theirs:
+        for case in chosen:
+            said, expected = create(sandbox, ours, case), create(real, theirs, case)
+            if is_taken(said) != is_taken(expected) or said.status >= 500:
+                yield f"{case.name}\n  real:    {words(expected)}\n  sandbox: {words(said)}"
+
+
+@contextmanager
+def namespace_of_its_own(side: Side) -> Iterator[str]:
+    """One that is gone afterwards."""
+    name = side.new_namespace()
+    try:
+        yield name
+    finally:
+        side.client.delete(NAMESPACES, name)
 
 
 def create(side: Side, namespace: str, case: Case) -> Answer:
