@@ -115,7 +115,7 @@ def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
         return _left_to_the_user(view, changed, upgrading)
     if changed:
         return _begin(view, desired, changed)
-    if not upgrading and not _lacks_pods_on_delete(view):
+    if not upgrading and not _is_unfinished_on_delete(view):
         return _finish(view, _at_rest(view, desired["spec"]["replicas"]))
     if not view.scaling and view.has_revision:
         set_phase(view.ctx, view.component, phase_while_upgrading(view.ctx, view.component))
@@ -125,14 +125,14 @@ def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
     return _continue(view)
 
 
-def _lacks_pods_on_delete(view: RollView) -> bool:
-    """Whether pods are gone that come back on the newest revision as long as the strategy is OnDelete.
+def _is_unfinished_on_delete(view: RollView) -> bool:
+    """Whether pods are gone, or nobody knows what they run, that come back on the newest revision while it is OnDelete.
 
     Without their labels nothing else tells that the roll is not over.
     """
     if not (view.is_on_delete and is_rolling(view.body)):
         return False
-    return any(not (pod.exists or pod.updated or pod.ignored or pod.held) for pod in view.rolling_pods(view.cached))
+    return any(not (pod.updated or pod.ignored or pod.held) for pod in view.rolling_pods(view.cached))
 
 
 def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:

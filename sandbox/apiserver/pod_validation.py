@@ -21,7 +21,7 @@ from sandbox.apiserver.rules import (
     within,
 )
 from sandbox.apiserver.scheduling_validation import affinity, spread, toleration
-from sandbox.apiserver.volume_validation import volumes_errors
+from sandbox.apiserver.volume_validation import volume_errors
 
 _SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$"
 
@@ -38,7 +38,7 @@ def pod_spec(spec: Json, path: str, extra_volumes: Iterable[Json] = ()) -> Itera
     added = {volume["name"]: volume for volume in extra_volumes}
     own = [each for each in spec.get("volumes") or () if each.get("name") not in added]
     volumes = [*added.values(), *own]
-    yield from volumes_errors(volumes, f"{path}.volumes")
+    yield from volume_errors(volumes, f"{path}.volumes")
     yield from containers(spec, path, {each.get("name", "") for each in volumes})
     yield from check(spec, path, _POD)
     yield from _without_servers(spec, path)

@@ -26,7 +26,7 @@ _FIELDS_OF_FILES = tuple(f"metadata.{name}" for name in ("annotations", "labels"
 _LONGEST_DRIVER = 63
 
 
-def volumes_errors(volumes: list[Json], path: str) -> Iterator[FieldError]:
+def volume_errors(volumes: list[Json], path: str) -> Iterator[FieldError]:
     """Those of one pod."""
     for index, volume in enumerate(volumes):
         place = f"{path}[{index}]"

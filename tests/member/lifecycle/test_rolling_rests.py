@@ -25,8 +25,9 @@ from tests.member.clusters import cluster
 from tests.member.reconciling import as_object, context
 
 _REPLICAS = 2
-_OLD, _NEW = "demo-tidb-old", "demo-tidb-new"
-_TEMPLATES = [(revision, state) for revision in (_OLD, _NEW) for state in ("Ready", "ill", "ending")]
+_OLD, _NEW, _UNTOLD = "demo-tidb-old", "demo-tidb-new", ""
+"""The last one is that of a pod whose label others have removed."""
+_TEMPLATES = [(revision, state) for revision in (_OLD, _NEW, _UNTOLD) for state in ("Ready", "ill", "ending")]
 _GONE = ("", "gone")
 _WRITES = 4
 """So many decisions lead from any state to the last one."""
@@ -92,7 +93,8 @@ def seen(world: World, body: Json) -> ReconcileContext:
 
 
 def _pod(ordinal: int, revision: str, state: str) -> Json:
-    carried = base_labels(cluster(), "tidb") | {labels.CONTROLLER_REVISION_HASH: revision}
+    told = {labels.CONTROLLER_REVISION_HASH: revision} if revision else {}
+    carried = base_labels(cluster(), "tidb") | told
     meta: Json = {"name": f"demo-tidb-{ordinal}", "namespace": "ns", "uid": f"uid-{ordinal}", "labels": carried}
     if state == "ending":
         meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
