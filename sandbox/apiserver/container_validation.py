@@ -173,7 +173,7 @@ def _environments(sources: Any, path: str) -> Iterator[FieldError]:
         if len(given) > 1:
             yield invalid_value(path, "", "may not have more than one field specified at a time")
         for name in given:
-            yield from record({"name": subdomain}, "name")(source[name], f"{path}[{index}].{name}")
+            yield from _NAMED(source[name], f"{path}[{index}].{name}")
 
 
 def _resources(resources: Json, path: str) -> Iterator[FieldError]:
@@ -294,6 +294,7 @@ _PORT: Table = {
     "hostPort": unless_empty(within(1, 65535)),
     "protocol": one_of("SCTP", "TCP", "UDP"),
 }
+_NAMED = record({"name": subdomain}, "name")
 _REFERENCE = record({"name": subdomain, "key": _key}, "key")
 _VALUE_FROM: Table = {
     "fieldRef": field_of_pod,

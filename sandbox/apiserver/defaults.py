@@ -81,8 +81,8 @@ def _of_pods_alone(container: Json, on_host: bool | None) -> None:
     resources = container["resources"]
     if limits := resources.get("limits"):
         resources["requests"] = limits | (resources.get("requests") or {})
-    for port in container.get("ports") or ():
-        if on_host:
+    if on_host:
+        for port in container.get("ports") or ():
             _fill(port, hostPort=port.get("containerPort"))
 
 

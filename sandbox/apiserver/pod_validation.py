@@ -47,7 +47,7 @@ def pod_spec(spec: Json, path: str, extra_volumes: Iterable[Json] = ()) -> Itera
 
 def _security(spec: Json, path: str) -> Iterator[FieldError]:
     context = spec.get("securityContext") or {}
-    yield from check(context, path, {**SECURITY, **_POD_SECURITY})
+    yield from check(context, path, _POD_SECURITY)
     for index, sysctl in enumerate(context.get("sysctls") or ()):
         place, name = f"{path}.sysctls[{index}].name", sysctl.get("name", "")
         if not name:
@@ -88,6 +88,7 @@ def _dns(config: Json, path: str) -> Iterator[FieldError]:
 
 
 _POD_SECURITY: Table = {
+    **SECURITY,
     "fsGroup": within(0, 2**31 - 1),
     "fsGroupChangePolicy": one_of("Always", "OnRootMismatch"),
     "seLinuxChangePolicy": one_of("MountOption", "Recursive"),

@@ -67,7 +67,7 @@ def _field_files(files: Any, path: str) -> Iterator[FieldError]:
     # the real server leaves out the index, and that these are items
     place = path.rpartition(".")[0]
     for file in files:
-        yield from record({"path": relative_path, "mode": within(0, 0o777)}, "path")(file, place)
+        yield from record(_FILE, "path")(file, place)
         own, resource = file.get("fieldRef"), file.get("resourceFieldRef")
         if own is None and resource is None:
             yield required(place, "one of fieldRef and resourceFieldRef is required")
@@ -88,7 +88,7 @@ def _driver(name: str, path: str) -> Iterator[FieldError]:
 
 
 def _projected(volume: Json, path: str) -> Iterator[FieldError]:
-    yield from check(volume, path, {"defaultMode": within(0, 0o777), "sources": each(record(_PROJECTED))})
+    yield from check(volume, path, _PROJECTION)
     seen = set()
     for source in volume.get("sources") or ():
         parts = [part for part in source.values() if part]
@@ -107,14 +107,16 @@ def _token(source: Json, path: str) -> Iterator[FieldError]:
     yield from relative_path(source.get("path") or "", f"{path.rpartition('.sources[')[0]}.path")
 
 
-_ITEM = record({"path": relative_path, "mode": within(0, 0o777)}, "key", "path")
-_FILES: Table = {"items": each(_ITEM), "defaultMode": within(0, 0o777)}
+_MODE = within(0, 0o777)
+_FILE: Table = {"path": relative_path, "mode": _MODE}
+_FILES: Table = {"items": each(record(_FILE, "key", "path")), "defaultMode": _MODE}
 _PROJECTED: Table = {
     "secret": record(_FILES, "name"),
     "configMap": record(_FILES, "name"),
     "downwardAPI": record({"items": _field_files}),
     "serviceAccountToken": _token,
 }
+_PROJECTION: Table = {"defaultMode": _MODE, "sources": each(record(_PROJECTED))}
 _HOST_PATHS = ("BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket")
 _SOURCES: Table = {
     "emptyDir": record({"sizeLimit": _size}),
@@ -122,7 +124,7 @@ _SOURCES: Table = {
     "secret": record(_FILES, "secretName"),
     "configMap": record(_FILES, "name"),
     "persistentVolumeClaim": record({}, "claimName"),
-    "downwardAPI": record({"items": _field_files, "defaultMode": within(0, 0o777)}),
+    "downwardAPI": record({"items": _field_files, "defaultMode": _MODE}),
     "projected": _projected,
     "nfs": record({"path": _absolute}, "server", "path"),
     "csi": record({"driver": _driver}, "driver"),
