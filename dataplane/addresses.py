@@ -94,10 +94,6 @@ class AddressBook:
         """The URL of a port of one pod, as it is dialled."""
         return self._url(self._peer(component, ordinal), port)
 
-    def pdms(self, service: str) -> str:
-        """The URL of the Service of a PD microservice (A4)."""
-        return self._url(f"{self.cluster}-{service}", PD_CLIENT_PORT)
-
     def pump(self, ordinal: int) -> str:
         """The URL of a Pump (A15)."""
         return self.member("pump", ordinal, PUMP_PORT)

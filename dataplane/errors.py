@@ -17,7 +17,7 @@ unless `sent` is False.
 from ports.transport import ConnectionRefused, RequestTimeout, Response, TlsError, TransportClosed, TransportError
 
 _NOT_BOOTSTRAPPED = "TiKV cluster not bootstrapped"
-_REFUSALS = ("ErrStoresNotEnough", "ErrEtcdMemberRemove", "ErrStoreDestroyed")
+_REFUSALS = ("ErrStoresNotEnough", "ErrEtcdMemberRemove", "ErrStoreDestroyed", "no valid secondary")
 _MAX_TEXT = 2048
 
 

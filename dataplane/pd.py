@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from dataplane.calls import TIMEOUT, Caller
-from dataplane.errors import ApiError, Conflict, NotFound, Unavailable
+from dataplane.errors import ApiError, Conflict, NotBootstrapped, NotFound, Unavailable
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
 from ports.transport import Transport
@@ -279,6 +279,14 @@ class PDClient:
         """Whether a restore of volume snapshots has yet to end. Raises Unavailable, ApiError."""
         return self._call.get_json("/pd/api/v1/admin/cluster/markers/snapshot-recovering", _MARKER).marked
 
+    def is_bootstrapped(self) -> bool:
+        """Whether a first TiKV has registered. Raises Unavailable, ApiError."""
+        try:
+            self.all_stores()
+        except NotBootstrapped:
+            return False
+        return True
+
     def stores(self) -> tuple[LiveStore, ...]:
         """The stores that are not Tombstone, by id. Raises NotBootstrapped, Unavailable, ApiError."""
         return tuple(store for store in self.all_stores() if store.state_name != TOMBSTONE)
@@ -386,6 +394,8 @@ class PDClient:
 
     def ready(self) -> bool:
         """Whether this one member has loaded its regions; members older than v8.5.2 always have.
+
+        The leader has not while there are none, before the first TiKV (seen with v8.5.2).
 
         Ask a member, not the Service. Raises Unavailable.
         """

@@ -8,12 +8,16 @@ from ports.transport import Transport
 
 
 class PDMSClient:
-    """A microservice behind its Service, or one member of it. Safe for use by many threads."""
+    """One member of a microservice. Safe for use by many threads.
+
+    tso has no such API before v8.1, scheduling no `health`. A member of tso that PD does not have serve, as of three
+    members one, answers both calls with 503.
+    """
 
     def __init__(
         self, transport: Transport, base_url: str, service: str, clock: Clock | None = None, fence: Fence | None = None
     ) -> None:
-        """A client of the microservice `service`, such as `tso`, at `base_url`."""
+        """A client of the member of `service`, such as `tso`, at `base_url`."""
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
         self._service = service
 
@@ -28,7 +32,7 @@ class PDMSClient:
     def transfer_primary(self, name: str) -> None:
         """Ask that the member of this name becomes the primary; only v8.3.0 and later can.
 
-        Raises Unavailable, ApiError, LeaseExpired.
+        Raises Conflict where PD does not have that member serve, or it is gone; Unavailable, ApiError, LeaseExpired.
         """
         path, about = f"/{self._service}/api/v1/primary/transfer", {"service": self._service, "to": name}
         self._call.write("POST", path, {"new_primary": name}, done="primary transfer begun", about=about)

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import DataPlaneError
@@ -10,7 +11,15 @@ API_PORT = 3080
 SQL_PORT = 6000
 PEER_PORT = 3081
 
-_SERVES = 200
+_OK, _BAD_GATEWAY = 200, 502
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyHealth:
+    """What a TiProxy says of itself, as text, and whether it serves."""
+
+    info: str
+    serves: bool
 
 
 class TiProxyClient:
@@ -20,16 +29,19 @@ class TiProxyClient:
         """A client of the TiProxy whose API `caller` reaches."""
         self._call = caller
 
-    def health(self, timeout: float = TIMEOUT) -> str | None:
-        """What it says of itself if it serves, as text; None when it does not, or gives no answer in time.
+    def health(self, timeout: float = TIMEOUT) -> ProxyHealth | None:
+        """What it says of itself; None when it says something else, or gives no answer in time.
 
-        One that is closing answers 502 until it has ended. Raises no DataPlaneError.
+        It answers 502 while it is closing, and from v1.3.0 on while it knows no TiDB that is healthy. Raises no
+        DataPlaneError.
         """
         try:
-            answer = self._call.get("/api/debug/health", timeout=timeout)
+            answer = self._call.get("/api/debug/health", timeout=timeout, also=frozenset({_BAD_GATEWAY}))
         except DataPlaneError:
             return None
-        return answer.body.decode("utf-8", "replace") if answer.status == _SERVES else None
+        if answer.status not in (_OK, _BAD_GATEWAY):
+            return None
+        return ProxyHealth(answer.body.decode("utf-8", "replace"), answer.status == _OK)
 
     def set_labels(self, labels: Mapping[str, str]) -> None:
         """Set labels of the server; its other settings stay. Raises Unavailable, ApiError, LeaseExpired."""

@@ -130,9 +130,9 @@ def _server_ca(ctx: ReconcileContext) -> str:
     return secret_data(secret).get("ca.crt", b"").decode()
 
 
-def pdms(ctx: ReconcileContext, service: str) -> PDMSClient:
-    """A PD microservice, behind its Service. Raises BadTlsMaterial."""
-    return ctx.deps.dataplane.pdms(address_book(ctx.tc).pdms(service), service, _tls(ctx))
+def pdms_member(ctx: ReconcileContext, service: str, url: str) -> PDMSClient:
+    """One member of a PD microservice, by the URL that it advertises. Raises BadTlsMaterial."""
+    return ctx.deps.dataplane.pdms(url, service, _tls(ctx))
 
 
 def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:

@@ -5,14 +5,16 @@ Each verb puts one fault in and returns what takes it out again; `heal` takes al
 """
 
 from collections.abc import Callable, Iterable, MutableSet
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
 
+from kube.objects import Json
 from kube.resources import NODES, PODS
 from ports.sql import SqlLogin
-from ports.transport import Request
+from ports.transport import Request, TransportError
 from sandbox.apiserver import ApiServer
 from sandbox.apiserver.audit import Call
 from sandbox.apiserver.faults import Fault as ApiFault
@@ -364,14 +366,24 @@ class WorldFaults:
 
         return self._remember(thaw)
 
-    def late_eviction(self, cluster: str, pod: str) -> None:
-        """A request to move leaders away from a pod's store arrives, whoever sent it. Raises LookupError without PD."""
-        stores = self._pd(cluster).stores.all()
+    def pd_ctl(self, cluster: str, method: str, path: str, body: Json | None = None, pod: str = "") -> None:
+        """Somebody asks PD for something with pd-ctl, whatever it answers.
+
+        `{store}` in path and body stands for the id of the store of a pod of TiKV or TiFlash. Raises LookupError when
+        no PD member runs, or the pod has no store.
+        """
+        store = self._store_of(cluster, pod) if pod else ""
         namespace, _, name = cluster.partition("/")
-        for store in (each.id for each in stores if each.address.startswith(f"{pod}.")):
-            body = msgspec.json.encode({"name": "evict-leader-scheduler", "store_id": store})
-            url = f"http://{name}-pd.{namespace}:2379{_SCHEDULERS}"
-            self._data_plane.transport().request(Request("POST", url, body=body))
+        url = f"http://{name}-pd.{namespace}:2379/pd/api/v1/{path.replace('{store}', store)}"
+        sent = None if body is None else msgspec.json.encode(body).replace(b'"{store}"', store.encode())
+        with suppress(TransportError):
+            self._data_plane.transport().request(Request(method, url, body=sent))
+
+    def _store_of(self, cluster: str, pod: str) -> str:
+        for store in self._pd(cluster).stores.all():
+            if store.address.startswith(f"{pod}."):
+                return str(store.id)
+        raise LookupError(f"no store that PD of {cluster} knows is of pod {pod}")
 
     def regions_slow(self, cluster: str, peers: float) -> Heal:
         """A store receives so many peers in a second. Raises LookupError when no member of the cluster runs."""

@@ -1,6 +1,7 @@
 """PD pods whose member was removed behind our back: by hand, or by a command that was taken back too late.
 
-etcd never takes a removed member back, so that such a pod ends each time that it starts, until it has new volumes.
+etcd never takes a removed member back. Its process goes on, and its pod may be Ready, but it serves no more until it
+has new volumes.
 """
 
 from apis import pod_commands

@@ -104,6 +104,9 @@ def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) 
     for member in members:
         own = bool(member.client_urls) and not isinstance(member_owner(ctx.tc, member), Stranger)
         if own and not api_clients.pd_member(ctx, member.client_urls[0]).ready():
+            if not api_clients.pd(ctx).is_bootstrapped():
+                # the leader of a PD without stores is never ready: there are no regions to load
+                return None
             what = f"waiting for PD member {member.name} to load its regions"
             return Waiting("PDLoading", what, next_roll_poll(ctx, "pd"))
     return None

@@ -1,5 +1,6 @@
 """Who serves as the primary of a microservice, and how it hands over before its pod goes (lifecycle.md 7.8)."""
 
+from dataplane.errors import Conflict
 from dataplane.pd import Microservice
 from member import api_clients
 from member.context import ReconcileContext
@@ -12,28 +13,41 @@ from member.polling import next_poll
 def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waiting | None:
     """Let another member be the primary before a pod is restarted or goes; None when it is not, or can't be another.
 
-    v1.6 goes on at once; here PD must name another one first. Members without names, those before v8.3.0, cannot hand
-    over, whatever version the spec asks for. Raises DataPlaneError.
+    v1.6 goes on at once, and tries one member alone; here PD must name another one first, and who can't be it is passed
+    over. Members without names, those before v8.3.0, cannot hand over, whatever version the spec asks for. Raises
+    DataPlaneError.
     """
     there = members(ctx, name) or ()
     if not there or any(each.name == each.address for each in there):
         return None
-    pd, book = api_clients.pd(ctx), address_book(ctx.tc)
+    primary, book = api_clients.pd(ctx).microservice_primary(name), address_book(ctx.tc)
     own = ordinal_of(pod)
-    if book.ordinal_of(name, pd.microservice_primary(name)) != own:
+    if book.ordinal_of(name, primary) != own:
         return None
     others = [(book.ordinal_of(name, each.address), each) for each in there]
-    target = _target(own, [(ordinal, each) for ordinal, each in others if ordinal is not None and ordinal != own])
-    if target is None:
-        return None
-    api_clients.pdms(ctx, name).transfer_primary(target.name)
-    what = f"waiting until {target.name} is the primary of {name} in place of pod {pod}"
-    return Waiting(reason, what, next_poll(ctx, name))
+    member, refusal = api_clients.pdms_member(ctx, name, primary), None
+    for target in _targets(
+        own, [(ordinal, each) for ordinal, each in others if ordinal is not None and ordinal != own]
+    ):
+        try:
+            member.transfer_primary(target.name)
+        except Conflict as error:
+            # PD has two members of tso serve, and only they can be the primary
+            refusal = error
+            continue
+        what = f"waiting until {target.name} is the primary of {name} in place of pod {pod}"
+        return Waiting(reason, what, next_poll(ctx, name))
+    if refusal:
+        raise refusal
+    return None
 
 
-def _target(own: int, others: list[tuple[int, Microservice]]) -> Microservice | None:
-    """The highest one above, which is restarted already; else the lowest."""
-    above = [each for each in others if each[0] > own]
-    if above:
-        return max(above, key=lambda each: each[0])[1]
-    return min(others, key=lambda each: each[0])[1] if others else None
+def _targets(own: int, others: list[tuple[int, Microservice]]) -> list[Microservice]:
+    """The highest one above comes first, since those are restarted already, and of those below the lowest."""
+    above = sorted((each for each in others if each[0] > own), key=_ordinal, reverse=True)
+    below = sorted((each for each in others if each[0] < own), key=_ordinal)
+    return [member for _, member in (*above, *below)]
+
+
+def _ordinal(other: tuple[int, Microservice]) -> int:
+    return other[0]

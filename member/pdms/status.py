@@ -44,11 +44,17 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
             what = "PD was not started in microservice mode yet, and lists no members"
             restart = f"{what}; waiting for its pods to be restarted"
             return Waiting("PDWithoutMicroservices", restart, next_poll(ctx, name))
-        if name == TSO and not api_clients.pdms(ctx, name).healthy():
+        if name == TSO and not _has_primary(ctx, name):
             return Waiting("NoPrimary", f"{name} has no primary: nobody gets a timestamp", next_poll(ctx, name))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     return Done()
+
+
+def _has_primary(ctx: ReconcileContext, name: str) -> bool:
+    """Whether the one that PD names says so, too; not one behind the Service: of three members PD has two serve."""
+    primary = api_clients.pd(ctx).microservice_primary(name)
+    return bool(primary) and api_clients.pdms_member(ctx, name, primary).healthy()
 
 
 def members(ctx: ReconcileContext, name: str) -> list[Microservice] | None:

@@ -32,13 +32,17 @@ def observe(ctx: ReconcileContext) -> Outcome:
 
 
 def _members(ctx: ReconcileContext, names: list[str], running: set[str]) -> dict[str, TiProxyMember]:
-    """Every proxy as it is now; what one said last stays while it does not answer."""
+    """Every proxy as it is now; what one said last stays while it is not healthy.
+
+    One that has no TiDB to hand connections to is not ill where no TiDB is healthy: nobody would start it for that.
+    """
     clock, before, all_proxies = ctx.deps.clock, ctx.status.tiproxy.members, proxies(ctx)
+    servers = any(each.health for each in ctx.status.tidb.members.values())
 
     def ask(name: str, timeout: float) -> TiProxyMember:
         says = all_proxies.client(name).health(timeout) if name in running else None
-        old, health = before.get(name), says is not None
-        info = f"{says}\n" if says is not None else old.info if old else ""
+        old, health = before.get(name), says is not None and (says.serves or not servers)
+        info = f"{says.info}\n" if says is not None and health else old.info if old else ""
         changed = transition_time(old, old is not None and old.health == health, clock.wall())
         return TiProxyMember(name=name, health=health, info=info, last_transition_time=changed)
 

@@ -1,19 +1,29 @@
-"""A TiProxy: health, its configuration by API, and an end in good order (dataplane-apis.md 9, 15.3)."""
+"""A TiProxy: health, its configuration by API, and an end in good order (dataplane-apis.md 9, 15.3).
+
+From v1.3.0 on it is healthy only while it knows a TiDB that is; those are in PD's etcd.
+"""
 
 import json
+import re
 import tomllib
 import zlib
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, reachable_port
-from sandbox.dataplane.processes import Answer, Launch, not_found, text
+from sandbox.dataplane.network import Origin
+from sandbox.dataplane.pd.clients import find_pd
+from sandbox.dataplane.processes import Answer, Launch, TlsSettings, not_found, text
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
+from sandbox.dataplane.tidb import STATUS_PORT
 
 _SQL = Setting("", "proxy.addr", "0.0.0.0:6000")
 _API = Setting("", "api.addr", "0.0.0.0:3080")
+_PD = Setting("", "proxy.pd-addrs", "127.0.0.1:2379")
+_CLUSTER_TLS = tuple(Setting("", f"security.cluster-tls.{file}") for file in ("ca", "cert", "key"))
 _GRACE = Setting("", "proxy.graceful-wait-before-shutdown", "0")
 _BAD_GATEWAY = 502
 
@@ -21,13 +31,17 @@ Tree = dict[str, object]
 
 
 class TiproxyProcess(ServerProcess):
-    """A tiproxy behind its start script. It serves whether or not PD and TiDB are there."""
+    """A tiproxy behind its start script. It starts whether or not PD and TiDB are there."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         super().__init__(launch, deps, deps.timings.container_start)
         self._sql, self._api = (reachable_port(setting.of(launch)) for setting in (_SQL, _API))
         self._grace = float(_GRACE.of(launch)) * deps.timings.grace_second
+        self._asking = replace(launch, tls=_cluster_tls(launch))
+        """Itself as PD and TiDB see it."""
         self._config: Tree = tomllib.loads(configuration(launch))
+        self._backends: list[str] = []
+        """The TiDB servers that PD told of when it was asked last, as `host:port`."""
 
     def listens(self, port: int) -> bool:
         """SQL and its API, once it serves."""
@@ -58,7 +72,22 @@ class TiproxyProcess(ServerProcess):
     def _health(self) -> Response:
         canonical = json.dumps(self._config, sort_keys=True, default=str)
         body = {"config_checksum": zlib.crc32(canonical.encode())}
-        return _json(200 if self._stopping_at is None else _BAD_GATEWAY, body)
+        serves = self._stopping_at is None and (not self._asks_for_backends or self._has_backend())
+        return _json(200 if serves else _BAD_GATEWAY, body)
+
+    @property
+    def _asks_for_backends(self) -> bool:
+        return [int(part) for part in re.findall(r"\d+", self._launch.version)[:2]] >= [1, 3]
+
+    def _has_backend(self) -> bool:
+        """Whether a server of the topology answers; the last one that PD told of counts while PD does not answer."""
+        cluster = find_pd(_PD.of(self._launch), self._asking, self._deps)
+        if cluster is not None:
+            found = cluster.etcd.range(b"/topology/tidb/", b"/topology/tidb0", self._deps.clock.now())
+            self._backends = [key.decode().split("/")[3] for key, _ in found if key.endswith(b"/ttl")]
+        origin = Origin.of(self._asking)
+        hosts = (backend.rpartition(":")[0] for backend in self._backends)
+        return any(self._deps.network.find(f"{host}:{STATUS_PORT}", origin) for host in hosts)
 
     def _configure(self, body: bytes) -> Response:
         """Take over what a TOML document says; the rest stays."""
@@ -69,6 +98,11 @@ class TiproxyProcess(ServerProcess):
             return text(500, str(error))
         self._config = _merged(self._config, change)
         return _json(200, "")
+
+
+def _cluster_tls(launch: Launch) -> TlsSettings | None:
+    ca, cert, key = (each.of(launch) for each in _CLUSTER_TLS)
+    return TlsSettings(launch.file(ca) or "", cert, key) if ca else None
 
 
 def _check_labels(labels: object) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from dataplane.calls import Caller
 from dataplane.errors import ApiError
-from dataplane.tiproxy import TiProxyClient
+from dataplane.tiproxy import ProxyHealth, TiProxyClient
 from ports.clock import FakeClock
 from ports.fencing import OpenFence
 from ports.transport import ConnectionRefused, RequestTimeout
@@ -20,8 +20,8 @@ def client(transport: ScriptedTransport) -> TiProxyClient:
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        ((200, HEALTH), HEALTH),
-        ((502, HEALTH), None),
+        ((200, HEALTH), ProxyHealth(HEALTH, serves=True)),
+        ((502, HEALTH), ProxyHealth(HEALTH, serves=False)),
         ((503, ""), None),
         ((404, ""), None),
         ((204, ""), None),
@@ -29,7 +29,7 @@ def client(transport: ScriptedTransport) -> TiProxyClient:
         (ConnectionRefused, None),
     ],
 )
-def test_18_14_only_200_is_healthy(answer: Answer, expected: str | None) -> None:
+def test_18_14_only_200_serves_and_502_tells_of_itself(answer: Answer, expected: ProxyHealth | None) -> None:
     assert expected == client(ScriptedTransport().on("GET /api/debug/health", answer)).health()
 
 

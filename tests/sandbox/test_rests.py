@@ -19,7 +19,8 @@ BASIC = f"{NAMESPACE}/basic"
 
 def leaders_cannot_leave(world: World) -> None:
     world.faults.regions_frozen(BASIC)
-    world.faults.late_eviction(BASIC, "basic-tikv-0")
+    eviction = {"name": "evict-leader-scheduler", "store_id": "{store}"}
+    world.faults.pd_ctl(BASIC, "POST", "schedulers", eviction, pod="basic-tikv-0")
 
 
 def member_removed(world: World) -> None:

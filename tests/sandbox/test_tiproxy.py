@@ -18,7 +18,7 @@ LAUNCH = Launch(
     namespace="ns",
     pod="basic-tiproxy-0",
     pod_uid="basic-tiproxy-0",
-    image="pingcap/tiproxy:v1.3.0",
+    image="pingcap/tiproxy:v1.2.0",
     command=("/bin/tiproxy", "--config=/etc/proxy/proxy.toml"),
     files={"/etc/proxy/proxy.toml": "[proxy]\nmax-connections = 5\n"},
     ports=frozenset({6000, 3080}),
@@ -72,6 +72,13 @@ def test_15_3_it_serves_a_moment_after_its_start(clock: FakeClock) -> None:
         proxy.health()
     proxy.advance(1.0)
     assert 200 == proxy.health()[0]
+
+
+@pytest.mark.parametrize(("version", "status"), [("v1.2.0", 200), ("v1.3.0", 502), ("v1.3.2", 502), ("v26.3.1", 502)])
+def test_9_from_v1_3_0_on_it_is_not_healthy_without_a_server(clock: FakeClock, version: str, status: int) -> None:
+    proxy = Proxy(clock, replace(LAUNCH, image=f"pingcap/tiproxy:{version}"))
+    proxy.advance(1.0)
+    assert status == proxy.health()[0]
 
 
 def test_15_3_it_answers_502_from_sigterm_until_it_has_ended(proxy: Proxy) -> None:

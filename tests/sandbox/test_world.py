@@ -197,15 +197,26 @@ def test_pd_without_a_quorum_has_no_leader_and_says_so(world: World) -> None:
     world.run_until(lambda: transport.request(Request("GET", url)).status == 200, 60)
 
 
-def test_a_removed_member_crashes_until_its_disk_is_new(world: World) -> None:
+def test_a_removed_member_goes_on_without_serving_until_its_disk_is_new(world: World) -> None:
+    # as PD v5.4.3, v6.1.7, v7.5.6 and v8.5.2 did
+    own = "http://basic-pd-2.basic-pd-peer.default.svc:2379"
+    transport = world.data_plane_transport()
     assert 200 == pd(world, "/pd/api/v1/members/name/basic-pd-2", "DELETE")
+    world.advance(30)
 
-    world.run_until(lambda: not holds(pod(world, "basic-pd-2"), "Ready"), 10)
+    assert holds(pod(world, "basic-pd-2"), "Ready")
+    assert 503 == transport.request(Request("GET", f"{own}/health")).status
+    assert 2 == len(get(transport, f"{own}/pd/api/v1/members")["members"])
+
+    world.client().delete(PODS, "basic-pd-2", NAMESPACE)
+    world.advance(30)
+    assert holds(pod(world, "basic-pd-2"), "Ready")
+    with pytest.raises(RequestTimeout):
+        transport.request(Request("GET", f"{own}/health", timeout=5.0))
+
     world.client().delete(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-2", NAMESPACE)
     world.client().delete(PODS, "basic-pd-2", NAMESPACE)
-    world.run_until(lambda: holds(pod(world, "basic-pd-2"), "Ready"), 60)
-
-    assert 3 == len(get(world.data_plane_transport(), f"{PD}/pd/api/v1/members")["members"])
+    world.run_until(lambda: 3 == len(get(transport, f"{PD}/pd/api/v1/members")["members"]), 60)
 
 
 def test_a_lost_node_takes_its_pods_out_and_brings_them_back(world: World) -> None:

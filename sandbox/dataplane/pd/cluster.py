@@ -201,17 +201,18 @@ class PdCluster:
         return self.add("", peer_url, "", "")
 
     def _is_connected(self, member: Member) -> bool:
-        """Whether a member votes, and has for as long as etcd wants it to before it adds another one."""
+        """Whether a member votes, and has for as long as etcd wants it to before it adds or removes another one."""
         since = member.voter.served_at if member.healthy and member.voter is not None else None
         return since is not None and since <= self._clock.now() - self._timings.pd_connected
 
     def remove(self, member: int) -> None:
-        """Take a member out; its process exits when it notices. Raises RemovalRefused."""
+        """Take a member out; its process goes on without it. Raises RemovalRefused."""
         others = [each for each in self.members.values() if each.id != member]
         majority = len(others) // 2 + 1
         if sum(bool(each.name) for each in others) < majority:
             raise RemovalRefused("etcdserver: re-configuration failed due to not enough started members")
-        if self.members[member].healthy and sum(each.healthy for each in others) < majority:
+        active = sum(each.id == self._leader or self._is_connected(each) for each in self.members.values())
+        if self.members[member].healthy and active - 1 < majority:
             raise RemovalRefused("etcdserver: unhealthy cluster")
         del self.members[member]
         self.changed()

@@ -1,4 +1,7 @@
-"""PD's microservices, tso and scheduling: they register in PD, and one member of each is its primary (3.4)."""
+"""PD's microservices, tso and scheduling: they register in PD, and one member of each is its primary (3.4).
+
+Of tso two members at most serve: PD puts them into the key space group, and others when one of them is gone.
+"""
 
 import json
 from typing import TYPE_CHECKING
@@ -19,6 +22,11 @@ LISTENS = Setting("listen-addr", "listen-addr", f"http://127.0.0.1:{_PORT}")
 _ADVERTISED = Setting("advertise-listen-addr", "advertise-listen-addr")
 _BACKENDS = Setting("backend-endpoints", "backend-endpoints", "http://127.0.0.1:2379")
 _NAME = Setting("name", "name")
+_GROUP_SIZE = {"tso": 2}
+"""How many members of a microservice may be its primary; all of one that is not listed."""
+_HEALTH, _TRANSFER = "GET /health", "POST /primary/transfer"
+_WITHOUT_HEALTH = frozenset({"scheduling"})
+_NO_PRIMARY = '"[PD:server:ErrLeaderNil]leader is nil"'
 
 
 class Registry:
@@ -26,6 +34,7 @@ class Registry:
 
     def __init__(self) -> None:
         self._members: dict[str, list[MicroserviceProcess]] = {}
+        self._groups: dict[str, list[MicroserviceProcess]] = {}
         self._primaries: dict[str, MicroserviceProcess] = {}
 
     def register(self, process: "MicroserviceProcess") -> None:
@@ -39,9 +48,21 @@ class Registry:
         self._members[service] = [each for each in self._members.get(service, ()) if each in found or each.exit is None]
         return found
 
+    def candidates(self, service: str, now: float) -> "list[MicroserviceProcess]":
+        """Those that may be the primary."""
+        there = self.members(service, now)
+        stay = [each for each in self._groups.get(service, ()) if each in there]
+        stay += [each for each in there if each not in stay]
+        self._groups[service] = stay[: _GROUP_SIZE.get(service)]
+        return self._groups[service]
+
+    def serve(self, service: str, members: "list[MicroserviceProcess]") -> None:
+        """PD has these serve from now on."""
+        self._groups[service] = members
+
     def primary(self, service: str, now: float) -> "MicroserviceProcess | None":
         """The one that serves; the others elect another one when its lease is over."""
-        there = self.members(service, now)
+        there = self.candidates(service, now)
         current = self._primaries.get(service)
         if current is None or current not in there:
             current = next((each for each in there if each.serves()), None)
@@ -102,12 +123,15 @@ class MicroserviceProcess(ServerProcess):
         cluster, path, now = self._cluster, urlsplit(request.url).path, self._deps.clock.now()
         if cluster is None or not path.startswith(f"/{self.service}/api/v1/"):
             return Answer(not_found())
-        if (request.method, path.rpartition("v1")[2]) == ("GET", "/health"):
+        call = f"{request.method} {path.rpartition('v1')[2]}"
+        if call not in (_HEALTH, _TRANSFER) or (call == _HEALTH and self.service in _WITHOUT_HEALTH):
+            return Answer(not_found())
+        if self not in cluster.services.candidates(self.service, now):
+            return Answer(text(503, _NO_PRIMARY))
+        if call == _HEALTH:
             elected = cluster.services.primary(self.service, now) is not None
             return Answer(text(200, "ok") if elected else text(500, "no primary elected"))
-        if (request.method, path.rpartition("v1")[2]) == ("POST", "/primary/transfer"):
-            return self._transfer(cluster, request.body or b"{}", now)
-        return Answer(not_found())
+        return self._transfer(cluster, request.body or b"{}", now)
 
     def _work(self, now: float) -> float | None:  # noqa: ARG002
         """Register once PD has a leader."""
@@ -127,9 +151,13 @@ class MicroserviceProcess(ServerProcess):
     def _transfer(self, cluster: "PdCluster", body: bytes, now: float) -> Answer:
         wanted = json.loads(body).get("new_primary", "")
         primary = cluster.services.primary(self.service, now)
-        others = [each for each in cluster.services.members(self.service, now) if each is not primary and each.serves()]
-        target = next((each for each in others if wanted in ("", each.name)), None)
-        if primary is None or target is None:
-            return Answer(text(500, f'"no valid secondary to transfer primary of {self.service} to {wanted}"'))
+        if primary is None:
+            return Answer(text(503, _NO_PRIMARY))
+        if wanted == primary.name:
+            return Answer(text(200, '"success"'))
+        others = [each for each in cluster.services.candidates(self.service, now) if each is not primary]
+        target = next((each for each in others if wanted in ("", each.name) and each.serves()), None)
+        if target is None:
+            return Answer(text(500, f'"no valid secondary to transfer primary, from {primary.name} to {wanted}"'))
         cluster.services.transfer(self.service, target)
         return Answer(text(200, '"success"'))

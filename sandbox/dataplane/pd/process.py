@@ -11,7 +11,7 @@ from sandbox.dataplane.listening import Setting, configuration, configuration_fi
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import JoinRefused, Member, PdCluster, at_least
 from sandbox.dataplane.pd.config import Config
-from sandbox.dataplane.processes import Answer, Exit, Launch
+from sandbox.dataplane.processes import Answer, Exit, Launch, text
 from sandbox.dataplane.server_process import ServerProcess
 
 CLIENT_PORT = 2379
@@ -38,6 +38,7 @@ class Phase(Enum):
     ADDED = "a member whose join file is yet to be written"
     JOINING = "joining"
     SERVING = "serving"
+    HANGING = "on the data of a removed member: its etcd stops at once, and it goes on listening"
 
 
 @dataclass(slots=True)
@@ -183,10 +184,12 @@ class PdProcess(ServerProcess):
 
     def listens(self, port: int) -> bool:
         """Clients and peers, once it serves."""
-        return self._phase is Phase.SERVING and port in self._ports
+        return self._phase in (Phase.SERVING, Phase.HANGING) and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
         """PD's HTTP API."""
+        if self._phase is Phase.HANGING:
+            return Answer(text(503, ""), delay=float("inf"))
         return self._api(self, request, self._deps)
 
     def stop(self) -> None:
@@ -209,7 +212,7 @@ class PdProcess(ServerProcess):
             self._begin()
             return
         if data.member in data.cluster.removed:
-            self._end(Exit(1, "the member has been permanently removed from the cluster"))
+            self._phase, self._due = Phase.HANGING, None
             return
         member = data.cluster.members[data.member]
         member.name, member.client_url = self._identity.name, self._identity.client_url
@@ -220,11 +223,9 @@ class PdProcess(ServerProcess):
         data.cluster.changed()
 
     def _serve(self) -> float | None:
-        cluster, member = self.cluster, self.member
-        if cluster is None or member is None:
-            self._end(Exit(1, "the member has been permanently removed from the cluster"))
-            return None
-        return cluster.tick()
+        cluster = self.cluster
+        # the etcd of a removed member stops, the process does not: it passes on to the leader what it is asked
+        return cluster.tick() if cluster is not None and self.member is not None else None
 
     def _begin(self) -> None:
         """Without data it joins those that it is told to join; told nothing, it begins a cluster of its own."""

@@ -73,7 +73,8 @@ def _ask(route: "_Route", call: _Call, request: Request) -> Answer:
     """What this member answers, or the leader in its stead."""
     cluster, stores = call.cluster, call.cluster.stores
     headers = {name.lower(): value for name, value in request.headers.items()}
-    if not route.local and headers.get(_ALLOW_FOLLOWER) != "true" and cluster.leader is not call.process.member:
+    leads = call.process.member is not None and cluster.leader is call.process.member
+    if not route.local and headers.get(_ALLOW_FOLLOWER) != "true" and not leads:
         return _redirect(call.process, cluster.leader, request, headers, call.deps)
     if route.clustered and (not stores.bootstrapped or stores.is_loading(call.now)):
         return Answer(_json(500, NOT_BOOTSTRAPPED))
@@ -105,7 +106,7 @@ def _carry_out(route: "_Route", call: _Call) -> Response | Answer:
 
 def _etcd_health(process: PdProcess, cluster: PdCluster) -> Answer:
     """etcd's own health, beside PD's API: whether this member can read with the quorum, for which it takes a second."""
-    if cluster.leader is None:
+    if cluster.leader is None or process.member is None:
         return Answer(_json(503, {"health": "false"}))
     if not process.votes():
         return Answer(_json(503, {"health": "false"}), delay=_ETCD_TIMEOUT)
@@ -197,7 +198,7 @@ def _delete_by_name(call: _Call) -> Response:
 def _delete_by_id(call: _Call) -> Response:
     member = call.cluster.members.get(int(call.names[0]))
     if member is None:
-        return _json(500, "[PD:etcd:ErrEtcdMemberRemove]etcd remove member failed: etcdserver: member not found")
+        return _json(500, _not_removed("etcdserver: member not found"))
     return _delete_member(call, member, call.names[0])
 
 
@@ -205,8 +206,12 @@ def _delete_member(call: _Call, member: Member, called: str) -> Response:
     try:
         call.cluster.remove(member.id)
     except RemovalRefused as refused:
-        return _json(500, f"[PD:etcd:ErrEtcdMemberRemove]etcd remove member failed: {refused}")
+        return _json(500, _not_removed(str(refused)))
     return _json(200, f"removed, pd: {called}")
+
+
+def _not_removed(why: str) -> str:
+    return f"[PD:etcd:ErrEtcdMemberRemove]{why}: {why}"
 
 
 # cluster and configuration
@@ -262,11 +267,12 @@ def _ping(call: _Call) -> Response:  # noqa: ARG001
 
 def _ready(call: _Call) -> Response:
     served_at = call.process.served_at or 0.0
-    loaded = not call.cluster.stores.bootstrapped or call.now >= served_at + call.deps.timings.pd_regions_loaded
+    # the leader loads regions once there are stores; the others have what it has sent them
+    has_any = call.cluster.stores.bootstrapped or call.cluster.leader is not call.process.member
+    loaded = has_any and call.now >= served_at + call.deps.timings.pd_regions_loaded
     if "verbose" in call.query:
-        body = {"region_loaded": loaded, "is_bootstrapped": call.cluster.stores.bootstrapped}
-        return _json(200 if loaded else 500, body)
-    return text(200 if loaded else 500, "" if loaded else "regions not loaded yet")
+        return _json(200 if loaded else 500, {"region_loaded": loaded})
+    return text(200 if loaded else 500, "")
 
 
 def _recovering(call: _Call) -> Response:
@@ -275,13 +281,13 @@ def _recovering(call: _Call) -> Response:
 
 def _ms_members(call: _Call) -> Response:
     if not call.process.is_api_only:
-        return text(404, "not support microservice")
+        return _json(404, "not support micro service")
     return _json(200, [each.shown() for each in call.cluster.services.members(call.names[0], call.now)])
 
 
 def _ms_primary(call: _Call) -> Response:
     if not call.process.is_api_only:
-        return text(404, "not support microservice")
+        return _json(404, "not support micro service")
     primary = call.cluster.services.primary(call.names[0], call.now)
     return _json(200, primary.address if primary else "")
 

@@ -260,7 +260,7 @@ class Stores:
         if not target.is_tiflash and all(each.id in self.evicting for each in left):
             raise StoreRefused(
                 400,
-                f"[PD:core:ErrNoStoreForRegionLeader]cannot remove store {store} since there are no extra up store to "
+                f"[PD:core:ErrNoStoreForRegionLeader]can not remove store {store} since there are no extra up store to "
                 "store the leader",
             )
         target.node_state = NodeState.REMOVING

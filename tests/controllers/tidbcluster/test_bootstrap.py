@@ -53,6 +53,22 @@ def test_F51_3612_a_tikv_that_never_started_gets_the_spec_put_right(world: Opera
 
 
 @pytest.mark.slow
+def test_7_3_pd_is_rolled_before_the_first_tikv_has_started(world: OperatorWorld) -> None:
+    """Its leader is never ready then (PD v8.5.2): there are no regions to load."""
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["replicas"] = 3
+    cluster["spec"]["tikv"]["nodeSelector"] = {"no": "such-node"}
+    world.apply(cluster)
+    world.run_until(lambda: 3 == len(world.cluster().get("status", {}).get("pd", {}).get("members", {})))
+    world.run(30.0)
+    world.change(pd={"version": "v8.5.3"})
+    world.run_until(
+        lambda: all("v8.5.3" in str(world.get(PODS, f"basic-pd-{each}")["spec"]) for each in range(3)), 200.0
+    )
+    assert not world.cluster()["status"]["tikv"].get("bootStrapped")
+
+
+@pytest.mark.slow
 def test_F54_6405_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: OperatorWorld) -> None:
     """Nobody hands over before; the other members elect another leader."""
     leader, before = three.cluster()["status"]["pd"]["leader"]["name"], members(three)

@@ -96,6 +96,27 @@ def test_7_8_another_member_is_the_primary_before_one_is_restarted(micro: Operat
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("serving", [(0, 1), (0, 2), (1, 2)])
+def test_7_8_of_three_members_one_that_pd_has_serve_takes_over(micro: OperatorWorld, serving: tuple[int, int]) -> None:
+    """PD has two of them serve: the third answers nobody, and cannot be the primary (PD v8.5.2)."""
+    micro.change(pdms=pdms(tso=3))
+    micro.run_until(lambda: micro.exists(PODS, "basic-tso-2"))
+    micro.run_until_ready(within=120.0)
+    services = pd(micro).services
+    by_name = {each.name: each for each in services.members("tso", micro.clock.now())}
+    services.serve("tso", [by_name[f"basic-tso-{each}"] for each in serving])
+    services.transfer("tso", by_name[f"basic-tso-{serving[0]}"])
+    for _ in range(20):
+        micro.run(1.0)
+        assert micro.cluster()["status"]["pdms"]["tso"]["synced"]
+
+    micro.change(pdms=pdms(tso=3, version="v8.5.3"))
+    micro.run_until(lambda: "v8.5.3" in str(micro.get(STATEFUL_SETS, "basic-tso")["spec"]["template"]))
+    micro.run_until_ready(within=300.0)
+    assert all("v8.5.3" in str(micro.get(PODS, f"basic-tso-{each}")["spec"]) for each in range(3))
+
+
+@pytest.mark.slow
 def test_8_7_another_member_is_the_primary_before_one_is_removed(micro: OperatorWorld) -> None:
     services = pd(micro).services
     last = next(each for each in services.members("tso", micro.clock.now()) if each.name == "basic-tso-1")

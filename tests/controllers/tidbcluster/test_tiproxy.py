@@ -68,6 +68,26 @@ def test_5_7_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
+def test_5_7_without_a_server_no_proxy_is_ill(basic: OperatorWorld) -> None:
+    """TiProxy v1.3 answers 502 while it knows no TiDB that is healthy: then it is not what is to be waited for."""
+    basic.change(tidb={"replicas": 0})
+    basic.run_until(lambda: not basic.exists(PODS, "basic-tidb-0"))
+    basic.run(30.0)
+    basic.run_until_ready()
+    assert all(member["health"] for member in members(basic).values())
+    basic.change(tiproxy={"version": "v1.3.1"})
+    basic.run_until_ready(within=120.0)
+    assert ["pingcap/tiproxy:v1.3.1"] * 2 == images(basic)
+
+
+@pytest.mark.slow
+def test_5_7_a_proxy_that_does_not_find_the_servers_is_ill(basic: OperatorWorld) -> None:
+    basic.world.data_plane.network.inject(Fault(Trouble.REFUSE, target="*/basic-tidb-*", origin="*/basic-tiproxy-1"))
+    basic.run_until(lambda: not members(basic)["basic-tiproxy-1"].get("health"))
+    assert members(basic)["basic-tiproxy-0"]["health"]
+
+
+@pytest.mark.slow
 def test_6_5_another_configuration_reaches_the_config_map_and_no_pod(basic: OperatorWorld) -> None:
     uids = {pod["metadata"]["uid"] for pod in basic.every(PODS)}
     basic.change(tiproxy={"config": "[log]\nlevel = 'warn'\n"}, configUpdateStrategy="RollingUpdate")
