@@ -89,6 +89,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep no-resync --every 80
 	@$(BIN)/python -m simulate sweep admission --every 31
 	@$(BIN)/python -m simulate sweep together --every 60
+	@$(BIN)/python -m simulate sweep pd-ctl --every 20
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
@@ -103,6 +104,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep no-resync --every 16
 	@$(BIN)/python -m simulate sweep admission --every 4
 	@$(BIN)/python -m simulate sweep together --every 4
+	@$(BIN)/python -m simulate sweep pd-ctl
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12)
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000

@@ -74,6 +74,7 @@ class Invariants:
         """How many calls a sync had made when it was judged last, by its number."""
         self._reported: set[tuple[str, str]] = set()
         self.state = State(engine.world, *cluster.split("/"))
+        self.state.evicted_by_others = frozenset(filter(None, map(plan.evicted_by_hand, events)))
         self.state.look()
         self._asked_for = AskedFor(self.state)
         self.lives = Lives()

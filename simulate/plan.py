@@ -223,6 +223,17 @@ Fault: TypeAlias = (
 DELETED = "Deleted"
 """How a plan ends in which the cluster goes."""
 
+EVICTION = {"name": "evict-leader-scheduler", "store_id": "{store}"}
+"""What `pd_ctl` sends to have PD evict the leaders of a pod."""
+
+
+def evicted_by_hand(fault: Fault) -> str:
+    """The pod whose leaders somebody has PD evict, empty for all else that happens."""
+    if not isinstance(fault, World) or fault.verb != "pd_ctl" or fault.arguments.get("body") != EVICTION:
+        return ""
+    return str(fault.arguments["pod"])
+
+
 Hand: TypeAlias = Foreign | Deleted | Created
 """What others do to the objects of a cluster."""
 

@@ -29,6 +29,7 @@ from member.labels import CLEAR_FAILURE_RECORDS
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod, pods_of
+from member.observed.removed_by_others import removal_by_others
 from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 
@@ -105,9 +106,11 @@ def still_waiting(
 
 
 def named(ctx: ClusterContext, component: str, pod: str) -> str:
-    """A pod, and what keeps it from starting, if that is known."""
-    trouble = next((p.decode_as(Pod).trouble for p in pods_of(ctx, component) if p.metadata.name == pod), "")
-    return f"{pod} ({trouble})" if trouble else pod
+    """A pod, and what keeps it from serving, if that is known."""
+    found = next((each for each in pods_of(ctx, component) if each.metadata.name == pod), None)
+    reasons = (found.decode_as(Pod).trouble, removal_by_others(ctx, component, found)) if found else ()
+    why = "; ".join(filter(None, reasons))
+    return f"{pod} ({why})" if why else pod
 
 
 def _retry_after(ctx: ClusterContext, component: str, left: float) -> float:

@@ -26,6 +26,10 @@ class ClusterMemory:
     settled: Settled = field(default_factory=Settled)
     decided: Decided = field(default_factory=Decided)
     location_labels: KeptAnswer[tuple[str, ...]] = field(default_factory=KeptAnswer)
+    evicted_stores: set[int] = field(default_factory=set)
+    """The stores whose leaders were moved away for us, as far as this process knows."""
+    evicted_by_others: set[int] = field(default_factory=set)
+    """The stores of which an event has told that others have their leaders moved away."""
     made: dict[str, str] = field(default_factory=dict)
     """The UIDs of the StatefulSets that this process has made, by name."""
     replaced_in_vain: dict[str, bytes] = field(default_factory=dict)

@@ -16,7 +16,7 @@ from member.observed.claims import own_claims
 from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
-from member.observed.removed_members import removed_member
+from member.observed.removed_by_others import removal_by_others
 from ports.clock import Clock
 from ports.transport import TransportError
 
@@ -31,10 +31,20 @@ Complaint: TypeAlias = Callable[[Resource, str, str], str]
 
 
 def troubles_of(ctx: ClusterContext, component: str, names: Iterable[str]) -> dict[str, str]:
-    """What keeps those of the named pods that are not Ready from it; empty where nothing is known."""
+    """What keeps those of the named pods that are not Ready from it, empty where nothing is known.
+
+    Who is Ready and does not serve, because somebody has removed its member or store from PD, is among them.
+    """
     there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
-    not_ready = [name for name in names if name not in there or not there[name].decode_as(Pod).is_ready]
-    return {name: _trouble(ctx, component, there.get(name), name) for name in not_ready}
+    found = {}
+    for name in names:
+        pod = there.get(name)
+        removed = removal_by_others(ctx, component, pod) if pod else ""
+        if pod is None or not pod.decode_as(Pod).is_ready:
+            found[name] = "; ".join(filter(None, (_trouble(ctx, component, pod, name), removed)))
+        elif removed:
+            found[name] = removed
+    return found
 
 
 def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str) -> str:
@@ -43,8 +53,7 @@ def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str)
         return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
     if node_state(ctx, pod) is NodeState.NOT_READY:
         return f"node {pod.decode_as(Pod).spec.node_name} is not Ready"
-    removed = removed_member(ctx, pod) if component == "pd" else ""
-    return "; ".join(filter(None, (trouble_of_own(ctx, pod), removed)))
+    return trouble_of_own(ctx, pod)
 
 
 def trouble_of_own(ctx: ClusterContext, pod: Object) -> str:

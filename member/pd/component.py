@@ -11,8 +11,6 @@ from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
-from member.observed.pods import pods_of
-from member.observed.removed_members import removed_member
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import own_member
 from member.pd import desired, failover, peer_urls, replace_volume, scale_in, stray_members, transfer_leader, upgrade
@@ -26,16 +24,9 @@ def _serving(ctx: ReconcileContext) -> Outcome:
         return Done(f"{len(members)} of {len(members)} members are healthy")
     ill = sorted(name for name, member in members.items() if not member.health)
     there = max(len(members), ctx.tc.spec.pd.replicas if ctx.tc.spec.pd else 0)
-    what, awaited = f"{len(members) - len(ill)} of {there} members are healthy", [*ill, *_unjoined(ctx)]
-    what = f"{what}; waiting for {', '.join(awaited)}" if awaited else what
-    return Waiting("PDUnhealthy", what, next_poll(ctx, "pd"))
-
-
-def _unjoined(ctx: ReconcileContext) -> list[str]:
-    """The pods without a member, and why: that of one whose member was removed may be Ready all the same."""
-    pods = {pod.metadata.name: pod for pod in pods_of(ctx, "pd")}
-    reasons = {name: removed_member(ctx, pods[name]) for name in sorted(ctx.status.pd.unjoined_members.keys() & pods)}
-    return [f"{name} ({why})" if why else name for name, why in reasons.items()]
+    away = [named(ctx, "pd", pod) for pod in sorted(ctx.status.pd.unjoined_members)]
+    what, awaited = f"{len(members) - len(ill)} of {there} members are healthy", ", ".join([*ill, *away])
+    return Waiting("PDUnhealthy", f"{what}; waiting for {awaited}" if awaited else what, next_poll(ctx, "pd"))
 
 
 def _all_healthy(ctx: ReconcileContext) -> Waiting | None:

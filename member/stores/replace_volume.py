@@ -22,6 +22,7 @@ from member.context import ReconcileContext
 from member.evidence import delete_store, no_store, pods_live, store_gone
 from member.naming import ordinal_of
 from member.outcome import Failed, Outcome, Refused, Waiting
+from member.stores import evictions
 from member.stores.kind import StoreKind
 from member.stores.reports import is_up, not_up, own_stores
 
@@ -55,7 +56,7 @@ def _without_store(kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Ob
     if gone is None:
         return Waiting(REPLACING, f"waiting until store {label} of pod {name} is Tombstone", RETRY_DRAINING)
     if kind.leaders and int(label) in pd.evicting_stores():
-        pd.end_evict_leaders(int(label))
+        evictions.end(ctx, pd, int(label))
     return restart_without_volumes(ctx, pod, command, gone)
 
 

@@ -20,6 +20,7 @@ from member.naming import address_book
 from member.observed.pods import Pod
 from member.outcome import Refused, Wait, Waiting
 from member.polling import next_poll
+from member.stores import evictions
 from member.stores.kind import Needs, StoreKind
 from member.stores.reports import own_stores, restarting, without_store
 from ports.transport import ConnectionRefused
@@ -140,7 +141,7 @@ def _drain_store(
         case Evict():
             removal.note(store.id)
             if not is_evicted:
-                pd.begin_evict_leaders(store.id)
+                evictions.begin(ctx, pd, store.id)
             left = "an unknown number" if leaders is None else leaders
             what = f"evicting leaders from pod {name} (store {store.id}): {left} left"
             return Waiting("ScalingIn", what, _soon(ctx, kind))
@@ -182,7 +183,7 @@ def _without_store(kind: StoreKind, removal: PodRemoval, pd: PDClient) -> Eviden
         return _unregistered(kind, removal)
     gone = _gone(kind, removal)
     if isinstance(gone, Evidence) and kind.leaders and known in pd.evicting_stores():
-        pd.end_evict_leaders(known)
+        evictions.end(removal.ctx, pd, known)
     return gone
 
 
@@ -234,7 +235,7 @@ def _restore(kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStor
     if store.state_name == OFFLINE:
         pd.restore_store(store)
     if kind.leaders:
-        pd.end_evict_leaders(store.id)
+        evictions.end(removal.ctx, pd, store.id)
     removal.clear()
 
 

@@ -3,6 +3,8 @@
 from apis import predicates
 from member.context import ReconcileContext
 from member.evidence import no_store
+from member.failover.steps import named
+from member.failover.witnesses import wanted_pods
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.stateless import scale_out_parallelism
 from member.outcome import Done, Outcome, Waiting
@@ -15,9 +17,11 @@ def stores_up(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
     stores = kind.status_in(ctx).stores
     if predicates.all_members_ready(ctx.tc, kind.name):
         return Done(f"{len(stores)} of {len(stores)} stores are Up")
-    others = ", ".join(f"{s.pod_name} is {s.state}" for s in stores.values() if not s.is_up)
-    up = sum(store.is_up for store in stores.values())
-    return Waiting("StoresNotUp", f"{up} stores are Up{'; ' + others if others else ''}", next_poll(ctx, kind.name))
+    ill = [f"{store.pod_name} is {store.state}" for store in stores.values() if not store.is_up]
+    known = {store.pod_name for store in stores.values()}
+    ill += [f"{named(ctx, kind.name, pod)} has no store" for pod in wanted_pods(ctx, kind.name) if pod not in known]
+    up = f"{sum(store.is_up for store in stores.values())} stores are Up"
+    return Waiting("StoresNotUp", f"{up}; {', '.join(ill)}" if ill else up, next_poll(ctx, kind.name))
 
 
 def scale_out(kind: StoreKind) -> ScaleOut:

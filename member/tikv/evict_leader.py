@@ -22,6 +22,7 @@ from member.evidence import pods_live
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
+from member.stores import evictions
 from member.stores.failover import ignored_pods
 from member.stores.reports import not_up, own_stores, restarting
 from member.tikv.kind import KIND
@@ -96,7 +97,7 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
             return Waiting(EVICTING, what, RETRY_DRAINING)
         for store_id in sorted({store.id for store in own} & pd.evicting_stores()):
             # a scheduler outlives its store
-            pd.end_evict_leaders(store_id)
+            evictions.end(ctx, pd, store_id)
     entries = ctx.status.tikv.evict_leader
     ctx.status.tikv.evict_leader = {key: value for key, value in entries.items() if key != name}
     return Done(f"ended the leader eviction of pod {name}" if pod else f"pod {name} no longer exists", ENDED)
@@ -118,7 +119,7 @@ def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store
 def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: Store) -> Outcome:
     name = pod.metadata.name
     if store.id not in pd.evicting_stores():
-        pd.begin_evict_leaders(store.id)
+        evictions.begin(ctx, pd, store.id)
     if command.value == NONE:
         return Done(f"leaders are kept away from pod {name} (store {store.id})", EVICTING)
     left = api_clients.tikv(ctx, name).leader_count()

@@ -5,7 +5,8 @@ The time that leaders get is measured by this process, since a clock on the wall
 Three marks tell what we owe, whatever becomes of this process. In the status of the store: how many leaders it had,
 written before anything else happens, kept until they are back. On the pod: since when it is being evicted, or since
 when it is not any more. In PD: the scheduler itself, which is the truth about whether leaders move (F17).
-A scheduler of a store of ours that no mark accounts for, such as one whose request arrived late, is removed (F16).
+A scheduler that no mark accounts for is removed from a store that was evicted for us: its request has come late (F16).
+What others evict is left to them, and an event tells of it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from apis.ordinals import desired_replicas
 from apis.shared import TiKVStore
 from apis.times import parse_time, stamp
 from dataplane.errors import DataPlaneError
+from dataplane.pd import PDClient
 from kube.events import NORMAL, WARNING
 from kube.objects import Object
 from kube.resources import PODS
@@ -30,6 +32,7 @@ from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 from member.polling import poll_interval, poll_on_progress
+from member.stores import evictions
 from member.stores.reports import restarting, store_of
 from member.tikv.kind import KIND
 
@@ -64,7 +67,7 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
     if begun is None or int(store.id) not in pd.evicting_stores():
         begun = clock.wall().replace(microsecond=0)
         _annotate(ctx, pod, {labels.EVICT_LEADER_BEGIN_TIME: stamp(begun)})
-        pd.begin_evict_leaders(int(store.id))
+        evictions.begin(ctx, pd, int(store.id))
         name = pod.metadata.name
         tell_restart(ctx, "tikv", name, f"evicting leaders from pod {name} (store {store.id}), then restarting it")
     elapsed = _elapsed(ctx, pod, begun)
@@ -116,6 +119,7 @@ def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]
         if store.leader_count and not _is_marked(pod, store):
             continue
         if name in tikv.evict_leader or any(command in annotations for command in _COMMANDS):
+            evictions.remember(ctx, int(store.id))
             continue
         if any(str(each.id) == store.id for each in restarting(ctx, KIND, ctx.stores, [pod])):
             continue
@@ -128,7 +132,7 @@ def _is_marked(pod: Object, store: TiKVStore) -> bool:
 
 
 def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
-    """Remove the schedulers that nothing requests, as when a request of a former leader arrives late (F16).
+    """Remove schedulers from stores that were evicted for us, as when a request of a former leader arrives late (F16).
 
     PD is asked only while a store leads nothing though others lead: that costs an idle cluster no request.
     """
@@ -146,11 +150,28 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
         ctx.memory.stopwatches.forget("evictions listed", key)
         raise
     for store_id in sorted(evicting & suspects.keys()):
-        name = suspects[store_id]
-        with bound_contextvars(pod=name, why="nothing requests it"):
-            pd.end_evict_leaders(store_id)
-        what = f"removed the evict-leader scheduler of store {store_id} (pod {name}): nothing requests it"
-        ctx.deps.recorder.event(ctx.owner, NORMAL, "LeaderEvictionEnded", what)
+        if store_id in ctx.memory.evicted_stores:
+            _end_stray(ctx, pd, store_id, suspects[store_id])
+        elif store_id not in ctx.memory.evicted_by_others:
+            _tell_of_others(ctx, store_id, suspects[store_id])
+    ctx.memory.evicted_by_others.intersection_update(evicting)
+
+
+def _end_stray(ctx: ReconcileContext, pd: PDClient, store_id: int, pod: str) -> None:
+    with bound_contextvars(pod=pod, why="nothing requests it"):
+        pd.end_evict_leaders(store_id)
+    what = f"removed the evict-leader scheduler of store {store_id} (pod {pod}): nothing requests it"
+    ctx.deps.recorder.event(ctx.owner, NORMAL, "LeaderEvictionEnded", what)
+
+
+def _tell_of_others(ctx: ReconcileContext, store_id: int, pod: str) -> None:
+    """Once, or the user would have to ask PD why a pod leads nothing."""
+    ctx.memory.evicted_by_others.add(store_id)
+    way_out = f"pd-ctl scheduler remove evict-leader-scheduler-{store_id}"
+    what = (
+        f"store {store_id} (pod {pod}) leads no regions: somebody has PD evict its leaders; to end that, use {way_out}"
+    )
+    ctx.deps.recorder.event(ctx.owner, NORMAL, "LeadersEvictedByOthers", what)
 
 
 def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
@@ -168,7 +189,7 @@ def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None
     annotations, now = pod.metadata.annotations, ctx.deps.clock.wall()
     ended = parse_time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
     if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
-        api_clients.pd(ctx).end_evict_leaders(int(store.id))
+        evictions.end(ctx, api_clients.pd(ctx), int(store.id))
         ended = now
     age = _elapsed(ctx, pod, ended).seconds
     if _leaders_returned(store) or age >= _return_timeout(ctx):

@@ -5,8 +5,10 @@ from typing import Any
 import pytest
 
 import controllers.tidbcluster.conditions
+import member.failover.steps
 import member.tidb.status
 from member.observed.status import observe_pods
+from simulate.generate import generated
 from simulate.plan import Edit, Plan, World
 from tests.simulate.planting import rules
 
@@ -28,6 +30,14 @@ def test_I36_a_cluster_that_is_ready_without_its_pods(monkeypatch: pytest.Monkey
 
     found = rules(_plan("pod_unready"), lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "ready", blind))
     assert "I36-ready" in found
+
+
+@pytest.mark.parametrize("what", ["member", "store"])
+def test_O10_what_others_have_removed_from_pd_is_not_named(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    plan = generated(f"pd-ctl/tikv-out.{what}-removed@9")
+    blind: Any = lambda *_: ""  # noqa: E731
+    found = rules(plan, lambda: monkeypatch.setattr(member.failover.steps, "removal_by_others", blind))
+    assert "O10" in found
 
 
 def test_I36_counts_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:

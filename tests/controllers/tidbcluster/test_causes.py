@@ -193,6 +193,26 @@ def _reads_of_events(world: OperatorWorld) -> list[str]:
     return [read for read in world.reads() if read.split()[1] == EVENTS.plural]
 
 
+@pytest.mark.slow
+def test_a_store_that_somebody_has_removed_is_named_with_the_way_out(world: OperatorWorld) -> None:
+    body = sample("basic")
+    body["spec"]["tikv"]["replicas"] = 4
+    world.apply(body)
+    world.run_until_ready()
+    world.run(5.0)
+    stores = world.cluster()["status"]["tikv"]["stores"].values()
+    store = next(each["id"] for each in stores if each["podName"] == "basic-tikv-1")
+    world.world.faults.pd_ctl(f"{NAMESPACE}/basic", "DELETE", "store/{store}", pod="basic-tikv-1")
+    world.run_until(lambda: f"store {store} was removed from PD" in world.progressing, 120.0)
+    assert all(each["status"]["conditions"][0]["status"] == "True" for each in world.every(PODS)), "all are Ready"
+    key = "tidb.pingcap.com/replace-volume"
+    assert f"kubectl annotate pod basic-tikv-1 {key}=true" in world.condition("Progressing")["message"]
+
+    world.admin.patch(PODS, "basic-tikv-1", NAMESPACE, {"metadata": {"annotations": {key: "true"}}})
+    world.run_until(lambda: world.is_ready() and "Done" == world.reason(), 240.0)
+    assert 4 == len(world.cluster()["status"]["tikv"]["stores"])
+
+
 def test_a_member_that_somebody_has_removed_is_named_with_the_way_out(world: OperatorWorld) -> None:
     body = sample("basic")
     body["spec"]["pd"]["replicas"] = 3

@@ -656,21 +656,32 @@ def test_F17_5614_5613_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> 
 
 
 @pytest.mark.slow
-def test_F16_a_scheduler_that_nothing_accounts_for_is_removed_from_our_stores_and_from_no_others(
-    wide: OperatorWorld,
-) -> None:
-    wide.register_store("foreign-tikv-0.foreign-tikv-peer.default.svc:20160", {"engine": "tiflash"})
-    wide.run(5.0)
+def test_F16_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_removed(wide: OperatorWorld) -> None:
     pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
-    foreign = max(store.id for store in pd.stores())
-    pd.begin_evict_leaders(foreign)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    finish(wide)
     own = store_id(wide, 0)
     pd.begin_evict_leaders(own)
     wide.forget()
-    wide.run(60.0)
-    assert {foreign} == evicting(wide)
+    wide.run(360.0)
+    assert set() == evicting(wide)
     told = f"removed the evict-leader scheduler of store {own} (pod basic-tikv-0): nothing requests it"
     assert [told] == [event["message"] for event in wide.events("LeaderEvictionEnded")]
+
+
+@pytest.mark.slow
+def test_F16_schedulers_that_others_add_are_left_to_them_and_told_of_once(wide: OperatorWorld) -> None:
+    wide.register_store("foreign-tikv-0.foreign-tikv-peer.default.svc:20160", {"engine": "tiflash"})
+    wide.run(5.0)
+    pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
+    theirs = {max(store.id for store in pd.stores()), store_id(wide, 0)}
+    for each in theirs:
+        pd.begin_evict_leaders(each)
+    wide.run(700.0)
+    assert theirs == evicting(wide)
+    (told,) = wide.events("LeadersEvictedByOthers")
+    assert f"store {store_id(wide, 0)} (pod basic-tikv-0) leads no regions" in told["message"]
+    assert 1 == told["count"]
 
 
 @pytest.mark.slow

@@ -1,0 +1,53 @@
+"""Pods whose member or store somebody has removed from PD, by hand or by a command that was taken back too late.
+
+Neither etcd nor PD ever takes back what was removed. The process goes on, and the pod may be Ready, but it does not
+serve until it has new volumes.
+"""
+
+from apis import predicates
+from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
+from apis.pod_commands import REPLACE_VOLUME, replaces_volumes
+from apis.tidbcluster import TidbCluster
+from kube.objects import Object
+from member.context import ClusterContext
+from member.labels import MEMBER_ID, STORE_ID
+from member.naming import ordinal_of
+from member.observed.claims import claims_of
+from member.ownership import own_member
+
+
+def removal_by_others(ctx: ClusterContext, component: str, pod: Object) -> str:
+    """That what PD knew a pod as was removed, and the way out; empty where it was not, or by ourselves."""
+    meta = pod.metadata
+    if not isinstance(ctx.tc, TidbCluster) or meta.deletion_timestamp or replaces_volumes(meta.annotations):
+        return ""
+    status, removed = predicates.status_of(ctx.tc, component), ""
+    if status is None or meta.name in status.failed_pods:
+        return ""
+    match status:
+        case PDStatus(synced=True):
+            removed = _member(ctx.tc, status, meta.name, _id(ctx, pod, MEMBER_ID))
+        case TiKVStatus(synced=True) | TiFlashStatus(synced=True):
+            removed = _store(status, meta.name, _id(ctx, pod, STORE_ID))
+    if not removed:
+        return ""
+    way_out = f"kubectl annotate pod {meta.name} {REPLACE_VOLUME}=true"
+    return f"{removed} was removed from PD, which takes the pod back with new volumes alone: {way_out}"
+
+
+def _id(ctx: ClusterContext, pod: Object, label: str) -> str:
+    """As whom PD knew a pod; one that was made anew lacks the label, which its volumes keep."""
+    metas = (each.metadata for each in (pod, *claims_of(ctx, pod)))
+    return next((meta.labels[label] for meta in metas if label in meta.labels), "")
+
+
+def _member(tc: TidbCluster, status: PDStatus, pod: str, member: str) -> str:
+    known = [*status.members.values(), *status.peer_members.values()]
+    if any(each.id == member for each in known) or own_member(tc, known, ordinal_of(pod)):
+        return ""
+    return f"member {member}" if member else ""
+
+
+def _store(status: TiKVStatus | TiFlashStatus, pod: str, store: str) -> str:
+    has_another = any(each.pod_name == pod for each in status.stores.values())
+    return f"store {store}" if store in status.tombstone_stores and not has_another else ""

@@ -1,0 +1,106 @@
+"""What others do in PD, with pd-ctl, while a user changes something (reliability.md R20, F16, F17).
+
+`pd-ctl/tikv-upgrade.leaders-change@9` is the workload `tikv-upgrade` of a PD whose leader resigns again and again from
+its ninth second on. The operator shares PD with the people who run the database: it must end where it would have ended
+without them, and leave to them what only they may decide.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from itertools import product
+
+from msgspec.structs import replace
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, TIDB_CLUSTERS
+from simulate.family import of_known
+from simulate.plan import EVICTION, Plan, World
+from simulate.workloads import WORKLOADS
+from simulate.worlds import KEY, NAME
+
+_MOMENTS = (2.0, 9.0, 30.0)
+"""Seconds."""
+_AFTERWARDS = 120.0
+_REMOVED = "was removed from PD"
+"""What STATUS says of a member or store that somebody has removed, until somebody gives its pod new volumes."""
+_MORE = "PD keeps 5 replicas"
+"""And of a store that cannot leave because somebody wants more replicas than there would be stores."""
+_TOMBSTONES = ("pd/tombstones", f"{TIDB_CLUSTERS}/{NAME}.status.tikv.tombstoneStores")
+
+_WORKLOADS = (
+    "pause",
+    "tikv-out",
+    "tikv-upgrade",
+    "pd-upgrade",
+    "upgrade",
+    "tikv-in",
+    "tikv-in-taken-back",
+    "pd-in",
+    "pd-out",
+    "evict-leader",
+    "tikv-failover",
+    "pd-failover",
+    "tikv-replace-volume",
+    "pd-replace-volume",
+    "pd-transfer-leader",
+    "suspend-resume",
+    "tikv-other-volumes",
+)
+
+Request = Callable[[float], tuple[World, ...]]
+
+
+def _asked(
+    method: str, path: str, body: Json | None = None, pod: str = "", *, times: int = 1, every: float = 0.0
+) -> Request:
+    """A request, or several like it."""
+    arguments: Json = {"cluster": KEY, "method": method, "path": path, "pod": pod and f"{NAME}-{pod}"}
+    arguments |= {} if body is None else {"body": body}
+    return lambda at: tuple(
+        World(at=at + every * number, verb="pd_ctl", arguments=arguments, seconds=0.0, if_there=True)
+        for number in range(times)
+    )
+
+
+REQUESTS: Mapping[str, Request] = {
+    "leaders-change": _asked("POST", "leader/resign", times=8, every=7.0),
+    "leaders-evicted": _asked("POST", "schedulers", EVICTION, "tikv-1"),
+    "evictions-end": _asked("DELETE", "schedulers/evict-leader-scheduler", times=6, every=5.0),
+    "store-removed": _asked("DELETE", "store/{store}", pod="tikv-1"),
+    "store-kept": _asked("POST", "store/{store}/state?state=Up", pod="tikv-4", times=4, every=10.0),
+    "store-moved": _asked("POST", "store/{store}/label", {"host": "elsewhere"}, "tikv-1"),
+    "tombstones-forgotten": _asked("DELETE", "stores/remove-tombstone", times=4, every=20.0),
+    "more-replicas": _asked("POST", "config/replicate", {"max-replicas": 5}),
+    "member-removed": _asked("DELETE", f"members/name/{NAME}-pd-1"),
+}
+
+
+_THEIRS: Mapping[str, tuple[str, ...]] = {
+    # a new leader of PD gives other ids
+    "leaders-change": (*_TOMBSTONES, f"{PERSISTENT_VOLUME_CLAIMS}/*"),
+    "leaders-evicted": ("pd/evicting",),
+    "store-moved": ("pd/stores/*",),
+    "tombstones-forgotten": _TOMBSTONES,
+    "more-replicas": ("pd/config",),
+}
+"""What others may decide."""
+
+_CONFLICTS: Mapping[str, str] = {"member-removed": _REMOVED, "store-removed": _REMOVED, "more-replicas": _MORE}
+"""What STATUS may say in the end, since only they can put it right."""
+_TOO_FEW = "only 2 TiKV stores would be Up"
+"""What it says of a scale-in that would have been right with the store that was removed."""
+
+
+def _plans() -> Iterator[Plan]:
+    for workload, request, at in product(_WORKLOADS, REQUESTS, _MOMENTS):
+        base = WORKLOADS[workload]
+        yield replace(
+            base,
+            name=f"{FAMILY.name}/{workload}.{request}@{at:g}",
+            faults=REQUESTS[request](at),
+            budget=base.budget + _AFTERWARDS,
+            theirs=_THEIRS.get(request, ()),
+            conflict=_TOO_FEW if (workload, request) == ("tikv-in", "store-removed") else _CONFLICTS.get(request, ""),
+        )
+
+
+FAMILY = of_known("pd-ctl", _plans, "nothing that others do in PD")
