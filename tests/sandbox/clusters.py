@@ -90,7 +90,7 @@ def stateful_set(component: str, replicas: int, version: str = "v8.5.0") -> Json
     }
 
 
-def create(client: Client, component: str, replicas: int, generation: str = "v1") -> None:
+def create(client: Client, component: str, replicas: int, generation: str = "v1", version: str = "v8.5.0") -> None:
     """Script, services and StatefulSet of a component."""
     name = f"{CLUSTER}-{component}"
     meta = {"name": name, "namespace": NAMESPACE}
@@ -98,7 +98,7 @@ def create(client: Client, component: str, replicas: int, generation: str = "v1"
     client.create(CONFIG_MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}, NAMESPACE)
     client.create(SERVICES, service(f"{name}-peer", component, _PORTS[component], True), NAMESPACE)
     client.create(SERVICES, service(name, component, _PORTS[component], False), NAMESPACE)
-    client.create(STATEFUL_SETS, stateful_set(component, replicas), NAMESPACE)
+    client.create(STATEFUL_SETS, stateful_set(component, replicas, version), NAMESPACE)
 
 
 def create_discovery(client: Client) -> None:

@@ -123,8 +123,8 @@ def test_it_waits_for_tikv_which_alone_bootstraps(plane: Plane) -> None:
 
 def test_pd_refuses_it_while_placement_rules_are_off(plane: Plane) -> None:
     plane.start("tikv")
-    plane.ask("POST", "/pd/api/v1/config/replicate", {"enable-placement-rules": "false"})
     plane.advance(2)
+    plane.ask("POST", "/pd/api/v1/config/replicate", {"enable-placement-rules": "false"})
     start(plane)
     plane.advance(2)
     assert ([], False) == (stores(plane), plane.runs("basic-tiflash-0"))

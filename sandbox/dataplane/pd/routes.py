@@ -168,7 +168,8 @@ def _members(call: _Call) -> Response:
 
 def _leader(call: _Call) -> Response:
     leader = call.cluster.leader
-    return _json(200, _member(leader) if leader is not None else None)
+    told = ("name", "member_id", "peer_urls", "client_urls")
+    return _json(200, {key: value for key, value in _member(leader).items() if key in told} if leader else None)
 
 
 def _named(call: _Call, name: str) -> Member | None:
@@ -242,7 +243,11 @@ def _set_config(call: _Call) -> Response:
 
 
 def _set_replication(call: _Call) -> Response:
-    return _update(call, {f"replication.{key}": value for key, value in call.json().items()})
+    asked = call.json()
+    by_rules = call.cluster.placement.is_enabled or str(asked.get("enable-placement-rules")) == "true"
+    if by_rules and not call.cluster.stores.bootstrapped:
+        return _json(500, NOT_BOOTSTRAPPED)
+    return _update(call, {f"replication.{key}": value for key, value in asked.items()})
 
 
 def _update(call: _Call, items: Json) -> Response:
@@ -362,7 +367,7 @@ def _rules(call: _Call) -> Response:
     """All placement rules, or those of a group."""
     if not call.cluster.placement.is_enabled:
         return _json(412, "placement rules feature is disabled")
-    return _json(200, call.cluster.placement.rules(*call.names))
+    return _json(200, call.cluster.placement.rules(*call.names) or None)
 
 
 def _set_rule(call: _Call) -> Response:
@@ -400,8 +405,8 @@ def _set_labels(call: _Call) -> Response:
         return _json(500, f"key matching the label was not found in the PD, store label key: {other}")
     try:
         store = call.cluster.stores.get(int(call.names[0]))
-    except StoreRefused as refused:
-        return _json(500, refused.message)
+    except StoreRefused:
+        return _json(500, f"[PD:cluster:ErrInvalidStoreID]invalid store id {call.names[0]}, not found")
     store.labels |= {str(key): str(value) for key, value in labels.items()}
     call.cluster.stores.reschedule(call.now)
     return _json(200, "The store's label is updated.")
@@ -428,30 +433,31 @@ def _add_scheduler(call: _Call) -> Response:
     if not isinstance(store, int):
         return _json(400, "please input a right store id")
     exists = bool(call.cluster.stores.evicting)
-    call.cluster.stores.evict(store, call.now)
+    try:
+        call.cluster.stores.evict(store, call.now)
+    except StoreRefused as refused:
+        return _json(500, refused.message)
     done = "The scheduler has been applied to the store." if exists else "The scheduler is created."
     return _json(200, done)
 
 
 def _remove_scheduler(call: _Call) -> Response:
     name, stores = call.names[0], call.cluster.stores
-    gone = "[PD:scheduler:ErrScheduleConfigNotExist]the config does not exist"
     if not stores.is_prepared(call.now):
-        return _json(404, gone)
+        return _json(404, "[PD:scheduler:ErrScheduleConfigNotExist]the config does not exist")
     if name == _EVICT:
         if not stores.evicting:
             return _json(404, "[PD:scheduler:ErrSchedulerNotFound]scheduler not found")
         for store in tuple(stores.evicting):
             stores.stop_evicting(store, call.now)
         return _json(200, "The scheduler is removed.")
-    if not stores.stop_evicting(int(name.removeprefix(f"{_EVICT}-")), call.now):
-        return _json(404, gone)
-    return _json(200, None)
+    found = stores.stop_evicting(int(name.removeprefix(f"{_EVICT}-")), call.now)
+    return _json(200 if found else 404, None)
 
 
 def _evict_config(call: _Call) -> Response:
     if not call.cluster.stores.evicting or not call.cluster.stores.is_prepared(call.now):
-        return text(404, "scheduler not found\n")
+        return not_found()
     ranges = {str(store): [{"start-key": "", "end-key": ""}] for store in sorted(call.cluster.stores.evicting)}
     return _json(200, {"store-id-ranges": ranges, "batch": 3})
 
