@@ -6,6 +6,7 @@ serve until it has new volumes.
 
 from apis import predicates
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
+from apis.ordinals import desired_ordinals
 from apis.pod_commands import REPLACE_VOLUME, replaces_volumes
 from apis.tidbcluster import TidbCluster
 from kube.objects import Object
@@ -22,7 +23,9 @@ def removal_by_others(ctx: ClusterContext, component: str, pod: Object) -> str:
     if not isinstance(ctx.tc, TidbCluster) or meta.deletion_timestamp or replaces_volumes(meta.annotations):
         return ""
     status, removed = predicates.status_of(ctx.tc, component), ""
-    if status is None or meta.name in status.failed_pods:
+    # one that nobody wants any more leaves PD before its pod goes
+    is_wanted = ordinal_of(meta.name) in desired_ordinals(ctx.tc, component)
+    if status is None or not is_wanted or meta.name in status.failed_pods:
         return ""
     match status:
         case PDStatus(synced=True):

@@ -1,7 +1,8 @@
 """Who serves as the primary of a microservice, and how it hands over before its pod goes (lifecycle.md 7.8)."""
 
+from collections.abc import Collection
+
 from dataplane.errors import Conflict
-from dataplane.pd import Microservice
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of
@@ -24,30 +25,24 @@ def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waitin
     own = ordinal_of(pod)
     if book.ordinal_of(name, primary) != own:
         return None
-    others = [(book.ordinal_of(name, each.address), each) for each in there]
+    known = ((book.ordinal_of(name, each.address), each.name) for each in there)
+    others = {ordinal: each for ordinal, each in known if ordinal is not None}
     member, refusal = api_clients.pdms_member(ctx, name, primary), None
-    for target in _targets(
-        own, [(ordinal, each) for ordinal, each in others if ordinal is not None and ordinal != own]
-    ):
+    for ordinal in _successors(own, others):
         try:
-            member.transfer_primary(target.name)
+            member.transfer_primary(others[ordinal])
         except Conflict as error:
             # PD has two members of tso serve, and only they can be the primary
             refusal = error
             continue
-        what = f"waiting until {target.name} is the primary of {name} in place of pod {pod}"
+        what = f"waiting until {others[ordinal]} is the primary of {name} in place of pod {pod}"
         return Waiting(reason, what, next_poll(ctx, name))
     if refusal:
         raise refusal
     return None
 
 
-def _targets(own: int, others: list[tuple[int, Microservice]]) -> list[Microservice]:
+def _successors(own: int, ordinals: Collection[int]) -> list[int]:
     """The highest one above comes first, since those are restarted already, and of those below the lowest."""
-    above = sorted((each for each in others if each[0] > own), key=_ordinal, reverse=True)
-    below = sorted((each for each in others if each[0] < own), key=_ordinal)
-    return [member for _, member in (*above, *below)]
-
-
-def _ordinal(other: tuple[int, Microservice]) -> int:
-    return other[0]
+    above = sorted((each for each in ordinals if each > own), reverse=True)
+    return [*above, *sorted(each for each in ordinals if each < own)]

@@ -1,0 +1,43 @@
+"""Who has been removed from PD by others, and who by ourselves."""
+
+import pytest
+
+from apis.shared import TiKVFailureStore, TiKVStore
+from kube.objects import Json
+from member.labels import STORE_ID
+from member.observed.removed_by_others import removal_by_others
+from tests.kube.fakes import FakeApi
+from tests.member.clusters import cluster
+from tests.member.reconciling import as_object, context
+
+_REPLACING = {"tidb.pingcap.com/replace-volume": "true"}
+
+
+def told(*, ordinal: int = 1, annotations: Json | None = None, state: str = "gone") -> str:
+    """What is said of a pod of three whose store 7 has left PD."""
+    tc, name = cluster(tikv={"replicas": 3}), f"demo-tikv-{ordinal}"
+    tc.status.tikv.synced = state != "unknown"
+    store = TiKVStore(id="7", pod_name=name, ip="demo-tikv-1", leader_count=0, state="Tombstone")
+    if state == "there":
+        tc.status.tikv.stores = {"7": store}
+    else:
+        tc.status.tikv.tombstone_stores = {"7": store}
+    if state == "recorded":
+        tc.status.tikv.failure_stores = {"7": TiKVFailureStore(pod_name=name, store_id="7")}
+    meta: Json = {"name": name, "namespace": "ns", "labels": {STORE_ID: "7"}, "annotations": annotations or {}}
+    return removal_by_others(context(FakeApi(), tc), "tikv", as_object({"metadata": meta, "spec": {}}))
+
+
+def test_the_way_out_is_told() -> None:
+    assert "store 7 was removed from PD" in told()
+    assert "kubectl annotate pod demo-tikv-1 tidb.pingcap.com/replace-volume=true" in told()
+
+
+@pytest.mark.parametrize("state", ["there", "unknown", "recorded"])
+def test_who_is_known_unknown_or_replaced_by_failover_was_not(state: str) -> None:
+    assert not told(state=state)
+
+
+def test_what_a_scale_in_or_a_command_removes_was_not() -> None:
+    assert not told(ordinal=3)
+    assert not told(annotations=_REPLACING)
