@@ -50,13 +50,6 @@ COMMANDS: Mapping[str, Reason] = {
         "It has removed the scheduler from PD.",
         NOTHING,
     ),
-    "LeadersEvictedByOthers": Reason(
-        "PD moves the leaders of a TiKV store away, and nothing here has asked for that: somebody has added a "
-        "scheduler, with pd-ctl for instance.",
-        "It leaves the scheduler alone until it restarts the pod, and ends it then.",
-        "Remove the scheduler with `pd-ctl scheduler remove evict-leader-scheduler-<store>` if the store should lead "
-        "again. An eviction by the annotation `tidb.pingcap.com/evict-leader` outlasts restarts.",
-    ),
     "EvictLeaderExpired": Reason(
         "The time in `tidb.pingcap.com/tikv-evict-leader-expiration-time` has passed, or is not an RFC 3339 time with "
         "a time zone.",

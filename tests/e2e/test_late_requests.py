@@ -175,9 +175,7 @@ def test_LE_22_a_removal_that_was_taken_back_meanwhile_is_told_and_hurts_no_quor
         members, stores = scene.quorum()
         of_pd = "/members/" in asked.path
         assert (3, 4) == ((len(members), len(stores)) if of_pd else (len(stores), len(members)))
-        told = "(container pd: CrashLoopBackOff: " if of_pd else "3 stores are Up"
-        # a container that crashes runs now and then
-        scene.world.run_until(partial(_says, scene.world, told))
+        scene.world.run_until(partial(_says, scene.world, "was removed from PD"))
         unjustified.append("member" if of_pd else "store")
         scene.ask_for(3)
         scene.settle(3)
