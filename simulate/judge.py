@@ -90,6 +90,7 @@ class Invariants:
     def before(self, call: Call) -> None:
         """See `Judge`."""
         write = self._operator_write(call)
+        self.state.evicted_for_us |= {write.ended_eviction} - {0}
         found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
         if what := self._asked_for.before(write):
             found.append(("I42", what))

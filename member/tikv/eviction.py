@@ -39,6 +39,7 @@ from member.tikv.kind import KIND
 _MIN_LEADERS = 200
 """Leaders; a store that had fewer is not waited for."""
 
+_LISTED = "evictions listed"
 _LISTED_AGAIN = 300.0
 """Seconds after which PD is asked again who evicts the stores that lead nothing."""
 
@@ -139,15 +140,19 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
     if not any(store.leader_count for store in ctx.stores):
         return
     suspects = {int(store.id): store.pod_name for store in stores if not store.leader_count}
-    key = ", ".join(map(str, sorted(suspects)))
-    if not suspects or not ctx.memory.stopwatches.is_due("evictions listed", key, _LISTED_AGAIN, ctx.deps.clock):
+    key, stopwatches = ", ".join(map(str, sorted(suspects))), ctx.memory.stopwatches
+    for other in stopwatches.known(_LISTED):
+        if other != key:
+            # who has led meanwhile is asked about at once
+            stopwatches.forget(_LISTED, other)
+    if not suspects or not stopwatches.is_due(_LISTED, key, _LISTED_AGAIN, ctx.deps.clock):
         return
     pd = api_clients.pd(ctx)
     try:
         evicting = pd.evicting_stores()
     except DataPlaneError:
         # such as of a new leader of PD, which has not loaded its schedulers yet
-        ctx.memory.stopwatches.forget("evictions listed", key)
+        stopwatches.forget(_LISTED, key)
         raise
     for store_id in sorted(evicting & suspects.keys()):
         if store_id in ctx.memory.evicted_stores:

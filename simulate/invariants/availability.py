@@ -167,7 +167,7 @@ def i12(write: OperatorWrite) -> str | None:
 def i13(state: State) -> Iterator[str]:
     """An evict-leader scheduler of a store that is to lead again: its pod is wanted, Ready, and as it should be.
 
-    Those that others add are theirs.
+    Those that others add are theirs, unless the operator has had the leaders moved before.
     """
     cluster, live = state.cluster, state.stateful_set("tikv")
     if state.pd is None or not state.pd.stores.evicting or live is None or is_held(cluster):
@@ -183,7 +183,7 @@ def i13(state: State) -> Iterator[str]:
             continue
         if name in evicting or any(command in annotations(pod) for command in COMMANDS):
             continue
-        if name in state.evicted_by_others:
+        if name in state.evicted_by_others and store.id not in state.evicted_for_us:
             continue
         if is_ready(pod) and not is_outdated(live, pod) and state.store_state(store) == "Up":
             yield f"{name} serves as it should, and its store {store.id} still has an evict-leader scheduler"

@@ -663,7 +663,7 @@ def test_F16_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_r
     own = store_id(wide, 0)
     pd.begin_evict_leaders(own)
     wide.forget()
-    wide.run(360.0)
+    wide.run(60.0)
     assert set() == evicting(wide)
     told = f"removed the evict-leader scheduler of store {own} (pod basic-tikv-0): nothing requests it"
     assert [told] == [event["message"] for event in wide.events("LeaderEvictionEnded")]
