@@ -9,7 +9,7 @@ A scheduler that no mark accounts for is removed from a store that was evicted f
 What others evict is left to them, and an event tells of it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from structlog.contextvars import bound_contextvars
@@ -29,6 +29,7 @@ from member.lifecycle.pod_availability import is_available
 from member.lifecycle.roll_events import tell_restart
 from member.memory.stopwatches import Stopwatch
 from member.naming import ordinal_of
+from member.observed.claims import claims_of
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 from member.polling import poll_interval, poll_on_progress
@@ -42,6 +43,9 @@ _MIN_LEADERS = 200
 _LISTED = "evictions listed"
 _LISTED_AGAIN = 300.0
 """Seconds after which PD is asked again who evicts the stores that lead nothing."""
+
+_NEW = timedelta(hours=1)
+"""For how long a cluster that was made again may find evictions of the one before."""
 
 _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 """What users, and the resizer, ask for on a pod: their schedulers are theirs (13)."""
@@ -95,7 +99,8 @@ def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
     """
     others = [(pod, store) for pod, store in _without_leaders(ctx) if pod.metadata.name != selected]
     waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := _end_of(ctx, pod, store))]
-    _end_strays(ctx, [store for pod, store in others if not _is_marked(pod, store)])
+    unmarked = [(pod, store) for pod, store in others if not _is_marked(pod, store)]
+    _end_strays(ctx, {int(store.id): pod for pod, store in unmarked if not store.leader_count})
     return waits[0] if waits else None
 
 
@@ -132,14 +137,14 @@ def _is_marked(pod: Object, store: TiKVStore) -> bool:
     return store.leader_count_before_upgrade is not None or labels.EVICT_LEADER_BEGIN_TIME in pod.metadata.annotations
 
 
-def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
+def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
     """Remove schedulers from stores that were evicted for us, as when a request of a former leader arrives late (F16).
 
-    PD is asked only while a store leads nothing though others lead: that costs an idle cluster no request.
+    `suspects` are the pods of stores that lead nothing. PD is asked only while there are some though others lead: that
+    costs an idle cluster no request.
     """
     if not any(store.leader_count for store in ctx.stores):
         return
-    suspects = {int(store.id): store.pod_name for store in stores if not store.leader_count}
     key, stopwatches = ", ".join(map(str, sorted(suspects))), ctx.memory.stopwatches
     for other in stopwatches.known(_LISTED):
         if other != key:
@@ -155,11 +160,21 @@ def _end_strays(ctx: ReconcileContext, stores: Sequence[TiKVStore]) -> None:
         stopwatches.forget(_LISTED, key)
         raise
     for store_id in sorted(evicting & suspects.keys()):
-        if store_id in ctx.memory.evicted_stores:
-            _end_stray(ctx, pd, store_id, suspects[store_id])
+        pod = suspects[store_id]
+        if store_id in ctx.memory.evicted_stores or _was_made_again(ctx, pod):
+            _end_stray(ctx, pd, store_id, pod.metadata.name)
         elif store_id not in ctx.memory.evicted_by_others:
-            _tell_of_others(ctx, store_id, suspects[store_id])
+            _tell_of_others(ctx, store_id, pod.metadata.name)
     ctx.memory.evicted_by_others.intersection_update(evicting)
+
+
+def _was_made_again(ctx: ReconcileContext, pod: Object) -> bool:
+    """Whether the cluster is new and the data of a pod are not: what marked its evictions went with the one before."""
+    made, now = parse_time(ctx.owner.metadata.creation_timestamp or ""), ctx.deps.clock.wall()
+    if made is None or now - made > _NEW:
+        return False
+    claimed = (parse_time(claim.metadata.creation_timestamp or "") for claim in claims_of(ctx, pod))
+    return any(since is not None and since < made for since in claimed)
 
 
 def _end_stray(ctx: ReconcileContext, pd: PDClient, store_id: int, pod: str) -> None:
