@@ -10,7 +10,7 @@ from ports.transport import Transport
 class PDMSClient:
     """One member of a microservice. Safe for use by many threads.
 
-    tso has no such API before v8.1, scheduling no `health`. A member of tso that PD does not have serve, as of three
+    tso has no such API before v8.0, scheduling no `health`. A member of tso that PD does not have serve, as of three
     members one, answers both calls with 503.
     """
 

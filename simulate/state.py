@@ -64,11 +64,11 @@ class State:
         self.unready: dict[str, float] = {}
         """Since when pods that were seen once are not Ready for good, as `watch` saw it."""
         self.evicting_since: dict[int, float] = {}
+        """Since when PD moves leaders away from stores, by the monotonic clock, as `watch` saw it."""
         self.evicted_by_others: frozenset[str] = frozenset()
         """The pods whose leaders somebody has PD evict."""
         self.evicted_for_us: set[int] = set()
         """The stores whose eviction the operator has ended."""
-        """Since when PD moves leaders away from stores, by the monotonic clock, as `watch` saw it."""
         self.stopping_since: dict[str, float] = {}
         """Since when captures of TiCDC get no more tables, by id, as `watch` saw it."""
         self.unsettled = ""

@@ -188,9 +188,8 @@ def _tell_of_others(ctx: ReconcileContext, store_id: int, pod: str) -> None:
     """Once, or the user would have to ask PD why a pod leads nothing."""
     ctx.memory.evicted_by_others.add(store_id)
     way_out = f"pd-ctl scheduler remove evict-leader-scheduler-{store_id}"
-    what = (
-        f"store {store_id} (pod {pod}) leads no regions: somebody has PD evict its leaders; to end that, use {way_out}"
-    )
+    why = "an evict-leader scheduler in PD, which the operator did not add, keeps its leaders away"
+    what = f"store {store_id} (pod {pod}) leads no regions: {why}; to remove it, run {way_out}"
     ctx.deps.recorder.event(ctx.owner, NORMAL, "LeadersEvictedByOthers", what)
 
 

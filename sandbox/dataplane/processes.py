@@ -125,6 +125,10 @@ class Launch:
         """The paths of all files."""
         return [*self.files, *(f"{mount}/{path}" for mount, disk in self.disks.items() for path in disk.texts())]
 
+    def client_tls(self, ca: str, cert: str, key: str) -> TlsSettings | None:
+        """How its program speaks TLS with others, by the paths of files; not at all without a CA."""
+        return TlsSettings(self.file(ca) or "", cert, key) if ca else None
+
     def disk(self, path: str) -> Disk:
         """Where a server keeps its data; what is on no volume is gone when the container ends."""
         found = self.on_disk(path)

@@ -15,7 +15,7 @@ from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.listening import Setting, configuration, reachable_port
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.clients import find_pd
-from sandbox.dataplane.processes import Answer, Launch, TlsSettings, not_found, text
+from sandbox.dataplane.processes import Answer, Launch, not_found, text
 from sandbox.dataplane.server_process import ServerProcess
 from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tidb import STATUS_PORT
@@ -37,7 +37,7 @@ class TiproxyProcess(ServerProcess):
         super().__init__(launch, deps, deps.timings.container_start)
         self._sql, self._api = (reachable_port(setting.of(launch)) for setting in (_SQL, _API))
         self._grace = float(_GRACE.of(launch)) * deps.timings.grace_second
-        self._asking = replace(launch, tls=_cluster_tls(launch))
+        self._asking = replace(launch, tls=launch.client_tls(*(each.of(launch) for each in _CLUSTER_TLS)))
         """Itself as PD and TiDB see it."""
         self._config: Tree = tomllib.loads(configuration(launch))
         self._backends: list[str] = []
@@ -98,11 +98,6 @@ class TiproxyProcess(ServerProcess):
             return text(500, str(error))
         self._config = _merged(self._config, change)
         return _json(200, "")
-
-
-def _cluster_tls(launch: Launch) -> TlsSettings | None:
-    ca, cert, key = (each.of(launch) for each in _CLUSTER_TLS)
-    return TlsSettings(launch.file(ca) or "", cert, key) if ca else None
 
 
 def _check_labels(labels: object) -> None:

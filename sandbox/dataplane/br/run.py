@@ -69,8 +69,7 @@ class Run:
 
     def _tls(self) -> TlsSettings | None:
         """The certificates that it was told; none for a cluster that speaks no TLS."""
-        ca, cert, key = (self.request.option(name) for name in ("ca", "cert", "key"))
-        return TlsSettings(self.surroundings.launch.file(ca) or "", cert, key) if ca else None
+        return self.surroundings.launch.client_tls(*(self.request.option(name) for name in ("ca", "cert", "key")))
 
     def leader(self, region: int) -> int:
         """The store that leads a region, as soon as there is one. Raises Failed."""

@@ -8,7 +8,6 @@ from kube.objects import Json
 from kube.resources import EVENTS, PODS, SECRETS
 from member.context import Settings
 from ports.clock import FakeClock
-from ports.transport import Request
 from simulate.operator import CLUSTER_SCOPED
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -193,39 +192,28 @@ def _reads_of_events(world: OperatorWorld) -> list[str]:
     return [read for read in world.reads() if read.split()[1] == EVENTS.plural]
 
 
-@pytest.mark.slow
-def test_a_store_that_somebody_has_removed_is_named_with_the_way_out(world: OperatorWorld) -> None:
+@pytest.mark.parametrize(
+    ("component", "replicas", "what", "request_to_pd"),
+    [
+        ("pd", 3, "member", {"path": "members/name/basic-pd-1"}),
+        ("tikv", 4, "store", {"path": "store/{store}", "pod": "basic-tikv-1"}),
+    ],
+)
+def test_what_somebody_has_removed_from_pd_is_named_with_the_way_out(
+    world: OperatorWorld, component: str, replicas: int, what: str, request_to_pd: Json
+) -> None:
     body = sample("basic")
-    body["spec"]["tikv"]["replicas"] = 4
+    body["spec"][component]["replicas"] = replicas
     world.apply(body)
     world.run_until_ready()
     world.run(5.0)
-    stores = world.cluster()["status"]["tikv"]["stores"].values()
-    store = next(each["id"] for each in stores if each["podName"] == "basic-tikv-1")
-    world.world.faults.pd_ctl(f"{NAMESPACE}/basic", "DELETE", "store/{store}", pod="basic-tikv-1")
-    world.run_until(lambda: f"store {store} was removed from PD" in world.progressing, 120.0)
+    pod, key = f"basic-{component}-1", "tidb.pingcap.com/replace-volume"
+    removed = world.get(PODS, pod)["metadata"]["labels"][f"tidb.pingcap.com/{what}-id"]
+    world.world.faults.pd_ctl(f"{NAMESPACE}/basic", "DELETE", **request_to_pd)
+    world.run_until(lambda: f"{what} {removed} was removed from PD" in world.progressing, 120.0)
     assert all(each["status"]["conditions"][0]["status"] == "True" for each in world.every(PODS)), "all are Ready"
-    key = "tidb.pingcap.com/replace-volume"
-    assert f"kubectl annotate pod basic-tikv-1 {key}=true" in world.condition("Progressing")["message"]
+    assert f"kubectl annotate pod {pod} {key}=true" in world.condition("Progressing")["message"]
 
-    world.admin.patch(PODS, "basic-tikv-1", NAMESPACE, {"metadata": {"annotations": {key: "true"}}})
+    world.admin.patch(PODS, pod, NAMESPACE, {"metadata": {"annotations": {key: "true"}}})
     world.run_until(lambda: world.is_ready() and "Done" == world.reason(), 240.0)
-    assert 4 == len(world.cluster()["status"]["tikv"]["stores"])
-
-
-def test_a_member_that_somebody_has_removed_is_named_with_the_way_out(world: OperatorWorld) -> None:
-    body = sample("basic")
-    body["spec"]["pd"]["replicas"] = 3
-    world.apply(body)
-    world.run_until_ready()
-    world.run(5.0)
-    member = world.cluster()["status"]["pd"]["members"]["basic-pd-1"]["id"]
-    url = f"http://basic-pd.default:2379/pd/api/v1/members/id/{member}"
-    world.world.data_plane.transport().request(Request("DELETE", url))
-    world.run_until(lambda: f"member {member} was removed from PD" in world.progressing)
-    key = "tidb.pingcap.com/replace-volume"
-    assert f"kubectl annotate pod basic-pd-1 {key}=true" in world.condition("Progressing")["message"]
-
-    world.admin.patch(PODS, "basic-pd-1", NAMESPACE, {"metadata": {"annotations": {key: "true"}}})
-    world.run_until(lambda: world.is_ready() and "Done" == world.reason(), 120.0)
-    assert 3 == len(world.cluster()["status"]["pd"]["members"])
+    assert replicas == len(world.cluster()["status"][component][f"{what}s"])
