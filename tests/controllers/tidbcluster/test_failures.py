@@ -19,6 +19,7 @@ from sandbox.apiserver import Refusal
 from sandbox.apiserver.audit import Call
 from sandbox.dataplane.faults import Fault, Trouble
 from simulate.operator import CLUSTER_SCOPED
+from simulate.trees import merged
 from tests.certificates import Authority
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
@@ -88,6 +89,25 @@ def test_F43_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: Operato
 
     basic.world.data_plane.network.heal()
     basic.run_until_ready(within=120)
+
+
+@pytest.mark.slow
+def test_R31_a_silent_pd_costs_a_cluster_that_comes_up_beside_it_little_time(basic: OperatorWorld) -> None:
+    alone = _comes_up(basic, "alone")
+    basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
+    basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
+
+    # one worker has both: two reconciles of the silent one meanwhile, of half a second each
+    assert _comes_up(basic, "beside") <= alone + 1.0
+    assert not basic.is_ready()
+
+
+def _comes_up(world: OperatorWorld, name: str) -> float:
+    """Create a cluster; seconds until it is Ready."""
+    began = world.clock.now()
+    world.apply(merged(sample("basic"), {"metadata": {"name": name}}))
+    world.run_until(lambda: world.is_ready(name), 120)
+    return world.clock.now() - began
 
 
 @pytest.mark.slow
