@@ -127,7 +127,7 @@ class _Scene:
         return f"{self.kind}/{self.name}"
 
     def plan(self, name: str, *, world: Literal["steady", "empty"] = "steady", conflict: str = "") -> Plan:
-        """One about it, in which nothing happens; `conflict` as in plans."""
+        """One about it, in which nothing happens; `conflict`: what it may end with (`Plan.conflicts`)."""
         of_dm = self.home.is_of_dm
         return Plan(
             name=f"{self.family}/{name}",
@@ -137,7 +137,7 @@ class _Scene:
             budget=self.home.begins_at + (_NEVER_JOINED if conflict else _BUDGET),
             edits=self.home.made,
             given=of_all_components(self.home.cluster) if world == "steady" else (),
-            conflict="" if of_dm else conflict,
+            conflicts=(conflict,) if conflict and not of_dm else (),
             ends_beside={self.target: "*"} if of_dm and conflict else {},
             reference=not (of_dm and conflict),
         )

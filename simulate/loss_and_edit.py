@@ -101,6 +101,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "tikv-4": Subject("tikv", 4, "mortal-3-4"),
     "tikv-5": Subject("tikv", 5, "mortal-3-5"),
     "zones-6": Subject("tikv", 6, "mortal-zones"),
+    "tidb-2": Subject("tidb", 2, "mortal-tidb"),
     "tiflash-3": Subject("tiflash", 3, "mortal-tiflash"),
     "pump-2": Subject("pump", 2, "mortal-pump"),
     "tiproxy-2": Subject("tiproxy", 2, "mortal-tiproxy"),
@@ -251,6 +252,9 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
         yield "PumpUnreachable"
     if change == "removed":
         yield "ComponentRemoved"
+    if (subject, change) == ("tikv-3", "scale-in"):
+        # PD keeps three replicas, and nothing is lost any more that a substitute would serve for
+        yield "FailedScaleIn"
 
 
 def _plans() -> Iterator[Plan]:
@@ -267,8 +271,9 @@ def _plans() -> Iterator[Plan]:
 def makes_sense(subject: str, lost: str) -> bool:
     """Whether something is left of a loss that can be changed: two of three is a majority.
 
-    Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; so does the zone of
-    DM. Where PD knows of zones, their loss is the point. What has no substitutes loses a pod or a node.
+    TiDB has no data. Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; so
+    does the zone of DM. Where PD knows of zones, their loss is the point. What has no substitutes loses a pod or a
+    node.
     """
     hit = SUBJECTS[subject]
     if hit.cluster == "mortal-zones":
@@ -279,6 +284,8 @@ def makes_sense(subject: str, lost: str) -> bool:
         return hit.replicas > 3
     if hit.component == "tiflash":
         return lost in ("volume", "node")
+    if hit.component == "tidb":
+        return lost != "volume"
     return lost != "zone" or not hit.home.is_of_dm
 
 

@@ -24,6 +24,8 @@ _REMOVED = "was removed from PD"
 """What STATUS says of a member or store that somebody has removed, until somebody gives its pod new volumes."""
 _MORE = "PD keeps 5 replicas"
 """And of a store that cannot leave because somebody wants more replicas than there would be stores."""
+_TOO_FEW = "only 2 TiKV stores would be Up"
+"""And of a scale-in that would have been right with the store that was removed."""
 _TOMBSTONES = ("pd/tombstones", f"{TIDB_CLUSTERS}/{NAME}.status.tikv.tombstoneStores")
 
 _WORKLOADS = (
@@ -84,10 +86,12 @@ _THEIRS: Mapping[str, tuple[str, ...]] = {
 }
 """What others may decide."""
 
-_CONFLICTS: Mapping[str, str] = {"member-removed": _REMOVED, "store-removed": _REMOVED, "more-replicas": _MORE}
+_CONFLICTS: Mapping[str, tuple[str, ...]] = {
+    "member-removed": (_REMOVED,),
+    "store-removed": (_REMOVED, _TOO_FEW),
+    "more-replicas": (_MORE,),
+}
 """What STATUS may say in the end, since only they can put it right."""
-_TOO_FEW = "only 2 TiKV stores would be Up"
-"""What it says of a scale-in that would have been right with the store that was removed."""
 
 
 def _plans() -> Iterator[Plan]:
@@ -99,7 +103,7 @@ def _plans() -> Iterator[Plan]:
             faults=REQUESTS[request](at),
             budget=base.budget + _AFTERWARDS,
             theirs=_THEIRS.get(request, ()),
-            conflict=_TOO_FEW if (workload, request) == ("tikv-in", "store-removed") else _CONFLICTS.get(request, ""),
+            conflicts=_CONFLICTS.get(request, ()),
         )
 
 

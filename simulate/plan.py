@@ -245,7 +245,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     Progressing condition in which the cluster is at rest, or several that may be it; another than Done says what a
     human must do, `Deleted` that it is there no longer.
     `silent_after`: seconds after which nothing but the status may be written; 0 where something may.
-    `conflict`: what the message of the Progressing condition may name instead of the cluster being at rest.
+    `conflicts`: what the message of the Progressing condition may name instead of the cluster being at rest.
     `theirs`: paths of the end state (`simulate.end_state`) that others may decide, with all that is below them, or
     globs that end in `*`.
     `ends_beside`: where objects of other kinds may end (`simulate.other_kinds`): the reason of their Progressing by
@@ -267,7 +267,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     reference: bool = True
     ends: str | tuple[str, ...] = "Done"
     silent_after: float = 0.0
-    conflict: str = ""
+    conflicts: tuple[str, ...] = ()
     theirs: tuple[str, ...] = ()
     ends_beside: Mapping[str, str | tuple[str, ...]] = msgspec.field(default_factory=dict)
     neighbours: dict[str, str] = msgspec.field(default_factory=dict)
@@ -298,7 +298,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def without_faults(self) -> "Plan":
         """The plan of the reference run."""
         name = f"{self.name} (reference)"
-        return msgspec.structs.replace(self, name=name, faults=(), seed=1, ends="Done", conflict="", theirs=())
+        return msgspec.structs.replace(self, name=name, faults=(), seed=1, ends="Done", conflicts=(), theirs=())
 
     @property
     def workload(self) -> str:

@@ -153,7 +153,7 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         rested_at=rested_at,
         reads_per_hour=reads_per_hour,
         restarts=dict(judge.lives.made_anew - engine.hands.taken),
-        conflict=bool(plan.conflict) and not _all_at_rest(engine, plan),
+        conflict=bool(plan.conflicts) and not _all_at_rest(engine, plan),
     )
 
 
@@ -175,7 +175,8 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
 
 def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:
     """Whether all is as the plan ends; where failover has the last word, substitutes serve for what is lost."""
-    if plan.conflict and plan.conflict in engine.condition("Progressing").get("message", ""):
+    message = engine.condition("Progressing").get("message", "")
+    if any(each in message for each in plan.conflicts):
         return True
     if plan.ends == DELETED:
         return judge.state.cluster is None

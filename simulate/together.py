@@ -19,6 +19,7 @@ from simulate import (
     invalid_specs,
     loss_and_edit,
     mistakes,
+    pd_hands,
     webhooks,
 )
 from simulate.draws import pick
@@ -42,6 +43,7 @@ _OF_OTHERS: Mapping[str, Family] = by_name(
     invalid_specs.FAMILY,
     loss_and_edit.FAMILY,
     mistakes.FAMILY,
+    pd_hands.FAMILY,
     webhooks.FAMILY,
 )
 
@@ -100,7 +102,7 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
         budget=max(first.budget, second.budget + later) + _MORE,
         reference=False,
         ends=tuple(dict.fromkeys((*CONVERGED, *first.ends_in, *second.ends_in))),
-        conflict=first.conflict or second.conflict,
+        conflicts=(*first.conflicts, *second.conflicts),
         theirs=(*first.theirs, *second.theirs),
         ends_beside={**first.ends_beside, **second.ends_beside},
     )

@@ -191,6 +191,7 @@ def _mortal_with(cluster: Callable[[], Json], part: str) -> Callable[[], Json]:
 
 MORTAL: Mapping[str, Callable[[], Json]] = {
     **{f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))},
+    "mortal-tidb": _mortal_with(_cluster, "tidb"),
     "mortal-tiflash": _mortal_with_tiflash,
     "mortal-pump": _mortal_with(_with_binlogs, "pump"),
     "mortal-tiproxy": _mortal_with(_proxied, "tiproxy"),

@@ -31,7 +31,7 @@ _EVERY_BACKUP = 142
 """Of the plans of the family `backup`: 4."""
 _EVERY_OTHER = 267
 """Of the random plans of the families `dm` and `other`: 3."""
-_EVERY_LOSS = 614
+_EVERY_LOSS = 700
 """Of the plans of the family `loss`: 2."""
 _PLANS = sorted((Path(__file__).parent / "plans").glob("*.yaml"))[::_EVERY_PLAN]
 _WORKLOADS = ("bring-up-tiny", "tikv-in", "pd-failover", "tidb-config")

@@ -13,9 +13,9 @@ from simulate.worlds import MORTAL
 _WITHOUT_SUBSTITUTES = ("pump-2", "tiproxy-2", "ticdc-3")
 
 
-def test_there_are_1225_plans_each_of_which_goes_by_its_name() -> None:
+def test_there_are_1324_plans_each_of_which_goes_by_its_name() -> None:
     plans = list(FAMILY.plans())
-    assert 1225 == len({plan.name for plan in plans})
+    assert 1324 == len({plan.name for plan in plans})
     assert plans == [generated(plan.name) for plan in plans]
 
 
@@ -27,13 +27,14 @@ def test_the_loss_of_two_of_three_is_left_out_of_tiflash_all_but_volumes_and_nod
     of_servers = [(subject, lost) for subject in _WITHOUT_SUBSTITUTES for lost in ("volume", "two", "zone")]
     of_dm = [("dm-master-3", "two"), ("dm-master-3", "zone"), ("dm-master-5", "zone")]
     of_dm += [("dm-worker-3", "two"), ("dm-worker-3", "zone")]
-    assert [("pd-3", "two"), ("tikv-3", "two"), *of_zones, *of_tiflash, *of_servers, *of_dm] == left_out
+    of_tidb = [("tidb-2", "volume"), ("tidb-2", "two")]
+    assert [("pd-3", "two"), ("tikv-3", "two"), *of_zones, *of_tidb, *of_tiflash, *of_servers, *of_dm] == left_out
     # what nobody records, and nothing replaces
     moments = len(_WITHOUT_SUBSTITUTES) * 2 * len(CHANGES) * (len(MOMENTS) - 1)
     # of a worker that is removed nothing is left; one that has lost its disk is never recorded, nor replaced
     removed = 3 * len(MOMENTS)
     unrecorded = (len(MOMENTS) - 1) * (len(CHANGES) - 1)
-    assert 1225 == every - len(left_out) * len(CHANGES) * len(MOMENTS) - moments - removed - unrecorded
+    assert 1324 == every - len(left_out) * len(CHANGES) * len(MOMENTS) - moments - removed - unrecorded
 
 
 @pytest.mark.parametrize("name", ["pd-4.pod.image@recorded", "pd-3.pod.image", "pd-3.rain.image@recorded", "pd-3"])
@@ -63,8 +64,8 @@ def test_which_pods_a_zone_takes() -> None:
         ("mortal-3-4", "tikv"): ["tikv-1"],
         ("mortal-3-5", "pd"): ["pd-1"],
         ("mortal-3-5", "tikv"): ["tikv-1", "tikv-4"],
-        **{(f"mortal-{part}", "pd"): ["pd-1"] for part in ("pump", "tiproxy", "ticdc", "zones")},
-        **{(f"mortal-{part}", "tikv"): ["tikv-1"] for part in ("pump", "tiproxy", "ticdc")},
+        **{(f"mortal-{part}", "pd"): ["pd-1"] for part in ("pump", "tidb", "tiproxy", "ticdc", "zones")},
+        **{(f"mortal-{part}", "tikv"): ["tikv-1"] for part in ("pump", "tidb", "tiproxy", "ticdc")},
         ("mortal-zones", "tikv"): ["tikv-1", "tikv-4"],
         ("mortal-tiflash", "pd"): ["pd-1"],
         ("mortal-tiflash", "tikv"): ["tikv-1"],

@@ -1,0 +1,63 @@
+"""What was lost comes back, after somebody has changed something (lifecycle.md F29, reliability.md R21, R24).
+
+`return/tikv-4.node.config@recorded+150` is `loss/tikv-4.node.config@recorded` whose machine is back after 150 seconds:
+before its substitute serves, beside it, or long after it. Nothing that a loss left undone may stay so.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from msgspec.structs import replace
+
+from simulate import loss_and_edit
+from simulate.family import Family
+from simulate.loss_and_edit import CONVERGED, DM_CONVERGED
+from simulate.plan import DELETED, Fault, InvalidPlan, Plan, World
+
+_AFTER: Mapping[str, tuple[float, ...]] = {
+    "unrecorded": (20.0, 60.0, 150.0, 300.0),
+    "recorded": (150.0, 300.0),
+    "replaced": (150.0, 300.0),
+}
+"""Seconds from the loss, by the moment of the change, which must have come."""
+_COMES_BACK = {"pod_crash_loop", "host_gone", "zone_gone"}
+"""What can; a disk cannot."""
+_MORE = 200.0
+"""Seconds that it takes on top of what the loss takes."""
+_ENDS = {*CONVERGED, *DM_CONVERGED, "ComponentRemoved", "FailedScaleIn"}
+
+
+def _plan(rest: str) -> Plan:
+    """The plan called `return/<rest>`. Raises InvalidPlan."""
+    lost, _, after = rest.rpartition("+")
+    if not after.isdecimal():
+        raise InvalidPlan(f"{rest!r} is no `SUBJECT.LOSS.CHANGE@MOMENT+SECONDS`")
+    base = loss_and_edit.FAMILY.plan(lost)
+    faults = tuple(_undone(fault, float(after)) for fault in base.faults)
+    if faults == base.faults:
+        raise InvalidPlan(f"{lost!r} loses nothing that could come back")
+    return replace(
+        base,
+        name=f"{FAMILY.name}/{rest}",
+        faults=faults,
+        budget=base.budget + float(after) + _MORE,
+        ends=base.ends if base.ends == DELETED else _converged(base.ends_in),
+        ends_beside={name: _converged(ends) for name, ends in base.ends_beside.items()},
+    )
+
+
+def _undone(fault: Fault, after: float) -> Fault:
+    return replace(fault, seconds=after) if isinstance(fault, World) and fault.verb in _COMES_BACK else fault
+
+
+def _converged(ends: str | tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(each for each in ends if each in _ENDS)
+
+
+def _plans() -> Iterator[Plan]:
+    for base in loss_and_edit.FAMILY.plans():
+        lost = base.name.partition("/")[2]
+        if ".volume." not in lost:
+            yield from (_plan(f"{lost}+{after:g}") for after in _AFTER[lost.partition("@")[2]])
+
+
+FAMILY = Family("return", _plan, _plans)
