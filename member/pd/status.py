@@ -49,7 +49,15 @@ def observe(ctx: ReconcileContext) -> Outcome:
     if isinstance(outcome, Done):
         status.unjoined_members = _unjoined(ctx, status, pods)
         status.synced = True
+        if status.leader and (status.unjoined_members or not _all_are_healthy(ctx, status)):
+            # the Service may lead to one that does not serve
+            ctx.pd_url = status.leader.client_url
     return outcome
+
+
+def _all_are_healthy(ctx: ReconcileContext, status: PDStatus) -> bool:
+    members = (*status.members.values(), *status.peer_members.values())
+    return not ctx.unstarted_pd_members and all(member.health for member in members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +93,6 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
         )
     ctx.status.cluster_id = cluster_id
     _set_members(ctx, status, answers.healths, answers.leader)
-    if status.leader and not all(health.healthy for health in answers.healths):
-        # the Service may lead to the one that is ill
-        ctx.pd_url = status.leader.client_url
     return _understood(ctx, answers.healths)
 
 

@@ -13,7 +13,7 @@ from simulate.field_owners import Owners
 from simulate.foreign_hands import FAMILY, OF_DM
 from simulate.hands import Hands
 from simulate.plan import Created, Deleted, Foreign, InvalidPlan, Plan
-from simulate.run import prepare
+from simulate.run import prepare, run
 from simulate.state import State
 
 pytestmark = pytest.mark.slow
@@ -53,6 +53,11 @@ def test_every_field_is_changed_in_steady_state_and_in_a_roll(
         assert patch == hand.patch
     assert () == steady.edits
     assert rolling.edits[0].at < rolling.faults[0].at  # type: ignore[operator]
+
+
+def test_R27_what_others_do_to_an_object_is_put_right_or_named(plans: Mapping[str, Plan]) -> None:
+    plan = plans["foreign/change/services/basic-tidb/spec.type"]
+    assert () == run(prepare(plan), plan).violations
 
 
 def test_what_the_api_server_refuses_is_no_plan(plans: Mapping[str, Plan]) -> None:

@@ -1,6 +1,7 @@
 """Waits name what is known to cause them, where `kubectl get tc` shows it: the message of Ready."""
 
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -217,3 +218,22 @@ def test_what_somebody_has_removed_from_pd_is_named_with_the_way_out(
     world.admin.patch(PODS, pod, NAMESPACE, {"metadata": {"annotations": {key: "true"}}})
     world.run_until(lambda: world.is_ready() and "Done" == world.reason(), 240.0)
     assert replicas == len(world.cluster()["status"][component][f"{what}s"])
+
+
+def test_a_removed_member_that_listens_and_does_not_answer_keeps_nobody_from_asking_pd(world: OperatorWorld) -> None:
+    body = sample("basic")
+    body["spec"]["pd"]["replicas"] = 3
+    world.apply(body)
+    world.run_until_ready()
+    world.run(5.0)
+    world.world.faults.pd_ctl(f"{NAMESPACE}/basic", "DELETE", "members/name/basic-pd-1")
+    world.run_until(lambda: "was removed from PD" in world.progressing, 120.0)
+    world.world.faults.pod_crash(f"{NAMESPACE}/basic-pd-1")  # it comes back on its data, and its pod gets Ready
+    world.run(30.0)
+    world.forget()
+    world.run(300.0)
+
+    # a third of what goes to the Service meets it
+    through_service = [each.url for each in world.operator.dataplane.requests if "//basic-pd.default:" in each.url]
+    assert {"/pd/api/v1/members", "/pd/api/v1/health"} >= {urlsplit(url).path for url in through_service}
+    assert "was removed from PD" in world.progressing
