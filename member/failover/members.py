@@ -192,7 +192,7 @@ class MemberFailover(ABC, Generic[C, R]):
         """What comes before the removal of another member: substitutes that do not even run need more than that."""
         pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(self.ctx, self.component)}
         joining = (pod for pod in substitutes(self.ctx, self.component) if pod in pods and pod not in own)
-        pending = [named(self.ctx, self.component, pod) for pod in joining if pods[pod].status.phase == "Pending"]
+        pending = [named(self.ctx, self.component, pod) for pod in joining if not pods[pod].has_started(self.component)]
         return f"{', '.join(pending)} runs" if pending else ""
 
     def _all_healthy(self, own: Mapping[str, PDMember]) -> bool:
@@ -279,7 +279,9 @@ class MemberFailover(ABC, Generic[C, R]):
         if name is None or self.ctx.memory.rolls.told.get(self.component) == name:
             return name is not None
         pod = next((each for each in pods_of(self.ctx, self.component) if each.metadata.name == name), None)
-        return pod is None or bool(pod.metadata.deletion_timestamp) or pod.decode_as(Pod).status.phase == "Pending"
+        if pod is None or pod.metadata.deletion_timestamp:
+            return True
+        return not pod.decode_as(Pod).has_started(self.component)
 
     def _is_ready(self, name: str) -> bool:
         pod = next((each for each in pods_of(self.ctx, self.component) if each.metadata.name == name), None)

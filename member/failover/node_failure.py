@@ -32,13 +32,13 @@ _SUCCESSOR_TIME = 600.0
 """Seconds that the pod which comes after a force-deleted one has for bringing the member back."""
 
 
-def host_failure(pod: Pod, node: Node | None, lasted: float, hard_period: float) -> str:
+def host_failure(component: str, pod: Pod, node: Node | None, lasted: float, hard_period: float) -> str:
     """Why the host of a failing member counts as down; empty when it does not. Times are seconds."""
     if 0 < hard_period < lasted:
         return STORE_DOWN_TIME_EXCEEDED
     if pod.status.phase == "Unknown":
         return NODE_FAILURE
-    if pod.status.phase != "Running" or node is None:
+    if node is None or not pod.has_started(component):
         return ""
     if not pod.is_ready and node.state is NodeState.NOT_READY:
         return NODE_FAILURE
@@ -95,7 +95,7 @@ def _note(
         name = record.pod_name
         if name not in lasted or name not in pods or not record.pvc_uid_set:
             continue
-        if why := host_failure(pods[name], _cached_node(ctx, pods[name]), lasted[name], hard_period):
+        if why := host_failure(component, pods[name], _cached_node(ctx, pods[name]), lasted[name], hard_period):
             record.host_down = True
             found.append(f"{name} ({why})")
     if not found:

@@ -143,7 +143,7 @@ def is_cut_off(ctx: ClusterContext, component: str) -> bool:
         status = predicates.status_of(ctx.tc, each.name)
         if each.type.replaceable and status is not None and (each.name == component or status.servers is None):
             pods = pods_of(ctx, each.name)
-            running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
+            running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started(each.name)}
             answered += status.answers(running)
     return answered.count(False) * 2 > len(answered)
 

@@ -147,6 +147,11 @@ class Pod(msgspec.Struct):
         """Whether a container of the pod was ever started."""
         return any(each.restart_count or not each.state.waiting for each in self.status.container_statuses)
 
+    def has_started(self, container: str) -> bool:
+        """Whether a container of the pod was ever started: the phase is Running once that holds for all of them."""
+        of_name = (each for each in self.status.container_statuses if each.name == container)
+        return any(each.state.running or each.state.terminated or each.restart_count for each in of_name)
+
     @property
     def lacks_image(self) -> bool:
         """Whether a container of the pod waits for an image that could not be pulled."""

@@ -81,7 +81,7 @@ def _may_be_of(pod: Object | None, *, named: bool) -> bool:
     """
     if pod is None or pod.metadata.deletion_timestamp:
         return False
-    return pod.decode_as(Pod).has_run or not named
+    return pod.decode_as(Pod).has_started("pd") or not named
 
 
 def _is_ending(ctx: ReconcileContext, pod: Object) -> bool:

@@ -93,7 +93,7 @@ def _waiting(removal: PodRemoval, node: LivePumpNode) -> Waiting:
 def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
     """A pod that does not run registers no node; one that does gets some time for it (8.8)."""
     ctx = removal.ctx
-    if removal.pod is not None and removal.pod.decode_as(Pod).status.phase == "Running":
+    if removal.pod is not None and removal.pod.decode_as(Pod).has_started("pump"):
         key = f"{removal.name} {removal.pod.metadata.uid}"
         left = _REGISTRATION - ctx.memory.stopwatches.look("pump without node", key, ctx.deps.clock).seconds
         if left > 0:

@@ -204,7 +204,7 @@ def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
 def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     """A pod that does not run registers no store; one that does gets some time for it (F12)."""
     ctx = removal.ctx
-    if removal.pod is not None and removal.pod.decode_as(Pod).status.phase == "Running":
+    if removal.pod is not None and removal.pod.decode_as(Pod).has_started(kind.name):
         removal.note()
         left = _REGISTRATION - without_store(ctx, removal.pod)
         if left > 0:

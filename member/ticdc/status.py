@@ -20,7 +20,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
     if pods is None:
         status.captures = {}
         return Done()
-    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
+    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started("ticdc")}
     try:
         status.captures = _captures(ctx, [pod.metadata.name for pod in pods], running)
     except BadTlsMaterial as error:

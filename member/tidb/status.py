@@ -40,8 +40,7 @@ def _members(ctx: ReconcileContext, names: list[str], pods: Mapping[str, Pod]) -
 
     def ask(name: str, timeout: float) -> TiDBMember:
         pod = pods.get(name)
-        running = pod is not None and pod.status.phase == "Running"
-        health = running and api_clients.tidb(ctx, name).healthy(timeout)
+        health = pod is not None and pod.has_started("tidb") and api_clients.tidb(ctx, name).healthy(timeout)
         return _member(name, health, pod, before.get(name), clock.wall())
 
     return ask_in_turn(clock, names, ctx.status.tidb.servers, ask)

@@ -21,7 +21,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
     if pods is None:
         status.members = {}
         return Done()
-    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).status.phase == "Running"}
+    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started("tiproxy")}
     names = [pod_name(ctx.tc, "tiproxy", n) for n in ordinals(predicates.actual_replicas(ctx.tc, "tiproxy"))]
     try:
         status.members = _members(ctx, names, running)

@@ -6,6 +6,7 @@ tags that look like releases. Of other images the sandbox knows nothing, and the
 
 import re
 from functools import lru_cache
+from typing import TypeAlias
 
 from apis.components import component_types
 
@@ -38,12 +39,15 @@ _MINORS = range(10)
 _PATCHES = range(31)
 """What versions of TiDB and its operator there have been or may be soon."""
 
+Trouble: TypeAlias = tuple[str, str]
+"""The reason and the message with which a container waits for its image."""
+
 INVALID = "InvalidImageName"
 FAILED = "ErrImagePull"
 
 
 @lru_cache(maxsize=1024)
-def trouble(image: str) -> tuple[str, str] | None:
+def trouble(image: str) -> Trouble | None:
     """The reason and the message of a failure to pull an image; None when it can be pulled."""
     found = _REFERENCE.fullmatch(image)
     if found is None:
@@ -59,20 +63,20 @@ def trouble(image: str) -> tuple[str, str] | None:
     return None
 
 
-def not_found(image: str) -> tuple[str, str]:
+def not_found(image: str) -> Trouble:
     """The reason and message for an image that is not there."""
     return _failed(image, f"{image}: not found", "NotFound")
 
 
-def foreign(image: str) -> tuple[str, str]:
+def foreign(image: str) -> Trouble:
     """The same for one that was built for other architectures alone."""
     return _failed(image, "no match for platform in manifest: not found", "NotFound")
 
 
-def _failed(image: str, why: str, code: str = "Unknown") -> tuple[str, str]:
+def _failed(image: str, why: str, code: str = "Unknown") -> Trouble:
     """As containerd words it."""
     resolving = f'failed to pull and unpack image "{image}": failed to resolve reference "{image}"'
-    return FAILED, f'Failed to pull image "{image}": rpc error: code = {code} desc = {resolving}: {why}'
+    return FAILED, f"rpc error: code = {code} desc = {resolving}: {why}"
 
 
 def _is_released(tag: str) -> bool:

@@ -16,10 +16,10 @@ from sandbox.dataplane.runtime import CHANGED, DataPlane, Probe
 from sandbox.dataplane.script import is_script
 from sandbox.dataplane.tls import Certificate
 from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
-from sandbox.kubelet.images import FAILED, INVALID
+from sandbox.kubelet.images import FAILED, INVALID, Trouble
 from sandbox.kubelet.mounts import Mounts, NotMountable, has_renewable
 from sandbox.kubelet.nodes import Nodes, NodeSpec
-from sandbox.kubelet.runs import ContainerRun, PodRun, Rest, longer
+from sandbox.kubelet.runs import ContainerRun, Hold, PodRun, Rest, longer
 from sandbox.kubelet.statuses import pod_status
 from sandbox.owners import is_deleted
 from sandbox.stamps import stamp
@@ -28,6 +28,7 @@ from sandbox.timings import Timings
 _URL = re.compile(r"(https?)://(?:127\.0\.0\.1|localhost):(\d+)(/\S*)?")
 _SLEEP = re.compile(r"\bsleep (\d+)")
 _PULL_BACK_OFF = "ImagePullBackOff"
+_BAD_CONFIGURATION = "CreateContainerConfigError"
 _DEFAULT_GRACE = 30
 _NEVER = float("inf")
 _PROBE_PERIOD = 10
@@ -161,66 +162,64 @@ class Kubelet:
         return run
 
     def _advance(self, pod: Json, run: PodRun) -> float | None:
-        """Volumes, images, init containers, containers, readiness: as far as it goes now."""
+        """Volumes, init containers, containers and their images, readiness: as far as it goes now."""
         now = self._cluster.clock.now()
-        if not run.started:
-            try:
-                mounts = self._mounts(pod)
-            except NotMountable as missing:
-                run.waiting, run.message = "ContainerCreating", ""
-                self._warn(pod, run, "FailedMount", f"MountVolume.SetUp failed for volume {missing}")
-                return None
-            if run.init_failed:
-                return None
-            if not self._pull(pod, run, now):
-                return run.pulled_at
-            if not self._initialize(pod, run, mounts, now):
-                return run.init_until
-            if run.start_at is None:
-                run.start_at = now + self._timings.container_start
-            if now < run.start_at:
-                return run.start_at
+        if not run.prepared:
+            run.prepared = self._prepare(pod, run, now)
+        if not run.prepared:
+            return next((time for time in (run.init_until, run.hold.until) if time and time > now), None)
         due = [self._keep(pod, run, spec, now) for spec in pod["spec"]["containers"]]
         return min((time for time in due if time is not None), default=None)
+
+    def _prepare(self, pod: Json, run: PodRun, now: float) -> bool:
+        """Whether what comes before all containers is done: volumes are mounted, init containers have run."""
+        try:
+            mounts = self._mounts(pod)
+        except NotMountable as missing:
+            self._warn(pod, run, "FailedMount", f"MountVolume.SetUp failed for volume {missing}")
+            return False
+        run.has_address = True
+        return not run.init_failed and self._initialize(pod, run, mounts, now)
 
     def _mounts(self, pod: Json) -> Mounts:
         """What the pod mounts now, which takes a while and few containers need that run. Raises NotMountable."""
         return Mounts(self._cluster, pod, self._data_plane.disk)
 
-    def _pull(self, pod: Json, run: PodRun, now: float) -> bool:
-        node = pod["spec"]["nodeName"]
-        images = {each["image"] for each in (*pod["spec"].get("initContainers", ()), *pod["spec"]["containers"])}
-        broken = {image: found for image in sorted(images) if (found := self.faults.image_trouble(image)) is not None}
-        if run.image in images and run.waiting in (FAILED, _PULL_BACK_OFF) and now < (run.pulled_at or 0.0):
+    def _has_image(self, pod: Json, run: PodRun, held: PodRun | ContainerRun, image: str) -> bool:
+        """Whether the image of a container is on the node; each is pulled on its own, whatever keeps the others.
+
+        `held`: whose `hold` tells of it.
+        """
+        now, trouble, pulled = self._cluster.clock.now(), self.faults.image_trouble(image), (run.node, image)
+        if held.hold.until is None and (trouble is None or trouble[0] != INVALID):
+            held.hold = Hold(
+                until=now if trouble is None and pulled in self._images else now + self._timings.image_pull
+            )
+        if now < (held.hold.until or 0.0):
             return False
-        run.image = next(iter(broken), "")
-        for image, (reason, message) in broken.items():
-            self._refuse_image(pod, run, image, reason, message)
+        if trouble is not None:
+            held.hold = self._refused(pod, run, held.hold, image, trouble)
             return False
-        if run.waiting in (INVALID, FAILED, _PULL_BACK_OFF):
-            run.waiting, run.message, run.pulled_at, run.pull_back_off = "ContainerCreating", "", None, 0.0
-        if run.pulled_at is None:
-            cached = all((node, image) in self._images for image in images)
-            run.pulled_at = now if cached else now + self._timings.image_pull
-        if now < run.pulled_at:
-            return False
-        self._images |= {(node, image) for image in images}
+        held.hold = Hold(until=held.hold.until)
+        self._images.add(pulled)
         return True
 
-    def _refuse_image(self, pod: Json, run: PodRun, image: str, reason: str, message: str) -> None:
+    def _refused(self, pod: Json, run: PodRun, hold: Hold, image: str, trouble: Trouble) -> Hold:
         """One attempt fails, for as long as it takes; then come pauses, as after crashes, and after each an attempt."""
-        now = self._cluster.clock.now()
-        if run.waiting == FAILED == reason:
-            said = message.partition(": ")[2]
-            run.waiting, run.message = _PULL_BACK_OFF, f'Back-off pulling image "{image}": {FAILED}: {said}'
-            run.pull_back_off = longer(run.pull_back_off, self._timings)
-            run.pulled_at = now + run.pull_back_off
-            self._warn(pod, run, "BackOff", run.message)
-        elif run.waiting != reason or reason != INVALID:
-            run.waiting, run.message = reason, message
-            run.pulled_at = None if reason == INVALID else now + self._timings.image_pull
-            self._warn(pod, run, "InspectFailed" if reason == INVALID else "Failed", run.message)
-            self._miss_pull_secrets(pod, run)
+        now, (reason, message) = self._cluster.clock.now(), trouble
+        if hold.reason == FAILED == reason:
+            back_off = longer(hold.back_off, self._timings)
+            said = f'Back-off pulling image "{image}": {FAILED}: {message}'
+            self._warn(pod, run, "BackOff", said)
+            return Hold(_PULL_BACK_OFF, said, now + back_off, back_off)
+        if hold.reason == reason == INVALID:
+            return hold
+        if reason == INVALID:
+            self._warn(pod, run, "InspectFailed", message)
+        else:
+            self._warn(pod, run, "Failed", f'Failed to pull image "{image}": {message}')
+        self._miss_pull_secrets(pod, run)
+        return Hold(reason, message, None if reason == INVALID else now + self._timings.image_pull, hold.back_off)
 
     def _miss_pull_secrets(self, pod: Json, run: PodRun) -> None:
         names = [each["name"] for each in pod["spec"].get("imagePullSecrets") or ()]
@@ -234,7 +233,8 @@ class Kubelet:
         for container in pod["spec"].get("initContainers") or ():
             if container["name"] in run.initialized:
                 continue
-            run.waiting = "PodInitializing"
+            if run.init is None and not self._has_image(pod, run, run, container["image"]):
+                return False
             if run.init is None and run.init_until is None:
                 run.init_until = now + self._timings.init_container
             if run.init_until is not None and now < run.init_until:
@@ -243,6 +243,7 @@ class Kubelet:
                 return False
             run.initialized[container["name"]] = stamp(self._cluster.clock.wall())
             run.init_until, run.init_back_off = None, 0.0
+            run.hold = Hold()
         return True
 
     def _has_run(self, pod: Json, run: PodRun, container: Json, mounts: Mounts) -> bool:
@@ -250,9 +251,10 @@ class Kubelet:
         try:
             launch = _launch(pod, container, mounts, run.address, 0.0)
         except NotMountable as missing:
-            run.waiting, run.message = "CreateContainerConfigError", str(missing)
+            run.hold = Hold(_BAD_CONFIGURATION, str(missing))
             self._warn(pod, run, "Failed", f"Error: {missing}")
             return False
+        run.hold = Hold()
         if not is_script(launch.command):
             return True
         if run.init is None:
@@ -264,51 +266,80 @@ class Kubelet:
         if how.code and pod["spec"].get("restartPolicy") == "Never":
             run.init_failed[container["name"]] = how
         elif how.code:
-            run.init_ends.setdefault(container["name"], []).append(how)
-            run.init_back_off = longer(run.init_back_off, self._timings)
+            ends = run.init_ends.setdefault(container["name"], [])
+            run.init_back_off = longer(run.init_back_off, self._timings) if ends else 0.0
+            ends.append(how)
             run.init_until = self._cluster.clock.now() + run.init_back_off
-            self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container['name']}")
+            if run.init_back_off:
+                name = container["name"]
+                self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {name}")
         return not how.code
 
     def _keep(self, pod: Json, run: PodRun, spec: Json, now: float) -> float | None:
         """Keep one container running and know whether it is ready; return when to look again."""
         container = run.containers[spec["name"]]
-        if container.running is not None and container.running.process.exit is not None:
-            how = container.running.process.exit
-            if matches_any(self.faults.out_of_memory, pod):
-                how = replace(how, reason="OOMKilled")
-            if _ends_for_good(pod, how):
-                container.end(how, stamp(self._cluster.clock.wall()))
-                return None
-            container.crashed(how, now, stamp(self._cluster.clock.wall()), self._timings)
-            if container.back_off:
-                self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {spec['name']}")
+        self._note_exit(pod, container, now)
         if container.finished:
             return None
         if container.running is None:
-            if container.restart_at is not None and now < container.restart_at:
-                return container.restart_at
-            try:
-                mounts = self._mounts(pod)
-            except NotMountable:
-                return None
-            try:
-                launch = _launch(pod, spec, mounts, run.address, slowness(self.faults.slow, pod))
-            except NotMountable as missing:
-                run.waiting, run.message = "CreateContainerConfigError", str(missing)
-                self._warn(pod, run, "Failed", f"Error: {missing}")
-                return None
-            container.restarts += container.restart_at is not None
-            container.restart_at = None
-            container.running = self._data_plane.start(launch)
-            container.outputs = [*container.outputs[-1:], container.running.output]
-            container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
-            if matches_any(self.faults.crashing, pod):
-                self._data_plane.kill(container.running, 1)
-            elif matches_any(self.faults.out_of_memory, pod):
-                self._data_plane.kill(container.running)
-        due = (self._renew(pod, spec, container, now), self._look(pod, spec, container, now))
-        return min((time for time in due if time is not None), default=None)
+            due = self._start(pod, run, spec, now)
+            if container.running is None:
+                return due
+        times = (self._renew(pod, spec, container, now), self._look(pod, spec, container, now))
+        return min((time for time in times if time is not None), default=None)
+
+    def _note_exit(self, pod: Json, container: ContainerRun, now: float) -> None:
+        how = container.running.process.exit if container.running is not None else None
+        if how is None:
+            return
+        if matches_any(self.faults.out_of_memory, pod):
+            how = replace(how, reason="OOMKilled")
+        if _ends_for_good(pod, how):
+            container.end(how, stamp(self._cluster.clock.wall()))
+            return
+        container.crashed(how, now, stamp(self._cluster.clock.wall()), self._timings)
+        if container.back_off:
+            self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container.name}")
+
+    def _start(self, pod: Json, run: PodRun, spec: Json, now: float) -> float | None:
+        """Start a container unless something keeps it; return when to look again where time alone helps."""
+        container = run.containers[spec["name"]]
+        if container.told_until is not None and now < container.told_until:
+            return container.told_until
+        container.told_until = None
+        due = container.restart_at if container.started_stamp else self._first_start(pod, run, spec, now)
+        if due is None or now < due:
+            return due
+        try:
+            mounts = self._mounts(pod)
+        except NotMountable:
+            return None
+        try:
+            launch = _launch(pod, spec, mounts, run.address, slowness(self.faults.slow, pod))
+        except NotMountable as missing:
+            container.hold = Hold(_BAD_CONFIGURATION, str(missing), now)
+            self._warn(pod, run, "Failed", f"Error: {missing}")
+            return None
+        container.hold = Hold()
+        container.restarts += container.restart_at is not None
+        container.restart_at = None
+        container.running = self._data_plane.start(launch)
+        container.outputs = [*container.outputs[-1:], container.running.output]
+        container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
+        if matches_any(self.faults.crashing, pod):
+            self._data_plane.kill(container.running, 1)
+        elif matches_any(self.faults.out_of_memory, pod):
+            self._data_plane.kill(container.running)
+        return None
+
+    def _first_start(self, pod: Json, run: PodRun, spec: Json, now: float) -> float | None:
+        """When a container may start for the first time, or its image can be tried again; None while nobody knows."""
+        container = run.containers[spec["name"]]
+        if not self._has_image(pod, run, container, spec["image"]):
+            return container.hold.until
+        if container.start_at is None:
+            container.start_at = now + self._timings.container_start
+        return container.start_at
 
     def _renew(self, pod: Json, spec: Json, container: ContainerRun, now: float) -> float | None:
         """Bring changed Secrets into a container that runs, some time later; return when that is."""
@@ -388,11 +419,22 @@ class Kubelet:
                 self._data_plane.stop(running)
         if now < run.kill_at and any(running.process.exit is None for running in live):
             return min(run.kill_at, run.stop_at or run.kill_at)
+        for running in live:
+            self._data_plane.kill(running)
+        self._tell_ends(pod, run)
         if matches_any(self.faults.stuck, pod):
             return None
         self._forget(pod["metadata"]["uid"])
         self._cluster.delete(PODS, pod, grace=0)
         return None
+
+    def _tell_ends(self, pod: Json, run: PodRun) -> None:
+        """A pod that is deleted tells how its containers have ended before it goes."""
+        for container in run.containers.values():
+            how = container.running.process.exit if container.running is not None else None
+            if how is not None:
+                container.end(how, stamp(self._cluster.clock.wall()))
+        self._report(pod, run)
 
     def _report(self, pod: Json, run: PodRun) -> None:
         facts = run.facts()

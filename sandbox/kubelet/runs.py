@@ -16,6 +16,26 @@ def longer(back_off: float, timings: Timings) -> float:
     return min(2 * back_off or timings.crash_back_off, timings.crash_back_off_cap)
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What keeps a container from its first start, if anything does: why, in words, and in which pause of a pull."""
+
+    reason: str = ""
+    message: str = ""
+    until: float | None = None
+    """When this attempt to pull its image ends or, after one that failed, the next one may begin."""
+    back_off: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """One end of a container, and from when until when it ran before, as texts."""
+
+    how: Exit
+    started: str
+    finished: str
+
+
 @dataclass(slots=True)
 class ContainerRun:
     """One container. Clock times are `*_at`; stamps are wall time as texts."""
@@ -23,6 +43,8 @@ class ContainerRun:
     name: str
     image: str
     running: Running | None = None
+    hold: Hold = Hold()
+    start_at: float | None = None
     outputs: list[Output] = field(default_factory=list)
     """What it has printed in its last run and in the one before, the newest last."""
     started_at: float = 0.0
@@ -34,9 +56,10 @@ class ContainerRun:
     """When it will see the change of a Secret that it mounts."""
     restarts: int = 0
     crashes: int = 0
-    ended: Exit | None = None
-    ended_stamp: str = ""
-    ended_started_stamp: str = ""
+    ends: tuple[End, ...] = ()
+    """How it has ended last, and before that."""
+    told_until: float | None = None
+    """Until when its status tells of its end alone, and not of what comes of it."""
     restart_at: float | None = None
     back_off: float = 0.0
     finished: bool = False
@@ -44,8 +67,8 @@ class ContainerRun:
 
     def end(self, how: Exit, stamp: str) -> None:
         """The process ended, and the pod's restart policy leaves it at that."""
-        self.running, self.ready, self.turns_at, self.finished = None, False, None, True
-        self.ended, self.ended_stamp, self.ended_started_stamp = how, stamp, self.started_stamp
+        self.finished = True
+        self._note(how, stamp)
 
     def crashed(self, how: Exit, now: float, stamp: str, timings: Timings) -> None:
         """The process ended on its own: start it again, at once the first time, later and later after that."""
@@ -53,9 +76,13 @@ class ContainerRun:
             self.crashes = 0
         self.back_off = longer(self.back_off, timings) if self.crashes else 0.0
         self.crashes += 1
-        self.running, self.ready, self.turns_at = None, False, None
-        self.ended, self.ended_stamp, self.ended_started_stamp = how, stamp, self.started_stamp
         self.restart_at = now + self.back_off
+        self.told_until = now + min(timings.container_start, self.back_off)
+        self._note(how, stamp)
+
+    def _note(self, how: Exit, stamp: str) -> None:
+        self.running, self.ready, self.turns_at = None, False, None
+        self.ends = (*self.ends[-1:], End(how, self.started_stamp, stamp))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +115,12 @@ class PodRun:
     containers: dict[str, ContainerRun]
     initialized: dict[str, str] = field(default_factory=dict)
     """Finished init containers and when."""
-    pulled_at: float | None = None
-    """When this attempt to pull its images ends or, after one that failed, the next one may begin."""
-    pull_back_off: float = 0.0
-    start_at: float | None = None
+    has_address: bool = False
+    """Whether its volumes were mounted, after which it gets its address."""
+    prepared: bool = False
+    """Whether its init containers have run, too."""
+    hold: Hold = Hold()
+    """What keeps the init container that is next."""
     init_until: float | None = None
     init_back_off: float = 0.0
     init: Running | None = None
@@ -100,10 +129,6 @@ class PodRun:
     """How each init container has ended that is started again."""
     init_failed: dict[str, Exit] = field(default_factory=dict)
     """The init container that has failed, where none is started again: the pod has failed with it."""
-    waiting: str = "ContainerCreating"
-    message: str = ""
-    image: str = ""
-    """The image that can't be pulled, while that is so."""
     started_stamp: str = ""
     evicted: str = ""
     """Why its node has ended it for good."""
@@ -127,12 +152,12 @@ class PodRun:
     @property
     def succeeded(self) -> bool:
         """Whether all containers have ended well."""
-        return all(each.ended is not None and each.ended.code == 0 for each in self.containers.values())
+        return all(bool(each.ends) and each.ends[-1].how.code == 0 for each in self.containers.values())
 
     @property
     def started(self) -> bool:
-        """Whether its containers were started once."""
-        return any(container.started_stamp for container in self.containers.values())
+        """Whether all of its containers were started once."""
+        return all(container.started_stamp for container in self.containers.values())
 
 
 def _values(kind: type, *without: str) -> Callable[[object], object]:
@@ -142,5 +167,14 @@ def _values(kind: type, *without: str) -> Callable[[object], object]:
 
 _OF_CONTAINER = _values(ContainerRun, "outputs")
 _OF_POD = _values(
-    PodRun, "containers", "initialized", "init_ends", "init_failed", "written", "reported", "told", "told_facts", "rest"
+    PodRun,
+    "containers",
+    "initialized",
+    "init_ends",
+    "init_failed",
+    "written",
+    "reported",
+    "told",
+    "told_facts",
+    "rest",
 )

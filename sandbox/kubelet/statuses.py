@@ -1,20 +1,22 @@
 """A pod's status, rendered from what the kubelet remembers."""
 
+from collections.abc import Sequence
+
 from kube.objects import Json
 from sandbox.conditions import with_condition
+from sandbox.dataplane.pd.durations import duration
 from sandbox.dataplane.processes import Exit
-from sandbox.kubelet.runs import ContainerRun, PodRun
-
-_INITIALIZING: Json = {"waiting": {"reason": "PodInitializing"}}
+from sandbox.kubelet.runs import ContainerRun, End, Hold, PodRun
 
 
 def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     """The status to write; what others have written into it stays."""
     before: Json = pod.get("status", {})
+    meta = pod["metadata"]
+    full_name = f"{meta['name']}_{meta['namespace']}({meta['uid']})"
     init = pod["spec"].get("initContainers") or ()
     to_come = [each for each in init if each["name"] not in run.initialized]
     initialized = not to_come
-    lacks_init = run.image in [each["image"] for each in to_come]
     ready = run.started and all(container.ready for container in run.containers.values())
     waiting_for = [container.name for container in run.containers.values() if not container.ready]
     finished = bool(run.evicted or run.init_failed) or (
@@ -36,13 +38,16 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
         "conditions": conditions,
         "hostIP": node_address,
         "startTime": run.started_stamp,
-        "containerStatuses": [_container(container, run, lacks_init) for container in run.containers.values()],
+        "containerStatuses": [
+            _container(container, full_name, has_init=bool(init)) for container in run.containers.values()
+        ],
     }
     if run.evicted:
         status |= {"reason": "Evicted", "message": run.evicted}
     if init:
-        status["initContainerStatuses"] = [_init_container(each, run) for each in init]
-    if run.started:
+        names = [each["name"] for each in init]
+        status["initContainerStatuses"] = [_init_container(each, run, names, full_name) for each in init]
+    if run.has_address:
         status |= {"podIP": run.address, "podIPs": [{"ip": run.address}]}
     return status
 
@@ -53,8 +58,8 @@ def _phase(run: PodRun, finished: bool) -> str:
     return "Running" if run.started else "Pending"
 
 
-def _container(container: ContainerRun, run: PodRun, lacks_init: bool) -> Json:
-    """`lacks_init`: an init container waits for its image, so nobody has looked for that of this one yet."""
+def _container(container: ContainerRun, pod: str, *, has_init: bool) -> Json:
+    """`has_init`: init containers come before it."""
     status: Json = {
         "name": container.name,
         "image": container.image,
@@ -62,64 +67,84 @@ def _container(container: ContainerRun, run: PodRun, lacks_init: bool) -> Json:
         "ready": container.ready,
         "started": container.running is not None,
         "restartCount": container.restarts,
-        "state": _INITIALIZING if lacks_init else _state(container, run),
-        "lastState": {},
+        "state": _state(container, pod, "PodInitializing" if has_init else "ContainerCreating"),
+        "lastState": _terminated(last) if (last := _last_end(container)) else {},
     }
-    if container.ended is not None:
-        status["lastState"] = {"terminated": _terminated(container)}
     return status
 
 
-def _state(container: ContainerRun, run: PodRun) -> Json:
+def _state(container: ContainerRun, pod: str, on_the_way: str) -> Json:
     if container.running is not None:
         return {"running": {"startedAt": container.started_stamp}}
+    if _tells_end(container):
+        return _terminated(container.ends[-1])
     if container.restart_at is not None:
-        message = f"back-off {container.back_off:g}s restarting failed container={container.name}"
-        return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
-    if container.ended is not None:
-        return {"terminated": _terminated(container)}
-    return _waiting(container.image, run, "ContainerCreating")
+        return _back_off(container.name, container.back_off, pod)
+    return _waiting(container.hold, on_the_way)
 
 
-def _waiting(image: str, run: PodRun, on_the_way: str) -> Json:
-    """Why a container waits: for its own image, or for that of another one."""
-    if run.image not in ("", image):
-        return {"waiting": {"reason": on_the_way}}
-    return {"waiting": {"reason": run.waiting} | ({"message": run.message} if run.message else {})}
+def _tells_end(container: ContainerRun) -> bool:
+    return container.running is None and (container.finished or container.told_until is not None)
 
 
-def _terminated(container: ContainerRun) -> Json:
-    assert container.ended is not None
+def _last_end(container: ContainerRun) -> End | None:
+    """The end before the state that is told."""
+    ends = container.ends[:-1] if _tells_end(container) else container.ends
+    return ends[-1] if ends else None
+
+
+def _back_off(container: str, seconds: float, pod: str) -> Json:
+    message = f"back-off {duration(seconds)} restarting failed container={container} pod={pod}"
+    return {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+
+
+def _waiting(hold: Hold, on_the_way: str) -> Json:
+    """Why a container waits; `on_the_way` where nothing keeps it."""
+    return {"waiting": {"reason": hold.reason or on_the_way} | ({"message": hold.message} if hold.message else {})}
+
+
+def _terminated(end: End) -> Json:
+    how = end.how
     ended: Json = {
-        "exitCode": container.ended.code,
-        "reason": container.ended.reason or ("Completed" if container.ended.code == 0 else "Error"),
-        "startedAt": container.ended_started_stamp,
-        "finishedAt": container.ended_stamp,
+        "exitCode": how.code,
+        "reason": how.reason or ("Completed" if how.code == 0 else "Error"),
+        "startedAt": end.started,
+        "finishedAt": end.finished,
     }
-    return ended | ({"message": container.ended.message} if container.ended.message else {})
+    return {"terminated": ended | ({"message": how.message} if how.message else {})}
 
 
-def _init_container(container: Json, run: PodRun) -> Json:
+def _init_container(container: Json, run: PodRun, names: Sequence[str], pod: str) -> Json:
     name = container["name"]
     finished, ends = run.initialized.get(name), run.init_ends.get(name, [])
-    state = _waiting(container["image"], run, "PodInitializing") if run.image else _INITIALIZING
-    if failed := run.init_failed.get(name):
-        state = _failed(failed)
-    elif finished is not None:
-        ended = {"exitCode": 0, "reason": "Completed", "startedAt": finished, "finishedAt": finished}
-        state = {"terminated": ended}
-    elif ends and run.init is None:
-        message = f"back-off {run.init_back_off:g}s restarting failed container={name}"
-        state = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+    is_next = name == next((each for each in names if each not in run.initialized), "")
+    waits = is_next and bool(ends) and run.init is None
+    # an end after which it starts at once is what it is at
+    last = ends[:-1] if waits and not run.init_back_off else ends
     return {
         "name": name,
         "image": container["image"],
         "imageID": container["image"] if finished is not None else "",
         "ready": finished is not None,
-        "restartCount": max(len(ends) - 1, 0) if run.init is None and finished is None else len(ends),
-        "state": state,
-        "lastState": _failed(ends[-1]) if ends else {},
+        "restartCount": len(ends) - waits,
+        "state": _init_state(name, run, pod, is_next=is_next),
+        "lastState": _failed(last[-1]) if last else {},
     }
+
+
+def _init_state(name: str, run: PodRun, pod: str, *, is_next: bool) -> Json:
+    if failed := run.init_failed.get(name):
+        return _failed(failed)
+    if finished := run.initialized.get(name):
+        ended = {"exitCode": 0, "reason": "Completed", "startedAt": finished, "finishedAt": finished}
+        return {"terminated": ended}
+    if not is_next:
+        return _waiting(Hold(), "PodInitializing")
+    if run.init is not None:
+        return {"running": {}}
+    if ends := run.init_ends.get(name):
+        return _back_off(name, run.init_back_off, pod) if run.init_back_off else _failed(ends[-1])
+    return _waiting(run.hold, "PodInitializing")
 
 
 def _failed(how: Exit) -> Json:

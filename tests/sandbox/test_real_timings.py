@@ -228,7 +228,7 @@ def test_a_broken_configuration_ends_the_server_at_its_start(world: World) -> No
     status = pod(world, "basic-tikv-3")["status"]["containerStatuses"][0]
     assert "unknown log level 'loud'" in status["lastState"]["terminated"]["message"]
     assert "CrashLoopBackOff" == status["state"]["waiting"]["reason"]
-    assert "back-off 80s" in status["state"]["waiting"]["message"]
+    assert "back-off 1m20s" in status["state"]["waiting"]["message"]
 
 
 def test_a_pre_stop_hook_delays_the_end_within_the_grace_period(clock: FakeClock) -> None:

@@ -209,7 +209,10 @@ def test_I24_a_member_is_removed_when_a_majority_is_healthy_without_it(
 
 # 9.5
 
-_RUNNING, _UNKNOWN, _PENDING = ({"phase": phase} for phase in ("Running", "Unknown", "Pending"))
+_UNKNOWN, _PENDING = {"phase": "Unknown"}, {"phase": "Pending"}
+_RUNNING = {"phase": "Running", "containerStatuses": [{"name": "tikv", "state": {"running": {}}}]}
+_WITHOUT_SIDECAR = _RUNNING | _PENDING
+"""Its phase is Pending as long as one of its containers has not started."""
 _READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 _RO_DISK = {"conditions": [*_READY["conditions"], {"type": "RODiskFound", "status": "True"}]}
 
@@ -220,6 +223,7 @@ _RO_DISK = {"conditions": [*_READY["conditions"], {"type": "RODiskFound", "statu
         (_RUNNING, {}, 0.0, node_failure.NODE_FAILURE),
         (_RUNNING, _READY, 0.0, ""),
         (_RUNNING, None, 0.0, ""),
+        (_WITHOUT_SIDECAR, {}, 0.0, node_failure.NODE_FAILURE),
         (_UNKNOWN, None, 0.0, node_failure.NODE_FAILURE),
         (_PENDING, {}, 0.0, ""),
         (_RUNNING | _READY, _RO_DISK, 0.0, node_failure.RO_DISK_FOUND),
@@ -230,8 +234,8 @@ _RO_DISK = {"conditions": [*_READY["conditions"], {"type": "RODiskFound", "statu
 def test_9_5_when_a_host_counts_as_down(pod: Json, node: Json | None, lasted: float, expected: str) -> None:
     seen = msgspec.convert({"spec": {}, "status": pod}, Pod)
     host = None if node is None else msgspec.convert({"status": node}, Node)
-    assert expected == host_failure(seen, host, lasted, 86400.0)
+    assert expected == host_failure("tikv", seen, host, lasted, 86400.0)
 
 
 def test_9_5_a_hard_recovery_period_of_0_is_none() -> None:
-    assert "" == host_failure(msgspec.convert({"spec": {}, "status": _PENDING}, Pod), None, 1e9, 0.0)
+    assert "" == host_failure("tikv", msgspec.convert({"spec": {}, "status": _PENDING}, Pod), None, 1e9, 0.0)

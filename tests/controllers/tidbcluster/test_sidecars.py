@@ -1,0 +1,63 @@
+"""A container of the user's that cannot start keeps a pod Pending; the server beside it serves (sandbox/kubelet)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PODS
+from tests.operator_world import OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+SIDECAR: Json = {"name": "beside", "image": "example.com/beside:v1"}
+
+
+def cluster(component: str, replicas: int) -> Json:
+    body = sample("basic")
+    body["spec"][component] |= {"replicas": replicas, "additionalContainers": [SIDECAR]}
+    return body
+
+
+def pending(world: OperatorWorld, component: str) -> list[str]:
+    """The pods of a component whose phase is Pending though its server runs."""
+    found = []
+    for pod in world.every(PODS):
+        states = {each["name"]: each["state"] for each in pod["status"].get("containerStatuses", ())}
+        if pod["status"]["phase"] == "Pending" and "running" in states.get(component, {}):
+            found.append(pod["metadata"]["name"])
+    return found
+
+
+def test_9_4_servers_that_answer_are_healthy_and_not_replaced(world: OperatorWorld) -> None:
+    world.world.faults.image_missing(SIDECAR["image"])
+    world.apply(cluster("tidb", 2))
+    world.run_until(lambda: 2 == len(pending(world, "tidb")), 60.0)
+    world.run(900.0)
+
+    status = world.cluster()["status"]["tidb"]
+    assert [True, True] == [member["health"] for member in status["members"].values()]
+    assert {} == (status.get("failureMembers") or {})
+    assert "container beside: ImagePullBackOff: example.com/beside:v1" in world.condition("Ready")["message"]
+
+
+def test_5_1_a_cluster_comes_up_beside_them_and_waits_for_their_pods(world: OperatorWorld) -> None:
+    world.world.faults.image_missing(SIDECAR["image"])
+    body = cluster("pd", 3)
+    body["spec"]["tikv"]["additionalContainers"] = [SIDECAR]
+    world.apply(body)
+    world.run(120.0)
+
+    assert "container beside: ImagePullBackOff: example.com/beside:v1" in world.condition("Ready")["message"]
+    world.world.faults.heal()
+    world.run_until_ready(within=120.0)
+
+
+def test_8_5_a_store_beside_one_that_cannot_start_leaves_before_its_pod(world: OperatorWorld) -> None:
+    world.apply(cluster("tikv", 4))
+    world.run_until_ready()
+    world.world.faults.image_missing("*/beside:*")
+    world.admin.delete(PODS, "basic-tikv-3", "default")
+    world.run_until(lambda: ["basic-tikv-3"] == pending(world, "tikv"), 60.0)
+    world.change(tikv={"replicas": 3})
+    world.run_until(lambda: 3 == world.replicas("tikv"), 600.0)
+
+    assert 3 == len(world.cluster()["status"]["tikv"]["stores"])
