@@ -140,7 +140,8 @@ class Pod(msgspec.Struct):
     @property
     def is_crash_looping(self) -> bool:
         """Whether a container that was restarted twice or more keeps the pod from being Ready."""
-        return not self.is_ready and any(each.restart_count >= OFTEN for each in self.status.container_statuses)
+        statuses = self.status.container_statuses
+        return not self.is_ready and any(each.restart_count >= OFTEN and self._may_be_why(each) for each in statuses)
 
     @property
     def has_run(self) -> bool:
@@ -189,7 +190,14 @@ class Pod(msgspec.Struct):
     @property
     def crashes(self) -> str:
         """Which containers end again and again, and how, where the pod is not Ready; empty where none does."""
-        return "" if self.is_ready else ", ".join(each.crashes for each in self._containers if each.crashes)
+        if self.is_ready:
+            return ""
+        return ", ".join(each.crashes for each in self._containers if each.crashes and self._may_be_why(each))
+
+    def _may_be_why(self, container: ContainerStatus) -> bool:
+        """Whether the ends of a container may keep the pod from being Ready: not if it ran on when that began."""
+        running = container.state.running
+        return running is None or (running.started_at or "") >= self.ready_since
 
     @property
     def _containers(self) -> tuple[ContainerStatus, ...]:

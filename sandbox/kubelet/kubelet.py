@@ -154,6 +154,10 @@ class Kubelet:
     def _accept(self, pod: Json) -> PodRun:
         self._addresses += 1
         containers = {each["name"]: ContainerRun(each["name"], each["image"]) for each in pod["spec"]["containers"]}
+        for status in pod.get("status", {}).get("containerStatuses") or ():
+            if status["name"] in containers and "running" in status["state"]:
+                is_task = pod["spec"].get("restartPolicy") == "Never"
+                containers[status["name"]].was_lost(status, stamp(self._cluster.clock.wall()), for_good=is_task)
         host = self._nodes.specs[pod["spec"]["nodeName"]].address
         address = f"10.244.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
         run = PodRun(pod["spec"]["nodeName"], host if pod["spec"].get("hostNetwork") else address, containers)

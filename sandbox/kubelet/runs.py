@@ -10,6 +10,8 @@ from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Exit
 from sandbox.timings import Timings
 
+_LOST = "The container could not be located when the pod was deleted.  The container used to be Running"
+
 
 def longer(back_off: float, timings: Timings) -> float:
     """The pause after one more failure, in seconds; `back_off` is the pause before it, 0 where there was none."""
@@ -79,6 +81,15 @@ class ContainerRun:
         self.restart_at = now + self.back_off
         self.told_until = now + min(timings.container_start, self.back_off)
         self._note(how, stamp)
+
+    def was_lost(self, status: Json, stamp: str, *, for_good: bool) -> None:
+        """Its node, which ran it by that status, has started anew, and knows nothing of how it has ended.
+
+        `for_good`: the pod's restart policy leaves it at that.
+        """
+        self.finished = for_good
+        self.restarts = status["restartCount"] + 1
+        self.ends = (End(Exit(137, _LOST, "ContainerStatusUnknown"), status["state"]["running"]["startedAt"], stamp),)
 
     def _note(self, how: Exit, stamp: str) -> None:
         self.running, self.ready, self.turns_at = None, False, None
@@ -157,7 +168,7 @@ class PodRun:
     @property
     def started(self) -> bool:
         """Whether all of its containers were started once."""
-        return all(container.started_stamp for container in self.containers.values())
+        return all(container.started_stamp or container.ends for container in self.containers.values())
 
 
 def _values(kind: type, *without: str) -> Callable[[object], object]:

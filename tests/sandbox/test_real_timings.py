@@ -191,6 +191,22 @@ def test_a_node_that_is_deleted_loses_its_pods_and_comes_back_empty(world: World
 
 
 @pytest.mark.slow
+def test_a_node_that_comes_back_has_started_its_containers_anew(world: World) -> None:
+    before = pod(world, "basic-tikv-3")
+    back = world.faults.node_gone(before["spec"]["nodeName"])
+    world.advance(60)
+    back()
+    world.advance(60)
+
+    after = pod(world, "basic-tikv-3")
+    assert before["metadata"]["uid"] == after["metadata"]["uid"]
+    container = after["status"]["containerStatuses"][0]
+    assert (1, True, "Running") == (container["restartCount"], container["ready"], after["status"]["phase"])
+    # as a real kubelet calls what it finds nothing of
+    assert "ContainerStatusUnknown" == container["lastState"]["terminated"]["reason"]
+
+
+@pytest.mark.slow
 def test_readiness_follows_the_probe_and_not_the_process(world: World) -> None:
     probe = {"tcpSocket": {"port": 20160}, "periodSeconds": 10, "failureThreshold": 3}
     patch = {"template": {"spec": {"containers": [with_probe(world, probe)]}}, "updateStrategy": {"rollingUpdate": {}}}

@@ -36,3 +36,29 @@ def test_only_pods_that_say_so_are_ready() -> None:
 )
 def test_what_keeps_a_pod_from_starting_is_told_in_kubernetes_words(status: Json, trouble: str) -> None:
     assert trouble == pod(**status).decode_as(Pod).trouble
+
+
+def restarted(since: str, state: Json) -> Json:
+    """A pod whose container was killed twice, and that is not Ready since then."""
+    ended = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
+    container = {"name": "pd", "restartCount": 2, "state": state, "lastState": ended}
+    ready = {"type": "Ready", "status": "False", "lastTransitionTime": since}
+    return {"containerStatuses": [container], "conditions": [ready]}
+
+
+@pytest.mark.parametrize(
+    ("since", "state", "crashes"),
+    [
+        ("2026-01-01T10:00:00Z", {"running": {"startedAt": "2026-01-01T10:00:10Z"}}, True),
+        ("2026-01-01T10:00:00Z", {"running": {"startedAt": "2026-01-01T10:00:00Z"}}, True),
+        ("2026-03-01T10:00:00Z", {"running": {"startedAt": "2026-01-01T10:00:10Z"}}, False),
+        ("2026-03-01T10:00:00Z", {"waiting": {"reason": "CrashLoopBackOff"}}, True),
+    ],
+    ids=["it ended and runs again", "in the same second", "it has run on for months", "it waits"],
+)
+def test_ends_are_why_a_pod_is_not_ready_unless_the_container_ran_on_when_that_began(
+    since: str, state: Json, *, crashes: bool
+) -> None:
+    seen = pod(**restarted(since, state)).decode_as(Pod)
+    assert crashes == seen.is_crash_looping
+    assert ("container pd: CrashLoopBackOff: OOMKilled, exit code 137" if crashes else "") == seen.crashes
