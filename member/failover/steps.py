@@ -108,8 +108,10 @@ def still_waiting(
 def named(ctx: ClusterContext, component: str, pod: str) -> str:
     """A pod, and what keeps it from serving, if that is known."""
     found = next((each for each in pods_of(ctx, component) if each.metadata.name == pod), None)
-    reasons = (found.decode_as(Pod).trouble, removal_by_others(ctx, component, found)) if found else ()
-    why = "; ".join(filter(None, reasons))
+    if found is None:
+        return pod
+    seen = found.decode_as(Pod)
+    why = "; ".join(filter(None, (seen.trouble or seen.crashes, removal_by_others(ctx, component, found))))
     return f"{pod} ({why})" if why else pod
 
 

@@ -84,7 +84,10 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
 
         What the registry says of an image is left out: it may tell more than should be in a condition.
         """
-        waiting = self.state.waiting
+        waiting, ended = self.state.waiting, self.state.terminated
+        if ended and ended.exit_code and self.restart_count:
+            # for a moment, before it says that it waits
+            return f"container {self.name}: {_CRASHES}: {ended.told}"
         if waiting is None or not waiting.reason or waiting.reason in _ON_THE_WAY:
             return ""
         detail = waiting.message if waiting.reason in OF_CONFIGURATION else ""
@@ -184,8 +187,7 @@ class Pod(msgspec.Struct):
     @property
     def backs_off(self) -> bool:
         """Whether a container that has ended waits to be started again, the longer the more often it has."""
-        waiting = (each.state.waiting for each in self._containers)
-        return any(each is not None and each.reason == _CRASHES for each in waiting)
+        return any(_CRASHES in each.trouble for each in self._containers)
 
     @property
     def crashes(self) -> str:
