@@ -7,7 +7,6 @@ time, that it is. They go when TiDB has agreed to the end.
 
 from collections.abc import Mapping
 
-from apis import predicates
 from apis.images import NEWEST, order, version_of
 from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster
@@ -17,8 +16,9 @@ from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.context import ReconcileContext
+from member.labels import CONTROLLER_REVISION_HASH
 from member.naming import pod_name
-from member.objects.stateful_set import is_rolling
+from member.observed.pods import pods_of
 from member.observed.status import image_of
 from member.outcome import Waiting
 from member.polling import next_poll
@@ -71,16 +71,33 @@ def begin(ctx: ReconcileContext, body: Json, desired: Json) -> Waiting | None:
 
 
 def finish(ctx: ReconcileContext) -> Waiting | None:
-    """Let DDL go on when all servers run the newest template and are healthy (I39). Raises as `begin`."""
+    """Let DDL go on when all servers run the newest template and are healthy (I39). Raises as `begin`.
+
+    Nobody waits for those that were lost and have substitutes (F13).
+    """
     if not _marks(ctx.tc):
         return None
     live, server = ctx.stateful_set("tidb"), _server(ctx)
-    settled = live is not None and not is_rolling(live.decode()) and predicates.all_members_ready(ctx.tc, "tidb")
-    if server is None or not settled:
+    awaited = _awaited(ctx, live.decode()) if live is not None else ()
+    if server is None or live is None or awaited:
         what = "DDL is paused until all servers are upgraded and healthy"
-        return Waiting("DDLPaused", what, next_poll(ctx, "tidb"))
+        waits_for = f"; waiting for {', '.join(awaited)}" if awaited else ""
+        return Waiting("DDLPaused", f"{what}{waits_for}", next_poll(ctx, "tidb"))
     _end(ctx, server)
     return None
+
+
+def _awaited(ctx: ReconcileContext, live: Json) -> list[str]:
+    """The servers that do not run the newest template yet, or are not healthy; all of them where that is not known."""
+    status, seen = ctx.status.tidb, live.get("status") or {}
+    wanted = [pod_name(ctx.tc, "tidb", ordinal) for ordinal in desired_ordinals(ctx.tc, "tidb")]
+    if not status.is_current or seen.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
+        return wanted
+    revisions = {pod.metadata.name: pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods_of(ctx, "tidb")}
+    healthy = {name for name, member in status.members.items() if member.health}
+    lost = set(status.failed_pods) - healthy
+    upgraded = {name for name, revision in revisions.items() if revision == seen.get("updateRevision")}
+    return sorted({*wanted, *revisions} - lost - (healthy & upgraded))
 
 
 def _end(ctx: ReconcileContext, server: TiDBClient) -> None:

@@ -57,7 +57,7 @@ def test_what_once_failed_and_scenarios() -> None:
 
 
 def test_R21_R24_R28_a_loss_and_an_edit() -> None:
-    _simulate("run", "loss/pd-3.volume.scale-out@unrecorded", "return/tikv-4.node.config@recorded+150")
+    _simulate("run", "loss/tidb-2.node.image@recorded", "return/tikv-4.node.config@recorded+150")
 
 
 def test_R22_another_spelling_of_the_same_writes_nothing() -> None:
