@@ -6,7 +6,7 @@ from controllers.owned_deletion import delete_if
 from controllers.pod_troubles import trouble_of_pod
 from controllers.simple_kind import Reconcile
 from kube.events import NORMAL
-from kube.objects import Json, Object
+from kube.objects import Json, Object, is_observed
 from kube.resources import PODS, SERVICES, STATEFUL_SETS
 from member.apply.claim_templates import unwanted_mounts
 from member.apply.last_applied import (
@@ -72,7 +72,7 @@ def bring_to_ready(ctx: Reconcile[Any], name: str) -> Outcome:
     """
     cached = ctx.cached(STATEFUL_SETS, name)
     live = cached.decode() if cached is not None else None
-    if live is None or not _is_observed(live):
+    if live is None or not is_observed(live):
         return Waiting("PodNotReady", f"waiting for StatefulSet {name} to make its pod")
     if is_upgrading(live):
         _delete_broken(ctx, live)
@@ -144,12 +144,6 @@ def is_upgrading(live: Json) -> bool:
     status = live.get("status") or {}
     outdated = int(status.get("updatedReplicas") or 0) < int(status.get("replicas") or 0)
     return is_rolling(live) or (bool(status.get("updateRevision")) and outdated)
-
-
-def _is_observed(live: Json) -> bool:
-    return int((live.get("status") or {}).get("observedGeneration") or 0) >= int(
-        live["metadata"].get("generation") or 0
-    )
 
 
 def _other_mounts(name: str, live: Json, desired: Json, field: str) -> Refused | None:

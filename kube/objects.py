@@ -141,6 +141,12 @@ def digest(tree: object) -> bytes:
     return hashlib.sha256(msgspec.json.encode(tree, order="sorted")).digest()
 
 
+def is_observed(tree: Json) -> bool:
+    """Whether the controller of an object has seen its newest spec, so that the status tells of that."""
+    seen = (tree.get("status") or {}).get("observedGeneration") or 0
+    return bool(seen >= (tree["metadata"].get("generation") or 0))
+
+
 def condition_of(conditions: Iterable[Json], kind: str) -> Json:
     """The condition of a type among those of a status (meta/v1 Condition); empty when there is none."""
     # others may have taken fields away

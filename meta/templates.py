@@ -6,7 +6,7 @@ can change in it.
 
 from collections.abc import Callable, Collection, Iterator
 
-from kube.objects import Json, Object
+from kube.objects import Json, Object, is_observed
 from kube.resources import PODS
 from member import labels
 from member.components import workload_names
@@ -61,7 +61,7 @@ def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json],
     selected: dict[str, str] = owner["spec"]["selector"].get("matchLabels") or {}
     status, template = owner.get("status") or {}, owner["spec"]["template"]
     newest = status.get("updateRevision", "")
-    if not newest or status.get("observedGeneration") != owner["metadata"].get("generation"):
+    if not newest or not is_observed(owner):
         return DesiredMetadata(selected)
     told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
     if told != newest and not is_mislabelled(owner, pod, revisions):

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from simulate import loss_and_edit
 from simulate.family import Family
 from simulate.loss_and_edit import CONVERGED, DM_CONVERGED
-from simulate.plan import DELETED, Fault, InvalidPlan, Plan, World
+from simulate.plan import DELETED, Fault, InvalidPlan, Plan, World, reasons
 
 _AFTER: Mapping[str, tuple[float, ...]] = {
     "unrecorded": (20.0, 60.0, 150.0, 300.0),
@@ -40,7 +40,7 @@ def _plan(rest: str) -> Plan:
         name=f"{FAMILY.name}/{rest}",
         faults=faults,
         budget=base.budget + float(after) + _MORE,
-        ends=base.ends if base.ends == DELETED else _converged(base.ends_in),
+        ends=base.ends if base.ends == DELETED else _converged(base.ends),
         ends_beside={name: _converged(ends) for name, ends in base.ends_beside.items()},
     )
 
@@ -50,7 +50,7 @@ def _undone(fault: Fault, after: float) -> Fault:
 
 
 def _converged(ends: str | tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(each for each in ends if each in _ENDS)
+    return tuple(each for each in reasons(ends) if each in _ENDS)
 
 
 def _plans() -> Iterator[Plan]:

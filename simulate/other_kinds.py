@@ -15,7 +15,7 @@ from kube.resources import (
     TIDB_NG_MONITORINGS,
     Resource,
 )
-from simulate.plan import Edit, World
+from simulate.plan import Edit, World, reasons
 from simulate.worlds import NAME, NAMESPACE
 
 OTHER_KINDS = (DM_CLUSTERS, TIDB_MONITORS, TIDB_INITIALIZERS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS)
@@ -113,6 +113,5 @@ def unfinished(objects: Callable[[Resource], list[Json]], ends: Mapping[str, str
             if (wanted := ends.get(name, "Done")) == "*" and progressing:
                 continue
             reason = progressing.get("reason")
-            is_there = reason in wanted if isinstance(wanted, tuple) else reason == wanted
-            if not is_there or (reason == "Done" and ready.get("status") != "True"):
+            if reason not in reasons(wanted) or (reason == "Done" and ready.get("status") != "True"):
                 yield f"{name} ends with {progressing or 'no word'}, Ready is {ready.get('status')}"

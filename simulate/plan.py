@@ -220,6 +220,12 @@ Fault: TypeAlias = (
     | World
 )
 
+
+def reasons(ends: str | tuple[str, ...]) -> tuple[str, ...]:
+    """The reasons of Progressing in which something may end, one or several."""
+    return (ends,) if isinstance(ends, str) else ends
+
+
 DELETED = "Deleted"
 """How a plan ends in which the cluster goes."""
 
@@ -283,7 +289,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     @property
     def ends_in(self) -> tuple[str, ...]:
         """The reasons in which it may be at rest."""
-        return (self.ends,) if isinstance(self.ends, str) else self.ends
+        return reasons(self.ends)
 
     @property
     def is_interleaved(self) -> bool:

@@ -6,7 +6,7 @@ from apis.tidbcluster import TidbCluster
 from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
-from kube.objects import Json
+from kube.objects import Json, is_observed
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
 from member.naming import member_name
 from member.objects.config_map import CONFIG_FILE, in_use_config_map_name
@@ -52,6 +52,5 @@ def _is_off(config_map: Json) -> bool:
 def has_rolled(stateful_set: Json) -> bool:
     """Whether all pods run what the StatefulSet says, and are Ready."""
     now, wanted = stateful_set.get("status") or {}, stateful_set["spec"].get("replicas", 1)
-    is_seen = now.get("observedGeneration", 0) >= stateful_set["metadata"].get("generation", 0)
     is_current = now.get("updateRevision") == now.get("currentRevision") or now.get("updatedReplicas") == wanted
-    return bool(is_seen and is_current and now.get("readyReplicas", 0) == wanted)
+    return bool(is_observed(stateful_set) and is_current and now.get("readyReplicas", 0) == wanted)

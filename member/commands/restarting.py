@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from apis.ordinals import desired_ordinals
 from kube.deletion import Destroyer, LiveObject
-from kube.objects import Json, Object
+from kube.objects import Json, Object, is_observed
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from member import labels
 from member.apply.writes import record_deletion
@@ -118,7 +118,7 @@ def _about_to_restart(body: Json, pods: Sequence[Object]) -> list[str]:
     if strategy["type"] == ON_DELETE:
         return []
     partition = (strategy.get("rollingUpdate") or {}).get("partition", 0)
-    observed = status.get("observedGeneration", 0) >= body["metadata"].get("generation", 0)
+    observed = is_observed(body)
     return [
         each.metadata.name
         for each in pods

@@ -20,7 +20,7 @@ from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
 from member.observed.claims import claim_names
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import Pod, pods_of
+from member.observed.pods import Pod, pods_of, started_pods
 from member.polling import seconds_since
 
 _FORGIVEN = 600.0
@@ -143,7 +143,7 @@ def is_cut_off(ctx: ClusterContext, component: str) -> bool:
         status = predicates.status_of(ctx.tc, each.name)
         if each.type.replaceable and status is not None and (each.name == component or status.servers is None):
             pods = pods_of(ctx, each.name)
-            running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started(each.name)}
+            running = started_pods(pods, each.name)
             answered += status.answers(running)
     return answered.count(False) * 2 > len(answered)
 

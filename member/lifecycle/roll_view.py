@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from apis import predicates
 from apis.components import ComponentType, component_type
-from kube.objects import Json, Object
+from kube.objects import Json, Object, is_observed
 from kube.semantic import covers
 from member import labels
 from member.apply.last_applied import read_record
@@ -110,8 +110,7 @@ class RollView:
     @property
     def is_observed(self) -> bool:
         """Whether the controller has seen the newest template, so that revisions can be compared (F9)."""
-        seen = self._status.get("observedGeneration", 0) >= self.body["metadata"].get("generation", 0)
-        return bool(seen and self.has_revision)
+        return is_observed(self.body) and self.has_revision
 
     @property
     def has_revision(self) -> bool:

@@ -84,20 +84,26 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
 
         What the registry says of an image is left out: it may tell more than should be in a condition.
         """
-        waiting, ended = self.state.waiting, self.state.terminated
-        if ended and ended.exit_code and self.restart_count:
-            # for a moment, before it says that it waits
-            return f"container {self.name}: {_CRASHES}: {ended.told}"
+        waiting = self.state.waiting
+        if self.backs_off:
+            ended = self.state.terminated or self.last_state.terminated
+            return f"container {self.name}: {_CRASHES}{f': {ended.told}' if ended else ''}"
         if waiting is None or not waiting.reason or waiting.reason in _ON_THE_WAY:
             return ""
         detail = waiting.message if waiting.reason in OF_CONFIGURATION else ""
         if waiting.reason in OF_IMAGES:
             detail = self.image
-        elif (ended := self.last_state.terminated) and waiting.reason == _CRASHES:
-            detail = ended.told
         # the two take turns
         reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
         return f"container {self.name}: {reason}{detail and f': {detail}'}"
+
+    @property
+    def backs_off(self) -> bool:
+        """Whether it has ended and waits to be started again, which Kubernetes says a moment after the end."""
+        waiting, ended = self.state.waiting, self.state.terminated
+        if waiting is not None:
+            return waiting.reason == _CRASHES
+        return ended is not None and ended.exit_code != 0 and self.restart_count > 0
 
     @property
     def crashes(self) -> str:
@@ -187,7 +193,7 @@ class Pod(msgspec.Struct):
     @property
     def backs_off(self) -> bool:
         """Whether a container that has ended waits to be started again, the longer the more often it has."""
-        return any(_CRASHES in each.trouble for each in self._containers)
+        return any(each.backs_off for each in self._containers)
 
     @property
     def crashes(self) -> str:
@@ -233,6 +239,11 @@ def _own(ctx: ClusterContext, pods: Sequence[Object]) -> list[Object]:
 def ready_pods(pods: Sequence[Object]) -> list[Object]:
     """The pods whose Ready condition is True."""
     return [pod for pod in pods if pod.decode_as(Pod).is_ready]
+
+
+def started_pods(pods: Sequence[Object], container: str) -> set[str]:
+    """The names of those in which a container was ever started."""
+    return {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started(container)}
 
 
 def none_has_image(ctx: ClusterContext, kind: str, image: str) -> bool:

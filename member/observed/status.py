@@ -12,7 +12,7 @@ from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus, Json
 from apis.times import stamp
-from kube.objects import Object
+from kube.objects import Object, is_observed
 from member import labels
 from member.context import ClusterContext
 from member.objects.stateful_set import is_rolling
@@ -67,7 +67,7 @@ def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[st
     if by_itself and is_rolling(live):
         return True
     replicas_settled = live["spec"].get("replicas") == status.get("replicas")
-    if live["metadata"].get("generation", 0) > status.get("observedGeneration", 0) and replicas_settled:
+    if not is_observed(live) and replicas_settled:
         return True
     counted = [pod for pod in pods if pod.metadata.name not in ignored_pods or not pod.metadata.deletion_timestamp]
     revisions = [pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) for pod in counted]

@@ -7,7 +7,7 @@ from dataplane.ticdc import PORT, TiCDCClient
 from member import api_clients
 from member.context import ReconcileContext
 from member.observed.asking import ask_in_turn
-from member.observed.pods import Pod
+from member.observed.pods import started_pods
 from member.observed.status import observe_pods
 from member.outcome import Done, Failed, Outcome
 
@@ -20,7 +20,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
     if pods is None:
         status.captures = {}
         return Done()
-    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started("ticdc")}
+    running = started_pods(pods, "ticdc")
     try:
         status.captures = _captures(ctx, [pod.metadata.name for pod in pods], running)
     except BadTlsMaterial as error:

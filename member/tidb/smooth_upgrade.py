@@ -8,16 +8,15 @@ time, that it is. They go when TiDB has agreed to the end.
 from collections.abc import Mapping
 
 from apis.images import NEWEST, order, version_of
-from apis.ordinals import desired_ordinals
 from apis.tidbcluster import TidbCluster
 from apis.times import stamp
 from dataplane.tidb import TiDBClient
-from kube.objects import Json
+from kube.objects import Json, is_observed
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.context import ReconcileContext
+from member.failover.witnesses import wanted_pods
 from member.labels import CONTROLLER_REVISION_HASH
-from member.naming import pod_name
 from member.observed.pods import pods_of
 from member.observed.status import image_of
 from member.outcome import Waiting
@@ -90,8 +89,8 @@ def finish(ctx: ReconcileContext) -> Waiting | None:
 def _awaited(ctx: ReconcileContext, live: Json) -> list[str]:
     """The servers that do not run the newest template yet, or are not healthy; all of them where that is not known."""
     status, seen = ctx.status.tidb, live.get("status") or {}
-    wanted = [pod_name(ctx.tc, "tidb", ordinal) for ordinal in desired_ordinals(ctx.tc, "tidb")]
-    if not status.is_current or seen.get("observedGeneration", 0) < live["metadata"].get("generation", 0):
+    wanted = wanted_pods(ctx, "tidb")
+    if not status.is_current or not is_observed(live):
         return wanted
     revisions = {pod.metadata.name: pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods_of(ctx, "tidb")}
     healthy = {name for name, member in status.members.items() if member.health}
@@ -107,9 +106,8 @@ def _end(ctx: ReconcileContext, server: TiDBClient) -> None:
 
 def _server(ctx: ReconcileContext) -> TiDBClient | None:
     """The healthy server of the lowest ordinal."""
-    members, tc = ctx.status.tidb.members, ctx.tc
-    names = (pod_name(tc, "tidb", ordinal) for ordinal in desired_ordinals(tc, "tidb"))
-    healthy = (name for name in names if name in members and members[name].health)
+    members = ctx.status.tidb.members
+    healthy = (name for name in wanted_pods(ctx, "tidb") if name in members and members[name].health)
     return next((api_clients.tidb(ctx, name) for name in healthy), None)
 
 

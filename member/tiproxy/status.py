@@ -7,7 +7,7 @@ from dataplane.errors import BadTlsMaterial
 from member.context import ReconcileContext
 from member.naming import pod_name
 from member.observed.asking import ask_in_turn
-from member.observed.pods import Pod
+from member.observed.pods import started_pods
 from member.observed.status import observe_pods, transition_time
 from member.outcome import Done, Failed, Outcome
 from member.tiproxy.api import proxies
@@ -21,7 +21,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
     if pods is None:
         status.members = {}
         return Done()
-    running = {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started("tiproxy")}
+    running = started_pods(pods, "tiproxy")
     names = [pod_name(ctx.tc, "tiproxy", n) for n in ordinals(predicates.actual_replicas(ctx.tc, "tiproxy"))]
     try:
         status.members = _members(ctx, names, running)

@@ -19,7 +19,7 @@ from sandbox.kubelet.faults import KubeletFaults, matches_any, slowness
 from sandbox.kubelet.images import FAILED, INVALID, Trouble
 from sandbox.kubelet.mounts import Mounts, NotMountable, has_renewable
 from sandbox.kubelet.nodes import Nodes, NodeSpec
-from sandbox.kubelet.runs import ContainerRun, Hold, PodRun, Rest, longer
+from sandbox.kubelet.runs import LOST, ContainerRun, Hold, PodRun, Rest, longer
 from sandbox.kubelet.statuses import pod_status
 from sandbox.owners import is_deleted
 from sandbox.stamps import stamp
@@ -156,8 +156,8 @@ class Kubelet:
         containers = {each["name"]: ContainerRun(each["name"], each["image"]) for each in pod["spec"]["containers"]}
         for status in pod.get("status", {}).get("containerStatuses") or ():
             if status["name"] in containers and "running" in status["state"]:
-                is_task = pod["spec"].get("restartPolicy") == "Never"
-                containers[status["name"]].was_lost(status, stamp(self._cluster.clock.wall()), for_good=is_task)
+                for_good = _ends_for_good(pod, LOST)
+                containers[status["name"]].was_lost(status, stamp(self._cluster.clock.wall()), for_good=for_good)
         host = self._nodes.specs[pod["spec"]["nodeName"]].address
         address = f"10.244.{self._addresses // 250 % 250}.{self._addresses % 250 + 1}"
         run = PodRun(pod["spec"]["nodeName"], host if pod["spec"].get("hostNetwork") else address, containers)

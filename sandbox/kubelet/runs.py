@@ -10,7 +10,12 @@ from sandbox.dataplane.output import Output
 from sandbox.dataplane.processes import Exit
 from sandbox.timings import Timings
 
-_LOST = "The container could not be located when the pod was deleted.  The container used to be Running"
+LOST = Exit(
+    137,
+    "The container could not be located when the pod was deleted.  The container used to be Running",
+    "ContainerStatusUnknown",
+)
+"""How a container has ended of which its node knows nothing."""
 
 
 def longer(back_off: float, timings: Timings) -> float:
@@ -89,7 +94,7 @@ class ContainerRun:
         """
         self.finished = for_good
         self.restarts = status["restartCount"] + 1
-        self.ends = (End(Exit(137, _LOST, "ContainerStatusUnknown"), status["state"]["running"]["startedAt"], stamp),)
+        self.ends = (End(LOST, status["state"]["running"]["startedAt"], stamp),)
 
     def _note(self, how: Exit, stamp: str) -> None:
         self.running, self.ready, self.turns_at = None, False, None

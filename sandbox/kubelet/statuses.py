@@ -1,7 +1,5 @@
 """A pod's status, rendered from what the kubelet remembers."""
 
-from collections.abc import Sequence
-
 from kube.objects import Json
 from sandbox.conditions import with_condition
 from sandbox.dataplane.pd.durations import duration
@@ -45,8 +43,9 @@ def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
     if run.evicted:
         status |= {"reason": "Evicted", "message": run.evicted}
     if init:
-        names = [each["name"] for each in init]
-        status["initContainerStatuses"] = [_init_container(each, run, names, full_name) for each in init]
+        status["initContainerStatuses"] = [
+            _init_container(each, run, full_name, is_next=each in to_come[:1]) for each in init
+        ]
     if run.has_address:
         status |= {"podIP": run.address, "podIPs": [{"ip": run.address}]}
     return status
@@ -114,10 +113,9 @@ def _terminated(end: End) -> Json:
     return {"terminated": ended | ({"message": how.message} if how.message else {})}
 
 
-def _init_container(container: Json, run: PodRun, names: Sequence[str], pod: str) -> Json:
+def _init_container(container: Json, run: PodRun, pod: str, *, is_next: bool) -> Json:
     name = container["name"]
     finished, ends = run.initialized.get(name), run.init_ends.get(name, [])
-    is_next = name == next((each for each in names if each not in run.initialized), "")
     waits = is_next and bool(ends) and run.init is None
     # an end after which it starts at once is what it is at
     last = ends[:-1] if waits and not run.init_back_off else ends
