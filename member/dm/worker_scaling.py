@@ -39,19 +39,16 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting:
     if left:
         # else one free worker would be counted twice
         return Waiting("ScalingIn", f"waiting until worker {', '.join(left)} is taken out of DM", soon)
-    wanted = spec_confirmed(ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", soon)
     leaving = next((each for each in found if each.name == removal.name), None)
     if leaving is None:
         gone = worker_gone(ctx, removal.name)
-        return gone & wanted if gone else Waiting("ScalingIn", f"worker {removal.name} has just registered", soon)
+        return gone or Waiting("ScalingIn", f"worker {removal.name} has just registered", soon)
     free = worker_unbound(leaving) or worker_replaceable(leaving, found)
     if free is None:
         what = f"pod {removal.name} replicates source {leaving.source}, and no other worker is free to take it over"
         return Waiting("DMWorkerBound", f"{what}; add a worker, or stop or transfer the source with dmctl", soon)
     removal.note()
-    return free & wanted
+    return free
 
 
 def _is_above(ctx: DMContext, worker: LiveWorker, ordinal: int) -> bool:

@@ -1,6 +1,7 @@
 """Shrinking a component, pod by pod from the highest ordinal down (lifecycle.md 8.1, 8.3, 8.5), and not after all.
 
-A pod goes when nothing of it is left in the data plane; then its claims are marked, and the StatefulSet gets smaller.
+A pod goes when nothing of it is left in the data plane and the cluster, read live, asks for fewer; then its claims are
+marked, and the StatefulSet gets smaller.
 Several may leave at a time. Those that are done go even while others take longer or fail (F37), as far as they are the
 highest: a StatefulSet removes from the top.
 """
@@ -19,10 +20,11 @@ from kube.errors import ApiError, Conflict
 from kube.objects import Json
 from member.apply.stateful_set import Replicas
 from member.context import ClusterContext
-from member.evidence import Evidence
+from member.evidence import Evidence, spec_confirmed
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
 from member.outcome import Failed, NotDone, Refused, Waiting, first_retry
+from member.polling import next_poll
 from ports.transport import TransportError
 
 _T = TypeVar("_T")
@@ -83,10 +85,16 @@ def _drain_one(ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Jso
     removal = pod_removal.live(ctx, component, body, ordinal)
     with bound_contextvars(pod=removal.name):
         left = scale_in.drain(removal)
-        if isinstance(left, Evidence):
-            # claims that were written in this reconcile are read again
-            pod_removal.live(ctx, component, body, ordinal).defer_deleting()
-    return left
+        if not isinstance(left, Evidence):
+            return left
+        # a pod that is new to the data plane has nothing there to leave, and somebody may just have asked for it
+        wanted = spec_confirmed(ctx)
+        if wanted is None:
+            what = f"waiting for the cache to show the current {ctx.tc.kind}"
+            return Waiting("SpecChanged", what, next_poll(ctx, component))
+        # claims that were written in this reconcile are read again
+        pod_removal.live(ctx, component, body, ordinal).defer_deleting()
+        return left & wanted
 
 
 def _cancel_one(

@@ -15,20 +15,14 @@ from member.polling import next_poll
 
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting:
-    again = next_poll(removal.ctx, removal.component)
-    outdated = Waiting("SpecChanged", f"waiting for the cache to show the current {removal.ctx.tc.kind}", again)
-    return _still_needed(removal) or spec_confirmed(removal.ctx) or outdated
-
-
-def _still_needed(removal: PodRemoval) -> Waiting | None:
-    """The wait of a pod that serves for those that stay: no more of them may be down than leave at a time (I18)."""
+    """A pod that serves waits for those that stay: no more of them may be down than leave at a time (I18)."""
     ctx, name = removal.ctx, removal.component
     wanted = desired_replicas(ctx.tc, name)
-    pods = ready_pods(pods_live(ctx, name).pods)
-    serving = {ordinal_of(pod.metadata.name) for pod in pods if not pod.metadata.deletion_timestamp}
+    live = pods_live(ctx, name)
+    serving = {ordinal_of(pod.metadata.name) for pod in ready_pods(live.pods) if not pod.metadata.deletion_timestamp}
     staying = sum(ordinal < wanted for ordinal in serving)
     if removal.ordinal not in serving or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
-        return None
+        return live
     what = f"keeping pod {removal.name} until more of the {wanted} remaining pods are Ready; {staying} are"
     return Waiting("ScalingIn", what, next_poll(ctx, name))
 

@@ -231,7 +231,7 @@ def test_a_scale_in_and_a_lost_pd_member_are_told(story: Story) -> None:
     (removed,) = story.told("store removal begun")
     assert "basic-tikv-3" == removed["pod"]
     (lowered,) = [line for line in story.told("object patched") if line["change"] == "spec.replicas: 4 → 3"]
-    assert "PD has no store for pod basic-tikv-3" == lowered["why"]
+    assert "PD has no store for pod basic-tikv-3; the TidbCluster, read live, asks for it" == lowered["why"]
 
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(300.0)

@@ -404,6 +404,24 @@ def test_F5_R08_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("component", ["pd", "tikv"])
+def test_F5_R08_a_pod_that_pd_does_not_know_yet_leaves_by_no_spec_of_the_past(
+    basic: OperatorWorld, component: str
+) -> None:
+    basic.world.faults.pod_pending(f"*/basic-{component}-3")
+    basic.change(**{component: {"replicas": 4}})
+    basic.run_until(lambda: basic.replicas(component) == 4)
+    basic.run(10.0)
+    basic.change(**{component: {"replicas": 3}})
+    basic.operator.look()
+    basic.operator.caches[TIDB_CLUSTERS].blind = True
+    basic.change(**{component: {"replicas": 4}})
+    basic.forget()
+    basic.run(60.0)
+    assert ([], {}) == (basic.asked_replicas(component), claim_marks(basic))
+
+
+@pytest.mark.slow
 def test_4_4_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
     annotation = {slots_annotation("tikv"): "[0]"}
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotation}})
