@@ -86,6 +86,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep pair mistake crossed dm other field same order backup schedule beside joined flip invalid --every 25
 	@$(BIN)/python -m simulate sweep loss --every 20
 	@$(BIN)/python -m simulate sweep return --every 120
+	@$(BIN)/python -m simulate sweep sidecar --every 30
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100
 	@$(BIN)/python -m simulate sweep no-resync --every 80
 	@$(BIN)/python -m simulate sweep admission --every 31
@@ -100,6 +101,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate sweep loss --every 2
 	@$(BIN)/python -m simulate sweep return --every 8
+	@$(BIN)/python -m simulate sweep sidecar --every 3
 	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed invalid dm other --every 4
 	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),4)
 	@$(BIN)/python -m simulate sweep pair flip --every 16

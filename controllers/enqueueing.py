@@ -77,19 +77,19 @@ def _is_by_its_user(old: Object, new: Object) -> bool:
     return before.generation != after.generation and _spec(old) != _spec(new)
 
 
-class _WithSpec(msgspec.Struct):
+class _WithSpec(msgspec.Struct, frozen=True):
     spec: msgspec.Raw = msgspec.Raw()
 
 
-class _Wanted(msgspec.Struct):
+class _Wanted(msgspec.Struct, frozen=True):
     replicas: int = 1
 
 
-class _Seen(msgspec.Struct, rename="camel"):
+class _Seen(msgspec.Struct, frozen=True, rename="camel"):
     ready_replicas: int = 0
 
 
-class _Replicated(msgspec.Struct):
+class _Replicated(msgspec.Struct, frozen=True):
     spec: _Wanted = msgspec.field(default_factory=_Wanted)
     status: _Seen = msgspec.field(default_factory=_Seen)
 

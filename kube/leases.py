@@ -86,7 +86,7 @@ class LeaseLock:
         return record
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     holder_identity: str | None = None
     lease_duration_seconds: int | None = None
     acquire_time: str | None = None
@@ -94,7 +94,7 @@ class _Spec(msgspec.Struct, rename="camel"):
     lease_transitions: int | None = None
 
 
-class _Lease(msgspec.Struct):
+class _Lease(msgspec.Struct, frozen=True):
     spec: _Spec | None = None
 
 

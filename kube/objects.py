@@ -1,11 +1,13 @@
 """A Kubernetes object: typed metadata, and the server's bytes decoded when asked for (design.md 3.7).
 
 Keeping bytes makes a cache of 10,000 pods cost what the network sent, and makes sharing safe: every `decode` hands out
-a tree of its own, so nobody can change what others see, and no field is ever lost (informers-workqueue.md PY-1, PY-7).
+a tree of its own, and models are frozen, so nobody can change what others see, and no field is ever lost
+(informers-workqueue.md PY-1, PY-7).
 """
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -21,6 +23,8 @@ _T = TypeVar("_T")
 _NOTHING = msgspec.Raw()
 _NULL = msgspec.Raw(b"null")
 _ENVELOPE = ("apiVersion", "kind")
+_MODELS = 512
+"""How many models are kept: what some reconciles at a time look at, far less than there is in caches."""
 _MANAGED_FIELDS = b',"managedFields":'
 
 
@@ -115,15 +119,22 @@ class Object:
         return tree
 
     def decode_as(self, model: type[_T]) -> _T:
-        """The object as a typed model. Raises msgspec.ValidationError, which names the field."""
-        return decoder(model).decode(self.raw)
+        """The object as a frozen model, which readers share. Raises msgspec.ValidationError, which names the field."""
+        found: _T = _decoded(self, decoder(model))
+        return found
 
     def __repr__(self) -> str:
         """Kind, key and version, as log lines show it."""
         return f"<{self.kind or 'Object'} {self.key} @{self.metadata.resource_version}>"
 
 
-class _Secret(msgspec.Struct):
+@lru_cache(maxsize=_MODELS)
+def _decoded(seen: Object, model: msgspec.json.Decoder[Any]) -> Any:
+    """A reconcile asks for the same pods from one step to the next."""
+    return model.decode(seen.raw)
+
+
+class _Secret(msgspec.Struct, frozen=True):
     data: dict[str, bytes] | None = None
 
 
@@ -132,7 +143,8 @@ def secret_data(secret: Object | None, *, keeps_empty: bool = False) -> dict[str
 
     Values that are empty are as good as none, unless they are asked for: a password may be empty.
     """
-    data = secret.decode_as(_Secret).data if secret is not None else None
+    # what is decoded for all is kept for a while, and a Secret must not be
+    data = decoder(_Secret).decode(secret.raw).data if secret is not None else None
     return {key: value for key, value in (data or {}).items() if value or keeps_empty}
 
 
@@ -151,6 +163,20 @@ def condition_of(conditions: Iterable[Json], kind: str) -> Json:
     """The condition of a type among those of a status (meta/v1 Condition); empty when there is none."""
     # others may have taken fields away
     return next((each for each in conditions if each.get("type") == kind), {})
+
+
+class _Conditions(msgspec.Struct, frozen=True):
+    conditions: list[Json] | None = None
+
+
+class _Reporting(msgspec.Struct, frozen=True):
+    status: _Conditions | None = None
+
+
+def stored_condition(seen: Object, kind: str) -> Json:
+    """The condition of a type that an object has; empty when it has none."""
+    status = seen.decode_as(_Reporting).status
+    return condition_of(status.conditions or () if status else (), kind)
 
 
 def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:

@@ -12,7 +12,7 @@ from apis.cluster import Cluster
 from apis.times import stamp
 from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
 from kube.events import WARNING
-from kube.objects import condition_of, secret_data
+from kube.objects import secret_data, stored_condition
 from kube.resources import SECRETS
 from member.context import ClusterContext
 from member.memory.certificate_book import Finding
@@ -101,8 +101,7 @@ def _listed(sentences: list[str]) -> str:
 
 
 def _stored_reason(ctx: ClusterContext) -> str:
-    stored = (ctx.owner.decode().get("status") or {}).get("conditions") or []
-    return str(condition_of(stored, CERTIFICATES_VALID).get("reason") or "")
+    return str(stored_condition(ctx.owner, CERTIFICATES_VALID).get("reason") or "")
 
 
 # what is there

@@ -13,7 +13,7 @@ from member.observed import claims
 from member.observed.claims import Claim
 
 
-class ClaimReference(msgspec.Struct):
+class ClaimReference(msgspec.Struct, frozen=True):
     """The claim that a volume is for."""
 
     name: str = ""
@@ -21,14 +21,14 @@ class ClaimReference(msgspec.Struct):
     uid: str = ""
 
 
-class VolumeSpec(msgspec.Struct, rename="camel"):
+class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
     """What the stages read of a volume's spec."""
 
     claim_ref: ClaimReference | None = None
     persistent_volume_reclaim_policy: str = ""
 
 
-class Volume(msgspec.Struct):
+class Volume(msgspec.Struct, frozen=True):
     """A PersistentVolume, as far as the stages read it."""
 
     spec: VolumeSpec

@@ -5,7 +5,7 @@ recorded. Each plan ends converged, with substitutes for what is lost, or says w
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -22,7 +22,7 @@ from simulate.other_kinds import DM, made, sources, spec_of_kind
 from simulate.plan import DELETED, Edit, Fault, Foreign, InvalidPlan, Plan, World
 from simulate.trees import merged
 from simulate.users_data import of_all_components
-from simulate.worlds import BESIDE_DM, NAME, NAMESPACE, SETTINGS
+from simulate.worlds import BESIDE_DM, NAME, NAMESPACE, SETTINGS, SIDECAR
 
 CONVERGED = ("Done", "PDFailedOver", "TiFlashFailedOver", "TiKVFailedOver", "TiDBFailedOver")
 DM_CONVERGED = ("Done", "DMMasterFailedOver", "DMWorkerFailedOver")
@@ -90,8 +90,8 @@ class Subject:
         """A user makes the cluster."""
         if not self.home.is_of_dm:
             return Edit(at=at, create=self.cluster)
-        size = {self.home.part: {"replicas": self.replicas}}
-        return made(at, DM_CLUSTERS, merged(spec_of_kind(DM_CLUSTERS), size))
+        own = {self.home.part: {"replicas": self.replicas, "additionalContainers": [SIDECAR]}}
+        return made(at, DM_CLUSTERS, merged(spec_of_kind(DM_CLUSTERS), own))
 
 
 SUBJECTS: Mapping[str, Subject] = {
@@ -205,22 +205,39 @@ def _plan(rest: str) -> Plan:
             f"{', '.join(CHANGES)}; {', '.join(MOMENTS)}"
         )
     hit = SUBJECTS[subject]
+    events = changed(hit, change, moment)
+    return during(f"{FAMILY.name}/{rest}", hit, LOSSES[lost](hit), events, tuple(_asks_for(subject, lost, change)))
+
+
+def changed(hit: Subject, change: str, moment: str) -> Sequence[Edit | Fault]:
+    """What somebody does at a moment."""
     seconds, once = MOMENTS[moment](hit)
+    return [_moved(event, hit.home.begins_at + seconds, once) for event in CHANGES[change](hit)]
+
+
+def during(
+    name: str, hit: Subject, taken: Iterable[Fault], events: Sequence[Edit | Fault], ends: tuple[str, ...]
+) -> Plan:
+    """A plan with such events, while something is `taken` from a subject; it ends converged, or in one of the `ends`.
+
+    Seconds of what is taken are counted from where the plan begins.
+    """
     begins = hit.home.begins_at
-    events = [_moved(event, begins + seconds, once) for event in CHANGES[change](hit)]
-    taken = [fault.postponed(begins) for fault in LOSSES[lost](hit)]
     plan = Plan(
-        name=f"{FAMILY.name}/{rest}",
+        name=name,
         cluster=hit.cluster,
         budget=begins + _BUDGET,
         edits=tuple(event for event in events if isinstance(event, Edit)),
         # of TiFlash, whose tables would keep it from being scaled in, there are plans of their own
         given=() if hit.component == "tiflash" else of_all_components(hit.cluster),
-        faults=(*taken, *(event for event in events if not isinstance(event, Edit))),
+        faults=(
+            *(fault.postponed(begins) for fault in taken),
+            *(event for event in events if not isinstance(event, Edit)),
+        ),
         reference=False,
-        ends=(*CONVERGED, *_asks_for(subject, lost, change)),
+        ends=(*CONVERGED, *ends),
     )
-    return _of_dm(plan, hit, (*DM_CONVERGED, *_asks_for(subject, lost, change))) if hit.home.is_of_dm else plan
+    return _of_dm(plan, hit, (*DM_CONVERGED, *ends)) if hit.home.is_of_dm else plan
 
 
 def _of_dm(plan: Plan, hit: Subject, ends: tuple[str, ...]) -> Plan:

@@ -18,8 +18,10 @@ from simulate import (
     insisting,
     invalid_specs,
     loss_and_edit,
+    losses_undone,
     mistakes,
     pd_hands,
+    sidecars,
     webhooks,
 )
 from simulate.draws import pick
@@ -42,8 +44,10 @@ _OF_OTHERS: Mapping[str, Family] = by_name(
     insisting.FAMILY,
     invalid_specs.FAMILY,
     loss_and_edit.FAMILY,
+    losses_undone.FAMILY,
     mistakes.FAMILY,
     pd_hands.FAMILY,
+    sidecars.FAMILY,
     webhooks.FAMILY,
 )
 

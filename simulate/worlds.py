@@ -189,14 +189,30 @@ def _mortal_with(cluster: Callable[[], Json], part: str) -> Callable[[], Json]:
     return whole
 
 
+SIDECAR: Json = {"name": "shipper", "image": "shipper:1"}
+"""A container of the user's."""
+
+
+def _with_sidecars(cluster: Callable[[], Json]) -> Json:
+    """The same cluster with a container of the user's beside each server."""
+    found = cluster()
+    for part in found["spec"].values():
+        if isinstance(part, dict) and "replicas" in part:
+            part["additionalContainers"] = [SIDECAR]
+    return found
+
+
 MORTAL: Mapping[str, Callable[[], Json]] = {
-    **{f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))},
-    "mortal-tidb": _mortal_with(_cluster, "tidb"),
-    "mortal-tiflash": _mortal_with_tiflash,
-    "mortal-pump": _mortal_with(_with_binlogs, "pump"),
-    "mortal-tiproxy": _mortal_with(_proxied, "tiproxy"),
-    "mortal-ticdc": _mortal_with(_replicating, "ticdc"),
-    "mortal-zones": _mortal_with_zones,
+    name: partial(_with_sidecars, cluster)
+    for name, cluster in {
+        **{f"mortal-{pd}-{tikv}": _mortal(pd, tikv) for pd, tikv in ((3, 3), (5, 3), (3, 4), (3, 5))},
+        "mortal-tidb": _mortal_with(_cluster, "tidb"),
+        "mortal-tiflash": _mortal_with_tiflash,
+        "mortal-pump": _mortal_with(_with_binlogs, "pump"),
+        "mortal-tiproxy": _mortal_with(_proxied, "tiproxy"),
+        "mortal-ticdc": _mortal_with(_replicating, "ticdc"),
+        "mortal-zones": _mortal_with_zones,
+    }.items()
 }
 """By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 

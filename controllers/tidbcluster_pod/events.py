@@ -20,15 +20,15 @@ from member.labels import MANAGED_BY, TIDB_OPERATOR
 from member.observed.belonging import is_pod_of
 
 
-class _TiKVStatus(msgspec.Struct, rename="camel"):
+class _TiKVStatus(msgspec.Struct, frozen=True, rename="camel"):
     evict_leader: Mapping[str, msgspec.Raw] | None = None
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, frozen=True):
     tikv: _TiKVStatus | None = None
 
 
-class _Cluster(msgspec.Struct):
+class _Cluster(msgspec.Struct, frozen=True):
     status: _Status | None = None
 
 

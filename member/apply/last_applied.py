@@ -8,6 +8,7 @@ wish ends, while keys of others stay.
 
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 
 import msgspec
 
@@ -28,6 +29,9 @@ _OWN_ANNOTATIONS = frozenset({labels.LAST_APPLIED, labels.WRITTEN_FOR, labels.WR
 
 _FIXED = ("volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector")
 """What Kubernetes lets nobody change in a StatefulSet."""
+
+_RECORDS = 64
+"""How many are kept: more than some reconciles at a time read."""
 
 _OUR_SCRIPT = "Made by tidb-operator from the TidbCluster."
 """What our start scripts say of themselves."""
@@ -76,8 +80,15 @@ class StatefulSetDifference:
 
 def read_record(live: Json) -> Record | None:
     """What a StatefulSet or Service was last given; None when it does not say, or not readably."""
-    spec = _noted(live, labels.LAST_APPLIED, RecordShape)
-    if spec is None or _lacks_template(spec, live):
+    record = _record(_annotations(live).get(labels.LAST_APPLIED) or "")
+    return None if record is None or _lacks_template(record.spec, live) else record
+
+
+@lru_cache(maxsize=_RECORDS)
+def _record(text: str) -> Record | None:
+    """What an annotation says; many steps of a reconcile read the same one."""
+    spec = _read(text, RecordShape)
+    if spec is None:
         return None
     metadata = spec.pop(_METADATA, None) or {}
     return Record(spec, tuple(metadata.get("labels") or ()), tuple(metadata.get("annotations") or ()))
@@ -210,10 +221,10 @@ def missing_volumes(live: Json, desired: Json) -> list[str]:
     return list(dict.fromkeys(name for name in mounted if name not in known))
 
 
-def _noted(live: Json, annotation: str, shape: type[RecordShape | PodShape]) -> Json | None:
+def _read(text: str, shape: type[RecordShape | PodShape]) -> Json | None:
     """The JSON in an annotation; None where there is none of that shape."""
     try:
-        return shaped_as(msgspec.json.decode(_annotations(live).get(annotation) or "null"), shape)
+        return shaped_as(msgspec.json.decode(text), shape)
     except UNREADABLE:
         return None
 
@@ -249,7 +260,7 @@ def _says_the_same(one: Record, other: Record, live: Json) -> bool:
 
 
 def _applied_deployment(live: Json) -> Json | None:
-    spec = _noted(live, labels.LAST_APPLIED_POD_TEMPLATE, PodShape)
+    spec = _read(_annotations(live).get(labels.LAST_APPLIED_POD_TEMPLATE) or "", PodShape)
     return {"spec": {"template": {"spec": spec}}} if spec is not None else None
 
 

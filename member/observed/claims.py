@@ -13,44 +13,44 @@ from member.naming import pvc_name
 BOUND = "Bound"
 
 
-class ClaimSource(msgspec.Struct, rename="camel"):
+class ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
     """The claim behind a volume of a pod."""
 
     claim_name: str
 
 
-class PodVolume(msgspec.Struct, rename="camel"):
+class PodVolume(msgspec.Struct, frozen=True, rename="camel"):
     """One volume of a pod."""
 
     name: str
     persistent_volume_claim: ClaimSource | None = None
 
 
-class PodVolumes(msgspec.Struct):
+class PodVolumes(msgspec.Struct, frozen=True):
     """The part of a pod's spec that names its volumes."""
 
     volumes: tuple[PodVolume, ...] = ()
 
 
-class PodWithVolumes(msgspec.Struct):
+class PodWithVolumes(msgspec.Struct, frozen=True):
     """A pod, as far as its volumes go."""
 
     spec: PodVolumes
 
 
-class Storage(msgspec.Struct):
+class Storage(msgspec.Struct, frozen=True):
     """Requested or present storage, as a quantity; empty when unknown."""
 
     storage: str = ""
 
 
-class Requests(msgspec.Struct):
+class Requests(msgspec.Struct, frozen=True):
     """What a claim asks for."""
 
     requests: Storage = msgspec.field(default_factory=Storage)
 
 
-class ClaimSpec(msgspec.Struct, rename="camel"):
+class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
     """What a claim asks for, and the volume that it got."""
 
     volume_name: str = ""
@@ -59,14 +59,14 @@ class ClaimSpec(msgspec.Struct, rename="camel"):
     volume_attributes_class_name: str = ""
 
 
-class ModifyVolumeStatus(msgspec.Struct, rename="camel"):
+class ModifyVolumeStatus(msgspec.Struct, frozen=True, rename="camel"):
     """Which volume attributes class a claim is about to get, and how that goes; empty while it is not."""
 
     target_volume_attributes_class_name: str = ""
     status: str = ""
 
 
-class ClaimStatus(msgspec.Struct, rename="camel"):
+class ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How far a claim has come."""
 
     phase: str = ""
@@ -74,7 +74,7 @@ class ClaimStatus(msgspec.Struct, rename="camel"):
     modify_volume_status: ModifyVolumeStatus = msgspec.field(default_factory=ModifyVolumeStatus)
 
 
-class Claim(msgspec.Struct):
+class Claim(msgspec.Struct, frozen=True):
     """A PersistentVolumeClaim, as far as decisions read it."""
 
     spec: ClaimSpec

@@ -8,18 +8,18 @@ from member.naming import discovery_of
 from member.observed.troubles import trouble_of_own
 
 
-class _Condition(msgspec.Struct):
+class _Condition(msgspec.Struct, frozen=True):
     type: str = ""
     status: str = ""
     message: str = ""
 
 
-class _Status(msgspec.Struct, rename="camel"):
+class _Status(msgspec.Struct, frozen=True, rename="camel"):
     available_replicas: int = 0
     conditions: tuple[_Condition, ...] = ()
 
 
-class _Deployment(msgspec.Struct):
+class _Deployment(msgspec.Struct, frozen=True):
     status: _Status = msgspec.field(default_factory=_Status)
 
 

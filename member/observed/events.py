@@ -15,7 +15,7 @@ _RETRIED = timedelta(minutes=20)
 """A StatefulSet tries again to make a pod at least as often; an older refusal is over."""
 
 
-class Involved(msgspec.Struct):
+class Involved(msgspec.Struct, frozen=True):
     """What an event is about."""
 
     kind: str = ""
@@ -23,7 +23,7 @@ class Involved(msgspec.Struct):
     uid: str = ""
 
 
-class Event(msgspec.Struct, rename="camel"):
+class Event(msgspec.Struct, frozen=True, rename="camel"):
     """An event, as far as it is read."""
 
     reason: str = ""

@@ -27,16 +27,16 @@ _NAMED = 5
 """So many objects are named in a message."""
 
 
-class _Reference(msgspec.Struct):
+class _Reference(msgspec.Struct, frozen=True):
     name: str = ""
     namespace: str = ""
 
 
-class _Spec(msgspec.Struct):
+class _Spec(msgspec.Struct, frozen=True):
     cluster: _Reference | None = None
 
 
-class _Cluster(msgspec.Struct):
+class _Cluster(msgspec.Struct, frozen=True):
     spec: _Spec
 
 

@@ -20,20 +20,20 @@ class NodeState(Enum):
     UNKNOWN = "unknown"
 
 
-class NodeCondition(msgspec.Struct):
+class NodeCondition(msgspec.Struct, frozen=True):
     """A condition of a node."""
 
     type: str
     status: str
 
 
-class NodeStatus(msgspec.Struct):
+class NodeStatus(msgspec.Struct, frozen=True):
     """What decisions read of a node's status."""
 
     conditions: tuple[NodeCondition, ...] = ()
 
 
-class Node(msgspec.Struct):
+class Node(msgspec.Struct, frozen=True):
     """A node, as far as decisions read it."""
 
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)

@@ -25,7 +25,7 @@ OFTEN = 2
 """Restarts of a container after which the next end is to be expected."""
 
 
-class PodCondition(msgspec.Struct, rename="camel"):
+class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
     """A condition of a pod."""
 
     type: str
@@ -35,20 +35,20 @@ class PodCondition(msgspec.Struct, rename="camel"):
     last_transition_time: str | None = None
 
 
-class ContainerWaiting(msgspec.Struct):
+class ContainerWaiting(msgspec.Struct, frozen=True):
     """Why a container does not run."""
 
     reason: str = ""
     message: str = ""
 
 
-class ContainerRunning(msgspec.Struct, rename="camel"):
+class ContainerRunning(msgspec.Struct, frozen=True, rename="camel"):
     """Since when a container runs, in whole seconds."""
 
     started_at: str | None = None
 
 
-class ContainerTerminated(msgspec.Struct, rename="camel"):
+class ContainerTerminated(msgspec.Struct, frozen=True, rename="camel"):
     """How a container has ended."""
 
     reason: str = ""
@@ -61,7 +61,7 @@ class ContainerTerminated(msgspec.Struct, rename="camel"):
         return f"{self.reason or 'ended'}, exit code {self.exit_code}"
 
 
-class ContainerState(msgspec.Struct):
+class ContainerState(msgspec.Struct, frozen=True):
     """What a container does."""
 
     waiting: ContainerWaiting | None = None
@@ -69,7 +69,7 @@ class ContainerState(msgspec.Struct):
     terminated: ContainerTerminated | None = None
 
 
-class ContainerStatus(msgspec.Struct, rename="camel"):
+class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
     """One container of a pod."""
 
     name: str
@@ -112,7 +112,7 @@ class ContainerStatus(msgspec.Struct, rename="camel"):
         return f"container {self.name}: {_CRASHES}: {ended.told}" if ended and ended.exit_code else ""
 
 
-class PodStatus(msgspec.Struct, rename="camel"):
+class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     """What a decision reads of a pod's status."""
 
     phase: str = ""
@@ -121,21 +121,21 @@ class PodStatus(msgspec.Struct, rename="camel"):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class Container(msgspec.Struct):
+class Container(msgspec.Struct, frozen=True):
     """One container that a pod asks for."""
 
     name: str
     image: str = ""
 
 
-class PodSpec(msgspec.Struct, rename="camel"):
+class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
     """What a decision reads of a pod's spec."""
 
     node_name: str = ""
     containers: tuple[Container, ...] = ()
 
 
-class Pod(msgspec.Struct):
+class Pod(msgspec.Struct, frozen=True):
     """A pod, as far as decisions read it."""
 
     spec: PodSpec

@@ -18,26 +18,26 @@ _BEGUN = ("RetryFailed", "Scheduled", "Running")
 _ENDED = ("Complete", "Failed", "Invalid")
 
 
-class _Condition(msgspec.Struct):
+class _Condition(msgspec.Struct, frozen=True):
     type: str = ""
     status: str = ""
 
 
-class _Cluster(msgspec.Struct, rename="camel"):
+class _Cluster(msgspec.Struct, frozen=True, rename="camel"):
     cluster: str = ""
     cluster_namespace: str = ""
 
 
-class _Spec(msgspec.Struct, rename="camel"):
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     restore_mode: str = ""
     br: _Cluster | None = None
 
 
-class _Status(msgspec.Struct):
+class _Status(msgspec.Struct, frozen=True):
     conditions: tuple[_Condition, ...] | None = None
 
 
-class _Restore(msgspec.Struct):
+class _Restore(msgspec.Struct, frozen=True):
     spec: _Spec
     status: _Status | None = None
 

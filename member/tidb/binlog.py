@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from apis import binlog, images
 from apis.accessor import component
 from apis.tidbcluster import TidbCluster
-from kube.objects import Json, condition_of
+from kube.objects import Json, stored_condition
 from member.context import ReconcileContext
 from member.observed.pods import none_has_image
 from member.observed.status import image_of
@@ -25,8 +25,7 @@ def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
     """Whether TiDB writes the binlogs that it is to write, as a condition by its type; empty where it always did."""
     if said := _lacking(ctx.tc):
         return {BINLOG_SUPPORTED: (False, "BinlogRemoved", f"{said}: Pump gets none; {_WAY_OUT}")}
-    stored = (ctx.owner.decode().get("status") or {}).get("conditions") or []
-    known = bool(condition_of(stored, BINLOG_SUPPORTED))
+    known = bool(stored_condition(ctx.owner, BINLOG_SUPPORTED))
     return {BINLOG_SUPPORTED: (True, "Done", "TiDB lacks no binlogs that it is to write")} if known else {}
 
 

@@ -8,6 +8,8 @@ wanted is refused as a whole, before anything is written, or replaced where the 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from apis import predicates
 from apis.accessor import Component, workloads
 from apis.times import stamp
@@ -163,12 +165,16 @@ def _read(ctx: ClusterContext, cached: Object) -> VolumeClaim:
     )
 
 
+class _StorageClass(msgspec.Struct, frozen=True, rename="camel"):
+    allow_volume_expansion: bool | None = None
+
+
 def _can_grow(ctx: ClusterContext, name: str) -> bool | None:
     """What the class says; None when the operator may not read classes: then the API server has the last word."""
     if ctx.listers.storage_classes is None:
         return None
     found = ctx.listers.storage_classes.get("", name)
-    return found is not None and bool(found.decode().get("allowVolumeExpansion"))
+    return found is not None and bool(found.decode_as(_StorageClass).allow_volume_expansion)
 
 
 def _carry_out(ctx: ClusterContext, move: Move) -> None:

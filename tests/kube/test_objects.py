@@ -1,9 +1,10 @@
 import json
+import weakref
 
 import msgspec
 import pytest
 
-from kube.objects import Object
+from kube.objects import Object, secret_data
 from kube.resources import LEASES, NODES, PODS, SECRETS
 
 POD = (
@@ -33,6 +34,28 @@ def test_PY_7_no_field_is_lost_but_managed_fields() -> None:
         tree["kind"],
     )
     assert "managedFields" not in tree["metadata"]
+
+
+class _Model(msgspec.Struct, frozen=True):
+    spec: dict[str, list[int]]
+
+
+def test_PY_7_a_tree_is_the_callers_own_and_a_model_is_decoded_once_for_all() -> None:
+    pod = Object(POD)
+
+    assert pod.decode() is not pod.decode()
+    assert pod.decode_as(_Model) is pod.decode_as(_Model)
+    assert pod.decode_as(_Model) is not Object(POD).decode_as(_Model)
+
+
+def test_the_content_of_a_secret_is_kept_nowhere() -> None:
+    secret = Object(b'{"metadata":{"name":"s"},"data":{"password":"cw=="}}')
+    data = secret_data(secret)
+    kept = weakref.ref(secret)
+    del secret
+
+    assert {"password": b"s"} == data
+    assert kept() is None
 
 
 @pytest.mark.parametrize(

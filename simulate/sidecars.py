@@ -1,0 +1,50 @@
+"""A container of the user's cannot be started beside a server, and somebody changes something (objects.md 3.5, R24).
+
+`sidecar/tikv-4.config+90` restarts a pod whose second container has an image that is missing for 90 seconds, and has
+the configuration changed meanwhile. The server runs all the time: nothing replaces it, and nothing of it is lost.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from msgspec.structs import replace
+
+from simulate.family import Family
+from simulate.loss_and_edit import CHANGES, SUBJECTS, Subject, changed, during
+from simulate.plan import Fault, InvalidPlan, Plan, World
+from simulate.worlds import NAMESPACE, SIDECAR
+
+_AFTER = (20.0, 90.0, 300.0)
+"""Seconds until the image can be pulled again: before, while and after a lost pod would be replaced."""
+_MOMENT = "unrecorded"
+_VICTIM = 1
+_ENDS = ("ComponentRemoved", "FailedScaleIn", "PumpUnreachable")
+"""What a change asks of a human, whatever runs."""
+
+
+def _plan(rest: str) -> Plan:
+    """The plan called `sidecar/<rest>`. Raises InvalidPlan."""
+    what, _, after = rest.partition("+")
+    subject, _, change = what.partition(".")
+    if subject not in SUBJECTS or change not in CHANGES or not after.isdecimal():
+        raise InvalidPlan(
+            f"{rest!r} is no `SUBJECT.CHANGE+SECONDS` of {', '.join(SUBJECTS)}; {', '.join(CHANGES)}; seconds until "
+            "the image is there again"
+        )
+    hit = SUBJECTS[subject]
+    taken, events = _kept_out(hit, float(after)), changed(hit, change, _MOMENT)
+    plan = during(f"{FAMILY.name}/{rest}", hit, taken, events, _ENDS)
+    return replace(plan, budget=plan.budget + float(after))
+
+
+def _kept_out(hit: Subject, after: float) -> Iterator[Fault]:
+    """A pod is made again, and one of its containers is not."""
+    yield World(at=1.0, verb="image_missing", arguments={"image": SIDECAR["image"]}, seconds=after)
+    yield World(at=1.0, verb="pod_evicted", arguments={"pod": f"{NAMESPACE}/{hit.pod(_VICTIM)}"}, seconds=0.0)
+
+
+def _plans() -> Iterator[Plan]:
+    return (_plan(f"{subject}.{change}+{after:g}") for subject, change, after in product(SUBJECTS, CHANGES, _AFTER))
+
+
+FAMILY = Family("sidecar", _plan, _plans)
