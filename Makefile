@@ -26,7 +26,10 @@ run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a clust
 
 # more processes than cores: half of them run tests that wait most of their time (tests/distribution.py)
 test: .venv/.dev ## Run all tests; those on the real control plane, Azurite or fake-gcs-server skip where these were not built
-	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1)) -m "not planted"
+	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1)) -m "not planted and not thorough"
+
+test-thorough: .venv/.dev ## Run the tests that `make test` leaves out: more cases of what others show, and the slowest ones
+	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1)) -m thorough
 
 test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control plane
 	@$(PYTEST) --dist worksteal -n $(CORES) -m "not slow and not controlplane"
@@ -83,6 +86,7 @@ soak: .venv/.dev ## Informers under events, broken connections and restarts for 
 simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, and plant defects that its judge must see
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
+	@$(BIN)/python -m simulate sweep bring-up-tiny tikv-in pd-failover tidb-config --every 240
 	@$(BIN)/python -m simulate sweep pair mistake crossed dm other field same order backup schedule beside joined flip invalid --every 25
 	@$(BIN)/python -m simulate sweep loss --every 20
 	@$(BIN)/python -m simulate sweep return --every 120
@@ -118,4 +122,4 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
 
-.PHONY: help venv run test test-fast lint format check bench soak controlplane storages prometheus helm upstream peers manifests simulate simulate-slice clean
+.PHONY: help venv run test test-thorough test-fast lint format check bench soak controlplane storages prometheus helm upstream peers manifests simulate simulate-slice clean

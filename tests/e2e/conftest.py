@@ -1,4 +1,7 @@
-"""The worlds, each booted once; the operator is a process of its own in every test."""
+"""The worlds, each booted once; the operator is a process of its own in every test.
+
+They end with the last test of the package, not with the session: a control plane that nobody uses costs CPU, too.
+"""
 
 from collections.abc import Iterator
 
@@ -9,14 +12,14 @@ from tests.e2e import worlds
 from tests.e2e.worlds import Place
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """The world of our own."""
     with worlds.sandbox(tmp_path_factory.mktemp("sandbox")) as place:
         yield place
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """A real control plane with our RBAC; skips where it was not built.
 

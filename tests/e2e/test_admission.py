@@ -13,7 +13,7 @@ from tests.kube.servers import Certificates, certificates
 
 __all__ = ["certificates"]
 
-pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.controlplane]
 
 _WEBHOOKS = ("mirror-everywhere", "variable", "pod-label")
 _RESYNCS = 3

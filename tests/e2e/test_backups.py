@@ -33,7 +33,7 @@ from tests.e2e.worlds import SAMPLES, Place, await_ready, create_cluster, delete
 
 __all__ = ["s3", "s3_place", "servers"]
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.thorough]
 
 _ACCOUNT = "tidb-backup-manager"
 _IMAGE = f"-tidb-backup-manager-image={PROCESS_IMAGE}:test"

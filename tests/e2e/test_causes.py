@@ -14,7 +14,7 @@ from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, conditions, create_cluster, sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.controlplane]
 
 QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
 POLICIES = Resource(

@@ -17,7 +17,7 @@ from tests.e2e.pictures import differences, picture
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import OPERATOR_NAMESPACE, Place, await_ready, create_cluster, delete_cluster, sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 _KILLS = 10
 _NAME = "advanced"

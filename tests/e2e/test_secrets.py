@@ -33,7 +33,11 @@ def _forms(secret: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "user", [{"token": _CANARY}, {"username": "admin", "password": _CANARY}], ids=["token", "password"]
+    "user",
+    [
+        pytest.param({"token": _CANARY}, id="token"),
+        pytest.param({"username": "admin", "password": _CANARY}, id="password", marks=pytest.mark.thorough),
+    ],
 )
 def test_nothing_tells_credentials_or_the_content_of_secrets(
     sandbox: Place, namespace: str, tmp_path: Path, user: dict[str, str]

@@ -27,7 +27,7 @@ from tests.e2e.taking_over import leads, stands_by
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(300)]
 
 _WORKERS = 5
 _NAMES = ("first", "second")

@@ -13,7 +13,7 @@ from tests.e2e import operators
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
 
-pytestmark = [pytest.mark.slow, pytest.mark.controlplane, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.controlplane, pytest.mark.timeout(600)]
 
 NAME = "everything"
 _SOON = ("--resync-duration=8s", "--tikv-failover-period=3s")

@@ -10,7 +10,7 @@ from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import CLOCK, eventually
 from tests.e2e.worlds import Place, await_ready, create_cluster, sample
 
-pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, IN_ONE_WORLD]
 
 _COMPONENTS = ("pd", "tikv", "tidb")
 

@@ -24,7 +24,17 @@ def severity_and_labels(alert: str) -> tuple[str, set[str]]:
     return rule["labels"]["severity"], set(re.findall(r"\$labels\.(\w+)", " ".join(texts.values())))
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.name.replace(" ", "-"))
+_LONG = 40
+"""Minutes, from which on a scenario is for `make test-thorough`."""
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        pytest.param(each, id=each.name.replace(" ", "-"), marks=pytest.mark.thorough if each.minutes >= _LONG else ())
+        for each in SCENARIOS
+    ],
+)
 def test_these_alerts_fire_and_no_others(scenario: Scenario, clock: FakeClock, promtool: str, tmp_path: Path) -> None:
     world = OperatorWorld(clock=clock, settings=QUICKLY)
     try:

@@ -44,6 +44,7 @@ def test_what_is_no_plan_is_refused(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_which_pods_a_zone_takes() -> None:
     taken = {}
     for cluster in MORTAL:

@@ -30,6 +30,7 @@ def test_how_many_backups_are_overdue(world: SchedulesWorld) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 def test_a_hundred_is_enough(world: SchedulesWorld) -> None:
     world.schedule(schedule="* * * * *")
     world.pass_time(30 * DAY)

@@ -59,7 +59,7 @@ def test_5_1_a_failure_before_there_was_a_job_does_not_stop_the_schedule(world: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("days", [3, 30])
+@pytest.mark.parametrize("days", [3, pytest.param(30, marks=pytest.mark.thorough)])
 def test_5_1_after_a_pause_there_is_one_backup(world: SchedulesWorld, days: int) -> None:
     world.schedule(schedule="*/10 * * * *")
     world.pass_time(600)
@@ -78,7 +78,7 @@ def test_5_1_after_a_pause_there_is_one_backup(world: SchedulesWorld, days: int)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("days", [3, 30])
+@pytest.mark.parametrize("days", [3, pytest.param(30, marks=pytest.mark.thorough)])
 def test_5_1_a_process_that_was_away_makes_up_for_it_once(world: SchedulesWorld, days: int) -> None:
     world.schedule()
     world.world.advance(days * DAY)

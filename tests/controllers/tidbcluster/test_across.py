@@ -218,6 +218,7 @@ def test_8_the_side_that_began_the_cluster_may_leave_as_well(worlds: JoinedWorld
 
 
 @pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("pd", [0, 2])
 def test_8_9_every_component_serves_across_kubernetes_with_tls(worlds: JoinedWorlds, pd: int) -> None:
     authority = Authority()

@@ -81,7 +81,9 @@ def one_is_updated(world: OperatorWorld, component: str) -> bool:
     return bool(status["currentRevision"] != status["updateRevision"] and status.get("updatedReplicas"))
 
 
-@pytest.mark.parametrize(("situation", "first"), [("steady", 1), ("rolling", 0)])
+@pytest.mark.parametrize(
+    ("situation", "first"), [("steady", 1), pytest.param("rolling", 0, marks=pytest.mark.thorough)]
+)
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 def test_R23_F11_4946_O6_a_mistake_heals_when_it_is_put_right(
     world: OperatorWorld, component: str, situation: str, first: int
