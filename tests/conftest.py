@@ -16,7 +16,7 @@ __all__ = ["pytest_xdist_make_scheduler"]
 _GRACE = 2.0
 """Seconds that threads told to stop may take to end."""
 
-_MANY_OBJECTS = 20_000
+_MANY_OBJECTS = 100_000
 """New ones, after which garbage is looked for."""
 
 _MUCH_CPU = 5.0

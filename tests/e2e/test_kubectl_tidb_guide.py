@@ -50,6 +50,7 @@ def test_every_field_of_a_document_is_explained() -> None:
     assert not {name for each in parts for name in getattr(each, "__struct_encode_fields__", ())} - explained
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:

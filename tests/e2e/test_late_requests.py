@@ -135,6 +135,7 @@ def _is_destructive(asked: Call) -> bool:
     return asked.port is Port.DATA_PLANE and asked.method == "DELETE" and "/schedulers/" not in asked.path
 
 
+@pytest.mark.thorough
 def test_LE_22_what_arrives_late_of_a_scale_in_is_refused_or_done_already(scene: _Scene) -> None:
     arrived: list[tuple[Call, int]] = []
     for number in itertools.count(1):

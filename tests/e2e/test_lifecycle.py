@@ -39,7 +39,7 @@ _KINDS = (
 _IN_EVERY_NAMESPACE = {"ConfigMap kube-root-ca.crt", "ServiceAccount default"}
 
 
-@pytest.mark.parametrize("name", ["basic", "advanced"])
+@pytest.mark.parametrize("name", ["basic", pytest.param("advanced", marks=pytest.mark.thorough)])
 def test_a_sample_gets_ready_and_leaves_only_its_claims(place: Place, namespace: str, name: str) -> None:
     client = place.client
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)) as operator:

@@ -130,6 +130,7 @@ def test_an_upgrade_restarts_each_pod_once_and_leaves_no_scheduler(scene: Scene)
     scene.ends_as_simulated()
 
 
+@pytest.mark.thorough
 @ON_THE_REAL_ONE
 def test_a_configuration_rolls_its_component_alone(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
@@ -180,6 +181,7 @@ def test_a_lost_store_gets_a_substitute(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
+@pytest.mark.thorough
 @ON_THE_REAL_ONE
 def test_a_lost_tidb_gets_a_substitute(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
@@ -192,6 +194,7 @@ def test_a_lost_tidb_gets_a_substitute(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
+@pytest.mark.thorough
 @ON_THE_REAL_ONE
 def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=1)
@@ -209,6 +212,7 @@ def test_a_lost_pd_comes_back_as_a_new_member(scene: Scene) -> None:
     scene.ends_as_simulated(beside=f"persistentvolumeclaims/pd-{NAME}-pd-3")
 
 
+@pytest.mark.thorough
 @IN_ONE_WORLD
 def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)
@@ -222,6 +226,7 @@ def test_a_suspended_cluster_comes_back_with_its_data(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
+@pytest.mark.thorough
 @IN_ONE_WORLD
 def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
     scene.create(pd=1, tikv=3, tidb=1)
@@ -233,6 +238,7 @@ def test_volumes_grow_and_no_pod_is_restarted(scene: Scene) -> None:
     scene.ends_as_simulated()
 
 
+@pytest.mark.thorough
 @ON_THE_REAL_ONE
 def test_a_bad_image_and_its_revert_heal_without_a_hand(scene: Scene) -> None:
     scene.create(pd=3, tikv=3, tidb=2)

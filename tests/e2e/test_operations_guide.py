@@ -42,6 +42,7 @@ def test_nothing_in_the_guide_looks_like_code_and_is_not_run() -> None:
     assert ("", {"console", "text"}) == (watch, set(blocks))
 
 
+@pytest.mark.thorough
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_guide_does_and_shows_what_it_says(tmp_path: Path) -> None:

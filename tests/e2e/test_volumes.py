@@ -10,7 +10,7 @@ from tests.e2e.marks import IN_ONE_WORLD
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
 
-pytestmark = [pytest.mark.slow, IN_ONE_WORLD]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, IN_ONE_WORLD]
 
 
 def test_R05_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: Place, namespace: str) -> None:
