@@ -1,9 +1,8 @@
 """Shrinking a component, pod by pod from the highest ordinal down (lifecycle.md 8.1, 8.3, 8.5), and not after all.
 
-A pod goes when nothing of it is left in the data plane and the cluster, read live, asks for fewer; then its claims are
-marked, and the StatefulSet gets smaller.
-Several may leave at a time. Those that are done go even while others take longer or fail (F37), as far as they are the
-highest: a StatefulSet removes from the top.
+A pod goes when nothing of it is left in the data plane, and the cluster, read live, asks for fewer; then its claims are
+marked, and the StatefulSet gets smaller. Several may leave at a time. Those that are done go even while others take
+longer or fail (F37), as far as they are the highest: a StatefulSet removes from the top.
 """
 
 from collections.abc import Callable, Sequence
