@@ -25,7 +25,7 @@ run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a clust
 	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
 
 # more processes than cores: half of them run tests that wait most of their time (tests/distribution.py)
-test: .venv/.dev ## Run all tests; those on the real control plane, Azurite or fake-gcs-server skip where these were not built
+test: .venv/.dev ## Run the tests but for those of test-thorough; those on the real control plane, Azurite or fake-gcs-server skip where these were not built
 	@$(PYTEST) --dist loadfile -n $$((2 * $(CORES) + 1)) -m "not planted and not thorough"
 
 test-thorough: .venv/.dev ## Run the tests that `make test` leaves out: more cases of what others show, and the slowest ones

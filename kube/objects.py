@@ -165,18 +165,25 @@ def condition_of(conditions: Iterable[Json], kind: str) -> Json:
     return next((each for each in conditions if each.get("type") == kind), {})
 
 
+class StoredCondition(msgspec.Struct, frozen=True):
+    """What is read of a condition in a status; others may have taken fields away."""
+
+    type: str = ""
+    reason: str | None = None
+
+
 class _Conditions(msgspec.Struct, frozen=True):
-    conditions: list[Json] | None = None
+    conditions: tuple[StoredCondition, ...] | None = None
 
 
 class _Reporting(msgspec.Struct, frozen=True):
     status: _Conditions | None = None
 
 
-def stored_condition(seen: Object, kind: str) -> Json:
-    """The condition of a type that an object has; empty when it has none."""
+def stored_condition(seen: Object, kind: str) -> StoredCondition | None:
+    """The condition of a type that an object has; None when it has none."""
     status = seen.decode_as(_Reporting).status
-    return condition_of(status.conditions or () if status else (), kind)
+    return next((each for each in (status and status.conditions) or () if each.type == kind), None)
 
 
 def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:

@@ -26,7 +26,7 @@ from member import api_clients
 from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import address_book, ordinal_of
 from member.observed.pods import Pod, read_pods
-from member.outcome import Done
+from member.outcome import Done, Waiting
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
 from ports.transport import ConnectionRefused
 
@@ -269,6 +269,15 @@ def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
     if now.get("spec") != then.get("spec") or _replicas(now, ctx) != _replicas(then, ctx):
         return None
     return Evidence(_LIVE_READ, f"the {ctx.tc.kind}, read live, asks for it")
+
+
+def spec_or_wait(ctx: ClusterContext, again: float) -> Evidence | Waiting:
+    """That the cluster asks for what this reconcile decides, or the wait for the cache to show what it asks for now.
+
+    `again`: seconds until the next look. Raises as `spec_confirmed`.
+    """
+    outdated = Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", again)
+    return spec_confirmed(ctx) or outdated
 
 
 def _replicas(cluster: Json, ctx: ClusterContext) -> dict[str, int]:

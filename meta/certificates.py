@@ -101,7 +101,8 @@ def _listed(sentences: list[str]) -> str:
 
 
 def _stored_reason(ctx: ClusterContext) -> str:
-    return str(stored_condition(ctx.owner, CERTIFICATES_VALID).get("reason") or "")
+    stored = stored_condition(ctx.owner, CERTIFICATES_VALID)
+    return (stored and stored.reason) or ""
 
 
 # what is there

@@ -115,28 +115,29 @@ Loss = Callable[[Subject], tuple[Fault, ...]]
 Change = Callable[[Subject], tuple[Edit | Fault, ...]]
 
 
-def _of_pod(verb: str, hit: Subject, ordinal: int = _VICTIM, at: float = 1.0) -> World:
+def of_pod(verb: str, hit: Subject, ordinal: int = _VICTIM, at: float = 1.0) -> World:
+    """Something happens to a pod, for good."""
     return World(at=at, verb=verb, arguments={"pod": f"{NAMESPACE}/{hit.pod(ordinal)}"}, seconds=0.0)
 
 
 def _volume(hit: Subject) -> tuple[Fault, ...]:
     """The process ends with its disk, and begins with an empty one."""
     disk = {"namespace": NAMESPACE, "claim": f"{hit.volume}-{hit.pod(_VICTIM)}"}
-    return World(at=1.0, verb="disk_lost", arguments=disk), _of_pod("pod_crash", hit)
+    return World(at=1.0, verb="disk_lost", arguments=disk), of_pod("pod_crash", hit)
 
 
 def _two(hit: Subject) -> tuple[Fault, ...]:
     """Two at once; of stores the second when the data of the first are copied, or their regions were lost."""
     second = _COPIED if hit.component == "tikv" else 1.0
-    return _of_pod("pod_crash_loop", hit), _of_pod("pod_crash_loop", hit, _SECOND, second)
+    return of_pod("pod_crash_loop", hit), of_pod("pod_crash_loop", hit, _SECOND, second)
 
 
 LOSSES: Mapping[str, Loss] = {
     "volume": _volume,
-    "node": lambda hit: (_of_pod("host_gone", hit),),
-    "pod": lambda hit: (_of_pod("pod_crash_loop", hit),),
+    "node": lambda hit: (of_pod("host_gone", hit),),
+    "pod": lambda hit: (of_pod("pod_crash_loop", hit),),
     "two": _two,
-    "zone": lambda hit: (_of_pod("zone_gone", hit),),
+    "zone": lambda hit: (of_pod("zone_gone", hit),),
 }
 """What is lost for good, a second after the plan begins."""
 
@@ -267,6 +268,11 @@ def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if subject == "pump-2" and change == "scale-in":
         # only it has the binlogs that nobody has read
         yield "PumpUnreachable"
+    yield from asked_anyway(subject, change)
+
+
+def asked_anyway(subject: str, change: str) -> Iterator[str]:
+    """The reasons for which a change alone asks something of a human."""
     if change == "removed":
         yield "ComponentRemoved"
     if (subject, change) == ("tikv-3", "scale-in"):

@@ -10,16 +10,13 @@ from itertools import product
 from msgspec.structs import replace
 
 from simulate.family import Family
-from simulate.loss_and_edit import CHANGES, SUBJECTS, Subject, changed, during
+from simulate.loss_and_edit import CHANGES, SUBJECTS, Subject, asked_anyway, changed, during, of_pod
 from simulate.plan import Fault, InvalidPlan, Plan, World
-from simulate.worlds import NAMESPACE, SIDECAR
+from simulate.worlds import SIDECAR
 
 _AFTER = (20.0, 90.0, 300.0)
 """Seconds until the image can be pulled again: before, while and after a lost pod would be replaced."""
 _MOMENT = "unrecorded"
-_VICTIM = 1
-_ENDS = ("ComponentRemoved", "FailedScaleIn", "PumpUnreachable")
-"""What a change asks of a human, whatever runs."""
 
 
 def _plan(rest: str) -> Plan:
@@ -33,14 +30,14 @@ def _plan(rest: str) -> Plan:
         )
     hit = SUBJECTS[subject]
     taken, events = _kept_out(hit, float(after)), changed(hit, change, _MOMENT)
-    plan = during(f"{FAMILY.name}/{rest}", hit, taken, events, _ENDS)
+    plan = during(f"{FAMILY.name}/{rest}", hit, taken, events, tuple(asked_anyway(subject, change)))
     return replace(plan, budget=plan.budget + float(after))
 
 
 def _kept_out(hit: Subject, after: float) -> Iterator[Fault]:
     """A pod is made again, and one of its containers is not."""
     yield World(at=1.0, verb="image_missing", arguments={"image": SIDECAR["image"]}, seconds=after)
-    yield World(at=1.0, verb="pod_evicted", arguments={"pod": f"{NAMESPACE}/{hit.pod(_VICTIM)}"}, seconds=0.0)
+    yield of_pod("pod_evicted", hit)
 
 
 def _plans() -> Iterator[Plan]:

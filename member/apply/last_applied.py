@@ -39,7 +39,10 @@ _OUR_SCRIPT = "Made by tidb-operator from the TidbCluster."
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an object was last given: its spec, and the keys of metadata that were the user's wish."""
+    """What an object was last given: its spec, and the keys of metadata that were the user's wish.
+
+    All that read the same record share it, and nobody changes it.
+    """
 
     spec: Json
     labels: tuple[str, ...] = ()

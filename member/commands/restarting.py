@@ -11,7 +11,7 @@ from member import labels
 from member.apply.writes import record_deletion
 from member.commands.annotations import RETRY_BUSY, RETRY_SOON, Command
 from member.context import ClusterContext
-from member.evidence import Evidence, delete, pods_live, spec_confirmed
+from member.evidence import Evidence, delete, pods_live, spec_or_wait
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims
@@ -79,10 +79,8 @@ def confirm(ctx: ClusterContext, pod: Object, command: Command) -> ConfirmedComm
         return Waiting(
             "PodChanged", f"waiting for the cache to show the current state of pod {pod.metadata.name}", RETRY_SOON
         )
-    wanted = spec_confirmed(ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", RETRY_SOON)
-    return ConfirmedCommand(seen, wanted)
+    wanted = spec_or_wait(ctx, RETRY_SOON)
+    return wanted if isinstance(wanted, Waiting) else ConfirmedCommand(seen, wanted)
 
 
 def others_not_ready(ctx: ClusterContext, pod: Object, ignored_pods: Collection[str]) -> Waiting | None:

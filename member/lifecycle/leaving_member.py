@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
-from member.evidence import Evidence, spec_confirmed
+from member.evidence import Evidence, spec_or_wait
 from member.lifecycle.pod_removal import PodRemoval
 from member.naming import ordinal_of
 from member.observed.pods import Pod, pods_of
@@ -54,9 +54,9 @@ def take_out(
     `what` it is, `of` what: a member of PD, a master of DM.
     """
     soon = next_poll(removal.ctx, component)
-    wanted = spec_confirmed(removal.ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", f"waiting for the cache to show the current {removal.ctx.tc.kind}", soon)
+    wanted = spec_or_wait(removal.ctx, soon)
+    if isinstance(wanted, Waiting):
+        return wanted
     removal.note()
     try:
         delete(wanted)

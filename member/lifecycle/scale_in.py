@@ -19,7 +19,7 @@ from kube.errors import ApiError, Conflict
 from kube.objects import Json
 from member.apply.stateful_set import Replicas
 from member.context import ClusterContext
-from member.evidence import Evidence, spec_confirmed
+from member.evidence import Evidence, spec_or_wait
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
 from member.outcome import Failed, NotDone, Refused, Waiting, first_retry
@@ -87,10 +87,9 @@ def _drain_one(ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Jso
         if not isinstance(left, Evidence):
             return left
         # a pod that is new to the data plane has nothing there to leave, and somebody may just have asked for it
-        wanted = spec_confirmed(ctx)
-        if wanted is None:
-            what = f"waiting for the cache to show the current {ctx.tc.kind}"
-            return Waiting("SpecChanged", what, next_poll(ctx, component))
+        wanted = spec_or_wait(ctx, next_poll(ctx, component))
+        if isinstance(wanted, Waiting):
+            return wanted
         # claims that were written in this reconcile are read again
         pod_removal.live(ctx, component, body, ordinal).defer_deleting()
         return left & wanted

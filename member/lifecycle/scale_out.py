@@ -18,7 +18,7 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.apply.stateful_set import Replicas
 from member.context import ClusterContext, OwnContext
-from member.evidence import Evidence, delete, spec_confirmed
+from member.evidence import Evidence, delete, spec_or_wait
 from member.labels import MEMBER_ID, PVC_DEFER_DELETING, STORE_ID, base_labels
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import claims_of_templates
@@ -153,9 +153,9 @@ def _delete(
         if scale_out.is_member(ctx, pod):
             return None
         return Waiting("StalePVC", f"waiting to hear whether pod {pod} is still a member", again)
-    wanted = spec_confirmed(ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", again)
+    wanted = spec_or_wait(ctx, again)
+    if isinstance(wanted, Waiting):
+        return wanted
     for claim in claims:
         delete(ctx, claim, volumes_unused & wanted)
         what = f"delete PersistentVolumeClaim {claim.object.metadata.name} in {ctx.tc.kind} {ctx.name} successful"

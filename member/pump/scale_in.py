@@ -4,7 +4,7 @@ from dataplane.errors import Conflict, Unavailable
 from dataplane.pump import PUMP_CLOSING, PUMP_OFFLINE, PUMP_ONLINE, LivePumpNode
 from kube.objects import Object
 from member import api_clients
-from member.evidence import Evidence, close_pump_node, pods_live, pump_node_gone, spec_confirmed
+from member.evidence import Evidence, close_pump_node, pods_live, pump_node_gone, spec_or_wait
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -61,9 +61,9 @@ def _writes_binlogs(pod: Object) -> bool:
 
 def _close(removal: PodRemoval, node: LivePumpNode) -> Waiting | Refused:
     ctx = removal.ctx
-    wanted = spec_confirmed(ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", _soon(removal))
+    wanted = spec_or_wait(ctx, _soon(removal))
+    if isinstance(wanted, Waiting):
+        return wanted
     if removal.pod is None or not removal.pod.decode_as(Pod).is_ready:
         return _out_of_reach(removal, node, "its pod is not Ready")
     removal.note()

@@ -12,7 +12,7 @@ from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavaila
 from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDClient, Store
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_confirmed, store_gone
+from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_or_wait, store_gone
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
@@ -162,9 +162,9 @@ def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[St
 
 def _take_offline(kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waiting | Refused:
     ctx = removal.ctx
-    wanted = spec_confirmed(ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", _soon(ctx, kind))
+    wanted = spec_or_wait(ctx, _soon(ctx, kind))
+    if isinstance(wanted, Waiting):
+        return wanted
     removal.note(store.id)
     try:
         delete_store(pd, store, wanted)

@@ -25,7 +25,7 @@ def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
     """Whether TiDB writes the binlogs that it is to write, as a condition by its type; empty where it always did."""
     if said := _lacking(ctx.tc):
         return {BINLOG_SUPPORTED: (False, "BinlogRemoved", f"{said}: Pump gets none; {_WAY_OUT}")}
-    known = bool(stored_condition(ctx.owner, BINLOG_SUPPORTED))
+    known = stored_condition(ctx.owner, BINLOG_SUPPORTED) is not None
     return {BINLOG_SUPPORTED: (True, "Done", "TiDB lacks no binlogs that it is to write")} if known else {}
 
 

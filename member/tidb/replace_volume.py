@@ -6,7 +6,7 @@ from member.commands.annotations import RETRY_SOON, Command
 from member.commands.replacement import cancel, component_busy, is_cancelled
 from member.commands.restarting import others_not_ready, restart_without_volumes
 from member.context import ReconcileContext
-from member.evidence import spec_confirmed
+from member.evidence import spec_or_wait
 from member.outcome import Outcome, Waiting
 from member.tidb.failover import ignored_pods
 
@@ -20,9 +20,9 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
         return busy
     if waiting := others_not_ready(ctx, pod, ignored_pods(ctx)):
         return waiting
-    wanted = spec_confirmed(ctx)
-    if wanted is None:
-        return Waiting("SpecChanged", "waiting for the cache to show the current TidbCluster", RETRY_SOON)
+    wanted = spec_or_wait(ctx, RETRY_SOON)
+    if isinstance(wanted, Waiting):
+        return wanted
     return restart_without_volumes(ctx, pod, command, wanted)
 
 
