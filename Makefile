@@ -4,6 +4,9 @@ SHELL := /bin/sh
 BIN := .venv/bin
 CORES := $(shell nproc 2>/dev/null || echo 2)
 PYTEST := $(BIN)/pytest
+# which plans a sample of the simulator's draws: every n-th from this one on
+FROM ?= 0
+DRAW := --from $(FROM)
 
 # Python without its cache compiles the operator at each start of a process, and all tests once a worker
 unexport PYTHONDONTWRITEBYTECODE
@@ -83,37 +86,41 @@ bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workque
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
 	@$(BIN)/python -m bench.soak
 
-simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, and plant defects that its judge must see
+simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, and plant defects that its judge must see [FROM=0]
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep bring-up-tiny tikv-in pd-failover tidb-config --every 240
-	@$(BIN)/python -m simulate sweep pair mistake crossed dm other field same order backup schedule beside joined flip invalid --every 25
-	@$(BIN)/python -m simulate sweep loss --every 20
-	@$(BIN)/python -m simulate sweep return --every 120
-	@$(BIN)/python -m simulate sweep sidecar --every 30
-	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100
-	@$(BIN)/python -m simulate sweep no-resync --every 80
-	@$(BIN)/python -m simulate sweep admission --every 31
-	@$(BIN)/python -m simulate sweep together --every 60
-	@$(BIN)/python -m simulate sweep pd-ctl --every 20
+	@$(BIN)/python -m simulate sweep bring-up-tiny tikv-in pd-failover tidb-config --every 240 $(DRAW)
+	@$(BIN)/python -m simulate sweep pair mistake crossed dm other field same order backup schedule beside joined flip invalid --every 25 $(DRAW)
+	@$(BIN)/python -m simulate sweep loss --every 20 $(DRAW)
+	@$(BIN)/python -m simulate sweep midway --every 50 $(DRAW)
+	@$(BIN)/python -m simulate sweep return --every 120 $(DRAW)
+	@$(BIN)/python -m simulate sweep sidecar --every 30 $(DRAW)
+	@$(BIN)/python -m simulate sweep operator --every 60 $(DRAW)
+	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100 $(DRAW)
+	@$(BIN)/python -m simulate sweep no-resync --every 80 $(DRAW)
+	@$(BIN)/python -m simulate sweep admission --every 31 $(DRAW)
+	@$(BIN)/python -m simulate sweep together --every 60 $(DRAW)
+	@$(BIN)/python -m simulate sweep pd-ctl --every 20 $(DRAW)
 	@$(BIN)/python -m simulate seeds 1000 100
 	@$(BIN)/python -m simulate mixes --every 61
 
-simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 200 random plans, 10000 manifests [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12]
+simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 200 random plans, 10000 manifests [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12 FROM=0]
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
-	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),160)
+	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),160) $(DRAW)
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
-	@$(BIN)/python -m simulate sweep loss --every 2
-	@$(BIN)/python -m simulate sweep return --every 8
-	@$(BIN)/python -m simulate sweep sidecar --every 3
-	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed invalid dm other --every 4
-	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),4)
-	@$(BIN)/python -m simulate sweep pair flip --every 16
-	@$(BIN)/python -m simulate sweep no-resync --every 16
-	@$(BIN)/python -m simulate sweep admission --every 4
-	@$(BIN)/python -m simulate sweep together --every 4
-	@$(BIN)/python -m simulate sweep pd-ctl
-	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12)
+	@$(BIN)/python -m simulate sweep loss --every 2 $(DRAW)
+	@$(BIN)/python -m simulate sweep midway --every 4 $(DRAW)
+	@$(BIN)/python -m simulate sweep return --every 8 $(DRAW)
+	@$(BIN)/python -m simulate sweep sidecar --every 3 $(DRAW)
+	@$(BIN)/python -m simulate sweep operator --every 8 $(DRAW)
+	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed invalid dm other --every 4 $(DRAW)
+	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),4) $(DRAW)
+	@$(BIN)/python -m simulate sweep pair flip --every 16 $(DRAW)
+	@$(BIN)/python -m simulate sweep no-resync --every 16 $(DRAW)
+	@$(BIN)/python -m simulate sweep admission --every 4 $(DRAW)
+	@$(BIN)/python -m simulate sweep together --every 4 $(DRAW)
+	@$(BIN)/python -m simulate sweep pd-ctl $(DRAW)
+	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12) $(DRAW)
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000
 	@$(BIN)/python -m simulate mixes --every 12

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import yaml
 
 from apis.crd import KINDS, definition
 from bench.figures import note
-from bench.operator_process import OperatorProcess
+from bench.operator_process import Cost, OperatorProcess
 from cli.world import DISCOVERY
 from discovery.app import make_handler
 from kube.client import Client
@@ -78,6 +79,10 @@ class Place:
         proxies = {"HTTP_PROXY": self.proxy, "http_proxy": self.proxy, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
         environ = {"NAMESPACE": "default", **proxies}
         return OperatorProcess(self.control_plane.kubeconfig(), free_port(), [*QPS, *flags], environ)
+
+    def cpu_seconds(self) -> float:
+        """What Kubernetes itself took so far: the control plane, and the nodes, which are in this process."""
+        return sum(Cost(pid).cpu_seconds() for pid in (os.getpid(), *self.control_plane.pids))
 
     def await_ready(self, count: int, within: float = _PATIENCE) -> None:
         """Wait until so many clusters are Ready; lists would cost more than they tell. Raises TimeoutError."""

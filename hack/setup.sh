@@ -12,6 +12,12 @@ fail() {
 }
 
 python=${PYTHON:-}
+# the system's first: distributions build theirs with optimizations by profile, pyenv by default does not, which takes
+# a quarter more CPU. Its venv is often a package of its own, so without it others are asked.
+system=${SYSTEM_PYTHON-/usr/bin/python3}
+if [ -z "$python" ] && "$system" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+    python=$system
+fi
 if [ -z "$python" ]; then
     for candidate in python3.11 python3.12 python3.13 python3.14 python3; do
         if "$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then

@@ -206,13 +206,12 @@ def _plan(rest: str) -> Plan:
             f"{', '.join(CHANGES)}; {', '.join(MOMENTS)}"
         )
     hit = SUBJECTS[subject]
-    events = changed(hit, change, moment)
-    return during(f"{FAMILY.name}/{rest}", hit, LOSSES[lost](hit), events, tuple(_asks_for(subject, lost, change)))
+    events = changed(hit, change, *MOMENTS[moment](hit))
+    return during(f"{FAMILY.name}/{rest}", hit, LOSSES[lost](hit), events, tuple(asks_for(subject, lost, change)))
 
 
-def changed(hit: Subject, change: str, moment: str) -> Sequence[Edit | Fault]:
-    """What somebody does at a moment."""
-    seconds, once = MOMENTS[moment](hit)
+def changed(hit: Subject, change: str, seconds: float = 12.0, once: str = "") -> Sequence[Edit | Fault]:
+    """What somebody does so many seconds after the plan begins, or once something is there."""
     return [_moved(event, hit.home.begins_at + seconds, once) for event in CHANGES[change](hit)]
 
 
@@ -249,7 +248,7 @@ def _of_dm(plan: Plan, hit: Subject, ends: tuple[str, ...]) -> Plan:
     return replace(plan, edits=edits, given=(bound,), ends=DELETED, ends_beside={hit.object: ends})
 
 
-def _asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
+def asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     """The reasons beside convergence in which a plan may end: each says what only a human may do."""
     if change == "scale-in" and (subject, lost) in _LOST_SUBSTITUTES:
         yield "SubstituteLost"

@@ -73,7 +73,7 @@ def _sweep(options: argparse.Namespace) -> int:
             found += family(name, campaign.writes)
         else:
             found += sweep(name, campaign.writes(generated(name)), kinds)
-    return campaign.judge(found[:: options.every])
+    return campaign.judge(found[options.first :: options.every])
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -217,6 +217,7 @@ def _parser() -> argparse.ArgumentParser:
     swept.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=f"of {_names()}; default: all workloads")
     swept.add_argument("--kinds", default="", help=f"of {','.join(KINDS)}; default: all")
     swept.add_argument("--every", type=int, default=1, help="take each n-th plan only")
+    swept.add_argument("--from", type=int, default=0, dest="first", help="leave out so many before the first one")
     recorded = commands.add_parser("record", help="show the numbered writes of a workload")
     recorded.add_argument("workload", choices=list(WORKLOADS))
     return parser

@@ -55,6 +55,12 @@ def fault(users: Users) -> plans.Fault:
     return make(users, time(draw), between(draw, 1.0, longest))
 
 
+def fault_of_operator(users: Users) -> plans.Fault:
+    """Something that breaks in the operator, or between it and the API server."""
+    longest = _LONGEST.get(users.cluster, 60.0)
+    return pick(users.draw, _OF_THE_OPERATOR)(users, time(users.draw), between(users.draw, 1.0, longest))
+
+
 def time(draw: Randomness) -> float:
     """When something begins."""
     return between(draw, 0.0, _LAST)
@@ -125,7 +131,7 @@ def _before_or_after(users: Users) -> plans.When:
     return pick(users.draw, ("before", "after"))
 
 
-_ANYWHERE: tuple[_Make, ...] = (
+_OF_THE_OPERATOR: tuple[_Make, ...] = (
     lambda users, *_: plans.Crash(write=users.draw.integer(1, 40), when=_before_or_after(users)),
     lambda _, at, seconds: plans.Crash(at=at, seconds=seconds),
     lambda users, *_: plans.Lost(write=users.draw.integer(1, 40), when=_before_or_after(users)),
@@ -138,6 +144,10 @@ _ANYWHERE: tuple[_Make, ...] = (
     lambda users, at, seconds: plans.TimeTravel(at=at, back=users.draw.integer(1, 10), seconds=seconds),
     lambda _, at, seconds: plans.Second(at=at, seconds=seconds),
     lambda users, at, _: plans.Jump(at=at, seconds=pick(users.draw, (-3600.0, 3600.0, 86400.0))),
+)
+
+_ANYWHERE: tuple[_Make, ...] = (
+    *_OF_THE_OPERATOR,
     _foreign,
     _of_a_pod("pod_crash"),
     _of_a_pod("pod_crash_loop"),

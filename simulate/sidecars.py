@@ -16,7 +16,6 @@ from simulate.worlds import SIDECAR
 
 _AFTER = (20.0, 90.0, 300.0)
 """Seconds until the image can be pulled again: before, while and after a lost pod would be replaced."""
-_MOMENT = "unrecorded"
 
 
 def _plan(rest: str) -> Plan:
@@ -29,7 +28,7 @@ def _plan(rest: str) -> Plan:
             "the image is there again"
         )
     hit = SUBJECTS[subject]
-    taken, events = _kept_out(hit, float(after)), changed(hit, change, _MOMENT)
+    taken, events = _kept_out(hit, float(after)), changed(hit, change)
     plan = during(f"{FAMILY.name}/{rest}", hit, taken, events, tuple(asked_anyway(subject, change)))
     return replace(plan, budget=plan.budget + float(after))
 

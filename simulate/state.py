@@ -87,10 +87,15 @@ class State:
             for ordinal in {*pods, *range(replicas(live) if live else 0)}:
                 name = self.pod_name(component, ordinal)
                 pod = pods.get(ordinal)
-                if pod is not None and is_ready(pod) and not self._has_crashed_lately(pod, component):
+                if pod is not None and self._is_ready_for_good(pod, component):
                     self.unready.pop(name, None)
                 else:
                     self.unready.setdefault(name, self.now)
+
+    def _is_ready_for_good(self, pod: Json, component: str) -> bool:
+        """Whether a pod is Ready, and neither about to end nor between two crashes."""
+        ends = pod["metadata"].get("deletionTimestamp")
+        return is_ready(pod) and not ends and not self._has_crashed_lately(pod, component)
 
     def _has_crashed_lately(self, pod: Json, part: str) -> bool:
         """Whether a pod may run between two crashes only, which is Ready without a probe."""

@@ -84,10 +84,15 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
     before, away, noted = ctx.memory.failure_timers.known(kind), set(), set()
     for name in wanted_pods(ctx, component):
         pod = pods.get(name)
-        state = testimony(ctx, component, pod) if name in ill_since else pod_state(pod)
-        lost = is_lost(True, state, node_state(ctx, pod))
+        state, node = testimony(ctx, component, pod) if name in ill_since else pod_state(pod), node_state(ctx, pod)
+        lost = is_lost(True, state, node)
         since = ill_since.get(name)
-        restarted = _by_our_own_restart(body, pod, since) and not _is_on_newer_volume(ctx, component, pod, since)
+        restarted = (
+            node is not NodeState.NOT_READY  # no restart has done that
+            and _by_our_own_restart(body, pod, since)
+            and not _is_on_newer_volume(ctx, component, pod, since)
+            and not _fails_alone(ctx, component, pod)
+        )
         if name in before if restarted else lost:
             noted.add(name)
             away |= {name} if lost else set()
@@ -158,6 +163,23 @@ def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | No
     made = meta.labels.get(labels.CONTROLLER_REVISION_HASH) != body["status"].get("currentRevision")
     restarted = parse_time(meta.deletion_timestamp or (meta.creation_timestamp if made else None) or "")
     return restarted is not None and (ill_since is None or -_NOTICED < restarted - ill_since < _ENDED)
+
+
+def _fails_alone(ctx: ClusterContext, component: str, pod: Object | None) -> bool:
+    """Whether a pod has been started and does not serve, though another one does with its revision: that is no fault
+    of the roll, unless the start just takes its time (F12). One that can't be started may be asked for too much.
+    """
+    if pod is None or not pod.decode_as(Pod).has_started(component):
+        return False
+    if seconds_since(pod.metadata.creation_timestamp or "", ctx.deps.clock.wall()) < _ENDED.total_seconds():
+        return False
+    revision = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
+    alike = (
+        each
+        for each in pods_of(ctx, component)
+        if each is not pod and each.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
+    )
+    return any(testimony(ctx, component, each) is PodState.READY for each in alike)
 
 
 def _is_on_newer_volume(ctx: ClusterContext, component: str, pod: Object | None, ill_since: datetime | None) -> bool:

@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from datetime import datetime
 
-from apis import predicates
 from apis.component_statuses import TiDBMember
-from apis.ordinals import ordinals
 from dataplane.errors import BadTlsMaterial
 from member import api_clients
 from member.context import ReconcileContext
-from member.naming import pod_name
 from member.observed.asking import ask_in_turn
 from member.observed.pods import Pod
-from member.observed.status import observe_pods, transition_time
+from member.observed.status import observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
 from member.tidb.failover import ignored_pods
 
@@ -26,7 +23,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
     if pods is None:
         status.members = {}
         return Done()
-    names = [pod_name(ctx.tc, "tidb", ordinal) for ordinal in ordinals(predicates.actual_replicas(ctx.tc, "tidb"))]
+    names = server_pods(ctx, "tidb", pods)
     try:
         status.members = _members(ctx, names, {pod.metadata.name: pod.decode_as(Pod) for pod in pods})
     except BadTlsMaterial as error:

@@ -1,14 +1,11 @@
 """What TiProxy is like right now (lifecycle.md 5.7). Reads only."""
 
-from apis import predicates
 from apis.component_statuses import TiProxyMember
-from apis.ordinals import ordinals
 from dataplane.errors import BadTlsMaterial
 from member.context import ReconcileContext
-from member.naming import pod_name
 from member.observed.asking import ask_in_turn
 from member.observed.pods import started_pods
-from member.observed.status import observe_pods, transition_time
+from member.observed.status import observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
 from member.tiproxy.api import proxies
 
@@ -22,7 +19,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
         status.members = {}
         return Done()
     running = started_pods(pods, "tiproxy")
-    names = [pod_name(ctx.tc, "tiproxy", n) for n in ordinals(predicates.actual_replicas(ctx.tc, "tiproxy"))]
+    names = server_pods(ctx, "tiproxy", pods)
     try:
         status.members = _members(ctx, names, running)
     except BadTlsMaterial as error:

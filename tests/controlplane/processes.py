@@ -9,7 +9,7 @@ import secrets
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import trustme
@@ -92,6 +92,11 @@ class ControlPlane:
         """End everything that was started here."""
         for name in reversed(list(self._processes)):
             self._end(name)
+
+    @property
+    def pids(self) -> Collection[int]:
+        """Of the processes that run."""
+        return [each.pid for each in self._processes.values()]
 
     def restart_api_server(self) -> None:
         """Kill the API server and start it again on the same port: every watch breaks."""

@@ -11,10 +11,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def set_up(directory: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run the script with nothing else in its environment."""
+    """Run the script with nothing else in its environment, and without the system's Python."""
     return subprocess.run(
         [str(ROOT / "hack" / "setup.sh"), str(directory / "venv")],
-        env={"PATH": str(directory), **environ},
+        env={"PATH": str(directory), "SYSTEM_PYTHON": "", **environ},
         capture_output=True,
         text=True,
         timeout=30,
@@ -22,9 +22,9 @@ def set_up(directory: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def make_python(directory: Path, body: str) -> Path:
+def make_python(directory: Path, body: str, name: str = "python3.11") -> Path:
     """Something that is called as Python is, and does what `body` says."""
-    python = directory / "python3.11"
+    python = directory / name
     python.write_text(f"#!/bin/sh\n{body}\n")
     python.chmod(0o755)
     return python
@@ -50,6 +50,18 @@ def test_the_first_python_that_is_new_enough_is_taken(tmp_path: Path, version: s
     done = set_up(tmp_path)
     assert 1 == done.returncode  # this stand-in makes no virtual environment
     assert ("-m venv" in (tmp_path / "calls").read_text()) is (version == "new")
+
+
+@pytest.mark.parametrize("has_venv", [True, False])
+def test_the_systems_python_comes_before_others_where_it_has_venv(tmp_path: Path, has_venv: bool) -> None:
+    make_python(tmp_path, f'echo "$*" >> {tmp_path}/other.calls')
+    lacks = 'case "$2" in *venv*) exit 1;; esac'
+    system = make_python(
+        tmp_path, f'echo "$*" >> {tmp_path}/system.calls; {"" if has_venv else lacks}', "system-python"
+    )
+    set_up(tmp_path, SYSTEM_PYTHON=str(system))  # these stand-ins make no virtual environment
+    made = [calls.name for calls in tmp_path.glob("*.calls") if "-m venv" in calls.read_text()]
+    assert ["system.calls" if has_venv else "other.calls"] == made
 
 
 def test_shellcheck_finds_nothing_in_our_scripts() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.context import FailoverSettings
 from member.labels import CLEAR_FAILURE_RECORDS
 from ports.clock import FakeClock
@@ -301,6 +301,44 @@ def test_F12_whose_volume_another_hand_takes_during_its_restart_is_replaced(
     world.run_until(lambda: world.reason() in ("Done", "PDFailedOver", "TiKVFailedOver"), PERIOD * 10)
 
 
+@pytest.mark.parametrize("component", ["pd", "tikv"])
+def test_F12_what_a_roll_ends_on_a_lost_machine_is_replaced_though_the_operator_starts_anew(
+    world: OperatorWorld, component: str
+) -> None:
+    """No restart makes a machine go, and nobody has to remember that it was gone before."""
+    pod = f"basic-{component}-1"
+    world.world.faults.node_gone(node_of(world, pod))
+    world.change(**{component: {"annotations": {"a": "b"}}})
+    world.run_until(lambda: "deletionTimestamp" in world.get(PODS, pod)["metadata"])
+    assert [] == records(world, component)
+    world.restart()
+    world.run_until(lambda: records(world, component) == [pod], PERIOD * 4)
+
+
+def lose_its_disk_in_its_restart(world: OperatorWorld, pod: str) -> None:
+    """A roll restarts PD's pods, and one of them comes back to an empty volume; all are left to themselves for long."""
+    world.change(pd={"annotations": {"a": "b"}})
+    world.run_until(lambda: "deletionTimestamp" in world.get(PODS, pod)["metadata"])
+    world.world.faults.disk_lost(NAMESPACE, f"pd-{pod}")
+    world.run(2 * PERIOD)
+    assert [] == records(world, "pd"), "it may just take its time"
+
+
+def test_F12_who_loses_its_disk_in_its_restart_is_replaced_if_others_serve_with_its_revision(
+    world: OperatorWorld,
+) -> None:
+    lose_its_disk_in_its_restart(world, "basic-pd-1")
+    world.run_until(lambda: records(world, "pd") == ["basic-pd-1"], 2 * PERIOD)
+    world.run_until(lambda: world.reason() in ("Done", "PDFailedOver"), 5 * PERIOD)
+
+
+def test_F12_the_first_of_a_revision_that_does_not_serve_is_not_replaced(world: OperatorWorld) -> None:
+    lose_its_disk_in_its_restart(world, "basic-pd-2")
+    world.run(5 * PERIOD)
+    assert [] == records(world, "pd")
+    assert "basic-pd-2: container pd: CrashLoopBackOff" in said(world, "pd")[1]
+
+
 @pytest.mark.parametrize(("most", "failover"), [(0, QUICKLY), (3, replace(QUICKLY, auto=False))], ids=["max 0", "off"])
 def test_I25_who_wants_no_failover_gets_none(clock: FakeClock, most: int, failover: FailoverSettings) -> None:
     for world in failing_over(clock, cluster(most=most), failover):
@@ -434,6 +472,25 @@ def test_9_4_F11_servers_that_failover_has_replaced_get_the_corrected_template(w
     world.change(tidb={"version": None, "annotations": {"a": "b"}})
     world.run_until(lambda: world.reason() in ("Done", "TiDBFailedOver"), PERIOD * 5)
     assert "v9.9.9" not in str([pod["spec"] for pod in world.every(PODS)])
+
+
+def test_9_4_R21_a_server_that_ends_for_an_older_stateful_set_on_a_lost_machine_is_replaced(
+    world: OperatorWorld,
+) -> None:
+    """The new StatefulSet neither counts it nor can make its own while it is there."""
+    world.world.faults.node_gone(node_of(world, "basic-tidb-1"))
+    world.admin.delete(STATEFUL_SETS, "basic-tidb", NAMESPACE)
+    world.run_until(lambda: said(world, "tidb")[0] == "TiDBFailedOver", PERIOD * 3)
+    assert (["basic-tidb-1"], 3) == (records(world, "tidb"), world.replicas("tidb"))
+    assert "deletionTimestamp" in world.get(PODS, "basic-tidb-1")["metadata"]
+
+
+def test_9_4_a_server_that_was_scaled_in_on_a_lost_machine_is_missed_by_nobody(world: OperatorWorld) -> None:
+    world.world.faults.node_gone(node_of(world, "basic-tidb-1"))
+    world.change(tidb={"replicas": 1})
+    world.run_until(lambda: said(world, "tidb")[0] == "Done")
+    assert ["basic-tidb-0"] == list(status(world, "tidb")["members"])
+    assert "deletionTimestamp" in world.get(PODS, "basic-tidb-1")["metadata"]
 
 
 def test_9_4_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorWorld) -> None:

@@ -1,0 +1,48 @@
+"""Something is lost for good in the middle of what somebody has changed (reliability.md R21, R24, R28).
+
+`midway/tikv-4.config+8.node` changes the configuration, and loses the machine of a pod eight seconds later: before it
+is restarted, while it is, or when others are. It ends as one does whose loss comes first (`simulate.loss_and_edit`).
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from simulate.family import Family
+from simulate.loss_and_edit import LOSSES, SUBJECTS, asks_for, changed, during, makes_sense
+from simulate.plan import InvalidPlan, Plan
+
+_CHANGES = ("scale-out", "scale-in", "image", "config", "hand-edited", "hand-deleted")
+"""What takes its time."""
+_AFTER = (2.0, 5.0, 10.0, 20.0, 45.0)
+"""Seconds from the change to the loss."""
+
+
+def _plan(rest: str) -> Plan:
+    """The plan called `midway/<rest>`. Raises InvalidPlan."""
+    what, _, loss = rest.partition("+")
+    subject, _, change = what.partition(".")
+    after, _, lost = loss.partition(".")
+    if subject not in SUBJECTS or change not in _CHANGES or not after.isdecimal() or lost not in LOSSES:
+        raise InvalidPlan(
+            f"{rest!r} is no `SUBJECT.CHANGE+SECONDS.LOSS` of {', '.join(SUBJECTS)}; {', '.join(_CHANGES)}; seconds "
+            f"from the change to the loss; {', '.join(LOSSES)}"
+        )
+    hit = SUBJECTS[subject]
+    taken = [fault.postponed(float(after)) for fault in LOSSES[lost](hit)]
+    ends = (*asks_for(subject, lost, change), *_without_quorum(subject, lost, change))
+    return during(f"{FAMILY.name}/{rest}", hit, taken, changed(hit, change, 1.0), ends)
+
+
+def _without_quorum(subject: str, lost: str, change: str) -> Iterator[str]:
+    """The reasons that say so where a loss takes half of those that a scale-in has left."""
+    if change == "scale-in" and (subject in ("pd-3", "dm-master-3") or lost in ("two", "zone")):
+        yield from ("PDQuorumLost", "DMMasterQuorumLost")
+
+
+def _plans() -> Iterator[Plan]:
+    for subject, change, after, lost in product(SUBJECTS, _CHANGES, _AFTER, LOSSES):
+        if makes_sense(subject, lost):
+            yield _plan(f"{subject}.{change}+{after:g}.{lost}")
+
+
+FAMILY = Family("midway", _plan, _plans)

@@ -1,0 +1,44 @@
+"""What breaks in the operator itself, at random, in the clusters of others' plans (FP1-FP4, FP8, FP9, FP12).
+
+`operator/mortal-3-4+17` is the plan of a seed: crashes, views that lag or miss something, a second operator, requests
+that fail. Alone none of it changes anything; `together` lets it happen beside what others lose and change.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+
+from ports.randomness import SeededRandomness
+from simulate.family import Family
+from simulate.plan import InvalidPlan, Plan
+from simulate.random_edits import Users
+from simulate.seeds import budget, fault_of_operator
+from simulate.worlds import MORTAL, ROOMY
+
+_CLUSTERS = (*MORTAL, ROOMY, "small", "brittle", "complete")
+_SEEDS = 40
+_FEWEST, _MOST = 2, 4
+"""Faults of a plan."""
+
+
+def _plan(rest: str) -> Plan:
+    """The plan called `operator/<rest>`. Raises InvalidPlan."""
+    cluster, _, seed = rest.rpartition("+")
+    if cluster not in _CLUSTERS or not seed.isdecimal():
+        raise InvalidPlan(f"{rest!r} is no `CLUSTER+SEED` of {', '.join(_CLUSTERS)}")
+    name = f"{FAMILY.name}/{rest}"
+    users = Users(SeededRandomness(name), cluster)
+    return Plan(
+        name=name,
+        cluster=cluster,
+        seed=int(seed),
+        budget=budget(()),
+        faults=tuple(fault_of_operator(users) for _ in range(users.draw.integer(_FEWEST, _MOST))),
+        reference=False,
+    )
+
+
+def _plans() -> Iterator[Plan]:
+    return (_plan(f"{cluster}+{seed}") for cluster, seed in product(_CLUSTERS, range(_SEEDS)))
+
+
+FAMILY = Family("operator", _plan, _plans)

@@ -1,0 +1,38 @@
+"""The family *midway*: which plans there are, and what is lost when."""
+
+import pytest
+
+from simulate.generate import generated
+from simulate.losses_midway import FAMILY
+from simulate.plan import InvalidPlan, World
+
+_PLANS = list(FAMILY.plans())
+
+
+def test_each_goes_by_its_name() -> None:
+    assert len(_PLANS) == len({plan.name for plan in _PLANS})
+    for plan in _PLANS[::50]:
+        assert plan == generated(plan.name)
+
+
+def test_the_loss_comes_so_many_seconds_after_the_change() -> None:
+    plan = generated("midway/tikv-4.config+10.node")
+    (edit,), (lost,) = plan.edits, plan.faults
+    assert isinstance(lost, World)
+    assert ("host_gone", 10.0) == (lost.verb, (lost.at or 0.0) - (edit.at or 0.0))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("pd-3.config+5.node", False), ("pd-3.scale-in+5.node", True), ("pd-5.scale-in+5.node", False)],
+)
+def test_only_where_half_of_those_that_are_left_may_be_lost_the_quorum_may_be(name: str, expected: bool) -> None:
+    assert expected is ("PDQuorumLost" in generated(f"midway/{name}").ends_in)
+
+
+@pytest.mark.parametrize(
+    "rest", ["", "pd-3.config.node", "pd-3.config+soon.node", "pd-3.suspend+5.node", "pd-3.image+5.x"]
+)
+def test_what_is_no_plan_is_refused(rest: str) -> None:
+    with pytest.raises(InvalidPlan, match=r"is no `SUBJECT\.CHANGE\+SECONDS\.LOSS`"):
+        FAMILY.plan(rest)
