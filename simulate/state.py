@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from apis.components import component_type
-from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.labels import INSTANCE
@@ -63,6 +62,8 @@ class State:
         """The ids of all PD clusters that there have been."""
         self.unready: dict[str, float] = {}
         """Since when pods that were seen once are not Ready for good, as `watch` saw it."""
+        self._crashed: dict[str, tuple[str, float]] = {}
+        """The last end of a container in each pod, as Kubernetes tells it, and when `watch` saw it."""
         self.evicting_since: dict[int, float] = {}
         """Since when PD moves leaders away from stores, by the monotonic clock, as `watch` saw it."""
         self.evicted_by_others: frozenset[str] = frozenset()
@@ -101,8 +102,10 @@ class State:
         """Whether a pod may run between two crashes only, which is Ready without a probe."""
         containers = (each for each in pod["status"].get("containerStatuses") or () if each["name"] == part)
         ends = (each.get("lastState", {}).get("terminated", {}).get("finishedAt", "") for each in containers)
-        end = parse_time(next(ends, ""))
-        return end is not None and self.wall - end.timestamp() < _FORGIVEN
+        end, name = next(ends, ""), pod["metadata"]["name"]
+        if end and self._crashed.get(name, ("", 0.0))[0] != end:
+            self._crashed[name] = end, self.now
+        return bool(end) and self.now - self._crashed[name][1] < _FORGIVEN
 
     def _watch_members(self) -> None:
         there = {each.id: each.name for each in self.members}

@@ -29,7 +29,7 @@ from simulate import (
 from simulate.draws import pick
 from simulate.family import Family, by_name
 from simulate.loss_and_edit import CONVERGED
-from simulate.plan import DELETED, InvalidPlan, Plan
+from simulate.plan import DELETED, Fault, InvalidPlan, Plan, World
 
 _COUNT = 2000
 _AND = "&"
@@ -37,6 +37,9 @@ _LATER = (0.5, 2.0, 7.0, 20.0, 45.0)
 """Seconds until the second one begins."""
 _MORE = 400.0
 """Seconds that both get to heal on top of what the slower one gets."""
+
+_FOR_GOOD = {loss_and_edit.FAMILY.name, losses_midway.FAMILY.name}
+"""Families of which one loss is all that a cluster may be expected to bear."""
 
 _OF_OTHERS: Mapping[str, Family] = by_name(
     crossed_mistakes.FAMILY,
@@ -72,7 +75,7 @@ def drawn(families: Iterable[Family]) -> Iterator[Plan]:
     for _ in range(_COUNT):
         in_one = clusters[pick(draw, list(clusters))]
         one = pick(draw, list(in_one))
-        other = pick(draw, [each for each in in_one if each != one])
+        other = pick(draw, [each for each in in_one if each != one and {each, one} != _FOR_GOOD])
         first, second = pick(draw, in_one[one]), pick(draw, in_one[other])
         yield _both(first, pick(draw, _LATER), second)
 
@@ -106,7 +109,7 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
         name=f"{FAMILY.name}/{first.name}{_AND}{later:g}{_AND}{second.name}",
         edits=(*first.edits, *(each.postponed(later) for each in second.edits)),
         given=(*first.given, *(each for each in second.given if each not in first.given)),
-        faults=(*first.faults, *(each.postponed(later) for each in second.faults)),
+        faults=tuple(map(_if_there, (*first.faults, *(each.postponed(later) for each in second.faults)))),
         budget=max(first.budget, second.budget + later) + _MORE,
         reference=False,
         ends=tuple(dict.fromkeys((*CONVERGED, *first.ends_in, *second.ends_in))),
@@ -114,6 +117,11 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
         theirs=(*first.theirs, *second.theirs),
         ends_beside={**first.ends_beside, **second.ends_beside},
     )
+
+
+def _if_there(fault: Fault) -> Fault:
+    """What one plan does to a pod that the other one has taken away cannot be done."""
+    return replace(fault, if_there=True) if isinstance(fault, World) else fault
 
 
 FAMILY = Family("together", _plan, lambda: drawn(_OF_OTHERS.values()))

@@ -26,6 +26,9 @@ from member.polling import seconds_since
 _FORGIVEN = 600.0
 """Seconds that a container has to run until Kubernetes, too, counts its crashes from the beginning."""
 
+_SLOW_START = 120.0
+"""Seconds that a pod may take to serve, once it is started."""
+
 _ENDED, _NOTICED = timedelta(minutes=2), timedelta(seconds=30)
 """How long before the next pod of its name is made, and after, a member is called ill because of that."""
 
@@ -166,12 +169,13 @@ def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | No
 
 
 def _fails_alone(ctx: ClusterContext, component: str, pod: Object | None) -> bool:
-    """Whether a pod has been started and does not serve, though another one does with its revision: that is no fault
-    of the roll, unless the start just takes its time (F12). One that can't be started may be asked for too much.
+    """Whether a pod has been started and does not serve, though another one of its revision does (F12).
+
+    That is no fault of the roll, unless the start just takes its time. What can't be started may be asked for too much.
     """
     if pod is None or not pod.decode_as(Pod).has_started(component):
         return False
-    if seconds_since(pod.metadata.creation_timestamp or "", ctx.deps.clock.wall()) < _ENDED.total_seconds():
+    if ctx.memory.stopwatches.look("started anew", pod.metadata.uid, ctx.deps.clock).seconds < _SLOW_START:
         return False
     revision = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH)
     alike = (
