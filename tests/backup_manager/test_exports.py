@@ -229,8 +229,9 @@ def test_7_9_an_import_brings_the_archive_back_and_tidies_up(volume: Volume) -> 
     assert f'password = "{PASSWORD}"' in volume.tools.configs[0]
 
 
-def test_an_archive_of_files_without_a_directory_is_imported_as_well(volume: Volume) -> None:
-    volume.world.storage.objects[NAME_OF_ARCHIVE] = archive_of(FILES, top="")
+@pytest.mark.parametrize("top", ["", "./", "/"])
+def test_an_archive_of_files_without_a_directory_is_imported_as_well(volume: Volume, top: str) -> None:
+    volume.world.storage.objects[NAME_OF_ARCHIVE] = archive_of(FILES, top=top)
     volume.restore()
     volume.bring_in()
     assert [dict(sorted(FILES.items()))] == volume.tools.imported
