@@ -9,6 +9,8 @@ from typing import Protocol
 
 import pymysql
 
+from ports.tls import verifying_context
+
 CLIENT_TLS = Path("/var/lib/tidb-client-tls")
 """Where the Job mounts the certificates of SQL clients."""
 
@@ -103,7 +105,7 @@ class MySqlDatabase:
 def _context(login: Login) -> ssl.SSLContext | None:
     if login.tls is None:
         return None
-    context = ssl.create_default_context(cafile=str(login.tls / "ca.crt") if login.verifies else None)
+    context = verifying_context(cafile=str(login.tls / "ca.crt") if login.verifies else None)
     if not login.verifies:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -21,6 +21,7 @@ from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 from dataplane.tls import TlsMaterial, client_context
 from ports.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket, limit_silence
 from ports.proxies import proxy_for
+from ports.tls import verifying_context
 from ports.transport import (
     ByteStream,
     ConnectionLost,
@@ -58,7 +59,7 @@ class HttpTransport:
         self._session = requests.Session()
         self._session.trust_env = False
         self._session.max_redirects = _MAX_REDIRECTS
-        context = client_context(tls) if tls else ssl.create_default_context()
+        context = client_context(tls) if tls else verifying_context()
         context.sslsocket_class = DeadlineTlsSocket
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _Adapter(context))

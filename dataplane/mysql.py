@@ -12,6 +12,7 @@ from pymysql.constants import CR
 
 from ports.proxies import proxy_for
 from ports.sql import SqlLogin, SqlRefused
+from ports.tls import verifying_context
 from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
 
 _OF_CLIENT = range(CR.CR_ERROR_FIRST, CR.CR_ERROR_FIRST + 1000)
@@ -43,7 +44,7 @@ class MySqlConnector:
 
 def _connection(login: SqlLogin) -> "pymysql.Connection[pymysql.cursors.Cursor]":
     """One that is yet to connect."""
-    context = ssl.create_default_context(cadata=login.ca) if login.ca else None
+    context = verifying_context(cadata=login.ca) if login.ca else None
     return pymysql.Connection(
         defer_connect=True,
         host=login.host,

@@ -7,6 +7,7 @@ from pathlib import Path
 from kube.config import Tls
 from kube.credentials import ConfigError
 from ports.deadlines import DeadlineTlsSocket
+from ports.tls import verifying_context
 
 
 def ssl_context(tls: Tls, source: str) -> ssl.SSLContext:
@@ -26,7 +27,7 @@ def ssl_context(tls: Tls, source: str) -> ssl.SSLContext:
 
 def _trusting(tls: Tls, source: str) -> ssl.SSLContext:
     try:
-        return ssl.create_default_context(cadata=tls.ca.decode("ascii") if tls.ca else None)
+        return verifying_context(cadata=tls.ca.decode("ascii") if tls.ca else None)
     except (ssl.SSLError, UnicodeDecodeError) as error:
         raise ConfigError(source, f"certificate-authority is not a certificate in PEM form: {error}") from error
 

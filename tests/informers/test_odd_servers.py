@@ -25,7 +25,7 @@ from ports.transport import ByteStream, ConnectionLost, ConnectionRefused, Reque
 from tests.informers.fake_source import pod
 
 _MINUTE = 60.0
-_DEEP = b'{"metadata":{"name":"deep"},"spec":' + b"[" * 3000 + b"]" * 3000 + b"}"
+_DEEP = b'{"metadata":{"name":"deep"},"spec":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
 
 
 class OddServer:
