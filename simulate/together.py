@@ -30,6 +30,7 @@ from simulate.draws import pick
 from simulate.family import Family, by_name
 from simulate.loss_and_edit import CONVERGED
 from simulate.plan import DELETED, Fault, InvalidPlan, Plan, World
+from simulate.worlds import MORTAL
 
 _COUNT = 2000
 _AND = "&"
@@ -112,11 +113,19 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
         faults=tuple(map(_if_there, (*first.faults, *(each.postponed(later) for each in second.faults)))),
         budget=max(first.budget, second.budget + later) + _MORE,
         reference=False,
-        ends=tuple(dict.fromkeys((*CONVERGED, *first.ends_in, *second.ends_in))),
+        ends=tuple(dict.fromkeys((*CONVERGED, *first.ends_in, *second.ends_in, *_ends_of_both(first, second)))),
         conflicts=(*first.conflicts, *second.conflicts),
         theirs=(*first.theirs, *second.theirs),
         ends_beside={**first.ends_beside, **second.ends_beside},
     )
+
+
+def _ends_of_both(first: Plan, second: Plan) -> Iterator[str]:
+    """The reasons that neither plan ends in: what one takes may be all that the other one has left, or be in its way."""
+    if first.cluster in MORTAL:
+        yield from ("SubstituteLost", "NodeLost")
+        if any("replicas" in edit.spec.get("pd", {}) for edit in (*first.edits, *second.edits)):
+            yield "PDQuorumLost"
 
 
 def _if_there(fault: Fault) -> Fault:

@@ -6,7 +6,7 @@ import pytest
 
 from simulate import flips, mistakes
 from simulate.loss_and_edit import CONVERGED
-from simulate.plan import InvalidPlan
+from simulate.plan import InvalidPlan, World
 from simulate.together import FAMILY, drawn
 
 _FIRST = "mistake/tikv-no-image"
@@ -19,6 +19,14 @@ def test_the_second_plan_begins_later_and_both_ends_are_right() -> None:
     assert {0.0, 7.5} == {round(late - soon, 3) for soon, late in moved}
     assert set(CONVERGED) <= set(second.ends_in)
     assert first.budget + 7.5 >= second.budget > first.budget - 1.0
+
+
+@pytest.mark.parametrize(("component", "quorum"), [("tikv", False), ("pd", True)])
+def test_what_one_plan_takes_may_be_all_that_the_other_one_has_left(component: str, quorum: bool) -> None:
+    plan = FAMILY.plan(f"midway/{component}-5.config+5.zone&7&sidecar/{component}-5.scale-in+90")
+    assert {"SubstituteLost", "NodeLost"} <= set(plan.ends_in)
+    assert quorum is ("PDQuorumLost" in plan.ends_in)
+    assert all(fault.if_there for fault in plan.faults if isinstance(fault, World))
 
 
 def test_what_is_drawn_is_found_by_its_name() -> None:
