@@ -121,7 +121,7 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
 
 
 def _ends_of_both(first: Plan, second: Plan) -> Iterator[str]:
-    """The reasons that neither plan ends in: what one takes may be all that the other one has left, or be in its way."""
+    """The reasons that neither plan ends in: what one takes may be all that the other has left, or be in its way."""
     if first.cluster in MORTAL:
         yield from ("SubstituteLost", "NodeLost")
         if any("replicas" in edit.spec.get("pd", {}) for edit in (*first.edits, *second.edits)):
