@@ -119,7 +119,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep no-resync --every 16 $(DRAW)
 	@$(BIN)/python -m simulate sweep admission --every 4 $(DRAW)
 	@$(BIN)/python -m simulate sweep together --every 4 $(DRAW)
-	@$(BIN)/python -m simulate sweep pd-ctl $(DRAW)
+	@$(BIN)/python -m simulate sweep pd-ctl
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every $(or $(EVERY_HAND),12) $(DRAW)
 	@$(BIN)/python -m simulate seeds 0 200
 	@$(BIN)/python -m simulate manifests 0 10000

@@ -35,8 +35,9 @@ def _plan(rest: str) -> Plan:
 
 def _without_quorum(subject: str, lost: str, change: str) -> Iterator[str]:
     """The reasons that say so where a loss takes half of those that a scale-in has left."""
-    if change == "scale-in" and (subject in ("pd-3", "dm-master-3") or lost in ("two", "zone")):
-        yield from ("PDQuorumLost", "DMMasterQuorumLost")
+    of_pd, of_dm = subject.startswith("pd-"), subject.startswith("dm-master-")
+    if change == "scale-in" and (SUBJECTS[subject].replicas == 3 or lost in ("two", "zone")) and (of_pd or of_dm):
+        yield "PDQuorumLost" if of_pd else "DMMasterQuorumLost"
 
 
 def _plans() -> Iterator[Plan]:

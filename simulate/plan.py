@@ -192,7 +192,7 @@ class Insists(_Triggered, frozen=True, kw_only=True, tag="insists", tag_field="f
 class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):
     """A verb of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), taken back after `seconds`.
 
-    `seconds` 0 never takes it back. `if_there`: nothing happens where PD does not run.
+    `seconds` 0 never takes it back. `if_there`: nothing happens where its target is not there.
     """
 
     verb: str

@@ -1,6 +1,6 @@
 """Random plans: a few things that users do and a few faults, all drawn from one seed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from ports.randomness import Randomness, SeededRandomness
 from simulate import plan as plans
@@ -50,15 +50,17 @@ def random_plan(seed: int) -> Plan:
 
 def fault(users: Users) -> plans.Fault:
     """Something that breaks in or around a cluster."""
-    draw, longest = users.draw, _LONGEST.get(users.cluster, 60.0)
-    make = pick(draw, _OF_DM_CLUSTERS if users.is_of_dm else _OF_TIDB_CLUSTERS)
-    return make(users, time(draw), between(draw, 1.0, longest))
+    return _drawn(users, _OF_DM_CLUSTERS if users.is_of_dm else _OF_TIDB_CLUSTERS)
 
 
 def fault_of_operator(users: Users) -> plans.Fault:
     """Something that breaks in the operator, or between it and the API server."""
-    longest = _LONGEST.get(users.cluster, 60.0)
-    return pick(users.draw, _OF_THE_OPERATOR)(users, time(users.draw), between(users.draw, 1.0, longest))
+    return _drawn(users, _OF_THE_OPERATOR)
+
+
+def _drawn(users: Users, makes: Sequence[_Make]) -> plans.Fault:
+    draw, longest = users.draw, _LONGEST.get(users.cluster, 60.0)
+    return pick(draw, makes)(users, time(draw), between(draw, 1.0, longest))
 
 
 def time(draw: Randomness) -> float:

@@ -62,8 +62,8 @@ class State:
         """The ids of all PD clusters that there have been."""
         self.unready: dict[str, float] = {}
         """Since when pods that were seen once are not Ready for good, as `watch` saw it."""
-        self._crashed: dict[str, tuple[str, float]] = {}
-        """The last end of a container in each pod, as Kubernetes tells it, and when `watch` saw it."""
+        self._crashed: dict[tuple[str, str], float] = {}
+        """When `watch` saw that a container had ended, by pod and the time that Kubernetes tells."""
         self.evicting_since: dict[int, float] = {}
         """Since when PD moves leaders away from stores, by the monotonic clock, as `watch` saw it."""
         self.evicted_by_others: frozenset[str] = frozenset()
@@ -103,9 +103,7 @@ class State:
         containers = (each for each in pod["status"].get("containerStatuses") or () if each["name"] == part)
         ends = (each.get("lastState", {}).get("terminated", {}).get("finishedAt", "") for each in containers)
         end, name = next(ends, ""), pod["metadata"]["name"]
-        if end and self._crashed.get(name, ("", 0.0))[0] != end:
-            self._crashed[name] = end, self.now
-        return bool(end) and self.now - self._crashed[name][1] < _FORGIVEN
+        return bool(end) and self.now - self._crashed.setdefault((name, end), self.now) < _FORGIVEN
 
     def _watch_members(self) -> None:
         there = {each.id: each.name for each in self.members}

@@ -11,7 +11,7 @@ from enum import Enum
 from apis import predicates
 from apis.accessor import find, workloads
 from apis.components import component_type
-from apis.ordinals import desired_ordinals, ordinals
+from apis.ordinals import ordinals
 from apis.times import parse_time
 from kube.objects import Json, Object
 from member import labels
@@ -20,7 +20,7 @@ from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
 from member.observed.claims import claim_names
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import Pod, pods_of, started_pods
+from member.observed.pods import Pod, pods_of, started_pods, wanted_pods
 from member.polling import seconds_since
 
 _FORGIVEN = 600.0
@@ -87,7 +87,8 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
     before, away, noted = ctx.memory.failure_timers.known(kind), set(), set()
     for name in wanted_pods(ctx, component):
         pod = pods.get(name)
-        state, node = testimony(ctx, component, pod) if name in ill_since else pod_state(pod), node_state(ctx, pod)
+        state = testimony(ctx, component, pod) if name in ill_since else pod_state(pod)
+        node = node_state(ctx, pod)
         lost = is_lost(True, state, node)
         since = ill_since.get(name)
         restarted = (
@@ -101,11 +102,6 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
             away |= {name} if lost else set()
     ctx.memory.failure_timers.update(kind, noted, ctx.deps.clock)
     return away
-
-
-def wanted_pods(ctx: ClusterContext, component: str) -> list[str]:
-    """The pods that the spec and failover ask for, by ordinal."""
-    return [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
 
 
 def desired_pods(ctx: ClusterContext, component: str) -> list[str]:

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 import msgspec
 
+from apis.ordinals import desired_ordinals
 from kube.objects import Object
 from kube.resources import PODS
 from member.context import ClusterContext
 from member.labels import base_labels, selector_text
+from member.naming import pod_name
 from member.observed.belonging import controls, is_own_pod
 
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
@@ -234,6 +236,11 @@ def read_pods(ctx: ClusterContext, kind: str) -> list[Object]:
 
 def _own(ctx: ClusterContext, pods: Sequence[Object]) -> list[Object]:
     return sorted((pod for pod in pods if is_own_pod(ctx, pod)), key=lambda pod: pod.metadata.name)
+
+
+def wanted_pods(ctx: ClusterContext, component: str) -> list[str]:
+    """The pods that the spec and failover ask for, by ordinal."""
+    return [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
 
 
 def ready_pods(pods: Sequence[Object]) -> list[Object]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from apis import predicates
 from apis.components import component_type
-from apis.ordinals import desired_ordinals, desired_replicas
+from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus, Json
 from apis.times import stamp
 from kube.objects import Object, is_observed
@@ -17,7 +17,7 @@ from member import labels
 from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
-from member.observed.pods import pods_of, ready_pods
+from member.observed.pods import pods_of, ready_pods, wanted_pods
 from member.observed.volumes import observe_volumes
 
 NORMAL: Final = "Normal"
@@ -88,12 +88,12 @@ def transition_time(old: object, same: bool, now: datetime) -> str:
 
 
 def server_pods(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> list[str]:
-    """The pods that each serve on their own, by ordinal: those that the StatefulSet has, and those it is to have.
+    """The pods to ask one by one, by ordinal: those that the StatefulSet counts, and those that are wanted and there.
 
-    One that ends serves only where it is to come back: on a machine that is gone it may do so for ever, and what was
-    scaled in is missed by nobody. It may end for an older StatefulSet, which the newer one does not count (R21).
+    One that is Terminating, which it may be for ever on a lost machine, is asked only if it is wanted: nobody misses
+    what was scaled in. A StatefulSet does not count what an older one of its name has left (R21).
     """
-    wanted = {pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)}
+    wanted = set(wanted_pods(ctx, component))
     made = {pod_name(ctx.tc, component, ordinal) for ordinal in range(predicates.actual_replicas(ctx.tc, component))}
     there = {pod.metadata.name for pod in pods}
     ending = {pod.metadata.name for pod in pods if pod.metadata.deletion_timestamp}

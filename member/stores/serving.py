@@ -4,9 +4,9 @@ from apis import predicates
 from member.context import ReconcileContext
 from member.evidence import no_store
 from member.failover.steps import named
-from member.failover.witnesses import wanted_pods
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.stateless import scale_out_parallelism
+from member.observed.pods import wanted_pods
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll
 from member.stores.kind import StoreKind

@@ -15,9 +15,8 @@ from kube.objects import Json, is_observed
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.failover.witnesses import wanted_pods
 from member.labels import CONTROLLER_REVISION_HASH
-from member.observed.pods import pods_of
+from member.observed.pods import pods_of, wanted_pods
 from member.observed.status import image_of
 from member.outcome import Waiting
 from member.polling import next_poll
