@@ -91,9 +91,9 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep bring-up-tiny tikv-in pd-failover tidb-config --every 240 $(DRAW)
 	@$(BIN)/python -m simulate sweep pair mistake crossed dm other field same order backup schedule beside joined flip invalid --every 25 $(DRAW)
-	@$(BIN)/python -m simulate sweep loss --every 20 $(DRAW)
-	@$(BIN)/python -m simulate sweep midway --every 50 $(DRAW)
-	@$(BIN)/python -m simulate sweep return --every 120 $(DRAW)
+	@$(BIN)/python -m simulate sweep loss --every 37 $(DRAW)
+	@$(BIN)/python -m simulate sweep midway --every 89 $(DRAW)
+	@$(BIN)/python -m simulate sweep return --every 241 $(DRAW)
 	@$(BIN)/python -m simulate sweep sidecar --every 30 $(DRAW)
 	@$(BIN)/python -m simulate sweep operator --every 60 $(DRAW)
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100 $(DRAW)
@@ -108,9 +108,9 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate run tests/simulate/plans/*.yaml
 	@$(BIN)/python -m simulate sweep --every $(or $(EVERY),160) $(DRAW)
 	@$(PYTEST) -q --dist loadfile -n $(CORES) -m planted tests/simulate
-	@$(BIN)/python -m simulate sweep loss --every 2 $(DRAW)
-	@$(BIN)/python -m simulate sweep midway --every 4 $(DRAW)
-	@$(BIN)/python -m simulate sweep return --every 8 $(DRAW)
+	@$(BIN)/python -m simulate sweep loss --every 4 $(DRAW)
+	@$(BIN)/python -m simulate sweep midway --every 8 $(DRAW)
+	@$(BIN)/python -m simulate sweep return --every 16 $(DRAW)
 	@$(BIN)/python -m simulate sweep sidecar --every 3 $(DRAW)
 	@$(BIN)/python -m simulate sweep operator --every 8 $(DRAW)
 	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed invalid dm other --every 4 $(DRAW)

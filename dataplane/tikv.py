@@ -17,6 +17,10 @@ class TiKVClient:
         """A client of the TiKV whose status port is at `base_url`."""
         self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
 
+    def status(self) -> None:
+        """Ask for nothing but an answer. Raises Unavailable, ApiError."""
+        self._call.get("/status")
+
     def leader_count(self) -> int:
         """How many regions this TiKV leads, from its own metrics. Raises Unavailable, ApiError."""
         answer = self._call.get("/metrics")

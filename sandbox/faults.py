@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from kube.client import Client
 from kube.objects import Json
 from kube.resources import NODES, PODS
 from ports.sql import SqlLogin
@@ -35,6 +36,7 @@ from sandbox.webhooks import WEBHOOKS
 _OVER_QUOTA = "exceeded quota: sandbox, requested: count=1, used: count=0, limited: count=0"
 
 
+_MAINTENANCE: Json = {"key": "example.com/maintenance", "effect": "NoExecute"}
 _OUT_OF_ROOM = "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 1Gi."
 
 
@@ -62,6 +64,7 @@ class WorldFaults:
         self,
         *,
         server: ApiServer,
+        administrator: Client,
         notifier: Notifier,
         kubelet: Kubelet,
         scheduler: Scheduler,
@@ -70,6 +73,7 @@ class WorldFaults:
     ) -> None:
         """`components` are the users the world itself is to the API server; API faults spare them."""
         self._server = server
+        self._administrator = administrator
         self._notifier = notifier
         self._kubelet = kubelet
         self._scheduler = scheduler
@@ -96,6 +100,24 @@ class WorldFaults:
     def host_gone(self, pod: str) -> Heal:
         """The machine stops that a pod, by its whole name, is on; see `node_gone`. Raises LookupError."""
         return self.node_gone(self._kubelet.node_of(*pod.split("/")).name)
+
+    def host_removed(self, pod: str) -> Heal:
+        """The machine stops that a pod is on, and its Node is deleted, as autoscalers do; healed, it registers anew."""
+        node = self._kubelet.node_of(*pod.split("/")).name
+        start = self.node_gone(node)
+        self._administrator.delete(NODES, node)
+        return start
+
+    def host_tainted(self, pod: str) -> Heal:
+        """Somebody wants all pods off the machine that a pod, by its whole name, is on. Raises LookupError."""
+        node = self._kubelet.node_of(*pod.split("/")).name
+        self._taint(node, lambda others: [*others, _MAINTENANCE])
+        return self._remember(lambda: self._taint(node, lambda others: others or None))
+
+    def _taint(self, node: str, taints: Callable[[list[Json]], list[Json] | None]) -> None:
+        there: list[Json] = self._administrator.get(NODES, node).decode()["spec"].get("taints") or []
+        others = [each for each in there if each["key"] != _MAINTENANCE["key"]]
+        self._administrator.patch(NODES, node, "", {"spec": {"taints": taints(others)}})
 
     def zone_gone(self, pod: str) -> Heal:
         """All machines stop that share the zone of a pod's, by its whole name; see `node_gone`. Raises LookupError."""

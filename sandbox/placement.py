@@ -100,10 +100,11 @@ def _refusal(pod: Json, volumes: Sequence[Json | None], node: Json, situation: S
 def _tolerates(spec: Json, taints: Iterable[Json]) -> bool:
     forbidding = [each for each in taints if each["effect"] != "PreferNoSchedule"]
     tolerations: list[Json] = spec.get("tolerations") or []
-    return all(any(_covers(toleration, taint) for toleration in tolerations) for taint in forbidding)
+    return all(any(covers(toleration, taint) for toleration in tolerations) for taint in forbidding)
 
 
-def _covers(toleration: Json, taint: Json) -> bool:
+def covers(toleration: Json, taint: Json) -> bool:
+    """Whether a toleration is one of a taint."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":

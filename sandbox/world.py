@@ -53,6 +53,7 @@ from sandbox.controllers.job import Jobs
 from sandbox.controllers.namespaces import Namespaces
 from sandbox.controllers.node_lifecycle import NodeLifecycle
 from sandbox.controllers.stateful_set import StatefulSets
+from sandbox.controllers.taint_eviction import TaintEviction
 from sandbox.controllers.volumes import Provisioner, VolumeBinder, standard_storage_class
 from sandbox.dataplane.commands import Command
 from sandbox.dataplane.interconnect import Interconnect
@@ -230,7 +231,8 @@ class World:
         scheduler = Scheduler(side.seen_by("scheduler"), made)
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
-            NodeLifecycle(side.seen_by("node-lifecycle-controller")),
+            NodeLifecycle(side.seen_by("node-controller")),
+            TaintEviction(side.seen_by("taint-eviction-controller")),
             StatefulSets(side.seen_by("statefulset-controller")),
             Deployments(side.seen_by("deployment-controller")),
             ReplicaSets(side.seen_by("replicaset-controller")),
@@ -247,6 +249,7 @@ class World:
         self._all_actors.append(self._actors)
         self.faults = WorldFaults(
             server=self.server,
+            administrator=self._client("administrator"),
             notifier=notifier,
             kubelet=self.kubelet,
             scheduler=scheduler,

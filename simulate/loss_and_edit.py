@@ -111,7 +111,7 @@ SUBJECTS: Mapping[str, Subject] = {
     "dm-worker-3": Subject("dm-worker", 3, BESIDE_DM),
 }
 
-Loss = Callable[[Subject], tuple[Fault, ...]]
+Loss = Callable[[Subject], tuple[World, ...]]
 Change = Callable[[Subject], tuple[Edit | Fault, ...]]
 
 
@@ -120,16 +120,21 @@ def of_pod(verb: str, hit: Subject, ordinal: int = _VICTIM, at: float = 1.0) -> 
     return World(at=at, verb=verb, arguments={"pod": f"{NAMESPACE}/{hit.pod(ordinal)}"}, seconds=0.0)
 
 
-def _volume(hit: Subject) -> tuple[Fault, ...]:
+def _volume(hit: Subject) -> tuple[World, ...]:
     """The process ends with its disk, and begins with an empty one."""
     disk = {"namespace": NAMESPACE, "claim": f"{hit.volume}-{hit.pod(_VICTIM)}"}
     return World(at=1.0, verb="disk_lost", arguments=disk), of_pod("pod_crash", hit)
 
 
-def _two(hit: Subject) -> tuple[Fault, ...]:
+def _two(hit: Subject) -> tuple[World, ...]:
     """Two at once; of stores the second when the data of the first are copied, or their regions were lost."""
     second = _COPIED if hit.component == "tikv" else 1.0
     return of_pod("pod_crash_loop", hit), of_pod("pod_crash_loop", hit, _SECOND, second)
+
+
+def _drained(hit: Subject) -> tuple[World, ...]:
+    """The machine stops, and somebody wants its pods away from it before anybody else would."""
+    return of_pod("host_gone", hit), of_pod("host_tainted", hit, at=10.0)
 
 
 LOSSES: Mapping[str, Loss] = {
@@ -138,8 +143,14 @@ LOSSES: Mapping[str, Loss] = {
     "pod": lambda hit: (of_pod("pod_crash_loop", hit),),
     "two": _two,
     "zone": lambda hit: (of_pod("zone_gone", hit),),
+    "removed": lambda hit: (of_pod("host_removed", hit),),
+    "tainted": lambda hit: (of_pod("host_tainted", hit),),
+    "drained": _drained,
 }
 """What is lost for good, a second after the plan begins."""
+
+MACHINES = ("node", "removed", "tainted", "drained")
+"""What takes the machine of a pod, each in another way."""
 
 
 def _scale(by: int) -> Change:
@@ -258,12 +269,15 @@ def asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if (subject, lost) == ("tikv-5", "zone") and change in ("image", "config", "hand-edited"):
         # two stores at once took the majority of some regions: to go on without them is nobody's decision but a human's
         yield "StoresNotUp"
-    if change in ("suspend", "made-again", "hand-scaled") and lost in ("node", "zone"):
-        # the pods that were to end there are in the way of those that come after them
+    if change in ("suspend", "made-again", "hand-scaled", "hand-deleted") and lost in ("node", "zone", "drained"):
+        # the pods that were to end there are in the way of those that come after them, and of all with higher numbers
         yield "NodeLost"
     if not SUBJECTS[subject].is_replaced:
         # its data, or its place, may be on the machine: only a human knows that this is gone for good
-        yield from ("NodeLost", "PodsNotReady") if lost == "node" else ("PodsNotReady", "RollingUpdate")
+        yield from ("PodsNotReady", "RollingUpdate", *(["NodeLost"] if lost in MACHINES else []))
+    if lost == "tainted" and change in ("image", "config", "hand-edited"):
+        # its data are there, and somebody keeps it from them
+        yield "RollingUpdate"
     if subject == "pump-2" and change == "scale-in":
         # only it has the binlogs that nobody has read
         yield "PumpUnreachable"
@@ -294,27 +308,31 @@ def makes_sense(subject: str, lost: str) -> bool:
     """Whether something is left of a loss that can be changed: two of three is a majority.
 
     TiDB has no data. Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; so
-    does the zone of DM. Where PD knows of zones, their loss is the point. What has no substitutes loses a pod or a
-    node.
+    does the zone of DM. Where PD knows of zones, their loss is the point. What has no substitutes loses a pod or its
+    machine.
     """
     hit = SUBJECTS[subject]
     if hit.cluster == "mortal-zones":
         return lost == "zone"
     if not hit.is_replaced:
-        return lost in ("node", "pod")
+        return lost in (*MACHINES, "pod")
     if lost == "two":
         return hit.replicas > 3
     if hit.component == "tiflash":
-        return lost in ("volume", "node")
+        return lost in (*MACHINES, "volume")
     if hit.component == "tidb":
         return lost != "volume"
     return lost != "zone" or not hit.home.is_of_dm
 
 
 def is_recorded(subject: str, lost: str) -> bool:
-    """Whether failover takes note of a loss: a worker of DM that has lost its disk serves all the same."""
+    """Whether failover takes note of a loss: a worker of DM that has lost its disk serves all the same.
+
+    So does TiDB, which has none, on another machine.
+    """
     hit = SUBJECTS[subject]
-    return hit.is_replaced and (hit.component, lost) != ("dm-worker", "volume")
+    moves = hit.component == "tidb" and lost in ("removed", "tainted")
+    return hit.is_replaced and (hit.component, lost) != ("dm-worker", "volume") and not moves
 
 
 def _moved(event: Edit | Fault, seconds: float, once: str) -> Edit | Fault:

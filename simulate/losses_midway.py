@@ -7,6 +7,8 @@ is restarted, while it is, or when others are. It ends as one does whose loss co
 from collections.abc import Iterator
 from itertools import product
 
+from msgspec.structs import replace
+
 from simulate.family import Family
 from simulate.loss_and_edit import LOSSES, SUBJECTS, asks_for, changed, during, makes_sense
 from simulate.plan import InvalidPlan, Plan
@@ -28,7 +30,8 @@ def _plan(rest: str) -> Plan:
             f"from the change to the loss; {', '.join(LOSSES)}"
         )
     hit = SUBJECTS[subject]
-    taken = [fault.postponed(float(after)) for fault in LOSSES[lost](hit)]
+    # one that is scaled in, or between two lives, has nothing to lose
+    taken = [replace(fault.postponed(float(after)), if_there=True) for fault in LOSSES[lost](hit)]
     ends = (*asks_for(subject, lost, change), *_without_quorum(subject, lost, change))
     return during(f"{FAMILY.name}/{rest}", hit, taken, changed(hit, change, 1.0), ends)
 

@@ -19,7 +19,7 @@ _AFTER: Mapping[str, tuple[float, ...]] = {
     "replaced": (150.0, 300.0),
 }
 """Seconds from the loss, by the moment of the change, which must have come."""
-_COMES_BACK = {"pod_crash_loop", "host_gone", "zone_gone"}
+_COMES_BACK = {"pod_crash_loop", "host_gone", "zone_gone", "host_removed", "host_tainted"}
 """What can; a disk cannot."""
 _MORE = 200.0
 """Seconds that it takes on top of what the loss takes."""

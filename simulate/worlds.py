@@ -20,6 +20,7 @@ from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.directory import CLUSTER_DOMAIN
 from sandbox.kubelet.nodes import NodeSpec
+from sandbox.timings import Timings
 from sandbox.world import World
 from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
@@ -365,6 +366,10 @@ class Reseedable:
         return self._draws.uuid()
 
 
+_TIMINGS = Timings(node_monitor_grace=50.0)
+"""As fast as can be, but for what is known late: that of a lost machine decides what is done meanwhile."""
+
+
 def empty_world(
     clock: FakeClock,
     randomness: Reseedable,
@@ -381,4 +386,5 @@ def empty_world(
         nodes=nodes,
         pause=pause,
         extenders={TIDB_SCHEDULER: make_extender},
+        timings=_TIMINGS,
     )

@@ -19,6 +19,7 @@ from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
 from member.observed.claims import claim_names
+from member.observed.local_volumes import is_stranded
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of, started_pods, wanted_pods
 from member.polling import seconds_since
@@ -96,6 +97,7 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
             and _by_our_own_restart(body, pod, since)
             and not _is_on_newer_volume(ctx, component, pod, since)
             and not _fails_alone(ctx, component, pod)
+            and not (pod and is_stranded(ctx, pod))
         )
         if name in before if restarted else lost:
             noted.add(name)

@@ -59,7 +59,7 @@ from member.objects.config_map import (
     is_as_written,
 )
 from member.observed.lost_claims import volume_being_deleted
-from member.observed.nodes import kept_by_lost_nodes
+from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
 from member.observed.pods import Pod, pods_of, ready_pods
 from member.observed.referenced_cluster import without_pd
 from member.observed.status import SUSPEND, UPGRADE, set_phase
@@ -176,8 +176,12 @@ def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, 
             _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
         )
     # the cause of all that is waited for
-    cause = None if isinstance(outcome, Done) else not_understood(ctx.observations) or without_pd(ctx)
+    cause = None if isinstance(outcome, Done) else _cause(ctx, member)
     return cause or _with_what_is_unknown(ctx, member, outcome)
+
+
+def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:
+    return not_understood(ctx.observations) or without_pd(ctx) or missing_behind_lost_nodes(ctx, member.name)
 
 
 def _with_what_is_unknown(ctx: ClusterContext, member: Workload, outcome: Outcome) -> Outcome:

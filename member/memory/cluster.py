@@ -30,6 +30,8 @@ class ClusterMemory:
     """The stores whose leaders were moved away for us, as far as this process knows."""
     evicted_by_others: set[int] = field(default_factory=set)
     """The stores of which an event has told that others have their leaders moved away."""
+    silent_stores: dict[int, int] = field(default_factory=dict)
+    """The stores that do not answer, and when PD had heard from each of them as it was asked first; see `Store`."""
     made: dict[str, str] = field(default_factory=dict)
     """The UIDs of the StatefulSets that this process has made, by name."""
     replaced_in_vain: dict[str, bytes] = field(default_factory=dict)

@@ -7,7 +7,7 @@ import msgspec
 
 from kube.objects import Object
 from member.context import ClusterContext
-from member.observed.pods import Pod, pods_of
+from member.observed.pods import Pod, pods_of, wanted_pods
 from member.outcome import Refused
 from member.polling import next_poll
 
@@ -69,3 +69,15 @@ def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str, ignored: 
     way_out = "which is not Ready; if the machine is gone for good, delete its Node object"
     # that PD has given up a store, no event tells
     return Refused("NodeLost", f"{what}: {where}, {way_out}", next_poll(ctx, component))
+
+
+def missing_behind_lost_nodes(ctx: ClusterContext, component: str) -> Refused | None:
+    """What is said of pods that Kubernetes does not make while others may never end: those of an older StatefulSet.
+
+    It makes pods in groups by ordinal, and none behind a group in which a name is taken.
+    """
+    there = {pod.metadata.name for pod in pods_of(ctx, component)}
+    missing = [name for name in wanted_pods(ctx, component) if name not in there]
+    if not missing:
+        return None
+    return kept_by_lost_nodes(ctx, component, f"{', '.join(missing)} can't be created before these pods have ended")

@@ -353,8 +353,8 @@ _STARTING: Mapping[str, Reason] = {
         "If this persists: `kubectl logs POD -c tikv`.",
     ),
     "StoresNotUp": Reason(
-        "A TiKV store is not Up, and the next step requires all of them to be Up: the restart of another TiKV pod, an "
-        "eviction, or a replacement. The message names the stores.",
+        "A TiKV store is not Up, or does not answer, and the next step requires all of them to be Up: the restart of "
+        "another TiKV pod, an eviction, or a replacement. The message names the stores.",
         "It waits until they are Up: with a second store unavailable, data could become unreadable.",
         "Repair the store. For a restart only, and if you are sure: "
         '`kubectl annotate tc NAME tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade="false"`.',
@@ -612,7 +612,7 @@ _SUSPENDING: Mapping[str, Reason] = {
     ),
     "NodeLost": Reason(
         "Pods are to end, or to be made again, but their node does not answer: nobody can tell whether their processes "
-        "have ended.",
+        "have ended. If they belong to a StatefulSet that was deleted, Kubernetes may not create other pods before.",
         "It waits: Kubernetes ends such a pod only when its node is back, or its Node object is deleted.",
         "If the machine is gone for good, `kubectl delete node NODE`. If it may come back, wait: two processes on the "
         "same data destroy it.",

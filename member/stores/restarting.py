@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from functools import partial
 
+from dataplane.errors import ApiError, Unavailable
 from dataplane.pd import Store
 from kube.objects import Object
 from member import api_clients, labels
@@ -15,6 +16,7 @@ from member.ownership import not_understood
 from member.polling import next_poll
 from member.stores.kind import StoreKind
 from member.stores.reports import is_up, not_up, own_stores, restarting, store_of
+from ports.transport import TlsError
 
 
 def stores_unknown(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
@@ -41,7 +43,7 @@ def unready_needed(ctx: ReconcileContext, kind: StoreKind, pod: str) -> NotDone 
         return not_understood(ctx.observations)
     stores = api_clients.pd(ctx).stores()
     up = next(filter(is_up, own_stores(ctx, kind, stores, ordinal_of(pod))), None)
-    return others_not_up(ctx, kind, stores, up.id, pods_live(ctx, kind.name).pods) if up else None
+    return others_away(ctx, kind, stores, up.id) if up else None
 
 
 def serving_unseen(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Waiting | None:
@@ -52,15 +54,57 @@ def serving_unseen(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Waiting 
     return Waiting("StoresUnknown", what, next_roll_poll(ctx, kind.name))
 
 
+def others_away(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int) -> Waiting | None:
+    """The wait for all other stores, right before the pod of one is restarted: what the cache shows may be old."""
+    pods = pods_live(ctx, kind.name).pods
+    return others_not_up(ctx, kind, stores, store_id, pods) or _other_silent(ctx, kind, stores, store_id, pods)
+
+
 def others_not_up(
     ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int, pods: Sequence[Object]
 ) -> Waiting | None:
     """The wait for all other stores among `stores` to be Up, unless the user does not want that."""
-    if ctx.tc.metadata.annotations.get(labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE) == "false":
+    ill = not_up(ctx, kind, stores, store_id, pods) if _are_checked(ctx) else ""
+    return _wait_for_others(ctx, kind, ill) if ill else None
+
+
+def _other_silent(
+    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int, pods: Sequence[Object]
+) -> Waiting | None:
+    """The wait for a store that is Up and does not answer: PD notices a loss after 20 s, Kubernetes after 50 (F13).
+
+    PD is asked again: once it has heard from the store meanwhile, it is only we who cannot reach it.
+    """
+    if not _are_checked(ctx):
         return None
-    ill = not_up(ctx, kind, stores, store_id, pods)
-    if not ill:
-        return None
+    silent, asked = ctx.memory.silent_stores, (pod.metadata.name for pod in pods if not pod.metadata.deletion_timestamp)
+    for pod in asked:
+        store = next(filter(is_up, own_stores(ctx, kind, stores, ordinal_of(pod))), None)
+        if store is None or store.id == store_id:
+            continue
+        if _answers(ctx, kind, pod):
+            silent.pop(store.id, None)
+        elif silent.setdefault(store.id, store.last_heartbeat) == store.last_heartbeat:
+            return _wait_for_others(ctx, kind, f"store {store.id} ({pod}) does not answer")
+    return None
+
+
+def _answers(ctx: ReconcileContext, kind: StoreKind, pod: str) -> bool:
+    """Whether something is heard of the server of a pod, and be it that it refuses us. Raises BadTlsMaterial."""
+    try:
+        kind.ask(ctx, pod)
+    except Unavailable as error:
+        return error.cause is None or isinstance(error.cause, TlsError)
+    except ApiError:
+        pass
+    return True
+
+
+def _are_checked(ctx: ReconcileContext) -> bool:
+    return ctx.tc.metadata.annotations.get(labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE) != "false"
+
+
+def _wait_for_others(ctx: ReconcileContext, kind: StoreKind, ill: str) -> Waiting:
     way_out = f'the annotation {labels.TIKV_CHECK_ALL_STORES_UP_BEFORE_UPGRADE}: "false" skips this check'
     what = f"waiting for all stores to be Up before restarting {kind.title}'s pods: {ill}; {way_out}"
     return Waiting("StoresNotUp", what, next_roll_poll(ctx, kind.name))

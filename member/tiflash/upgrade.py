@@ -7,13 +7,19 @@ from dataplane.tiflash import RUNNING
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import pods_live
 from member.lifecycle.rolling import Rolling
 from member.observed.pods import pods_of
 from member.outcome import NotDone
 from member.stores.failover import ignored_pods
 from member.stores.reports import store_of
-from member.stores.restarting import not_back, others_not_up, serving_unseen, stores_unknown, unready_needed
+from member.stores.restarting import (
+    not_back,
+    others_away,
+    others_not_up,
+    serving_unseen,
+    stores_unknown,
+    unready_needed,
+)
 from member.tiflash.kind import KIND
 
 _TELLS_ITS_STATUS = "v5.1.2"
@@ -37,9 +43,7 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if store is None:
         return serving_unseen(ctx, KIND, name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    waiting = others_not_up(ctx, KIND, stores, own, pods_of(ctx, "tiflash"))
-    # it is restarted next: what the cache shows of the other pods may be old
-    return waiting or others_not_up(ctx, KIND, stores, own, pods_live(ctx, "tiflash").pods)
+    return others_not_up(ctx, KIND, stores, own, pods_of(ctx, "tiflash")) or others_away(ctx, KIND, stores, own)
 
 
 ROLLING = Rolling(

@@ -21,7 +21,7 @@ KIND = StoreKind(
     spec=lambda spec: spec.tikv,
     status=lambda status: status.tikv,
     period=lambda settings: settings.tikv_period,
-    ask=_leaders,
+    ask=lambda ctx, pod: api_clients.tikv(ctx, pod).status(),
     needs=_needs,
     leaders=_leaders,
 )

@@ -4,13 +4,19 @@ from apis import predicates
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
-from member.evidence import pods_live
 from member.lifecycle.rolling import Rolling
 from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
 from member.stores.failover import ignored_pods
 from member.stores.reports import store_of
-from member.stores.restarting import not_back, others_not_up, serving_unseen, stores_unknown, unready_needed
+from member.stores.restarting import (
+    not_back,
+    others_away,
+    others_not_up,
+    serving_unseen,
+    stores_unknown,
+    unready_needed,
+)
 from member.tikv.eviction import evict, missing_leaders, resume
 from member.tikv.kind import KIND
 
@@ -33,8 +39,7 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
     if waiting := others_not_up(ctx, KIND, stores, own, pods_of(ctx, "tikv")) or evict(ctx, pod, store):
         return waiting
-    # it is restarted next: what the cache shows of the other pods may be old
-    return others_not_up(ctx, KIND, stores, own, pods_live(ctx, "tikv").pods)
+    return others_away(ctx, KIND, stores, own)
 
 
 def _is_alone(ctx: ReconcileContext) -> bool:

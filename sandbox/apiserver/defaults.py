@@ -263,6 +263,10 @@ def _namespace(tree: Json) -> None:
     _fill(_child(tree, "spec"), finalizers=["kubernetes"])
 
 
+def _node(tree: Json) -> None:
+    _child(tree, "spec")
+
+
 def _storage_class(tree: Json) -> None:
     _fill(tree, reclaimPolicy="Delete", volumeBindingMode="Immediate")
 
@@ -293,6 +297,7 @@ _DEFAULTS: dict[str, Callable[[Json], None]] = {
     "persistentvolumes": _volume_object,
     "secrets": _secret,
     "namespaces": _namespace,
+    "nodes": _node,
     "statefulsets.apps": _stateful_set,
     "deployments.apps": _deployment,
     "replicasets.apps": _replica_set,

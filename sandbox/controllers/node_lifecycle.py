@@ -1,4 +1,4 @@
-"""What the control plane does about nodes that are not ready: taint them, mark their pods, evict after a while."""
+"""What the control plane does about nodes that are not ready or gone: taint them, mark or collect their pods."""
 
 from collections.abc import Hashable, Set
 
@@ -6,16 +6,14 @@ from kube.objects import Json
 from kube.resources import NODES, PODS
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, holds, with_condition
-from sandbox.owners import is_deleted
-from sandbox.stamps import parse, stamp
+from sandbox.stamps import stamp
 
-UNREACHABLE = "node.kubernetes.io/unreachable"
-_EFFECTS = ("NoSchedule", "NoExecute")
+_NOT_READY = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}
+"""What a node is tainted with, by its Ready condition."""
+_CORDONED = "node.kubernetes.io/unschedulable"
+_OWN = {*_NOT_READY.values(), _CORDONED}
 _QUARANTINE = 40.0
 """Seconds that the pods of a node without an object are left alone."""
-
-_TOLERATED = 300.0
-"""Seconds that pods stay bound to an unreachable node, the default toleration of Kubernetes."""
 
 
 class NodeLifecycle:
@@ -30,11 +28,14 @@ class NodeLifecycle:
         self._missing_since: dict[str, float] = {}
 
     def step(self) -> float | None:
-        """Look at every node; return when the next eviction is due."""
+        """Look at every node; return when pods of one that is gone are collected."""
         nodes = self._cluster.list(NODES)
-        due = [self._sync(node) for node in nodes if node.get("status", {}).get("conditions")]
-        due.append(self._collect({node["metadata"]["name"] for node in nodes}))
-        return min((time for time in due if time is not None), default=None)
+        seen = [node for node in nodes if node.get("status", {}).get("conditions")]
+        for node in seen:
+            self._register(node)
+            self._taint(node, evicts=any(holds(each, "Ready") for each in seen))
+            self._mark(node)
+        return self._collect({node["metadata"]["name"] for node in nodes})
 
     def _collect(self, known: Set[str]) -> float | None:
         """Pods of nodes that no longer exist are deleted by force after a quarantine."""
@@ -48,19 +49,19 @@ class NodeLifecycle:
         waiting = [since + _QUARANTINE for since in self._missing_since.values() if since + _QUARANTINE > now]
         return min(waiting, default=None)
 
-    def _sync(self, node: Json) -> float | None:
-        self._register(node)
-        ready = holds(node, "Ready")
-        taints: list[Json] = node["spec"].get("taints") or []
-        others = [taint for taint in taints if taint["key"] != UNREACHABLE]
-        if ready:
-            if len(others) < len(taints):
-                self._cluster.patch(NODES, node, {"spec": {"taints": others or None}})
-            return None
-        if len(others) == len(taints):
-            added = [{"key": UNREACHABLE, "effect": effect} for effect in _EFFECTS]
-            self._cluster.patch(NODES, node, {"spec": {"taints": [*others, *added]}})
-        return self._mark(node)
+    def _taint(self, node: Json, *, evicts: bool) -> None:
+        """Taint a node as what it is. Where none is ready, the fault is taken for another, and no pod has to leave."""
+        ready = condition(node["status"]["conditions"], "Ready")
+        key = _NOT_READY.get(ready["status"] if ready is not None else "Unknown")
+        wanted = [(key, effect) for effect in ("NoSchedule", "NoExecute") if key and (evicts or effect == "NoSchedule")]
+        if node["spec"].get("unschedulable"):
+            wanted.append((_CORDONED, "NoSchedule"))
+        before: list[Json] = node["spec"].get("taints") or []
+        own = {(each["key"], each["effect"]) for each in before if each["key"] in _OWN}
+        if own != set(wanted):
+            others = [each for each in before if each["key"] not in _OWN]
+            taints = [*others, *({"key": key, "effect": effect} for key, effect in wanted)]
+            self._cluster.patch(NODES, node, {"spec": {"taints": taints or None}})
 
     def _register(self, node: Json) -> None:
         """Say that a node was seen for the first time."""
@@ -71,18 +72,14 @@ class NodeLifecycle:
         message = f"Node {meta['name']} event: Registered Node {meta['name']} in Controller"
         self._cluster.event(node, "Normal", "RegisteredNode", message)
 
-    def _mark(self, node: Json) -> float | None:
-        """Pods of a lost node are not Ready; after the tolerated time they are deleted."""
-        wall = self._cluster.clock.wall()
-        lost = condition(node["status"]["conditions"], "Ready")
-        since = parse(lost["lastTransitionTime"]) if lost is not None else wall
-        left = _TOLERATED - (wall - since).total_seconds()
-        pods = [each for each in self._cluster.list(PODS) if each["spec"].get("nodeName") == node["metadata"]["name"]]
-        for pod in pods:
-            status: Json = pod.get("status", {})
-            if holds(pod, "Ready"):
-                conditions = with_condition(status["conditions"], "Ready", False, stamp(wall), reason="NodeNotReady")
+    def _mark(self, node: Json) -> None:
+        """The pods of a node that is not ready are not either."""
+        if holds(node, "Ready"):
+            return
+        now, name = stamp(self._cluster.clock.wall()), node["metadata"]["name"]
+        for pod in self._cluster.list(PODS):
+            if pod["spec"].get("nodeName") == name and holds(pod, "Ready"):
+                status: Json = pod["status"]
+                conditions = with_condition(status["conditions"], "Ready", False, now)
                 self._cluster.set_status(PODS, pod, status | {"conditions": conditions})
-            if left <= 0 and not is_deleted(pod):
-                self._cluster.delete(PODS, pod)
-        return self._cluster.clock.now() + left if left > 0 and pods else None
+                self._cluster.event(pod, "Warning", "NodeNotReady", "Node is not ready")

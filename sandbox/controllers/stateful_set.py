@@ -1,7 +1,8 @@
 """The StatefulSet controller: revisions, claims, pods, status."""
 
 import re
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import structlog
 
@@ -17,8 +18,23 @@ from sandbox.selectors import matches
 _log = structlog.get_logger(__name__)
 
 _HISTORY = 10
-_RETRY = 10.0
-"""Seconds after which what the API server refused is tried again."""
+_NEVER = float("inf")
+_FIRST_BACK_OFF, _LAST_BACK_OFF = 0.005, 1000.0
+"""Seconds after which what has failed is tried again, twice as late each time: the work queue's of Kubernetes."""
+
+
+class _Unfinished(Exception):
+    """Raised when a set could not be brought to what its spec says."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    """A sync that failed, and when the next one is due unless the set or one of its pods changes before."""
+
+    back_off: float
+    until: float
+    seen: Sequence[str]
+    """Versions of the set and its pods."""
 
 
 class StatefulSets:
@@ -29,19 +45,40 @@ class StatefulSets:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._failures: dict[str, _Failure] = {}
+        """By the uid of the set."""
 
     def step(self) -> float | None:
-        """Plan and act for each set; return when a pod becomes available."""
-        due = [self._attempt(tree) for tree in self._cluster.list(STATEFUL_SETS) if not is_deleted(tree)]
+        """Plan and act for each set; return when a pod becomes available, or a failed sync is repeated."""
+        there = [tree for tree in self._cluster.list(STATEFUL_SETS) if not is_deleted(tree)]
+        uids = {tree["metadata"]["uid"] for tree in there}
+        self._failures = {uid: failure for uid, failure in self._failures.items() if uid in uids}
+        due = [self._attempt(tree) for tree in there]
         return min((time for time in due if time is not None), default=None)
 
     def _attempt(self, stateful_set: Json) -> float | None:
-        """Sync one set; what the API server refuses it, such as a revision with bad labels, stops no other."""
+        """Sync one set; what fails, such as a revision with bad labels, stops no other and is tried again.
+
+        Nobody tells the set that a pod of others, which had been in its way, is gone.
+        """
+        meta, now = stateful_set["metadata"], self._cluster.clock.now()
+        failure = self._failures.get(meta["uid"])
+        if failure is not None and now < failure.until and failure.seen == self._versions(stateful_set):
+            return failure.until
         try:
-            return self._sync(stateful_set)
-        except (Invalid, Forbidden) as error:
-            _log.debug("sync refused", stateful_set=stateful_set["metadata"]["name"], error=str(error))
-            return self._cluster.clock.now() + _RETRY
+            due = self._sync(stateful_set)
+        except (Invalid, Forbidden, _Unfinished) as error:
+            _log.debug("sync failed", stateful_set=meta["name"], error=str(error))
+            back_off = min(2 * failure.back_off, _LAST_BACK_OFF) if failure is not None else _FIRST_BACK_OFF
+            self._failures[meta["uid"]] = _Failure(back_off, now + back_off, self._versions(stateful_set))
+            return now + back_off
+        self._failures.pop(meta["uid"], None)
+        return due
+
+    def _versions(self, stateful_set: Json) -> list[str]:
+        meta = stateful_set["metadata"]
+        pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
+        return [each["metadata"]["resourceVersion"] for each in (stateful_set, *pods)]
 
     def _sync(self, stateful_set: Json) -> float | None:
         revisions = self._owned(CONTROLLER_REVISIONS, stateful_set)
@@ -60,13 +97,13 @@ class StatefulSets:
             self._cluster.clock.wall().timestamp(),
         )
         planned = plan(snapshot)
-        refused = self._carry_out(stateful_set, planned, named)
+        is_done = self._carry_out(snapshot, planned, named)
         self._keep_claims(snapshot, planned)
         status = status_of(snapshot, before)
         self._cluster.set_status(STATEFUL_SETS, stateful_set, status)
         self._truncate(snapshot, revisions, status)
-        if refused:
-            return self._cluster.clock.now() + _RETRY
+        if not is_done:
+            raise _Unfinished(f"not all pods of {stateful_set['metadata']['name']} could be created")
         return self._next_available(snapshot)
 
     def _owned(self, resource: Resource, stateful_set: Json) -> list[Json]:
@@ -115,25 +152,38 @@ class StatefulSets:
             return known
         return self._cluster.patch(CONTROLLER_REVISIONS, known, {"revision": newest + 1})
 
-    def _carry_out(self, stateful_set: Json, planned: Plan, revisions: dict[str, Json]) -> bool:
-        """Delete and create pods; whether the API server refused one, which an event tells."""
+    def _carry_out(self, snapshot: Snapshot, planned: Plan, revisions: dict[str, Json]) -> bool:
+        """Create pods and delete others; whether all could be created.
+
+        They are created in groups of one, two, four, ... ordinals: where one fails, nothing comes behind its group.
+        """
+        stateful_set, failed = snapshot.stateful_set, _NEVER
+        for ordinal, revision in planned.create.items():
+            group = (ordinal - snapshot.ordinals.start + 1).bit_length()
+            if group > failed:
+                break
+            if not self._create(stateful_set, new_pod(stateful_set, ordinal, revisions[revision]), ordinal):
+                failed = group
+        if failed != _NEVER:
+            return False
         for pod in planned.delete:
             self._cluster.delete(PODS, pod)
             self._record_event(stateful_set, "SuccessfulDelete", f"delete Pod {pod['metadata']['name']}")
-        for ordinal, revision in planned.create.items():
-            pod = new_pod(stateful_set, ordinal, revisions[revision])
-            name = pod["metadata"]["name"]
-            try:
-                self._make_claims(stateful_set, ordinal)
-                created = self._cluster.create(PODS, pod)
-            except (Invalid, Forbidden) as error:
-                owner = stateful_set["metadata"]["name"]
-                what = f"Create Pod {name} in StatefulSet {owner} failed error: {error.message}"
-                self._cluster.event(stateful_set, "Warning", "FailedCreate", what)
-                return True
-            if created is not None:
-                self._record_event(stateful_set, "SuccessfulCreate", f"create Pod {name}")
-        return False
+        return True
+
+    def _create(self, stateful_set: Json, pod: Json, ordinal: int) -> bool:
+        """Whether a pod could be created; an event tells what the API server refuses."""
+        name, owner = pod["metadata"]["name"], stateful_set["metadata"]["name"]
+        try:
+            self._make_claims(stateful_set, ordinal)
+            created = self._cluster.create(PODS, pod)
+        except (Invalid, Forbidden) as error:
+            what = f"Create Pod {name} in StatefulSet {owner} failed error: {error.message}"
+            self._cluster.event(stateful_set, "Warning", "FailedCreate", what)
+            return False
+        if created is not None:
+            self._record_event(stateful_set, "SuccessfulCreate", f"create Pod {name}")
+        return created is not None
 
     def _record_event(self, stateful_set: Json, reason: str, what: str) -> None:
         message = f"{what} in StatefulSet {stateful_set['metadata']['name']} successful"

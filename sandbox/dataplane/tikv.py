@@ -45,9 +45,11 @@ class TikvProcess(ServerProcess):
         return self._member.is_registered and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:
-        """`/metrics` on the status port."""
-        store = self._member.store
-        if port not in self._status or store is None or not request.url.partition("?")[0].endswith("/metrics"):
+        """`/metrics` and `/status` on the status port."""
+        store, path = self._member.store, request.url.partition("?")[0]
+        if port in self._status and path.endswith("/status"):
+            return Answer(Response(200, {}, b""))
+        if port not in self._status or store is None or not path.endswith("/metrics"):
             return Answer(not_found())
         lines = (
             "# HELP tikv_raftstore_region_count Number of regions collected in region_collector",

@@ -52,6 +52,13 @@ class Namespaced:
     def delete(self, resource: Resource, name: str, propagation: str = "") -> None:
         self.client.delete(resource, name, self.name, propagation=propagation)
 
+    def hold(self, resource: Resource, name: str) -> None:
+        """Have an object stay Terminating once it is deleted, until it is let go."""
+        self.client.patch(resource, name, self.name, {"metadata": {"finalizers": ["example.com/hold"]}})
+
+    def let_go(self, resource: Resource, name: str) -> None:
+        self.client.patch(resource, name, self.name, {"metadata": {"finalizers": None}})
+
     def names(self, resource: Resource) -> list[str]:
         return sorted(item.metadata.name for item in self.client.list_page(resource, self.name).items)
 
@@ -301,6 +308,44 @@ def test_a_set_made_again_around_orphans_knows_no_revision_but_its_own(here: Nam
     eventually(lambda: "db-0" in here.images() and here.get(PODS, "db-0")["metadata"]["uid"] != uid)
     # the partition protects nothing here
     assert "v2" == here.images()["db-0"]
+
+
+def leave_behind(here: Namespaced, ordinal: int) -> None:
+    """A StatefulSet of four is made again, while one pod of the former stays Terminating, as on a lost machine."""
+    body = stateful_set("db", 4, podManagementPolicy="Parallel")
+    here.create(STATEFUL_SETS, body)
+    here.wait_for_ready(STATEFUL_SETS, "db", 4)
+    here.hold(PODS, f"db-{ordinal}")
+    here.delete(STATEFUL_SETS, "db", "Background")
+    eventually(lambda: here.names(PODS) == [f"db-{ordinal}"])
+    here.create(STATEFUL_SETS, body)
+
+
+def test_a_set_does_not_count_the_pod_of_an_older_one_of_its_name(here: Namespaced) -> None:
+    leave_behind(here, 3)
+    here.wait_for(STATEFUL_SETS, "db", replicas=3, readyReplicas=3)
+
+    assert throughout(1, lambda: here.status(STATEFUL_SETS, "db")["replicas"] == 3)
+    here.let_go(PODS, "db-3")
+    here.wait_for_ready(STATEFUL_SETS, "db", 4)
+
+
+def test_a_pod_that_is_in_the_way_stops_those_behind_it(here: Namespaced) -> None:
+    """Pods are made side by side in groups of one, two, four, ...: behind one that fails, no further group is begun."""
+    leave_behind(here, 1)
+    eventually(lambda: {"db-0", "db-2"} <= here.images().keys())
+
+    assert throughout(3, lambda: "db-3" not in here.images())
+    here.let_go(PODS, "db-1")
+    here.wait_for_ready(STATEFUL_SETS, "db", 4)
+
+
+def test_nothing_is_made_or_deleted_behind_the_first_pod_that_is_in_the_way(here: Namespaced) -> None:
+    leave_behind(here, 0)
+
+    assert throughout(2, lambda: not here.images())
+    here.let_go(PODS, "db-0")
+    here.wait_for_ready(STATEFUL_SETS, "db", 4)
 
 
 def test_pods_are_not_replaced_on_delete_only(here: Namespaced) -> None:

@@ -72,6 +72,32 @@ def test_FP6_the_machine_of_a_pod_stops_or_all_of_its_zone(world: World) -> None
         world.faults.host_gone(f"{NAMESPACE}/basic-tikv-9")
 
 
+def test_FP6_a_machine_goes_with_its_node(world: World) -> None:
+    before = pod(world, "basic-tikv-1")
+    back = world.faults.host_removed(f"{NAMESPACE}/basic-tikv-1")
+    assert world.client().find(NODES, before["spec"]["nodeName"]) is None
+    world.advance(30)
+    assert before["metadata"]["uid"] == pod(world, "basic-tikv-1")["metadata"]["uid"]
+
+    # what nothing can run any more is collected, and made anew
+    world.run_until(replaced(world, "basic-tikv-1", before["metadata"]["uid"]), 30)
+    assert not is_ready(world, "basic-tikv-1")
+    back()
+    world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)
+
+
+def test_FP6_pods_leave_a_machine_under_maintenance(world: World) -> None:
+    before = pod(world, "basic-tikv-1")
+    back = world.faults.host_tainted(f"{NAMESPACE}/basic-tikv-1")
+    world.run_until(replaced(world, "basic-tikv-1", before["metadata"]["uid"]), 60)
+    world.advance(10)
+    assert not is_ready(world, "basic-tikv-1")
+
+    back()
+    world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)
+    assert before["spec"]["nodeName"] == pod(world, "basic-tikv-1")["spec"]["nodeName"]
+
+
 def test_FP6_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     node = before["spec"]["nodeName"]

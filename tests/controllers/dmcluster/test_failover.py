@@ -89,3 +89,13 @@ def test_loss_x_edit_an_upgrade_goes_on_past_a_master_that_was_replaced(dm: DMWo
     heal()
     dm.run_until_ready(NAME, 3 * PERIOD)
     assert pod in {each.name for each in dm.masters.members.values()}
+
+
+@pytest.mark.slow
+def test_6_8_a_substitute_that_does_not_serve_has_replaced_nobody(dm: DMWorld) -> None:
+    pod, _ = lose(dm, "dm-worker", 1)
+    dm.run_until(lambda: dm.size("dm-worker") == 3, 2 * PERIOD)
+    dm.world.faults.pod_crash_loop(f"{NAMESPACE}/{NAME}-dm-worker-2")
+    dm.run(30.0)
+    assert pod in dm.status("worker")["failureMembers"]
+    assert "DMWorkerFailedOver" != dm.reason(NAME)

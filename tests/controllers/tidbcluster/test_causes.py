@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from kube.objects import Json
-from kube.resources import EVENTS, PODS, SECRETS
+from kube.resources import EVENTS, PODS, SECRETS, STATEFUL_SETS
 from member.context import Settings
 from ports.clock import FakeClock
 from simulate.operator import CLUSTER_SCOPED
@@ -157,6 +157,22 @@ def test_R28_a_roll_that_waits_for_a_pod_on_a_lost_node_names_both(world: Operat
     world.run_until(lambda: world.condition("Progressing")["reason"] == "NodeLost", within=120.0)
     message = world.condition("Progressing")["message"]
     assert f"waiting for pod basic-tikv-0 to be recreated: pod basic-tikv-0 on node {node}, which is not" in message
+
+
+def test_a_pod_of_an_older_stateful_set_that_keeps_others_from_being_made_is_named(world: OperatorWorld) -> None:
+    """More than half of five PDs are away, and not one of them is lost."""
+    world.apply(cluster({"pd": {"replicas": 5}}))
+    world.run_until_ready()
+    node = world.get(PODS, "basic-pd-1")["spec"]["nodeName"]
+    world.world.faults.host_gone(f"{NAMESPACE}/basic-pd-1")
+    world.run(60.0)
+    world.admin.delete(STATEFUL_SETS, "basic-pd", NAMESPACE)
+    world.run(400.0)
+    said = world.condition("Progressing")
+    assert "NodeLost" == said["reason"]
+    expected = f"pd: basic-pd-3 can't be created before these pods have ended: pod basic-pd-1 on node {node}, "
+    assert expected in said["message"]
+    assert "which is not Ready; if the machine is gone for good, delete its Node object" in said["message"]
 
 
 def test_a_cause_in_the_middle_of_a_roll_is_named_and_goes(world: OperatorWorld) -> None:

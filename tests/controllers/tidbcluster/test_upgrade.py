@@ -10,6 +10,7 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, EVENTS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from ports.clock import FakeClock
 from sandbox.dataplane.faults import Fault, Trouble
+from sandbox.faults import OUTSIDE
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 COMPONENTS = ("pd", "tikv", "tidb")
@@ -711,6 +712,33 @@ def test_F13_the_next_pod_waits_until_the_store_has_reported_since_its_restart(w
     assert ["basic-tikv-2"] == [pod for pod, uid in uids(wide, "tikv").items() if before[pod] != uid]
     wide.run_until_ready(within=300.0)
     assert (set(), []) == (evicting(wide), marks(wide))
+
+
+@pytest.mark.slow
+def test_F13_a_store_that_answers_nobody_is_waited_for_before_pd_and_kubernetes_know(wide: OperatorWorld) -> None:
+    for fault in (
+        Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-0"),
+        Fault(Trouble.BLACK_HOLE, origin=f"{NAMESPACE}/basic-tikv-0"),
+    ):
+        wide.world.faults.network_fault(fault)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(says(wide, f"store {store_id(wide, 0)} (basic-tikv-0) does not answer"), 10.0)
+    assert "Up" == store(wide, 0)["state"]
+    before = uids(wide, "tikv")
+    wide.run(30.0)
+    assert ("Disconnected", before) == (store(wide, 0)["state"], uids(wide, "tikv"))
+
+
+@pytest.mark.slow
+def test_F13_a_store_that_only_the_operator_cannot_reach_holds_nobody_up(wide: OperatorWorld) -> None:
+    """PD hears from it every ten seconds."""
+    before = uids(wide, "tikv")
+    silence = Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-0", origin=OUTSIDE, port=20180)
+    wide.world.faults.network_fault(silence)
+    wide.change(tikv={"annotations": {"a": "b"}})
+    wide.run_until(says(wide, f"store {store_id(wide, 0)} (basic-tikv-0) does not answer"), 10.0)
+    wide.run_until(lambda: before["basic-tikv-2"] != uids(wide, "tikv").get("basic-tikv-2"), 20.0)
+    wide.run_until(lambda: before["basic-tikv-1"] != uids(wide, "tikv").get("basic-tikv-1"), 20.0)
 
 
 @pytest.mark.slow
