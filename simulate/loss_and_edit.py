@@ -272,6 +272,9 @@ def asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if change in ("suspend", "made-again", "hand-scaled", "hand-deleted") and lost in ("node", "zone", "drained"):
         # the pods that were to end there are in the way of those that come after them, and of all with higher numbers
         yield "NodeLost"
+    if change == "scale-out" and lost in (*MACHINES, "zone"):
+        # a pod that was put on the machine before anybody knew has nothing to lose, and nowhere to go
+        yield from ("NodeLost", "PodsNotReady")
     if not SUBJECTS[subject].is_replaced:
         # its data, or its place, may be on the machine: only a human knows that this is gone for good
         yield from ("PodsNotReady", "RollingUpdate", *(["NodeLost"] if lost in MACHINES else []))

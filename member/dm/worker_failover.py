@@ -20,9 +20,9 @@ from member.failover.steps import (
     limit,
     limit_reached,
     record_event,
+    remaining,
     serving_instead,
     still_waiting,
-    substitutes,
     to_record,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
@@ -72,7 +72,7 @@ def _replace(ctx: DMContext) -> Outcome:
         return limit_reached(ctx, WORKER, len(status.failure_members), over[0])
     if lost:
         return still_waiting(ctx, WORKER, "DMWorkerOffline", lost, period)
-    if not _serve(ctx, substitutes(ctx, WORKER)):
+    if not _serve(ctx, remaining(ctx, WORKER, status.failure_members)):
         return Done()
     way_back = f"set spec.worker.failover.recoverByUID: {status.failover_uid} to remove the extra pod"
     return serving_instead(ctx, WORKER, "DMWorkerFailedOver", status.failure_members, way_back)

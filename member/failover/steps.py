@@ -66,6 +66,11 @@ def substitutes(ctx: ClusterContext, component: str) -> list[str]:
     return [pod_name(ctx.tc, component, ordinal) for ordinal in extra]
 
 
+def remaining(ctx: ClusterContext, component: str, lost: Collection[str]) -> list[str]:
+    """The pods that have to serve until the lost ones are back: all others that are wanted, and their substitutes."""
+    return [*(pod for pod in desired_pods(ctx, component) if pod not in lost), *substitutes(ctx, component)]
+
+
 def ignorable(ctx: ClusterContext, component: str, lost: Collection[str], serving: Collection[str]) -> set[str]:
     """The pods that a roll may ignore: substitutes that do not serve, and the lost ones that others stand in for.
 

@@ -29,10 +29,10 @@ from member.failover.steps import (
     limit_reached,
     live_status,
     record_event,
+    remaining,
     serving_instead,
     still_waiting,
     substitute_lost,
-    substitutes,
     to_record,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
@@ -169,7 +169,7 @@ def _serving_instead(ctx: ReconcileContext, kind: StoreKind, lost_substitutes: S
         return serving_instead(ctx, kind.name, f"{kind.title}FailedOver", lost, f"its store is Up again: {way_back}")
     if lost_substitutes:
         return substitute_lost(ctx, kind.name, lost_substitutes[0])
-    if not _are_up(ctx, kind, substitutes(ctx, kind.name)):
+    if not _are_up(ctx, kind, remaining(ctx, kind.name, lost)):
         return Done()
     uncopied = _uncopied(ctx, kind)
     then = f"{uncopied}once its store is Up again, {way_back}"

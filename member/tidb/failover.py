@@ -16,9 +16,9 @@ from member.failover.steps import (
     limit,
     limit_reached,
     record_event,
+    remaining,
     serving_instead,
     still_waiting,
-    substitutes,
     to_record,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
@@ -78,9 +78,9 @@ def _record(ctx: ReconcileContext, lost: Failing) -> Waiting:
 
 def _serving_instead(ctx: ReconcileContext) -> Outcome:
     tidb = ctx.status.tidb
-    if not all(pod in tidb.members and tidb.members[pod].health for pod in substitutes(ctx, "tidb")):
-        return Done()
     lost = [record.pod_name for record in tidb.failure_members.values()]
+    if not all(pod in tidb.members and tidb.members[pod].health for pod in remaining(ctx, "tidb", lost)):
+        return Done()
     return serving_instead(
         ctx, "tidb", "TiDBFailedOver", lost, "the extra pod will be removed once the lost one answers again"
     )
