@@ -55,9 +55,18 @@ def serving_unseen(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Waiting 
 
 
 def others_away(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int) -> Waiting | None:
-    """The wait for all other stores, right before the pod of one is restarted: what the cache shows may be old."""
+    """The wait for all other stores, right before the pod of one is restarted, unless the user does not want that."""
+    ill = away(ctx, kind, stores, store_id) if _are_checked(ctx) else ""
+    return _wait_for_others(ctx, kind, ill) if ill else None
+
+
+def away(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], besides: int) -> str:
+    """The stores that do not serve, as `not_up`, by a live look at their pods, which the cache may show as they were.
+
+    PD notices a loss after 20 s, Kubernetes after 50: so those that both call well are asked themselves (F13).
+    """
     pods = pods_live(ctx, kind.name).pods
-    return others_not_up(ctx, kind, stores, store_id, pods) or _other_silent(ctx, kind, stores, store_id, pods)
+    return not_up(ctx, kind, stores, besides, pods) or _silent(ctx, kind, stores, besides, pods)
 
 
 def others_not_up(
@@ -68,25 +77,23 @@ def others_not_up(
     return _wait_for_others(ctx, kind, ill) if ill else None
 
 
-def _other_silent(
-    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int, pods: Sequence[Object]
-) -> Waiting | None:
-    """The wait for a store that is Up and does not answer: PD notices a loss after 20 s, Kubernetes after 50 (F13).
+def _silent(
+    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], besides: int, pods: Sequence[Object]
+) -> str:
+    """The first store that is Up and does not answer, in words; empty when there is none.
 
-    PD is asked again: once it has heard from the store meanwhile, it is only we who cannot reach it.
+    Once PD has heard from it since it was asked first, it is only we who cannot reach it.
     """
-    if not _are_checked(ctx):
-        return None
-    silent, asked = ctx.memory.silent_stores, (pod.metadata.name for pod in pods if not pod.metadata.deletion_timestamp)
-    for pod in asked:
+    silent = ctx.memory.silent_stores
+    for pod in (each.metadata.name for each in pods if not each.metadata.deletion_timestamp):
         store = next(filter(is_up, own_stores(ctx, kind, stores, ordinal_of(pod))), None)
-        if store is None or store.id == store_id:
+        if store is None or store.id == besides:
             continue
         if _answers(ctx, kind, pod):
             silent.pop(store.id, None)
         elif silent.setdefault(store.id, store.last_heartbeat) == store.last_heartbeat:
-            return _wait_for_others(ctx, kind, f"store {store.id} ({pod}) does not answer")
-    return None
+            return f"store {store.id} ({pod}) does not answer"
+    return ""
 
 
 def _answers(ctx: ReconcileContext, kind: StoreKind, pod: str) -> bool:

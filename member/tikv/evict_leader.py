@@ -18,13 +18,13 @@ from member.commands.annotating import withdraw
 from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, Command, seconds_left
 from member.commands.restarting import restart
 from member.context import ReconcileContext
-from member.evidence import pods_live
 from member.naming import ordinal_of, pod_name
 from member.observed.pods import Pod, pods_of
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.stores import evictions
 from member.stores.failover import ignored_pods
 from member.stores.reports import not_up, own_stores, restarting
+from member.stores.restarting import away
 from member.tikv.kind import KIND
 
 EVICTING = "EvictingLeaders"
@@ -125,8 +125,7 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
     left = api_clients.tikv(ctx, name).leader_count()
     if left:
         return Waiting(EVICTING, f"evicting leaders from pod {name} (store {store.id}): {left} left", RETRY_DRAINING)
-    # it is restarted next: what the cache shows of the other pods may be old
-    if ill := not_up(ctx, KIND, pd.stores(), store.id, pods_live(ctx, "tikv").pods):
+    if ill := away(ctx, KIND, pd.stores(), store.id):
         what = f"waiting for all stores to be Up before restarting pod {name}: {ill}"
         return Waiting("StoresNotUp", what, RETRY_BUSY)
     return restart(ctx, pod, command, ignored_pods(ctx, KIND), f"store {store.id} leads no regions")

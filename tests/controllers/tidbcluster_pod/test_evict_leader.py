@@ -136,6 +136,21 @@ def test_13_nothing_is_evicted_while_another_store_is_not_up(world: Commanded) -
     world.run_until(lambda: world.deletions() == [f"pods {POD}"], within=180.0)
 
 
+def test_F13_no_pod_is_restarted_while_another_store_answers_nobody(world: Commanded) -> None:
+    """PD calls it Up for 20 s more, and Kubernetes its pod Ready."""
+    for fault in (
+        Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-3"),
+        Fault(Trouble.BLACK_HOLE, origin=f"{NAMESPACE}/basic-tikv-3"),
+    ):
+        world.world.faults.network_fault(fault)
+    world.tell(POD, evict_leader="delete-pod")
+    world.run(60.0)
+    assert ([], "Disconnected") == (world.deletions(), world.store("basic-tikv-3").state_name)
+
+    world.world.faults.heal()
+    world.run_until(lambda: world.deletions() == [f"pods {POD}"], within=180.0)
+
+
 def test_I10_a_rolling_restart_and_a_command_never_take_two_pods_at_a_time(world: Commanded) -> None:
     before = {pod: world.uid(pod) for pod in world.ready("tikv")}
     world.tell(POD, evict_leader="delete-pod")
