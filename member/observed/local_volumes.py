@@ -43,7 +43,7 @@ class _Volume(msgspec.Struct, frozen=True):
 def is_stranded(ctx: ClusterContext, pod: Object) -> bool:
     """Whether a volume of a pod is on machines of which none is Ready, so that the pod can run nowhere.
 
-    Not where the operator may look at neither nodes nor volumes.
+    False where the operator may not look at nodes and volumes.
     """
     volumes, nodes = ctx.listers.persistent_volumes, ctx.listers.nodes
     if volumes is None or nodes is None:

@@ -7,6 +7,7 @@ import msgspec
 
 from kube.objects import Object
 from member.context import ClusterContext
+from member.observed.belonging import is_controlled_by
 from member.observed.pods import Pod, pods_of, wanted_pods
 from member.outcome import Refused
 from member.polling import next_poll
@@ -72,12 +73,16 @@ def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str, ignored: 
 
 
 def missing_behind_lost_nodes(ctx: ClusterContext, component: str) -> Refused | None:
-    """What is said of pods that Kubernetes does not make while others may never end: those of an older StatefulSet.
+    """What is said of pods that Kubernetes does not make while those of an older StatefulSet may never end.
 
     It makes pods in groups by ordinal, and none behind a group in which a name is taken.
     """
-    there = {pod.metadata.name for pod in pods_of(ctx, component)}
+    pods, live = pods_of(ctx, component), ctx.stateful_set(component)
+    there = {pod.metadata.name for pod in pods}
     missing = [name for name in wanted_pods(ctx, component) if name not in there]
-    if not missing:
+    if not missing or live is None:
         return None
-    return kept_by_lost_nodes(ctx, component, f"{', '.join(missing)} can't be created before these pods have ended")
+    own = [pod.metadata.name for pod in pods if is_controlled_by(pod, live.metadata.uid)]
+    return kept_by_lost_nodes(
+        ctx, component, f"{', '.join(missing)} can't be created before these pods have ended", own
+    )
