@@ -613,9 +613,10 @@ _SUSPENDING: Mapping[str, Reason] = {
     "NodeLost": Reason(
         "Pods are to end, or to be made again, but their node does not answer: nobody can tell whether their processes "
         "have ended. If they belong to a StatefulSet that was deleted, Kubernetes may not create other pods before.",
-        "It waits: Kubernetes ends such a pod only when its node is back, or its Node object is deleted.",
-        "If the machine is gone for good, `kubectl delete node NODE`. If it may come back, wait: two processes on the "
-        "same data destroy it.",
+        "It waits: Kubernetes ends such a pod only when its node is back, or somebody says that the machine is gone.",
+        "If the machine is gone for good, `kubectl delete node NODE`, or, if the Node is to stay, `kubectl taint nodes "
+        "NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`. If it may come back, wait: two processes on "
+        "the same data destroy it.",
     ),
     "Suspended": Reason(
         "No pods are running, as the spec requests. Volumes, configuration and Services are kept. The condition "

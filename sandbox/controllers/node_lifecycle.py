@@ -6,11 +6,13 @@ from kube.objects import Json
 from kube.resources import NODES, PODS
 from sandbox.cluster import Cluster
 from sandbox.conditions import condition, holds, with_condition
+from sandbox.owners import is_deleted
 from sandbox.stamps import stamp
 
 _NOT_READY = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}
 """What a node is tainted with, by its Ready condition."""
 _CORDONED = "node.kubernetes.io/unschedulable"
+_OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _OWN = {*_NOT_READY.values(), _CORDONED}
 _QUARANTINE = 40.0
 """Seconds that the pods of a node without an object are left alone."""
@@ -35,6 +37,7 @@ class NodeLifecycle:
             self._register(node)
             self._taint(node, evicts=any(holds(each, "Ready") for each in seen))
             self._mark(node)
+            self._give_up(node)
         return self._collect({node["metadata"]["name"] for node in nodes})
 
     def _collect(self, known: Set[str]) -> float | None:
@@ -48,6 +51,15 @@ class NodeLifecycle:
                 self._cluster.delete(PODS, pod, grace=0)
         waiting = [since + _QUARANTINE for since in self._missing_since.values() if since + _QUARANTINE > now]
         return min(waiting, default=None)
+
+    def _give_up(self, node: Json) -> None:
+        """Pods that are to end on a node whose machine somebody calls out of service are deleted by force."""
+        taints = (each["key"] for each in node["spec"].get("taints") or ())
+        if holds(node, "Ready") or _OUT_OF_SERVICE not in taints:
+            return
+        for pod in self._cluster.list(PODS):
+            if pod["spec"].get("nodeName") == node["metadata"]["name"] and is_deleted(pod):
+                self._cluster.delete(PODS, pod, grace=0)
 
     def _taint(self, node: Json, *, evicts: bool) -> None:
         """Taint a node as what it is. Where none is ready, the fault is taken for another, and no pod has to leave."""

@@ -91,6 +91,18 @@ def test_pods_of_a_lost_machine_stay_and_then_stay_terminating(machine: Machine)
     assert throughout(3, lambda: machine.is_leaving("impatient") and not machine.is_leaving("patient"))
 
 
+def test_pods_of_a_machine_that_is_out_of_service_are_gone(machine: Machine) -> None:
+    """Kubernetes looks every 20 s."""
+    machine.run("lost")
+    machine.be("Unknown")
+    eventually(lambda: machine.effects() == {(_UNREACHABLE, "NoSchedule"), (_UNREACHABLE, "NoExecute")})
+
+    taints = [*machine.taints(), {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}]
+    machine.client.patch(NODES, machine.name, "", {"spec": {"taints": taints}})
+
+    eventually(lambda: machine.client.find(PODS, "lost", machine.namespace) is None)
+
+
 def test_a_node_that_is_not_ready_is_tainted_by_what_is_known(machine: Machine) -> None:
     machine.be("False")
     key = "node.kubernetes.io/not-ready"

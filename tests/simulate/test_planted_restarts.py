@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import member.stores.reports
+import member.stores.restarting
 import member.stores.scale_in
 import member.tikv.eviction
 from dataplane.pd import Store
@@ -35,9 +36,18 @@ def test_I41_F13_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
     def believing(*_: object) -> bool:
         return False
 
-    plant = lambda: monkeypatch.setattr(member.stores.reports, "_is_restarting", believing)  # noqa: E731
+    def plant() -> None:
+        monkeypatch.setattr(member.stores.reports, "_is_restarting", believing)
+        # either would do
+        monkeypatch.setattr(member.stores.restarting, "_answers", lambda *_: True)
 
     assert "I41" in rules(load(_PLANS / f"{plan}.yaml"), plant)
+
+
+def test_I41_F13_a_store_that_answers_nobody_counts_as_pd_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = lambda: monkeypatch.setattr(member.stores.restarting, "_answers", lambda *_: True)  # noqa: E731
+
+    assert "I41" in rules(load(_PLANS / "F13-a-store-is-lost-and-nobody-has-noticed.yaml"), plant)
 
 
 def test_I41_F13_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
