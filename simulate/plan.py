@@ -259,6 +259,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `neighbours`: clusters of `simulate.worlds` beside it, by `namespace/name`; those that are `joined` join it with
     their own PD, or use its. All are judged, and must be at rest in the end.
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
+    `awaited`: whether what events wait for must come.
     `resyncs`: whether informers resync; if not, only events and timers bring an object back.
     """
 
@@ -279,6 +280,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     neighbours: dict[str, str] = msgspec.field(default_factory=dict)
     joined: tuple[str, ...] = ()
     interleaved: bool = False
+    awaited: bool = True
     resyncs: bool = True
 
     @property

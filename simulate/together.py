@@ -113,6 +113,8 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
         faults=tuple(map(_if_there, (*first.faults, *(each.postponed(later) for each in second.faults)))),
         budget=max(first.budget, second.budget + later) + _MORE,
         reference=False,
+        # what one waits for, the other one may undo before it comes
+        awaited=False,
         ends=tuple(dict.fromkeys((*CONVERGED, *first.ends_in, *second.ends_in, *_ends_of_both(first, second)))),
         conflicts=(*first.conflicts, *second.conflicts),
         theirs=(*first.theirs, *second.theirs),
