@@ -11,6 +11,7 @@ from member.context import ReconcileContext
 from member.evidence import not_serving, pods_live
 from member.lifecycle.roll import next_roll_poll
 from member.naming import ordinal_of
+from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
 from member.ownership import not_understood
 from member.polling import next_poll
@@ -69,11 +70,9 @@ def away(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], beside
     return not_up(ctx, kind, stores, besides, pods) or _silent(ctx, kind, stores, besides, pods)
 
 
-def others_not_up(
-    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int, pods: Sequence[Object]
-) -> Waiting | None:
-    """The wait for all other stores among `stores` to be Up, unless the user does not want that."""
-    ill = not_up(ctx, kind, stores, store_id, pods) if _are_checked(ctx) else ""
+def others_not_up(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int) -> Waiting | None:
+    """The wait for all other stores to be Up, as the cache shows their pods, unless the user skips the check."""
+    ill = not_up(ctx, kind, stores, store_id, pods_of(ctx, kind.name)) if _are_checked(ctx) else ""
     return _wait_for_others(ctx, kind, ill) if ill else None
 
 

@@ -8,7 +8,6 @@ from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
 from member.lifecycle.rolling import Rolling
-from member.observed.pods import pods_of
 from member.outcome import NotDone
 from member.stores.failover import ignored_pods
 from member.stores.reports import store_of
@@ -43,7 +42,7 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if store is None:
         return serving_unseen(ctx, KIND, name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    return others_not_up(ctx, KIND, stores, own, pods_of(ctx, "tiflash")) or others_away(ctx, KIND, stores, own)
+    return others_not_up(ctx, KIND, stores, own) or others_away(ctx, KIND, stores, own)
 
 
 ROLLING = Rolling(

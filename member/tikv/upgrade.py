@@ -5,7 +5,6 @@ from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
 from member.lifecycle.rolling import Rolling
-from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
 from member.stores.failover import ignored_pods
 from member.stores.reports import store_of
@@ -37,7 +36,7 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     if store is None:
         return serving_unseen(ctx, KIND, pod.metadata.name)
     stores, own = api_clients.pd(ctx).stores(), int(store.id)
-    if waiting := others_not_up(ctx, KIND, stores, own, pods_of(ctx, "tikv")) or evict(ctx, pod, store):
+    if waiting := others_not_up(ctx, KIND, stores, own) or evict(ctx, pod, store):
         return waiting
     return others_away(ctx, KIND, stores, own)
 
