@@ -73,6 +73,8 @@ WRITTEN_FOR = "tidb.pingcap.com/written-for"
 """On a StatefulSet: the cluster that its template was written for (`member.lifecycle.own_changes`). New here, too."""
 WRITTEN_GENERATION = "tidb.pingcap.com/written-generation"
 """On a StatefulSet: `UID/generation` after our last write (`member.apply.foreign_edits`). Not known to v1.6."""
+REQUEUED_AT = "tidb.pingcap.com/requeued-at"
+"""On a StatefulSet: when it was written to have Kubernetes sync it (`member.lifecycle.requeueing`). New here, too."""
 
 # Annotations of volume claims: the change under way, and what the last one came to (objects.md 13.3)
 SPEC_REVISION = "spec.tidb.pingcap.com/revision"

@@ -79,6 +79,7 @@ _VOLATILE = frozenset(
         # how often the operator has written, and what the cluster looked like then
         "tidb.pingcap.com/written-for",
         "tidb.pingcap.com/written-generation",
+        "tidb.pingcap.com/requeued-at",
         # how often something was rolled
         "deployment.kubernetes.io/revision",
         # where pods are placed is chance

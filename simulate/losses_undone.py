@@ -23,8 +23,6 @@ _COMES_BACK = {"pod_crash_loop", "host_gone", "zone_gone", "host_removed", "host
 """What can; a disk cannot."""
 _MORE = 200.0
 """Seconds that it takes on top of what the loss takes."""
-_PAUSE = 1000.0
-"""Seconds after which Kubernetes looks again, at the latest, whether a pod is still in the way of others."""
 _ENDS = {*CONVERGED, *DM_CONVERGED, "ComponentRemoved", "FailedScaleIn"}
 
 
@@ -41,7 +39,7 @@ def _plan(rest: str) -> Plan:
         base,
         name=f"{FAMILY.name}/{rest}",
         faults=faults,
-        budget=base.budget + float(after) + _MORE + (_PAUSE if "NodeLost" in base.ends_in else 0.0),
+        budget=base.budget + float(after) + _MORE,
         ends=base.ends if base.ends == DELETED else _converged(base.ends),
         ends_beside={name: _converged(ends) for name, ends in base.ends_beside.items()},
     )

@@ -43,6 +43,7 @@ from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_before_it_ran
+from member.lifecycle.requeueing import requeue
 from member.lifecycle.restoring import restore
 from member.lifecycle.roll import PodDeletion, give_back, next_roll
 from member.lifecycle.roll_events import tell_restart
@@ -175,9 +176,11 @@ def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, 
         outcome = _first_not_done(
             _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
         )
+    if isinstance(outcome, Done):
+        return outcome
+    outcome = in_time_for(outcome, Done(retry_after=requeue(ctx, member.name, live)))
     # the cause of all that is waited for
-    cause = None if isinstance(outcome, Done) else _cause(ctx, member)
-    return cause or _with_what_is_unknown(ctx, member, outcome)
+    return _cause(ctx, member) or _with_what_is_unknown(ctx, member, outcome)
 
 
 def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:

@@ -54,6 +54,7 @@ _VOLATILE = {
     # how often the operator has written, and what the cluster looked like then
     "tidb.pingcap.com/written-for",
     "tidb.pingcap.com/written-generation",
+    "tidb.pingcap.com/requeued-at",
 }
 """What servers draw, stamp, elect and place."""
 

@@ -1,0 +1,60 @@
+"""Having Kubernetes sync a StatefulSet again whose pods are missing.
+
+Its controller waits longer each time that it could not create a pod, up to 1,000 seconds, and nobody tells it that what
+was in the way is gone: a pod of an older StatefulSet, a quota, a webhook that refused. A write to the StatefulSet does.
+"""
+
+from apis.times import stamp
+from kube.errors import Conflict
+from kube.objects import Object
+from kube.resources import STATEFUL_SETS
+from member.context import ClusterContext
+from member.labels import REQUEUED_AT
+from member.observed.belonging import is_controlled_by
+from member.observed.pods import pods_of
+
+_FIRST = 5.0
+"""Seconds in which Kubernetes usually creates pods, and tries again in short intervals."""
+_LATEST = 300.0
+"""Seconds between two writes at most; until then each interval is as long as the pods have been missing."""
+_LOOK_AGAIN = 10.0
+
+
+def requeue(ctx: ClusterContext, component: str, live: Object) -> float | None:
+    """Have a StatefulSet synced again if its pods have been missing; seconds until the next look, None for no need.
+
+    Not while a pod of another StatefulSet has one of their names: nothing can be created then. Raises ApiError,
+    TransportError.
+    """
+    missing = _missing(ctx, component, live)
+    if not missing:
+        return None
+    key, clock = f"{live.metadata.uid}/{','.join(missing)}", ctx.deps.clock
+    elapsed = ctx.memory.stopwatches.look("pods missing", key, clock).seconds
+    if elapsed < _FIRST:
+        return _FIRST - elapsed
+    period = min(max(elapsed / 2, _FIRST), _LATEST)
+    if ctx.memory.stopwatches.is_due("StatefulSet requeued", key, period, clock):
+        _write(ctx, live)
+    return _LOOK_AGAIN
+
+
+def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
+    """The pods that Kubernetes should have created by now; none where it has yet to look, or may not create them."""
+    body, meta = live.decode(), live.metadata
+    has_looked = (body.get("status") or {}).get("observedGeneration", 0) >= meta.generation
+    if not has_looked or body["spec"].get("podManagementPolicy") != "Parallel":
+        return []
+    pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
+    wanted = [f"{meta.name}-{ordinal}" for ordinal in range(body["spec"]["replicas"])]
+    if not all(is_controlled_by(pods[name], meta.uid) for name in wanted if name in pods):
+        return []
+    return [name for name in wanted if name not in pods]
+
+
+def _write(ctx: ClusterContext, live: Object) -> None:
+    try:
+        ctx.deps.applier.annotate(STATEFUL_SETS, live, {REQUEUED_AT: stamp(ctx.deps.clock.wall())})
+    except Conflict:
+        # it was written just now, which does the same
+        return

@@ -1,0 +1,72 @@
+"""Kubernetes looks again at StatefulSets whose pods are missing, soon after nothing is in their way any more."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.resources import NODES, PODS, STATEFUL_SETS
+from member.labels import REQUEUED_AT
+from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(name="world")
+def _world() -> Iterator[OperatorWorld]:
+    world = OperatorWorld()
+    yield world
+    world.stop()
+
+
+def five_members(world: OperatorWorld) -> None:
+    tree = sample("basic")
+    tree["spec"]["pd"]["replicas"] = 5
+    world.apply(tree)
+    world.run_until_ready(within=120.0)
+
+
+def requeues(world: OperatorWorld) -> int:
+    """How many writes have set nothing but the annotation."""
+    calls = (entry.call for entry in world.world.server.audit.recent())
+    ours = (call for call in calls if call.user == OPERATOR and call.request.method == "PATCH")
+    return sum(REQUEUED_AT in (call.request.body or b"").decode() for call in ours)
+
+
+def test_pods_that_a_quota_has_refused_are_there_within_five_minutes_of_its_end(world: OperatorWorld) -> None:
+    """By itself Kubernetes tries after 655 s, and after 1,310."""
+    allow = world.world.faults.creation_refused("pods", "basic-tikv-*")
+    world.apply(sample("basic"))
+    world.run(700.0)
+    allow()
+    world.run_until_ready(within=330.0)
+
+
+def test_while_pods_are_refused_the_writes_become_rare(world: OperatorWorld) -> None:
+    world.world.faults.creation_refused("pods", "basic-tikv-*")
+    world.apply(sample("basic"))
+    world.run(1300.0)
+    assert 5 <= requeues(world) <= 10
+
+
+def test_pods_behind_one_of_an_older_stateful_set_are_there_soon_after_that_has_ended(world: OperatorWorld) -> None:
+    five_members(world)
+    node = world.get(PODS, "basic-pd-1")["spec"]["nodeName"]
+    start = world.world.faults.host_gone(f"{NAMESPACE}/basic-pd-1")
+    world.run(60.0)
+    world.admin.delete(STATEFUL_SETS, "basic-pd", NAMESPACE)
+    world.run(1200.0)
+    assert 0 == requeues(world)
+
+    world.admin.delete(NODES, node)
+    start()
+
+    world.run_until_ready(within=90.0)
+    assert 1 == requeues(world)
+
+
+def test_a_cluster_that_comes_up_and_is_rolled_needs_none(world: OperatorWorld) -> None:
+    five_members(world)
+    world.change(pd={"annotations": {"roll": "1"}})
+    world.run(5.0)
+    world.run_until_ready(within=300.0)
+    assert 0 == requeues(world)
