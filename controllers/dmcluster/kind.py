@@ -5,15 +5,19 @@ from collections.abc import Sequence
 from apis.components import DM_CLUSTER as DM_CLUSTER_KIND
 from apis.dmcluster import DMCluster
 from apis.problem import Problem
-from apis.validation import stricter, validate
+from apis.validation import dm_changes, stricter, validate
 from controllers.cluster_kind import cluster_kind
 from controllers.dmcluster import conditions, stages
 from kube.objects import Json, Object
 from kube.resources import DM_CLUSTERS
 from member.components import workload_names
 from member.context import Dependencies, DMContext
+from member.dm.masters import MASTER
+from member.labels import base_labels
 from member.memory.cluster import ClusterMemory
+from member.objects.config_map import CONFIG_FILE
 from member.observed.belonging import controls
+from member.observed.status import SUSPEND
 
 
 def _context(
@@ -23,7 +27,11 @@ def _context(
 
 
 def _problems(dc: DMCluster, deps: Dependencies) -> Sequence[Problem]:
-    return validate(dc) or list(stricter.check(dc, _running(dc, deps)))
+    running = _running(dc, deps)
+    return validate(dc) or [
+        *stricter.check(dc, running),
+        *dm_changes.check(dc, running, _configs_of_suspended_masters(dc, deps)),
+    ]
 
 
 def _running(dc: DMCluster, deps: Dependencies) -> dict[str, Json]:
@@ -31,6 +39,14 @@ def _running(dc: DMCluster, deps: Dependencies) -> dict[str, Json]:
     names = {each: f"{dc.metadata.name}-{each}" for each in workload_names(DM_CLUSTER_KIND)}
     found = {each: deps.listers.stateful_sets.get(dc.metadata.namespace, name) for each, name in names.items()}
     return {each: live.decode() for each, live in found.items() if live and controls(dc.metadata.uid, live)}
+
+
+def _configs_of_suspended_masters(dc: DMCluster, deps: Dependencies) -> list[str]:
+    """The configurations that ConfigMaps keep meanwhile."""
+    if dc.status.master.phase != SUSPEND:
+        return []
+    maps = deps.listers.config_maps.list(dc.metadata.namespace, base_labels(dc, MASTER))
+    return [(config_map.decode().get("data") or {}).get(CONFIG_FILE, "") for config_map in maps]
 
 
 DM_CLUSTER = cluster_kind(

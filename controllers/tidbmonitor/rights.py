@@ -1,7 +1,10 @@
 """Rights in all namespaces, of monitors that are clusterScoped (other-resources.md 3.2, 3.4).
 
-What is in no namespace has no owner in one: it is known by its name and labels, and is deleted here.
+What is in no namespace has no owner in one: it is known by its name and labels, and is deleted here. The name alone is
+that of two monitors: of `basic` in `tidb-prod`, and of `prod-basic` in `tidb`.
 """
+
+from functools import partial
 
 from apis.monitors import TidbMonitor
 from controllers.owned_deletion import delete_if
@@ -9,7 +12,7 @@ from controllers.simple_kind import OwnedObjects, Reconcile
 from kube.client import Client
 from kube.objects import Json, Object
 from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, TIDB_MONITORS, Resource
-from member.labels import MANAGED_BY, TIDB_OPERATOR
+from member.labels import INSTANCE, MANAGED_BY, TIDB_OPERATOR
 from member.monitor.naming import FINALIZER, cluster_role_name
 from member.outcome import Done, Outcome, Refused
 
@@ -28,10 +31,9 @@ def apply_cluster_scoped(ctx: Reconcile[TidbMonitor], resource: Resource, desire
     if cached is None:
         ctx.live_owner()
         cached = runtime.client.find(resource, name)
-    if cached is not None and not _is_ours(cached):
-        return Refused(
-            "ForeignOwner", f"{resource.kind} {name} exists and is not labelled as ours; rename or delete it"
-        )
+    if cached is not None and not _is_of(ctx.name, cached):
+        what = f"{resource.kind} {name} exists and is not labelled as that of this monitor"
+        return Refused("ForeignOwner", f"{what}; delete it, or rename the monitor")
     runtime.applier.apply(resource, {"apiVersion": resource.api_version, "kind": resource.kind} | desired, cached)
     return Done()
 
@@ -44,8 +46,9 @@ def withdraw_unwanted(ctx: Reconcile[TidbMonitor]) -> None:
     name = cluster_role_name(ctx.namespace, ctx.name)
     for resource in OF_ALL_NAMESPACES:
         cache = ctx.owned.caches.get(resource)
-        if cache is not None and cache.get("", name) is not None:
-            delete_if(ctx.owned.runtime.client, resource, name, "", _is_ours)
+        cached = cache.get("", name) if cache is not None else None
+        if cached is not None and _is_of(ctx.name, cached):
+            delete_if(ctx.owned.runtime.client, resource, name, "", partial(_is_of, ctx.name))
 
 
 def finalize(monitor: Object, owned: OwnedObjects) -> None:
@@ -64,8 +67,9 @@ def _withdraw(client: Client, owned: OwnedObjects, monitor: Object) -> None:
     name = cluster_role_name(monitor.metadata.namespace, monitor.metadata.name)
     for resource in OF_ALL_NAMESPACES:
         if resource in owned.caches:
-            delete_if(client, resource, name, "", _is_ours)
+            delete_if(client, resource, name, "", partial(_is_of, monitor.metadata.name))
 
 
-def _is_ours(found: Object) -> bool:
-    return found.metadata.labels.get(MANAGED_BY) == TIDB_OPERATOR
+def _is_of(monitor: str, found: Object) -> bool:
+    carried = found.metadata.labels
+    return (carried.get(MANAGED_BY), carried.get(INSTANCE)) == (TIDB_OPERATOR, monitor)

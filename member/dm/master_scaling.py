@@ -14,7 +14,7 @@ from member.dm.masters import MASTER
 from member.evidence import Evidence, delete_master, master_gone
 from member.failover.steps import named
 from member.labels import COMPONENT, MEMBER_ID
-from member.lifecycle import pod_removal
+from member.lifecycle import peer_urls, pod_removal
 from member.lifecycle.leaving_member import comes_first, may_join, remaining, take_out
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.quorum import Gone, Remove, StandsIn, Transfer, Voter, next_step
@@ -107,10 +107,20 @@ def _all_healthy(ctx: DMContext) -> Waiting | None:
     ill = {name for name, member in status.members.items() if not member.health}
     ill |= status.unjoined_members.keys() - lost
     if status.synced and joined and not ill:
-        return None
+        return _outdated_peer_url(ctx)
     names = f": {', '.join(named(ctx, MASTER, pod) for pod in sorted(ill))}" if ill else ""
     what = f"waiting for all present masters to be healthy before adding another{names}"
     return Waiting("DMMasterUnhealthy", what, next_poll(ctx, MASTER))
+
+
+def _outdated_peer_url(ctx: DMContext) -> Waiting | None:
+    """TLS is changed where a single master runs, and several have joined by URLs that work."""
+    if len(ctx.status.master.members) != 1:
+        return None
+    found = api_clients.dm_masters(ctx).masters()
+    if len(found) != 1:
+        return None
+    return peer_urls.outdated(ctx, MASTER, found[0].name, int(found[0].id), found[0].peer_urls)
 
 
 def _has_begun(ctx: DMContext) -> bool:

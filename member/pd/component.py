@@ -3,9 +3,11 @@
 from apis import predicates
 from apis.identity import known_cluster_ids
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
+from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import member_gone
 from member.failover.steps import named
+from member.lifecycle import peer_urls
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
@@ -13,7 +15,7 @@ from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import own_member
-from member.pd import desired, failover, peer_urls, replace_volume, scale_in, stray_members, transfer_leader, upgrade
+from member.pd import desired, failover, replace_volume, scale_in, stray_members, transfer_leader, upgrade
 from member.pd.status import observe
 from member.polling import next_poll
 
@@ -40,10 +42,18 @@ def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
     joined = len(pd.members) >= predicates.actual_replicas(ctx.tc, "pd") - len(lost)
     ill = {name for name, member in pd.members.items() if not member.health} | (pd.unjoined_members.keys() - lost)
     if pd.synced and joined and not ill:
-        return peer_urls.outdated(ctx)
+        return _outdated_peer_url(ctx)
     names = f": {', '.join(named(ctx, 'pd', pod) for pod in sorted(ill))}" if ill else ""
     what = f"waiting for all present PD members to be healthy before adding another{names}"
     return Waiting("PDUnhealthy", what, next_poll(ctx, "pd"))
+
+
+def _outdated_peer_url(ctx: ReconcileContext) -> Waiting | None:
+    """TLS is changed where a single member runs, and several have joined by URLs that work."""
+    if len(ctx.status.pd.members) != 1:
+        return None
+    found = api_clients.pd(ctx).members().members
+    return peer_urls.outdated(ctx, "pd", found[0].name, found[0].id, found[0].peer_urls) if len(found) == 1 else None
 
 
 def _has_begun(ctx: ReconcileContext) -> bool:

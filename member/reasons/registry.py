@@ -311,10 +311,10 @@ _STARTING: Mapping[str, Reason] = {
         "Let the restore finish, or set the field to false.",
     ),
     "PeerURLOutdated": Reason(
-        "`spec.tlsCluster.enabled` was changed while a single PD was running. That has joined under a URL of the other "
-        "kind, `http` or `https`, which etcd keeps; another member could not reach it.",
-        "It adds no PD member. What runs, runs on.",
-        "Run the command that the message names in the PD pod, or in one with `etcdctl` and the certificates of PD.",
+        "`spec.tlsCluster.enabled` was changed while a single PD or DM-master was running. That has joined under a URL "
+        "of the other kind, `http` or `https`, which etcd keeps; another member could not reach it.",
+        "It adds no member. What runs, runs on.",
+        "Run the command that the message names in the member's pod, or in one with `etcdctl` and its certificates.",
     ),
     "MissingSecret": Reason(
         "`spec.tidb.tlsClient.enabled` requires a Secret that does not exist, or that lacks `tls.crt` or `tls.key`.",

@@ -9,6 +9,7 @@ from kube.resources import (
     CONFIG_MAPS,
     DEPLOYMENTS,
     INGRESSES,
+    NAMESPACES,
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
     PODS,
@@ -151,6 +152,25 @@ def test_3_2_those_of_somebody_else_stay(monitors: Monitors) -> None:
     world.admin.delete(TIDB_MONITORS, "basic", NAMESPACE)
     world.run_until(lambda: not world.exists(TIDB_MONITORS, "basic"))
     assert world.admin.find(CLUSTER_ROLES, "default-basic-monitor") is not None
+
+
+@pytest.mark.parametrize("scoped", [False, True])
+def test_3_2_those_of_a_monitor_whose_namespace_and_name_make_the_same_name_stay(
+    monitors: Monitors, scoped: bool
+) -> None:
+    world = monitors.world
+    world.admin.create(NAMESPACES, {"metadata": {"name": "default-a"}})
+    clusters = [{"name": "basic", "namespace": NAMESPACE}]
+    monitors.create(monitor("b", clusters=clusters, clusterScoped=True), "default-a")
+    world.run(30.0)
+    before = world.admin.get(CLUSTER_ROLE_BINDINGS, "default-a-b-monitor").decode()
+    assert "default-a" == before["subjects"][0]["namespace"]
+    monitors.create(monitor("a-b", clusterScoped=scoped))
+    world.run(60.0)
+    assert ("ForeignOwner" if scoped else "Done") == monitors.condition(name="a-b")[1]
+    world.admin.delete(TIDB_MONITORS, "a-b", NAMESPACE)
+    world.run(30.0)
+    assert before == world.admin.get(CLUSTER_ROLE_BINDINGS, "default-a-b-monitor").decode()
 
 
 def test_3_6_without_a_reloader_another_configuration_restarts_the_pods(monitors: Monitors) -> None:
