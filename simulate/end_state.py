@@ -80,6 +80,7 @@ _VOLATILE = frozenset(
         "tidb.pingcap.com/written-for",
         "tidb.pingcap.com/written-generation",
         "tidb.pingcap.com/requeued-at",
+        "tidb.pingcap.com/admitted-template",
         # how often something was rolled
         "deployment.kubernetes.io/revision",
         # where pods are placed is chance

@@ -5,7 +5,11 @@ beside it, unless the API server adds that by itself. But admission webhooks, to
 again and again. To tell the two apart a StatefulSet remembers, in an annotation, its generation after our last write:
 whatever differs while it is still at that was put there in the course of it, and stays.
 
-A StatefulSet without that annotation, such as one of v1.6, may hold what its pods have long come to run: then only
+A generation is over with the next write of anybody, such as `kubectl scale`. So what admission has made of the pod
+template in the answer to our write is remembered, too, as a digest: a template that is still the same was changed by
+no other hand.
+
+A StatefulSet without those annotations, such as one of v1.6, may hold what its pods have long come to run: then only
 values that contradict the record count, and all else as long as not all pods have come to it.
 """
 
@@ -14,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kube.field_change import FieldChange, first_difference
-from kube.objects import Json
+from kube.objects import Json, digest
 from kube.semantic import covers, merge_patch, semantically_equal
 from member import labels
 from member.apply.last_applied import Record, read_record
@@ -25,6 +29,8 @@ _NOT_COMPARED = frozenset(
     {"replicas", "updateStrategy", "volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector"}
 )
 """What has a size and a strategy of its own to be compared with, or can't be changed."""
+
+_TEMPLATE = "template"
 
 _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
 """Maps with keys of the user's choosing."""
@@ -40,7 +46,7 @@ class ForeignEdit:
     @property
     def hits_pods(self) -> bool:
         """Whether pods that are restarted, or made anew, come to it."""
-        return "template" in self.fields
+        return _TEMPLATE in self.fields
 
 
 def foreign_edit(live: Json) -> ForeignEdit | None:
@@ -58,8 +64,9 @@ def foreign_edit(live: Json) -> ForeignEdit | None:
 def _changes(live: Json, record: Record) -> Iterator[tuple[str, FieldChange]]:
     if not _is_as_we_left_it(live):
         additions_count = _written_generation(live) is not None or is_rolling(live)
+        not_compared = _NOT_COMPARED | ({_TEMPLATE} if _has_admitted_template(live) else set())
         for field in dict.fromkeys([*record.spec, *live["spec"]]):
-            if field not in _NOT_COMPARED and (change := _change(field, live["spec"], record.spec, additions_count)):
+            if field not in not_compared and (change := _change(field, live["spec"], record.spec, additions_count)):
                 yield field, change
     ours, there = record.spec.get("updateStrategy"), live["spec"]["updateStrategy"]
     replicas = live["spec"]["replicas"]
@@ -130,3 +137,23 @@ def with_written_generation(desired: Json, live: Json | None = None, applied: Js
         changes = merge_patch({"spec": live["spec"]}, {"spec": desired["spec"]}, before) is not None
         note = f"{live['metadata'].get('uid', '')}/{live['metadata'].get('generation', 0) + changes}"
     return labels.with_annotation(desired, labels.WRITTEN_GENERATION, note)
+
+
+# What admission has made of the pod template
+
+
+def admitted_template(written: Json) -> str | None:
+    """What to remember of the pod template in the answer to our write; None where that is as it was written."""
+    record = read_record(written)
+    if record is None or _change(_TEMPLATE, written["spec"], record.spec, additions_count=True) is None:
+        return None
+    return _digest(written)
+
+
+def _has_admitted_template(live: Json) -> bool:
+    noted = (live["metadata"].get("annotations") or {}).get(labels.ADMITTED_TEMPLATE)
+    return noted is not None and noted == _digest(live)
+
+
+def _digest(live: Json) -> str:
+    return digest(live["spec"][_TEMPLATE]).hex()

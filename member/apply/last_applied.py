@@ -25,7 +25,15 @@ _METADATA = "metadata"
 
 _OWN_LABELS = frozenset({labels.NAME, labels.MANAGED_BY, labels.INSTANCE, labels.COMPONENT, labels.USED_BY})
 
-_OWN_ANNOTATIONS = frozenset({labels.LAST_APPLIED, labels.WRITTEN_FOR, labels.WRITTEN_GENERATION, labels.REQUEUED_AT})
+_OWN_ANNOTATIONS = frozenset(
+    {
+        labels.LAST_APPLIED,
+        labels.WRITTEN_FOR,
+        labels.WRITTEN_GENERATION,
+        labels.ADMITTED_TEMPLATE,
+        labels.REQUEUED_AT,
+    }
+)
 
 _FIXED = ("volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector")
 """What Kubernetes lets nobody change in a StatefulSet."""

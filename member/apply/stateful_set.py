@@ -11,11 +11,12 @@ from typing import final
 from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
 from kube.semantic import semantically_equal
-from member.apply.foreign_edits import ForeignEdit, foreign_edit, with_written_generation
+from member.apply.foreign_edits import ForeignEdit, admitted_template, foreign_edit, with_written_generation
 from member.apply.last_applied import applied, stamped
 from member.apply.writes import make_or_find
 from member.context import ClusterContext
 from member.evidence import Evidence, require
+from member.labels import ADMITTED_TEMPLATE
 from member.objects.stateful_set import ON_DELETE, lowest_restarted
 
 _CONSTRUCTORS = object()
@@ -140,6 +141,7 @@ def create(ctx: ClusterContext, desired: Json) -> Object | None:
     if not made:
         return there
     ctx.memory.made[there.metadata.name] = there.metadata.uid
+    _note_admission(ctx, there)
     return None
 
 
@@ -178,11 +180,24 @@ def update(
     if before is not None and rewritten:
         there = {field: body["spec"][field] for field in rewritten if field in body["spec"]}
         before = before | {"spec": before["spec"] | there}
-    wanted = stamped(desired, body)
-    if before is not None and "template" not in rewritten and edit_by_others(ctx, live) is None:
+    wanted, edit = stamped(desired, body), edit_by_others(ctx, live)
+    if before is not None and "template" not in rewritten and (edit is None or not edit.hits_pods):
         wanted = _with_admitted_template(wanted, body, before)
     noted = with_written_generation(wanted, body, before)
-    ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before, replaces=bool(rewritten))
+    written = ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before, replaces=bool(rewritten))
+    if written is not live:
+        _note_admission(ctx, written)
+
+
+def _note_admission(ctx: ClusterContext, written: Object) -> None:
+    """Remember what admission has made of the pod template of an answer, so that nobody takes it for an edit."""
+    made = admitted_template(written.decode())
+    if made is None or written.metadata.annotations.get(ADMITTED_TEMPLATE) == made:
+        return
+    meta = written.metadata
+    identity = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
+    # whatever has become of the StatefulSet meanwhile
+    ctx.deps.applier.merge(STATEFUL_SETS, {"metadata": identity | {"annotations": {ADMITTED_TEMPLATE: made}}})
 
 
 def _with_admitted_template(desired: Json, live: Json, before: Json) -> Json:

@@ -55,6 +55,7 @@ _VOLATILE = {
     "tidb.pingcap.com/written-for",
     "tidb.pingcap.com/written-generation",
     "tidb.pingcap.com/requeued-at",
+    "tidb.pingcap.com/admitted-template",
 }
 """What servers draw, stamp, elect and place."""
 

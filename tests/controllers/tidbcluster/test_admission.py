@@ -2,8 +2,8 @@
 
 import pytest
 
-from kube.resources import PODS
-from tests.operator_world import OperatorWorld, sample
+from kube.resources import PODS, STATEFUL_SETS
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow
 
@@ -18,6 +18,36 @@ def test_pod_templates_that_admission_changes_are_left_alone(world: OperatorWorl
     world.run(180.0)
     assert ([], "Done") == (world.writes(), world.reason())
     assert [] == world.events("ForeignEdit")
+
+
+@pytest.mark.parametrize("webhook", ["mirror-everywhere", "variable", "toleration", "pod-label"])
+@pytest.mark.parametrize("is_silent", [True, False])
+def test_I42_a_restart_of_the_operator_and_other_hands_restart_no_pod_whatever_a_webhook_has_made_of_it(
+    world: OperatorWorld, webhook: str, is_silent: bool
+) -> None:
+    leave = world.world.faults.webhook(webhook)
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    world.change(tikv={"annotations": {"roll": "1"}})
+    world.run(5.0)
+    world.run_until_ready(within=120.0)
+    before = _uids(world)
+    if is_silent:
+        leave()
+    world.restart()
+    world.run(60.0)
+    assert (before, []) == (_uids(world), world.events("ForeignEdit"))
+    for spec in ({"replicas": 2}, {"revisionHistoryLimit": 5}):
+        world.admin.patch(STATEFUL_SETS, "basic-pd", NAMESPACE, {"spec": spec})
+        world.run(60.0)
+    assert before == _uids(world)
+    assert "Done" == world.reason()
+
+
+def _uids(world: OperatorWorld) -> dict[str, str]:
+    """Those of the pods of StatefulSets."""
+    pods = (pod["metadata"] for pod in world.every(PODS) if "discovery" not in pod["metadata"]["name"])
+    return {meta["name"]: meta["uid"] for meta in pods}
 
 
 def test_11_5_a_StatefulSet_is_made_once_though_admission_changes_its_claim_templates(world: OperatorWorld) -> None:

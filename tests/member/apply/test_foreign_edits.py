@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from kube.objects import Json
-from member.apply.foreign_edits import foreign_edit, with_written_generation
+from member.apply.foreign_edits import admitted_template, foreign_edit, with_written_generation
 from member.apply.last_applied import stamped
+from member.labels import ADMITTED_TEMPLATE, with_annotation
 from member.tikv import desired as tikv
 from sandbox.apiserver.defaults import apply_defaults
 from tests.member.clusters import cluster, container_of
@@ -120,6 +121,27 @@ def test_what_was_there_right_after_our_write_came_with_it() -> None:
     assert None is foreign_edit(mutated)
     mutated["metadata"]["generation"] += 1
     assert None is not foreign_edit(mutated)
+
+
+def test_what_admission_has_made_of_the_template_is_no_edit_whoever_writes_afterwards() -> None:
+    mutated = live()
+    mutated["spec"]["template"]["metadata"]["labels"]["webhook"] = "on"
+    made = admitted_template(mutated)
+    assert made is not None
+    mutated = with_annotation(mutated, ADMITTED_TEMPLATE, made)
+    mutated["metadata"]["generation"] += 1
+    mutated["spec"]["revisionHistoryLimit"] = 3
+    found = foreign_edit(mutated)
+    assert found is not None
+    assert not found.hits_pods
+    mutated["spec"]["template"]["metadata"]["labels"]["webhook"] = "off"
+    found = foreign_edit(mutated)
+    assert found is not None
+    assert found.hits_pods
+
+
+def test_of_a_template_that_is_as_it_was_written_nothing_is_remembered() -> None:
+    assert None is admitted_template(live())
 
 
 def test_a_stateful_set_that_was_made_again_by_others_is_not_as_we_left_it() -> None:
