@@ -13,8 +13,8 @@ def failed(outcomes: Mapping[str, Outcome]) -> dict[str, Failed]:
 
 
 def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
-    """When to come back: the first that a stage asks for. Raises RequeueError when a stage failed."""
-    if failures := failed(outcomes):
+    """When to come back: the first that a stage asks for. Raises RequeueError when one failed that asks for nothing."""
+    if failures := {stage: each for stage, each in failed(outcomes).items() if each.retry_after is None}:
         raise RequeueError("; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items()))
     delay = first_retry(outcomes.values())
     return Result(requeue_after=delay) if delay else None

@@ -74,7 +74,7 @@ WRITTEN_FOR = "tidb.pingcap.com/written-for"
 WRITTEN_GENERATION = "tidb.pingcap.com/written-generation"
 """On a StatefulSet: `UID/generation` after our last write (`member.apply.foreign_edits`). Not known to v1.6."""
 ADMITTED_TEMPLATE = "tidb.pingcap.com/admitted-template"
-"""On a StatefulSet: the digest of a pod template that admission has changed (`member.apply.foreign_edits`). New, too."""
+"""On a StatefulSet: the digest of a pod template that admission has changed (`member.apply.foreign_edits`)."""
 REQUEUED_AT = "tidb.pingcap.com/requeued-at"
 """On a StatefulSet: when it was written to have Kubernetes sync it (`member.lifecycle.requeueing`). New here, too."""
 

@@ -53,10 +53,14 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What should have worked did not: an answer was missing, or a request was refused. Retried with back-off."""
+    """What should have worked did not: an answer was missing, or a request was refused. Retried with back-off.
+
+    With `retry_after`, in seconds, it is retried then instead, and nothing else waits for longer because of it.
+    """
 
     reason: str
     message: str
+    retry_after: float | None = None
 
 
 NotDone: TypeAlias = Waiting | Refused | Failed
@@ -66,14 +70,17 @@ Outcome: TypeAlias = Done | NotDone
 
 
 def first_retry(outcomes: Iterable[Outcome]) -> float | None:
-    """Seconds until the first of them asks to be looked at again; None when none does. Failures have their back-off."""
-    delays = (each.retry_after for each in outcomes if not isinstance(each, Failed))
+    """Seconds until the first of them asks to be looked at again; None when none does."""
+    delays = (each.retry_after for each in outcomes)
     return min(filter(None, delays), default=None)
 
 
 def in_time_for(outcome: Outcome, *untold: Outcome) -> Outcome:
-    """The outcome that is told, looked at again as soon as one that is not told beside it asks for."""
-    if isinstance(outcome, Failed):
+    """The outcome that is told, looked at again as soon as one that is not told beside it asks for.
+
+    A failure with a back-off keeps that.
+    """
+    if isinstance(outcome, Failed) and outcome.retry_after is None:
         return outcome
     return replace(outcome, retry_after=first_retry((outcome, *untold)))
 

@@ -10,6 +10,7 @@ as one patch.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from structlog.contextvars import bound_contextvars
 
@@ -43,6 +44,7 @@ from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_before_it_ran
+from member.lifecycle.refused_writes import first_refusal, updated, with_refusal
 from member.lifecycle.requeueing import requeue
 from member.lifecycle.restoring import restore
 from member.lifecycle.roll import PodDeletion, give_back, next_roll
@@ -158,9 +160,12 @@ def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome
     live = known or _ours(ctx, member.name, _left_unseen(ctx, member.name))
     if live is None and (refused := advanced_stateful_set(ctx, member.name)):
         return refused
-    for service in member.services(ctx.tc):
-        apply_service(ctx, service)
-    return _brought_up_to_date(ctx, member, spec, live) if live else _create(ctx, member, spec)
+    services = [partial(apply_service, ctx, service) for service in member.services(ctx.tc)]
+    if live is not None:
+        return with_refusal(first_refusal(ctx, member.name, services), _brought_up_to_date(ctx, member, spec, live))
+    for apply_one in services:
+        apply_one()
+    return _create(ctx, member, spec)
 
 
 def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
@@ -173,14 +178,27 @@ def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, 
         # a pod that was restarted before the spec became invalid must not stay without leaders
         outcome = give_back(ctx, member.name, member.rolling) or _serving(ctx, member)
     else:
-        outcome = _first_not_done(
-            _update(ctx, member, spec, live), lambda: member.failover(ctx), lambda: _serving(ctx, member)
-        )
+        outcome = _updated(ctx, member, spec, live)
     if isinstance(outcome, Done):
         return outcome
     outcome = in_time_for(outcome, Done(retry_after=requeue(ctx, member.name, live)))
     # the cause of all that is waited for
     return _cause(ctx, member) or _with_what_is_unknown(ctx, member, outcome)
+
+
+def _updated(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
+    """What comes of the update, the failover and the service; where the update is refused, of the pods as they run."""
+    status = predicates.status_of(ctx.tc, member.name)
+    phase = status.phase if status else ""
+
+    def as_it_runs() -> Outcome:
+        # no roll has begun
+        set_phase(ctx, member.name, phase)
+        return _update(ctx, member, spec, live, as_it_runs=True)
+
+    outcome, refused = updated(ctx, member.name, lambda: _update(ctx, member, spec, live), as_it_runs)
+    rest = _first_not_done(outcome, lambda: member.failover(ctx), lambda: _serving(ctx, member))
+    return with_refusal(refused, rest)
 
 
 def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:
@@ -284,7 +302,10 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     return Waiting("Creating", f"StatefulSet {desired['metadata']['name']} was created; waiting for its pods")
 
 
-def _update(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
+def _update(
+    ctx: ClusterContext, member: Workload, spec: Component, live: Object, *, as_it_runs: bool = False
+) -> Outcome:
+    """Write what differs in a StatefulSet and what its pods mount; `as_it_runs`: only what leaves the pods alone."""
     body = live.decode()
     choice, wanted, waiting = _wanted(ctx, member, spec, body)
     if remade := remade_before_it_ran(ctx, member.name, live, body, wanted):
@@ -293,7 +314,7 @@ def _update(ctx: ClusterContext, member: Workload, spec: Component, live: Object
         return refused
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
-    incomplete = _lacks_components(ctx)
+    incomplete = as_it_runs or _lacks_components(ctx)
     if incomplete:
         # what other components say shows in these pods, too: they would be restarted, and again when it is restored
         desired = with_template_of(body, desired)

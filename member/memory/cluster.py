@@ -7,6 +7,7 @@ from member.memory.complaints import Complaints
 from member.memory.decided import Decided
 from member.memory.failure_timers import FailureTimers
 from member.memory.kept_answer import KeptAnswer
+from member.memory.refusals import Refusals
 from member.memory.rolls import Rolls
 from member.memory.settled import Settled
 from member.memory.stopwatches import Stopwatches
@@ -21,6 +22,7 @@ class ClusterMemory:
     accepted_settings: AcceptedSettings = field(default_factory=AcceptedSettings)
     stopwatches: Stopwatches = field(default_factory=Stopwatches)
     rolls: Rolls = field(default_factory=Rolls)
+    refusals: Refusals = field(default_factory=Refusals)
     complaints: Complaints = field(default_factory=Complaints)
     taken_names: TakenNames = field(default_factory=TakenNames)
     settled: Settled = field(default_factory=Settled)

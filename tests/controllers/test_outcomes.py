@@ -27,6 +27,11 @@ def test_3_3_a_failure_is_retried_with_back_off() -> None:
         result_of({"a": Done(retry_after=1.0), "b": Failed("F", "broken")})
 
 
+def test_3_3_a_failure_that_says_when_it_is_retried_holds_up_nothing_else() -> None:
+    assert Result(requeue_after=1.0) == result_of({"a": Done(retry_after=1.0), "b": Failed("F", "refused", 9.0)})
+    assert Result(requeue_after=9.0) == result_of({"b": Failed("F", "refused", 9.0)})
+
+
 @pytest.mark.parametrize(
     ("told", "untold", "expected"),
     [
@@ -36,6 +41,7 @@ def test_3_3_a_failure_is_retried_with_back_off() -> None:
         (Done("all there"), Waiting("W", "waits"), Done("all there")),
         (Waiting("W", "waits"), Failed("F", "broken"), Waiting("W", "waits")),
         (Failed("F", "broken"), Waiting("W", "waits", 5.0), Failed("F", "broken")),
+        (Failed("F", "refused", 9.0), Waiting("W", "waits", 5.0), Failed("F", "refused", 5.0)),
     ],
 )
 def test_3_3_what_is_not_told_is_looked_at_in_its_time(told: Outcome, untold: Outcome, expected: Outcome) -> None:

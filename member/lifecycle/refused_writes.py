@@ -1,0 +1,91 @@
+"""What goes on with a component whose new spec the API server refuses: a quota, a policy, a port that is taken.
+
+Its pods are looked after as they run: they are scaled, failed over, and given back what a roll has moved away. The new
+spec is tried again after a pause.
+"""
+
+from collections.abc import Callable, Iterable
+
+from kube.errors import (
+    AlreadyExists,
+    ApiError,
+    Conflict,
+    Expired,
+    InternalError,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
+from kube.objects import digest
+from member.context import ClusterContext
+from member.outcome import Done, Failed, Outcome, in_time_for
+
+_NO_JUDGEMENT = (Unauthorized, NotFound, AlreadyExists, Conflict, Expired, TooManyRequests)
+"""What the next attempt may meet otherwise, or what asks for another decision."""
+
+
+def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable[[], None]]) -> Failed | None:
+    """Carry out what leaves the pods of a component alone; the first one that is refused, None where none is.
+
+    Raises ApiError, TransportError.
+    """
+    refusals, key, wanted = ctx.memory.refusals, f"beside {component}", _wanted(ctx)
+    if standing := refusals.standing(key, wanted, ctx.deps.clock):
+        return standing
+    refused = None
+    for write in writes:
+        try:
+            write()
+        except ApiError as error:
+            refused = refused or _refusal(error)
+    if refused is None:
+        refusals.forget(key)
+        return None
+    return refusals.note(key, wanted, refused, ctx.deps.clock)
+
+
+def updated(
+    ctx: ClusterContext, component: str, update: Callable[[], Outcome], as_it_runs: Callable[[], Outcome]
+) -> tuple[Outcome, Failed | None]:
+    """What comes of the update of a component, and the refusal because of which it is kept `as_it_runs`, if any.
+
+    Raises what the two raise.
+    """
+    refusals, wanted = ctx.memory.refusals, _wanted(ctx)
+    refused = refusals.standing(component, wanted, ctx.deps.clock)
+    if refused is None:
+        try:
+            outcome = update()
+        except ApiError as error:
+            refused = refusals.note(component, wanted, _refusal(error), ctx.deps.clock)
+        else:
+            refusals.forget(component)
+            return outcome, None
+    # nobody knows what the update would have done to its pods
+    ctx.rolls_to_come.add(component)
+    try:
+        return as_it_runs(), refused
+    except ApiError as error:
+        _refusal(error)
+        return Done(), refused
+
+
+def with_refusal(refused: Failed | None, outcome: Outcome) -> Outcome:
+    """A refusal, and what else there is to say of the component."""
+    if refused is None:
+        return outcome
+    message = refused.message if isinstance(outcome, Done) else f"{refused.message}; {outcome.message}"
+    return in_time_for(Failed(refused.reason, message, refused.retry_after), outcome)
+
+
+def _refusal(error: ApiError) -> Failed:
+    """The error, if the server has judged what it was asked for, and would do so again. Raises it if not."""
+    by_webhook = isinstance(error, InternalError) and "webhook" in error.message
+    if by_webhook or (error.code < 500 and not isinstance(error, _NO_JUDGEMENT)):
+        return Failed(type(error).__name__, str(error))
+    raise error
+
+
+def _wanted(ctx: ClusterContext) -> bytes:
+    """The spec that is refused; with another one all is tried at once."""
+    return digest(ctx.owner.decode().get("spec"))

@@ -1,0 +1,146 @@
+"""The API server refuses an edit of a cluster that runs: its pods are looked after all the same (lifecycle.md 9, F21).
+
+A node port that is taken, a quota, a policy on images: nobody says when that ends, and pods are lost meanwhile.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from dataplane.pd import PDClient
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, Resource
+from member.context import FailoverSettings
+from sandbox.apiserver.refusals import forbidden
+from simulate.operator import SETTINGS
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+pytestmark = pytest.mark.slow
+
+_PERIOD = 60.0
+_IMAGE = "v8.5.3"
+_WANTED = {"pd": 3, "tikv": 3, "tidb": 2}
+_REFUSED = {
+    "image": (STATEFUL_SETS, _IMAGE, {"version": _IMAGE}),
+    "configuration": (CONFIG_MAPS, "warn", {"config": {"log": {"level": "warn"}}}),
+}
+"""What a policy refuses: the resource, the text in it, and the edit that brings that in."""
+
+
+@pytest.fixture(name="world")
+def _world() -> Iterator[OperatorWorld]:
+    periods = FailoverSettings(pd_period=_PERIOD, tikv_period=_PERIOD, tidb_period=_PERIOD)
+    world = OperatorWorld(settings=replace(SETTINGS, failover=periods))
+    tree = sample("basic")
+    for component, count in _WANTED.items():
+        tree["spec"][component] |= {"replicas": count, "maxFailoverCount": 3}
+    tree["spec"]["pd"]["config"] = {"schedule": {"max-store-down-time": "1m"}}
+    world.apply(tree)
+    world.run_until_ready(within=120.0)
+    yield world
+    world.stop()
+
+
+def refuse(world: OperatorWorld, resource: Resource, text: str) -> Callable[[], None]:
+    """Have a policy refuse objects with a text in them; returns what ends that."""
+
+    def policy(of: Resource, tree: Json, _: Json | None) -> None:
+        if of == resource and text in str(tree.get("spec") or tree.get("data")):
+            raise forbidden(resource, tree["metadata"]["name"], "admission webhook denied the request")
+
+    world.world.server.webhooks.append(policy)
+    return lambda: world.world.server.webhooks.remove(policy)
+
+
+def lose(world: OperatorWorld, component: str) -> None:
+    world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-{component}-1")
+
+
+def has_substitute(world: OperatorWorld, component: str) -> bool:
+    pods = [pod for pod in world.every(PODS) if pod["metadata"]["name"].startswith(f"basic-{component}-")]
+    return len([pod for pod in pods if "True" == _ready(pod)]) >= _WANTED[component]
+
+
+def _ready(pod: Json) -> str:
+    return next((each["status"] for each in pod["status"].get("conditions") or () if each["type"] == "Ready"), "")
+
+
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+@pytest.mark.parametrize("which", _REFUSED)
+def test_a_lost_pod_is_replaced_though_the_new_template_is_refused(
+    world: OperatorWorld, component: str, which: str
+) -> None:
+    resource, text, edit = _REFUSED[which]
+    allow = refuse(world, resource, text)
+    before = world.get(STATEFUL_SETS, f"basic-{component}")["spec"]["template"]
+    world.change(**{component: edit})
+    world.run_until(lambda: world.reason() == "Forbidden")
+    lose(world, component)
+    world.run(30.0)
+    message = world.condition("Progressing")["message"]
+    assert "denied the request; " in message
+    assert f"basic-{component}-1" in message
+
+    world.run_until(lambda: has_substitute(world, component), 400.0)
+
+    assert before == world.get(STATEFUL_SETS, f"basic-{component}")["spec"]["template"]
+    assert "Forbidden" == world.reason()
+    allow()
+    world.world.faults.heal()
+    world.run_until(lambda: text in str(world.get(STATEFUL_SETS, f"basic-{component}")) or which != "image", 90.0)
+
+
+@pytest.mark.parametrize("component", ["pd", "tidb"])
+def test_a_lost_pod_is_replaced_though_a_service_is_refused_and_the_component_grows(
+    world: OperatorWorld, component: str
+) -> None:
+    refuse(world, SERVICES, "LoadBalancer")
+    world.change(**{component: {"service": {"type": "LoadBalancer"}}})
+    world.run_until(lambda: world.reason() == "Forbidden")
+    lose(world, component)
+    world.run_until(lambda: has_substitute(world, component), 400.0)
+    world.change(tidb={"replicas": 3})
+    world.run_until(lambda: world.replicas("tidb") >= 3, 60.0)
+
+
+def test_I13_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_leaders_back(world: OperatorWorld) -> None:
+    refuse(world, CONFIG_MAPS, "warn")
+    first = world.get(PODS, "basic-tikv-2")["metadata"]["uid"]
+    world.change(tikv={"version": _IMAGE})
+    world.run_until(lambda: world.get(PODS, "basic-tikv-2")["metadata"]["uid"] != first)
+    world.change(tikv={"config": {"log": {"level": "warn"}}})
+
+    world.run(300.0)
+
+    assert "Forbidden" == world.reason()
+    assert world.is_ready()
+    images = {pod["spec"]["containers"][0]["image"] for pod in world.every(PODS) if "tikv" in pod["metadata"]["name"]}
+    assert {f"pingcap/tikv:{_IMAGE}"} == images
+    pd = PDClient(world.world.data_plane_transport(), "http://basic-pd.default:2379")
+    assert frozenset() == pd.evicting_stores()
+
+
+def test_I39_ddl_does_not_stay_paused_for_an_upgrade_whose_service_is_refused(world: OperatorWorld) -> None:
+    refuse(world, SERVICES, "LoadBalancer")
+    first = world.get(PODS, "basic-tidb-1")["metadata"]["uid"]
+    world.change(tidb={"version": _IMAGE})
+    world.run_until(lambda: world.get(PODS, "basic-tidb-1")["metadata"]["uid"] != first)
+    world.change(tidb={"service": {"type": "LoadBalancer"}})
+    world.run(300.0)
+    assert "Forbidden" == world.reason()
+    assert not [key for key in world.cluster()["metadata"].get("annotations") or {} if "smooth-upgrade" in key]
+
+
+def test_what_is_refused_is_asked_for_ever_more_rarely_and_what_else_goes_on_waits_for_nothing(
+    world: OperatorWorld,
+) -> None:
+    refuse(world, STATEFUL_SETS, _IMAGE)
+    world.change(tidb={"version": _IMAGE})
+    world.run(60.0)
+    lose(world, "tikv")
+    world.forget()
+    world.run(600.0)
+    refused = [write for write in world.writes() if write.startswith("patch statefulsets") and "tidb" in write]
+    assert 5 <= len(refused) <= 15
+    assert 4 == world.replicas("tikv")
