@@ -141,8 +141,29 @@ def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
 
 
 def dm_masters(ctx: DMContext) -> DMMasterClient:
-    """The masters of a DMCluster, behind their Service. Raises BadTlsMaterial."""
+    """The masters of a DMCluster, behind their Service, or the one that `responding_dm_master` has found.
+
+    Raises BadTlsMaterial.
+    """
+    if ctx.responding_master:
+        return dm_master(ctx, ctx.responding_master)
     return DMMasterClient(ctx.deps.dataplane.caller(address_book(ctx.tc).dm_masters(), _tls(ctx)))
+
+
+def responding_dm_master(ctx: DMContext) -> DMMasterClient | None:
+    """The first master that answers within a second, for when the Service led to one that does not.
+
+    It is asked in the rest of the reconcile. Raises BadTlsMaterial.
+    """
+    for pod in ctx.status.master.members:
+        found = dm_master(ctx, pod)
+        try:
+            found.masters(timeout=_SHORT_TIMEOUT)
+        except DataPlaneError:
+            continue
+        ctx.responding_master = pod
+        return found
+    return None
 
 
 def dm_master(ctx: DMContext, pod: str) -> DMMasterClient:

@@ -202,9 +202,13 @@ class ReconcileContext(ClusterContext):
 
 @dataclass(slots=True)
 class DMContext(ClusterContext):
-    """One reconcile of a DMCluster."""
+    """One reconcile of a DMCluster.
+
+    `responding_master` is the pod whose master is asked where the Service leads to none that serves.
+    """
 
     tc: DMCluster
+    responding_master: str = ""
 
     @property
     def status(self) -> DMClusterStatus:

@@ -1,5 +1,6 @@
 """What is remembered of one cluster, of whatever kind, from one reconcile to the next."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from member.memory.accepted_settings import AcceptedSettings
@@ -34,6 +35,8 @@ class ClusterMemory:
     """The stores of which an event has told that others have their leaders moved away."""
     silent_stores: dict[int, int] = field(default_factory=dict)
     """The stores that do not answer, and when PD had heard from each of them as it was asked first; see `Store`."""
+    ddl_marks: Mapping[str, str] = field(default_factory=dict)
+    """What was last seen on the TidbCluster, or written to it, of an upgrade for which DDL is paused."""
     made: dict[str, str] = field(default_factory=dict)
     """The UIDs of the StatefulSets that this process has made, by name."""
     replaced_in_vain: dict[str, bytes] = field(default_factory=dict)

@@ -2,13 +2,13 @@
 
 What is owed to the cluster, `finish`, is written down on the TidbCluster before TiDB is asked to `start`, and that TiDB
 agreed is written down after it (F26): annotations that are there mean that DDL may be paused, and one of them, the
-time, that it is. They go when TiDB has agreed to the end.
+time, that it is. They go when TiDB has agreed to the end. Who replaces the TidbCluster removes them meanwhile: this
+process remembers them.
 """
 
 from collections.abc import Mapping
 
 from apis.images import NEWEST, order, version_of
-from apis.tidbcluster import TidbCluster
 from apis.times import stamp
 from dataplane.tidb import TiDBClient
 from kube.objects import Json, is_observed
@@ -46,7 +46,7 @@ def can_pause(source: str, target: str) -> bool:
 def begin(ctx: ReconcileContext, body: Json, desired: Json) -> Waiting | None:
     """Pause DDL before a template with another version goes in. Raises DataPlaneError, ApiError, TransportError."""
     source, target = (version_of(image_of(tree, "tidb")) for tree in (body, desired))
-    marks, server = _marks(ctx.tc), _server(ctx)
+    marks, server = _marks(ctx), _server(ctx)
     wanted = {
         labels.SMOOTH_UPGRADE_DDL_PAUSED: "true",
         labels.SMOOTH_UPGRADE_SOURCE_VERSION: source,
@@ -73,7 +73,7 @@ def finish(ctx: ReconcileContext) -> Waiting | None:
 
     Nobody waits for those that were lost and have substitutes (F13).
     """
-    if not _marks(ctx.tc):
+    if not _marks(ctx):
         return None
     live, server = ctx.stateful_set("tidb"), _server(ctx)
     awaited = _awaited(ctx, live.decode()) if live is not None else ()
@@ -110,8 +110,10 @@ def _server(ctx: ReconcileContext) -> TiDBClient | None:
     return next((api_clients.tidb(ctx, name) for name in healthy), None)
 
 
-def _marks(tc: TidbCluster) -> Mapping[str, str]:
-    return {key: value for key, value in tc.metadata.annotations.items() if key in _ANNOTATIONS}
+def _marks(ctx: ReconcileContext) -> Mapping[str, str]:
+    found = {key: value for key, value in ctx.tc.metadata.annotations.items() if key in _ANNOTATIONS}
+    ctx.memory.ddl_marks = found or ctx.memory.ddl_marks
+    return ctx.memory.ddl_marks
 
 
 def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
@@ -119,3 +121,4 @@ def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
     there = ctx.owner.metadata.annotations
     annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in there}
     ctx.owner = ctx.deps.applier.annotate(TIDB_CLUSTERS, ctx.owner, annotations)
+    ctx.memory.ddl_marks = marks

@@ -32,6 +32,31 @@ def test_6_7_a_lost_master_is_recorded_then_removed_with_its_volume_then_replace
     assert 3 == dm.size("dm-master") == len(dm.masters.members)
 
 
+def lose_disk(dm: DMWorld, ordinal: int) -> str:
+    """A master whose volume was replaced by hand: its server starts, finds itself a member already, and ends."""
+    pod = f"{NAME}-dm-master-{ordinal}"
+    dm.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"dm-master-{pod}", NAMESPACE)
+    dm.admin.delete(PODS, pod, NAMESPACE)
+    return pod
+
+
+@pytest.mark.slow
+def test_6_7_a_master_that_is_behind_the_service_between_its_crashes_is_replaced_in_time(dm: DMWorld) -> None:
+    pod = lose_disk(dm, 1)
+    dm.run_until(lambda: pod in (dm.status("master").get("failureMembers") or {}), PERIOD + 30.0)
+    dm.run_until_ready(NAME, 2 * PERIOD)
+
+
+@pytest.mark.slow
+def test_6_8_a_lost_worker_gets_a_substitute_beside_a_master_that_crashes(dm: DMWorld) -> None:
+    dm.create_source("orders")
+    dm.set(master={"maxFailoverCount": 0})
+    lose_disk(dm, 1)
+    bound = next(each.name for each in dm.workers() if each.source)
+    lose(dm, "dm-worker", int(bound[-1]))
+    dm.run_until(lambda: dm.size("dm-worker") == 3, PERIOD + 60.0)
+
+
 @pytest.mark.slow
 def test_I24_without_a_majority_no_master_is_removed(dm: DMWorld) -> None:
     heals = [lose(dm, "dm-master", ordinal)[1] for ordinal in (1, 2)]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.operator_world import OperatorWorld, sample
+from kube.resources import TIDB_CLUSTERS
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 ANNOTATION = "tidb.pingcap.com/smooth-upgrade-"
 
@@ -71,3 +72,18 @@ def test_F26_a_process_that_ends_at_any_moment_forgets_nothing(world: OperatorWo
         world.restart()
     world.run_until_ready()
     assert (True, {}, False) == (was_paused, annotations(world), is_paused(world))
+
+
+@pytest.mark.slow
+def test_I39_ddl_goes_on_though_somebody_replaces_the_cluster_meanwhile(basic: OperatorWorld) -> None:
+    """As `kubectl replace` does, and Argo CD with `Replace=true`."""
+    basic.change(tidb={"version": "v8.5.9"})
+    basic.run_until(lambda: "started-at" in annotations(basic))
+    basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": None}})
+    basic.run(1.0)
+    basic.run_until_ready()
+    basic.run(10.0)
+    assert (False, "finish") == (is_paused(basic), told(basic)[-1])
+    basic.forget()
+    basic.run(120.0)
+    assert [] == told(basic)
