@@ -5,7 +5,7 @@ Questions are answered one after another: what one answer promises, the next one
 
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Protocol
 
 from apis.ordinals import desired_ordinals, desired_replicas
@@ -116,22 +116,43 @@ class Extender:
             return _refused(question.names, f"TidbCluster {pod.namespace}/{pod.cluster} does not exist")
         key = tc.metadata.annotations.get(TOPOLOGY_KEY, _HOST)
         topologies = {name: self._state.node_labels(name, question.nodes).get(key, "") for name in question.names}
-        placed = Counter(
-            topologies.get(node) or self._state.node_labels(node, question.nodes).get(key, "")
-            for node in _nodes_of_others(pod, tc, claims, pods)
-        )
-        counts = {topology: placed[topology] for topology in topologies.values() if topology}
-        used = len(set(placed) - {""})
-        spread = Spread(pod.component, desired_replicas(tc, pod.component), counts, used)
-        return _answer_of(spread, topologies, key)
+        others = set(pods) - _given_up(tc, pod.component) - {pod.name}
+        placed = {
+            name: topologies.get(node) or self._state.node_labels(node, question.nodes).get(key, "")
+            for name, node in _nodes(pod.component, others, claims, pods).items()
+        }
+        wanted = {f"{tc.metadata.name}-{pod.component}-{ordinal}" for ordinal in desired_ordinals(tc, pod.component)}
+        replicas = desired_replicas(tc, pod.component)
+        now = _spread_of(pod.component, max(replicas, len(others) + 1), topologies.values(), placed.values())
+        if pod.name not in wanted:
+            return _answer_of(now, now, topologies, key)
+        in_the_end = [topology for name, topology in placed.items() if name in wanted]
+        return _answer_of(_spread_of(pod.component, replicas, topologies.values(), in_the_end), now, topologies, key)
 
 
-def _answer_of(spread: Spread, topologies: Mapping[str, str], key: str) -> Answer:
-    chosen = spread.choose()
-    if not chosen:
+def _spread_of(component: str, replicas: int, candidates: Iterable[str], placed: Iterable[str]) -> Spread:
+    """`placed` has the topology of each pod that counts, empty where its node has no label."""
+    count = Counter(placed)
+    counts = {topology: count[topology] for topology in candidates if topology}
+    return Spread(component, replicas, counts, len(set(count) - {""}))
+
+
+def _answer_of(spread: Spread, now: Spread, topologies: Mapping[str, str], key: str) -> Answer:
+    """What `spread` allows; of that, if there is any, what `now` allows too.
+
+    `spread` counts the pods that the spec wants, as v1.6 does, and `now` all that are there: those of a scale-in that
+    is under way or was refused, of a component that was removed from the spec.
+    """
+    allowed = spread.choose()
+    if not allowed:
         return _refused(topologies, spread.refusal())
+    chosen = allowed & now.choose() or allowed
     kept = [node for node, topology in topologies.items() if topology in chosen]
-    refused = {node: _why_not(spread, topology, key) for node, topology in topologies.items() if topology not in chosen}
+    refused = {
+        node: _why_not(now if topology in allowed else spread, topology, key)
+        for node, topology in topologies.items()
+        if topology not in chosen
+    }
     return Answer(kept, refused)
 
 
@@ -146,16 +167,10 @@ def _why_not(spread: Spread, topology: str, key: str) -> str:
     )
 
 
-def _nodes_of_others(
-    pod: Candidate, tc: TidbCluster, claims: Mapping[str, Object], pods: Mapping[str, Object]
-) -> list[str]:
-    """Of each other pod that counts its node, or the one where its volume is being made."""
-    wanted = {f"{tc.metadata.name}-{pod.component}-{ordinal}" for ordinal in desired_ordinals(tc, pod.component)}
-    counting = wanted - _given_up(tc, pod.component) - {pod.name}
-    nodes = [
-        node_of(pods[name]) or _promised(claims.get(claim_of(pod.component, name))) for name in counting & set(pods)
-    ]
-    return [node for node in nodes if node]
+def _nodes(component: str, names: Set[str], claims: Mapping[str, Object], pods: Mapping[str, Object]) -> dict[str, str]:
+    """Of each of these pods that counts its node, or the one where its volume is being made."""
+    found = {name: node_of(pods[name]) or _promised(claims.get(claim_of(component, name))) for name in sorted(names)}
+    return {name: node for name, node in found.items() if node}
 
 
 def _given_up(tc: TidbCluster, component: str) -> set[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.objects import Object
+from kube.objects import Json, Object
 from kube.resources import NODES, PODS, TIDB_CLUSTERS
 from ports.randomness import SeededRandomness
 from scheduler.extender import FAIL, Unanswerable
@@ -82,10 +82,41 @@ def test_2_5_a_failed_member_leaves_room(world: ExtenderWorld) -> None:
     assert ["a", "b", "c"] == list(world.ask("db-pd-3").kept)
 
 
-def test_2_5_a_pod_that_is_not_wanted_leaves_room(world: ExtenderWorld) -> None:
+def test_2_5_a_pod_that_is_not_wanted_leaves_room_where_there_is_none_elsewhere(world: ExtenderWorld) -> None:
     world.add("db-pd-7", on="a")
     world.add("db-pd-0")
-    assert ["a", "b", "c"] == list(world.ask("db-pd-0").kept)
+    answer = world.ask("db-pd-0")
+    assert (["b", "c"], {"a": "a has 1 pd pods, max pods per topology: 1"}) == (list(answer.kept), answer.refused)
+    assert ["a"] == list(world.ask("db-pd-0", "a").kept)
+
+
+@pytest.mark.parametrize("component", ["pd", "tikv"])
+@pytest.mark.parametrize("spec", [None, {"replicas": 0}, {"replicas": 1}], ids=["removed", "none", "one"])
+def test_2_5_pods_that_the_spec_does_not_want_are_spread_as_long_as_they_are_there(
+    world: ExtenderWorld, component: str, spec: Json | None
+) -> None:
+    world.admin.patch(TIDB_CLUSTERS, "db", NAMESPACE, {"spec": {component: spec}})
+    world.add(f"db-{component}-0", component, on="a")
+    world.add(f"db-{component}-1", component, on="b")
+    world.add(f"db-{component}-2", component)
+    assert ["c"] == list(world.ask(f"db-{component}-2").kept)
+    assert [] == list(world.ask(f"db-{component}-2", "a", "b").kept)
+
+
+def test_2_5_a_store_that_stays_because_its_scale_in_was_refused_is_not_joined_by_another() -> None:
+    world = ExtenderWorld(tikv={"replicas": 2})
+    world.add("db-tikv-0", "tikv")
+    for ordinal, where in ((1, "a"), (2, "b")):
+        world.add(f"db-tikv-{ordinal}", "tikv", on=where)
+    assert ["c"] == list(world.ask("db-tikv-0").kept)
+    assert ["a", "b"] == list(world.ask("db-tikv-0", "a", "b").kept)
+
+
+def test_2_5_who_leaves_is_counted_after_who_stays(world: ExtenderWorld) -> None:
+    for ordinal, where in ((1, "b"), (2, "c"), (3, "a"), (4, "b")):
+        world.add(f"db-pd-{ordinal}", on=where)
+    world.add("db-pd-0")
+    assert ["a"] == list(world.ask("db-pd-0").kept)
 
 
 def test_2_5_a_pod_elsewhere_counts_for_tikv_alone_as_used() -> None:
