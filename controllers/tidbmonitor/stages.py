@@ -22,7 +22,7 @@ from kube.resources import (
     TIDB_MONITORS,
     Resource,
 )
-from member.apply.last_applied import applied, stamped
+from member.apply.last_applied import applied, stamped, template_change
 from member.monitor import objects
 from member.monitor.inputs import Inputs
 from member.monitor.naming import FINALIZER, base_labels, monitor_name
@@ -79,11 +79,18 @@ def _stateful_sets(ctx: Monitor) -> Outcome:
     inputs, answers = _inputs(ctx), []
     if inputs is None or ctx.outcomes.get("migration") not in (None, Done()):
         return Done()
-    for _, desired in objects.run_by(ctx.model, inputs):
-        answers.append(apply_stateful_set(ctx, desired, "spec.persistent"))
+    as_running = objects.run_by(ctx.model, inputs.as_running())
+    for (_, desired), (_, kept) in zip(objects.run_by(ctx.model, inputs), as_running, strict=True):
+        answers.append(apply_stateful_set(ctx, _with_first_cluster(ctx, desired, kept), "spec.persistent"))
     answers += [bring_to_ready(ctx, monitor_name(ctx.model, shard)) for shard in _shards(ctx)]
     unfinished = [each for each in answers if not isinstance(each, Done) or each.reason != Done().reason]
     return next((each for each in unfinished if isinstance(each, NotDone)), next(iter(unfinished), Done()))
+
+
+def _with_first_cluster(ctx: Monitor, desired: Json, kept: Json) -> Json:
+    """`kept` has the first cluster that the pods were started with: another one alone is no reason to restart them."""
+    cached = ctx.cached(STATEFUL_SETS, desired["metadata"]["name"])
+    return kept if cached is None or template_change(cached.decode(), kept) is None else desired
 
 
 def _volumes(ctx: Monitor) -> Outcome:

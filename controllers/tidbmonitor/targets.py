@@ -4,8 +4,8 @@ Secrets and ConfigMaps of users are read live: the operator may read them, but n
 cluster that is not there is left out until it is; v1.6 does nothing at all then.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from apis.decoding import decode
 from apis.dmcluster import DMCluster
@@ -19,9 +19,10 @@ from controllers.simple_kind import Reconcile
 from controllers.target_cluster import find_cluster
 from controllers.tidbmonitor import provisions
 from kube.objects import Json, Object
-from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, Resource
-from member.monitor import remote_write
-from member.monitor.inputs import Inputs, Target, asset
+from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from member.monitor import first, remote_write
+from member.monitor.inputs import First, Inputs, Key, Target, asset
+from member.monitor.naming import monitor_name
 from member.naming import cluster_client_secret
 from member.outcome import Done, Outcome, Waiting
 
@@ -99,16 +100,16 @@ def _inputs(found: _Found) -> Inputs:
         (name, key): provisions.from_base64(found.value(SECRETS, namespace, name, key, "the user of remoteWrite"))
         for name, key in remote_write.users(monitor)
     }
-    return Inputs(
+    inputs = Inputs(
         clusters=[_target(found, tc) for tc in clusters],
         dm_clusters=[_target(found, each) for each in dm_clusters if each is not None],
-        first=next((tc for tc in clusters if tc.spec.pd is not None), None),
         assets=found.assets,
         users=users,
         given_config=_given_config(found),
         operator_rules=provisions.rules(),
         operator_dashboard=provisions.dashboard(),
     )
+    return _with_first_clusters(found, inputs, [first.of_tidb(tc) for tc in clusters if tc.spec.pd is not None])
 
 
 def _clusters(found: _Found) -> Iterator[TidbCluster | None]:
@@ -168,6 +169,46 @@ def listed_dm_clusters(owner: Object) -> list[str]:
     own, spec = owner.metadata.namespace, owner.decode().get("spec") or {}
     named = (spec.get("dm") or {}).get("clusters") or ()
     return [f"{each.get('namespace') or own}/{each.get('name')}" for each in named]
+
+
+def _with_first_clusters(found: _Found, inputs: Inputs, there: Sequence[First]) -> Inputs:
+    monitor = found.ctx.model
+    dm_there = [first.of_dm(each) for each in inputs.dm_clusters]
+    cached = found.ctx.cached(STATEFUL_SETS, monitor_name(monitor))
+    pods = cached.decode() if cached is not None and found.ctx.controls(cached) else None
+    told, told_dm = (first.told_of_tidb(pods), first.told_of_dm(pods)) if pods is not None else (None, None)
+    return replace(
+        inputs,
+        first=next(iter(there), None),
+        first_dm=next(iter(dm_there), None),
+        running=_running(told, there, lambda key: _may_return(found, key)),
+        running_dm=_running(told_dm, dm_there, _keys(monitor.spec.dm.clusters if monitor.spec.dm else ()).__contains__),
+    )
+
+
+def _running(told: First | None, there: Sequence[First], may_return: Callable[[Key], bool]) -> First | None:
+    """The cluster that the pods were told of, as it is now; the first one where that is not wanted any more."""
+    if told is None:
+        return next(iter(there), None)
+    same = next((each for each in there if each.key == told.key), None)
+    return same or (told if may_return(told.key) else next(iter(there), None))
+
+
+def _may_return(found: _Found, key: Key) -> bool:
+    """Whether a TidbCluster that is not monitored is named, or would be selected if it came back."""
+    ctx = found.ctx
+    if key in _keys(ctx.model.spec.clusters):
+        return True
+    if CLUSTER_SELECTOR not in ctx.owner.metadata.annotations:
+        return False
+    there = ctx.lister(TIDB_CLUSTERS).get(*key)
+    if there is None or there.metadata.deletion_timestamp:
+        return True
+    return key in {(each.metadata.namespace, each.metadata.name) for each in selected_clusters(ctx)}
+
+
+def _keys(references: Iterable[TidbClusterRef]) -> set[Key]:
+    return {(each.namespace, each.name) for each in references}
 
 
 def _given_config(found: _Found) -> str | None:

@@ -7,7 +7,8 @@ from apis.monitor_parts import InitializerSpec, MonitorContainer
 from apis.monitors import OPERATOR_NAMESPACE, TidbMonitor
 from kube.objects import Json
 from member.monitor.configuration import EXTERNAL_RULES, OPERATOR_RULES, RULES
-from member.monitor.inputs import ASSETS, Inputs
+from member.monitor.first import DM_INITIALIZER, TIDB_INITIALIZER
+from member.monitor.inputs import ASSETS, First, Inputs
 from member.monitor.naming import VOLUME
 from member.objects.pod import NAMESPACE, POD_NAME, container_port, env, without_unset
 from member.objects.volumes import mount
@@ -57,9 +58,9 @@ def with_users(builtin: Mapping[str, str], users: Mapping[str, str]) -> list[Jso
 def init_containers(monitor: TidbMonitor, inputs: Inputs) -> list[Json]:
     """What brings rules and dashboards before Prometheus starts."""
     spec = monitor.spec
-    found = [_initializer(monitor, "monitor-initializer", spec.initializer, _for_tidb(monitor, inputs))]
-    if spec.dm is not None and inputs.dm_clusters:
-        found.append(_initializer(monitor, "dm-initializer", spec.dm.initializer, _for_dm(monitor, inputs)))
+    found = [_initializer(monitor, TIDB_INITIALIZER, spec.initializer, _for_tidb(monitor, inputs))]
+    if spec.dm is not None and inputs.first_dm is not None:
+        found.append(_initializer(monitor, DM_INITIALIZER, spec.dm.initializer, _for_dm(monitor, inputs.first_dm)))
     return found
 
 
@@ -86,21 +87,19 @@ def _for_tidb(monitor: TidbMonitor, inputs: Inputs) -> dict[str, str]:
         "TIDB_VERSION": rules_version(monitor),
         "TZ": monitor.spec.timezone,
     }
-    if (tc := inputs.first) is not None:
-        has_binlog = tc.spec.tidb is not None and bool(tc.spec.tidb.binlog_enabled)
+    if (first := inputs.first) is not None:
         found |= {
-            "TZ": tc.spec.timezone or "UTC",
-            "TIDB_ENABLE_BINLOG": str(has_binlog).lower(),
-            "TIDB_CLUSTER_NAME": tc.metadata.name,
-            "TIDB_CLUSTER_NAMESPACE": tc.metadata.namespace,
+            "TZ": first.timezone,
+            "TIDB_ENABLE_BINLOG": first.has_binlog,
+            "TIDB_CLUSTER_NAME": first.name,
+            "TIDB_CLUSTER_NAMESPACE": first.namespace,
         }
     if monitor.spec.kube_prometheus_url:
         found["GF_K8S_PROMETHEUS_URL"] = monitor.spec.kube_prometheus_url
     return found | _grafana_paths(monitor)
 
 
-def _for_dm(monitor: TidbMonitor, inputs: Inputs) -> dict[str, str]:
-    first = inputs.dm_clusters[0]
+def _for_dm(monitor: TidbMonitor, first: First) -> dict[str, str]:
     found = {
         "DM_CLUSTER_NAME": first.name,
         "PROM_CONFIG_PATH": RULES,

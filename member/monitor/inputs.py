@@ -1,9 +1,10 @@
 """What the objects of a monitor are made of beside its spec: the clusters that were found, and what they bring."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from apis.tidbcluster import TidbCluster
+Key = tuple[str, str]
+"""Namespace and name of a cluster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,23 +20,49 @@ class Target:
     secret: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class First:
+    """The cluster by which rules and dashboards are called.
+
+    The time zone and whether there is a binlog, `true` or `false`, are those of a TidbCluster.
+    """
+
+    namespace: str
+    name: str
+    timezone: str = ""
+    has_binlog: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Which it is."""
+        return self.namespace, self.name
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """What was found for one reconcile.
 
-    `first` is the first TidbCluster with a PD of its own. `assets` are files for Prometheus, in base64 by name:
-    certificates and passwords. `users` are names for remote write, by Secret and key. `given_config` replaces the
-    whole generated configuration.
+    `first` is the first TidbCluster with a PD of its own, `first_dm` the first DMCluster; `running` and `running_dm`
+    are those that the pods were started with, as long as these are wanted, or else the same. `assets` are files for
+    Prometheus, in base64 by name: certificates and passwords. `users` are names for remote write, by Secret and key.
+    `given_config` replaces the whole generated configuration.
     """
 
     clusters: Sequence[Target]
     dm_clusters: Sequence[Target] = ()
-    first: TidbCluster | None = None
+    first: First | None = None
+    first_dm: First | None = None
+    running: First | None = None
+    running_dm: First | None = None
     assets: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
     given_config: str | None = None
     operator_rules: str = ""
     operator_dashboard: str = ""
+
+    def as_running(self) -> "Inputs":
+        """The same with the first clusters that the pods were started with."""
+        return replace(self, first=self.running, first_dm=self.running_dm)
 
 
 ASSETS = "/var/lib/cluster-assets-tls"

@@ -16,6 +16,7 @@ from apis.monitors import TidbMonitor
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import validate_monitor
 from kube.objects import Json
+from member.monitor import first
 from member.monitor.inputs import Inputs, Target, asset
 from member.monitor.objects import everything
 from member.naming import cluster_client_secret
@@ -48,11 +49,14 @@ def monitor_inputs(recorded: list[Json]) -> tuple[TidbMonitor, Inputs]:
     ]
     keys = ("ca.crt", "tls.crt", "tls.key")
     assets = {asset(each.namespace, each.secret, key) for each in targets if each.secret for key in keys}
-    dm = monitor.spec.dm.clusters if monitor.spec.dm else []
+    dm = [
+        Target(each.namespace, each.name, each.name) for each in (monitor.spec.dm.clusters if monitor.spec.dm else [])
+    ]
     inputs = Inputs(
         clusters=targets,
-        dm_clusters=[Target(each.namespace, each.name, each.name) for each in dm],
-        first=next((tc for tc in found if tc.spec.pd is not None), None),
+        dm_clusters=dm,
+        first=next((first.of_tidb(tc) for tc in found if tc.spec.pd is not None), None),
+        first_dm=next((first.of_dm(each) for each in dm), None),
         assets=dict.fromkeys(assets, "<bytes>"),
     )
     return monitor, inputs

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import CONFIG_MAPS, DM_CLUSTERS, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.controllers.tidbmonitor.monitors import CONTAINERS, Monitors, monitor
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -89,6 +89,73 @@ def test_3_5_clusters_are_selected_by_label_as_they_come_and_go(monitors: Monito
     monitors.annotate(cluster_selector="*")
     world.run(1.0)
     assert {"default-two", "default-basic"} == jobs(monitors)
+
+
+def named(monitors: Monitors, variable: str = "TIDB_CLUSTER_NAME") -> str:
+    """By which cluster rules and dashboards are called."""
+    pod = monitors.world.get(STATEFUL_SETS, "basic-monitor")["spec"]["template"]["spec"]
+    env = {each["name"]: each.get("value", "") for container in pod["initContainers"] for each in container["env"]}
+    return str(env[variable])
+
+
+def pod(monitors: Monitors) -> str:
+    uid: str = monitors.world.get(PODS, "basic-monitor-0")["metadata"]["uid"]
+    return uid
+
+
+@pytest.mark.slow
+def test_3_6_a_selected_cluster_that_sorts_first_restarts_no_pod(monitors: Monitors) -> None:
+    world = monitors.world
+    world.apply(other("prod", {"team": "a"}))
+    monitors.create(monitor(annotations={"tidb.pingcap.com/cluster-selector": "team=a"}, clusters=None))
+    monitors.run_until_ready()
+    before = pod(monitors)
+    world.apply(other("beta", {"team": "a"}))
+    world.run(60.0)
+    assert ({"default-beta", "default-prod"}, "prod", before) == (jobs(monitors), named(monitors), pod(monitors))
+    world.admin.delete(TIDB_CLUSTERS, "prod", NAMESPACE)
+    world.run(60.0)
+    assert ({"default-beta"}, "prod", before) == (jobs(monitors), named(monitors), pod(monitors))
+    monitors.change(labels={"a": "b"})
+    world.run_until(lambda: pod(monitors) != before)
+    assert "beta" == named(monitors)
+
+
+@pytest.mark.slow
+def test_3_6_a_named_cluster_that_goes_and_comes_back_restarts_no_pod(monitors: Monitors) -> None:
+    world = monitors.world
+    world.apply(other("old", timezone="Asia/Tokyo"))
+    monitors.create(monitor(clusters=[{"name": "old"}, {"name": "basic"}]))
+    monitors.run_until_ready()
+    before = pod(monitors)
+    world.admin.delete(TIDB_CLUSTERS, "old", NAMESPACE)
+    world.run(60.0)
+    assert ("old", "Asia/Tokyo", before) == (named(monitors), named(monitors, "TZ"), pod(monitors))
+    world.apply(other("old", timezone="Asia/Tokyo"))
+    world.run(60.0)
+    assert ("old", before) == (named(monitors), pod(monitors))
+
+
+def test_3_6_a_cluster_that_is_named_no_longer_gives_no_names(monitors: Monitors) -> None:
+    monitors.world.apply(other("old"))
+    monitors.create(monitor(clusters=[{"name": "old"}, {"name": "basic"}]))
+    monitors.run_until_ready()
+    monitors.change(clusters=[{"name": "basic"}])
+    monitors.world.run_until(lambda: named(monitors) == "basic")
+
+
+def test_3_6_dm_clusters_that_go_and_come_back_restart_no_pod(monitors: Monitors) -> None:
+    world = monitors.world
+    of_kind = {"apiVersion": DM_CLUSTERS.api_version, "kind": DM_CLUSTERS.kind}
+    spec = {"version": "v8.5.2", "paused": True, "discovery": {}, "master": {"replicas": 1, "baseImage": "pingcap/dm"}}
+    world.admin.create(DM_CLUSTERS, of_kind | {"metadata": {"name": "sync"}, "spec": spec}, NAMESPACE)
+    monitors.create(monitor(dm={"clusters": [{"name": "sync"}], "initializer": CONTAINERS["initializer"]}))
+    monitors.run_until_ready()
+    before = pod(monitors)
+    world.admin.delete(DM_CLUSTERS, "sync", NAMESPACE)
+    world.run_until(lambda: monitors.condition()[1] == "ClusterMissing")
+    world.run(30.0)
+    assert ("sync", before) == (named(monitors, "DM_CLUSTER_NAME"), pod(monitors))
 
 
 def test_3_2_certificates_of_clusters_with_tls_are_files_for_prometheus(monitors: Monitors) -> None:
