@@ -21,7 +21,7 @@ from controllers.kind_controller import kind_controller
 from controllers.references import References, RefersTo
 from controllers.runtime import Runtime
 from controllers.stages import Attempt, Stage
-from kube.errors import AlreadyExists, ApiError
+from kube.errors import AlreadyExists, ApiError, Forbidden
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
@@ -39,6 +39,7 @@ class OwnedObjects:
     """What a process gives to the reconciles of a kind.
 
     `managed_by` is the label of all that is made for it, `caches` are those of what its objects own, read or refer to.
+    `is_selective`: whether the caches of custom resources hold only what a label selector selects.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class OwnedObjects:
     runtime: Runtime
     managed_by: str
     caches: Mapping[Resource, Lister]
+    is_selective: bool = False
 
 
 @dataclass(slots=True)
@@ -62,6 +64,7 @@ class Reconcile(Generic[M]):
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     found: object = None
     """What a stage has found for those after it."""
+    _beyond: dict[tuple[Resource, str, str], Object | None] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:
@@ -86,6 +89,28 @@ class Reconcile(Generic[M]):
         if found is not None:
             self.unseen.forget(resource, name)
         return found
+
+    def referred(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """What the owner refers to, be it selected or not: what no cache can show is read live, once in a reconcile.
+
+        None where it does not exist, or is in another namespace that may not be read. Raises LookupError as `lister`,
+        ApiError, TransportError.
+        """
+        cached = self.lister(resource).get(namespace, name)
+        if cached is not None or not self.owned.is_selective:
+            return cached
+        key = resource, namespace, name
+        if key not in self._beyond:
+            self._beyond[key] = self._live_beyond(resource, namespace, name)
+        return self._beyond[key]
+
+    def _live_beyond(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        try:
+            return self.owned.runtime.client.find(resource, name, namespace)
+        except Forbidden:
+            if namespace == self.namespace:
+                raise
+            return None
 
     def controls(self, child: Object) -> bool:
         """Whether another object is the owner's."""
@@ -219,7 +244,7 @@ class SimpleKind(Generic[M]):
         informers = {resource: shared.get(resource, owned) for resource in (*self.owns, *readable)}
         caches = {resource: each.lister_for(resource) for resource, each in informers.items()}
         caches |= {resource: objects.lister_for(resource) for resource in self.refers}
-        deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches)
+        deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches, bool(selector))
         controller = kind_controller(runtime, kind, objects, deps)
         for resource in self.owns:
             handler = enqueue_owner(self.resource, lister, controller.enqueue)

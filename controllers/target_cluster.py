@@ -36,10 +36,13 @@ def _keys(owner: Object, references: list[Json | None], *, own_namespace: bool =
 
 
 def find_cluster(ctx: Reconcile[Any], namespace: str, name: str, field: str) -> TidbCluster | Waiting:
-    """The TidbCluster with its defaults, as cached; the wait for it where it is not there, goes, or can't be read."""
-    found = ctx.lister(TIDB_CLUSTERS).get(namespace, name)
+    """The TidbCluster with its defaults; the wait for it where it is not there, goes, or can't be read.
+
+    It may be another operator's: `-selector` says which this one manages, not which there are. Raises as `referred`.
+    """
+    found = ctx.referred(TIDB_CLUSTERS, namespace, name)
     if found is None:
-        what = f"waiting for TidbCluster {namespace}/{name}, which does not exist"
+        what = f"waiting for TidbCluster {namespace}/{name}, which does not exist{where_seen(ctx, namespace)}"
         return Waiting("NoSuchCluster", f"{what}; create it, or correct {field}")
     if found.metadata.deletion_timestamp:
         return Waiting("NoSuchCluster", f"TidbCluster {namespace}/{name} is being deleted; correct {field}")
@@ -47,6 +50,11 @@ def find_cluster(ctx: Reconcile[Any], namespace: str, name: str, field: str) -> 
         return with_defaults(decode(found.decode(), TidbCluster))
     except InvalidField as error:
         return Waiting("ClusterInvalid", f"waiting for TidbCluster {namespace}/{name} to be valid: {error}")
+
+
+def where_seen(ctx: Reconcile[Any], namespace: str) -> str:
+    """How far it is known that something does not exist: `-cluster-scoped=false` hides other namespaces."""
+    return "" if namespace == ctx.namespace else " where this operator may look"
 
 
 def listed_cluster(ctx: Reconcile[Any], references: Sequence[TidbClusterRef]) -> TidbCluster | Waiting:

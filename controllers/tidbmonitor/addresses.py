@@ -29,7 +29,7 @@ def telling(etcd_of: EtcdOf) -> Stage[Reconcile[TidbMonitor]]:
 def _clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
     """Those with a PD of their own that is not suspended."""
     targets = ctx.found.clusters if isinstance(ctx.found, Inputs) else ()
-    there = (ctx.lister(TIDB_CLUSTERS).get(each.namespace, each.name) for each in targets)
+    there = (ctx.referred(TIDB_CLUSTERS, each.namespace, each.name) for each in targets)
     return [cluster for cluster in there if cluster is not None and _has_pd(cluster)]
 
 

@@ -16,7 +16,7 @@ from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import labels_selected_by
 from controllers.simple_kind import Reconcile
-from controllers.target_cluster import find_cluster
+from controllers.target_cluster import find_cluster, where_seen
 from controllers.tidbmonitor import provisions
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
@@ -145,10 +145,11 @@ def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | None:
 
 
 def _dm(found: _Found, reference: TidbClusterRef) -> DMCluster | None:
-    there = found.ctx.lister(DM_CLUSTERS).get(reference.namespace, reference.name)
+    there = found.ctx.referred(DM_CLUSTERS, reference.namespace, reference.name)
     where = f"waiting for DMCluster {reference.namespace}/{reference.name}"
     if there is None:
-        found.absent.append(f"{where}, which does not exist; create it, or correct spec.dm.clusters")
+        what = f"{where}, which does not exist{where_seen(found.ctx, reference.namespace)}"
+        found.absent.append(f"{what}; create it, or correct spec.dm.clusters")
         return None
     try:
         return decode(there.decode(), DMCluster)
