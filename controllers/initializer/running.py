@@ -3,7 +3,7 @@
     phase          Job                        what follows
     none, Pending  none                       it is made, once all is there that its pod mounts
     none, Pending  ended, of an earlier run   it is deleted
-    any but ended  there                      the status is that of the Job
+    any but ended  there                      the status is that of the Job; a ConfigMap that is gone is made again
     any but ended  there, its pod can't       it is made again as the spec is now, since no SQL has been run
                    start, the spec differs
     Running        none                       Failed: nobody will say how it went, and SQL is not run twice
@@ -55,7 +55,20 @@ def observe(ctx: Reconcile[TidbInitializer]) -> Outcome:
 def _go_on(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
     if ctx.model.status.phase != RUNNING and following.has_ended(job) and _is_of_earlier_run(ctx, job):
         return _delete(ctx, job)
-    return _make_again(ctx, job) if _is_mistaken(ctx, job) else following.follow(ctx, job)
+    if _is_mistaken(ctx, job):
+        return _make_again(ctx, job)
+    _keep_config_map(ctx, job)
+    return following.follow(ctx, job)
+
+
+def _keep_config_map(ctx: Reconcile[TidbInitializer], job: Object) -> None:
+    """Make it again where it is gone, as that of the same run: a pod that has not started yet could never start."""
+    name, spec = desired.object_name(ctx.model), ctx.model.spec
+    if following.has_ended(job) or job.metadata.name != name or ctx.cached(CONFIG_MAPS, name) is not None:
+        return
+    tc = find_cluster(ctx, ctx.namespace, spec.cluster.name, "spec.cluster.name")
+    if isinstance(tc, TidbCluster):
+        ctx.make(CONFIG_MAPS, desired.config_map(ctx.model, tc, run=job.metadata.annotations.get(RUN)))
 
 
 def _of_another_cluster(ctx: Reconcile[TidbInitializer]) -> Object | None:
@@ -89,7 +102,7 @@ def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
     if ctx.live_owner().metadata.resource_version != ctx.owner.metadata.resource_version:
         # it may have ended already
         return Waiting("CacheOutdated", "the TidbInitializer has changed; waiting for the cache to show that", 0.5)
-    ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, tc))
+    ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, tc, run=ctx.model.metadata.annotations.get(RUN)))
     job = ctx.make(JOBS, desired.job(ctx.model, tc))
     return following.follow(ctx, job) if ctx.controls(job) else _of_another(job)
 

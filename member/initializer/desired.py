@@ -49,12 +49,15 @@ def secret_names(initializer: TidbInitializer, tc: TidbCluster) -> list[str]:
     return [name for name in given if name]
 
 
-def config_map(initializer: TidbInitializer, tc: TidbCluster) -> Json:
-    """Scripts, and the SQL where that is inline."""
+def config_map(initializer: TidbInitializer, tc: TidbCluster, *, run: str | None) -> Json:
+    """Scripts, and the SQL where that is inline; `run` is the annotation of the run that it is for, None without."""
     data = {_WAIT_VOLUME: _wait_script(tc), _MAIN_VOLUME: _main_script(initializer, tc)}
     if initializer.spec.init_sql is not None:
         data[INIT_SQL] = initializer.spec.init_sql
-    return {"metadata": _metadata(initializer), "data": data}
+    metadata = _metadata(initializer)
+    others = {key: value for key, value in metadata.pop("annotations", {}).items() if key != RUN}
+    annotations = others | ({RUN: run} if run is not None else {})
+    return {"metadata": metadata | without_unset({"annotations": annotations}), "data": data}
 
 
 def job(initializer: TidbInitializer, tc: TidbCluster) -> Json:

@@ -43,7 +43,7 @@ def test_2_3_config_map_and_job_are_those_of_v1_6(name: str, count: int) -> None
     assert count == len(found)
     for each in found:
         tc = with_defaults(decode(items[f"TidbCluster/{each.spec.cluster.name}"], TidbCluster))
-        made = {"Job": desired.job(each, tc), "ConfigMap": desired.config_map(each, tc)}
+        made = {"Job": desired.job(each, tc), "ConfigMap": desired.config_map(each, tc, run=None)}
         for kind, ours in made.items():
             lines = differences(items[f"{kind}/{desired.object_name(each)}"], ours)
             paths = ((line, line.partition(": ")[0]) for line in lines)
@@ -55,7 +55,7 @@ def test_2_3_the_containers_find_what_they_are_told_of() -> None:
     initializer = decode({"metadata": {"name": "demo"}, "spec": tree}, TidbInitializer)
     cluster = {"version": "v8.5.2", "tidb": {"replicas": 1, "service": {"port": 4444}, "tlsClient": {"enabled": True}}}
     tc = with_defaults(decode({"metadata": {"name": "basic"}, "spec": cluster}, TidbCluster))
-    data = desired.config_map(initializer, tc)["data"]
+    data = desired.config_map(initializer, tc, run=None)["data"]
     assert "HOST=basic-tidb\nPORT=4444\n" in data["init-start-script"]
     given = (
         "Settings(host='basic-tidb', port=4444, permit_host='%', tls='/var/lib/tidb-client-tls', verifies=True, "
@@ -65,4 +65,7 @@ def test_2_3_the_containers_find_what_they_are_told_of() -> None:
     assert ["basic-tidb-client-secret", "pw"] == desired.secret_names(initializer, tc)
     tree = {"metadata": {"name": "basic"}, "spec": {"version": "v8.5.2", "tidb": {"replicas": 1}}}
     tc = with_defaults(decode(tree, TidbCluster))
-    assert "HOST=basic-tidb-peer\nPORT=4000\n" in desired.config_map(initializer, tc)["data"]["init-start-script"]
+    assert (
+        "HOST=basic-tidb-peer\nPORT=4000\n"
+        in desired.config_map(initializer, tc, run=None)["data"]["init-start-script"]
+    )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, JOBS, PODS, SECRETS, TIDB_CLUSTERS, TIDB_INITIALIZERS
+from kube.resources import CONFIG_MAPS, JOBS, NODES, PODS, SECRETS, TIDB_CLUSTERS, TIDB_INITIALIZERS
 from sandbox.kubelet.nodes import NodeSpec
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 
@@ -205,6 +205,28 @@ def test_R23_a_job_whose_pod_can_not_start_is_made_again_when_the_spec_is_put_ri
     assert ("Running", "tnir/mysqlclient:1") == (phase(world), image_of_the_job(world))
     assert "CREATE DATABASE store;" == world.get(CONFIG_MAPS, NAME)["data"]["init-sql"]
     assert 1 == len([name for name in world.names(PODS) if name.startswith(NAME)])
+
+
+def test_2_3_a_config_map_that_is_gone_before_the_pod_has_started_is_made_again(with_a_node: SimpleWorld) -> None:
+    world = with_a_node
+    world.add(**SPEC | {"nodeSelector": {"disk": "ssd"}}, initSql=SQL, annotations={"tidb.pingcap.com/run": "1"})
+    world.annotate(run="2")
+    world.admin.delete(CONFIG_MAPS, NAME, NAMESPACE)
+    world.run(5)
+    made = world.get(CONFIG_MAPS, NAME)
+    assert (SQL, "1") == (made["data"]["init-sql"], made["metadata"]["annotations"]["tidb.pingcap.com/run"])
+    world.admin.patch(NODES, "n", "", {"metadata": {"labels": {"disk": "ssd"}}})
+    world.run(20)
+    assert world.condition()[2].endswith(f"kubectl logs job/{NAME} shows what it does")
+
+
+def test_2_3_one_that_is_gone_after_the_end_is_not(world: SimpleWorld) -> None:
+    world.add_cluster()
+    world.add(**SPEC, initSql=SQL)
+    end(world)
+    world.admin.delete(CONFIG_MAPS, NAME, NAMESPACE)
+    world.resyncs(1)
+    assert NAME not in world.names(CONFIG_MAPS)
 
 
 def test_R23_another_cluster_gets_a_job_only_when_that_of_the_first_has_run_nothing(with_a_node: SimpleWorld) -> None:
