@@ -80,13 +80,20 @@ class ClusterState:
         found = self._client.find(TIDB_CLUSTERS, of.cluster, of.namespace)
         return decode(found.decode(), TidbCluster) if found is not None else None
 
-    def pods(self, of: Candidate) -> list[Object]:
-        """The pods of the component."""
-        return self._list(PODS, of)
+    def claims_and_pods(self, of: Candidate) -> tuple[dict[str, Object], dict[str, Object]]:
+        """The claims and the pods of the component, each by name.
 
-    def claims(self, of: Candidate) -> dict[str, Object]:
-        """The claims of the component, by name."""
-        return {claim.metadata.name: claim for claim in self._list(PERSISTENT_VOLUME_CLAIMS, of)}
+        Claims come first: the mark of a turn goes when its pod has a node, which pods that are read later show. Who has
+        made a claim beforehand need not have labelled it, so what the list lacks is looked for by name.
+        """
+        claims, pods = self._list(PERSISTENT_VOLUME_CLAIMS, of), self._list(PODS, of)
+        lacking = sorted({claim_of(of.component, pod) for pod in (of.name, *pods)} - set(claims))
+        unlabelled = {name: claim for name in lacking if (claim := self.claim(of.namespace, name)) is not None}
+        return (claims | unlabelled, self._list(PODS, of)) if unlabelled else (claims, pods)
+
+    def claim(self, namespace: str, name: str) -> Object | None:
+        """A claim, or None."""
+        return self._client.find(PERSISTENT_VOLUME_CLAIMS, name, namespace)
 
     def pod(self, namespace: str, name: str) -> Object | None:
         """A pod, or None."""
@@ -106,6 +113,7 @@ class ClusterState:
         node = node or self._client.find(NODES, name)
         return node.metadata.labels if node is not None else {}
 
-    def _list(self, resource: Resource, of: Candidate) -> list[Object]:
+    def _list(self, resource: Resource, of: Candidate) -> dict[str, Object]:
         selector = ",".join(f"{key}={value}" for key, value in of.selector.items())
-        return self._client.list_page(resource, of.namespace, label_selector=selector).items
+        items = self._client.list_page(resource, of.namespace, label_selector=selector).items
+        return {item.metadata.name: item for item in items}

@@ -91,8 +91,7 @@ class Extender:
         return Answer(question.names)
 
     def _in_its_turn(self, pod: Candidate, question: Question, begins: bool) -> Answer:
-        claims = self._state.claims(pod)
-        pods = {each.metadata.name: each for each in self._state.pods(pod)}
+        claims, pods = self._state.claims_and_pods(pod)
         try:
             self._turns.check(pod, claims, pods)
             answer = self._spread(pod, question, claims, pods)

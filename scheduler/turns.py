@@ -76,7 +76,7 @@ class Turns:
             try:
                 self._state.annotate_claim(claim, {POD_SCHEDULING: since})
             except Conflict:
-                found = self._state.claims(pod).get(claim.metadata.name)
+                found = self._state.claim(pod.namespace, claim.metadata.name)
                 if found is None:
                     break
                 claim = found

@@ -85,3 +85,28 @@ def test_2_5_who_is_refused_stands_in_nobodys_way(world: ExtenderWorld) -> None:
 def test_2_5_a_pod_without_claim_waits_for_it(world: ExtenderWorld) -> None:
     world.add_pod("db-pd-3")
     assert {"waiting for PersistentVolumeClaim default/pd-db-pd-3"} == set(world.ask("db-pd-3").refused.values())
+
+
+def test_2_5_claims_that_somebody_made_beforehand_need_no_labels() -> None:
+    world = ExtenderWorld()
+    for ordinal in range(3):
+        world.add(f"db-pd-{ordinal}", metadata={"labels": {}})
+    assert ["a", "b", "c"] == list(world.ask("db-pd-1").kept)
+    assert ["pd-db-pd-1"] == world.marked()
+    assert waits(world, "db-pd-0", "db-pd-1")
+    world.bind("db-pd-1", "a")
+    assert ["b", "c"] == list(world.ask("db-pd-0").kept)
+    assert ["pd-db-pd-0"] == world.marked()
+
+
+@pytest.mark.parametrize("labels", [{}, None], ids=["unlabelled", "labelled"])
+def test_2_5_pods_are_read_after_the_claims_whose_marks_go_when_they_have_a_node(labels: dict[str, str] | None) -> None:
+    world = ExtenderWorld()
+    world.add("db-pd-0", metadata={} if labels is None else {"labels": labels})
+    world.world.server.audit.clear()
+    world.ask("db-pd-0")
+    calls = [entry.call for entry in world.world.server.audit.recent() if entry.call.user == "extender"]
+    reads = [each.resource.split(".")[0] for each in calls if each.verb in ("get", "list")]
+    assert "persistentvolumeclaims" in reads
+    last = len(reads) - 1 - reads[::-1].index("persistentvolumeclaims")
+    assert "pods" in reads[last:]
