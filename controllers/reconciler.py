@@ -12,7 +12,8 @@ The user's spec is never written.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Generic
+from functools import partial
+from typing import Generic
 
 import msgspec
 import structlog
@@ -42,9 +43,6 @@ from member.outcome import Done, Outcome, Refused
 from ports.observation import is_observing
 
 log = structlog.get_logger(__name__)
-
-_UNSEEN_WRITE_DELAY = 0.1
-"""Seconds until the next try when the cache does not show our own last write yet (F6)."""
 
 _OBJECTS = "objects"
 """What answers for the objects that others contest, whichever stage wrote them."""
@@ -101,7 +99,7 @@ class Reconciler(Generic[M, C, D, R]):
                 self._finalize(owner)
             return None
         memory = (self._tried if is_observing() else self._memory).of(key)
-        if wait := _wait(memory, owner):
+        if wait := self._wait(memory, owner):
             return Result(requeue_after=wait)
         try:
             result = self._reconcile(owner, memory)
@@ -110,6 +108,12 @@ class Reconciler(Generic[M, C, D, R]):
             raise
         memory.status_writes.worked()
         return result
+
+    def _wait(self, memory: KeyMemory[R], owner: Object) -> float:
+        """Seconds for which nothing may be decided on this object; 0 when it may be now. Raises RequeueError."""
+        runtime, meta = self._runtime, owner.metadata
+        look = partial(runtime.client.find, self._kind.resource, meta.name, meta.namespace)
+        return memory.own_write.wait(owner, runtime.clock, look) or memory.status_writes.pause()
 
     def _cached(self, key: str) -> Object | None:
         """The cached object, if this process acts for it."""
@@ -244,11 +248,6 @@ def _as_before(owner: Object, before: Json) -> Object:
     body = owner.decode()
     theirs = {key: before["metadata"].get(key) or {} for key in ("labels", "annotations")}
     return Object(msgspec.json.encode(body | {"metadata": body["metadata"] | theirs, "spec": before["spec"]}))
-
-
-def _wait(memory: KeyMemory[Any], owner: Object) -> float:
-    """Seconds for which nothing may be decided on this object; 0 when it may be now."""
-    return _UNSEEN_WRITE_DELAY if memory.own_write.is_unseen(owner) else memory.status_writes.pause()
 
 
 def _is_refused(outcomes: Mapping[str, Outcome]) -> bool:

@@ -314,7 +314,7 @@ class Reflector:
         return 0.0
 
     def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
-        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26).
+        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26, TH-13).
 
         However soon watches end, they begin at least a second apart.
         """
@@ -326,6 +326,9 @@ class Reflector:
             # neither a watch that ends at once nor a silent one will ever be complete (REF-40c, REF-40e)
             hopeless = of_no_use or isinstance(broken, RequestTimeout)
             return self._list_instead(broken) if hopeless else self._stream_again()
+        if isinstance(broken, RequestTimeout) and not stream.seen:
+            # where etcd was restored from a backup, the version may be one that is still to come: only lists tell
+            return self._end_round(WATCH_ERROR)
         if of_no_use:
             self.failures.failed("very short watch: closed within a second without news")
             return self._end_round(WATCH_VERY_SHORT)

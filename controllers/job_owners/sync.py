@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic
 
 from apis.decoding import decode
@@ -19,9 +20,6 @@ from controllers.status_patch import patch_status
 from kube.objects import Object
 from kube.resources import Resource
 from member.backups.pods import ManagerSettings
-
-_UNSEEN_WRITE_DELAY = 0.1
-"""Seconds until the next try when the cache does not show our own last write yet (F6)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +66,9 @@ class JobOwnerSync(Generic[M]):
             self._phases.forget(key)
             self._kind.forget(key)
             return None
-        if self._writes.of(key).is_unseen(owner):
-            return Result(requeue_after=_UNSEEN_WRITE_DELAY)
+        look = partial(self._runtime.client.find, self._kind.resource, owner.metadata.name, owner.metadata.namespace)
+        if wait := self._writes.of(key).wait(owner, self._runtime.clock, look):
+            return Result(requeue_after=wait)
         try:
             return self._sync(key, owner)
         except EXPECTED as error:

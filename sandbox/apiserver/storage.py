@@ -189,10 +189,13 @@ class Storage:
             objects = {resource: dict(shelf.objects) for resource, shelf in self._shelves.items()}
             return Snapshot(self._version, objects)
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Go back to the state of a snapshot. Versions go on counting, and all earlier versions are expired."""
+    def restore(self, snapshot: Snapshot, *, versions_go_back: bool = False) -> None:
+        """Go back to the state of a snapshot. Versions go on counting, and all earlier versions are expired.
+
+        `versions_go_back`: as where etcd is restored without `--bump-revision`.
+        """
         with self.lock:
-            self._version = max(self._version, snapshot.version) + 1
+            self._version = snapshot.version if versions_go_back else max(self._version, snapshot.version) + 1
             for resource in {*self._shelves, *snapshot.objects}:
                 self._shelf(resource).objects = dict(snapshot.objects.get(resource, {}))
             self.compact()

@@ -14,7 +14,7 @@ from kube.objects import Object
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.stopping import Stop
-from ports.transport import ConnectionLost, ConnectionRefused, Response
+from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, Response
 from tests.informers.fake_source import FakeSource, pod, refusal
 
 
@@ -292,6 +292,28 @@ def test_REF_25_a_watch_that_was_of_use_is_followed_by_another(world: World, aft
     assert [pause, 0.0] == [world.step(), world.step()], "watches begin at least a second apart"
     assert ["10", "11" if after_event else "10"] == world.source.params("WATCH", "resourceVersion")
     assert world.source.count("LIST") == 1
+
+
+def test_TH_13_a_watch_that_is_silent_after_news_goes_on_where_it_was(world: World) -> None:
+    world.watching()
+    world.source.add(pod("a"))
+    world.step()
+    world.clock.step(180)
+    world.source.send(RequestTimeout("GET", "/", "silent"))
+    assert 0.0 == world.step(2)
+    assert (["10", "11"], 1) == (world.source.params("WATCH", "resourceVersion"), world.source.count("LIST"))
+
+
+def test_TH_13_a_watch_of_a_version_that_is_still_to_come_is_silent_and_a_list_tells(world: World) -> None:
+    """A real API server answers it 200, and sends not even bookmarks: so it is when etcd was restored from a backup."""
+    world.watching()
+    world.clock.step(180)
+    world.source.send(RequestTimeout("GET", "/", "silent"))
+    assert _is_backoff(world.step())
+    world.source.fail("LIST", refusal(504, "Timeout", details={"causes": [{"reason": "ResourceVersionTooLarge"}]}))
+    world.step()
+    assert ["0", "10", ""] == world.source.params("LIST", "resourceVersion")
+    assert ["replace  @10", "replace  @10"] == world.sink.told
 
 
 def test_REF_2_and_REF_26_a_very_short_watch_ends_the_round(world: World) -> None:

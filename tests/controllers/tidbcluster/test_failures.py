@@ -271,6 +271,25 @@ def test_F6_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
     basic.run_until_ready()
 
 
+@pytest.mark.slow
+def test_F6_an_own_write_that_a_restored_etcd_has_lost_is_not_waited_for(basic: OperatorWorld) -> None:
+    cache, server = basic.operator.caches[TIDB_CLUSTERS], basic.world.server
+    snapshot = server.snapshot()
+    basic.change(tidb={"replicas": 2})
+    basic.operator.look()
+    cache.blind = True
+    basic.operator.work()
+    assert "patch tidbclusters.pingcap.com/status basic" in basic.writes()
+
+    server.storage.restore(snapshot, versions_go_back=True)
+    cache.blind = False
+    for each in basic.operator.caches.values():
+        each.cut()
+    basic.change(tidb={"replicas": 3})
+    basic.run_until(lambda: 3 == basic.replicas("tidb"))
+    basic.run_until_ready()
+
+
 def test_F27_a_config_map_that_is_gone_comes_back_under_its_name(basic: OperatorWorld) -> None:
     (before,) = [each for each in basic.every(CONFIG_MAPS) if each["metadata"]["name"].startswith("basic-tikv")]
     basic.admin.delete(CONFIG_MAPS, before["metadata"]["name"], NAMESPACE)

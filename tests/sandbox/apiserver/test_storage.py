@@ -56,6 +56,17 @@ def test_restore_brings_objects_back_and_expires_all_versions() -> None:
         storage.changes_after("things", version)
 
 
+def test_a_restore_may_bring_versions_back_that_had_been_given_out() -> None:
+    storage = Storage()
+    snapshot = storage.snapshot()
+    storage.write("things", _tree("lost"))
+    lost = storage.version
+    storage.restore(snapshot, versions_go_back=True)
+    storage.write("things", _tree("new"))
+    assert [(lost, "new")] == [(stored.version, stored.name) for stored in storage.objects("things")]
+    assert [] == storage.changes_after("things", lost), "a watch from the future is silent"
+
+
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30))
 def test_a_list_at_an_earlier_version_is_what_a_list_showed_then(writes: list[tuple[str, bool]]) -> None:
     storage = Storage()
