@@ -26,6 +26,7 @@ from kube.credentials import (
     TokenFile,
 )
 from kube.exec_plugin import Plugin
+from kube.impersonation import Headers, Impersonation
 from kube.objects import Json
 from kube.yaml_tree import TooLarge, load_yaml
 from ports.clock import Clock
@@ -67,6 +68,8 @@ class ClusterConfig:
     namespace: str = "default"
     tls: Tls = field(default_factory=Tls)
     credentials: Credentials = field(default_factory=NoCredentials, repr=False)
+    impersonation: Headers = ()
+    """What says whom requests act as, if not as their own identity."""
     proxy_url: str = field(default="", repr=False)
     renew: Callable[[], Tls] | None = field(default=None, repr=False, compare=False)
     """What `tls` is by now, where files or a plugin may change it. Raises ConfigError."""
@@ -140,6 +143,7 @@ def config_of(tree: Json, file: Path, path: str, clock: Clock, context: str = ""
         namespace=chosen.namespace or "default",
         tls=tls(),
         credentials=credentials,
+        impersonation=user.impersonation().headers(f"{path}: users[{chosen.user}].user"),
         proxy_url=_proxy(cluster.proxy_url, path, f"clusters[{chosen.cluster}].cluster.proxy-url"),
         renew=tls,
     )
@@ -166,6 +170,14 @@ class _User(msgspec.Struct, rename="kebab"):
     password: str = ""
     exec: Plugin | None = None
     auth_provider: Json | None = None
+    as_: str = msgspec.field(name="as", default="")
+    as_uid: str = ""
+    as_groups: list[str] = []
+    as_user_extra: dict[str, list[str]] = {}
+
+    def impersonation(self) -> Impersonation:
+        """Whom this user acts as."""
+        return Impersonation(self.as_, self.as_uid, self.as_groups, self.as_user_extra)
 
 
 class _Context(msgspec.Struct):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import structlog
 import urllib3
+from urllib3 import HTTPHeaderDict
 from urllib3.exceptions import (
     ConnectTimeoutError,
     HTTPError,
@@ -105,8 +106,11 @@ class HttpTransport:
         started = self._clock.now()
         if authorization := self._authorization(request):
             headers["authorization"] = authorization
+        whole = HTTPHeaderDict(headers)
+        for name, value in self._config.impersonation:
+            whole.add(name, value)
         try:
-            answer = self._answer(pool, request, headers)
+            answer = self._answer(pool, request, whole)
         except TlsError:
             self._pools.doubt()
             raise
@@ -116,7 +120,7 @@ class HttpTransport:
         self._warnings.log(request, answer)
         return answer
 
-    def _answer(self, pool: urllib3.PoolManager, request: Request, headers: dict[str, str]) -> BaseHTTPResponse:
+    def _answer(self, pool: urllib3.PoolManager, request: Request, headers: HTTPHeaderDict) -> BaseHTTPResponse:
         with _typed_errors(request):
             answer = pool.urlopen(
                 request.method,

@@ -1,0 +1,54 @@
+"""Acting as somebody else, as `kubectl --as` does: the headers that say whom.
+
+The API server asks whether our own identity may do that, and then judges and records each request as the other's.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kube.credentials import ConfigError
+
+Headers = tuple[tuple[str, str], ...]
+"""Names may come several times."""
+
+_ESCAPED = re.compile(r"[^!#$&'*+.^_`|~0-9A-Za-z-]")
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """Whom the user of a kubeconfig acts as: its `as`, `as-uid`, `as-groups` and `as-user-extra`; else nobody."""
+
+    user: str = ""
+    uid: str = ""
+    groups: Sequence[str] = ()
+    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def headers(self, source: str) -> Headers:
+        """What each request carries. Raises ConfigError, which names `source`."""
+        if not self.user and (self.uid or self.groups or self.extra):
+            raise ConfigError(source, "as-uid, as-groups and as-user-extra need `as`, the user that they belong to")
+        headers = tuple((name, _sent(value)) for name, value in self._described() if value)
+        if any(_UNSENDABLE.search(value) for _, value in headers):
+            raise ConfigError(source, "as, as-uid, as-groups or as-user-extra holds characters that no header has")
+        return headers
+
+    def _described(self) -> Iterator[tuple[str, str]]:
+        yield "Impersonate-User", self.user
+        yield "Impersonate-Uid", self.uid
+        for group in self.groups:
+            yield "Impersonate-Group", group
+        for key, values in self.extra.items():
+            for value in values:
+                yield f"Impersonate-Extra-{_escaped(key)}", value
+
+
+def _escaped(key: str) -> str:
+    """A key as part of a header's name: what may not stand there in percent form, as client-go does it."""
+    return _ESCAPED.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode(errors="replace")), key)
+
+
+def _sent(value: str) -> str:
+    """UTF-8, for a library that sends a text as Latin-1."""
+    return value.encode(errors="replace").decode("latin-1")
