@@ -13,7 +13,7 @@ from typing import Protocol
 
 import structlog
 
-from kube.exec_plugin import Credential, Plugin, PluginFailed, ask
+from kube.exec_plugin import Credential, Plugin, PluginFailed, ask, asks_people
 from kube.objects import Json
 from ports.clock import Clock
 
@@ -24,9 +24,8 @@ _TOKEN_FILE_AGE = 50.0
 
 _TOKEN = re.compile(r"[!-~]+")
 
-_EXPIRY_LEEWAY = timedelta(minutes=1)
-"""How long before its end a plugin's credential is asked for again."""
-
+_LONGEST_LEEWAY = timedelta(minutes=1)
+"""How long before its end a plugin's credential is asked for again; a tenth of its life, if that is shorter."""
 
 _AFTER_FAILURE = 10.0
 """Seconds after which a plugin that failed is asked again."""
@@ -145,7 +144,8 @@ class TokenFile:
 class ExecCredentials:
     """A credential that a command prints (`kube.exec_plugin`).
 
-    The command runs when a credential is first needed, when it expires, and after a 401.
+    The command runs when a credential is first needed, shortly before it expires, and after a 401. Nobody waits for it
+    while there is one that has not expired, which also outlives a command that fails.
     """
 
     def __init__(self, source: str, plugin: Plugin, cluster: Json, directory: Path, clock: Clock) -> None:
@@ -154,11 +154,15 @@ class ExecCredentials:
         self._cluster = cluster
         self._directory = directory
         self._clock = clock
+        self._asking = threading.Lock()
+        """Held while the command runs."""
         self._lock = threading.Lock()
         self._credential: Credential | None = None
+        self._leeway = timedelta(0)
         self._problem = ""
-        """Why there is no credential, as far as the command was asked."""
+        """Why the command gave no credential when it was asked last."""
         self._asked_at = float("-inf")
+        self._renewing = False
 
     def authorization(self) -> str | None:
         """The token, or None when the command gives a client certificate instead. Raises ConfigError."""
@@ -177,27 +181,61 @@ class ExecCredentials:
 
     def _current(self) -> Credential:
         came = self._clock.now()
-        with self._lock:
-            if self._credential is not None and not self._has_expired(self._credential):
-                return self._credential
-            # those who came while it ran in vain share that: one after another, they would wait for ages
-            if not self._problem or came - self._asked_at > _AFTER_FAILURE:
+        if good := self._good():
+            return good
+        with self._asking:
+            # those who came while it ran share what it gave: one after another, they would wait for ages
+            if good := self._good():
+                return good
+            if not self._has_just_failed(came):
                 self._ask()
-            if self._credential is None:
-                raise ConfigError(self._source, self._problem)
+            with self._lock:
+                if self._credential is None or (self._problem and self._ends_within(timedelta(0))):
+                    raise ConfigError(self._source, self._problem)
+                return self._credential
+
+    def _good(self) -> Credential | None:
+        """The credential, unless it has expired; one that soon will is renewed meanwhile."""
+        with self._lock:
+            if self._credential is None or self._ends_within(timedelta(0)):
+                return None
+            soon = self._ends_within(self._leeway) and not self._has_just_failed(self._clock.now())
+            if soon and not self._renewing and not asks_people(self._plugin):
+                self._renewing = True
+                threading.Thread(target=self._renew, name="credential-plugin").start()
             return self._credential
 
-    def _has_expired(self, credential: Credential) -> bool:
-        expiry = credential.expiration_timestamp
-        return expiry is not None and expiry <= self._clock.wall() + _EXPIRY_LEEWAY
+    def _renew(self) -> None:
+        try:
+            with self._asking:
+                self._ask()
+        finally:
+            self._renewing = False
+
+    def _ends_within(self, leeway: timedelta) -> bool:
+        expiry = self._credential.expiration_timestamp if self._credential else None
+        return expiry is not None and expiry <= self._clock.wall() + leeway
+
+    def _has_just_failed(self, now: float) -> bool:
+        return bool(self._problem) and now - self._asked_at <= _AFTER_FAILURE
 
     def _ask(self) -> None:
-        self._credential, self._problem = None, ""
         try:
-            self._credential = ask(self._plugin, self._cluster, self._directory)
+            given, problem = ask(self._plugin, self._cluster, self._directory), ""
         except PluginFailed as error:
-            self._problem = f"the credential plugin failed: {error}"
-        self._asked_at = self._clock.now()
+            given, problem = None, f"the credential plugin failed: {error}"
+        with self._lock:
+            self._problem, self._asked_at = problem, self._clock.now()
+            if given:
+                self._credential, self._leeway = given, self._leeway_of(given)
+            elif self._credential and not self._ends_within(timedelta(0)):
+                _log.warning("keeping the old credential", source=self._source, problem=problem)
+            else:
+                self._credential = None
+
+    def _leeway_of(self, given: Credential) -> timedelta:
+        expiry = given.expiration_timestamp
+        return min(_LONGEST_LEEWAY, (expiry - self._clock.wall()) / 10) if expiry else timedelta(0)
 
 
 class ProviderCredentials:

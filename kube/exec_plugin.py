@@ -69,12 +69,17 @@ class _Answer(msgspec.Struct, rename="camel"):
     status: Credential
 
 
+def asks_people(plugin: Plugin) -> bool:
+    """Whether the command may ask who sits at the terminal."""
+    return plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+
+
 def ask(plugin: Plugin, cluster: Json, directory: Path, patience: float = _PATIENCE) -> Credential:
     """Run the command in `directory` and read what it prints; `cluster` is the kubeconfig's. Raises PluginFailed.
 
     `patience`, in seconds, is for commands that ask nobody.
     """
-    interactive = plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
+    interactive = asks_people(plugin)
     patience = _PATIENCE_WITH_PEOPLE if interactive else patience
     environ = {**os.environ, **{each.name: each.value for each in plugin.env}}
     environ["KUBERNETES_EXEC_INFO"] = msgspec.json.encode(_question(plugin, cluster, interactive)).decode()

@@ -1,15 +1,18 @@
 """Commands that print credentials, or do what they should not."""
 
 import json
-from datetime import UTC, datetime
+import threading
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from kube.credentials import ConfigError, ExecCredentials
 from kube.exec_plugin import Credential, Plugin, PluginFailed, ask
 from ports.clock import FakeClock
+from tests.e2e.waiting import eventually
 
 _VERSION = "client.authentication.k8s.io/v1"
 
@@ -93,9 +96,9 @@ def test_a_command_that_failed_is_left_alone_for_ten_seconds(tmp_path: Path, clo
 
 
 @pytest.mark.parametrize(
-    ("expiry", "runs"), [("0001-01-01T00:00:00Z", 2), ("9999-12-31T23:59:59Z", 1), ("2026-01-01T00:00:59Z", 2)]
+    ("expiry", "runs"), [("0001-01-01T00:00:00Z", 2), ("9999-12-31T23:59:59Z", 1), ("2026-01-01T00:00:59Z", 1)]
 )
-def test_a_credential_that_ends_within_a_minute_is_asked_for_again(
+def test_a_credential_is_used_until_its_end_however_short_it_lives(
     tmp_path: Path, clock: FakeClock, expiry: str, runs: int
 ) -> None:
     answer = printing({"token": "t", "expirationTimestamp": expiry}).args[1]
@@ -103,3 +106,113 @@ def test_a_credential_that_ends_within_a_minute_is_asked_for_again(
 
     assert ["Bearer t"] * 2 == [credentials.authorization() for _ in range(2)]
     assert runs == len((tmp_path / "runs").read_text().split())
+
+
+class Renewed:
+    """A credential that lives for 5 minutes, or what `lives` says, and a command whose next runs the test arranges."""
+
+    def __init__(self, directory: Path, clock: FakeClock, lives: float = 300.0) -> None:
+        self.clock = clock
+        self._directory = directory
+        self._lives = lives
+        self.arrange()
+        plugin = shell("echo x >> runs; . ./next")
+        self.credentials = ExecCredentials("exec", plugin, {}, directory, clock)
+
+    def arrange(self, before: str = "") -> None:
+        """What the next runs do before they print the credential of the present moment."""
+        end = self.clock.wall() + timedelta(seconds=self._lives)
+        answer = printing({"token": f"t{self.clock.now():g}", "expirationTimestamp": end.isoformat()}).args[1]
+        (self._directory / "next").write_text(f"{before}\n{answer}\n")
+
+    @property
+    def token(self) -> str:
+        return str(self.credentials.authorization())
+
+    @property
+    def runs(self) -> int:
+        return len((self._directory / "runs").read_text().split())
+
+
+@pytest.mark.parametrize(("lives", "leeway"), [(3600.0, 60.0), (300.0, 30.0), (40.0, 4.0)])
+def test_a_credential_is_renewed_shortly_before_its_end(
+    tmp_path: Path, clock: FakeClock, lives: float, leeway: float
+) -> None:
+    plugin = Renewed(tmp_path, clock, lives)
+    assert "Bearer t0" == plugin.token
+    clock.step(lives - leeway - 1)
+    assert ("Bearer t0", 1) == (plugin.token, plugin.runs)
+    clock.step(1)
+    plugin.arrange()
+    assert "Bearer t0" == plugin.token
+    eventually(lambda: f"Bearer t{lives - leeway:g}" == plugin.token)
+    assert 2 == plugin.runs
+
+
+def test_nobody_waits_for_a_slow_command_while_the_credential_is_good(tmp_path: Path, clock: FakeClock) -> None:
+    """The elector would lose its lease."""
+    plugin = Renewed(tmp_path, clock)
+    assert "Bearer t0" == plugin.token
+    clock.step(280)
+    plugin.arrange("while [ ! -e go ]; do sleep 0.01; done")
+    assert ["Bearer t0"] * 3 == [plugin.token for _ in range(3)]
+    eventually(lambda: 2 == plugin.runs)
+    (tmp_path / "go").touch()
+    eventually(lambda: "Bearer t280" == plugin.token)
+    assert 2 == plugin.runs
+
+
+def test_a_command_that_fails_costs_no_credential_that_is_good(tmp_path: Path, clock: FakeClock) -> None:
+    plugin = Renewed(tmp_path, clock)
+    assert "Bearer t0" == plugin.token
+    clock.step(280)
+    plugin.arrange("exit 1")
+    with structlog.testing.capture_logs() as logs:
+        assert "Bearer t0" == plugin.token
+        eventually(lambda: bool(logs))
+    assert [("keeping the old credential", "the credential plugin failed: exit code 1")] == [
+        (line["event"], line["problem"]) for line in logs
+    ]
+    clock.step(11)
+    plugin.arrange()
+    assert "Bearer t0" == plugin.token
+    eventually(lambda: "Bearer t291" == plugin.token)
+
+
+def test_a_credential_that_has_ended_is_used_no_more(tmp_path: Path, clock: FakeClock) -> None:
+    plugin = Renewed(tmp_path, clock)
+    assert "Bearer t0" == plugin.token
+    clock.step(300)
+    plugin.arrange("exit 1")
+    with pytest.raises(ConfigError, match="exit code 1"):
+        plugin.credentials.authorization()
+    clock.step(11)
+    plugin.arrange()
+    assert "Bearer t311" == plugin.token
+
+
+def test_at_a_terminal_nobody_is_asked_before_the_end(
+    tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugin = Renewed(tmp_path, clock)
+    assert "Bearer t0" == plugin.token
+    monkeypatch.setattr("kube.credentials.asks_people", lambda _plugin: True)
+    clock.step(299)
+    assert ["Bearer t0"] * 2 == [plugin.token for _ in range(2)]
+    clock.step(1)
+    plugin.arrange()
+    assert ("Bearer t300", 2) == (plugin.token, plugin.runs)
+
+
+def test_those_who_wait_for_one_run_share_what_it_gives(tmp_path: Path, clock: FakeClock) -> None:
+    plugin = Renewed(tmp_path, clock)
+    plugin.arrange("while [ ! -e go ]; do sleep 0.01; done")
+    tokens: list[str] = []
+    threads = [threading.Thread(target=lambda: tokens.append(plugin.token), name="asking") for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    eventually((tmp_path / "runs").exists)
+    (tmp_path / "go").touch()
+    for thread in threads:
+        thread.join()
+    assert (["Bearer t0"] * 5, 1) == (tokens, plugin.runs)
