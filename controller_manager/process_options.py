@@ -135,6 +135,8 @@ def completed(given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str,
 
 def election_problems(options: Election) -> Iterator[str]:
     """Why leader election can't work with these periods."""
+    if options.leader_lease_duration < 1:
+        yield "--leader-lease-duration must be at least 1s"
     if options.leader_lease_duration <= options.leader_renew_deadline:
         yield "--leader-lease-duration must be greater than --leader-renew-deadline"
     if options.leader_renew_deadline <= _CLOCK_DRIFT * options.leader_retry_period:

@@ -26,6 +26,7 @@ from kube.credentials import (
     TokenFile,
 )
 from kube.exec_plugin import Plugin
+from kube.home import expanded
 from kube.impersonation import Headers, Impersonation
 from kube.objects import Json
 from kube.yaml_tree import TooLarge, load_yaml
@@ -118,7 +119,7 @@ def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig
 
     Raises ConfigError.
     """
-    file = Path(path).expanduser()
+    file = expanded(path)
     return config_of(read_kubeconfig(file), file, path, clock, context)
 
 
@@ -252,7 +253,7 @@ class _Reader:
         return _read(self._path(path), str(self.file), f"{at}.{name}") if path else b""
 
     def _path(self, path: str) -> Path:
-        return self.file.parent / Path(path).expanduser()
+        return self.file.parent / expanded(path)
 
 
 _CA = "certificate-authority"

@@ -67,12 +67,16 @@ class Timing:
                 f"renew deadline ({self.renew_deadline:g} s) must be greater than "
                 f"{_JITTER} times the retry period ({self.retry_period:g} s)"
             )
-        # the Lease holds whole seconds
-        if int(self.lease_duration) <= self.renew_deadline:
+        if self.lease_duration <= self.renew_deadline:
             raise LeaderElectionConfigError(
                 f"lease duration ({self.lease_duration:g} s) must be greater than "
                 f"the renew deadline ({self.renew_deadline:g} s)"
             )
+
+    @property
+    def noted_duration(self) -> int:
+        """What the Lease says of it, which are whole seconds: others may wait longer, but not less."""
+        return math.ceil(self.lease_duration)
 
     @property
     def request_timeout(self) -> float:
@@ -328,7 +332,7 @@ class LeaderElector:
     def _ours(self, record: LeaseRecord | None) -> LeaseRecord:
         """The record to write: a renewal when `record` is ours, a take-over otherwise."""
         now = micro_time(self._clock.wall())
-        ours = LeaseRecord(self._identity, int(self._timing.lease_duration), acquired=now, renewed=now)
+        ours = LeaseRecord(self._identity, self._timing.noted_duration, acquired=now, renewed=now)
         if record is None:
             return ours
         if record.holder == self._identity:

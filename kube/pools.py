@@ -12,7 +12,8 @@ from urllib.parse import unquote
 
 import structlog
 import urllib3
-from urllib3.exceptions import InsecureRequestWarning
+from urllib3.exceptions import InsecureRequestWarning, LocationParseError
+from urllib3.util import Url
 
 from kube.config import ClusterConfig, Tls
 from kube.connections import OpenConnections, tracking_pools
@@ -33,14 +34,17 @@ class Pools:
     """Hands out pools. Safe for use by many threads."""
 
     def __init__(self, config: ClusterConfig, proxy: str | None, connections: OpenConnections, clock: Clock) -> None:
-        """Prepare, without connecting; `connections` is told of each. Raises ConfigError for certificates of no use."""
+        """Prepare, without connecting; `connections` is told of each.
+
+        Raises ConfigError for certificates, or a proxy, of no use.
+        """
         if config.tls.insecure:
             _log.warning("not verifying the API server's certificate", server=config.server, source=config.source)
             urllib3.disable_warnings(InsecureRequestWarning)
         self._config = config
         self._clock = clock
         self._classes = tracking_pools(connections)
-        self._proxy = urllib3.util.parse_url(proxy) if proxy else None
+        self._proxy = _parsed(proxy, config) if proxy else None
         self._lock = threading.Lock()
         self._tls = config.tls
         self._context = self._context_of(config.tls)
@@ -110,10 +114,32 @@ class Pools:
         return urllib3.ProxyManager(
             self._proxy._replace(auth=None).url,
             1,
-            proxy_headers=urllib3.make_headers(proxy_basic_auth=unquote(auth)) if auth else None,
+            proxy_headers=_authorization(auth) if auth else None,
             maxsize=size,
             **settings,
         )
+
+
+def _parsed(proxy: str, config: ClusterConfig) -> Url:
+    """The parts of a proxy's URL, which is not quoted: it may hold a password. Raises ConfigError."""
+    scheme = config.server.partition(":")[0].upper()
+    source = config.source if config.proxy_url else f"{scheme}_PROXY or ALL_PROXY"
+    try:
+        url = urllib3.util.parse_url(proxy)
+    except LocationParseError:
+        raise ConfigError(source, "the proxy is no URL such as http://host:3128") from None
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ConfigError(
+            source,
+            f"only proxies such as http://host:3128 and https://host:3128 are supported, not {url.scheme}://; "
+            "name another one, or the host of the API server in NO_PROXY",
+        )
+    return url
+
+
+def _authorization(auth: str) -> dict[str, str]:
+    """The header for a proxy; what is encoded is UTF-8, as Go does it."""
+    return urllib3.make_headers(proxy_basic_auth=unquote(auth).encode(errors="replace").decode("latin-1"))
 
 
 def _socket_options() -> list[tuple[int, int, int]]:

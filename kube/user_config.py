@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from kube.config import ClusterConfig, ConfigError, config_of, load_in_cluster, load_kubeconfig, read_kubeconfig
+from kube.home import expanded
 from kube.objects import Json
 from ports.clock import Clock
 
@@ -45,12 +46,12 @@ def _paths(kubeconfig: str, environ: Mapping[str, str]) -> list[str]:
         return [kubeconfig]
     if listed := [each for each in environ.get("KUBECONFIG", "").split(os.pathsep) if each]:
         return listed
-    home = Path(environ.get("HOME", "~")).expanduser() / ".kube" / "config"
+    home = expanded(environ.get("HOME", "~")) / ".kube" / "config"
     return [str(home)] if home.is_file() else []
 
 
 def _existing(paths: Sequence[str]) -> list[Path]:
-    files = [path for each in paths if (path := Path(each).expanduser()).exists()]
+    files = [path for each in paths if (path := expanded(each)).exists()]
     if not files:
         raise ConfigError(
             os.pathsep.join(paths) or "kubeconfig", "no such file; name one with --kubeconfig or KUBECONFIG"
@@ -90,7 +91,7 @@ def _absolute(at: Path, fields: Json) -> Json:
     made = dict(fields)
     for field in _FILES:
         if isinstance(path := made.get(field), str) and path:
-            made[field] = str(at / Path(path).expanduser())
+            made[field] = str(at / expanded(path))
     if isinstance(program := made.get("exec"), dict) and "/" in str(program.get("command", "")):
-        made["exec"] = program | {"command": str(at / Path(program["command"]).expanduser())}
+        made["exec"] = program | {"command": str(at / expanded(program["command"]))}
     return made

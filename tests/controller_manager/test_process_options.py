@@ -1,8 +1,13 @@
 """What any program with controllers is told."""
 
-import pytest
+import contextlib
 
-from controller_manager.process_options import ProcessOptions, parse_process_options
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller_manager.process_options import ProcessOptions, election_problems, parse_process_options
+from kube.leader_election import LeaderElectionConfigError, Timing
 
 
 def options(*argv: str, **environ: str) -> ProcessOptions:
@@ -47,6 +52,7 @@ def test_the_environment_says_which_cluster_and_where_the_lease_is() -> None:
         ("-workers=0", "argument --workers: must be at least 1: without workers nothing is reconciled"),
         ("-metrics-addr=6060", "'6060' is not an address to listen on"),
         ("-leader-renew-deadline=20s", "--leader-lease-duration must be greater than --leader-renew-deadline"),
+        ("-leader-lease-duration=500ms", "--leader-lease-duration must be at least 1s"),
         ("-pd-failover-period=1m", "unrecognized arguments"),
     ],
 )
@@ -55,6 +61,16 @@ def test_what_is_refused_says_why(capsys: pytest.CaptureFixture[str], flag: str,
         options(flag)
     assert 2 == exit_.value.code
     assert message in capsys.readouterr().err
+
+
+@given(*[st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0, 1.2, 2.0, 2.4, 10.0, 10.2, 10.5])] * 3)
+def test_LE_10_flags_are_refused_just_where_the_election_would_be(lease: float, deadline: float, period: float) -> None:
+    given_options = ProcessOptions(
+        name="painter", leader_lease_duration=lease, leader_renew_deadline=deadline, leader_retry_period=period
+    )
+    refused = any(election_problems(given_options))
+    with pytest.raises(LeaderElectionConfigError) if refused else contextlib.nullcontext():
+        Timing(lease, deadline, period)
 
 
 def test_help_names_every_flag_with_its_default(capsys: pytest.CaptureFixture[str]) -> None:

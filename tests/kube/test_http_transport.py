@@ -571,13 +571,13 @@ def test_a_kubeconfigs_proxy_is_used_with_its_password(pair: Callable[..., Pair]
         peer.answer(200, b"{}")
 
     proxy = pair(serve).server
-    url = f"http://user:pa%40ss@127.0.0.1:{proxy.port}"
+    url = f"http://user:pa%40ss%E2%82%AC@127.0.0.1:{proxy.port}"
     transport = HttpTransport(ClusterConfig("http://kube.example", "test", proxy_url=url), {}, SystemClock())
     transport.request(GET)
     transport.close()
 
     assert heads[0].startswith("GET http://kube.example/api/v1/pods HTTP/1.1\r\n")
-    assert "proxy-authorization: Basic dXNlcjpwYUBzcw==\r\n" in heads[0]
+    assert "proxy-authorization: Basic dXNlcjpwYUBzc+KCrA==\r\n" in heads[0]
 
 
 def test_a_proxy_that_refuses_means_that_nothing_was_sent(pair: Callable[..., Pair]) -> None:

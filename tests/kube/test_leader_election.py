@@ -330,7 +330,7 @@ def test_LE_22_a_lease_counts_from_the_moment_the_renewal_was_sent(clock: FakeCl
     ("timing", "message"),
     [
         ((10, 10, 2), "lease duration .10 s. must be greater than the renew deadline"),
-        ((10.9, 10.5, 2), "lease duration"),
+        ((10.5, 10.9, 2), "lease duration"),
         ((15, 2.4, 2), "renew deadline .2.4 s. must be greater than 1.2 times"),
         ((15, 10, 0), "retry period must be positive"),
         ((0, 10, 2), "lease duration must be at least 1 s"),
@@ -339,6 +339,10 @@ def test_LE_22_a_lease_counts_from_the_moment_the_renewal_was_sent(clock: FakeCl
 def test_LE_10_contradictory_times_are_refused(timing: tuple[float, float, float], message: str) -> None:
     with pytest.raises(LeaderElectionConfigError, match=message):
         Timing(*timing)
+
+
+def test_LE_10_a_part_of_a_second_makes_the_lease_longer_for_others_and_not_shorter() -> None:
+    assert [11, 15] == [Timing(seconds, 10.2, 2).noted_duration for seconds in (10.5, 15)]
 
 
 def test_LE_10_an_empty_identity_is_refused(api: FakeApi, clock: FakeClock) -> None:

@@ -9,7 +9,7 @@ import pytest
 import structlog
 import yaml
 
-from kube.config import load_kubeconfig
+from kube.config import ClusterConfig, ConfigError, load_kubeconfig
 from kube.http_transport import HttpTransport
 from ports.clock import FakeClock
 from ports.transport import Request, TlsError
@@ -135,3 +135,21 @@ def test_an_authority_that_was_renewed_is_trusted_from_the_second_attempt_on(
         ask()
     world.trust(world.authority)
     assert "first" == ask()
+
+
+@pytest.mark.parametrize(
+    ("proxy", "told"),
+    [
+        ("socks5://10.0.0.1:1080", r"^HTTPS_PROXY or ALL_PROXY: only proxies .* not socks5://.* NO_PROXY"),
+        ("http://", r"^HTTPS_PROXY or ALL_PROXY: only proxies such as http://host:3128"),
+        ("http://u:secret@10.0.0.1:99999", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),
+        ("10.0.0.1:abc", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["HTTPS_PROXY", "all_proxy"])
+def test_a_proxy_of_the_environment_that_is_of_no_use_is_told(
+    clock: FakeClock, variable: str, proxy: str, told: str
+) -> None:
+    with pytest.raises(ConfigError, match=told) as error:
+        HttpTransport(ClusterConfig("https://kube.example", "test"), {variable: proxy}, clock)
+    assert "secret" not in str(error.value)

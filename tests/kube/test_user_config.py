@@ -68,3 +68,15 @@ def test_nothing_configured_says_how_to(tmp_path: Path) -> None:
         load_for_user("", "", {"HOME": str(tmp_path)}, CLOCK)
     with pytest.raises(ConfigError, match="no such file"):
         load_for_user("", "", {"KUBECONFIG": os.pathsep.join(("/no", "/where"))}, CLOCK)
+
+
+@pytest.mark.parametrize("home", ["~nobody-of-that-name", "~nobody-of-that-name/x"])
+def test_a_home_directory_that_nobody_knows_is_a_file_that_is_not_there(tmp_path: Path, home: str) -> None:
+    with pytest.raises(ConfigError, match="there is none"):
+        load_for_user("", "", {"HOME": home}, CLOCK)
+    for kubeconfigs in (f"{home}/config", f"{home}/config{os.pathsep}{home}/other"):
+        with pytest.raises(ConfigError, match="no such file"):
+            load_for_user("", "", {"KUBECONFIG": kubeconfigs}, CLOCK)
+    path = kubeconfig(tmp_path / "config", "a", current="a", user={"tokenFile": f"{home}/token"})
+    with pytest.raises(ConfigError, match="cannot read the token file"):
+        load_for_user(path, "", {}, CLOCK).credentials.authorization()
