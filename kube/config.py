@@ -5,7 +5,6 @@ The file is read here, so that every mistake is named with file, field and way o
 """
 
 import base64
-import binascii
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -132,9 +131,9 @@ def config_of(tree: Json, file: Path, path: str, clock: Clock, context: str = ""
     wanted = context or kubeconfig.current_context
     if not wanted:
         raise ConfigError(path, "current-context is empty; set it with `kubectl config use-context <name>`")
-    chosen = _named(kubeconfig.contexts, wanted, path, "contexts").context
-    cluster = _named(kubeconfig.clusters, chosen.cluster, path, "clusters").cluster
-    user = _named(kubeconfig.users, chosen.user, path, "users").user if chosen.user else _User()
+    chosen = _named(kubeconfig.contexts, wanted, path, "contexts", _Context)
+    cluster = _named(kubeconfig.clusters, chosen.cluster, path, "clusters", _Cluster)
+    user = _named(kubeconfig.users, chosen.user, path, "users", _User) if chosen.user else _User()
     reader = _Reader(file, tree, wanted, clock)
     credentials = reader.credentials(user, cluster, chosen.user)
     tls = partial(reader.tls, user, cluster, chosen, credentials)
@@ -187,25 +186,12 @@ class _Context(msgspec.Struct):
     namespace: str = ""
 
 
-class _NamedCluster(msgspec.Struct):
-    name: str
-    cluster: _Cluster
-
-
-class _NamedUser(msgspec.Struct):
-    name: str
-    user: _User
-
-
-class _NamedContext(msgspec.Struct):
-    name: str
-    context: _Context
-
-
 class _KubeConfig(msgspec.Struct, rename="kebab"):
-    clusters: list[_NamedCluster] = []
-    users: list[_NamedUser] = []
-    contexts: list[_NamedContext] = []
+    """What is in the entries is looked at where one is chosen: the others may be anybody's, and odd."""
+
+    clusters: list[Json] = []
+    users: list[Json] = []
+    contexts: list[Json] = []
     current_context: str = ""
 
 
@@ -233,10 +219,11 @@ class _Reader:
         source = f"{self.file}: users[{name}].user"
         if user.auth_provider is not None:
             return ProviderCredentials(f"{source}.auth-provider", self.tree, self.context, self.file.parent)
-        if user.token:
-            return StaticCredentials.token(user.token, f"{source}.token")
+        token = StaticCredentials.token(user.token, f"{source}.token") if user.token else None
         if user.token_file:
-            return TokenFile(self._path(user.token_file), self.clock)
+            return TokenFile(self._path(user.token_file), self.clock, token)
+        if token:
+            return token
         if user.exec is not None:
             described = _without_empty(msgspec.to_builtins(cluster))
             return ExecCredentials(f"{source}.exec", user.exec, described, self.file.parent, self.clock)
@@ -247,8 +234,9 @@ class _Reader:
     def _pem(self, path: str, data: str, at: str, name: str) -> bytes:
         if data:
             try:
-                return base64.b64decode(data, validate=True)
-            except binascii.Error as error:
+                # wrapped as tools do it, and as Go reads it
+                return base64.b64decode(data.replace("\r", "").replace("\n", ""), validate=True)
+            except ValueError as error:
                 raise ConfigError(str(self.file), f"{at}.{name}-data is not base64") from error
         return _read(self._path(path), str(self.file), f"{at}.{name}") if path else b""
 
@@ -288,20 +276,22 @@ def read_kubeconfig(file: Path) -> Json:
     return tree
 
 
-def _convert(tree: Json, model: type[_T], path: str) -> _T:
+def _convert(tree: Json, model: type[_T], path: str, at: str = "") -> _T:
     try:
         # an explicit null means absent, as everywhere in Kubernetes
         return convert(_without_null(tree), model)
     except msgspec.ValidationError as error:
-        raise ConfigError(path, f"not a kubeconfig: {error}") from None
+        raise ConfigError(path, f"{at or 'not a kubeconfig'}: {error}") from None
 
 
-def _named(entries: list[Any], name: str, path: str, field_name: str) -> Any:
+def _named(entries: list[Json], name: str, path: str, kind: str, model: type[_T]) -> _T:
+    """What the first entry of a name holds."""
+    one = kind.removesuffix("s")
     for entry in entries:
-        if entry.name == name:
-            return entry
-    known = ", ".join(sorted(entry.name for entry in entries)) or "none"
-    raise ConfigError(path, f"{field_name} has no entry named {name!r}; it has: {known}")
+        if entry.get("name") == name:
+            return _convert(entry.get(one, {}), model, path, f"{kind}[{name}].{one}")
+    known = ", ".join(sorted(str(entry.get("name")) for entry in entries)) or "none"
+    raise ConfigError(path, f"{kind} has no entry named {name!r}; it has: {known}")
 
 
 def _server(server: str, path: str, at: str) -> str:

@@ -86,7 +86,7 @@ class StaticCredentials:
         """Basic authentication."""
         return cls("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
 
-    def authorization(self) -> str | None:
+    def authorization(self) -> str:
         """The header."""
         return self._header
 
@@ -97,11 +97,12 @@ class StaticCredentials:
 class TokenFile:
     """A bearer token in a file that somebody else renews, such as a service account's (REST-11)."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, until_read: StaticCredentials | None = None) -> None:
+        """`until_read` is used as long as the file could not be read."""
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
-        self._header = ""
+        self._header = until_read.authorization() if until_read else ""
         self._read_at = float("-inf")
         self._fresh = False
 

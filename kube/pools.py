@@ -127,11 +127,13 @@ def _parsed(proxy: str, config: ClusterConfig) -> Url:
     try:
         url = urllib3.util.parse_url(proxy)
     except LocationParseError:
-        raise ConfigError(source, "the proxy is no URL such as http://host:3128") from None
-    if url.scheme not in ("http", "https") or not url.host:
+        url = Url()
+    if not url.host:
+        raise ConfigError(source, "the proxy is no URL such as http://host:3128")
+    if url.scheme not in ("http", "https"):
         raise ConfigError(
             source,
-            f"only proxies such as http://host:3128 and https://host:3128 are supported, not {url.scheme}://; "
+            f"only http:// and https:// proxies are supported, not {url.scheme}://; "
             "name another one, or the host of the API server in NO_PROXY",
         )
     return url

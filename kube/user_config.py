@@ -75,10 +75,10 @@ def _merged(files: Sequence[Path]) -> Json:
 
 def _named(tree: Json, kind: str) -> list[Json]:
     entries = tree.get(kind)
+    if not isinstance(entries, list):
+        return []
     # what else stands there is no entry
-    return (
-        [each for each in entries if isinstance(each, dict) and each.get("name")] if isinstance(entries, list) else []
-    )
+    return [each for each in entries if isinstance(each, dict) and isinstance(each.get("name"), str) and each["name"]]
 
 
 def _from(file: Path, entry: Json) -> Json:

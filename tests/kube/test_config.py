@@ -83,6 +83,53 @@ def test_certificates_come_from_data_or_from_files_beside_the_kubeconfig(tmp_pat
     assert Tls(b"ca", b"certificate", b"key", "kube") == config.tls
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_certificates_may_be_wrapped_as_base64_prints_them(tmp_path: Path, clock: FakeClock, end: str) -> None:
+    wrapped = base64.encodebytes(b"authority" * 20).decode().replace("\n", end)
+
+    config = load_kubeconfig(kubeconfig(tmp_path, cluster={"certificate-authority-data": wrapped}), clock)
+
+    assert Tls(b"authority" * 20) == config.tls
+
+
+def test_a_token_file_comes_before_a_token_which_serves_until_there_is_one(tmp_path: Path, clock: FakeClock) -> None:
+    """As in client-go: the token is what the file said when the kubeconfig was written."""
+    user = {"token": "old", "tokenFile": "token"}
+    credentials = load_kubeconfig(kubeconfig(tmp_path, user), clock).credentials
+
+    assert "Bearer old" == credentials.authorization()
+    (tmp_path / "token").write_text("new")
+    clock.step(51)
+    assert "Bearer new" == credentials.authorization()
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"user": None},
+        {"user": "x"},
+        {"user": {"exec": {"command": "x"}}},
+        {"user": {"username": "admin", "password": 12345}},
+        {"context": {"namespace": "x"}},
+        {"cluster": {"server": 5}},
+    ],
+)
+def test_an_entry_that_is_odd_matters_only_to_who_chooses_it(tmp_path: Path, clock: FakeClock, odd: Any) -> None:
+    path = kubeconfig(tmp_path)
+    tree = yaml.safe_load(Path(path).read_text())
+    for kind in ("clusters", "contexts", "users"):
+        tree[kind] = [{"name": "other"} | odd, *tree[kind]]
+    Path(path).write_text(yaml.safe_dump(tree))
+
+    assert f"Bearer {SECRET}" == load_kubeconfig(path, clock).credentials.authorization()
+
+
+def test_a_user_without_anything_is_nobody(tmp_path: Path, clock: FakeClock) -> None:
+    for users in ([{"name": "u"}], [{"name": "u", "user": None}]):
+        assert load_kubeconfig(kubeconfig(tmp_path, users=users), clock).credentials.authorization() is None
+
+
 def test_a_user_and_password_are_basic_authentication(tmp_path: Path, clock: FakeClock) -> None:
     config = load_kubeconfig(kubeconfig(tmp_path, {"username": "admin", "password": "x"}), clock)
 
@@ -159,7 +206,13 @@ def test_an_auth_provider_gives_its_token(tmp_path: Path, clock: FakeClock) -> N
         ({"user": {"client-certificate-data": "***"}}, "client-certificate-data is not base64"),
         ({"cluster": {"certificate-authority": "/dev/null"}}, "certificate-authority: /dev/null is empty"),
         ({"user": {"client-key-data": "a2V5"}}, "client-certificate and client-key go together"),
-        ({"user": {"exec": {"apiVersion": "v1"}}}, r"required field `command` - at `\$.users\[0\].user.exec`"),
+        ({"user": {"exec": {"apiVersion": "v1"}}}, r"users\[u\].user: .*required field `command` - at `\$.exec`"),
+        (
+            {"user": {"username": "admin", "password": 5}},
+            r"users\[u\].user: Expected `str`, got `int` - at `\$.password`",
+        ),
+        ({"contexts": [{"name": "dev"}]}, r"contexts\[dev\].context: Object missing required field `cluster`"),
+        ({"user": {"client-certificate-data": "YQ==\u00fc"}}, "client-certificate-data is not base64"),
         ({"user": {"token": "a\nb"}}, r"users\[u\].user.token: the token holds characters that no token has"),
     ],
 )
@@ -189,7 +242,15 @@ def test_a_mistake_is_named_with_file_and_field(
             "aliases",
         ),
         (f"users: {SECRET}" + " " * (4 << 20), "larger than 4 MiB"),
-        (f"users: [{{name: u, user: {{token: [{SECRET}]}}}}]", "Expected `str`, got `array`"),
+        (f"users: [{{name: u, user: {{token: [{SECRET}]}}}}]", "current-context is empty"),
+        (f"users: [[{SECRET}]]", "Expected `object`, got `array`"),
+        (
+            "current-context: a\n"
+            "contexts: [{name: a, context: {cluster: c, user: u}}]\n"
+            "clusters: [{name: c, cluster: {server: 'https://a'}}]\n"
+            f"users: [{{name: u, user: {{token: [{SECRET}]}}}}]",
+            "Expected `str`, got `array`",
+        ),
     ],
 )
 def test_a_file_that_is_no_kubeconfig_is_named_without_its_secrets(

@@ -140,8 +140,8 @@ def test_an_authority_that_was_renewed_is_trusted_from_the_second_attempt_on(
 @pytest.mark.parametrize(
     ("proxy", "told"),
     [
-        ("socks5://10.0.0.1:1080", r"^HTTPS_PROXY or ALL_PROXY: only proxies .* not socks5://.* NO_PROXY"),
-        ("http://", r"^HTTPS_PROXY or ALL_PROXY: only proxies such as http://host:3128"),
+        ("socks5://10.0.0.1:1080", r"^HTTPS_PROXY or ALL_PROXY: only http:// and .* not socks5://; .* in NO_PROXY$"),
+        ("http://", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),
         ("http://u:secret@10.0.0.1:99999", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),
         ("10.0.0.1:abc", r"^HTTPS_PROXY or ALL_PROXY: the proxy is no URL such as http://host:3128$"),
     ],

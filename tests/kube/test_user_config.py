@@ -80,3 +80,11 @@ def test_a_home_directory_that_nobody_knows_is_a_file_that_is_not_there(tmp_path
     path = kubeconfig(tmp_path / "config", "a", current="a", user={"tokenFile": f"{home}/token"})
     with pytest.raises(ConfigError, match="cannot read the token file"):
         load_for_user(path, "", {}, CLOCK).credentials.authorization()
+
+
+def test_entries_without_a_name_are_passed_over_where_there_are_several_files(tmp_path: Path) -> None:
+    first, second = (kubeconfig(tmp_path / each, each, current=each) for each in "ab")
+    tree = yaml.safe_load(Path(first).read_text())
+    tree["users"] = [{"user": {}}, {"name": ["x"]}, "x", *tree["users"]]
+    Path(first).write_text(yaml.safe_dump(tree))
+    assert "of-a" == load_for_user("", "", {"KUBECONFIG": f"{first}{os.pathsep}{second}"}, CLOCK).namespace
