@@ -12,6 +12,8 @@ from typing import Any
 
 import yaml
 
+from cli.json_text import as_yaml
+
 _MOST_BYTES = 4 << 20
 """More than the API server takes in one object (3 MB), and far more than anybody writes by hand."""
 _DEEPEST = 100
@@ -53,7 +55,7 @@ def read_bytes(path: Path) -> bytes:
 def decode_documents(content: bytes) -> Iterator[object]:
     """The documents of a YAML or JSON file as JSON trees, None for an empty one. Raises BadDocument."""
     try:
-        yield from yaml.load_all(content, _Loader)
+        yield from yaml.load_all(as_yaml(content), _Loader)
     except yaml.reader.ReaderError as error:
         raise BadDocument(_unreadable(error)) from None
     except yaml.YAMLError as error:

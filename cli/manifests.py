@@ -75,15 +75,23 @@ def parse(content: bytes, source: str) -> list[Manifest]:
 
 
 def _items(source: str, document: object) -> Iterator[tuple[str, object]]:
-    """The objects of a document, with where they stand: itself, or what `kind: List` contains, as kubectl prints it."""
-    if not isinstance(document, dict) or (document.get("apiVersion"), document.get("kind")) != ("v1", "List"):
+    """The objects of a document, with where they stand: itself, or what a list contains.
+
+    That is `kind: List`, as kubectl prints it, or one of a kind, such as `TidbClusterList`, as the API server does.
+    """
+    kind = document.get("kind") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or not isinstance(kind, str) or not kind.endswith("List"):
         yield source, document
         return
-    items = document.get("items")
+    items, is_of_any = document.get("items"), (document.get("apiVersion"), kind) == ("v1", "List")
     if not isinstance(items, list):
-        raise _misfit(source, "items", items, "write the objects of the List")
+        if is_of_any:
+            raise _misfit(source, "items", items, "write the objects of the List")
+        yield source, document
+        return
+    said = {} if is_of_any else {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
     for number, item in enumerate(items, start=1):
-        yield from _items(f"{source}, item {number}", item)
+        yield from _items(f"{source}, item {number}", said | item if isinstance(item, dict) else item)
 
 
 def _manifest(source: str, document: object) -> Manifest:

@@ -14,6 +14,16 @@ def _documents(text: str | bytes) -> list[object]:
 _READ: dict[str, tuple[str | bytes, list[object]]] = {
     "several documents": ("a: 1\n---\n---\n- b", [{"a": 1}, None, ["b"]]),
     "JSON": ('{"a": [1, 2.5, true, null]}', [{"a": [1, 2.5, True, None]}]),
+    "JSON with tabs": ('\t{\n\t"a":\t"b\\tc",\r\n\t"d": []\t}\n', [{"a": "b\tc", "d": []}]),
+    "JSON with pairs of UTF-16": (
+        r'{"a": "\ud83d\uDE00\\ud83d\u00e9\/"}',
+        [{"a": "\N{GRINNING FACE}\\ud83d\u00e9/"}],
+    ),
+    "JSON objects in a row": (
+        '{"a": 1}{"b": 2} {"c": 3}\n\n{"d": 4}\n {"e": 5}',
+        [{"a": 1}, {"b": 2}, {"c": 3}, {"d": 4}, {"e": 5}],
+    ),
+    "JSON after a byte order mark": (b'\xef\xbb\xbf{\t"a": 1}', [{"a": 1}]),
     "UTF-16": ("a: é".encode("utf-16"), [{"a": "é"}]),
     "a byte order mark": (b"\xef\xbb\xbfa: 1", [{"a": 1}]),
     "keys that are numbers or booleans": ("{1: a, yes: b}", [{"1": "a", "true": "b"}]),
@@ -38,6 +48,13 @@ _REFUSED: dict[str, tuple[str | bytes, str]] = {
     "latin-1": ("name: café".encode("latin-1"), "byte 0xe9 at position 9"),
     "half of UTF-16": (b"\xff\xfea\x00:", "is no text"),
     "a control character": ("a: \x00", "control character U+0000"),
+    "half of a pair in JSON": ('{"a":\t"\\ud800"}', "line 1, column 7: has half of a UTF-16 pair"),
+    "two values for one key of JSON": (
+        '{\n\t"a": 1,\n\t"a": 2\n}',
+        "line 3, column 2: a has a value already, in line 2",
+    ),
+    "JSON that breaks off": ('{"a":\t{"b": 1}', "not valid YAML"),
+    "deep nesting of JSON": ('{"a":' * 5000 + "1" + "}" * 5000, "is nested more than 100 levels deep"),
     "half of a pair": ('a: "\\ud800"', "line 1, column 4: has half of a UTF-16 pair"),
     "an escape beyond Unicode": ('a: "\\Uffffffff"', "not valid YAML"),
     "deep nesting": ("a: " + "[" * 5000, "is nested more than 100 levels deep"),

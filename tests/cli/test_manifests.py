@@ -42,3 +42,13 @@ def test_objects_of_any_kind_are_taken_as_they_are() -> None:
 def test_a_list_is_as_good_as_its_items() -> None:
     text = b"{apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Secret, metadata: {name: a}}]}\n---\n"
     assert ["a", "a"] == [each.name for each in parse(text + text, "f")]
+
+
+def test_a_list_of_one_kind_is_as_good_as_its_items_which_need_not_name_it() -> None:
+    text = b"{apiVersion: v1, kind: SecretList, items: [{metadata: {name: a}}, {kind: Secret, metadata: {name: b}}]}"
+    assert [("v1", "Secret", "a"), ("v1", "Secret", "b")] == [
+        (each.body["apiVersion"], each.kind, each.name) for each in parse(text, "f")
+    ]
+    assert ["lists"] == [
+        each.name for each in parse(b"{apiVersion: a/v1, kind: TodoList, metadata: {name: lists}}", "f")
+    ]
