@@ -54,10 +54,12 @@ _AFTER = {DETAIL: 3.0, ECHO: 10.0}
 class Result:
     """What a successful sync asks for: to be called again in `requeue_after` seconds; None, 0 or infinity: not at all.
 
-    Raises ValueError for NaN, at construction.
+    `tried`: whether it tried anything, so that what failed before it is over. Raises ValueError for NaN, at
+    construction.
     """
 
     requeue_after: float | None = None
+    tried: bool = True
 
     def __post_init__(self) -> None:
         """Fail in the sync that asks for it."""
@@ -203,10 +205,12 @@ class Controller:
 
     def _sync_and_requeue(self, key: str) -> SyncOutcome:
         try:
-            after = _delay(self.sync(key))
+            result = _result(self.sync(key))
         except ANY_FAILURE as error:
             return self._requeue_failed(key, error)
-        self._queue.forget(key)
+        after = result.requeue_after or 0.0
+        if result.tried:
+            self._queue.forget(key)
         if after > 0:
             self._queue.add_after(key, max(after, _SOONEST))
         return "success"
@@ -238,10 +242,10 @@ class Controller:
         self._queue.add_after(key, max(after, _SOONEST))
 
 
-def _delay(result: object) -> float:
-    """The seconds after which a sync wants another one; 0: none. Raises TypeError for what is no Result."""
-    if result is None:
-        return 0.0
-    if not isinstance(result, Result):
-        raise TypeError(f"a sync returns a Result or None, not {result!r}")
-    return result.requeue_after or 0.0
+def _result(returned: object) -> Result:
+    """What a sync asks for; None is nothing. Raises TypeError for what is no Result."""
+    if returned is None:
+        return Result()
+    if not isinstance(returned, Result):
+        raise TypeError(f"a sync returns a Result or None, not {returned!r}")
+    return returned

@@ -100,7 +100,7 @@ class Reconciler(Generic[M, C, D, R]):
             return None
         memory = (self._tried if is_observing() else self._memory).of(key)
         if wait := self._wait(memory, owner):
-            return Result(requeue_after=wait)
+            return Result(requeue_after=wait, tried=False)
         try:
             result = self._reconcile(owner, memory)
         except Exception:

@@ -68,7 +68,7 @@ class JobOwnerSync(Generic[M]):
             return None
         look = partial(self._runtime.client.find, self._kind.resource, owner.metadata.name, owner.metadata.namespace)
         if wait := self._writes.of(key).wait(owner, self._runtime.clock, look):
-            return Result(requeue_after=wait)
+            return Result(requeue_after=wait, tried=False)
         try:
             return self._sync(key, owner)
         except EXPECTED as error:

@@ -85,6 +85,21 @@ def test_CW_5_success_forgets_the_failures(clock: FakeClock) -> None:
     assert {"success": 1, "requeue": 0, "error": 1} == world.results()
 
 
+def test_CW_5_a_sync_that_has_tried_nothing_forgets_no_failure(clock: FakeClock) -> None:
+    answers = iter([ValueError("bad"), Result(requeue_after=1.5, tried=False), ValueError("bad")])
+
+    def sync(_key: str) -> Result:
+        answer = next(answers)
+        if isinstance(answer, ValueError):
+            raise answer
+        return answer
+
+    world = World(clock, sync)
+    for failures in (1, 1, 2):
+        world.sync()
+        assert failures == world.queue.num_requeues(KEY)
+
+
 def test_CW_5_a_failure_is_retried_ever_later_and_logged_with_its_stack(clock: FakeClock) -> None:
     world = World(clock, raising(ValueError("bad"), ValueError("bad")))
 
