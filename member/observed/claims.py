@@ -50,10 +50,17 @@ class Requests(msgspec.Struct, frozen=True):
     requests: Storage = msgspec.field(default_factory=Storage)
 
 
+class Given(msgspec.Struct, frozen=True):
+    """A field of which only matters whether it is given."""
+
+
 class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What a claim asks for, and the volume that it got."""
+    """What a claim asks for, out of what its volume is to be filled, or chosen, and the volume that it got."""
 
     volume_name: str = ""
+    data_source: Given | None = None
+    data_source_ref: Given | None = None
+    selector: Given | None = None
     storage_class_name: str = ""
     resources: Requests = msgspec.field(default_factory=Requests)
     volume_attributes_class_name: str = ""
@@ -84,6 +91,16 @@ class Claim(msgspec.Struct, frozen=True):
     def is_bound(self) -> bool:
         """Whether the claim has its volume."""
         return self.status.phase == BOUND and bool(self.spec.volume_name)
+
+
+def awaits_data(claim: Object) -> bool:
+    """Whether the volume that a claim is to get comes with data, as where a backup tool has restored the claim.
+
+    None of our templates names a source of data or a selector. Ids are those of a member or store that has data.
+    """
+    asked, labelled = claim.decode_as(Claim).spec, claim.metadata.labels
+    chosen = any(each is not None for each in (asked.data_source, asked.data_source_ref, asked.selector))
+    return chosen or labels.MEMBER_ID in labelled or labels.STORE_ID in labelled
 
 
 def claim_names(pod: Object) -> Mapping[str, str]:

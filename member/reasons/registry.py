@@ -389,7 +389,8 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     "RemakingClaims": Reason(
         "Volume claims that have no volume yet ask for another storage class than the spec does now, or for more "
         "storage.",
-        "It deletes these claims, which hold no data, and the StatefulSet makes them again for the pods that wait.",
+        "It deletes these claims, which hold no data, and the StatefulSet makes them again for the pods that wait. "
+        "Claims whose volumes are to come with data are kept: VolumeCantChange.",
         "Nothing. If the new claims stay Pending, too, `kubectl describe pvc` tells why.",
     ),
     "PumpNodesNotOnline": Reason(
@@ -582,8 +583,9 @@ _VOLUMES: Mapping[str, Reason] = {
     ),
     "VolumeCantChange": Reason(
         "A volume cannot be changed as the spec requests: it would be smaller, of another class, its class does not "
-        "allow expansion, or the storage driver or Kubernetes refuses its volume attributes class. Or volumes were to "
-        "be replaced, and the first new one came out as the old ones are.",
+        "allow expansion, or the storage driver or Kubernetes refuses its volume attributes class. Or new volumes come "
+        "out as the old ones are. Or a claim has no volume yet, and is kept although the spec asks for another: its "
+        "volume is to come with data, as it has a source of data, a selector, or the id of a member or store.",
         "It leaves the volumes of that component as they are.",
         "Set the size or class back to what the message says. To have the volumes replaced, pod by pod, after their "
         "data has been moved away: `spec.enablePVCReplace: true`. To allow expansion: `kubectl patch storageclass "

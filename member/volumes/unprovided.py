@@ -1,10 +1,11 @@
 """Claims without a volume that ask for one that the spec does not want any more (F47).
 
 Nothing can be changed in such a claim, and the pod that mounts it cannot start. It holds no data: no volume was ever
-bound to it. So it goes, and the StatefulSet makes another one for the pod that waits.
+bound to it. So it goes, and the StatefulSet makes another one for the pod that waits - unless its volume is to come
+with data, as where a backup tool has restored the claim.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from apis.accessor import Component
 from apis.quantity import parse
@@ -16,31 +17,56 @@ from member.context import ClusterContext
 from member.evidence import Evidence, delete, shown_by, spec_confirmed
 from member.labels import base_labels
 from member.naming import pod_name, pvc_name
-from member.observed.claims import Claim, ClaimSpec
+from member.observed.claims import Claim, ClaimSpec, awaits_data
 from member.observed.volumes import DesiredVolume, desired_volumes
-from member.outcome import Waiting
+from member.outcome import Refused, Waiting
 
 _RETRY = 0.5
 """Seconds."""
 
 
-def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | None:
+def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refused | None:
     """Delete the claims of a StatefulSet that can only be made again; None when there are none.
 
-    Raises ApiError, TransportError.
+    Refused are those that await data. Raises ApiError, TransportError.
     """
-    outdated = list(_outdated(ctx, spec, body))
-    if not outdated:
-        return None
-    if wanted := spec_confirmed(ctx):
+    unwanted = list(_unwanted(ctx, spec, body))
+    awaiting = [each for each in unwanted if awaits_data(each)]
+    outdated = [each for each in unwanted if not awaits_data(each)]
+    if outdated and (wanted := spec_confirmed(ctx)):
         for cached in outdated:
             _delete(ctx, cached, wanted)
+    if awaiting:
+        return _kept(spec, awaiting)
+    if not outdated:
+        return None
     names = ", ".join(each.metadata.name for each in outdated)
     what = f"replacing PersistentVolumeClaim {names}, which has no volume yet, to match {spec.field}"
     return Waiting("RemakingClaims", what, _RETRY)
 
 
-def _outdated(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Object]:
+def _kept(spec: Component, awaiting: Sequence[Object]) -> Refused:
+    """The refusal of claims whose volumes come with data, and are not as the spec wants them."""
+    claims = _told(awaiting)
+    return Refused(
+        "VolumeCantChange",
+        f"{spec.field}: {claims} is kept, as its volume is to come with data, such as from a snapshot; let the "
+        "spec ask for the same, or delete the claim if nobody needs that data",
+    )
+
+
+def _told(claims: Iterable[Object]) -> str:
+    """Claims, with what they ask for."""
+    return f"PersistentVolumeClaim {', '.join(f'{each.metadata.name} ({_asked(each)})' for each in claims)}"
+
+
+def _asked(claim: Object) -> str:
+    asked = claim.decode_as(Claim).spec
+    of_class = f" of storage class {asked.storage_class_name}" if asked.storage_class_name else ""
+    return f"{asked.resources.requests.storage}{of_class}"
+
+
+def _unwanted(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Object]:
     carried, volumes = base_labels(ctx.tc, spec.name).items(), desired_volumes(ctx.tc, spec.name)
     for ordinal in range(body["spec"]["replicas"]):
         for wanted in volumes:
@@ -65,11 +91,13 @@ def _is_unwanted(ctx: ClusterContext, asked: ClaimSpec, wanted: DesiredVolume) -
 
 
 def _delete(ctx: ClusterContext, cached: Object, wanted: Evidence) -> None:
-    """Delete a claim, if it has no volume now, either."""
+    """Delete a claim, if it has no volume now, either, and awaits none with data."""
     seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, cached.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.uid != cached.metadata.uid:
         return
     if seen.object.decode_as(Claim).spec.volume_name or seen.object.metadata.deletion_timestamp:
         return
-    delete(ctx, seen, wanted & shown_by(seen, "the claim has no volume"))
+    if awaits_data(seen.object):
+        return
+    delete(ctx, seen, wanted & shown_by(seen, "the claim has no volume, and awaits no data"))
     record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, cached.metadata.name)

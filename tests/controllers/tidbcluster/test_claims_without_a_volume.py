@@ -1,0 +1,77 @@
+"""Claims that have no volume yet: which are made again, and which are left alone (lifecycle.md F47, 10.2)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES
+from sandbox.controllers.volumes import standard_storage_class
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+_LABELS = {
+    "app.kubernetes.io/name": "tidb-cluster",
+    "app.kubernetes.io/managed-by": "tidb-operator",
+    "app.kubernetes.io/instance": "basic",
+    "app.kubernetes.io/component": "tikv",
+}
+_SNAPSHOT = {"apiGroup": "snapshot.storage.k8s.io", "kind": "VolumeSnapshot", "name": "tikv"}
+_RESTORED = "tikv-basic-tikv-0"
+
+
+def make_class(world: OperatorWorld, name: str, provisioner: str) -> None:
+    body = standard_storage_class() | {"metadata": {"name": name}, "provisioner": provisioner}
+    world.admin.create(STORAGE_CLASSES, body)
+
+
+def restore_claim(world: OperatorWorld, labels: Json, size: str, **spec: Json) -> None:
+    """As a backup tool does before there is a cluster: a claim of a class that takes its time."""
+    make_class(world, "slow", "example.com/slow")
+    asked = {"storageClassName": "slow", "resources": {"requests": {"storage": size}}}
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": _RESTORED, "labels": _LABELS | labels},
+        "spec": {"accessModes": ["ReadWriteOnce"], **asked, **spec},
+    }
+    world.admin.create(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE)
+
+
+def claims(world: OperatorWorld, component: str = "tikv") -> dict[str, Json]:
+    found = {claim["metadata"]["name"]: claim for claim in world.every(PERSISTENT_VOLUME_CLAIMS)}
+    return {name: claim for name, claim in found.items() if f"-{component}-" in name}
+
+
+def uids(world: OperatorWorld) -> dict[str, str]:
+    return {name: claim["metadata"]["uid"] for name, claim in claims(world).items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("differs", "labels", "spec"),
+    [
+        ("class", {}, {"dataSource": _SNAPSHOT}),
+        ("size", {}, {"dataSourceRef": _SNAPSHOT}),
+        ("class", {}, {"selector": {"matchLabels": {"velero.io/dynamic-pv-restore": "tikv"}}}),
+        ("size", {"tidb.pingcap.com/store-id": "4"}, {}),
+    ],
+    ids=["dataSource", "dataSourceRef", "selector", "store"],
+)
+def test_F47_a_claim_that_a_backup_tool_restored_waits_for_its_data(
+    world: OperatorWorld, differs: str, labels: Json, spec: Json
+) -> None:
+    size = "1Gi" if differs == "class" else "2Gi"
+    restore_claim(world, labels, size, **spec)
+    before = uids(world)
+    cluster = sample("basic")
+    cluster["spec"]["tikv"]["storageClassName"] = "standard" if differs == "class" else "slow"
+    world.apply(cluster)
+    world.run_until(lambda: world.reason() == "VolumeCantChange")
+    world.run(60.0)
+    assert ("VolumeCantChange", before) == (world.reason(), uids(world))
+    assert f"{_RESTORED} ({size} of storage class slow) is kept" in world.progressing
+
+    # the spec asks for what it is, and its volume comes
+    world.change(tikv={"storageClassName": "slow", "requests": {"storage": "2Gi"}})
+    world.admin.delete(STORAGE_CLASSES, "slow", "")
+    make_class(world, "slow", "sandbox.local/disks")
+    world.run_until_ready(within=120.0)
+    assert before == uids(world)
