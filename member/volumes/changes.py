@@ -84,8 +84,8 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     seen = list(_moves(ctx, spec, body))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
-    fresh = {move.pod for move in moves if move.pod in stale and _is_younger(move.cached, live)}
-    refused = volume_replacement.refusal(ctx, spec, stale, fresh, digest(wanted)) if stale else None
+    in_vain = not sizes_differ(body, wanted) and any(_is_newly_stale(move, live) for move in moves)
+    refused = volume_replacement.refusal(ctx, spec, stale, digest(wanted), in_vain=in_vain) if stale else None
     for move in moves if refused is None else ():
         _carry_out(ctx, move)
     classes = refused or attributes.change(ctx, _classes(ctx, spec, seen))
@@ -103,8 +103,10 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     return in_time_for(next((step for step in steps if not isinstance(step, Done)), Done()), *steps)
 
 
-def _is_younger(claim: Object, stateful_set: Object) -> bool:
-    return (claim.metadata.creation_timestamp or "") >= (stateful_set.metadata.creation_timestamp or "")
+def _is_newly_stale(move: Move, stateful_set: Object) -> bool:
+    """Whether a claim can't become what is wanted though it was made for the StatefulSet as it is."""
+    made, since = move.cached.metadata.creation_timestamp, stateful_set.metadata.creation_timestamp
+    return isinstance(move.step, Refuse) and (made or "") >= (since or "")
 
 
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:

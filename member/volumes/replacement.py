@@ -4,17 +4,15 @@ A spare pod comes first, so that there is where to move data to. Then one pod af
 which `member.commands` carries out: its member or store leaves PD before its claims do. The spare pod goes last.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Protocol, TypeGuard
 
 from apis import pod_commands, predicates
 from apis.accessor import Component
-from apis.ordinals import desired_ordinals
 from apis.predicates import status_of
 from kube.objects import Json, Object
 from kube.resources import PODS
 from member.context import ClusterContext
-from member.naming import pod_name
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL, is_upgrading
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -34,12 +32,12 @@ class ReplacesVolumes(Protocol):
 
 
 def refusal(
-    ctx: ClusterContext, spec: Component, stale: Mapping[str, str], fresh: Collection[str], wish: bytes
+    ctx: ClusterContext, spec: Component, stale: Mapping[str, str], wish: bytes, *, in_vain: bool
 ) -> Refused | None:
     """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced.
 
-    Those of `fresh` were made as the StatefulSet has them now. If the spare pod, the first that gets new ones, is among
-    them, so would be all: for this `wish` nothing is replaced any more.
+    `in_vain`: some of them came out like that of a StatefulSet that asks for what is wanted, as all would, the spare
+    pod's first. For this `wish` nothing is replaced any more, also when the spare pod has gone again.
     """
     status = _status(ctx, spec.name)
     if status is not None and not _is_on(ctx):
@@ -51,19 +49,13 @@ def refusal(
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
         what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods cannot be replaced one by one"
         return Refused(TOO_FEW, f"{spec.field}.replicas: {what}; set {_FEWEST_STORES} or more")
-    if status.vol_replace_in_progress and not _spare_pods(ctx, spec).isdisjoint(fresh):
+    if in_vain:
         ctx.memory.replaced_in_vain[spec.name] = wish
     if ctx.memory.replaced_in_vain.get(spec.name) != wish:
         return None
     status.vol_replace_in_progress = False
-    vain = "new volumes come out no better, as an admission webhook changes what is asked for"
+    vain = "new volumes come out no better, as something, such as an admission webhook, changes what is asked for"
     return Refused(REFUSED, f"{vain}; mend that, set the size or class back, and then once more; {why}")
-
-
-def _spare_pods(ctx: ClusterContext, spec: Component) -> set[str]:
-    """The pods that come first, and go last."""
-    ordinals = desired_ordinals(ctx.tc, spec.name)
-    return {pod_name(ctx.tc, spec.name, each) for each in ordinals[len(ordinals) - spec.workload.spare_replicas :]}
 
 
 def is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:

@@ -153,3 +153,26 @@ def test_10_4_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(
         three.change(tikv={"storageClassName": name})
         three.run_until(lambda: "Done" == three.reason(), _LONG)
     assert {"fast"} == {claim["spec"]["storageClassName"] for claim in claims(three, "tikv").values()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spare", [0, 1], ids=["no spare pod", "after the spare pod"])
+def test_10_4_the_first_pod_whose_new_volume_is_like_the_old_is_the_last(three: OperatorWorld, spare: int) -> None:
+    """Whatever keeps new volumes from being as they are asked for, no other pod loses its own for that."""
+
+    def policy(resource: Resource, tree: Json, old: Json | None) -> None:
+        if resource == PERSISTENT_VOLUME_CLAIMS and old is None:
+            tree["spec"]["resources"]["requests"]["storage"] = "1Gi"
+
+    before = uids(claims(three, "pd"))
+    three.change(pd={"requests": {"storage": "512Mi"}, "spareVolReplaceReplicas": spare})
+    if spare:
+        three.run_until(lambda: three.exists(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-3"))
+    three.world.server.webhooks.append(policy)
+    three.run_until(lambda: "VolumeCantChange" == three.reason(), 120.0)
+    for _ in range(2):
+        three.run(60.0)
+        assert ("VolumeCantChange", 3) == (three.reason(), three.replicas("pd"))
+        assert 2 == len(before & uids(claims(three, "pd")))
+        # a new process knows as well
+        three.restart()
