@@ -41,3 +41,5 @@ class ClusterMemory:
     """The UIDs of the StatefulSets that this process has made, by name."""
     replaced_in_vain: dict[str, bytes] = field(default_factory=dict)
     """What was wanted of the volumes of a component when new ones came out otherwise, by its name."""
+    remade_claims: dict[str, tuple[str, str, str]] = field(default_factory=dict)
+    """Claims that were deleted to be made again, by name: the UIDs of StatefulSet and claim, and what it asked for."""

@@ -390,7 +390,7 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "Volume claims that have no volume yet ask for another storage class than the spec does now, or for more "
         "storage.",
         "It deletes these claims, which hold no data, and the StatefulSet makes them again for the pods that wait. "
-        "Claims whose volumes are to come with data are kept: VolumeCantChange.",
+        "Kept are claims whose volumes are to come with data, and those that come out as before: VolumeCantChange.",
         "Nothing. If the new claims stay Pending, too, `kubectl describe pvc` tells why.",
     ),
     "PumpNodesNotOnline": Reason(

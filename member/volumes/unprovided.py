@@ -5,7 +5,7 @@ bound to it. So it goes, and the StatefulSet makes another one for the pod that 
 with data, as where a backup tool has restored the claim.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from apis.accessor import Component
 from apis.quantity import parse
@@ -28,16 +28,19 @@ _RETRY = 0.5
 def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refused | None:
     """Delete the claims of a StatefulSet that can only be made again; None when there are none.
 
-    Refused are those that await data. Raises ApiError, TransportError.
+    The StatefulSet asks for what the spec wants. Refused are claims that await data, and those that came out as before
+    when they were made again. Raises ApiError, TransportError.
     """
     unwanted = list(_unwanted(ctx, spec, body))
     awaiting = [each for each in unwanted if awaits_data(each)]
-    outdated = [each for each in unwanted if not awaits_data(each)]
+    others = [each for each in unwanted if not awaits_data(each)]
+    in_vain = [each for each in others if _is_as_before(ctx, body, each)]
+    outdated = [each for each in others if not _is_as_before(ctx, body, each)]
     if outdated and (wanted := spec_confirmed(ctx)):
         for cached in outdated:
-            _delete(ctx, cached, wanted)
-    if awaiting:
-        return _kept(spec, awaiting)
+            _delete(ctx, body, cached, wanted)
+    if kept := _kept(spec, awaiting, in_vain):
+        return kept
     if not outdated:
         return None
     names = ", ".join(each.metadata.name for each in outdated)
@@ -45,17 +48,33 @@ def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refuse
     return Waiting("RemakingClaims", what, _RETRY)
 
 
-def _kept(spec: Component, awaiting: Sequence[Object]) -> Refused:
-    """The refusal of claims whose volumes come with data, and are not as the spec wants them."""
-    claims = _told(awaiting)
-    return Refused(
-        "VolumeCantChange",
-        f"{spec.field}: {claims} is kept, as its volume is to come with data, such as from a snapshot; let the "
-        "spec ask for the same, or delete the claim if nobody needs that data",
-    )
+def _kept(spec: Component, awaiting: Sequence[Object], in_vain: Sequence[Object]) -> Refused | None:
+    """The refusal of claims that stay though they are not as the spec wants them; None when there are none."""
+    if awaiting:
+        claims = _told(awaiting)
+        return Refused(
+            "VolumeCantChange",
+            f"{spec.field}: {claims} is kept, as its volume is to come with data, such as from a snapshot; let the "
+            "spec ask for the same, or delete the claim if nobody needs that data",
+        )
+    if in_vain:
+        claims = _told(in_vain)
+        return Refused(
+            "VolumeCantChange",
+            f"{spec.field}: {claims} came out no better when it was made again, as something, such as an admission "
+            "webhook, changes what is asked for; mend that and delete the claim, or let the spec ask for the same",
+        )
+    return None
 
 
-def _told(claims: Iterable[Object]) -> str:
+def _is_as_before(ctx: ClusterContext, body: Json, claim: Object) -> bool:
+    """Whether a claim asks for the same as one that was deleted so that this StatefulSet makes it again."""
+    name, uid = claim.metadata.name, claim.metadata.uid
+    made_by, before, asked = ctx.memory.remade_claims.get(name, ("", "", ""))
+    return uid != before and (body["metadata"]["uid"], _asked(claim)) == (made_by, asked)
+
+
+def _told(claims: Sequence[Object]) -> str:
     """Claims, with what they ask for."""
     return f"PersistentVolumeClaim {', '.join(f'{each.metadata.name} ({_asked(each)})' for each in claims)}"
 
@@ -90,7 +109,7 @@ def _is_unwanted(ctx: ClusterContext, asked: ClaimSpec, wanted: DesiredVolume) -
     return bool(asked.storage_class_name) and classes is not None and classes.get("", asked.storage_class_name) is None
 
 
-def _delete(ctx: ClusterContext, cached: Object, wanted: Evidence) -> None:
+def _delete(ctx: ClusterContext, body: Json, cached: Object, wanted: Evidence) -> None:
     """Delete a claim, if it has no volume now, either, and awaits none with data."""
     seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, cached.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.uid != cached.metadata.uid:
@@ -100,4 +119,6 @@ def _delete(ctx: ClusterContext, cached: Object, wanted: Evidence) -> None:
     if awaits_data(seen.object):
         return
     delete(ctx, seen, wanted & shown_by(seen, "the claim has no volume, and awaits no data"))
-    record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, cached.metadata.name)
+    name, uid = cached.metadata.name, cached.metadata.uid
+    ctx.memory.remade_claims[name] = (body["metadata"]["uid"], uid, _asked(cached))
+    record_deletion(ctx, PERSISTENT_VOLUME_CLAIMS, name)

@@ -3,7 +3,7 @@
 import pytest
 
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, STORAGE_CLASSES, Resource
 from sandbox.controllers.volumes import standard_storage_class
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -75,3 +75,46 @@ def test_F47_a_claim_that_a_backup_tool_restored_waits_for_its_data(
     make_class(world, "slow", "sandbox.local/disks")
     world.run_until_ready(within=120.0)
     assert before == uids(world)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("asked", "imposed", "told"),
+    [
+        ({"storageClassName": "standard"}, {"storageClassName": "slow"}, "1Gi of storage class slow"),
+        ({}, {"storageClassName": "gone"}, "1Gi of storage class gone"),
+        (
+            {"storageClassName": "slow"},
+            {"resources": {"requests": {"storage": "10Gi"}}},
+            "10Gi of storage class slow",
+        ),
+    ],
+    ids=["class", "class that does not exist", "size"],
+)
+def test_F47_a_claim_that_comes_out_like_before_is_made_again_once(
+    world: OperatorWorld, asked: Json, imposed: Json, told: str
+) -> None:
+    """Where an admission webhook has its way and volumes take their time, nothing is deleted over and over."""
+
+    def policy(resource: Resource, tree: Json, old: Json | None) -> None:
+        if resource == PERSISTENT_VOLUME_CLAIMS and old is None and "tikv" in tree["metadata"]["name"]:
+            tree["spec"] |= imposed
+
+    make_class(world, "slow", "example.com/slow")
+    world.world.server.webhooks.append(policy)
+    cluster = sample("basic")
+    cluster["spec"]["tikv"] |= asked
+    world.apply(cluster)
+    world.run_until(lambda: world.reason() == "VolumeCantChange")
+    assert f"tikv-basic-tikv-0 ({told}) came out no better" in world.progressing
+    world.run(60.0)
+    deletions = [write for write in world.writes() if write.startswith("delete persistentvolumeclaims")]
+    assert ("VolumeCantChange", 1) == (world.reason(), len(deletions))
+
+    # as the message advises
+    world.world.server.webhooks.clear()
+    world.admin.delete(STORAGE_CLASSES, "slow", "")
+    make_class(world, "slow", "sandbox.local/disks")
+    world.admin.delete(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-0", NAMESPACE)
+    world.run_until_ready(within=120.0)
+    assert {"1Gi"} == {claim["spec"]["resources"]["requests"]["storage"] for claim in claims(world).values()}
