@@ -31,8 +31,8 @@ def poll_since(ctx: ClusterContext, since: str) -> float:
 
 
 def poll_interval(age: float) -> float:
-    """Seconds until the next look at what has lasted for `age` seconds."""
-    return max(_SOONEST, min(_PART * age, _LATEST))
+    """Seconds until the next look at what has lasted for `age` seconds; less than 0: the clock was put back since."""
+    return max(_SOONEST, min(_PART * abs(age), _LATEST))
 
 
 def poll_on_progress(begun: int, left: int, age: float) -> float:

@@ -75,14 +75,14 @@ def wait_for_replacement(ctx: ClusterContext, component: str, record: Record) ->
         return None
     pod = next((each for each in pods_of(ctx, component) if each.metadata.name == record.pod_name), None)
     created = parse_time((pod and pod.metadata.creation_timestamp) or "")
-    if created is None or not _is_after(created, record):
+    if pod is None or created is None or not _is_after(created, record):
         what = f"the host of pod {record.pod_name} is down; waiting for the pod to be recreated on another node"
         return Waiting("HostDown", what, next_poll(ctx, component))
-    age = (ctx.deps.clock.wall() - created).total_seconds()
-    if age > _SUCCESSOR_TIME:
+    age = ctx.memory.stopwatches.look("recreated", pod.metadata.uid, ctx.deps.clock).seconds
+    if age >= _SUCCESSOR_TIME:
         return None
     what = f"pod {record.pod_name} was recreated after its host went down; giving it 10 min to recover"
-    return Waiting("HostDown", what, _SUCCESSOR_TIME - age + 1)
+    return Waiting("HostDown", what, _SUCCESSOR_TIME - age)
 
 
 def _note(

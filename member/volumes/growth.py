@@ -6,12 +6,12 @@ their revisions differ, it is on the way. Kubernetes and its storage drivers do 
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
 from apis.quantity import parse
-from apis.times import parse_time
+from apis.times import parse_time, stamp
 from member.outcome import Wait
 
 _MINIMUM_WAIT = 60.0
@@ -92,10 +92,12 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -
         return _go_on(claim, wanted)
     if not claim.is_changing and (parse(claim.status_size or claim.requested) == size or _has_already(claim, size)):
         return Settled()
-    wait = _MINIMUM_WAIT - _age(claim.changed_at, now())
-    if not claim.is_changing and wait > 0:
+    changed = parse_time(claim.changed_at)
+    wait = _MINIMUM_WAIT - _distance(changed, now()) if changed else 0.0
+    if changed and not claim.is_changing and wait > 0:
+        until = stamp(changed + timedelta(seconds=_MINIMUM_WAIT))
         return Wait(
-            f"PersistentVolumeClaim {claim.name} was changed recently; it can be changed again in {wait:.0f} s", wait
+            f"PersistentVolumeClaim {claim.name} was changed recently; it can be changed again at {until}", wait
         )
     return Begin(_number(claim.spec_revision) + 1)
 
@@ -144,6 +146,6 @@ def _number(revision: str) -> int:
     return int(revision) if revision.isdecimal() else 0
 
 
-def _age(since: str, now: datetime) -> float:
-    begun = parse_time(since)
-    return (now - begun).total_seconds() if begun else _MINIMUM_WAIT
+def _distance(changed: datetime, now: datetime) -> float:
+    """Seconds between two times. A clock that was put back must not keep a full disk from growing (F44)."""
+    return abs((now - changed).total_seconds())

@@ -28,7 +28,9 @@ def progressing(clock: FakeClock, seconds: float, status: str = "True") -> Json:
     return {"type": "Progressing", "status": status, "lastTransitionTime": since.strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
-@pytest.mark.parametrize(("age", "expected"), [(0, 0.5), (3, 0.5), (20, 2.0), (60, 6.0), (86400, 10.0), (-60, 0.5)])
+@pytest.mark.parametrize(
+    ("age", "expected"), [(0, 0.5), (3, 0.5), (20, 2.0), (60, 6.0), (86400, 10.0), (-1, 0.5), (-86400, 10.0)]
+)
 def test_the_longer_it_has_lasted_the_later_the_next_look(clock: FakeClock, age: float, expected: float) -> None:
     assert expected == look(clock, progressing(clock, age))
 

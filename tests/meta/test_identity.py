@@ -111,10 +111,11 @@ def test_8_5_since_when_a_pod_has_no_store_any_more_is_noted_once() -> None:
         (pod("demo-pd-0", "pd", creationTimestamp=ago(65)), {}, 115),
         (pod("demo-pd-0", "pd", creationTimestamp=ago(65)), {"pd": PD}, 0),
         (pod("demo-pd-0", "pd", creationTimestamp=ago(180)), {}, 0),
+        (pod("demo-pd-0", "pd", creationTimestamp=ago(-86400)), {}, 0),
         (pod("demo-tidb-0", "tidb", creationTimestamp=ago(65)), {}, 0),
         (pod("demo-pd-0", "pd", creationTimestamp=ago(65), labels={CLUSTER_ID: "7"}), {}, 0),
     ],
-    ids=["new", "joined", "late", "not to join", "labelled before"],
+    ids=["new", "joined", "late", "by another clock", "not to join", "labelled before"],
 )
 def test_11_4_a_pod_that_is_about_to_join_is_labelled_once_it_has(
     there: Object, status: dict[str, Any], seconds: float

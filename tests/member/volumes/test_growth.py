@@ -51,8 +51,8 @@ def test_10_2_a_claim_that_was_asked_is_waited_for() -> None:
     assert expected == next_step(BEGUN, WANTED, lambda: NOW)
 
 
-@pytest.mark.parametrize(("age", "expected"), [(59, "Wait"), (60, "Begin")])
-def test_10_2_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str) -> None:
+@pytest.mark.parametrize(("age", "expected"), [(59, "Wait"), (60, "Begin"), (-1, "Wait"), (-86400, "Begin")])
+def test_10_2_F44_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str) -> None:
     claim = replace(ARRIVED, changed_at=(NOW - timedelta(seconds=age)).isoformat())
     assert expected == told(next_step(claim, replace(WANTED, size="3Gi"), lambda: NOW))
 

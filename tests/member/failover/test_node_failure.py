@@ -1,0 +1,31 @@
+"""The time that the pod has which comes after one on a lost machine (lifecycle.md 9.5)."""
+
+from datetime import timedelta
+
+import pytest
+
+from apis.shared import TiKVFailureStore
+from apis.times import stamp
+from member.failover.node_failure import wait_for_replacement
+from member.outcome import Waiting
+from ports.clock import FakeClock
+from tests.kube.fakes import FakeApi
+from tests.member.reconciling import as_object, context
+
+
+@pytest.mark.parametrize("jump", [timedelta(days=-1), timedelta(days=1)], ids=["back", "forward"])
+def test_9_5_F44_a_clock_that_jumps_neither_shortens_nor_prolongs_it(jump: timedelta) -> None:
+    ctx = context(FakeApi())
+    clock = ctx.deps.clock
+    assert isinstance(clock, FakeClock)
+    now = stamp(clock.wall())
+    ctx.pods["tikv"] = [as_object({"metadata": {"name": "demo-tikv-0", "uid": "after", "creationTimestamp": now}})]
+    record = TiKVFailureStore(pod_name="demo-tikv-0", created_at=now, host_down=True)
+    clock.jump(jump)
+    found = wait_for_replacement(ctx, "tikv", record)
+    assert isinstance(found, Waiting)
+    assert 600.0 == found.retry_after
+    clock.step(599.0)
+    assert wait_for_replacement(ctx, "tikv", record)
+    clock.step(1.0)
+    assert None is wait_for_replacement(ctx, "tikv", record)
