@@ -128,17 +128,19 @@ def _answers_of_any(ctx: ReconcileContext) -> _Answers:
 def _answers(ctx: ReconcileContext, pd: PDClient) -> _Answers:
     """The cheap question comes first: a PD that was silent gets little time for the next one (`dataplane.timeouts`).
 
-    Asking for health takes seconds when a member is dead.
+    Asking for health takes seconds when a member is dead. Raises DataPlaneError, also where the answers contradict.
     """
     membership = pd.members()
     if membership.leader is None:
         # a leader that is resigning names none
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/members", "PD has no leader")
-    return _Answers(
-        membership.leader.name,
-        str(membership.cluster_id or pd.cluster_id()),
-        pd.health(members=desired_replicas(ctx.tc, "pd")),
-    )
+    leader, cluster_id = membership.leader.name, str(membership.cluster_id or pd.cluster_id())
+    healths = pd.health(members=desired_replicas(ctx.tc, "pd"))
+    if all(health.name != leader for health in healths):
+        # absence is no evidence (R19): nobody was removed because an answer leaves out even who leads
+        what = f"PD reports the health of {len(healths)} members, and not of its leader {leader}; ignoring its answer"
+        raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
+    return _Answers(leader, cluster_id, healths)
 
 
 def _set_members(ctx: ReconcileContext, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:
