@@ -73,12 +73,21 @@ class ModifyVolumeStatus(msgspec.Struct, frozen=True, rename="camel"):
     status: str = ""
 
 
+class ClaimCondition(msgspec.Struct, frozen=True):
+    """What Kubernetes or a storage driver says of a claim."""
+
+    type: str = ""
+    status: str = ""
+    message: str = ""
+
+
 class ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
     """How far a claim has come."""
 
     phase: str = ""
     capacity: Storage = msgspec.field(default_factory=Storage)
     modify_volume_status: ModifyVolumeStatus = msgspec.field(default_factory=ModifyVolumeStatus)
+    conditions: tuple[ClaimCondition, ...] = ()
 
 
 class Claim(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from kube.errors import ApiError
 from kube.objects import Object
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member.context import ClusterContext
-from member.observed.claims import own_claims
+from member.observed.claims import Claim, own_claims
 from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import Pod, pods_of
@@ -22,6 +22,12 @@ from ports.transport import TransportError
 
 LOOK_AGAIN = 10.0
 """Seconds until the next look at a pod of which nothing is known: events bring no cluster back."""
+
+_OF_GROWTH = ("FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
+"""Conditions of a claim that is not as large yet as it asks to be."""
+
+_NOT_GROWN = "VolumeResizeFailed"
+"""The reason of events by which storage drivers refuse."""
 
 _MOST = 300
 """Characters of a message that are shown."""
@@ -74,6 +80,23 @@ def trouble_of(pod: Object, complaint: Complaint) -> str:
     return complaint(PODS, pod.metadata.name, pod.metadata.uid) if seen.status.phase == "Pending" else ""
 
 
+def trouble_of_growth(ctx: ClusterContext, claim: Object) -> str:
+    """What keeps a claim from growing: what its conditions say, or else its driver's event; not asked for at once.
+
+    Most file systems grow within seconds, though the claim says meanwhile that its pod has to be restarted for that.
+    """
+    meta, seen = claim.metadata, claim.decode_as(Claim)
+
+    def read() -> str:
+        said = (each for each in seen.status.conditions if each.type in _OF_GROWTH and each.status == "True")
+        told = "; ".join(f"{each.type}: {each.message[:_MOST]}" for each in said)
+        about = (ctx.deps.client, ctx.deps.clock, ctx.namespace, PERSISTENT_VOLUME_CLAIMS, meta.name)
+        return told or read_complaint(*about, uid=meta.uid, reason=_NOT_GROWN)
+
+    key = f"growth/{meta.uid}/{seen.spec.resources.requests.storage}"
+    return ctx.memory.complaints.of(key, read, ctx.deps.clock)
+
+
 def _complaint(ctx: ClusterContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
     """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none."""
 
@@ -84,14 +107,23 @@ def _complaint(ctx: ClusterContext, resource: Resource, name: str, *, uid: str =
 
 
 def read_complaint(
-    client: Client, clock: Clock, namespace: str, resource: Resource, name: str, *, uid: str = "", of_pod: str = ""
+    client: Client,
+    clock: Clock,
+    namespace: str,
+    resource: Resource,
+    name: str,
+    *,
+    uid: str = "",
+    of_pod: str = "",
+    reason: str = "",
 ) -> str:
-    """The newest warning about an object, read live; `of_pod`: that about one of its pods. Empty where there is none.
+    """The newest warning about an object, read live; `of_pod`: that about one of its pods; `reason`: with that one.
 
-    So it is, too, where events can't be read: nothing depends on them but the sentence.
+    Empty where there is none, and where events can't be read: nothing depends on them but the sentence.
     """
     about = {"kind": resource.kind, "name": name} | ({"uid": uid} if uid else {})
-    selector = ",".join([*(f"involvedObject.{key}={value}" for key, value in about.items()), "type=Warning"])
+    asked = {f"involvedObject.{key}": value for key, value in about.items()} | {"type": "Warning"}
+    selector = ",".join(f"{key}={value}" for key, value in (asked | ({"reason": reason} if reason else {})).items())
     try:
         found = client.list_page(EVENTS, namespace, field_selector=selector).items
     except (ApiError, TransportError):

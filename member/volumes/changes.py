@@ -24,6 +24,7 @@ from member.lifecycle.recreation import delete_keeping_pods
 from member.naming import pod_name, pvc_name
 from member.objects.volumes import has_storage, has_storage_claims
 from member.observed.claims import Claim
+from member.observed.troubles import trouble_of_growth
 from member.observed.volumes import desired_templates, desired_volumes
 from member.outcome import Done, Outcome, Refused, Wait, Waiting, in_time_for
 from member.polling import poll_since
@@ -221,7 +222,10 @@ def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> 
 def _growing(ctx: ClusterContext, moves: Sequence[Move]) -> Outcome:
     if not moves:
         return Done()
-    wait = next((move.step for move in moves if isinstance(move.step, Wait)), None)
-    what = wait.what if wait else f"changing {', '.join(move.claim.name for move in moves)}"
-    again = wait.seconds if wait and wait.seconds else poll_since(ctx, moves[0].claim.changed_at)
-    return Waiting(GROWING, what, again)
+    again = poll_since(ctx, moves[0].claim.changed_at)
+    for move in moves:
+        if isinstance(move.step, Wait):
+            trouble = "" if move.step.seconds else trouble_of_growth(ctx, move.cached)
+            what = f"{move.step.what} ({trouble})" if trouble else move.step.what
+            return Waiting(GROWING, what, move.step.seconds or again)
+    return Waiting(GROWING, f"changing {', '.join(move.claim.name for move in moves)}", again)

@@ -3,7 +3,7 @@
 import pytest
 
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES
+from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, STORAGE_CLASSES
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 REMEMBERED = "tidb.pingcap.com/configmap-name-before-delete-tikv"
@@ -185,6 +185,46 @@ def test_10_2_a_class_that_forbids_growing_is_told_and_growing_goes_on_when_it_a
     assert "lacks allowVolumeExpansion" in refusal(basic)
     basic.admin.patch(STORAGE_CLASSES, "standard", "", {"allowVolumeExpansion": True})
     basic.run_until(lambda: basic.exists(STATEFUL_SETS, "basic-tikv") and template_size(basic) == "2Gi", 120.0)
+
+
+def refuse_to_grow(world: OperatorWorld) -> None:
+    """The volumes are a driver's that does not make them larger."""
+    standard = world.admin.get(STORAGE_CLASSES, "standard", "").decode()
+    world.admin.delete(STORAGE_CLASSES, "standard", "")
+    kept = {field: standard[field] for field in ("apiVersion", "kind", "volumeBindingMode", "allowVolumeExpansion")}
+    others = kept | {"metadata": {"name": "standard"}, "provisioner": "example.com/disks"}
+    world.admin.create(STORAGE_CLASSES, others)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "kind", ["FileSystemResizePending", "ControllerResizeError", "NodeResizeError", "VolumeResizeFailed"]
+)
+def test_10_2_what_keeps_a_volume_from_growing_is_told(basic: OperatorWorld, kind: str) -> None:
+    refuse_to_grow(basic)
+    grow(basic)
+    waiting = "waiting for PersistentVolumeClaim tikv-basic-tikv-0 to grow from 1Gi to 2Gi"
+    basic.run_until(lambda: basic.progressing.endswith(waiting))
+    claim = basic.get(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-0")["metadata"]
+    if kind == "VolumeResizeFailed":
+        about = {"kind": "PersistentVolumeClaim", "name": claim["name"], "namespace": NAMESPACE, "uid": claim["uid"]}
+        event = {
+            "metadata": {"name": "told"},
+            "involvedObject": about,
+            "type": "Warning",
+            "reason": kind,
+            "message": "no",
+        }
+        earlier = event | {"metadata": {"name": "earlier"}, "reason": "ProvisioningFailed"}
+        for each in (event, earlier):
+            basic.admin.create(EVENTS, {"apiVersion": "v1", "kind": "Event"} | each, NAMESPACE)
+    else:
+        said = {
+            "conditions": [{"type": "Resizing", "status": "True"}, {"type": kind, "status": "True", "message": "no"}]
+        }
+        basic.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim["name"], NAMESPACE, {"status": said}, subresource="status")
+    basic.run_until(lambda: basic.progressing.endswith(f"{waiting} ({kind}: no)"))
+    assert "GrowingVolumes" == basic.reason()
 
 
 def test_F47_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld) -> None:
