@@ -31,7 +31,7 @@ from sandbox.dataplane.ticdc.book import Book
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.notifier import Notifier
 from sandbox.scheduler import Scheduler
-from sandbox.webhooks import WEBHOOKS
+from sandbox.webhooks import POLICIES, WEBHOOKS
 
 _OVER_QUOTA = "exceeded quota: sandbox, requested: count=1, used: count=0, limited: count=0"
 
@@ -457,13 +457,14 @@ class WorldFaults:
         return self._remember(allow)
 
     def webhook(self, name: str) -> Heal:
-        """Admission changes what anybody writes; one of `sandbox.webhooks`. Raises LookupError for an unknown one."""
-        if name not in WEBHOOKS:
-            raise LookupError(f"no webhook {name!r}; there are: {', '.join(WEBHOOKS)}")
-        self._server.webhooks.append(WEBHOOKS[name])
+        """Admission changes or refuses what anybody writes, as `sandbox.webhooks` has it. Raises LookupError."""
+        known = {**WEBHOOKS, **POLICIES}
+        if name not in known:
+            raise LookupError(f"no webhook {name!r}; there are: {', '.join(known)}")
+        self._server.webhooks.append(known[name])
 
         def leave() -> None:
-            self._server.webhooks.remove(WEBHOOKS[name])
+            self._server.webhooks.remove(known[name])
 
         return self._remember(leave)
 

@@ -36,6 +36,11 @@ _BUDGET = 600.0
 
 _VICTIM, _SECOND = 1, 3
 
+_ROLLS = ("image", "config", "hand-edited")
+"""Changes that restart pods."""
+REFUSED = "refused-image"
+"""The change that needs a loss of which there is a substitute."""
+
 _LOST_SUBSTITUTES = {("pd-5", "zone"), ("tikv-4", "two"), ("tikv-5", "zone")}
 """Where a second victim is the pod that stands in for the first one once fewer are wanted."""
 
@@ -181,11 +186,20 @@ def _removed(hit: Subject) -> tuple[Edit]:
     return (Edit(at=0.0, target=hit.home.target, spec={"worker" if hit.home.is_of_dm else "tidb": None}),)
 
 
+def _refused(hit: Subject) -> tuple[Fault, Edit, Edit]:
+    """An image that a policy does not allow, taken back once a substitute is there for what was lost."""
+    old, new = profile(hit.component).versions[:2]
+    policy = World(at=0.0, verb="webhook", arguments={"name": "signed-images"}, seconds=0.0)
+    back = replace(hit.home.merge(0.0, {"version": old}), at=None, once=f"pods/{hit.pod(hit.replicas)}")
+    return policy, hit.home.merge(0.0, {"version": new}), back
+
+
 CHANGES: Mapping[str, Change] = {
     "scale-out": _scale(1),
     "scale-in": _scale(-1),
     "image": lambda hit: (hit.home.merge(0.0, {"version": profile(hit.component).versions[1]}),),
     "config": _configured,
+    REFUSED: _refused,
     "suspend": _for_a_while(
         {"suspendAction": {"suspendStatefulSet": True}}, {"suspendAction": {"suspendStatefulSet": False}}
     ),
@@ -266,7 +280,7 @@ def asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if change == "made-again" and lost in ("pod", "two"):
         # pods that were never members are nothing that could be replaced, nor does another one join beside them
         yield from ("PodsNotReady", "PDUnhealthy", "DMMasterUnhealthy")
-    if (subject, lost) == ("tikv-5", "zone") and change in ("image", "config", "hand-edited"):
+    if (subject, lost) == ("tikv-5", "zone") and change in _ROLLS:
         # two stores at once took the majority of some regions: to go on without them is nobody's decision but a human's
         yield "StoresNotUp"
     if change in ("suspend", "made-again", "hand-scaled", "hand-deleted") and lost in ("node", "zone", "drained"):
@@ -278,7 +292,7 @@ def asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
     if not SUBJECTS[subject].is_replaced:
         # its data, or its place, may be on the machine: only a human knows that this is gone for good
         yield from ("PodsNotReady", "RollingUpdate", *(["NodeLost"] if lost in MACHINES else []))
-    if lost == "tainted" and change in ("image", "config", "hand-edited"):
+    if lost == "tainted" and change in _ROLLS:
         # its data are there, and somebody keeps it from them
         yield "RollingUpdate"
     if subject == "pump-2" and change == "scale-in":
@@ -301,6 +315,8 @@ def _plans() -> Iterator[Plan]:
     for subject, lost, change, moment in product(SUBJECTS, LOSSES, CHANGES, MOMENTS):
         hit = SUBJECTS[subject]
         if not makes_sense(subject, lost) or (moment != "unrecorded" and not is_recorded(subject, lost)):
+            continue
+        if change == REFUSED and (moment != "unrecorded" or not (hit.is_replaced and is_recorded(subject, lost))):
             continue
         # of workers that are removed nothing is left
         if (hit.component, change) != ("dm-worker", "removed"):
@@ -340,6 +356,8 @@ def is_recorded(subject: str, lost: str) -> bool:
 
 def _moved(event: Edit | Fault, seconds: float, once: str) -> Edit | Fault:
     """An event at the moment of the plan, and what `at` says after that."""
+    if event.once:
+        return event
     return replace(event, at=None, once=once, later=event.at or 0.0) if once else event.postponed(seconds)
 
 

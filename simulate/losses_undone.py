@@ -56,7 +56,8 @@ def _converged(ends: str | tuple[str, ...]) -> tuple[str, ...]:
 def _plans() -> Iterator[Plan]:
     for base in loss_and_edit.FAMILY.plans():
         lost = base.name.partition("/")[2]
-        if ".volume." not in lost:
+        # a disk does not come back, and what waits for a substitute needs one
+        if ".volume." not in lost and f".{loss_and_edit.REFUSED}@" not in lost:
             yield from (_plan(f"{lost}+{after:g}") for after in _AFTER[lost.partition("@")[2]])
 
 

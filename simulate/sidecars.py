@@ -10,7 +10,7 @@ from itertools import product
 from msgspec.structs import replace
 
 from simulate.family import Family
-from simulate.loss_and_edit import CHANGES, SUBJECTS, Subject, asked_anyway, changed, during, of_pod
+from simulate.loss_and_edit import CHANGES, REFUSED, SUBJECTS, Subject, asked_anyway, changed, during, of_pod
 from simulate.plan import Fault, InvalidPlan, Plan, World
 from simulate.worlds import SIDECAR
 
@@ -40,7 +40,8 @@ def _kept_out(hit: Subject, after: float) -> Iterator[Fault]:
 
 
 def _plans() -> Iterator[Plan]:
-    return (_plan(f"{subject}.{change}+{after:g}") for subject, change, after in product(SUBJECTS, CHANGES, _AFTER))
+    changes = [change for change in CHANGES if change != REFUSED]
+    return (_plan(f"{subject}.{change}+{after:g}") for subject, change, after in product(SUBJECTS, changes, _AFTER))
 
 
 FAMILY = Family("sidecar", _plan, _plans)

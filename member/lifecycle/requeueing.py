@@ -10,7 +10,7 @@ from kube.objects import Object
 from kube.resources import STATEFUL_SETS
 from member.context import ClusterContext
 from member.labels import REQUEUED_AT
-from member.observed.belonging import is_controlled_by
+from member.observed.belonging import controls
 from member.observed.pods import pods_of
 
 _FIRST = 5.0
@@ -47,7 +47,7 @@ def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
         return []
     pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
     wanted = [f"{meta.name}-{ordinal}" for ordinal in range(body["spec"]["replicas"])]
-    if not all(is_controlled_by(pods[name], meta.uid) for name in wanted if name in pods):
+    if not all(controls(meta.uid, pods[name]) for name in wanted if name in pods):
         return []
     return [name for name in wanted if name not in pods]
 

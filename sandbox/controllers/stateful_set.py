@@ -77,8 +77,13 @@ class StatefulSets:
 
     def _versions(self, stateful_set: Json) -> list[str]:
         meta = stateful_set["metadata"]
-        pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
+        pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if self._concerns(stateful_set, pod)]
         return [each["metadata"]["resourceVersion"] for each in (stateful_set, *pods)]
+
+    def _concerns(self, stateful_set: Json, pod: Json) -> bool:
+        """Whether the set hears of a pod: one of its own, or an orphan that its selector matches."""
+        owner = controller_uid(pod)
+        return owner == stateful_set["metadata"]["uid"] or (not owner and self._may_adopt(stateful_set, pod))
 
     def _sync(self, stateful_set: Json) -> float | None:
         revisions = self._owned(CONTROLLER_REVISIONS, stateful_set)

@@ -6,7 +6,7 @@ import pytest
 
 from kube.resources import PODS
 from simulate.generate import generated
-from simulate.loss_and_edit import CHANGES, FAMILY, LOSSES, MACHINES, MOMENTS, SUBJECTS, makes_sense
+from simulate.loss_and_edit import CHANGES, FAMILY, LOSSES, MACHINES, MOMENTS, REFUSED, SUBJECTS, makes_sense
 from simulate.plan import InvalidPlan, Plan
 from simulate.run import prepare
 from simulate.state import State
@@ -15,14 +15,20 @@ from simulate.worlds import MORTAL
 _WITHOUT_SUBSTITUTES = ("pump-2", "tiproxy-2", "ticdc-3")
 
 
-def test_there_are_2360_plans_each_of_which_goes_by_its_name() -> None:
+_REFUSED = 66
+"""Losses with a substitute, of each kind one, in which an edit is refused."""
+
+
+def test_there_are_2426_plans_each_of_which_goes_by_its_name() -> None:
     plans = list(FAMILY.plans())
-    assert 2360 == len({plan.name for plan in plans})
+    assert 2426 == len({plan.name for plan in plans})
+    assert _REFUSED == len([plan for plan in plans if f".{REFUSED}@" in plan.name])
     assert plans == [generated(plan.name) for plan in plans]
 
 
 def test_the_loss_of_two_of_three_is_left_out_of_tiflash_all_but_volumes_and_nodes_of_zones_all_but_these() -> None:
-    every = len(SUBJECTS) * len(LOSSES) * len(CHANGES) * len(MOMENTS)
+    changes = len(CHANGES.keys() - {REFUSED})
+    every = len(SUBJECTS) * len(LOSSES) * changes * len(MOMENTS)
     left_out = [(subject, lost) for subject in SUBJECTS for lost in LOSSES if not makes_sense(subject, lost)]
     of_tiflash = [("tiflash-3", lost) for lost in ("pod", "two", "zone")]
     of_zones = [("zones-6", lost) for lost in LOSSES if lost != "zone"]
@@ -33,11 +39,12 @@ def test_the_loss_of_two_of_three_is_left_out_of_tiflash_all_but_volumes_and_nod
     assert [("pd-3", "two"), ("tikv-3", "two"), *of_zones, *of_tidb, *of_tiflash, *of_servers, *of_dm] == left_out
     # what nobody records, and nothing replaces; TiDB, which goes on elsewhere
     unnoticed = [*product(_WITHOUT_SUBSTITUTES, (*MACHINES, "pod")), ("tidb-2", "removed"), ("tidb-2", "tainted")]
-    moments = len(unnoticed) * len(CHANGES) * (len(MOMENTS) - 1)
+    moments = len(unnoticed) * changes * (len(MOMENTS) - 1)
     # of a worker that is removed nothing is left; one that has lost its disk is never recorded, nor replaced
     removed = len([lost for lost in LOSSES if makes_sense("dm-worker-3", lost)]) * len(MOMENTS)
-    unrecorded = (len(MOMENTS) - 1) * (len(CHANGES) - 1)
-    assert 2360 == every - len(left_out) * len(CHANGES) * len(MOMENTS) - moments - removed - unrecorded
+    unrecorded = (len(MOMENTS) - 1) * (changes - 1)
+    expected = every - len(left_out) * changes * len(MOMENTS) - moments - removed - unrecorded
+    assert 2426 == expected + _REFUSED
 
 
 @pytest.mark.parametrize("name", ["pd-4.pod.image@recorded", "pd-3.pod.image", "pd-3.rain.image@recorded", "pd-3"])

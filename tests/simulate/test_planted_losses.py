@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import discovery.service
+import member.lifecycle.component_sync
 import member.lifecycle.scaling
 import member.pd.failover
 import member.pd.scale_in
@@ -18,6 +19,7 @@ from member.evidence import Evidence, pods_live
 from member.failover.members import MemberFailover
 from member.lifecycle.pod_removal import PodRemoval
 from member.memory.failure_timers import FailureTimers
+from member.outcome import Outcome
 from member.tikv.component import TIKV
 from simulate.generate import generated
 from simulate.plan import load
@@ -58,6 +60,15 @@ def test_O12_a_member_gets_no_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.scaling, "next_returning", lambda *_: "")  # noqa: E731
 
     assert "O12" in rules(load(_PLANS / "I4-pd-is-scaled-by-another-hand-to-two.yaml"), plant)
+
+
+def test_O10_a_refused_edit_keeps_the_operator_from_replacing_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
+        return update(), None
+
+    plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "updated", unguarded)  # noqa: E731
+
+    assert "O10" in rules(generated("loss/tikv-4.node.refused-image@unrecorded"), plant)
 
 
 def test_F29_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:

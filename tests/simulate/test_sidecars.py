@@ -12,7 +12,7 @@ _PLANS = list(FAMILY.plans())
 
 
 def test_there_are_three_plans_of_each_change_of_each_subject_which_go_by_their_names() -> None:
-    assert 3 * len(SUBJECTS) * len(CHANGES) == len({plan.name for plan in _PLANS})
+    assert 3 * len(SUBJECTS) * (len(CHANGES) - 1) == len({plan.name for plan in _PLANS})
     for plan in _PLANS[::20]:
         assert plan == generated(plan.name)
 
