@@ -26,6 +26,11 @@ def backup_path(storage: StorageProvider) -> str:
     return ""
 
 
+def is_at(path: str, storage: StorageProvider) -> bool:
+    """Whether a path of a status is the place that a spec names, which may have been edited since."""
+    return bool(path) and path == backup_path(storage)
+
+
 def _named(scheme: str, path: str) -> str:
     """The URL; none without a path, which would mean all that there is."""
     return f"{scheme}{path}" if path else ""

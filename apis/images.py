@@ -11,6 +11,9 @@ Order: TypeAlias = tuple[float, float, float]
 NEWEST: Order = (math.inf, math.inf, math.inf)
 """What a version that is no number counts as: `latest`, `nightly`, a branch, a hash (F25)."""
 
+_CHECKPOINTS_FROM = "v6.5.1"
+"""The first version whose BR goes on where it was ended (backup.md 7.4)."""
+
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[-+].*)?")
 
 _COMPONENT = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
@@ -80,6 +83,11 @@ def order(version: str) -> Order:
         return NEWEST
     major, minor, patch = (int(part or 0) for part in found.groups())
     return (major, minor, patch)
+
+
+def knows_checkpoints(version: str) -> bool:
+    """Whether BR of that version goes on where it was ended; one of which nobody knows is made to begin anew."""
+    return order(version) != NEWEST and at_least(version, _CHECKPOINTS_FROM)
 
 
 def at_least(version: str, minimum: str) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import structlog
 
 from apis.backup_defaulting import with_backup_defaults
+from apis.backup_paths import is_at
 from apis.backups import Backup
-from apis.images import NEWEST, at_least, order
+from apis.images import knows_checkpoints
 from apis.times import stamp
 from backup_manager import statuses
 from backup_manager.backup_meta import BackupMeta, Unreadable, readable
@@ -33,9 +34,6 @@ from kube.objects import condition_of
 from kube.resources import BACKUPS
 
 _log = structlog.get_logger(__name__)
-
-_CHECKPOINTS_FROM = "v6.5.1"
-"""The first version whose BR goes on where it was ended."""
 
 _FAILED = "BackupDataToRemoteFailed"
 
@@ -71,18 +69,17 @@ def run_backup(options: BackupOptions, outside: Outside) -> None:
     is_restart = status.get("phase") != "Scheduled" or statuses.holds(status, statuses.RESTART)
     if is_restart:
         job.condition(statuses.RESTART)
-    reporting(job, _Snapshot(options, job, backup, has_begun=bool(status.get("backupPath"))).make)
+    begun = backup.status.backup_path
+    has_begun = is_at(begun, backup.spec)
+    if begun and not has_begun:
+        _log.warning("the spec names another place now; what an earlier pod has left stays where it is", left=begun)
+    reporting(job, _Snapshot(options, job, backup, has_begun).make)
     verify_once(job, backup)
-
-
-def _knows_checkpoints(version: str) -> bool:
-    """Whether BR goes on where it was ended; one of which nobody knows is made to begin anew."""
-    return order(version) != NEWEST and at_least(version, _CHECKPOINTS_FROM)
 
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """A backup to be made; `has_begun`: an earlier pod found the place free, and wrote where it is."""
+    """A backup to be made; `has_begun`: an earlier pod found this place free, and wrote where it is."""
 
     options: BackupOptions
     job: Job
@@ -115,7 +112,7 @@ class _Snapshot:
             if meta := self.job.patiently(lambda: self._found(storage)):
                 return meta
             self.job.condition("Prepare", backupPath=backup_path(self.backup.spec))
-            if self.has_begun and not _knows_checkpoints(self.options.tikv_version):
+            if self.has_begun and not knows_checkpoints(self.options.tikv_version):
                 delete_all(storage, Pace(), self.job.outside.clock, self.job.outside.stop, lambda _done: None)
         except (StorageError, Unreadable) as error:
             raise JobFailed(_FAILED, str(error)) from error

@@ -11,7 +11,7 @@ from backup_manager.archives import SUFFIX
 from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped
 from backup_manager.outside import Outside
-from backup_manager.places import NoArchive, UnknownStorage, archive_at, location_of
+from backup_manager.places import Elsewhere, UnknownStorage, archive_at, made_at
 from backup_manager.storage.deletion import Deleted, Interrupted, Pace, delete_all
 from backup_manager.storage.errors import StorageError
 from backup_manager.storage.location import Kind
@@ -57,7 +57,10 @@ def _clean(job: Job, backup: Backup) -> None:
             _delete_export(job, backup)
         else:
             _delete_files(job, backup)
-    except (StorageError, UnknownStorage, NoArchive) as error:
+    except Elsewhere as error:
+        message = f"{error}, and the files are where status.backupPath says: name that storage in the spec again"
+        raise JobFailed(_FAILED, message, "CleanFailed") from error
+    except (StorageError, UnknownStorage) as error:
         raise JobFailed(_FAILED, str(error), "CleanFailed") from error
     except Interrupted as error:
         raise Stopped from error
@@ -66,7 +69,7 @@ def _clean(job: Job, backup: Backup) -> None:
 
 def _delete_files(job: Job, backup: Backup) -> None:
     option = backup.spec.clean_option or CleanOption()
-    location = location_of(backup.spec)
+    location = made_at(backup.spec, backup.status.backup_path)
     bulk = location.kind is not Kind.S3 or not option.disable_batch_concurrency
     storage = job.outside.open_storage(location, job.outside.environ, bulk)
     told = _Told(job.outside.clock)
@@ -90,7 +93,7 @@ def _delete_export(job: Job, backup: Backup) -> None:
     """Dumpling's archive, and what v1.6 left of an upload that was ended."""
     place, name = archive_at(backup.spec, backup.status.backup_path)
     if not name.endswith(SUFFIX):
-        raise NoArchive(f"status.backupPath {backup.status.backup_path!r} is no archive in {place.field}")
+        raise Elsewhere(f"status.backupPath {backup.status.backup_path!r} is no archive in {place.field}")
     storage = job.outside.open_storage(place, job.outside.environ, True)
     storage.delete([name, f"{name}.tmp"])
     _log.info("deleted", objects=name, storage=str(storage.location))

@@ -26,7 +26,7 @@ from backup_manager.gc_life_time import login_of
 from backup_manager.jobs import Job, job_for, reporting
 from backup_manager.outcomes import JobFailed, Unusable
 from backup_manager.outside import Outside
-from backup_manager.places import NoArchive, UnknownStorage, archive_at
+from backup_manager.places import Elsewhere, UnknownStorage, archive_at
 from backup_manager.storage.errors import StorageError
 from backup_manager.tool_arguments import lightning, lightning_arguments
 from backup_manager.tools import ToolFailed, run_tool
@@ -125,7 +125,7 @@ class _Import:
             self.job.patiently(lambda: transfers.download(self.job, storage, name, archive, parts))
         except UnknownOption as error:
             raise JobFailed(_DOWNLOAD, f"spec.s3.options: {error}") from error
-        except (UnknownStorage, NoArchive, StorageError, OSError) as error:
+        except (UnknownStorage, Elsewhere, StorageError, OSError) as error:
             raise JobFailed(_DOWNLOAD, str(error)) from error
 
     def _commit_ts(self, dump: Path) -> str:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import structlog
 
-from apis import backup_conditions, log_backups
+from apis import backup_conditions, backup_paths, log_backups
 from apis.backup_defaulting import with_backup_defaults
+from apis.backup_paths import is_at
 from apis.backups import Backup
 from apis.log_backups import COMMANDS, COMPLETE, FAILED, PAUSE, RESUME, RUNNING, START, STOP, TRUNCATE, LogCondition
 from apis.times import stamp
@@ -107,10 +108,26 @@ class _SubCommand:
         clock = self.job.outside.clock
         started = stamp(clock.wall())
         self.say(_PREPARE)
+        if self.options.command == TRUNCATE:
+            self._require_own()
         self.say(RUNNING, self._place())
         self._run()
         times = {"timeStarted": started, "timeCompleted": stamp(clock.wall())}
         self.say(COMPLETE, {**times, **self._result()})
+
+    def _has_begun(self) -> bool:
+        """Whether an earlier pod found the place of the spec free, and wrote where it is."""
+        return is_at(self.backup.status.backup_path, self.backup.spec)
+
+    def _require_own(self) -> None:
+        """See that what is truncated is this log, not what is where the spec has come to point. Raises JobFailed."""
+        path = self.backup.status.backup_path
+        if path and not self._has_begun():
+            message = (
+                f"the log is in {path}, and the spec names {backup_paths.backup_path(self.backup.spec) or 'no place'}: "
+                "nothing is truncated there; name the place of the log in the spec again"
+            )
+            raise JobFailed(_REASONS[TRUNCATE], message)
 
     def _place(self) -> Fields:
         """Where the log goes; the first pod finds a place that can be used and is free."""
@@ -118,7 +135,7 @@ class _SubCommand:
             return {}
         storage = self.job.storage(self.backup.spec, "GetBackupRemotePathFailed")
         try:
-            if not self.backup.status.backup_path:
+            if not self._has_begun():
                 self.job.patiently(lambda: _require_new(storage))
         except StorageError as error:
             raise JobFailed(_REASONS[START], str(error)) from error
@@ -142,7 +159,7 @@ class _SubCommand:
 
         Whether the task is there, the operator sees in the cluster.
         """
-        if self.options.command != START or not self.backup.status.backup_path:
+        if self.options.command != START or not self._has_begun():
             return False
         storage = self.job.storage(self.backup.spec, "GetLogBackupMetadataFailed")
         try:

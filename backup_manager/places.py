@@ -25,8 +25,8 @@ class UnknownStorage(Exception):
         super().__init__("storage unknown not supported yet: set one of spec.s3, spec.gcs, spec.azblob, spec.local")
 
 
-class NoArchive(Exception):
-    """Raised for a URL that names no object in the storage of a spec."""
+class Elsewhere(Exception):
+    """Raised for a URL that names nothing in the storage of a spec."""
 
 
 def location_of(storage: StorageProvider) -> Location:
@@ -61,18 +61,31 @@ def _br_option(storage: StorageProvider, name: str) -> str:
     return next(found, "")
 
 
-def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:
-    """The directory of an archive, and its name in it; whose bucket it is, the spec says.
+def made_at(storage: StorageProvider, url: str) -> Location:
+    """The place that a `status.backupPath` names, wherever a spec points by now; whose bucket it is, the spec says.
 
-    Raises NoArchive, UnknownStorage.
+    Raises Elsewhere, UnknownStorage.
     """
     location = location_of(storage)
     scheme, _, path = url.partition("://")
-    bucket, key = split("", path)
-    directory, _, name = key.rpartition("/")
-    if scheme != location.kind.value or not name:
-        raise NoArchive(f"{url!r} is no archive in {location.field}")
-    return replace(location, bucket=bucket, prefix=directory), name
+    if scheme != location.kind.value:
+        raise Elsewhere(f"{url!r} is not in {location.field}")
+    if location.kind is not Kind.LOCAL:
+        bucket, prefix = split("", path)
+        return replace(location, bucket=bucket, prefix=prefix)
+    above, names = _parts(location.bucket), _parts(path)
+    if names[: len(above)] != above:
+        raise Elsewhere(f"{url!r} is not below spec.local.volumeMount.mountPath, {location.bucket}")
+    return replace(location, prefix="/".join(names[len(above) :]))
+
+
+def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:
+    """The directory of an archive, and its name in it. Raises as `made_at`."""
+    place = made_at(storage, url)
+    directory, _, name = place.prefix.rpartition("/")
+    if not name:
+        raise Elsewhere(f"{url!r} is no archive in {place.field}")
+    return replace(place, prefix=directory), name
 
 
 def backup_path(storage: StorageProvider) -> str:

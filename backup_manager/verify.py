@@ -16,7 +16,7 @@ from backup_manager.backup_meta import Unreadable, readable
 from backup_manager.jobs import Job, job_for
 from backup_manager.outcomes import JobFailed, Stopped, Unusable
 from backup_manager.outside import Outside
-from backup_manager.places import UnknownStorage, location_of
+from backup_manager.places import Elsewhere, UnknownStorage, made_at
 from backup_manager.storage.errors import StorageError
 from backup_manager.stored_files import Compared, compare
 from kube.objects import condition_of
@@ -90,11 +90,12 @@ class _Found:
 def _verify(job: Job, backup: Backup, *, checksums: bool) -> _Found:
     """Write the condition. Raises Stopped; RecordGone, ApiError, TransportError."""
     try:
-        storage = job.outside.open_storage(location_of(backup.spec), job.outside.environ, True)
+        place = made_at(backup.spec, job.read(Backup).status.backup_path)
+        storage = job.outside.open_storage(place, job.outside.environ, True)
         found = _told(
             job.patiently(lambda: compare(storage, job.outside.stop, checksums=checksums)), checksums=checksums
         )
-    except (StorageError, UnknownStorage, Unreadable) as error:
+    except (StorageError, UnknownStorage, Elsewhere, Unreadable) as error:
         found = _Found(is_true=False, reason="NotVerified", message=str(error))
     _log.info("verified", is_true=found.is_true, reason=found.reason, message=found.message)
     job.condition(statuses.VERIFIED, found.reason, found.message, is_true=found.is_true)

@@ -1,9 +1,12 @@
 """The Job of a snapshot or an export: what must hold before it is made, and what becomes of it (backup.md 3.5, 3.7)."""
 
+from apis.backup_paths import is_at
 from apis.backups import Backup
+from apis.images import knows_checkpoints
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_backup
 from controllers.backup import retry
+from controllers.backup.sharing import user_of
 from controllers.controller import Result
 from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
@@ -77,9 +80,26 @@ def _make(ctx: JobOwner[Backup]) -> Result | None:
     if tc is not None and (problems := validate_backup(ctx.model, pods.tikv_version(tc))):
         return refuse(ctx, problems)
     no_longer_invalid(ctx)
+    if tc is not None and (user := _who_needs_what_goes(ctx, tc)):
+        message = (
+            f"BR before v6.5.1 begins anew by removing all that is below {ctx.status['backupPath']}, and {user} needs "
+            "some of it; make another Backup, with a prefix of its own"
+        )
+        ctx.say(status.FAILED, "FilesInUse", message)
+        return None
     if ctx.model.spec.clean_policy != "Retain":  # then it must not just go
         ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
     return schedule(ctx, backup_job_name(ctx.name), lambda: _built(ctx, tc), "CreateBackupJobFailed")
+
+
+def _who_needs_what_goes(ctx: JobOwner[Backup], tc: TidbCluster) -> str:
+    """Who needs what the next pod removes before BR begins anew, in words; empty when nobody does, or nothing goes.
+
+    The first pod found the place free, and others may have put something there since.
+    """
+    path = str(ctx.status.get("backupPath") or "")
+    removes = is_at(path, ctx.model.spec) and not knows_checkpoints(pods.tikv_version(tc))
+    return user_of(ctx, path) if removes and ctx.live_job(backup_job_name(ctx.name)) is None else ""
 
 
 def _built(ctx: JobOwner[Backup], tc: TidbCluster | None) -> Json:

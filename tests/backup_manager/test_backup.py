@@ -183,6 +183,24 @@ def test_7_4_an_older_br_begins_anew_with_an_empty_prefix(world: World, version:
     assert {"sst", "backupmeta"} == world.storage.objects.keys()
 
 
+@pytest.mark.parametrize("version", ["v6.1.0", "v8.5.0"])
+def test_a_second_pod_takes_over_nothing_where_the_spec_points_since_the_first_one(world: World, version: str) -> None:
+    world.backup(status=BEGUN | {"backupPath": "s3://bucket/before"})
+    writing_meta(world)()
+    there = dict(world.storage.objects)
+    assert "it is not empty" in failure(world, replace(OPTIONS, tikv_version=version))[1]
+    assert there == {key: world.storage.objects[key] for key in there}
+    assert "s3://bucket/before" == world.status(BACKUPS)["backupPath"]
+
+
+def test_a_second_pod_begins_anew_at_another_place_that_is_free(world: World) -> None:
+    world.backup(status=BEGUN | {"backupPath": "s3://bucket/before"})
+    world.launcher.script = printing(then=writing_meta(world))
+    run_backup(OPTIONS, world.outside())
+    status = world.status(BACKUPS)
+    assert ("Complete", "s3://bucket/some/prefix") == (status["phase"], status["backupPath"])
+
+
 def test_a_pod_that_comes_before_the_phase_is_written_takes_over_nobody_elses_backup(world: World) -> None:
     world.backup(status={"phase": ""})
     writing_meta(world)()

@@ -7,6 +7,7 @@ from backup_manager.clean import CleanOptions, pace_of, run_clean
 from backup_manager.outcomes import JobFailed, NotBuilt, Stopped
 from backup_manager.storage.deletion import Pace
 from backup_manager.storage.location import Location
+from kube.objects import Json
 from kube.resources import BACKUPS
 from ports.stopping import Stop
 from tests.backup_manager.storage.fakes import failing
@@ -66,10 +67,45 @@ def test_7_8_files_that_stay_are_told(world: World) -> None:
 
 
 def test_7_8_a_whole_bucket_is_never_cleaned(world: World) -> None:
-    world.backup(status=DONE, s3={"provider": "aws", "bucket": "bucket"})
+    world.backup(status=DONE | {"backupPath": "s3://bucket"}, s3={"provider": "aws", "bucket": "bucket"})
     world.storage.objects["x"] = b""
     assert "the prefix is empty" in failure(world)[2]
     assert {"x"} == world.storage.objects.keys()
+
+
+VOLUME = {"volume": {"name": "v"}, "volumeMount": {"name": "v", "mountPath": "/mnt/backup"}}
+
+
+@pytest.mark.parametrize(
+    ("path", "spec", "place"),
+    [
+        ("s3://bucket/mine", {"s3": {"provider": "aws", "bucket": "bucket", "prefix": "others"}}, "s3://bucket/mine"),
+        ("s3://mine/a", {"s3": {"provider": "aws", "bucket": "others", "prefix": "a"}}, "s3://mine/a"),
+        ("gcs://bucket/mine/", {"s3": None, "gcs": {"projectId": "p", "bucket": "b"}}, "gcs://bucket/mine"),
+        ("azure://box/mine/", {"s3": None, "azblob": {"container": "box", "prefix": "x"}}, "azure://box/mine"),
+        ("local:///mnt/backup/a/b", {"s3": None, "local": VOLUME | {"prefix": "a"}}, "local:///mnt/backup/a/b"),
+    ],
+)
+def test_7_8_the_files_go_where_the_backup_was_made_not_where_the_spec_points_by_now(
+    world: World, path: str, spec: Json, place: str
+) -> None:
+    world.backup(status=DONE | {"backupPath": path}, **spec)
+    run_clean(OPTIONS, world.outside())
+    assert place == str(opened(world))
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("s3://bucket/a", "'s3://bucket/a' is not in spec.local"),
+        ("local:///mnt/a", "'local:///mnt/a' is not below spec.local.volumeMount.mountPath, /mnt/backup"),
+    ],
+)
+def test_7_8_of_a_place_that_the_spec_does_not_reach_any_more_nothing_goes(world: World, path: str, why: str) -> None:
+    world.backup(status=DONE | {"backupPath": path}, s3=None, local=VOLUME | {"prefix": "a"})
+    way_out = "and the files are where status.backupPath says: name that storage in the spec again"
+    assert ("CleanFailed", "CleanBackupDataFailed", f"{why}, {way_out}") == failure(world)
+    assert [] == world.opened
 
 
 @pytest.mark.parametrize(

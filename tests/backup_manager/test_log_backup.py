@@ -120,6 +120,26 @@ def test_a_pod_that_was_killed_when_br_was_done_is_completed_by_the_next(world: 
     assert ("Running", "100") == (world.status(BACKUPS)["phase"], world.status(BACKUPS)["commitTs"])
 
 
+def test_a_log_that_was_begun_elsewhere_takes_over_nothing_where_the_spec_points_now(world: World) -> None:
+    log(world, "Running", backupPath="s3://bucket/before")
+    writing_meta(world, start=100, end=0)()
+    with pytest.raises(JobFailed, match="give each Backup a prefix of its own"):
+        run_log_backup(START, world.outside())
+    assert ([], "s3://bucket/before") == (world.launcher.commands, world.status(BACKUPS)["backupPath"])
+
+
+def test_7_5_only_the_log_itself_is_truncated_not_what_the_spec_names_by_now(world: World) -> None:
+    log(world, "Running", commitTs="100", backupPath="s3://bucket/before")
+    with pytest.raises(JobFailed):
+        run_log_backup(TRUNCATE, world.outside())
+    said = entry(world, "log-truncate")["conditions"][-1]
+    message = (
+        "the log is in s3://bucket/before, and the spec names s3://bucket/some/prefix: nothing is truncated there; "
+        "name the place of the log in the spec again"
+    )
+    assert ("Failed", message, []) == (said["type"], said["message"], world.launcher.commands)
+
+
 def test_7_6_sigterm_is_no_failure(world: World) -> None:
     running(world)
     stop = Stop()

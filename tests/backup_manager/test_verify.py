@@ -16,7 +16,11 @@ from tests.backup_manager.storage.fakes import failing
 from tests.backup_manager.worlds import NAME, NAMESPACE, World, message, printing
 
 OPTIONS = VerifyOptions(NAMESPACE, NAME)
-DONE = {"phase": "Complete", "conditions": [{"type": "Complete", "status": "True"}]}
+DONE = {
+    "phase": "Complete",
+    "backupPath": "s3://bucket/some/prefix",
+    "conditions": [{"type": "Complete", "status": "True"}],
+}
 FILES = {"1/a.sst": b"one", "1/b.sst": b"three"}
 
 
@@ -122,6 +126,13 @@ def test_the_condition_changes_with_the_files(world: World) -> None:
     world.storage.objects["1/a.sst"] = missing
     run_verify(OPTIONS, world.outside())
     assert "True" == verified(world)["status"]
+
+
+def test_it_is_looked_where_the_backup_was_made_whatever_the_spec_names_by_now(world: World) -> None:
+    world.backup(status=DONE, s3={"provider": "aws", "bucket": "bucket", "prefix": "other"})
+    world.storage.objects |= flat()
+    run_verify(OPTIONS, world.outside())
+    assert ["s3://bucket/some/prefix"] == [str(location) for location, _ in world.opened]
 
 
 def test_what_has_no_files_to_look_at_is_refused(world: World) -> None:

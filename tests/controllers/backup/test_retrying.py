@@ -2,7 +2,8 @@
 
 import pytest
 
-from kube.resources import BACKUPS, JOBS
+from kube.resources import BACKUPS, JOBS, TIDB_CLUSTERS
+from tests.apis.backups import S3
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
 WHY = "failed reason Job backup-demo has failed, original reason BackoffLimitExceeded"
@@ -122,3 +123,25 @@ def test_a_policy_that_became_invalid_is_told_and_retried_when_corrected(backups
     backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"backoffRetryPolicy": {"minRetryDuration": "60s"}}})
     backups.run(70)
     assert ([(1, True)], "Scheduled") == (records(backups), backups.phase())
+
+
+@pytest.mark.parametrize(
+    ("version", "path", "failed"),
+    [("v6.1.0", "full", True), ("v6.5.1", "full", False), ("v6.1.0", "before", False)],
+)
+def test_a_retry_that_begins_anew_removes_nothing_that_others_have_put_there_since(
+    backups: BackupsWorld, version: str, path: str, *, failed: bool
+) -> None:
+    """BR that knows checkpoints removes nothing, nor does a pod whose spec names another place than the last one's."""
+    backups.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"spec": {"version": version}})
+    backups.add(backoffRetryPolicy={"minRetryDuration": "60s"})
+    backups.say("Running", backupPath=f"s3://lab/{path}")
+    backups.add("log", backupMode="log", s3=S3 | {"prefix": "full/log"})
+    backups.end()
+    backups.run(120)
+    message = (
+        "BR before v6.5.1 begins anew by removing all that is below s3://lab/full, and Backup lab/log needs some of "
+        "it; make another Backup, with a prefix of its own"
+    )
+    assert (("True", "FilesInUse", message) if failed else ("", "", "")) == backups.condition("Failed")
+    assert failed is not ("backup-demo" in backups.jobs())
