@@ -79,12 +79,20 @@ def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
     if _namespace_goes(ctx):
         _let_go(ctx, path)
         return None
-    if user := user_of(ctx, path):
+    if user := user_of(ctx, path) or _announced(ctx, path):
         message = f"{path} is kept, since {user} needs it; the files are removed when that one is gone"
         ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
         return Result(requeue_after=_LOOK_AGAIN)
     _clean(ctx)
     return None
+
+
+def _announced(ctx: JobOwner[Backup], path: str) -> str:
+    """Say that the files go, before they do, for Restores to see (`files.being_removed`); who was faster, in words."""
+    if condition_of(ctx.status.get("conditions") or (), status.CLEAN):
+        return ""
+    ctx.say(status.CLEAN, is_true=False)
+    return user_of(ctx, path)
 
 
 def _retains(ctx: JobOwner[Backup]) -> bool:

@@ -73,4 +73,6 @@ def _shares(other: Object, path: str, own: StorageProvider) -> bool:
     if not shared(own, path, backup.spec, theirs):
         return False
     is_going = other.metadata.deletion_timestamp is not None and backup.spec.clean_policy == "Delete"
-    return not is_going and not status.holds(now, status.CLEAN) and not status.holds(now, status.INVALID)
+    # a log that goes on has its files, whatever is wrong with its spec by now
+    is_nothing = status.holds(now, status.INVALID) and not now.get("backupPath")
+    return not is_going and not status.holds(now, status.CLEAN) and not is_nothing

@@ -10,7 +10,7 @@ from controllers.compact_backup import status
 from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING
-from controllers.job_owners.files import being_removed
+from controllers.job_owners.files import BEING_REMOVED, being_removed
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster
 from controllers.job_owners.starting import LOOK_AGAIN, what_keeps_it
@@ -93,6 +93,6 @@ def _built(ctx: JobOwner[CompactBackup]) -> Json:
     if spec.br is None:
         raise BadJob("InvalidSpec", "spec.br is required; name the TidbCluster in spec.br.cluster")
     if going := being_removed(ctx, [spec]):
-        raise BadJob("FilesBeingRemoved", f"{going} is being deleted with the files to compact; delete this one, too")
+        raise BadJob(BEING_REMOVED, f"{going} is being deleted with the files to compact; delete this one, too")
     tc = cluster(ctx, spec.br, is_ready=False)
     return compaction_job(ctx.model, tc, ctx.secrets(secret_names(spec, None)), ctx.settings)

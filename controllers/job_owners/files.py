@@ -13,11 +13,14 @@ from apis.storage_providers import StorageProvider
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import NotFound
-from kube.objects import Object, condition_of
+from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, Resource
 from member.backups.paths import overlap, shared
 
-_RESTORED = ("Complete", "Failed", "Invalid")
+BEING_REMOVED = "FilesBeingRemoved"
+"""The reason of who waits for files that are being removed."""
+
+_BEGUN = (status.SCHEDULED, status.RUNNING)
 
 
 def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:
@@ -40,14 +43,23 @@ def being_removed(ctx: JobOwner[M], storages: Sequence[StorageProvider]) -> str:
 
 
 def reads(restore: Object, path: str, own: StorageProvider) -> bool:
-    """Whether a Restore that has not ended reads from the directory `path` of a storage."""
+    """Whether a Restore that has not ended reads from the directory `path` of a storage, or will.
+
+    One that waits since files are being removed will not: or each would wait for the other.
+    """
     body = restore.decode()
-    if any(status.holds(body.get("status") or {}, kind) for kind in _RESTORED):
+    now = body.get("status") or {}
+    has_begun = any(status.holds(now, kind) for kind in _BEGUN)
+    if status.holds(now, status.COMPLETE) or status.holds(now, status.FAILED):
+        return False
+    if status.holds(now, status.INVALID) and not has_begun:
+        return False
+    if now.get("phase") == status.RETRY_FAILED and _said(now, status.RETRY_FAILED).get("reason") == BEING_REMOVED:
         return False
     try:
         spec = decode(body, Restore).spec
     except InvalidField:
-        return False  # nothing is done for one that can't be read
+        return has_begun  # nothing is done for one that can't be read, unless its Job was made before
     sources = (spec, spec.pitr_full_backup_storage_provider)
     return any(shared(own, path, each, backup_path(each)) for each in sources)
 
@@ -65,10 +77,14 @@ def compacts(compact: Object, path: str, own: StorageProvider, until: int | None
         return False  # nothing is done for one that can't be read
 
 
+def _said(now: Json, kind: str) -> Json:
+    return condition_of(now.get("conditions") or (), kind)
+
+
 def _removes_from(backup: Object, storage: StorageProvider) -> bool:
     body = backup.decode()
     now = body.get("status") or {}
-    if not condition_of(now.get("conditions") or (), status.CLEAN):
+    if not _said(now, status.CLEAN):
         return False
     try:
         own = decode(body, Backup).spec

@@ -9,7 +9,7 @@ from apis.validation.backups import validate_restore
 from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.job_owners import status
-from controllers.job_owners.files import being_removed
+from controllers.job_owners.files import BEING_REMOVED, being_removed
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import (
     cluster,
@@ -69,7 +69,7 @@ def _make(ctx: JobOwner[Restore]) -> Result | None:
     spec = ctx.model.spec
     if going := being_removed(ctx, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
-        give_up(ctx, "FilesBeingRemoved", message)
+        give_up(ctx, BEING_REMOVED, message)
     if spec.restore_mode == "pitr" and tc is not None:
         wait_for_gc_off(ctx, tc)
     return schedule(ctx, restore_job_name(ctx.name), lambda: _built(ctx, tc), "CreateRestoreJobFailed")

@@ -1,7 +1,11 @@
 """Whose the files of a backup are, besides (backup.md 3.9)."""
 
 from apis.backup_paths import joined
-from apis.storage_providers import S3StorageProvider, StorageProvider
+from apis.shared import Json
+from apis.storage_providers import StorageProvider
+
+_HOW_MOUNTED = ("readOnly", "fsType", "type")
+"""Fields of the sources of volumes that do not say which one it is."""
 
 
 def overlap(one: str, other: str) -> bool:
@@ -18,19 +22,19 @@ def shared(one: StorageProvider, path: str, other: StorageProvider, other_path: 
 
 
 def same_store(one: StorageProvider, other: StorageProvider) -> bool:
-    """Whether two objects may mean the same bucket or volume; when in doubt they do."""
-    if one.s3 is not None and other.s3 is not None:
-        return _host(one.s3) == _host(other.s3)
+    """Whether two objects may mean the same buckets or volume; when in doubt they do: an endpoint has many names."""
     if one.local is not None and other.local is not None:
-        source, compared = (
-            {key: value for key, value in each.volume.items() if key != "name"} for each in (one.local, other.local)
-        )
-        return source == compared
+        return _source(one.local.volume) == _source(other.local.volume)
     return True
 
 
-def _host(s3: S3StorageProvider) -> str:
-    return s3.endpoint.rpartition("://")[2].rstrip("/")
+def _source(volume: Json) -> Json:
+    """What a volume is, however it is called and mounted."""
+    return {
+        kind: {key: value for key, value in (source or {}).items() if key not in _HOW_MOUNTED}
+        for kind, source in volume.items()
+        if kind != "name"
+    }
 
 
 def _in_store(storage: StorageProvider, path: str) -> str:

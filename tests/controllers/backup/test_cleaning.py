@@ -4,7 +4,9 @@ from typing import Any
 
 import pytest
 
+from kube.objects import Json
 from kube.resources import BACKUPS, RESTORES, SECRETS
+from ports.transport import Request, Response, Transport
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -93,9 +95,21 @@ def test_files_that_another_backup_shares_are_kept(backups: BackupsWorld, prefix
 def test_names_that_begin_alike_share_nothing(backups: BackupsWorld) -> None:
     complete(backups)
     backups.add("other", s3=S3 | {"prefix": "full-2"})
-    backups.add("elsewhere", s3=S3 | {"endpoint": "http://minio:9000"})
+    backups.add("elsewhere", s3=S3 | {"bucket": "other"})
     backups.delete()
     assert "clean-demo" in backups.jobs()
+
+
+@pytest.mark.parametrize(("status", "kept"), [({"backupPath": f"{PATH}/log"}, True), ({}, False)])
+def test_one_that_has_begun_needs_its_files_though_its_spec_is_not_valid_by_now(
+    backups: BackupsWorld, status: Json, *, kept: bool
+) -> None:
+    complete(backups)
+    backups.add("log", backupMode="log", s3=S3 | {"prefix": "full/log"}, backoffRetryPolicy={"minRetryDuration": "5 m"})
+    backups.write("log", **status)
+    assert "Invalid" == backups.phase("log")
+    backups.delete()
+    assert kept is not ("clean-demo" in backups.jobs())
 
 
 def test_two_that_share_files_and_are_both_deleted_go_both(backups: BackupsWorld) -> None:
@@ -122,6 +136,59 @@ def test_files_that_a_restore_reads_are_kept_until_it_has_ended(backups: Backups
     backups.admin.patch(RESTORES, "back", NAMESPACE, {"status": done})
     backups.run(40)
     assert "clean-demo" in backups.jobs()
+
+
+@pytest.mark.parametrize(("begun", "kept"), [("Running", True), ("RetryFailed", False)])
+def test_a_restore_that_has_begun_reads_on_though_its_spec_is_not_valid_by_now(
+    backups: BackupsWorld, begun: str, *, kept: bool
+) -> None:
+    complete(backups)
+    status = {"conditions": [{"type": each, "status": "True"} for each in (begun, "Invalid")]}
+    body = tree("Restore", by_br() | {"backupType": "other"}, name="back", namespace=NAMESPACE, status=status)
+    backups.admin.create(RESTORES, body, NAMESPACE)
+    backups.delete()
+    assert kept is not ("clean-demo" in backups.jobs())
+
+
+def restore_after(backups: BackupsWorld, method: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have somebody create a Restore of the files and label the Backup right after the operator's first such write."""
+    carry, done = backups.faults.carry, list[Request]()
+
+    def meddling(transport: Transport, request: Request) -> Response:
+        answer = carry(transport, request)
+        if request.method == method and part in request.url and not done:
+            done.append(request)
+            backups.admin.create(RESTORES, tree("Restore", by_br(), name="back", namespace=NAMESPACE), NAMESPACE)
+            backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"metadata": {"labels": {"a": "b"}}})
+        return answer
+
+    monkeypatch.setattr(backups.faults, "carry", meddling)
+
+
+def test_a_restore_that_is_made_beside_the_first_look_is_seen_by_the_second(
+    backups: BackupsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever is faster, nothing is removed that is being restored, and they do not wait for each other for ever."""
+    complete(backups)
+    restore_after(backups, "PATCH", "backups/demo", monkeypatch)
+    backups.delete()
+    assert "FilesInUse" == backups.condition("CleanFailed")[1]
+    backups.run(40)
+    assert ["backup-demo", "clean-demo"] == sorted(backups.jobs())
+
+
+def test_a_restore_that_is_made_beside_the_job_that_cleans_waits(
+    backups: BackupsWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete(backups)
+    restore_after(backups, "POST", "/jobs", monkeypatch)
+    backups.delete()
+    backups.run(5)
+    backups.resource = RESTORES
+    assert (True, "FilesBeingRemoved") == (
+        "clean-demo" in backups.jobs(),
+        backups.condition("RetryFailed", "back")[1],
+    )
 
 
 def test_a_cleaning_that_failed_is_told_and_tried_again(backups: BackupsWorld) -> None:

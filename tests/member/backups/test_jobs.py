@@ -107,18 +107,32 @@ def test_paths_overlap_by_whole_names() -> None:
     assert not overlap("s3://b/a", "")
 
 
-def test_stores_are_told_apart_by_endpoint_and_volume() -> None:
-    def spec(**storage: Json) -> Any:
-        return backup({"br": {"cluster": "a"}, **storage}).spec
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"persistentVolumeClaim": {"claimName": "one"}}, {"persistentVolumeClaim": {"claimName": "two"}}, False),
+        (
+            {"name": "v", "persistentVolumeClaim": {"claimName": "one"}},
+            {"name": "w", "persistentVolumeClaim": {"claimName": "one", "readOnly": True}},
+            True,
+        ),
+        ({"nfs": {"server": "a", "path": "/b"}}, {"nfs": {"server": "a", "path": "/b", "readOnly": True}}, True),
+        ({"nfs": {"server": "a", "path": "/b"}}, {"nfs": {"server": "a", "path": "/c"}}, False),
+        ({"hostPath": {"path": "/a"}}, {"hostPath": {"path": "/a", "type": "Directory"}}, True),
+    ],
+)
+def test_volumes_are_told_apart_by_what_they_are_not_by_how_they_are_mounted(
+    one: Json, other: Json, *, same: bool
+) -> None:
+    first, second = (backup({"local": {"volume": each, "volumeMount": {"name": "v"}}}).spec for each in (one, other))
+    assert same is same_store(first, second)
 
-    def volume(claim: str, name: str = "v") -> Json:
-        return {"volume": {"name": name, "persistentVolumeClaim": {"claimName": claim}}, "volumeMount": {"name": name}}
 
-    assert not same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "http://b"}))
-    assert same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "http://a/"}))
-    assert same_store(spec(s3=S3 | {"endpoint": "http://a"}), spec(s3=S3 | {"endpoint": "a"}))
-    assert not same_store(spec(local=volume("one")), spec(local=volume("two")))
-    assert same_store(spec(local=volume("one")), spec(local=volume("one", "w")))
+@pytest.mark.parametrize("endpoint", ["http://minio:9000/", "http://minio.lab.svc:9000", "https://10.0.0.1:9000", ""])
+def test_one_s3_may_be_reached_by_many_endpoints(endpoint: str) -> None:
+    one, other = (backup({"s3": S3 | {"endpoint": each}}).spec for each in ("http://minio:9000", endpoint))
+    assert shared(one, "s3://lab/a", other, "s3://lab/a/b")
+    assert not shared(one, "s3://lab/a", other, "s3://other/a")
 
 
 @pytest.mark.parametrize(
