@@ -50,7 +50,10 @@ def _is_off(config_map: Json) -> bool:
 
 
 def has_rolled(stateful_set: Json) -> bool:
-    """Whether all pods run what the StatefulSet says, and are Ready."""
+    """Whether all pods run what the StatefulSet says, and are Ready.
+
+    Revisions do not tell: both are the old one at once where a template is put back in the middle of a roll.
+    """
     now, wanted = stateful_set.get("status") or {}, stateful_set["spec"].get("replicas", 1)
-    is_current = now.get("updateRevision") == now.get("currentRevision") or now.get("updatedReplicas") == wanted
-    return bool(is_observed(stateful_set) and is_current and now.get("readyReplicas", 0) == wanted)
+    counted = (now.get("updatedReplicas", 0), now.get("readyReplicas", 0))
+    return is_observed(stateful_set) and counted == (wanted, wanted)
