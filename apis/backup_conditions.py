@@ -8,6 +8,11 @@ from datetime import datetime
 from apis.shared import Json
 from apis.times import stamp
 
+VERIFIED = "Verified"
+"""Of a Backup that is Complete: whether what `backupmeta` names is there. v1.6 knows no such condition."""
+FILES_DIFFER = "FilesDiffer"
+"""The reason of one that was looked at and found wanting; other reasons are those of looks that were not possible."""
+
 
 def with_condition(
     tree: Json,

@@ -1,5 +1,6 @@
 """Backup, pingcap.com/v1alpha1 (api/backup.fields)."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from msgspec import Meta, field
@@ -52,6 +53,11 @@ class BackupSpec(ArchiveSpec, kw_only=True):
     clean_option: CleanOption | None = None
     backoff_retry_policy: BackoffRetryPolicy = field(default_factory=BackoffRetryPolicy)
     volume_backup_init_job_max_active_seconds: Annotated[int, crd_default(600)] = 600
+
+
+def is_incremental(br_options: Iterable[object]) -> bool:
+    """Whether options of BR have it save only what has changed since another backup, from which alone none restores."""
+    return any(str(each).startswith("--lastbackupts") and each != "--lastbackupts=0" for each in br_options)
 
 
 class BackupCondition(Model, kw_only=True):

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from apis import backup_conditions
+from apis.backup_conditions import VERIFIED
 from apis.times import parse_time, stamp
 from backup_manager.br_log import OperationLine, ProgressLine
 from kube.objects import Json, condition_of
 
 RESTART = "Restart"
-VERIFIED = "Verified"
-"""Of a Backup that is Complete: whether what `backupmeta` names is there. v1.6 knows no such condition."""
 
 _KEEPS_PHASE = (RESTART, VERIFIED)
 """The conditions that never become the phase (backup.md 3.3)."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from apis.backup_conditions import FILES_DIFFER, VERIFIED
 from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup
 from backup_manager import statuses
@@ -17,7 +18,7 @@ from backup_manager.jobs import Job, job_for
 from backup_manager.outcomes import JobFailed, Stopped, Unusable
 from backup_manager.outside import Outside
 from backup_manager.places import Elsewhere, UnknownStorage, made_at
-from backup_manager.storage.errors import StorageError
+from backup_manager.storage.errors import ObjectMissing, StorageError
 from backup_manager.stored_files import Compared, compare
 from kube.objects import condition_of
 from kube.resources import BACKUPS
@@ -72,7 +73,7 @@ def verify_once(job: Job, backup: Backup) -> None:
     """
     extent = job.outside.environ.get(EXTENT) or SIZES
     conditions = (job.record.read().get("status") or {}).get("conditions") or ()
-    if extent == NOTHING or condition_of(conditions, statuses.VERIFIED):
+    if extent == NOTHING or condition_of(conditions, VERIFIED):
         return
     try:
         _verify(job, backup, checksums=extent == CHECKSUMS)
@@ -95,10 +96,12 @@ def _verify(job: Job, backup: Backup, *, checksums: bool) -> _Found:
         found = _told(
             job.patiently(lambda: compare(storage, job.outside.stop, checksums=checksums)), checksums=checksums
         )
+    except ObjectMissing as error:
+        found = _Found(is_true=False, reason=FILES_DIFFER, message=str(error))
     except (StorageError, UnknownStorage, Elsewhere, Unreadable) as error:
         found = _Found(is_true=False, reason="NotVerified", message=str(error))
     _log.info("verified", is_true=found.is_true, reason=found.reason, message=found.message)
-    job.condition(statuses.VERIFIED, found.reason, found.message, is_true=found.is_true)
+    job.condition(VERIFIED, found.reason, found.message, is_true=found.is_true)
     return found
 
 
@@ -108,7 +111,7 @@ def _told(compared: Compared, *, checksums: bool) -> _Found:
         rest = f"; and {compared.wrong_files - _SHOWN} more" if compared.wrong_files > _SHOWN else ""
         return _Found(
             is_true=False,
-            reason="FilesDiffer",
+            reason=FILES_DIFFER,
             message=f"of {compared.files} files: {shown}{rest}",
         )
     also = f"; {compared.checksums} checksums are right" if checksums else ""

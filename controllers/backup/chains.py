@@ -1,20 +1,22 @@
 """Which snapshot the log of changes builds on: without one, a log backup restores nothing (backup.md 3.9, 5.3). Pure.
 
 A moment is restored from the newest snapshot before it and the log from there on. So a snapshot is a base of a log when
-it is a whole one of the same cluster, was taken since the log began or was last truncated, and before the log's
-checkpoint. v1.6 counts any Backup that has ended, failed ones included.
+it is a full one of the same cluster, was taken since the log began or was last truncated, and before the log's
+checkpoint, and its files were not found wrong. It stands for another one only if it has all tables that that one has.
+v1.6 counts any Backup that has ended, failed ones included.
 """
 
 from collections.abc import Iterable, Sequence
 
 from apis import tso
-from apis.backups import Backup
+from apis.backup_conditions import FILES_DIFFER, VERIFIED
+from apis.backups import Backup, is_incremental
 
 
 def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
     """The snapshots from which a log backup restores, the oldest first. All objects have their defaults."""
     until = _tso(log.status.log_checkpoint_ts)
-    stay = [each for each in backups if is_candidate(log, each) and not _goes(each)]
+    stay = [each for each in backups if is_candidate(log, each) and not _goes(each) and not _is_wrong(each)]
     found = [each for each in stay if _tso(each.status.commit_ts) <= until]
     return sorted(found, key=lambda each: _tso(each.status.commit_ts))
 
@@ -22,6 +24,8 @@ def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
 def is_candidate(log: Backup, backup: Backup) -> bool:
     """Whether a log backup restores from a snapshot, or will once its checkpoint has come that far."""
     if backup.spec.backup_mode != "snapshot" or backup.spec.backup_type != "full" or not same_cluster(log, backup):
+        return False
+    if backup.spec.br is None or is_incremental(backup.spec.br.options):
         return False
     begins = max(_tso(log.status.commit_ts), _tso(log.status.log_success_truncate_until))
     return _is_complete(backup) and 0 < begins <= _tso(backup.status.commit_ts)
@@ -39,7 +43,24 @@ def needing(snapshot: Backup, backups: Sequence[Backup]) -> Backup | None:
     """
     others = [each for each in backups if each.metadata.uid != snapshot.metadata.uid]
     logs = (each for each in others if each.spec.backup_mode == "log" and not _goes(each))
-    return next((log for log in logs if is_candidate(log, snapshot) and not bases(log, others)), None)
+    needed = (log for log in logs if is_candidate(log, snapshot))
+    return next((log for log in needed if not any(_stands_for(each, snapshot) for each in bases(log, others))), None)
+
+
+def _stands_for(base: Backup, snapshot: Backup) -> bool:
+    """Whether a base has all tables that a snapshot has, as far as filters tell: it has the same ones, or none."""
+    return _filters(base) in ([], _filters(snapshot))
+
+
+def _filters(backup: Backup) -> list[str]:
+    options = backup.spec.br.options if backup.spec.br else []
+    return [*backup.spec.table_filter, *(each for each in options if each.startswith(("--filter", "-f")))]
+
+
+def _is_wrong(backup: Backup) -> bool:
+    """Whether its files were looked at, and found missing or others; a look that was not possible tells nothing."""
+    found = (each for each in backup.status.conditions if each.type == VERIFIED)
+    return any(each.status == "False" and each.reason == FILES_DIFFER for each in found)
 
 
 def _is_complete(backup: Backup) -> bool:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from apis import tso
+from apis.backup_conditions import FILES_DIFFER, VERIFIED
+from apis.backups import is_incremental
 from apis.times import parse_time
 from controllers.job_owners import status
 from kube.objects import Json, Object, condition_of
@@ -13,7 +15,6 @@ ENDED = (status.COMPLETE, status.FAILED, status.INVALID)
 
 _AT_AN_END = (status.CLEAN, status.CLEAN_FAILED)
 """One that is deleted says so once none of its Jobs runs any more."""
-_VERIFIED = "Verified"
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -21,8 +22,9 @@ _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 class Made:
     """One Backup; `end` is how it has ended, empty while it goes on, and `why` what it says of that.
 
-    `at_end`: none of its Jobs writes any more. `is_doubtful`: its files were looked for and not found right.
+    `at_end`: none of its Jobs writes any more. `is_doubtful`: its files were looked at and found missing or others.
     `ts`: as of when its data are, as a TSO; 0 while that is not known. `owner`: the UID of who controls it.
+    `is_incremental`: it holds changes only.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Made:
     at_end: bool
     completed: str
     is_doubtful: bool
+    is_incremental: bool
     ts: int
 
     @property
@@ -54,19 +57,21 @@ def made_of(backup: Object) -> Made:
     body = backup.decode()
     meta, now = backup.metadata, _tree(body.get("status"))
     conditions = [each for each in now.get("conditions") or () if isinstance(each, dict)]
+    spec, verified = _tree(body.get("spec")), condition_of(conditions, VERIFIED)
     end = next((kind for kind in ENDED if status.holds({"conditions": conditions}, kind)), "")
     return Made(
         name=meta.name,
         uid=meta.uid,
         owner=meta.controller.uid if meta.controller else "",
         created=parse_time(meta.creation_timestamp or "") or _NEVER,
-        is_log=_tree(body.get("spec")).get("backupMode") == "log",
+        is_log=spec.get("backupMode") == "log",
         is_going=meta.deletion_timestamp is not None,
         end=end,
         why=str(condition_of(conditions, end).get("message") or ""),
         at_end=bool(end) or any(condition_of(conditions, kind) for kind in _AT_AN_END),
         completed=str(now.get("timeCompleted") or ""),
-        is_doubtful=condition_of(conditions, _VERIFIED).get("status") == "False",
+        is_doubtful=verified.get("status") == "False" and verified.get("reason") == FILES_DIFFER,
+        is_incremental=is_incremental(_tree(spec.get("br")).get("options") or ()),
         ts=timestamp(str(now.get("commitTs") or "")),
     )
 

@@ -60,7 +60,8 @@ def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log
 
 def _base(good: Sequence[Made], log: Log | None) -> Made | None:
     """The newest that the log goes on from; None when it goes on from none of them."""
-    reached = [each for each in good if log is not None and log.start <= each.ts <= log.checkpoint]
+    full = [each for each in good if not each.is_incremental]
+    reached = [each for each in full if log is not None and log.start <= each.ts <= log.checkpoint]
     return reached[-1] if reached else None
 
 

@@ -18,9 +18,10 @@ def log(checkpoint: str = "300", *, truncated: str = "", spec: Any = None, **met
     return backup(by_br(backupMode="log", **(spec or {})), status=status, **{"name": "log", "uid": "log", **metadata})
 
 
-def snapshot(ts: int, kind: str = "Complete", *, spec: Any = None, **metadata: Any) -> Backup:
-    """A snapshot of a TSO that has ended."""
-    status = {"commitTs": str(ts), "conditions": [{"type": kind, "status": "True"}]}
+def snapshot(ts: int, kind: str = "Complete", *, spec: Any = None, wrong: str = "", **metadata: Any) -> Backup:
+    """A snapshot of a TSO that has ended; `wrong`: for which reason its files are not verified."""
+    verified = [{"type": "Verified", "status": "False", "reason": wrong}] if wrong else []
+    status = {"commitTs": str(ts), "conditions": [{"type": kind, "status": "True"}, *verified]}
     return backup(by_br(**(spec or {})), status=status, **{"name": f"at-{ts}", "uid": f"{ts}", **metadata})
 
 
@@ -41,6 +42,8 @@ def test_5_3_bases_are_complete_snapshots_within_the_log() -> None:
         {"spec": {"br": {"cluster": "other"}}},
         {"spec": {"br": {"cluster": "basic", "clusterNamespace": "elsewhere"}}},
         {"spec": {"backupType": "db", "br": {"cluster": "basic", "db": "x"}}},
+        {"spec": {"br": {"cluster": "basic", "options": ["--lastbackupts=150"]}}},
+        {"wrong": "FilesDiffer"},
         GOING,
     ],
 )
@@ -62,6 +65,32 @@ def test_3_9_the_last_base_is_needed_and_one_of_several_is_not() -> None:
     assert chains.needing(one, [log("310"), one, after]) is None
     assert chains.needing(one, [log(**GOING), one]) is None
     assert chains.needing(snapshot(99), [log()]) is None, "the log begins later"
+
+
+@pytest.mark.parametrize(
+    ("other", "needed"),
+    [
+        ({}, False),
+        ({"wrong": "NotVerified"}, False),
+        ({"wrong": "FilesDiffer"}, True),
+        ({"spec": {"br": {"cluster": "basic", "options": ["--lastbackupts=110"]}}}, True),
+        ({"spec": {"br": {"cluster": "basic", "options": ["--lastbackupts=0"]}}}, False),
+        ({"spec": {"br": {"cluster": "basic", "options": ["--filter=shop.*"]}}}, True),
+        ({"spec": {"tableFilter": ["shop.*"]}}, True),
+    ],
+)
+def test_3_9_a_base_that_lacks_something_takes_nobodys_place(other: Any, *, needed: bool) -> None:
+    found = chains.needing(snapshot(110), [log(), snapshot(200, **other)])
+    assert needed is (found is not None)
+
+
+def test_3_9_filters_are_those_of_the_user_who_has_no_other_snapshots() -> None:
+    shop, more = {"tableFilter": ["shop.*"]}, {"tableFilter": ["shop.*", "lab.*"]}
+    one, two, other = snapshot(110, spec=shop), snapshot(200, spec=shop), snapshot(210, spec=more)
+    assert chains.needing(one, [log(), one]) is not None
+    assert chains.needing(one, [log(), one, two]) is None
+    assert chains.needing(one, [log(), one, other]) is not None
+    assert chains.needing(one, [log(), one, snapshot(220)]) is None
 
 
 def test_3_9_what_is_not_known_yet_keeps_a_snapshot() -> None:

@@ -111,12 +111,25 @@ def test_5_3_what_is_not_compacted_is_not_cut(world: SchedulesWorld) -> None:
     assert "logTruncateUntil" not in world.backup("log-nightly")["spec"]
 
 
+@pytest.mark.parametrize(("reason", "left"), [("FilesDiffer", [1, 2]), ("NotVerified", [2])])
+def test_5_3_a_backup_counts_less_only_if_its_files_were_looked_at(
+    world: SchedulesWorld, reason: str, left: list[int]
+) -> None:
+    world.schedule()
+    world.nights(2)
+    said = {"type": "Verified", "status": "False", "reason": reason}
+    world.write(night(2), conditions=[*world.status(night(2))["conditions"], said])
+    world.change(maxBackups=1)
+    assert [night(each) for each in left] == world.backups()
+
+
 def test_5_3_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_good_one(world: SchedulesWorld) -> None:
     """The cache shows two good ones; live, the files of the newer are missing."""
     world.schedule()
     world.nights(2)
     world.operator.caches[BACKUPS].blind = True
-    conditions = [*world.status(night(2))["conditions"], {"type": "Verified", "status": "False"}]
+    said = {"type": "Verified", "status": "False", "reason": "FilesDiffer"}
+    conditions = [*world.status(night(2))["conditions"], said]
     world.admin.patch(BACKUPS, night(2), NAMESPACE, {"status": {"conditions": conditions}})
     world.change(maxBackups=1)
     assert [night(1), night(2)] == world.backups()

@@ -32,6 +32,7 @@ def made(day: float, end: str = "Complete", **facts: object) -> Made:
         "at_end": bool(end),
         "completed": "",
         "is_doubtful": False,
+        "is_incremental": False,
         "ts": at(day) if end == "Complete" else 0,
     }
     return Made(**usual | facts)  # type: ignore[arg-type]
@@ -127,6 +128,15 @@ def test_5_3_of_a_log_that_does_not_hold_the_base_nothing_is_cut(log: Log) -> No
 
 def test_5_3_by_age_the_base_of_a_log_that_is_behind_stays() -> None:
     assert ["Complete-12", "Complete-9"] == aged(good(0, 8, 9, 10, 12), 7, Log(at(30), at(9.5)))
+
+
+def test_5_3_one_that_holds_changes_only_is_no_base_of_a_log() -> None:
+    changes = [made(day, is_incremental=True) for day in (0, 8, 9)]
+    expired = by_age([*changes, made(10), made(12)], 7 * DAY, TODAY, Log(at(30), at(0)))
+    assert (["Complete-12", "Complete-9"], 0) == (names(expired.backups), expired.log_until)
+    assert ["Complete-12", "Complete-9", "Complete-8"] == numbered(
+        [*changes, made(10), made(12)], 1, Log(at(30), at(0))
+    )
 
 
 def test_5_3_an_export_without_a_tso_is_as_old_as_it_is() -> None:
