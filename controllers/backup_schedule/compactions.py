@@ -4,7 +4,7 @@
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from apis import duration, tso
 from apis.times import parse_time, stamp
@@ -17,6 +17,7 @@ from member.backups.schedules import scheduled_compaction
 
 _FIELDS = ("metadata.name", "spec.compactBackupTemplate", "spec.compactInterval", "spec.minCompactStartTs")
 _ENDED = ("Complete", "Failed")
+_NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _CATCHING_UP = 3
 """How many intervals are compacted at once by one that is behind."""
 
@@ -57,7 +58,8 @@ def next_span(status: Json, every: timedelta, checkpoint: int, least: str, now: 
     if log_start is None or not checkpoint:
         return None
     saved = tso.time_of(checkpoint)
-    start = max(progress or log_start, tso.time_of(tso.parse(least)))
+    # what was compacted may be of a log before this one
+    start = max(progress or log_start, log_start, tso.time_of(tso.parse(least)))
     # seconds are what a CompactBackup and the status have room for
     end = min(saved, start + _CATCHING_UP * every) if saved - start >= _CATCHING_UP * every else saved
     end = end.replace(microsecond=0)
@@ -91,13 +93,16 @@ def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool:
 
 
 def _reached(compaction: Object) -> datetime | None:
-    """Up to when the log is compacted by one that has ended; None while it goes on."""
+    """Up to when the log is compacted by one that has ended; None while it goes on.
+
+    One that is Complete may have found nothing, or less than its part: there is no more in it.
+    """
     body = compaction.decode()
     status, spec = body.get("status") or {}, body.get("spec") or {}
-    texts = {"Complete": status.get("endTs"), "Failed": spec.get("startTs")}
+    texts = {"Complete": (status.get("endTs"), spec.get("endTs")), "Failed": (spec.get("startTs"),)}
     if status.get("state") not in texts:
         return None
-    return tso.time_of(timestamp(str(texts[status["state"]] or "")))
+    return tso.time_of(max(timestamp(str(each or "")) for each in texts[status["state"]]))
 
 
 def _adopted(schedule: Scheduling, span: Span) -> bool:
@@ -105,16 +110,23 @@ def _adopted(schedule: Scheduling, span: Span) -> bool:
     ctx = schedule.ctx
     found = ctx.runtime.client.list_page(COMPACT_BACKUPS, ctx.namespace).items
     unknown = [each for each in found if ctx.controls(each) and each.metadata.name != ctx.status.get("lastCompact")]
-    same = next((each for each in unknown if _stands_for(each, span)), None)
+    last = schedule.time("lastCompactExecutionTs")
+    same = max((each for each in unknown if _stands_for(each, span, last)), key=_created, default=None)
     if same is None:
         return False
-    created = parse_time(same.metadata.creation_timestamp or "") or ctx.now
-    schedule.note(lastCompact=same.metadata.name, lastCompactExecutionTs=stamp(created))
+    schedule.note(lastCompact=same.metadata.name, lastCompactExecutionTs=stamp(_created(same)))
     return True
 
 
-def _stands_for(compaction: Object, span: Span) -> bool:
-    """Whether one goes on, or has done what begins there."""
+def _stands_for(compaction: Object, span: Span, last: datetime | None) -> bool:
+    """Whether one goes on, or has done what begins there since the last one that is known."""
     body = compaction.decode()
     state, start = (body.get("status") or {}).get("state"), (body.get("spec") or {}).get("startTs")
-    return state not in _ENDED or (state != "Failed" and start == stamp(span.start))
+    if state not in _ENDED:
+        return True
+    is_newer = last is None or _created(compaction) > last
+    return state != "Failed" and start == stamp(span.start) and is_newer
+
+
+def _created(compaction: Object) -> datetime:
+    return parse_time(compaction.metadata.creation_timestamp or "") or _NEVER

@@ -119,6 +119,11 @@ def test_5_4_nothing_older_than_the_user_wants_is_compacted() -> None:
     assert (3, 4) == span(4, least="2026-01-01T03:00:00Z")
 
 
+def test_5_4_what_was_compacted_of_a_log_before_this_one_holds_nothing_up() -> None:
+    assert (7, 9) == span(9, logBackupStartTs=7, lastCompactProgress=2)
+    assert (7, 10) == span(20, logBackupStartTs=7, lastCompactProgress=2)
+
+
 @pytest.fixture
 def compacting(world: SchedulesWorld) -> SchedulesWorld:
     """A log that is saved up to two hours after New Year."""
@@ -150,6 +155,37 @@ def test_5_4_the_next_waits_for_the_last(compacting: SchedulesWorld) -> None:
     ended(compacting, "Complete", str(tso.of_time(NEW_YEAR + 2 * EVERY)))
     assert 2 == len(compacting.compactions())
     assert "2026-01-01T02:00:00Z" == compacting.of()["lastCompactProgress"]
+
+
+@pytest.mark.parametrize("reached", ["", "1", str(tso.of_time(NEW_YEAR + 1.5 * EVERY))])
+def test_5_4_a_part_in_which_nothing_was_logged_is_done_and_the_next_one_follows(
+    compacting: SchedulesWorld, reached: str
+) -> None:
+    """A cluster that was suspended for longer than three intervals; v1.6 never gets beyond that."""
+    for hours in range(3, 12):
+        ended(compacting, "Complete", reached)
+        compacting.pass_time(HOUR)
+        compacting.log_saved_until(NEW_YEAR + hours * EVERY)
+    compactions = [compacting.admin.get(COMPACT_BACKUPS, each, NAMESPACE).decode() for each in compacting.compactions()]
+    parts = [(each["spec"]["startTs"], each["spec"]["endTs"]) for each in compactions]
+    assert [end for _, end in parts[:-1]] == [start for start, _ in parts[1:]]
+    assert "2026-01-01T10:00:00Z" == compacting.of()["lastCompactProgress"]
+
+
+def test_5_4_one_that_has_ended_before_the_last_one_is_not_taken_for_the_next(compacting: SchedulesWorld) -> None:
+    """Else the status told of the one and of the other in turns, without end."""
+    for hours in (3, 4):
+        ended(compacting, "Failed")
+        compacting.pass_time(HOUR)
+        compacting.log_saved_until(NEW_YEAR + hours * EVERY)
+    *before, last = compacting.compactions()
+    for each in before:
+        compacting.admin.patch(COMPACT_BACKUPS, each, NAMESPACE, {"status": {"state": "Complete"}})
+    ended(compacting, "Failed")
+    assert last == compacting.of()["lastCompact"]
+    compacting.pass_time(HOUR)
+    compacting.log_saved_until(NEW_YEAR + 5 * EVERY)
+    assert 4 == len(compacting.compactions())
 
 
 def test_5_4_what_failed_is_compacted_again(compacting: SchedulesWorld) -> None:
