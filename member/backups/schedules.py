@@ -1,11 +1,12 @@
 """What a BackupSchedule makes: Backups, its log backup, compactions of the log (backup.md 5.2, 5.4). Pure."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import TypeVar
 
 from msgspec import structs
 
-from apis.backup_paths import joined
+from apis.backup_paths import backup_path, joined
 from apis.backup_schedules import BackupSchedule
 from apis.backups import BackupSpec
 from apis.compact_backups import CompactSpec
@@ -23,8 +24,12 @@ _EXPORT_SIZE = "100Gi"
 _T = TypeVar("_T", BackupSpec, CompactSpec)
 
 
-def scheduled_backup(schedule: BackupSchedule, due: datetime) -> Json:
-    """The Backup for the time at which the schedule is due; its files are below a prefix of that time."""
+def scheduled_backup(schedule: BackupSchedule, due: datetime, others: Iterable[BackupSchedule] = ()) -> Json:
+    """The Backup for the time at which the schedule is due; its files are below a prefix of that time.
+
+    Where any of the `others` puts backups of the same cluster there, which may be due at the same time, the name of the
+    schedule is in that prefix, too.
+    """
     spec, meta = schedule.spec, schedule.metadata
     made = _with_pull_secrets(spec.backup_template, schedule)
     if made.br is None:
@@ -35,9 +40,20 @@ def scheduled_backup(schedule: BackupSchedule, due: datetime) -> Json:
             storage_size=made.storage_size or spec.storage_size or _EXPORT_SIZE,
         )
     else:
-        host = f"{made.br.cluster}-pd.{made.br.cluster_namespace or meta.namespace}"
-        made = below(made, f"{host}-{_PD_PORT}-{naming.time_in_name(due)}")
+        place = _place(schedule)
+        whose = f"-{meta.name}" if any(_place(each) == place for each in others) else ""
+        made = below(made, f"{_host(schedule)}-{_PD_PORT}-{naming.time_in_name(due)}{whose}")
     return _owned(schedule, "Backup", naming.scheduled_name(meta.name, due), made)
+
+
+def _host(schedule: BackupSchedule) -> str:
+    """The cluster that is backed up, as it stands in prefixes; empty for exports."""
+    br = schedule.spec.backup_template.br
+    return f"{br.cluster}-pd.{br.cluster_namespace or schedule.metadata.namespace}" if br else ""
+
+
+def _place(schedule: BackupSchedule) -> tuple[str, str]:
+    return _host(schedule), backup_path(schedule.spec.backup_template)
 
 
 def scheduled_log(schedule: BackupSchedule, template: BackupSpec, now: datetime) -> Json:

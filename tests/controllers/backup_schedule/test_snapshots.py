@@ -6,7 +6,7 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import BACKUP_SCHEDULES, BACKUPS
-from tests.apis.backups import by_br, tree
+from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE
 from tests.controllers.backup_schedule.schedules_world import DAY, HOUR, SchedulesWorld
 
@@ -36,6 +36,19 @@ def test_5_1_a_backup_is_made_when_it_is_due(world: SchedulesWorld) -> None:
     assert (FIRST, "2026-01-01T03:00:00Z") == (world.of()["lastBackup"], world.of()["lastBackupTime"])
     assert "the next backup is due at 2026-01-02T03:00:00Z" == world.says()[2]
     assert ("SuccessfulCreate", f"create Backup lab/{FIRST} for backupSchedule/nightly successful") in world.events()
+
+
+def test_5_2_two_schedules_that_are_due_at_once_have_a_place_each(world: SchedulesWorld) -> None:
+    """v1.6 names the place after the moment of the making, by chance another one."""
+    world.schedule()
+    world.schedule("mirror")
+    world.schedule("elsewhere", backupTemplate=by_br(s3=S3 | {"prefix": "other"}))
+    world.pass_time(3 * HOUR)
+    time = "2026-01-01t03-00-00"
+    assert [f"other/basic-pd.lab-2379-{time}", f"full/basic-pd.lab-2379-{time}-mirror"] == [
+        world.backup(f"{name}-{time}")["spec"]["s3"]["prefix"] for name in ("elsewhere", "mirror")
+    ]
+    assert f"full/basic-pd.lab-2379-{time}-nightly" == world.backup(FIRST)["spec"]["s3"]["prefix"]
 
 
 def test_5_1_the_next_one_waits_until_the_last_has_ended(world: SchedulesWorld) -> None:
