@@ -7,7 +7,7 @@ from backup_manager.storage.errors import AccessDenied, BadLocation
 from backup_manager.storage.objects import Storage
 
 PROBE = "backup-manager.probe"
-"""The object by which writing is tried; it is deleted at once, and one that a killed pod left does not count."""
+"""The object by which writing is tried; it is empty, and deleted at once."""
 
 
 def require_usable(storage: Storage) -> None:
@@ -20,9 +20,12 @@ def require_usable(storage: Storage) -> None:
 
 
 def require_free(storage: Storage) -> None:
-    """Raise BadLocation when there are objects already, with which this backup would be mixed; other StorageErrors."""
-    for page in storage.pages(2):
+    """Raise BadLocation when there are objects already, with which this backup would be mixed; other StorageErrors.
+
+    Empty ones do not count: consoles make folders as such, and a killed pod leaves its probe.
+    """
+    for page in storage.pages():
         for each in page:
-            if each.key != PROBE:
+            if each.size:
                 why = f"it is not empty ({each.key} is there); give each Backup a prefix of its own"
                 raise BadLocation("write a backup to", storage.location, why)

@@ -5,11 +5,13 @@ A client of it is made by `open_storage`.
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import obstore
+from obstore.exceptions import InvalidPathError
 from obstore.store import ObjectStore as Library
 
 from backup_manager.storage.answers import LIBRARY_ERRORS, error_from
@@ -88,11 +90,14 @@ class _Bucket:
         self._inside = _inside(location.bucket) if location.kind is Kind.LOCAL else _anywhere
 
     def pages(self, size: int = PAGE) -> Iterator[Sequence[StoredObject]]:
-        """See `Storage`."""
+        """See `Storage`; the prefix as an object, a folder that a console has made, is none of those below it."""
         skip = len(self._below)
         try:
             for page in obstore.list(self._library, prefix=self.location.prefix or None, chunk_size=size):
-                yield [StoredObject(each["path"][skip:], each["size"]) for each in page if self._inside(each["path"])]
+                inside = (each for each in page if self._inside(each["path"]))
+                yield [StoredObject(key, each["size"]) for each in inside if (key := each["path"][skip:])]
+        except InvalidPathError as error:
+            raise BadLocation("list", self.location, _unusable(error)) from None
         except LIBRARY_ERRORS as error:
             raise error_from(error, "list", _LIST[self.location.kind], self.location) from None
 
@@ -185,6 +190,12 @@ class _Bucket:
         return self._below + key
 
 
+def _unusable(error: InvalidPathError) -> str:
+    name = found[1] if (found := _NAME.search(str(error))) else "one"
+    return f"an object's name has an empty part, `.` or `..`: {name}; rename or remove it with your provider's tools"
+
+
+_NAME = re.compile(r'Path ("[^"\n]*")')
 _LIST = {Kind.S3: "s3:ListBucket", Kind.GCS: "storage.objects.list", Kind.AZURE: "list", Kind.LOCAL: "reading"}
 _READ = {Kind.S3: "s3:GetObject", Kind.GCS: "storage.objects.get", Kind.AZURE: "read", Kind.LOCAL: "reading"}
 _WRITE = {Kind.S3: "s3:PutObject", Kind.GCS: "storage.objects.create", Kind.AZURE: "write", Kind.LOCAL: "writing"}

@@ -6,9 +6,12 @@ from dataclasses import replace
 import pytest
 
 from backup_manager.storage.checks import PROBE, require_free, require_usable
+from backup_manager.storage.deletion import Pace, delete_all
 from backup_manager.storage.errors import BadLocation, BucketMissing, ObjectMissing, StorageError
 from backup_manager.storage.objects import StoredObject, open_storage
 from backup_manager.storage.parts import MIB, Parts
+from ports.clock import FakeClock
+from ports.stopping import Stop
 from tests.backup_manager.storage.conftest import Place, Start
 
 pytestmark = pytest.mark.slow
@@ -133,9 +136,30 @@ def test_a_prefix_with_objects_is_not_free(place: Place) -> None:
     require_free(storage)
     place.put(PROBE)
     require_free(storage)  # a killed pod left it
-    place.put("backupmeta")
+    place.put("backupmeta", b"1")
     with pytest.raises(BadLocation, match=r"it is not empty \(backupmeta is there\); give each Backup a prefix"):
         require_free(storage)
+
+
+@pytest.mark.parametrize("folder", ["", "sub/", "sub/deeper/"])
+def test_a_folder_that_a_console_has_made_is_in_nobodys_way(s3_place: Place, folder: str) -> None:
+    """It is an empty object whose name ends with a slash, which the library reads as one without."""
+    s3_place.put(folder)
+    storage = s3_place.storage()
+    require_usable(storage)
+    require_free(storage)
+    storage.write("sub/backupmeta", b"1")
+    delete_all(storage, Pace(rounds=2), FakeClock(), Stop(), lambda _done: None)
+    assert not any(each.size for each in listed(s3_place))
+
+
+@pytest.mark.parametrize("key", ["a//b", "./a", "a/../b"])
+def test_an_object_whose_name_cannot_be_used_is_named(s3_place: Place, key: str) -> None:
+    s3_place.put(key, b"1")
+    message = f'an object\'s name has an empty part, `.` or `..`: "some/prefix/{key}"; rename or remove it'
+    with pytest.raises(BadLocation) as raised:
+        require_usable(s3_place.storage())
+    assert message in str(raised.value)
 
 
 def test_keys_that_lead_elsewhere_are_refused(place: Place) -> None:
