@@ -21,6 +21,7 @@ from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import make
+from controllers.job_owners.starting import await_start
 from kube.errors import Forbidden
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS, NAMESPACES
@@ -132,7 +133,7 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
     if pods.finished(body) == "Complete":
         return _ended_without_a_word(ctx, body)
     if pods.finished(body) != "Failed":
-        return None
+        return await_start(ctx, job.metadata.name, status.CLEAN, is_made_again=True)
     failed = pods.condition_of_job(body, "Failed")
     due = (parse_time(str(failed.get("lastTransitionTime") or "")) or ctx.now) + _PAUSE
     if not _is_explained(ctx):

@@ -22,6 +22,7 @@ from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, refuse, schedule
+from controllers.job_owners.starting import await_start
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
@@ -170,8 +171,10 @@ def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Result | Non
     body, name = job.decode(), job.metadata.name
     ended = pods.finished(body)
     said = condition_of(entry.get("conditions") or (), status.FAILED).get("reason")
-    if not ended or job.metadata.deletion_timestamp or (entry["phase"] == status.FAILED and said != _CRASHED):
+    if job.metadata.deletion_timestamp or (entry["phase"] == status.FAILED and said != _CRASHED):
         return None
+    if not ended:
+        return await_start(ctx, name, command=entry["command"], is_made_again=True)
     condition = pods.condition_of_job(body, ended)
     since = ctx.now - (parse_time(str(condition.get("lastTransitionTime") or "")) or ctx.now)
     if entry["phase"] == status.FAILED:

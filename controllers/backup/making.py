@@ -36,20 +36,22 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
         return _failed(ctx, body)
     if retry.is_retrying(now):
         return _try_again(ctx)
+    if retry.is_recorded(now):
+        return _failed(ctx, None)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
         ctx.look_for(name)
         return await_start(ctx, name)
     return _make(ctx)
 
 
-def _failed(ctx: JobOwner[Backup], job: Json) -> Result | None:
-    """The Job has failed, and its pod has not said why: it crashed, or was evicted."""
+def _failed(ctx: JobOwner[Backup], job: Json | None) -> Result | None:
+    """The Job has failed, and its pod has not said why: it crashed, or was evicted. None: it is gone already."""
     now, policy = ctx.status, ctx.model.spec.backoff_retry_policy
     if problems := validate_backup(ctx.model):
         return refuse(ctx, problems)
     if retry.is_retrying(now):
         return _try_again(ctx)
-    if not retry.is_recorded(now):
+    if job is not None and not retry.is_recorded(now):
         live = ctx.live_job(job["metadata"]["name"])
         if live is None or live.metadata.uid != job["metadata"]["uid"]:
             return Result(requeue_after=JOB_GOING)  # the cache still shows the one before

@@ -19,6 +19,7 @@ from controllers.job_deletion import JOB_GOING
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, make
+from controllers.job_owners.starting import await_start
 from dataplane.log_backups import LogTask
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
@@ -49,7 +50,8 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
     if found is None:
         return None
     if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
-        return Result(requeue_after=_LOOK_AGAIN)  # its end is an event
+        # its end is an event
+        return await_start(ctx, there.metadata.name, is_made_again=True) or Result(requeue_after=_LOOK_AGAIN)
     if _is_unknown(ctx, kernel.ask(found, ctx.name)):
         return None
     if there is None:

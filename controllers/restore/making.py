@@ -112,8 +112,7 @@ def _prune(ctx: JobOwner[Restore]) -> Result | None:
     there = ctx.live_job(prune_job_name(ctx.name))
     if there is not None:
         return _look_after(ctx, there.decode())
-    if status.holds(now, status.PRUNE_RUNNING):
-        return None
+    ctx.await_pods(prune_job_name(ctx.name))
     if not status.holds(now, status.PRUNE_SCHEDULED):
         ctx.say(status.PRUNE_SCHEDULED, "RestoreFailedPruneScheduled")
     tc = cluster(ctx, br, is_ready=False)
@@ -145,8 +144,10 @@ def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
 
 
 def _look_after(ctx: JobOwner[Restore], job: Json) -> Result | None:
-    """The Job that prunes runs, or has failed without a word of its pod; v1.6 does not look."""
+    """The Job that prunes runs, or has failed without a word of its pod; v1.6 does not look, nor make it again."""
+    name = job["metadata"]["name"]
     if pods.finished(job) == "Failed":
         why = pods.condition_of_job(job, "Failed").get("reason") or ""
-        ctx.say(status.PRUNE_FAILED, "AlreadyFailed", f"Job {job['metadata']['name']} has failed: {why}")
-    return None
+        ctx.say(status.PRUNE_FAILED, "AlreadyFailed", f"Job {name} has failed: {why}")
+        return None
+    return await_start(ctx, name, status.PRUNE_SCHEDULED, is_made_again=True)

@@ -200,6 +200,14 @@ class BackupsWorld:
         self.admin.delete(self.resource, name, NAMESPACE)
         self.run()
 
+    def kept_from_starting(self, job: str) -> str:
+        """What is said of the pod of a Job that is made again: there are no nodes."""
+        pods = self.admin.list_page(PODS, NAMESPACE, label_selector=f"job-name={job}").items
+        return (
+            f"pod {pods[0].metadata.name}: Unschedulable: 0/0 nodes are available: no nodes.; correct that, or change "
+            f"the spec of this {self.resource.kind} and delete Job {job}, which is made again"
+        )
+
     def pods(self) -> int:
         """How many pods there are."""
         return len(self.admin.list_page(PODS, NAMESPACE).items)

@@ -191,6 +191,15 @@ def test_a_restore_that_is_made_beside_the_job_that_cleans_waits(
     )
 
 
+def test_what_keeps_the_pod_that_cleans_from_starting_is_told(backups: BackupsWorld) -> None:
+    complete(backups)
+    backups.delete()
+    assert ("False", "", "") == backups.condition("Clean")
+    backups.run(60)
+    assert ("False", "PodCannotStart", backups.kept_from_starting("clean-demo")) == backups.condition("Clean")
+    assert "Clean" == backups.phase()
+
+
 def test_a_cleaning_that_failed_is_told_and_tried_again(backups: BackupsWorld) -> None:
     """In v1.6 the finalizer stays for ever."""
     complete(backups)

@@ -11,7 +11,8 @@ pytestmark = pytest.mark.slow
 
 MADE = ("log-start", "log-pause", "log-resume", "log-truncate", "stop-demo", "clean-demo")
 """The Jobs of a life."""
-WRITES = 15
+WRITES = 25
+"""Those that tell that a pod does not start, and that it has, among them: there are no nodes."""
 STEPS = (
     ("log-pause", {"logSubcommand": "log-pause"}, "Paused"),
     ("log-resume", {"logSubcommand": "log-start"}, "Running"),

@@ -234,6 +234,19 @@ def test_3_8_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(lo
     assert "Scheduled" == logs.phase()
 
 
+def test_3_8_what_keeps_the_pod_of_a_sub_command_from_starting_is_told_until_it_starts(logs: LogBackupsWorld) -> None:
+    logs.run(60)
+    told = ("PodCannotStart", logs.kept_from_starting("backup-demo-log-start"))
+    assert (told, ("True", *told)) == (logs.said("log-start", "Scheduled"), logs.condition("Scheduled"))
+    logs.begin()
+    logs.change(logStop=True)
+    logs.run(60)
+    told = ("PodCannotStart", logs.kept_from_starting("backup-demo-log-stop"))
+    assert (told, "Running") == (logs.said("log-stop", "Scheduled"), logs.phase())
+    logs.do("log-stop", "Prepare")
+    assert (("", ""), "Prepare") == (logs.said("log-stop", "Scheduled"), logs.entry("log-stop")["phase"])
+
+
 def test_3_8_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)

@@ -88,6 +88,16 @@ def test_the_next_pod_is_not_made_beside_the_last_one(backups: BackupsWorld) -> 
     assert 1 == backups.pods()
 
 
+def test_a_failed_job_that_is_deleted_before_the_retry_costs_no_retry(backups: BackupsWorld) -> None:
+    backups.add()
+    backups.end()
+    backups.admin.delete(JOBS, "backup-demo", NAMESPACE, propagation="Background")
+    backups.run(280)
+    assert ([(1, False)], []) == (records(backups), backups.jobs())
+    backups.run(40)
+    assert ([(1, True)], ["backup-demo"], "Scheduled") == (records(backups), backups.jobs(), backups.phase())
+
+
 @pytest.mark.parametrize("at", [1, 2, 3, 4, 5, 6])
 def test_a_process_that_ends_at_any_write_is_followed_by_one_that_goes_on(backups: BackupsWorld, at: int) -> None:
     """The same end, whatever was written last: one record, one more Job."""

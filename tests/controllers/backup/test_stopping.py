@@ -33,6 +33,13 @@ def stop_ends(logs: LogBackupsWorld) -> None:
     logs.run(40)
 
 
+def test_3_9_what_keeps_the_pod_that_stops_it_from_starting_is_told(logs: LogBackupsWorld) -> None:
+    logs.delete()
+    logs.run(60)
+    assert ("True", "PodCannotStart", logs.kept_from_starting("stop-demo")) == logs.condition("Scheduled")
+    assert ("Scheduled", "log-stop") == (logs.phase(), _scheduled(logs)["command"])
+
+
 def test_3_9_it_is_stopped_then_its_files_go_then_itself(logs: LogBackupsWorld) -> None:
     logs.delete()
     assert ["backup-demo-log-start", "stop-demo"] == sorted(logs.jobs())

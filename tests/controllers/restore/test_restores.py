@@ -154,6 +154,24 @@ def test_it_is_not_pruned_while_another_pod_may_restore(restores: BackupsWorld) 
     assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
 
 
+def test_what_keeps_the_pod_that_prunes_from_starting_is_told(restores: BackupsWorld) -> None:
+    restores.add(prune="afterFailed")
+    restores.end("restore-demo")
+    restores.run(60)
+    told = restores.kept_from_starting("restore-demo-prune")
+    assert ("True", "PodCannotStart", told) == restores.condition("PruneScheduled")
+
+
+def test_a_prune_whose_job_is_deleted_is_made_again(restores: BackupsWorld) -> None:
+    """v1.6 waits for ever."""
+    restores.add(prune="afterFailed")
+    restores.end("restore-demo")
+    restores.say("PruneRunning")
+    restores.admin.delete(JOBS, "restore-demo-prune", NAMESPACE, propagation="Background")
+    restores.run(30)
+    assert ["restore-demo", "restore-demo-prune"] == sorted(restores.jobs())
+
+
 def test_a_prune_that_failed_without_a_word_says_so(restores: BackupsWorld) -> None:
     restores.add(prune="afterFailed")
     restores.end("restore-demo")
