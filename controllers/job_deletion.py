@@ -7,10 +7,13 @@ from kube.deletion import Destroyer
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import JOBS, PODS, Resource
+from member.polling import seconds_since
 
 JOB_GOING = 2.0
 """Seconds until a Job that is being deleted is looked at again."""
 
+_PATIENCE = 60.0
+"""Seconds after the time by which a pod that was deleted should have ended until somebody is told."""
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
@@ -48,6 +51,21 @@ def pod_at_work(runtime: Runtime, namespace: str, name: str) -> str:
     pods = live_pods(runtime, namespace, name)
     at_work = (each for each in pods if (each.decode().get("status") or {}).get("phase") not in _ENDED)
     return next((each.metadata.name for each in at_work), "")
+
+
+def lingering_pod(runtime: Runtime, namespace: str, name: str) -> str:
+    """A pod of the Job `name` that has not ended long after it should have, and where, in words; empty: there is none.
+
+    Raises ApiError, TransportError.
+    """
+    now = runtime.clock.wall()
+    for pod in live_pods(runtime, namespace, name):
+        body = pod.decode()
+        has_ended = (body.get("status") or {}).get("phase") in _ENDED
+        if not has_ended and seconds_since(pod.metadata.deletion_timestamp or "", now) > _PATIENCE:
+            node = body["spec"].get("nodeName")
+            return f"pod {pod.metadata.name}" + (f" on node {node}" if node else "")
+    return ""
 
 
 def live_pods(runtime: Runtime, namespace: str, name: str) -> Sequence[Object]:

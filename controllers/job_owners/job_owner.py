@@ -9,8 +9,8 @@ import structlog
 
 from apis.shared import Model
 from controllers.errors import RequeueError
-from controllers.job_deletion import JOB_GOING, delete_job, pod_at_work
-from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition
+from controllers.job_deletion import JOB_GOING, delete_job, lingering_pod, pod_at_work
+from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition, with_words
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
@@ -25,6 +25,8 @@ from member.backups.pods import ManagerSettings
 log = structlog.get_logger(__name__)
 
 M = TypeVar("M", bound=Model)
+
+NODE_LOST = "NodeLost"
 
 _TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
 """Conditions that are told as a warning, too."""
@@ -141,7 +143,27 @@ class JobOwner(Generic[M]):
     def await_pods(self, name: str) -> None:
         """See that no pod of a Job that is gone goes on without it. Raises RequeueError, ApiError, TransportError."""
         if pod := pod_at_work(self.runtime, self.namespace, name):
+            self.tell_of_lost(name)
             raise RequeueError(f"waiting for pod {pod} to end, whose Job {name} was deleted", JOB_GOING)
+
+    def tell_of_lost(self, name: str) -> None:
+        """Say in the condition that is the phase that a pod of a Job does not end: its machine may be lost.
+
+        Until it has, nobody knows whether it still writes. Raises RequeueError, ApiError, TransportError.
+        """
+        now = self.status
+        phase = str(now.get("phase") or "")
+        said = condition_of(now.get("conditions") or (), phase)
+        if (
+            not said
+            or said.get("reason") == NODE_LOST
+            or not (pod := lingering_pod(self.runtime, self.namespace, name))
+        ):
+            return
+        way_out = "if its machine is gone for good, delete the Node object"
+        message = f"{pod} does not end, so that nobody knows whether it still writes; {way_out}"
+        self.write(with_words(now, phase, NODE_LOST, message))
+        self.warn(phase, NODE_LOST, message)
 
     def look_for(self, name: str) -> None:
         """See whether a Job went before it ended, so that nobody will say how it went: v1.6 waits for that for ever.
@@ -176,7 +198,10 @@ class JobOwner(Generic[M]):
 
         It is looked at live, and what is another's stays. Raises Conflict, other ApiErrors, TransportError.
         """
-        return delete_job(self.runtime, self.owner, self.resource, name)
+        is_gone = delete_job(self.runtime, self.owner, self.resource, name)
+        if not is_gone:
+            self.tell_of_lost(name)
+        return is_gone
 
     def secrets(self, names: list[str]) -> Secrets:
         """Secrets of this namespace, read live. Raises ApiError, TransportError."""

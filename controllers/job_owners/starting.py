@@ -3,9 +3,10 @@
 from controllers.controller import Result
 from controllers.job_deletion import live_pods
 from controllers.job_owners.job_owner import JobOwner, M
-from controllers.job_owners.status import SCHEDULED
+from controllers.job_owners.status import SCHEDULED, with_words
 from controllers.pod_troubles import trouble_of_job
-from kube.objects import Json, condition_of
+from kube.objects import condition_of
+from member.backups.pods import condition_of_job
 from member.polling import seconds_since
 
 REASON = "PodCannotStart"
@@ -31,23 +32,23 @@ def await_start(
     is_late = seconds_since(said.get("lastTransitionTime") or "", ctx.now) >= LOOK_AGAIN
     trouble = what_keeps_it(ctx, name, is_made_again=is_made_again) if is_waiting and is_late else ""
     if trouble != (said.get("message") or ""):
-        after = _with_trouble(now, kind, trouble) if part is now or now.get("phase") == part.get("phase") else now
-        told = {"logSubCommandStatuses": parts | {command: _with_trouble(part, kind, trouble)}} if command else {}
+        words = kind, REASON if trouble else "", trouble
+        after = with_words(now, *words) if part is now or now.get("phase") == part.get("phase") else now
+        told = {"logSubCommandStatuses": parts | {command: with_words(part, *words)}} if command else {}
         ctx.write(after | told)
         if trouble:
             ctx.warn(kind, REASON, trouble)
-    return Result(requeue_after=LOOK_AGAIN) if is_waiting else None
+    if is_waiting or _has_to_end(ctx, name):
+        ctx.tell_of_lost(name)
+        return Result(requeue_after=LOOK_AGAIN)
+    return None
 
 
-def _with_trouble(part: Json, kind: str, trouble: str) -> Json:
-    """A status, or a part of it, whose condition tells of a trouble, or of none any more; all else stays."""
-    told = {"reason": REASON, "message": trouble} if trouble else {}
-
-    def changed(condition: Json) -> Json:
-        return {key: text for key, text in condition.items() if key not in ("reason", "message")} | told
-
-    conditions = part.get("conditions") or ()
-    return part | {"conditions": [changed(each) if each.get("type") == kind else each for each in conditions]}
+def _has_to_end(ctx: JobOwner[M], name: str) -> bool:
+    """Whether Kubernetes waits for a pod of Job `name` to end, as cached: of that no further event tells."""
+    job = ctx.cached_job(name)
+    body = job.decode() if job else {}
+    return bool((body.get("status") or {}).get("terminating") or condition_of_job(body, "FailureTarget"))
 
 
 def what_keeps_it(ctx: JobOwner[M], name: str, *, is_made_again: bool = False) -> str:

@@ -32,6 +32,17 @@ def holds(status: Json, kind: str) -> bool:
     return condition_of(status.get("conditions") or (), kind).get("status") == "True"
 
 
+def with_words(part: Json, kind: str, reason: str = "", message: str = "") -> Json:
+    """A status, or a part of it, whose condition of a kind tells something else, or nothing; all else stays."""
+    told = {key: text for key, text in (("reason", reason), ("message", message)) if text}
+
+    def changed(condition: Json) -> Json:
+        return {key: value for key, value in condition.items() if key not in ("reason", "message")} | told
+
+    conditions = part.get("conditions") or ()
+    return part | {"conditions": [changed(each) if each.get("type") == kind else each for each in conditions]}
+
+
 def with_condition(
     status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
 ) -> Json:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kube.resources import BACKUPS, JOBS, TIDB_CLUSTERS
+from kube.resources import BACKUPS, JOBS, PODS, TIDB_CLUSTERS
 from tests.apis.backups import S3
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -86,6 +86,48 @@ def test_the_next_pod_is_not_made_beside_the_last_one(backups: BackupsWorld) -> 
         backups.run(1)
         assert backups.pods() <= 1
     assert 1 == backups.pods()
+
+
+def keep_pod(backups: BackupsWorld) -> str:
+    """Have the pod of the Job run on a machine that does not answer, so that it never ends; its name."""
+    (pod,) = backups.admin.list_page(PODS, NAMESPACE).items
+    finalizers = {"metadata": {"finalizers": ["tests/kept"]}}
+    backups.admin.patch(PODS, pod.metadata.name, NAMESPACE, finalizers)
+    running = {"status": {"phase": "Running"}}
+    backups.admin.patch(PODS, pod.metadata.name, NAMESPACE, running, subresource="status")
+    return pod.metadata.name
+
+
+def test_a_pod_that_does_not_end_is_named_while_the_retry_waits_for_it(backups: BackupsWorld) -> None:
+    backups.add()
+    name = keep_pod(backups)
+    backups.end()
+    backups.run(340, step=5.0)
+    assert ("RetryFailed", "RetryFailedBackup") == (backups.phase(), backups.condition("RetryFailed")[1])
+    backups.run(100, step=5.0)
+    message = (
+        f"pod {name} does not end, so that nobody knows whether it still writes; if its machine is gone for good, "
+        "delete the Node object"
+    )
+    assert ("True", "NodeLost", message) == backups.condition("RetryFailed")
+    before = backups.backup()
+    backups.run(100, step=5.0)
+    assert before == backups.backup()
+    backups.admin.patch(PODS, name, NAMESPACE, {"metadata": {"finalizers": None}})
+    backups.run(30)
+    assert "Scheduled" == backups.phase()
+
+
+def test_a_pod_that_does_not_end_is_named_though_its_job_has_not_failed_yet(backups: BackupsWorld) -> None:
+    """Kubernetes says Failed when the last pod has ended, and FailureTarget until then."""
+    backups.add()
+    name = keep_pod(backups)
+    backups.say("Running")
+    backups.admin.delete(PODS, name, NAMESPACE)
+    said = {"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded"}
+    backups.admin.patch(JOBS, "backup-demo", NAMESPACE, {"status": {"conditions": [said]}}, subresource="status")
+    backups.run(200, step=5.0)
+    assert ("True", "NodeLost") == backups.condition("Running")[:2]
 
 
 def test_a_failed_job_that_is_deleted_before_the_retry_costs_no_retry(backups: BackupsWorld) -> None:
