@@ -36,13 +36,21 @@ def sync(ctx: JobOwner[CompactBackup]) -> Result | None:
         return None
     if not ctx.status.get("state"):
         ctx.say(SCHEDULED)
-    most = ctx.model.spec.max_retry_times
-    if status.is_given_up(ctx.status, most):
-        ctx.say(FAILED, "AlreadyFailed", f"tried again {most} times: {status.last_failure(ctx.status)}")
+    if _is_given_up(ctx):
         return None
     if rest := status.due_in(ctx.status, ctx.now):
         return Result(requeue_after=rest)
+    ctx.await_pods(ctx.name)
     return _make(ctx)
+
+
+def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
+    """Whether it has been tried often enough, which is then said."""
+    most = ctx.model.spec.max_retry_times
+    if not status.is_given_up(ctx.status, most):
+        return False
+    ctx.say(FAILED, "AlreadyFailed", f"tried again {most} times: {status.last_failure(ctx.status)}")
+    return True
 
 
 def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Result | None:
@@ -79,7 +87,9 @@ def _make(ctx: JobOwner[CompactBackup]) -> Result | None:
 
 
 def _tried(ctx: JobOwner[CompactBackup], why: str) -> Result | None:
-    """Note that it did not work out, and come back when it is tried again."""
+    """Note that it did not work out, and come back when it is tried again, if it is."""
+    if _is_given_up(ctx):
+        return None
     if rest := status.due_in(ctx.status, ctx.now):
         return Result(requeue_after=rest)
     ctx.warn(RETRY_FAILED, "CreateCompactJobFailed", why)

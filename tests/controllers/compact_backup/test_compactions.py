@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS
+from kube.resources import BACKUPS, COMPACT_BACKUPS, JOBS, PODS
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -129,6 +129,29 @@ def test_6_a_job_of_another_is_left_alone_and_named(world: BackupsWorld) -> None
     said = "Job lab/demo is not this CompactBackup's; delete it, or rename the CompactBackup"
     assert ("RetryFailed", said) == (state(world), world.status()["message"])
     assert "ownerReferences" not in world.job("demo")["metadata"]
+
+
+def test_6_a_job_of_another_is_not_waited_for_without_end(world: BackupsWorld) -> None:
+    pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}
+    foreign = {"metadata": {"name": "demo"}, "spec": {"template": {"spec": pod}}}
+    world.admin.create(JOBS, foreign, NAMESPACE)
+    world.add(maxRetryTimes=2, **SPAN)
+    world.run(3600, step=60.0)
+    assert ([0, 1, 2, 3], "Failed") == (retries(world), state(world))
+
+
+def test_6_no_second_pod_begins_beside_one_whose_job_is_gone(world: BackupsWorld) -> None:
+    world.add(**SPAN)
+    (pod,) = world.admin.list_page(PODS, NAMESPACE).items
+    running = {"status": {"phase": "Running"}}
+    world.admin.patch(PODS, pod.metadata.name, NAMESPACE, running, subresource="status")
+    world.admin.delete(JOBS, "demo", NAMESPACE, propagation="Orphan")
+    world.run(60)
+    assert ([], 1) == (world.jobs(), world.pods())
+    ended = {"status": {"phase": "Failed"}}
+    world.admin.patch(PODS, pod.metadata.name, NAMESPACE, ended, subresource="status")
+    world.run(60)
+    assert ["demo"] == world.jobs()
 
 
 @pytest.mark.parametrize("at", range(1, 6))
