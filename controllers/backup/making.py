@@ -29,6 +29,7 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
     """Bring a Backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     now = ctx.status
     if status.holds(now, status.COMPLETE) or status.holds(now, status.FAILED):
+        _protect(ctx)  # the policy may be another one by now
         return None
     name = backup_job_name(ctx.name)
     job = ctx.cached_job(name)
@@ -89,9 +90,14 @@ def _make(ctx: JobOwner[Backup]) -> Result | None:
         )
         ctx.say(status.FAILED, "FilesInUse", message)
         return None
-    if ctx.model.spec.clean_policy != "Retain":  # then it must not just go
-        ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
+    _protect(ctx)
     return schedule(ctx, backup_job_name(ctx.name), lambda: _built(ctx, tc), "CreateBackupJobFailed")
+
+
+def _protect(ctx: JobOwner[Backup]) -> None:
+    """See that one whose files go with it does not just go."""
+    if ctx.model.spec.clean_policy != "Retain":
+        ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
 
 
 def _who_needs_what_goes(ctx: JobOwner[Backup], tc: TidbCluster) -> str:

@@ -71,7 +71,8 @@ def decided(status: Json, policy: BackoffRetryPolicy, now: datetime) -> Json | W
         message = f"exceed retry times, max is {policy.max_retry_times}, {why}"
         return with_condition(status, FAILED, now, ALREADY_FAILED, message)
     expected = parse_time(str(last.get("expectedRetryAt") or "")) or now
-    if now < expected:
+    # what was detected in the future was so before the clock was put back
+    if (parse_time(str(last.get("detectFailedAt") or "")) or now) <= now < expected:
         return Wait((expected - now).total_seconds())
     return with_condition(status, RETRY_FAILED, now, RETRY_FAILED_BACKUP, why)
 

@@ -67,6 +67,8 @@ def _left(there: Object | None) -> Answer:
 
 def _stands(there: Object) -> ConditionValue:
     """Whether the log is saved; up to when, the Backup itself tells."""
+    if there.metadata.deletion_timestamp:
+        return False, "Deleted", f"Backup {there.metadata.name} is being deleted: it tells what that waits for"
     phase = str((there.decode().get("status") or {}).get("phase") or _NEW)
     return phase not in _SAVES_NOT, phase, f"Backup {there.metadata.name} tells more"
 

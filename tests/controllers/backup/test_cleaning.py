@@ -54,6 +54,18 @@ def test_on_failure_only_the_files_of_a_failure_go(backups: BackupsWorld, kind: 
     assert cleaned == backups.exists() == ("clean-demo" in backups.jobs())
 
 
+@pytest.mark.parametrize("kind", ["Complete", "Failed"])
+def test_who_changes_the_policy_to_delete_has_the_files_removed(backups: BackupsWorld, kind: str) -> None:
+    """In v1.6 they stay: what has ended is not looked at any more."""
+    backups.add()
+    backups.say(kind, backupPath=PATH)
+    backups.end(kind=kind, reason="CompletionsReached")
+    backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"spec": {"cleanPolicy": "Delete"}})
+    backups.run()
+    backups.delete()
+    assert (True, True) == (backups.exists(), "clean-demo" in backups.jobs())
+
+
 def test_who_changes_the_policy_to_retain_keeps_the_files(backups: BackupsWorld) -> None:
     """v1.6 never removes the finalizer then."""
     complete(backups)

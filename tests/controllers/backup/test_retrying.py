@@ -1,5 +1,7 @@
 """A snapshot's Job that has failed is made again, as often and as long as the policy says (backup.md 3.7)."""
 
+from datetime import timedelta
+
 import pytest
 
 from kube.resources import BACKUPS, JOBS, PODS, TIDB_CLUSTERS
@@ -50,6 +52,16 @@ def test_the_pause_doubles_and_the_third_failure_is_the_end(backups: BackupsWorl
     before = backups.backup()
     backups.run(7200)
     assert before == backups.backup()
+
+
+def test_a_clock_that_is_put_back_does_not_put_a_retry_off(backups: BackupsWorld) -> None:
+    backups.add()
+    backups.say("Running")
+    backups.clock.jump(timedelta(days=30))
+    backups.end()
+    backups.clock.jump(-timedelta(days=30))
+    backups.run(400)
+    assert ([(1, True)], "Scheduled") == (records(backups), backups.phase())
 
 
 def test_after_the_time_for_retries_it_has_failed(backups: BackupsWorld) -> None:

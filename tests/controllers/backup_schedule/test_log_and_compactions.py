@@ -52,6 +52,16 @@ def test_5_1_whether_the_log_is_saved_is_told(world: SchedulesWorld) -> None:
     assert ("False", "Paused") == world.says("LogBackupRuns")[:2]
 
 
+def test_5_1_a_log_backup_that_is_being_deleted_saves_nothing(world: SchedulesWorld) -> None:
+    world.schedule(logBackupTemplate=LOG)
+    world.pd.task("log-nightly").begin(1)
+    world.log_saved_until(NEW_YEAR, NEW_YEAR)
+    world.admin.delete(BACKUPS, "log-nightly", NAMESPACE)
+    world.run()
+    message = "Backup log-nightly is being deleted: it tells what that waits for"
+    assert ("False", "Deleted", message) == world.says("LogBackupRuns")
+
+
 def test_5_1_a_log_backup_goes_on_without_its_template_until_it_is_deleted(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     world.change(logBackupTemplate=None)
