@@ -1,6 +1,6 @@
 """The Job of a snapshot or an export: what must hold before it is made, and what becomes of it (backup.md 3.5, 3.7)."""
 
-from apis.backup_paths import is_at
+from apis.backup_paths import backup_path, is_at
 from apis.backups import Backup
 from apis.images import knows_checkpoints
 from apis.tidbcluster import TidbCluster
@@ -39,10 +39,30 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
         return _try_again(ctx)
     if retry.is_recorded(now):
         return _failed(ctx, None)
+    return _go_on(ctx, name)
+
+
+def _go_on(ctx: JobOwner[Backup], name: str) -> Result | None:
+    """Look after the Job, which has not failed, or make it."""
+    now = ctx.status
+    if (rest := ctx.word_due_in(name)) is not None:
+        return _ended_silently(ctx, name, rest)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
         ctx.look_for(name)
         return await_start(ctx, name)
     return _make(ctx)
+
+
+def _ended_silently(ctx: JobOwner[Backup], name: str, rest: float) -> Result | None:
+    """Somebody has replaced the status since: without its commit timestamp it is no backup to count on."""
+    if rest > 0:
+        return Result(requeue_after=rest)
+    message = (
+        f"Job {name} has ended well, and somebody has removed from the status what its pod had written there; the "
+        f"files are in {backup_path(ctx.model.spec)}, and stay"
+    )
+    ctx.say(status.FAILED, "StatusReplaced", message)
+    return None
 
 
 def _failed(ctx: JobOwner[Backup], job: Json | None) -> Result | None:

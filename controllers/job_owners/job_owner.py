@@ -2,15 +2,24 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 import structlog
 
 from apis.shared import Model
+from apis.times import parse_time
 from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, delete_job, lingering_pod, pod_at_work
-from controllers.job_owners.status import FAILED, INVALID, PRUNE_FAILED, RETRY_FAILED, with_condition, with_words
+from controllers.job_owners.status import (
+    COMPLETE,
+    FAILED,
+    INVALID,
+    PRUNE_FAILED,
+    RETRY_FAILED,
+    with_condition,
+    with_words,
+)
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
@@ -20,13 +29,15 @@ from kube.objects import Json, Object, condition_of, secret_data
 from kube.reading import Lister
 from kube.resources import JOBS, SECRETS, Resource
 from member.backups.environment import Secrets
-from member.backups.pods import ManagerSettings
+from member.backups.pods import ManagerSettings, condition_of_job
 
 log = structlog.get_logger(__name__)
 
 M = TypeVar("M", bound=Model)
 
 NODE_LOST = "NodeLost"
+_WORD_FROM_POD = timedelta(minutes=1)
+"""How long after the end of a Job its pod's last word may take to be seen."""
 
 _TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
 """Conditions that are told as a warning, too."""
@@ -139,6 +150,18 @@ class JobOwner(Generic[M]):
             return False
         live = self.live_job(name)
         return live is None or not self.controls(live)
+
+    def word_due_in(self, name: str) -> float | None:
+        """Seconds until the pod of a Job that has ended well must have said so; None: the Job has not.
+
+        A pod says so before it ends: where nothing of that is in the status, somebody has replaced it since.
+        """
+        job = self.cached_job(name)
+        done = condition_of_job(job.decode(), COMPLETE) if job is not None else {}
+        if not done:
+            return None
+        ended = parse_time(str(done.get("lastTransitionTime") or "")) or self.now
+        return max((ended + _WORD_FROM_POD - self.now).total_seconds(), 0.0)
 
     def await_pods(self, name: str) -> None:
         """See that no pod of a Job that is gone goes on without it. Raises RequeueError, ApiError, TransportError."""

@@ -43,10 +43,21 @@ def sync(ctx: JobOwner[Restore]) -> Result | None:
     if job is not None and pods.finished(body := job.decode()) == "Failed":
         ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {_why(now, body)}")
         return _prune(ctx)
+    if (rest := ctx.word_due_in(name)) is not None:
+        return _ended_silently(ctx, name, rest)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
         ctx.look_for(name)
         return await_start(ctx, name)
     return _make(ctx)
+
+
+def _ended_silently(ctx: JobOwner[Restore], name: str, rest: float) -> Result | None:
+    """Somebody has replaced the status since; it must not keep TiKV from collecting garbage for ever, as in v1.6."""
+    if rest > 0:
+        return Result(requeue_after=rest)
+    message = f"Job {name} has ended well; somebody has removed from the status what its pod had written there"
+    ctx.say(status.COMPLETE, "StatusReplaced", message)
+    return None
 
 
 def _why(now: Json, job: Json) -> str:

@@ -148,6 +148,20 @@ def test_what_the_pod_has_said_is_final(backups: BackupsWorld, kind: str) -> Non
     assert before == backups.backup()
 
 
+def test_one_whose_status_is_replaced_once_it_is_complete_is_no_backup_any_more(backups: BackupsWorld) -> None:
+    """In v1.6 it is Scheduled for ever."""
+    backups.add()
+    backups.say("Complete", commitTs="9", backupPath="s3://lab/full")
+    backups.end(kind="Complete", reason="CompletionsReached")
+    backups.admin.patch(BACKUPS, "demo", NAMESPACE, {"status": None})
+    backups.run(90)
+    message = (
+        "Job backup-demo has ended well, and somebody has removed from the status what its pod had written there; the "
+        "files are in s3://lab/full, and stay"
+    )
+    assert ("True", "StatusReplaced", message) == backups.condition("Failed")
+
+
 def test_a_job_that_is_deleted_before_it_ended_is_a_failure(backups: BackupsWorld) -> None:
     """v1.6 leaves the Backup Scheduled for ever, and with it the schedule that waits for it."""
     backups.add()

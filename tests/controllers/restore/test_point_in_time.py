@@ -81,6 +81,22 @@ def test_4_4_then_it_has_its_job(restores: BackupsWorld) -> None:
     assert ["--mode=pitr", "--pitrRestoredTs=9"] == arguments[-2:]
 
 
+def test_one_whose_status_is_replaced_once_it_is_complete_is_complete(restores: BackupsWorld) -> None:
+    """`kubectl replace`; in v1.6 TiKV does not collect garbage any more then."""
+    tikv(restores, OFF)
+    restores.add(**PITR)
+    restores.say("Complete", commitTs="9")
+    restores.end("restore-demo", "Complete", "CompletionsReached")
+    body = restores.backup()
+    del body["status"]
+    restores.admin.replace(RESTORES, "demo", NAMESPACE, body)
+    restores.run(30)
+    assert "Complete" != restores.phase()
+    restores.run(60)
+    assert ("Complete", "StatusReplaced") == (restores.phase(), restores.condition("Complete")[1])
+    assert ["restore-demo"] == restores.jobs()
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
