@@ -2,7 +2,7 @@
 
 from controllers.controller import Result
 from controllers.job_deletion import live_pods
-from controllers.job_owners.job_owner import JobOwner, M
+from controllers.job_owners.job_owner import NODE_LOST, JobOwner, M
 from controllers.job_owners.status import SCHEDULED, with_words
 from controllers.pod_troubles import trouble_of_job
 from kube.objects import condition_of
@@ -31,17 +31,19 @@ def await_start(
     is_waiting = bool(said) and part.get("phase") == kind
     is_late = seconds_since(said.get("lastTransitionTime") or "", ctx.now) >= LOOK_AGAIN
     trouble = what_keeps_it(ctx, name, is_made_again=is_made_again) if is_waiting and is_late else ""
-    if trouble != (said.get("message") or ""):
+    is_lost = not trouble and said.get("reason") == NODE_LOST  # said below
+    if trouble != (said.get("message") or "") and not is_lost:
         words = kind, REASON if trouble else "", trouble
         after = with_words(now, *words) if part is now or now.get("phase") == part.get("phase") else now
         told = {"logSubCommandStatuses": parts | {command: with_words(part, *words)}} if command else {}
         ctx.write(after | told)
         if trouble:
             ctx.warn(kind, REASON, trouble)
-    if is_waiting or _has_to_end(ctx, name):
+    if not is_waiting and not _has_to_end(ctx, name):
+        return None
+    if not trouble:
         ctx.tell_of_lost(name)
-        return Result(requeue_after=LOOK_AGAIN)
-    return None
+    return Result(requeue_after=LOOK_AGAIN)
 
 
 def _has_to_end(ctx: JobOwner[M], name: str) -> bool:

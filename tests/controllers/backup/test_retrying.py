@@ -130,16 +130,21 @@ def test_a_pod_that_does_not_end_is_named_while_the_retry_waits_for_it(backups: 
     assert "Scheduled" == backups.phase()
 
 
-def test_a_pod_that_does_not_end_is_named_though_its_job_has_not_failed_yet(backups: BackupsWorld) -> None:
+@pytest.mark.parametrize("phase", ["Scheduled", "Running"])
+def test_a_pod_that_does_not_end_is_named_though_its_job_has_not_failed_yet(backups: BackupsWorld, phase: str) -> None:
     """Kubernetes says Failed when the last pod has ended, and FailureTarget until then."""
     backups.add()
     name = keep_pod(backups)
-    backups.say("Running")
+    backups.say(phase)
     backups.admin.delete(PODS, name, NAMESPACE)
+    backups.admin.patch(PODS, name, NAMESPACE, {"status": {"conditions": None}}, subresource="status")
     said = {"type": "FailureTarget", "status": "True", "reason": "BackoffLimitExceeded"}
     backups.admin.patch(JOBS, "backup-demo", NAMESPACE, {"status": {"conditions": [said]}}, subresource="status")
     backups.run(200, step=5.0)
-    assert ("True", "NodeLost") == backups.condition("Running")[:2]
+    assert ("True", "NodeLost") == backups.condition(phase)[:2]
+    before = backups.backup()
+    backups.run(100, step=5.0)
+    assert before == backups.backup()
 
 
 def test_a_failed_job_that_is_deleted_before_the_retry_costs_no_retry(backups: BackupsWorld) -> None:
