@@ -28,7 +28,7 @@ from member.backups.naming import FINALIZER, backup_job_name
 def sync(ctx: JobOwner[Backup]) -> Result | None:
     """Bring a Backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     now = ctx.status
-    if status.holds(now, status.COMPLETE) or status.holds(now, status.FAILED):
+    if status.ended(now):
         _protect(ctx)  # the policy may be another one by now
         return None
     name = backup_job_name(ctx.name)

@@ -11,8 +11,6 @@ from apis.times import parse_time
 from controllers.job_owners import status
 from kube.objects import Json, Object, condition_of
 
-ENDED = (status.COMPLETE, status.FAILED, status.INVALID)
-
 _AT_AN_END = (status.CLEAN, status.CLEAN_FAILED)
 """One that is deleted says so once none of its Jobs runs any more."""
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -25,6 +23,7 @@ class Made:
     `at_end`: none of its Jobs writes any more. `is_doubtful`: its files were looked at and found missing or others.
     `ts`: as of when its data are, as a TSO; 0 while that is not known. `owner`: the UID of who controls it.
     `is_incremental`: it holds changes only.
+    `is_volume`: its data are snapshots of volumes, which v1.6 has made.
     """
 
     name: str
@@ -32,6 +31,7 @@ class Made:
     owner: str
     created: datetime
     is_log: bool
+    is_volume: bool
     is_going: bool
     end: str
     why: str
@@ -57,14 +57,15 @@ def made_of(backup: Object) -> Made:
     body = backup.decode()
     meta, now = backup.metadata, _tree(body.get("status"))
     conditions = [each for each in now.get("conditions") or () if isinstance(each, dict)]
-    spec, verified = _tree(body.get("spec")), condition_of(conditions, VERIFIED)
-    end = next((kind for kind in ENDED if status.holds({"conditions": conditions}, kind)), "")
+    spec, verified, said = _tree(body.get("spec")), condition_of(conditions, VERIFIED), {"conditions": conditions}
+    end = status.ended(said) or (status.INVALID if status.holds(said, status.INVALID) else "")
     return Made(
         name=meta.name,
         uid=meta.uid,
         owner=meta.controller.uid if meta.controller else "",
         created=parse_time(meta.creation_timestamp or "") or _NEVER,
         is_log=spec.get("backupMode") == "log",
+        is_volume=spec.get("backupMode") == "volume-snapshot",
         is_going=meta.deletion_timestamp is not None,
         end=end,
         why=str(condition_of(conditions, end).get("message") or ""),

@@ -5,6 +5,9 @@ found right: in v1.6 failed ones push good ones out, and are kept in their place
 
 How old one is follows from the newest data that are saved, not from the clock alone: one that was put forward, or a
 cluster of which nothing is saved any more, costs none.
+
+Snapshots of volumes, which v1.6 has made, are neither counted nor removed: nobody can look at them here, make another
+one, or delete what they consist of.
 """
 
 from collections.abc import Sequence
@@ -68,7 +71,8 @@ def _base(good: Sequence[Made], log: Log | None) -> Made | None:
 def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made], list[Made]]:
     """Good ones by the time of their data, doubtful and failed ones by that of their making."""
     snapshots = sorted(
-        (each for each in backups if not each.is_log and not each.is_going), key=lambda each: each.created
+        (each for each in backups if not (each.is_log or each.is_volume or each.is_going)),
+        key=lambda each: each.created,
     )
     good = sorted((_dated(each) for each in snapshots if each.is_good), key=lambda each: each.ts)
     doubtful = [each for each in snapshots if each.is_complete and not each.is_good]

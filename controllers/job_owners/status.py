@@ -25,11 +25,18 @@ PRUNE_FAILED = "PruneFailed"
 
 _KEEPS_PHASE = (RESTART,)
 """What is noted beside the phase."""
+_ENDS = {COMPLETE: COMPLETE, "VolumeBackupComplete": COMPLETE, FAILED: FAILED, "VolumeBackupFailed": FAILED}
+"""How it ended, by the condition that says so; v1.6 ends those of mode volume-snapshot with conditions of their own."""
 
 
 def holds(status: Json, kind: str) -> bool:
     """Whether there is a condition of that type, and True: none is ever taken back (3.2)."""
     return condition_of(status.get("conditions") or (), kind).get("status") == "True"
+
+
+def ended(status: Json) -> str:
+    """How it has ended, `COMPLETE` or `FAILED`, under us or under v1.6; empty while it goes on."""
+    return next((end for kind, end in _ENDS.items() if holds(status, kind)), "")
 
 
 def with_words(part: Json, kind: str, reason: str = "", message: str = "") -> Json:

@@ -114,7 +114,7 @@ def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
 def _prune(ctx: JobOwner[Restore]) -> Result | None:
     """Remove what a failed restore has left in the cluster, where that is asked for."""
     now, br = ctx.status, ctx.model.spec.br
-    if br is None or ctx.model.spec.prune != "afterFailed":
+    if br is None or ctx.model.spec.prune != "afterFailed" or ctx.model.spec.restore_mode == "volume-snapshot":
         return None
     if status.holds(now, status.PRUNE_COMPLETE) or status.holds(now, status.PRUNE_FAILED):
         return None

@@ -4,7 +4,7 @@ import pytest
 
 from apis.shared import Json
 from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
-from tests.apis.backups import ACCESS, S3
+from tests.apis.backups import ACCESS, S3, by_br, tree
 from tests.apis.clusters import minimal
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -92,6 +92,20 @@ def test_what_is_not_offered_is_told_by_field(backups: BackupsWorld) -> None:
     assert "InvalidSpec" == reason
     assert message.startswith('spec.backupMode: "volume-snapshot": is not offered; use snapshot')
     assert [] == backups.jobs()
+
+
+@pytest.mark.parametrize("end", ["VolumeBackupComplete", "VolumeBackupFailed"])
+@pytest.mark.parametrize("policy", ["Retain", "Delete"])
+def test_3_10_a_volume_snapshot_that_v1_6_has_ended_stays_as_it_is(
+    backups: BackupsWorld, end: str, policy: str
+) -> None:
+    said = [{"type": kind, "status": "True"} for kind in ("Scheduled", "Running", end)]
+    spec = by_br(backupMode="volume-snapshot", cleanPolicy=policy)
+    body = tree("Backup", spec, status={"phase": end, "conditions": said}, name="demo", namespace=NAMESPACE)
+    body["metadata"]["finalizers"] = [FINALIZER] if policy == "Delete" else []
+    before = backups.admin.create(BACKUPS, body, NAMESPACE).decode()
+    backups.run(60)
+    assert (before, []) == (backups.backup(), backups.jobs())
 
 
 def test_a_secret_that_is_missing_is_named_and_waited_for(backups: BackupsWorld) -> None:

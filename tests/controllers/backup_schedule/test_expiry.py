@@ -6,7 +6,7 @@ import pytest
 
 from apis import tso
 from kube.objects import Json
-from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES
+from kube.resources import BACKUP_SCHEDULES, BACKUPS, COMPACT_BACKUPS, RESTORES
 from simulate.operator import USER
 from tests.apis.backups import S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE
@@ -121,6 +121,26 @@ def test_5_3_a_backup_counts_less_only_if_its_files_were_looked_at(
     world.write(night(2), conditions=[*world.status(night(2))["conditions"], said])
     world.change(maxBackups=1)
     assert [night(each) for each in left] == world.backups()
+
+
+@pytest.mark.parametrize("keep", [{"maxBackups": 1}, {"maxReservedTime": "24h"}])
+def test_5_3_volume_snapshots_of_v1_6_outlive_the_take_over(world: SchedulesWorld, keep: Json) -> None:
+    volumes = by_br(backupMode="volume-snapshot")
+    world.schedule(backupTemplate=volumes, **keep)
+    owner = world.admin.get(BACKUP_SCHEDULES, "nightly", NAMESPACE)
+    reference = {"apiVersion": "pingcap.com/v1alpha1", "kind": "BackupSchedule", "name": "nightly", "controller": True}
+    for day, end in ((1, "VolumeBackupComplete"), (2, "VolumeBackupFailed"), (3, "VolumeBackupComplete")):
+        done = {"phase": end, "commitTs": "1", "conditions": [{"type": end, "status": "True"}]}
+        body = tree("Backup", volumes, status=done, name=f"volumes-{day}", namespace=NAMESPACE)
+        body["metadata"]["ownerReferences"] = [reference | {"uid": owner.metadata.uid}]
+        world.admin.create(BACKUPS, body, NAMESPACE)
+        world.pass_time(DAY)
+    world.pass_time(4 * DAY)
+    world.run(60)
+    assert ["volumes-1", "volumes-2", "volumes-3"] == world.backups()
+    assert {"VolumeBackupComplete", "VolumeBackupFailed"} == {world.phase(each) for each in world.backups()}
+    assert ("True", "Complete") == world.says("LastBackupComplete")[:2]
+    assert "False" == world.says("Valid")[0]
 
 
 def test_5_3_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_good_one(world: SchedulesWorld) -> None:

@@ -26,6 +26,7 @@ def made(day: float, end: str = "Complete", **facts: object) -> Made:
         "owner": "o",
         "created": TODAY - day * DAY,
         "is_log": False,
+        "is_volume": False,
         "is_going": False,
         "end": end,
         "why": "",
@@ -72,6 +73,13 @@ def test_5_3_what_goes_already_counts_no_more() -> None:
 def test_5_3_by_number_the_base_of_a_log_that_is_behind_stays() -> None:
     assert ["Complete-4", "Complete-2"] == numbered(good(0, 1, 2, 3, 4), 2, Log(at(30), at(2.5)))
     assert ["Complete-4", "Complete-3", "Complete-2"] == numbered(good(0, 1, 2, 3, 4), 2, Log(at(30), at(0)))
+
+
+@pytest.mark.parametrize("end", ["Complete", "Failed", "Invalid", ""])
+def test_5_3_volume_snapshots_of_v1_6_stay_and_count_for_nothing(end: str) -> None:
+    volumes = [made(day, end, is_volume=True) for day in (0, 0.5, 50)]
+    assert ["Complete-9"] == numbered([*volumes, *good(8, 9)], 1)
+    assert [] == aged([*volumes, *good(8, 9)], 7)
 
 
 def test_5_3_by_age_what_is_older_goes() -> None:

@@ -143,6 +143,15 @@ def test_after_a_failure_what_is_left_is_pruned(restores: BackupsWorld) -> None:
     assert before == restores.backup()
 
 
+def test_4_3_a_volume_restore_of_v1_6_that_has_failed_is_not_pruned(restores: BackupsWorld) -> None:
+    spec = by_br(restoreMode="volume-snapshot", prune="afterFailed")
+    status = {"phase": "Failed", "conditions": [{"type": "Failed", "status": "True"}]}
+    body = tree("Restore", spec, status=status, name="demo", namespace=NAMESPACE)
+    before = restores.admin.create(RESTORES, body, NAMESPACE).decode()
+    restores.run(60)
+    assert (before, []) == (restores.backup(), restores.jobs())
+
+
 def test_it_is_not_pruned_while_another_pod_may_restore(restores: BackupsWorld) -> None:
     """v1.6 prunes beside it."""
     restores.add(prune="afterFailed", backoffLimit=2)
