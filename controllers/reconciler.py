@@ -35,9 +35,9 @@ from controllers.status_write_limiter import StatusWriteLimiter
 from controllers.wait_log import WaitLog
 from kube import contests
 from kube.errors import NotFound
-from kube.events import WARNING
+from kube.events import NORMAL, WARNING
 from kube.failure_log import FailureLog
-from kube.objects import Json, Object, digest
+from kube.objects import Json, Object, condition_of, digest
 from kube.reading import Lister
 from member.outcome import Done, Outcome, Refused
 from ports.observation import is_observing
@@ -173,7 +173,7 @@ class Reconciler(Generic[M, C, D, R]):
         self._note_slowness(ctx, memory)
         if ctx.owner is not owner:
             memory.own_write.remember(ctx.owner)
-        stored: Json = ctx.owner.decode().get("status") or {}
+        stored = self._runtime.applier.status_of(self._kind.resource, ctx.owner)
         pause = self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
         self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, ctx.outcomes)
         return sooner(sooner(result_of(ctx.outcomes), pause), min((each.look_again for each in contested), default=0.0))
@@ -207,11 +207,10 @@ class Reconciler(Generic[M, C, D, R]):
 
     def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> Refused:
         """Say what is wrong with the spec, with one event for each distinct one (I28)."""
-        body = owner.decode()
         message = "; ".join(str(problem) for problem in problems)
-        conditions: list[Json] = (body.get("status") or {}).get("conditions") or []
+        conditions = self._runtime.applier.status_of(self._kind.resource, owner).get("conditions") or []
         # v1.6's CRDs raise `metadata.generation` with the status, too
-        spec, last = digest([body.get("spec"), message]), memory.reported_spec
+        spec, last = digest([owner.decode().get("spec"), message]), memory.reported_spec
         # after a restart the condition says whether the process before has reported it
         reported = last == spec if last else any(_refuses(each, message) for each in conditions)
         if not reported:
@@ -222,7 +221,7 @@ class Reconciler(Generic[M, C, D, R]):
 
     def _write_refusal(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> float:
         self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, {"spec": refusal})
-        stored: Json = owner.decode().get("status") or {}
+        stored = self._runtime.applier.status_of(self._kind.resource, owner)
         now, value = self._runtime.clock.wall(), (False, refusal.reason, refusal.message)
         conditions: list[Json] = stored.get("conditions") or []
         # what nobody can look at is not Ready for all that is known
@@ -236,11 +235,25 @@ class Reconciler(Generic[M, C, D, R]):
             return pause
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
         if written is not None:
+            self._tell_wait(written, old, new)
             self._kind.tell(old, new)
             memory.own_write.remember(written, is_news=tells_reconciles(old, new))
             memory.status_writes.wrote()
             memory.status_pacing.wrote(old, new)
         return 0.0
+
+    def _tell_wait(self, written: Object, old: Json, new: Json) -> None:
+        """What is waited for is an event where the definition of the kind, v1.6's, has no room for conditions."""
+        before, now = (_wait_told_by(each.get("conditions") or ()) for each in (old, new))
+        is_told = "conditions" in (written.decode().get("status") or {})
+        if now and not is_told and before.get("message") != now["message"]:
+            self._runtime.recorder.event(written, NORMAL, now["reason"], now["message"])
+
+
+def _wait_told_by(conditions: Sequence[Json]) -> Json:
+    """What Progressing says while something is waited for; empty when nothing is."""
+    said = condition_of(conditions, PROGRESSING)
+    return said if said.get("status") == "True" else {}
 
 
 def _as_before(owner: Object, before: Json) -> Object:

@@ -20,6 +20,7 @@ from kube.contests import Contests
 from kube.errors import AlreadyExists, NotFound
 from kube.field_change import first_patched
 from kube.objects import Json, Object, OwnerReference
+from kube.pruned import Pruned
 from kube.resources import DEPLOYMENTS, JOBS, STATEFUL_SETS, Resource
 from kube.semantic import merge_patch
 from ports.clock import Clock
@@ -63,6 +64,7 @@ class Applier:
         self._client = client
         self._contests = Contests(clock, observes)
         self._admitted = Admitted()
+        self._pruned = Pruned(clock)
         self._api_resources = ApiResources(client)
 
     def apply(
@@ -177,10 +179,11 @@ class Applier:
     ) -> Object | None:
         """Send what differs between two statuses, exactly; fields that are gone are removed. None: nothing to send.
 
-        `subresource` says whether status has an endpoint of its own (`has_status_subresource`).
+        `subresource` says whether status has an endpoint of its own (`has_status_subresource`). Fields that the server
+        prunes are sent when they change, and once in a while: `old` is to have them (`status_of`).
         Raises Conflict when the object is not at `resource_version` any more, other ApiErrors, TransportError.
         """
-        difference = _difference(old, new)
+        difference = _difference(old, new) or self._pruned.due(resource, uid)
         if not difference:
             return None
         patch = {"metadata": {"uid": uid, "resourceVersion": resource_version}, "status": difference}
@@ -193,7 +196,14 @@ class Applier:
         if not subresource and _difference(answer.decode().get("status") or {}, new):
             # a server that has come to know the subresource ignores the status in a plain patch
             self._api_resources.forget(resource)
+            if self.has_status_subresource(resource):
+                return answer
+        self._pruned.note(resource, answer, new)
         return answer
+
+    def status_of(self, resource: Resource, there: Object) -> Json:
+        """The status of an object as it was written, also where the server has no room for all of it; a fresh tree."""
+        return self._pruned.status_of(resource, there)
 
     def serves(self, resource: Resource, now: float) -> bool:
         """Whether the server has a resource, `now` in monotonic seconds. Raises ApiError, TransportError."""

@@ -3,7 +3,7 @@
 The operator is `simulate.operator`; here is what tests ask of it and of the world around it.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -55,11 +55,12 @@ class OperatorWorld:
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
         crd: Json | None = None,
+        crds: Sequence[Json] = (),
         servers: Iterable[ServerProgram] = (),
         domain: str = CLUSTER_DOMAIN,
         beside: "OperatorWorld | None" = None,
     ) -> None:
-        """`crd`: another definition of TidbClusters; `servers`, `domain`, `beside`: see `World`."""
+        """`crd`: another definition of TidbClusters; `crds`: those of all kinds; the rest: see `World`."""
         self.clock: FakeClock = clock or (beside.clock if beside else FakeClock())
         self.world: World = World(
             self.clock,
@@ -67,7 +68,7 @@ class OperatorWorld:
             programs=PROGRAMS,
             commands=COMMANDS,
             servers=servers,
-            crds=[crd or _definition(status_subresource), *_others()],
+            crds=crds or [crd or _definition(status_subresource), *_others()],
             nodes=nodes,
             faults=faults,
             domain=domain,

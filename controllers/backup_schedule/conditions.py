@@ -6,7 +6,7 @@ LastBackupComplete    how the last backup that has ended did
 LogBackupRuns         whether the log is saved beside them; the reason is the phase of its Backup
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 
 from controllers.backup_schedule.made import Made
@@ -14,12 +14,15 @@ from controllers.conditions import INVALID, ConditionValue
 from controllers.conditions import with_condition as _with
 from controllers.job_owners.status import COMPLETE
 from controllers.job_owners.status import INVALID as UNREADABLE
-from kube.objects import Json
+from kube.objects import Json, condition_of
 
 VALID = "Valid"
 ACTIVE = "Active"
 LAST_BACKUP_COMPLETE = "LastBackupComplete"
 LOG_BACKUP_RUNS = "LogBackupRuns"
+
+_TOLD_OTHERWISE = (INVALID, "Paused", "CreateFailed")
+"""Reasons of the condition Active that are those of Valid, are wanted, or were an event of the creation."""
 
 
 def with_conditions(status: Json, said: dict[str, ConditionValue], now: datetime) -> Json:
@@ -42,6 +45,15 @@ def with_refusal(
 def valid(problems: str) -> ConditionValue:
     """Whether the spec is as it must be."""
     return (False, INVALID, problems) if problems else (True, VALID, "the spec is valid")
+
+
+def news(status: Json, said: Mapping[str, ConditionValue]) -> Iterator[tuple[str, str, str]]:
+    """What keeps backups from being made and the status does not tell yet: condition, reason, message."""
+    for kind in (VALID, ACTIVE):
+        holds, reason, message = said.get(kind, (True, "", ""))
+        told = condition_of(status.get("conditions") or (), kind).get("message")
+        if not holds and message != told and (kind == VALID or reason not in _TOLD_OTHERWISE):
+            yield kind, reason, message
 
 
 def last_backup(backups: Sequence[Made]) -> ConditionValue | None:

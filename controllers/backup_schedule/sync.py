@@ -15,6 +15,7 @@ from controllers.backup_schedule.conditions import (
     LOG_BACKUP_RUNS,
     VALID,
     last_backup,
+    news,
     valid,
     with_conditions,
 )
@@ -55,6 +56,8 @@ def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
     troubles = [trouble for step in steps if (trouble := _trouble_of(step))]
     if (last := last_backup(schedule.backups)) is not None:
         said[LAST_BACKUP_COMPLETE] = last
+    for kind, reason, message in news(ctx.status, said):
+        ctx.warn(kind, reason, message)
     ctx.write(with_conditions(ctx.status, said, ctx.now))
     if troubles:
         raise RequeueError("; ".join(troubles), untold=True)

@@ -95,8 +95,8 @@ class JobOwner(Generic[M]):
 
     @property
     def status(self) -> Json:
-        """The status as it is now; a fresh tree."""
-        return self.owner.decode().get("status") or {}
+        """The status as it was last written (`Applier.status_of`); a fresh tree."""
+        return self.runtime.applier.status_of(self.resource, self.owner)
 
     def write(self, status: Json) -> None:
         """Bring the status to what is given. Raises RequeueError when somebody else has written since, ApiError, …"""

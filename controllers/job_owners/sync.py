@@ -17,6 +17,7 @@ from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.stages import EXPECTED
 from controllers.status_patch import patch_status
+from kube.events import WARNING
 from kube.objects import Object
 from kube.resources import Resource
 from member.backups.pods import ManagerSettings
@@ -80,8 +81,10 @@ class JobOwnerSync(Generic[M]):
         try:
             model = kind.defaults(decode(owner.decode(), kind.model))
         except InvalidField as error:
-            before = owner.decode().get("status") or {}
+            before = self._runtime.applier.status_of(kind.resource, owner)
             after = kind.merge(before, status.INVALID, clock.wall(), "InvalidSpec", str(error))
+            if after != before:
+                self._runtime.recorder.event(owner, WARNING, "InvalidSpec", str(error))
             patch_status(self._runtime.applier, kind.resource, owner, before, after)
             return None
         writes = self._writes.of(key)

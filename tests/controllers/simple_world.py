@@ -25,8 +25,8 @@ class SimpleWorld:
         """`resource`: what the test is about; `options` are those of World."""
         self.resource = resource
         self.clock = FakeClock()
-        given = {"nodes": ()} | options
-        self.world = World(self.clock, SeededRandomness(1), crds=_definitions(), faults=faults, **given)
+        given = {"nodes": (), "crds": _definitions()} | options
+        self.world = World(self.clock, SeededRandomness(1), faults=faults, **given)
         self.admin = self.world.client()
         self.operator = self._started(1)
         self.admin.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})

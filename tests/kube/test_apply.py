@@ -229,6 +229,7 @@ def test_a_status_that_the_server_ignored_makes_discovery_be_asked_again() -> No
     patch_status(applier, {}, {"a": 1})
 
     assert applier.has_status_subresource(TIDB_CLUSTERS)
+    assert {} == applier.status_of(TIDB_CLUSTERS, cached(tree)), "it was not written"
 
 
 def test_a_status_subresource_that_is_gone_makes_discovery_be_asked_again(api: FakeApi, applier: Applier) -> None:

@@ -23,6 +23,7 @@ from ports.clock import FakeClock
 from ports.transport import Request
 from sandbox.stamps import stamp
 from simulate.operator import Operator
+from tests.definitions_of_v16 import definitions_of_v16
 from tests.member.recordings import DISCOVERY_IMAGE
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 from tests.takeover.left_by_v16 import Left, as_v16_left_it
@@ -46,7 +47,7 @@ class Halfway:
         for key, value in (spec or {}).items():
             there = cluster["spec"].get(key)
             cluster["spec"][key] = there | value if isinstance(there, dict) else value
-        self.left = Left(as_v16_makes(cluster), clock)
+        self.left = Left(as_v16_makes(cluster), clock, crds=definitions_of_v16())
         self.world: OperatorWorld = self.left.world
         self.admin = self.world.admin
         self.set_status(_told_by_an_observer(self.world))
@@ -55,7 +56,7 @@ class Halfway:
 
     def set_status(self, status: Json) -> None:
         """Merge into the status."""
-        self.admin.patch(TIDB_CLUSTERS, NAME, NAMESPACE, {"status": status}, subresource="status")
+        self.admin.patch(TIDB_CLUSTERS, NAME, NAMESPACE, {"status": status})
 
     def update(self, component: str, edit: Callable[[Json], object]) -> None:
         """Update a StatefulSet as v1.6 does: the record is the spec that comes of it (objects.md 11.5)."""
@@ -185,6 +186,7 @@ def _told_by_an_observer(world: OperatorWorld) -> Json:
     )
     world.run(1.0)
     world.restart()
-    statuses = [each.after["status"] for each in written if each.subresource == "status" and each.after]
+    of_clusters = (each.after for each in written if each.resource == TIDB_CLUSTERS.plural and each.after)
+    statuses = [each["status"] for each in of_clusters if each.get("status")]
     status: Json = statuses[-1]
     return status | {"conditions": [each for each in status["conditions"] if each["type"] == "Ready"]}

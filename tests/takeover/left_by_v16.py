@@ -8,7 +8,7 @@ import base64
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -300,8 +300,11 @@ class LeftObjects:
 class Left(LeftObjects):
     """The same in a sandbox of its own, with an operator that has not looked yet."""
 
-    def __init__(self, items: Iterable[Json], clock: FakeClock, pvs: Iterable[Json] = ()) -> None:
-        self.world = OperatorWorld(clock=clock, nodes=NODES)
+    def __init__(
+        self, items: Iterable[Json], clock: FakeClock, pvs: Iterable[Json] = (), crds: Sequence[Json] = ()
+    ) -> None:
+        """`crds`: those that are installed, ours by default."""
+        self.world = OperatorWorld(clock=clock, nodes=NODES, crds=crds)
         super().__init__(items, self.world.admin, self.world.world.data_plane, self._settle, pvs)
         self.world.world.run_until_settled()
         self.world.forget()

@@ -347,7 +347,7 @@ def test_3_2_what_a_paused_cluster_is_to_become_waits_until_it_is_resumed(at_res
     at_rest.world.run_until(lambda: at_rest.world.reason() == "Paused")
     at_rest.world.run(35.0)
     assert pods == at_rest.left.pods()
-    told = ("create events", "patch tidbclusters.pingcap.com/status")
+    told = ("create events", "patch tidbclusters.pingcap.com basic")
     assert [] == [each for each in at_rest.world.writes() if not each.startswith(told)]
     at_rest.world.change(paused=False)
     assert {f"basic-tikv-{ordinal}" for ordinal in range(3)} == at_rest.take_over()

@@ -12,6 +12,7 @@ import pytest
 from apis.cluster import Cluster
 from kube.objects import Json
 from ports.clock import FakeClock
+from tests.definitions_of_v16 import definitions_of_v16
 from tests.member.recordings import GOLDEN
 from tests.takeover.eyes_of_v16 import would_change
 from tests.takeover.left_by_v16 import Left
@@ -109,4 +110,4 @@ def left_by_v16(name: str, clock: FakeClock) -> Left:
     if not path.exists():
         pytest.skip("the recordings of v1.6 are not beside the repository")
     recording = json.loads(path.read_text())
-    return Left(recording["items"], clock, recording.get("pvs", ()))
+    return Left(recording["items"], clock, recording.get("pvs", ()), definitions_of_v16())

@@ -209,6 +209,7 @@ def test_5_1_a_spec_that_can_t_make_backups_is_told_and_followed_when_it_is_corr
     world.schedule(schedule="0 25 * * *")
     said = 'spec.schedule: "0 25 * * *": bad hour; write five fields such as 0 3 * * 1-5'
     assert ("False", "InvalidSpec", said) == world.says() == world.says("Valid")
+    assert [("InvalidSpec", said)] == world.events()
     world.pass_time(DAY)
     assert [] == world.backups()
     world.change(schedule="0 3 * * *")

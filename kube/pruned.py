@@ -1,0 +1,101 @@
+"""Fields of statuses for which the definition of a kind has no room: the API server prunes them from each write.
+
+v1.6's definitions know no conditions of some kinds. What was pruned is kept here in the server's place, or each sync
+would send it again, and tell it anew. Now and then one object sends it all the same: definitions are replaced.
+"""
+
+import threading
+from collections import OrderedDict
+from typing import Any
+
+import msgspec
+import structlog
+
+from kube.objects import Json, Object
+from kube.resources import Resource
+from ports.clock import Clock
+
+_log = structlog.get_logger(__name__)
+
+_AGAIN = 600.0
+"""Seconds after which it is tried whether there is room by now, with one object of the kind."""
+
+_REMEMBERED = 4096
+"""Objects of a kind that are kept in mind."""
+
+
+class Pruned:
+    """What was pruned, by kind and object. Safe for use by many threads."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._kept: dict[Resource, OrderedDict[str, bytes]] = {}
+        self._try_at: dict[Resource, float] = {}
+
+    def status_of(self, resource: Resource, there: Object) -> Json:
+        """The status of an object with what was pruned from it; a fresh tree."""
+        status: Json = there.decode().get("status") or {}
+        with self._lock:
+            kept = self._of(resource, there.metadata.uid)
+        return _filled(status, _tree(kept)) if kept else status
+
+    def due(self, resource: Resource, uid: str) -> Json:
+        """What was pruned from an object, if it is time to try again and this is the one that does; else empty."""
+        with self._lock:
+            kept = self._of(resource, uid)
+            if kept is None or self._clock.now() < self._try_at[resource]:
+                return {}
+            self._try_at[resource] = self._clock.now() + _AGAIN
+        return _tree(kept)
+
+    def note(self, resource: Resource, written: Object, wanted: Json) -> None:
+        """Note the answer to a write of a status, and what it was to be."""
+        uid, missing = written.metadata.uid, _missing(wanted, written.decode().get("status") or {})
+        with self._lock:
+            kept = self._kept.get(resource)
+            if missing:
+                self._keep(resource, uid, missing)
+            elif kept and uid in kept:
+                # there is room now, for all
+                del self._kept[resource]
+        if missing and not kept:
+            fields = ", ".join(f"status.{field}" for field in sorted(missing))
+            _log.warning("the definition has no room for fields", kind=resource.kind, fields=fields)
+
+    def _keep(self, resource: Resource, uid: str, missing: Json) -> None:
+        if resource not in self._kept:
+            self._kept[resource] = OrderedDict()
+            self._try_at[resource] = self._clock.now() + _AGAIN
+        kept = self._kept[resource]
+        kept[uid] = msgspec.json.encode(missing)
+        kept.move_to_end(uid)
+        if len(kept) > _REMEMBERED:
+            kept.popitem(last=False)
+
+    def _of(self, resource: Resource, uid: str) -> bytes | None:
+        kept = self._kept.get(resource)
+        return kept.get(uid) if kept else None
+
+
+def _tree(kept: bytes) -> Json:
+    tree: Json = msgspec.json.decode(kept)
+    return tree
+
+
+def _missing(wanted: Json, there: Json) -> Json:
+    """The fields of one tree that the other lacks, as a tree."""
+    missing: Json = {}
+    for key, value in wanted.items():
+        if value is not None and key not in there:
+            missing[key] = value
+        elif isinstance(value, dict) and isinstance(there.get(key), dict) and (below := _missing(value, there[key])):
+            missing[key] = below
+    return missing
+
+
+def _filled(tree: Any, more: Any) -> Any:
+    """A tree with the fields of another that it lacks."""
+    if not isinstance(tree, dict) or not isinstance(more, dict):
+        return tree
+    return more | {key: _filled(value, more.get(key)) for key, value in tree.items()}
