@@ -14,7 +14,8 @@ class ConfigSchema:
     `file` is its key in the component's ConfigMap. `tables` are those in which the operator sets keys,
     `set_by_operator` the keys found in a file although the user wrote none, `defaults` what is put in unless the user
     says otherwise. In the object form, `renamed` keys have another name, path by last name in the file, and whole
-    numbers of `floats` are floats in the file.
+    numbers of `floats` are floats in the file. `fixed` are the tables of which a running server knows better, each with
+    the keys that v1.6 knows in the object form: it leaves out all others.
     """
 
     file: str = "config-file"
@@ -23,6 +24,7 @@ class ConfigSchema:
     defaults: Mapping[str, object] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     floats: tuple[str, ...] = ()
+    fixed: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 NONE = ConfigSchema()
@@ -49,6 +51,22 @@ _PD_RENAMED = {
 
 _PD_FLOATS = ("schedule.tolerant-size-ratio", "schedule.low-space-ratio", "schedule.high-space-ratio")
 
+_PD_FIXED = {
+    "schedule": frozenset(
+        {
+            *("max-snapshot-count", "max-pending-peer-count", "max-merge-region-size", "max-merge-region-keys"),
+            *("split-merge-interval", "patrol-region-interval", "max-store-down-time"),
+            "hot-region-cache-hits-threshold",
+            *(f"{kind}-schedule-limit" for kind in ("leader", "region", "replica", "merge", "hot-region")),
+            *("tolerant-size-ratio", "low-space-ratio", "high-space-ratio", "disable-raft-learner"),
+            *(f"disable-{what}-replica" for what in ("remove-down", "replace-offline", "make-up", "remove-extra")),
+            *("disable-location-replacement", "disable-namespace-relocation"),
+            *("enable-one-way-merge", "enable-cross-table-merge", "schedulers", "schedulers-payload"),
+        }
+    ),
+    "replication": frozenset({"max-replicas", "location-labels", "strictly-match-label", "enable-placement-rules"}),
+}
+
 PD = ConfigSchema(
     tables=("security", "dashboard"),
     set_by_operator=(
@@ -57,6 +75,7 @@ PD = ConfigSchema(
     ),
     renamed=_PD_RENAMED,
     floats=_PD_FLOATS,
+    fixed=_PD_FIXED,
 )
 
 PD_MICROSERVICE = ConfigSchema(tables=("security",), renamed=_PD_RENAMED, floats=_PD_FLOATS)

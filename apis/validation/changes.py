@@ -17,7 +17,6 @@ from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 from apis.validation import stricter
 
-_PD_SECTIONS = ("schedule", "replication")
 _NOTHING: Json = {"spec": {"replicas": 0}}
 _BOOTSTRAP_VOLUME = "tidb-bootstrap-sql"
 
@@ -206,9 +205,11 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
         wanted = pd.config_tables()
     except InvalidField:  # `validate` reports it
         return
-    for section in _PD_SECTIONS:
-        now = in_use.get(section) or {}
-        if not toml.same({section: wanted.get(section)}, {section: now}):
+    for section in pd.type.config.fixed:
+        now, compared = in_use.get(section) or {}, wanted.get(section)
+        if new := _left_out_by_v16(pd, section, wanted, in_use):
+            compared = {key: value for key, value in wanted[section].items() if key not in new}
+        if not toml.same({section: compared}, {section: now}):
             message = f"has no effect on a running PD; change it with pd-ctl and set it back to {now} here"
             yield Problem(f"{pd.config_field}.{section}", wanted.get(section), message)
     names = config.get(wanted, "security.cert-allowed-cn")
@@ -218,6 +219,28 @@ def _check_pd(tc: TidbCluster, running: Running) -> Iterator[Problem]:
             names,
             "must have one name only, because PD accepts no more; keep one",
         )
+
+
+def without_effect(tc: TidbCluster, running: Running) -> list[str]:
+    """The keys of the spec that a running PD does not heed, and that are let pass all the same.
+
+    v1.6 has left them out of the file, so that they come with a manifest that is applied anew.
+    """
+    pd, in_use = find(tc, "pd"), running.configs.get("pd")
+    if pd is None or in_use is None or isinstance(pd.config, str):
+        return []
+    wanted, sections = pd.config_tables(), pd.type.config.fixed
+    new = {section: _left_out_by_v16(pd, section, wanted, in_use) for section in sections}
+    return [f"{pd.config_field}.{section}.{key}" for section, keys in new.items() for key in keys]
+
+
+def _left_out_by_v16(pd: Component, section: str, wanted: Table, in_use: Table) -> list[str]:
+    """What v1.6 leaves out of the file: in the object form keys that it does not know, and empty lists."""
+    table, now = wanted.get(section), in_use.get(section, {})
+    if isinstance(pd.config, str) or not isinstance(table, Mapping) or not isinstance(now, Mapping):
+        return []
+    known = pd.type.config.fixed[section]
+    return [key for key, value in table.items() if key not in now and (key not in known or value == [])]
 
 
 def _check_bootstrap_sql(tc: TidbCluster, running: Running) -> Iterator[Problem]:

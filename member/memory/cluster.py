@@ -33,6 +33,8 @@ class ClusterMemory:
     """The stores whose leaders were moved away for us, as far as this process knows."""
     evicted_by_others: set[int] = field(default_factory=set)
     """The stores of which an event has told that others have their leaders moved away."""
+    without_effect: frozenset[str] = frozenset()
+    """The settings of PD of which an event has told that they have no effect."""
     silent_stores: dict[int, int] = field(default_factory=dict)
     """The stores that do not answer, and when PD had heard from each of them as it was asked first; see `Store`."""
     ddl_marks: Mapping[str, str] = field(default_factory=dict)

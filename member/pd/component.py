@@ -15,7 +15,16 @@ from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import own_member
-from member.pd import desired, failover, replace_volume, scale_in, stray_members, transfer_leader, upgrade
+from member.pd import (
+    desired,
+    failover,
+    fixed_settings,
+    replace_volume,
+    scale_in,
+    stray_members,
+    transfer_leader,
+    upgrade,
+)
 from member.pd.status import observe
 from member.polling import next_poll
 
@@ -67,6 +76,11 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
     return own_member(ctx.tc, ctx.status.pd.members.values(), ordinal_of(pod)) is not None
 
 
+def _housekeeping(ctx: ReconcileContext) -> Outcome | None:
+    fixed_settings.tell(ctx)
+    return stray_members.remove(ctx)
+
+
 _OUT = ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, volumes_unused=member_gone)
 
 PD = Workload(
@@ -80,7 +94,7 @@ PD = Workload(
     rolling=upgrade.ROLLING,
     failover=failover.failover,
     # one of them keeps others from joining, so it can't wait until all pods are Ready
-    housekeeping=stray_members.remove,
+    housekeeping=_housekeeping,
     commands={
         REPLACE_VOLUME: replace_volume.act,
         REPLACEMENT_BEGUN: replace_volume.act,

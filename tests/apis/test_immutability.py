@@ -13,6 +13,7 @@ from apis.identity import tls_enabled
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
 from apis.validation import Running, immutability, observe
+from apis.validation.changes import without_effect
 from tests.apis.clusters import cluster, golden, golden_clusters, minimal
 
 RUNNING = Running(
@@ -98,12 +99,31 @@ def test_R25_tls_changes_only_where_a_single_pd_runs(wanted: bool) -> None:
         ({"schedule": {"leader-schedule-limit": 4}, "replication": {"max-replicas": 5}}, ["replication"]),
         ({"schedule": {"leader-schedule-limit": 4}, "replication": {}, "log": {"level": "info"}}, []),
         ("[schedule]\nleader-schedule-limit = 4 # the same\n", []),
+        ({"schedule": {"leader-schedule-limit": 4, "max-store-preparing-time": "48h"}}, []),
+        ({"schedule": {"leader-schedule-limit": 4}, "replication": {"location-labels": [], "new": 1}}, []),
+        ({"schedule": {"max-store-preparing-time": "48h"}}, ["schedule"]),
+        ({"schedule": {"leader-schedule-limit": 4, "region-schedule-limit": 8}}, ["schedule"]),
+        ({"schedule": {"leader-schedule-limit": 4}, "replication": {"location-labels": ["zone"]}}, ["replication"]),
+        ("[schedule]\nleader-schedule-limit = 4\nmax-store-preparing-time = '48h'\n", ["schedule"]),
+        ({"schedule": 5}, ["schedule"]),
         ("not toml", []),
     ],
 )
 def test_scheduling_of_a_running_pd_is_changed_through_pd(written: Json | str, expected: list[str]) -> None:
     found = fields(minimal(**{**KEPT, "pd": {"config": written}}))
     assert [f"spec.pd.config.{section}" for section in expected] == found
+
+
+def test_7_what_v1_6_left_out_of_the_file_is_heeded_once_it_is_there() -> None:
+    """It has dropped what its schema does not know: a manifest that is applied anew brings that back."""
+    new = {"max-store-preparing-time": "48h"}
+    written: Json = {"schedule": {"leader-schedule-limit": 4} | new}
+    tc = cluster(minimal(**{**KEPT, "pd": {"config": written}}))
+    assert ["spec.pd.config.schedule.max-store-preparing-time"] == without_effect(tc, RUNNING)
+    running = replace(RUNNING, configs={**RUNNING.configs, "pd": written})
+    assert [] == without_effect(tc, running)
+    other: Json = {"schedule": written["schedule"] | {"max-store-preparing-time": "24h"}}
+    assert ["spec.pd.config.schedule"] == fields(minimal(**{**KEPT, "pd": {"config": other}}), running)
 
 
 @pytest.mark.parametrize(("names", "expected"), [(["a"], 0), (["a", "b"], 1), (["x", "y"], 0)])
