@@ -7,7 +7,7 @@ wish ends, while keys of others stay.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import msgspec
@@ -92,7 +92,13 @@ class StatefulSetDifference:
 def read_record(live: Json) -> Record | None:
     """What a StatefulSet or Service was last given; None when it does not say, or not readably."""
     record = _record(_annotations(live).get(labels.LAST_APPLIED) or "")
-    return None if record is None or _lacks_template(record.spec, live) else record
+    if record is None or _lacks_template(record.spec, live):
+        return None
+    template = (live.get("spec") or {}).get("template") or {}
+    if (note := _template_note(template)) and note != _template_note(record.spec["template"]):
+        # v1.0 noted what it wrote before that was in there, and v1.6 keeps what lives
+        return replace(record, spec={**record.spec, "template": _with_template_note(record.spec["template"], note)})
+    return record
 
 
 @lru_cache(maxsize=_RECORDS)
@@ -158,8 +164,9 @@ def template_change(live: Json, desired: Json) -> FieldChange | None:
     old = (record.spec if record is not None else live["spec"]).get("template") or {}
     new = desired["spec"]["template"]
     spec = _as_written_before(live, old.get("spec") or {}, new["spec"])
+    metadata = _with_template_note(new, _template_note(old))["metadata"]
     return first_difference(old.get("spec") or {}, spec, "spec.template.spec", same) or first_difference(
-        old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
+        old.get("metadata") or {}, metadata, "spec.template.metadata", same
     )
 
 
@@ -168,10 +175,9 @@ def with_running_template(live: Json, desired: Json) -> Json:
     record = read_record(live)
     if record is None:
         return desired
-    template = desired["spec"]["template"]
-    old = (record.spec.get("template") or {}).get("spec") or {}
-    kept = template | {"spec": _as_written_before(live, old, template["spec"])}
-    return desired | {"spec": desired["spec"] | {"template": kept}}
+    template, old = desired["spec"]["template"], record.spec.get("template") or {}
+    kept = template | {"spec": _as_written_before(live, old.get("spec") or {}, template["spec"])}
+    return desired | {"spec": desired["spec"] | {"template": _with_template_note(kept, _template_note(old))}}
 
 
 def as_recorded(live: Json, metadata: Json) -> Json:
@@ -304,6 +310,23 @@ def _is_orphan(live: Json, desired: Json) -> bool:
     there = live["metadata"].get("ownerReferences") or ()
     wanted = desired["metadata"].get("ownerReferences") or ()
     return not all(any(owner.items() <= each.items() for each in there) for owner in wanted)
+
+
+def _template_note(template: Json) -> str | None:
+    """What TiDB Operator v1.0 noted of the pod spec in the pod template itself.
+
+    v1.6 keeps it, or it would restart every pod, and does not compare it (objects.md 11.5).
+    """
+    note: str | None = ((template.get("metadata") or {}).get("annotations") or {}).get(labels.LAST_APPLIED)
+    return note
+
+
+def _with_template_note(template: Json, note: str | None) -> Json:
+    if not note:
+        return template
+    metadata = template.get("metadata") or {}
+    annotations = {**(metadata.get("annotations") or {}), labels.LAST_APPLIED: note}
+    return {**template, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _as_written_before(live: Json, old: Json, new: Json) -> Json:

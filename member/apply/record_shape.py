@@ -41,9 +41,13 @@ class PodShape(_Shape):
     topology_spread_constraints: list[_Constraint] | None = None
 
 
+class _Metadata(_Shape):
+    annotations: dict[str, str] | None = None
+
+
 class _Template(_Shape):
     spec: PodShape
-    metadata: Json | None = None
+    metadata: _Metadata | None = None
 
 
 class _Claim(_Shape):

@@ -65,6 +65,9 @@ def _ports_open(spec: Json) -> Json:
 
 def _record(item: Json) -> Json:
     found: Json = json.loads(_annotations(item)[LAST_APPLIED])
+    # what v1.0 noted in pod templates
+    template = found.get("template") or {"metadata": {}}
+    (template["metadata"].get("annotations") or {}).pop(LAST_APPLIED, None)
     return found
 
 

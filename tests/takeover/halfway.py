@@ -64,6 +64,30 @@ class Halfway:
         body["metadata"]["annotations"] |= {OWNER_GENERATION: "2"}
         self.admin.replace(STATEFUL_SETS, body["metadata"]["name"], NAMESPACE, body)
 
+    def note_as_v10(self, component: str, *, is_recorded: bool) -> None:
+        """Note in the pod template, too, what it holds, as TiDB Operator v1.0 did, and have the pods run so.
+
+        `is_recorded`: a later version has written the StatefulSet since (objects.md 11.5).
+        """
+        pods = self.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"]["replicas"]
+
+        def note(spec: Json) -> None:
+            spec["template"]["metadata"].setdefault("annotations", {})[LAST_APPLIED] = "{}"
+
+        def to(partition: int) -> Callable[[Json], None]:
+            return lambda spec: spec["updateStrategy"]["rollingUpdate"].update(partition=partition)
+
+        body = self._edited(component, to(0))
+        note(body["spec"])
+        self.admin.replace(STATEFUL_SETS, body["metadata"]["name"], NAMESPACE, body)
+        for _ in range(pods):
+            self.world.world.run_until_settled()
+            self.world.world.advance(30.0)
+        self.update(component, to(pods))
+        if is_recorded:
+            self.update(component, note)
+        self.world.world.run_until_settled()
+
     def remake(self, component: str, edit: Callable[[Json], object]) -> None:
         """Delete a StatefulSet around its pods, and make it anew, as v1.6 does (lifecycle.md 10.4)."""
         body = self._edited(component, edit)

@@ -7,6 +7,7 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from member.labels import LAST_APPLIED
 from ports.clock import FakeClock
 from tests.controllers.tidbcluster.test_ticdc import TABLES, tables
 from tests.operator_world import NAMESPACE
@@ -39,6 +40,23 @@ def at_rest(clock: FakeClock) -> Iterator[Halfway]:
 def test_3_5_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
     assert set() == at_rest.take_over()
     assert [] == [each for each in at_rest.world.writes() if "statefulsets" in each or "configmaps" in each]
+
+
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])
+def test_11_5_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_recorded: bool) -> None:
+    at_rest.note_as_v10("tikv", is_recorded=is_recorded)
+    assert LAST_APPLIED in at_rest.annotations(PODS, "basic-tikv-0")
+    assert set() == at_rest.take_over()
+    # whatever comes next, a StatefulSet that is made again around its pods included
+    pods = at_rest.left.pods()
+    at_rest.world.change(tikv={"requests": {"storage": "2Gi"}}, tidb={"replicas": 3})
+    uid = at_rest.world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["uid"]
+    at_rest.world.run_until_ready(within=600.0)
+    assert uid != at_rest.world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["uid"]
+    assert pods.items() <= at_rest.left.pods().items()
+    at_rest.world.change(tikv={"version": "v8.5.3"})
+    at_rest.world.run_until_ready(within=300.0)
+    assert LAST_APPLIED in at_rest.annotations(PODS, "basic-tikv-0")
 
 
 @pytest.mark.parametrize("moved", [0, 1, 2])

@@ -279,6 +279,28 @@ def test_3_4_topology_selectors_of_v16_stay_until_another_change() -> None:
     assert newer == with_running_template(live, newer)
 
 
+@pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])
+def test_11_5_what_v10_noted_in_a_pod_template_stays_and_is_not_compared(is_recorded: bool) -> None:
+    live = _live(_desired())
+    record = json.loads(json.dumps(_desired()["spec"]))
+    for spec in (live["spec"], record)[: 1 + is_recorded]:
+        spec["template"]["metadata"].setdefault("annotations", {})[LAST_APPLIED] = "{}"
+    live = _with_record(live, record)
+    assert compare_stateful_set(live, _desired()).nothing
+    assert foreign_edit(live) is None
+    for desired in (_desired(), _desired(version="v9")):
+        kept = with_running_template(live, desired)
+        assert {LAST_APPLIED: "{}"}.items() <= kept["spec"]["template"]["metadata"]["annotations"].items()
+        assert desired["spec"]["template"]["spec"] == kept["spec"]["template"]["spec"]
+        patch = merge_patch(live, stamped(kept, live), applied(live)) or {"spec": {"template": {}}}
+        assert "metadata" not in patch["spec"]["template"]
+    change = compare_stateful_set(live, _desired(pd={"annotations": {"a": "b"}})).template_change
+    assert change is not None
+    assert "spec.template.metadata.annotations.a" == change.path
+    live["metadata"]["annotations"] = {}
+    assert compare_stateful_set(live, _desired()).first is None
+
+
 def test_11_5_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:
     live = _live(_desired())
     assert [] == missing_volumes(live, _desired())
