@@ -7,6 +7,7 @@ wish ends, while keys of others stay.
 """
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -158,25 +159,30 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
 
 
 def template_change(live: Json, desired: Json) -> FieldChange | None:
-    """The first field in which the pod templates differ, compared as `compare_stateful_set` does."""
+    """The first field in which the pod templates differ, compared as `compare_stateful_set` does.
+
+    What `desired` may keep of the running template, it has by now (`with_running_template`).
+    """
     record = read_record(live)
     same = semantically_equal if record is not None else covers
     old = (record.spec if record is not None else live["spec"]).get("template") or {}
     new = desired["spec"]["template"]
-    spec = _as_written_before(live, old.get("spec") or {}, new["spec"])
-    metadata = _with_template_note(new, _template_note(old))["metadata"]
-    return first_difference(old.get("spec") or {}, spec, "spec.template.spec", same) or first_difference(
-        old.get("metadata") or {}, metadata, "spec.template.metadata", same
+    return first_difference(old.get("spec") or {}, new["spec"], "spec.template.spec", same) or first_difference(
+        old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
     )
 
 
-def with_running_template(live: Json, desired: Json) -> Json:
-    """`desired` with what its pod template may keep of the running one, though written differently today."""
+def with_running_template(live: Json, desired: Json, before: Callable[[], Json | None] = lambda: None) -> Json:
+    """`desired` with what its pod template may keep of the running one, though written differently today.
+
+    `before` makes what this version would have desired when the running one was written, None where nobody knows:
+    start scripts that differ from those are what the user has changed.
+    """
     record = read_record(live)
     if record is None:
         return desired
     template, old = desired["spec"]["template"], record.spec.get("template") or {}
-    kept = template | {"spec": _as_written_before(live, old.get("spec") or {}, template["spec"])}
+    kept = template | {"spec": _as_written_before(live, old.get("spec") or {}, template["spec"], before)}
     return desired | {"spec": desired["spec"] | {"template": _with_template_note(kept, _template_note(old))}}
 
 
@@ -329,22 +335,31 @@ def _with_template_note(template: Json, note: str | None) -> Json:
     return {**template, "metadata": {**metadata, "annotations": annotations}}
 
 
-def _as_written_before(live: Json, old: Json, new: Json) -> Json:
+def _as_written_before(live: Json, old: Json, new: Json, before: Callable[[], Json | None]) -> Json:
     """The new pod spec with the topology selectors and the start script of v1.6 where only they differ."""
-    kept = _with_old_topology(live, old, _with_old_script(old, new))
+    kept = _with_old_topology(live, old, _with_old_script(old, new, before))
     return kept if semantically_equal(old, kept) else _with_old_topology(live, old, new)
 
 
-def _with_old_script(old: Json, new: Json) -> Json:
+def _with_old_script(old: Json, new: Json, before: Callable[[], Json | None]) -> Json:
     """The new pod spec with the script of v1.6 where ours stands in the command of a container (objects.md 6.3).
 
-    Another text rolls every pod, so it waits for another change.
+    Another text rolls every pod, so it waits for another change, such as of what the script is made from.
     """
     kept = {}
-    for kind in ("containers", "initContainers"):
-        running = {each["name"]: _inline_script(each) for each in old.get(kind) or ()}
+    for kind, running in _inline_scripts(old).items():
         kept[kind] = [_with_script(each, running.get(each["name"], "")) for each in new.get(kind) or ()]
-    return new | {kind: containers for kind, containers in kept.items() if containers}
+    with_old = new | {kind: containers for kind, containers in kept.items() if containers}
+    if with_old == new or (then := before()) is None:
+        return with_old
+    is_the_same = _inline_scripts(then["spec"]["template"]["spec"]) == _inline_scripts(new)
+    return with_old if is_the_same else new
+
+
+def _inline_scripts(pod: Json) -> dict[str, dict[str, str]]:
+    """The scripts that are commands, by kind and name of their containers."""
+    kinds = ("containers", "initContainers")
+    return {kind: {each["name"]: _inline_script(each) for each in pod.get(kind) or ()} for kind in kinds}
 
 
 def _with_script(container: Json, running: str) -> Json:

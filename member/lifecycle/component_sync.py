@@ -60,6 +60,7 @@ from member.objects.config_map import (
     config_map,
     in_use_config_map_name,
     is_as_written,
+    with_options,
 )
 from member.observed.lost_claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
@@ -348,6 +349,8 @@ def _update(
             tell_restart(ctx, member.name, roll.restarts, f"restarting pod {roll.restarts}")
     elif roll.delete:
         _delete(ctx, member, roll.delete)
+    elif not incomplete and not changed:
+        own_changes.note_on(ctx, member.name, live)
     return size.outcome or roll.outcome or _fixed(body, wanted) or Done()
 
 
@@ -356,11 +359,11 @@ def _wanted(
 ) -> tuple[ConfigMapChoice, Json, OwnChange | None]:
     """The configuration and the StatefulSet, and what of them waits since nobody has asked for it."""
     name, config = in_use = _in_use(ctx, member, body)
-    choice = _choose(ctx, member, spec, in_use)
+    choice = _choose(ctx, member, spec, in_use, body)
     desired = member.stateful_set(ctx.tc, choice.name)
     if body is None:
         return choice, desired, None
-    desired = with_running_template(body, desired)
+    desired = with_running_template(body, desired, lambda: own_changes.stateful_set_before(ctx, member, body))
     data: dict[str, str] = config.decode().get("data") or {} if config else {}
     difference = template_change(body, desired)
     if difference is None and (config is None or choice.data == data):
@@ -432,7 +435,7 @@ def _in_use(ctx: ClusterContext, member: Workload, body: Json | None) -> tuple[s
 
 
 def _choose(
-    ctx: ClusterContext, member: Workload, spec: Component, in_use: tuple[str, Object | None]
+    ctx: ClusterContext, member: Workload, spec: Component, in_use: tuple[str, Object | None], body: Json | None
 ) -> ConfigMapChoice:
     name, existing = in_use
     return choose_config_map(
@@ -440,7 +443,7 @@ def _choose(
         member.content(ctx.tc),
         spec.config_update_strategy,
         name,
-        existing.decode() if existing else None,
+        with_options(existing.decode(), lambda: own_changes.content_before(ctx, member, body)) if existing else None,
     )
 
 
@@ -455,9 +458,6 @@ def _write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapCh
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
     data = cached.decode().get("data") or {} if cached else {}
-    if data == choice.data and not choice.same_script:
-        # what made the text of another version is noted with the next change of it: taking over writes nothing
-        desired["metadata"].pop("annotations", None)
     apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
 
 
@@ -466,7 +466,7 @@ def _remake_config_map(ctx: ClusterContext, member: Workload, spec: Component, b
     name, existing = _in_use(ctx, member, body)
     if not name or existing is not None:
         return
-    choice = _choose(ctx, member, spec, (name, None))
+    choice = _choose(ctx, member, spec, (name, None), body)
     if spec.config_update_strategy != ROLLING_UPDATE or is_as_written(name, choice.data):
         _write_config_map(ctx, member, choice)
 

@@ -6,11 +6,13 @@ nobody has asked for anything, and whatever differs from the running template is
 count as little: they change what is read, and not the generation.
 
 Of a StatefulSet without that annotation, such as one of v1.6, nothing of the kind is known. There a difference is ours
-if the running template merely lacks what this version gives every cluster alike.
+if the running template merely lacks what this version gives every cluster alike. It gets the annotation as soon as
+nothing else is left to do with it, so that what the user changes from then on is told apart from what is ours.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -25,17 +27,24 @@ from apis.identity import INSTANCE_LABEL
 from apis.problem import InvalidField
 from kube.field_change import FieldChange
 from kube.objects import Json, Object
+from kube.resources import STATEFUL_SETS
 from kube.semantic import semantically_equal
 from member import labels
 from member.apply.last_applied import read_record
 from member.context import ClusterContext
 from member.lifecycle.workload import Workload
+from member.objects.config_map import Content
 from ports.structs import UNREADABLE
+
+_T = TypeVar("_T")
 
 log = structlog.get_logger(__name__)
 
 _TOLD_AGAIN = 3600.0
 """Seconds after which the log says the same again."""
+
+_NOTED_AGAIN = 60.0
+"""Seconds after which a note that is gone is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +98,24 @@ def own_change(
     return OwnChange(change, is_read_otherwise=True) if known.is_current else None
 
 
+def stateful_set_before(ctx: ClusterContext, member: Workload, body: Json | None) -> Json | None:
+    """What this version makes of the cluster that a StatefulSet was written for; None where that is not known."""
+    return _made_before(ctx, body, lambda tc: member.stateful_set(tc, ""))
+
+
+def content_before(ctx: ClusterContext, member: Workload, body: Json | None) -> Content | None:
+    """The same of its configuration."""
+    return _made_before(ctx, body, member.content)
+
+
+def _made_before(ctx: ClusterContext, body: Json | None, make: Callable[[Cluster], _T]) -> _T | None:
+    known = _known(ctx, body) if body else None
+    try:
+        return make(known.cluster) if known else None
+    except InvalidField:
+        return None
+
+
 def tell(ctx: ClusterContext, member: Workload, change: OwnChange) -> None:
     """Say in the log, once an hour, what waits."""
     if ctx.memory.stopwatches.is_due("own change", f"{member.name}: {change}", _TOLD_AGAIN, ctx.deps.clock):
@@ -119,6 +146,18 @@ def note(ctx: ClusterContext, component: str) -> str:
             spec[other] = {key: value for key, value in spec[other].items() if key != "config"}
     meta = ctx.owner.metadata
     return msgspec.json.encode(_Note(meta.uid, meta.generation, _metadata(ctx.tc), spec), order="sorted").decode()
+
+
+def note_on(ctx: ClusterContext, component: str, live: Object) -> None:
+    """Note the cluster on a StatefulSet, such as one of v1.6, that runs what the cluster asks for and has no note.
+
+    Raises Conflict, other ApiErrors, TransportError.
+    """
+    if _note_of(live.decode()) is not None:
+        return
+    # others may take it off each time
+    if ctx.memory.stopwatches.is_due("cluster noted", live.metadata.uid, _NOTED_AGAIN, ctx.deps.clock):
+        ctx.deps.applier.annotate(STATEFUL_SETS, live, {labels.WRITTEN_FOR: note(ctx, component)})
 
 
 def remembered(body: Json) -> str:

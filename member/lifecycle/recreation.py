@@ -17,7 +17,7 @@ from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from member import labels
 from member.apply.claim_templates import sizes_differ, unwanted_mounts
-from member.apply.last_applied import fixed_field_change, stamped, template_change, with_running_template
+from member.apply.last_applied import fixed_field_change, stamped, template_change
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
@@ -132,7 +132,6 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
         desired = with_size(desired, previous.given_up)
     if previous.running is None:
         return stamped(desired)
-    desired = with_running_template(previous.running, desired)
     made = stamped(desired)
     if template_change(previous.running, desired):
         return made

@@ -3,12 +3,12 @@
 A change of the configuration makes a new name under RollingUpdate, and a new name rolls the pods. So the name and the
 text in use stay unless the user changed something: the configuration, or an option that shows in the start script.
 A start script that only this program's version changed waits for that. To tell the two apart a ConfigMap remembers,
-in an annotation, which options its script was made from.
+in an annotation, which options its script was made from. One of v1.6 gets that annotation when it is taken over.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from apis import toml
@@ -51,7 +51,7 @@ class Content:
 class ConfigMapChoice:
     """The name and the text that the component uses, and why.
 
-    `same_config`: the configuration in use is as wanted; `same_script`: so is the start script.
+    `same_config`: the configuration in use is as wanted.
     """
 
     name: str
@@ -59,7 +59,6 @@ class ConfigMapChoice:
     script_options: str
     because: str
     same_config: bool = True
-    same_script: bool = True
 
 
 def config_map(tc: Cluster, component: str, choice: ConfigMapChoice) -> Json:
@@ -104,9 +103,8 @@ def choose_config_map(
     same_config = all(same_toml(old.get(key), text) for key, text in wanted.config_files.items())
     other_options = _other_options(_recorded_options(in_use), wanted.script_options)
     if same_config and not other_options and (STARTUP_SCRIPT in old or STARTUP_SCRIPT not in wanted.data):
-        same_script = old.get(STARTUP_SCRIPT) == wanted.data.get(STARTUP_SCRIPT)
         because = "neither the configuration nor a start-script option changed"
-        return ConfigMapChoice(in_use_name, old, options, because, same_script=same_script)
+        return ConfigMapChoice(in_use_name, old, options, because)
 
     data = {**wanted.data, **{key: old[key] for key in wanted.config_files}} if same_config else wanted.data
     because = (
@@ -158,6 +156,16 @@ def same_toml(old: str | None, new: str | None) -> bool:
         return toml.same(toml.loads(old), toml.loads(new))
     except ValueError:
         return old == new
+
+
+def with_options(in_use: Json, before: Callable[[], Content | None]) -> Json:
+    """A ConfigMap that tells the options of its script if anything does.
+
+    `before` makes what its pods were written for, None where nobody knows; it is asked only where it is needed.
+    """
+    if _recorded_options(in_use) is not None or (known := before()) is None:
+        return in_use
+    return labels.with_annotation(in_use, labels.START_SCRIPT_OPTIONS, _canonical(known.script_options))
 
 
 def _recorded_options(in_use: Json) -> Mapping[str, object] | None:

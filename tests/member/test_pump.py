@@ -69,12 +69,18 @@ def of_v16(made: Json) -> Json:
 
 def test_11_1_a_script_of_v16_stays_until_something_else_changes() -> None:
     live = of_v16(_pump())
-    assert None is template_change(live, _pump())
     kept = with_running_template(live, _pump())
+    assert None is template_change(live, kept)
     assert container_of(live, "pump")["command"] == container_of(kept, "pump")["command"]
     assert template_change(live, _pump(version="v8.5.1"))
     changed = with_running_template(live, _pump(version="v8.5.1"))
     assert container_of(_pump(), "pump")["command"] == container_of(changed, "pump")["command"]
+
+
+def test_11_1_a_script_of_v16_goes_when_what_it_is_made_from_has_changed() -> None:
+    live, wanted = of_v16(_pump()), _pump(config={"log-level": "warn"})
+    assert wanted == with_running_template(live, wanted, _pump)
+    assert with_running_template(live, wanted) == with_running_template(live, wanted, lambda: wanted) != wanted
 
 
 def test_11_1_a_script_of_ours_and_one_of_the_user_are_compared() -> None:

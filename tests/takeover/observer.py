@@ -4,12 +4,14 @@ from controller_manager.observing import PlannedWrites, comparable
 from dataplane.read_only import ReadOnlyTransport
 from kube.dry_run import DryRunTransport, PlannedWrite
 from kube.objects import Json
-from member.labels import LAST_APPLIED
+from member.labels import LAST_APPLIED, START_SCRIPT_OPTIONS, WRITTEN_FOR
 from simulate.operator import Operator
 from tests.operator_world import OperatorWorld
 
 NOTE = "note"
-"""In place of `patch`: nothing but the record of what was applied would be written anew."""
+"""In place of `patch`: nothing would be written anew but what tells what was applied, and for what."""
+
+_NOTES = (LAST_APPLIED, START_SCRIPT_OPTIONS, WRITTEN_FOR)
 
 
 def planned_writes(world: OperatorWorld, seconds: float = 35.0) -> list[str]:
@@ -32,14 +34,13 @@ def planned_writes(world: OperatorWorld, seconds: float = 35.0) -> list[str]:
 
 
 def _verb(write: PlannedWrite) -> str:
-    before, after = (_without_record(comparable(each)) for each in (write.before, write.after))
+    before, after = (_without_notes(comparable(each)) for each in (write.before, write.after))
     return NOTE if write.verb == "patch" and before == after else write.verb
 
 
-def _without_record(tree: Json | None) -> Json | None:
+def _without_notes(tree: Json | None) -> Json | None:
     if tree is None:
         return None
-    annotations = {
-        key: text for key, text in (tree["metadata"].get("annotations") or {}).items() if key != LAST_APPLIED
-    }
+    there = tree["metadata"].get("annotations") or {}
+    annotations = {key: text for key, text in there.items() if key not in _NOTES}
     return tree | {"metadata": tree["metadata"] | {"annotations": annotations}}

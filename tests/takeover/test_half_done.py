@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 
 from kube.objects import Json
-from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.labels import LAST_APPLIED
 from ports.clock import FakeClock
 from tests.controllers.tidbcluster.test_ticdc import TABLES, tables
@@ -37,9 +37,70 @@ def at_rest(clock: FakeClock) -> Iterator[Halfway]:
     made.world.stop()
 
 
+FLASH: Json = {"replicas": 1, "storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}]}
+SCRIPTED: Json = {
+    "tiflash": FLASH | {"baseImage": "pingcap/tiflash"},
+    "ticdc": {"baseImage": "pingcap/ticdc", "replicas": 1},
+    "pump": {"baseImage": "pingcap/tidb-binlog", "replicas": 1, "requests": {"storage": "1Gi"}},
+    "tidb": {"version": "v7.5.0"},
+}
+"""Components with their scripts in their commands."""
+
+
 def test_3_5_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
+    def written() -> set[str]:
+        return {each for each in at_rest.world.writes() if each.startswith(("patch statefulsets", "patch configmaps"))}
+
+    def generations() -> list[int]:
+        return [each["metadata"]["generation"] for each in at_rest.world.every(STATEFUL_SETS)]
+
+    before = generations()
     assert set() == at_rest.take_over()
-    assert [] == [each for each in at_rest.world.writes() if "statefulsets" in each or "configmaps" in each]
+    # what it was taken over as is noted on each, once
+    assert 6 == len(written())
+    assert before == generations()
+    at_rest.world.restart()
+    at_rest.world.forget()
+    at_rest.world.run(120.0)
+    assert set() == written()
+
+
+@pytest.mark.parametrize(
+    ("change", "restarted"),
+    [
+        ({"tidb": {"plugins": ["audit-1"]}}, "tidb"),
+        ({"pd": {"startTimeout": 40}}, "pd"),
+        ({"enableDynamicConfiguration": False}, "tikv"),
+        ({"ticdc": {"config": "gc-ttl = 1000\n"}}, "ticdc"),
+        ({"pump": {"config": 'log-level = "debug"\n'}}, "pump"),
+        ({"startScriptVersion": "v2"}, "pd tikv tidb tiflash ticdc pump"),
+    ],
+    ids=["plugins", "timeout", "dynamic", "TiCDC", "Pump", "v2"],
+)
+def test_6_8_what_shows_in_a_start_script_alone_restarts_pods_from_the_take_over_on(
+    clock: FakeClock, change: Json, restarted: str
+) -> None:
+    halfway = Halfway(clock, SCRIPTED, pd=1, tikv=1, tidb=1)
+    assert set() == halfway.take_over()
+    halfway.world.restart()
+    pods = halfway.left.pods()
+    halfway.world.change(**change)
+    halfway.world.run(300.0)
+    assert "Done" == halfway.world.reason()
+    now = halfway.left.pods()
+    assert {f"basic-{each}-0" for each in restarted.split()} == {name for name in pods if now[name] != pods[name]}
+    halfway.world.stop()
+
+
+def test_6_5_in_place_what_shows_in_a_start_script_alone_is_written_and_restarts_no_pod(clock: FakeClock) -> None:
+    halfway = Halfway(clock, {"configUpdateStrategy": "InPlace"})
+    assert set() == halfway.take_over()
+    pods = halfway.left.pods()
+    halfway.world.change(tidb={"plugins": ["audit-1"]})
+    halfway.world.run(60.0)
+    assert "audit-1" in halfway.world.get(CONFIG_MAPS, "basic-tidb")["data"]["startup-script"]
+    assert pods == halfway.left.pods()
+    halfway.world.stop()
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])

@@ -272,8 +272,9 @@ def test_3_4_topology_selectors_of_v16_stay_until_another_change() -> None:
     selector = old["template"]["spec"]["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]
     selector["app.kubernetes.io/instance"] = "demo"
     live = _with_record(_live(desired), old)
-    assert compare_stateful_set(live, desired).nothing
-    assert old["template"] == with_running_template(live, desired)["spec"]["template"]
+    kept = with_running_template(live, desired)
+    assert compare_stateful_set(live, kept).nothing
+    assert old["template"] == kept["spec"]["template"]
     newer = _desired(**fields, version="v9")
     assert compare_stateful_set(live, newer).template_change is not None
     assert newer == with_running_template(live, newer)
@@ -286,7 +287,7 @@ def test_11_5_what_v10_noted_in_a_pod_template_stays_and_is_not_compared(is_reco
     for spec in (live["spec"], record)[: 1 + is_recorded]:
         spec["template"]["metadata"].setdefault("annotations", {})[LAST_APPLIED] = "{}"
     live = _with_record(live, record)
-    assert compare_stateful_set(live, _desired()).nothing
+    assert compare_stateful_set(live, with_running_template(live, _desired())).nothing
     assert foreign_edit(live) is None
     for desired in (_desired(), _desired(version="v9")):
         kept = with_running_template(live, desired)
@@ -294,11 +295,12 @@ def test_11_5_what_v10_noted_in_a_pod_template_stays_and_is_not_compared(is_reco
         assert desired["spec"]["template"]["spec"] == kept["spec"]["template"]["spec"]
         patch = merge_patch(live, stamped(kept, live), applied(live)) or {"spec": {"template": {}}}
         assert "metadata" not in patch["spec"]["template"]
-    change = compare_stateful_set(live, _desired(pd={"annotations": {"a": "b"}})).template_change
+    annotated = with_running_template(live, _desired(pd={"annotations": {"a": "b"}}))
+    change = compare_stateful_set(live, annotated).template_change
     assert change is not None
     assert "spec.template.metadata.annotations.a" == change.path
     live["metadata"]["annotations"] = {}
-    assert compare_stateful_set(live, _desired()).first is None
+    assert compare_stateful_set(live, with_running_template(live, _desired())).first is None
 
 
 def test_11_5_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:

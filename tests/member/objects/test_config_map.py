@@ -12,6 +12,7 @@ from member.objects.config_map import (
     config_map,
     digest,
     in_use_config_map_name,
+    with_options,
 )
 from member.pd import desired as pd
 from tests.member.clusters import cluster
@@ -78,6 +79,16 @@ def test_6_5_a_changed_script_option_gets_a_new_name_and_keeps_the_text_of_the_c
     assert (f"demo-pd-{digest(expected)}", expected) == (choice.name, choice.data)
     assert '{"plugins":["x"]}' == choice.script_options
     assert "start-script options" in choice.because
+
+
+def test_6_5_a_config_map_that_does_not_tell_its_options_has_those_of_what_its_pods_were_written_for() -> None:
+    def choose(options: str | None, before: Content | None) -> ConfigMapChoice:
+        return _choose(_content(names=("x",)), with_options(_in_use(options=options), lambda: before))
+
+    for options in (None, "{"):
+        assert "demo-pd-old" != choose(options, _content()).name
+        assert "demo-pd-old" == choose(options, _content(names=["x"])).name == choose(options, None).name
+    assert "demo-pd-old" == choose('{"names":["x"]}', _content()).name
 
 
 def test_6_5_an_option_that_changes_no_text_keeps_the_name() -> None:
