@@ -5,6 +5,7 @@ spec is tried again after a pause.
 """
 
 from collections.abc import Callable, Iterable
+from functools import partial
 
 from kube.errors import (
     AlreadyExists,
@@ -29,8 +30,8 @@ def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable
 
     Raises ApiError, TransportError.
     """
-    refusals, key, wanted = ctx.memory.refusals, f"beside {component}", _wanted(ctx)
-    if standing := refusals.standing(key, wanted, ctx.deps.clock):
+    refusals, key, clock = ctx.memory.refusals, f"beside {component}", ctx.deps.clock
+    if standing := refusals.standing(key, partial(_wanted, ctx), clock):
         return standing
     refused = None
     for write in writes:
@@ -41,7 +42,7 @@ def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable
     if refused is None:
         refusals.forget(key)
         return None
-    return refusals.note(key, wanted, refused, ctx.deps.clock)
+    return refusals.note(key, _wanted(ctx), refused, clock)
 
 
 def updated(
@@ -51,13 +52,13 @@ def updated(
 
     Raises what the two raise.
     """
-    refusals, wanted = ctx.memory.refusals, _wanted(ctx)
-    refused = refusals.standing(component, wanted, ctx.deps.clock)
+    refusals, clock = ctx.memory.refusals, ctx.deps.clock
+    refused = refusals.standing(component, partial(_wanted, ctx), clock)
     if refused is None:
         try:
             outcome = update()
         except ApiError as error:
-            refused = refusals.note(component, wanted, _refusal(error), ctx.deps.clock)
+            refused = refusals.note(component, _wanted(ctx), _refusal(error), clock)
         else:
             refusals.forget(component)
             return outcome, None

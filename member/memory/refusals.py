@@ -3,6 +3,7 @@
 Policies and quotas change without an event. Until they do, what runs is looked after as it runs.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from member.outcome import Failed
@@ -26,10 +27,10 @@ class Refusals:
     def __init__(self) -> None:
         self._known: dict[str, _Refusal] = {}
 
-    def standing(self, component: str, wanted: bytes, clock: Clock) -> Failed | None:
+    def standing(self, component: str, wanted: Callable[[], bytes], clock: Clock) -> Failed | None:
         """What was said to what is `wanted` of a component, as long as that is not asked for again."""
         known = self._known.get(component)
-        if known is None or known.wanted != wanted or clock.now() >= known.until:
+        if known is None or clock.now() >= known.until or known.wanted != wanted():
             return None
         return Failed(known.said.reason, known.said.message, known.until - clock.now())
 
