@@ -106,8 +106,15 @@ def test_the_guide_takes_a_cluster_over_and_gives_it_back(
     guide, pods, before = Guide(place, tmp_path, namespace), left.pods(), left.objects()
 
     differences = guide.next_block(code=1)
-    told = set(re.findall(r"^\+\+\+ (\S+)", differences, re.MULTILINE))
-    assert {f"{namespace}/{kind}/basic-discovery" for kind in ("deployments", "roles")} == told, differences
+    # a ConfigMap has a digest behind its name
+    told = set(re.findall(r"^\+\+\+ ([^ ]+?)(?:-\d{7})? ", differences, re.MULTILINE))
+    expected = {f"{namespace}/{kind}/basic-discovery" for kind in ("deployments", "roles")}
+    noted = {
+        f"{namespace}/{kind}/basic-{component}"
+        for kind in ("configmaps", "statefulsets")
+        for component in ("pd", "tikv", "tidb")
+    }
+    assert expected | noted == told, differences
 
     guide.next_block()
     eventually(lambda: "would write" in said_by_ours(place), 60.0, lambda: said_by_ours(place))
