@@ -151,11 +151,12 @@ def dm_masters(ctx: DMContext) -> DMMasterClient:
 
 
 def responding_dm_master(ctx: DMContext) -> DMMasterClient | None:
-    """The first master that answers within a second, for when the Service led to one that does not.
+    """The first master that answers within a second, healthy ones first: the Service may lead to one that does not.
 
     It is asked in the rest of the reconcile. Raises BadTlsMaterial.
     """
-    for pod in ctx.status.master.members:
+    members = ctx.status.master.members
+    for pod in sorted(members, key=lambda name: not members[name].health):
         found = dm_master(ctx, pod)
         try:
             found.masters(timeout=_SHORT_TIMEOUT)

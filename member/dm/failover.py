@@ -79,7 +79,8 @@ def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
     recorded = live_status(ctx)
     if recorded.status.master.failure_members.get(record.pod_name) != record:
         return Waiting(_REASON, f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5)
-    masters = api_clients.dm_masters(ctx)
+    # the Service may lead to the one that is lost, between two of its crashes
+    masters = api_clients.responding_dm_master(ctx) or api_clients.dm_masters(ctx)
     found = masters.masters()
     lost = next((each for each in found if each.id == record.member_id), None)
     if lost and (waiting := _remove(ctx, masters, found, lost, recorded)):
