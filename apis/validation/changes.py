@@ -57,7 +57,7 @@ def observe(
     """
     images_in_use: dict[str, str] = {}
     bootstrap_sql = ""
-    pd_replicas, pd_tls = 0, _speaks_tls(left_behind)
+    pd_replicas, pd_tls = 0, speaks_tls(left_behind, "security.cacert-path")
     for name, stateful_set in stateful_sets.items():
         instance = _instance_of(stateful_set) or instance
         pod = stateful_set["spec"]["template"]["spec"]
@@ -190,10 +190,10 @@ def _obstacle_to_tls(running: Running) -> tuple[str, str] | None:
     return None
 
 
-def _speaks_tls(configs: Iterable[str]) -> bool | None:
-    """Whether PD speaks TLS by its configuration; None when there is none, or several that differ."""
+def speaks_tls(configs: Iterable[str], authority: str) -> bool | None:
+    """Whether servers speak TLS, as configurations name an `authority`; None when there is none, or several differ."""
     tables = _parsed({str(number): text for number, text in enumerate(configs)}).values()
-    found = {config.get(each, "security.cacert-path") is not None for each in tables}
+    found = {config.get(each, authority) is not None for each in tables}
     return found.pop() if len(found) == 1 else None
 
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from apis import toml
 from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.problem import Problem
 from apis.shared import Json
+from apis.validation.changes import speaks_tls
 
 _MASTER = "dm-master"
 _FIELD = "spec.tlsCluster.enabled"
@@ -18,7 +18,7 @@ def check(dc: DMCluster, stateful_sets: Mapping[str, Json], left_behind: Iterabl
     `left_behind` are the configurations, as TOML, of masters that are suspended.
     """
     wanted, live = tls_enabled(dc), stateful_sets.get(_MASTER)
-    speak_tls = _speak_tls(dc) if live else _spoke_tls(left_behind)
+    speak_tls = _speak_tls(dc) if live else speaks_tls(left_behind, "ssl-ca")
     if speak_tls is None or wanted == speak_tls:
         return
     back = f"set it back to {str(speak_tls).lower()}"
@@ -35,14 +35,3 @@ def _speak_tls(dc: DMCluster) -> bool | None:
     """Whether the masters speak TLS; None when none was ever up, or they differ."""
     schemes = {each.client_url.partition("://")[0] for each in dc.status.master.members.values() if each.client_url}
     return schemes == {"https"} if len(schemes) == 1 else None
-
-
-def _spoke_tls(configs: Iterable[str]) -> bool | None:
-    """Whether masters spoke TLS by their configuration; None when there is none, or several that differ."""
-    found = set()
-    for text in configs:
-        try:
-            found.add("ssl-ca" in toml.loads(text))
-        except ValueError:
-            continue
-    return found.pop() if len(found) == 1 else None

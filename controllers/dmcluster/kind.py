@@ -13,10 +13,10 @@ from kube.resources import DM_CLUSTERS
 from member.components import workload_names
 from member.context import Dependencies, DMContext
 from member.dm.masters import MASTER
-from member.labels import base_labels
 from member.memory.cluster import ClusterMemory
 from member.objects.config_map import CONFIG_FILE
 from member.observed.belonging import controls
+from member.observed.running_spec import left_behind
 from member.observed.status import SUSPEND
 
 
@@ -45,8 +45,7 @@ def _configs_of_suspended_masters(dc: DMCluster, deps: Dependencies) -> list[str
     """The configurations that ConfigMaps keep meanwhile."""
     if dc.status.master.phase != SUSPEND:
         return []
-    maps = deps.listers.config_maps.list(dc.metadata.namespace, base_labels(dc, MASTER))
-    return [(config_map.decode().get("data") or {}).get(CONFIG_FILE, "") for config_map in maps]
+    return [data.get(CONFIG_FILE, "") for data in left_behind(dc, MASTER, deps.listers)]
 
 
 DM_CLUSTER = cluster_kind(

@@ -118,9 +118,7 @@ def _outdated_peer_url(ctx: DMContext) -> Waiting | None:
     if len(ctx.status.master.members) != 1:
         return None
     found = api_clients.dm_masters(ctx).masters()
-    if len(found) != 1:
-        return None
-    return peer_urls.outdated(ctx, MASTER, found[0].name, int(found[0].id), found[0].peer_urls)
+    return peer_urls.outdated(ctx, MASTER, ((each.name, int(each.id), each.peer_urls) for each in found))
 
 
 def _has_begun(ctx: DMContext) -> bool:

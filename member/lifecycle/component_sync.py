@@ -350,7 +350,7 @@ def _update(
     elif roll.delete:
         _delete(ctx, member, roll.delete)
     elif not incomplete and not changed:
-        own_changes.note_on(ctx, member.name, live)
+        own_changes.note_on(ctx, member.name, live, body)
     return size.outcome or roll.outcome or _fixed(body, wanted) or Done()
 
 

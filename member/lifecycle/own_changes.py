@@ -148,12 +148,12 @@ def note(ctx: ClusterContext, component: str) -> str:
     return msgspec.json.encode(_Note(meta.uid, meta.generation, _metadata(ctx.tc), spec), order="sorted").decode()
 
 
-def note_on(ctx: ClusterContext, component: str, live: Object) -> None:
+def note_on(ctx: ClusterContext, component: str, live: Object, body: Json) -> None:
     """Note the cluster on a StatefulSet, such as one of v1.6, that runs what the cluster asks for and has no note.
 
-    Raises Conflict, other ApiErrors, TransportError.
+    `body` is `live`, decoded. Raises Conflict, other ApiErrors, TransportError.
     """
-    if _note_of(live.decode()) is not None:
+    if _note_of(body) is not None:
         return
     # others may take it off each time
     if ctx.memory.stopwatches.is_due("cluster noted", live.metadata.uid, _NOTED_AGAIN, ctx.deps.clock):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from apis.accessor import components
+from apis.cluster import Cluster
 from apis.components import component_type
 from apis.tidbcluster import TidbCluster
 from apis.validation import Running, observe
@@ -32,7 +33,7 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
             mounted[part.name] = config_map.decode().get("data") or {}
     config_files = {name: data.get(component_type(name).config.file, "") for name, data in mounted.items()}
     file = component_type("pd").config.file
-    left = () if "pd" in stateful_sets else [data.get(file, "") for data in _left_behind(tc, listers)]
+    left = () if "pd" in stateful_sets else [data.get(file, "") for data in left_behind(tc, "pd", listers)]
     return observe(stateful_sets, config_files, _domains(tc, listers, mounted), _instance(tc, listers), left)
 
 
@@ -46,12 +47,12 @@ def _domains(tc: TidbCluster, listers: Listers, mounted: Mapping[str, Mapping[st
     """The domains under which pods make themselves known, and those under which PD knows its members."""
     book = address_book(tc)
     registered = (book.domain_of("pd", member.client_url) for member in tc.status.pd.members.values())
-    data = mounted.values() or _left_behind(tc, listers)
+    data = mounted.values() or left_behind(tc, "pd", listers)
     scripts = (domain_of(each.get(STARTUP_SCRIPT, "")) for each in data)
     return {domain for domain in (*registered, *scripts) if domain is not None}
 
 
-def _left_behind(tc: TidbCluster, listers: Listers) -> list[dict[str, str]]:
-    """What PD's ConfigMaps hold: they outlive a suspended PD."""
-    maps = listers.config_maps.list(tc.metadata.namespace, base_labels(tc, "pd"))
+def left_behind(tc: Cluster, component: str, listers: Listers) -> list[dict[str, str]]:
+    """What the ConfigMaps of a component hold: they outlive one that is suspended."""
+    maps = listers.config_maps.list(tc.metadata.namespace, base_labels(tc, component))
     return [config_map.decode().get("data") or {} for config_map in maps]

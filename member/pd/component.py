@@ -62,7 +62,7 @@ def _outdated_peer_url(ctx: ReconcileContext) -> Waiting | None:
     if len(ctx.status.pd.members) != 1:
         return None
     found = api_clients.pd(ctx).members().members
-    return peer_urls.outdated(ctx, "pd", found[0].name, found[0].id, found[0].peer_urls) if len(found) == 1 else None
+    return peer_urls.outdated(ctx, "pd", ((each.name, each.id, each.peer_urls) for each in found))
 
 
 def _has_begun(ctx: ReconcileContext) -> bool:
