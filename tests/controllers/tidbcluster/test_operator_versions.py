@@ -14,6 +14,7 @@ from member.lifecycle.workload import Workload
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from ports.clock import FakeClock
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
+from tests.takeover.left_by_v16 import Left
 from tests.takeover.test_recordings import left_by_v16
 
 pytestmark = pytest.mark.slow
@@ -102,6 +103,11 @@ def workload_writes(world: OperatorWorld) -> list[str]:
     return [each for each in world.writes() if " statefulsets.apps " in each or " configmaps " in each]
 
 
+def contents(taken: Left) -> dict[str, Json]:
+    """What the StatefulSets ask for and the ConfigMaps hold, whatever is noted beside it."""
+    return {name: found.get("data") or found["spec"] for name, found in taken.objects().items()}
+
+
 def restarted(world: OperatorWorld, before: Mapping[str, str]) -> set[str]:
     """The components some pods of which were made anew."""
     now = uids(world)
@@ -172,6 +178,7 @@ def test_3_5_2_14_a_cluster_of_v16_is_taken_over_by_any_version(
 ) -> None:
     taken = left_by_v16(recording, clock)
     pods, world = taken.pods(), taken.world
+    made_by_v16 = contents(taken)
 
     def everything(template: Json) -> None:
         for change in TEMPLATES.values():
@@ -180,7 +187,9 @@ def test_3_5_2_14_a_cluster_of_v16_is_taken_over_by_any_version(
     version.becomes(world, everything, script="# more\n")
     world.run(45.0)
     world.stop()
-    assert ([], pods) == (workload_writes(world), taken.pods())
+    # each is written once, with notes on what it was made for
+    assert sorted(set(workload_writes(world))) == sorted(workload_writes(world))
+    assert (made_by_v16, pods) == (contents(taken), taken.pods())
 
 
 def test_3_5_2_14_what_the_user_changes_in_a_cluster_of_v16_is_rolled(version: Version, clock: FakeClock) -> None:
