@@ -12,16 +12,13 @@ from typing import TypeAlias
 
 from apis.times import parse_time, stamp
 from kube.objects import Json, condition_of
-from member.outcome import DONE, Done, NotDone, Outcome, Refused, Waiting
+from member.outcome import CONTESTED, DONE, Done, NotDone, Outcome, Refused, Waiting
 
 READY = "Ready"
 PROGRESSING = "Progressing"
 
 INVALID = "InvalidSpec"
 """The reason of Progressing while the spec is not valid."""
-
-CONTESTED = "Contested"
-"""The reason where others undo what the operator writes (`kube.contests`)."""
 
 ConditionValue: TypeAlias = tuple[bool, str, str]
 """Whether a condition holds, its reason, its message."""

@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from apis.problem import Problem
-from controllers.conditions import CONTESTED, INVALID, PROGRESSING, READY, with_condition
+from controllers.conditions import INVALID, PROGRESSING, READY, with_condition
 from controllers.controller import Result
 from controllers.errors import RequeueError
 from controllers.key_locks import RETRY_AFTER
@@ -39,7 +39,7 @@ from kube.events import NORMAL, WARNING
 from kube.failure_log import FailureLog
 from kube.objects import Json, Object, condition_of, digest
 from kube.reading import Lister
-from member.outcome import Done, Outcome, Refused
+from member.outcome import CONTESTED, Done, Outcome, Refused
 from ports.observation import is_observing
 
 log = structlog.get_logger(__name__)

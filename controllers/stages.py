@@ -7,15 +7,14 @@ from typing import Generic, TypeAlias, TypeVar
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from controllers.conditions import CONTESTED
 from controllers.errors import IgnoreError, RequeueError
 from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
 from kube.contests import DeletedEachTime
 from kube.errors import ApiError, Conflict
+from member.apply.names_of_others import of_others
 from member.apply.writes import OwnerChanged, OwnerGone
-from member.memory.taken_names import TakenNames
-from member.outcome import Failed, Outcome, Refused, Waiting
+from member.outcome import Failed, Outcome, Waiting
 from ports.fencing import LeaseExpired
 from ports.transport import TransportError
 
@@ -41,8 +40,6 @@ OnDefect: TypeAlias = Callable[[str, Exception], None]
 EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
 """What the outside may refuse a stage with; the class is the reason then."""
 
-FOREIGN_OWNER = "ForeignOwner"
-
 INTERNAL_ERROR = "InternalError"
 """The reason of a stage that raised what nobody expected; the API server's own errors may have it, too."""
 
@@ -67,7 +64,7 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
         except (OwnerGone, OwnerChanged) as error:
             return Waiting(_OUTDATED[type(error)], str(error))
         except (ForeignOwner, DeletedEachTime) as error:
-            return _of_others(error)
+            return of_others(error)
         except EXPECTED as error:
             log.debug("stage failed", error=str(error))
             return Failed(type(error).__name__, str(error))
@@ -84,15 +81,6 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
 def broken_off(observed: Outcome | None) -> Failed | None:
     """The failure of an observation that raised what nobody expected: what the status says is not known to hold."""
     return observed if isinstance(observed, Failed) and observed.reason == INTERNAL_ERROR else None
-
-
-def _of_others(error: ForeignOwner | DeletedEachTime) -> Outcome:
-    """What has our name is left alone until it changes, which is an event; what others delete, for a while."""
-    if isinstance(error, DeletedEachTime):
-        return Waiting(CONTESTED, str(error), error.look_again)
-    if error.is_former:
-        return Waiting(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)
-    return Refused(FOREIGN_OWNER, str(error), TakenNames.LOOK_AGAIN)
 
 
 def _described(error: Exception) -> str:

@@ -11,6 +11,9 @@ from typing import TypeAlias
 DONE = "Done"
 """The condition reason when there is nothing to do."""
 
+CONTESTED = "Contested"
+"""The condition reason where others undo what the operator writes (`kube.contests`)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:

@@ -58,6 +58,7 @@ from member.objects.config_map import (
     ConfigMapChoice,
     choose_config_map,
     config_map,
+    config_map_of_others,
     in_use_config_map_name,
     is_as_written,
     with_options,
@@ -228,9 +229,13 @@ def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
 def _ours(ctx: ClusterContext, component: str, live: Object | None) -> Object | None:
     """The StatefulSet, if there is one. Raises ForeignOwner for one of others."""
     if live is not None:
-        metadata = object_meta(ctx.tc, live.metadata.name, base_labels(ctx.tc, component))
-        require_ours(STATEFUL_SETS, {"metadata": metadata}, live)
+        require_ours(STATEFUL_SETS, _named_as(ctx, component, live), live)
     return live
+
+
+def _named_as(ctx: ClusterContext, component: str, live: Object) -> Json:
+    """An object of the component that has the same name."""
+    return {"metadata": object_meta(ctx.tc, live.metadata.name, base_labels(ctx.tc, component))}
 
 
 def _gate(ctx: ClusterContext, member: Workload) -> Waiting | Refused | None:
@@ -438,6 +443,8 @@ def _choose(
     ctx: ClusterContext, member: Workload, spec: Component, in_use: tuple[str, Object | None], body: Json | None
 ) -> ConfigMapChoice:
     name, existing = in_use
+    if spec.config is None and existing and _is_of_others(ctx, member.name, existing):
+        return config_map_of_others(name, existing.decode())
     return choose_config_map(
         member_name(ctx.tc, member.name),
         member.content(ctx.tc),
@@ -451,8 +458,17 @@ def _config_map(ctx: ClusterContext, name: str) -> Object | None:
     return ctx.listers.config_maps.get(ctx.namespace, name) or _unseen(ctx, CONFIG_MAPS, name)
 
 
+def _is_of_others(ctx: ClusterContext, component: str, config_map: Object) -> bool:
+    """Whether others keep a ConfigMap: Helm, or a user. What a cluster of this name that is gone has left goes."""
+    try:
+        require_ours(CONFIG_MAPS, _named_as(ctx, component, config_map), config_map)
+    except ForeignOwner as error:
+        return not error.is_former
+    return False
+
+
 def _write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
-    if not choice.data:
+    if choice.is_of_others or not choice.data:
         # a component whose script stands in its command may have nothing to configure
         return
     desired = config_map(ctx.tc, member.name, choice)

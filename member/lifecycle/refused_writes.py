@@ -1,10 +1,11 @@
-"""What goes on with a component whose new spec the API server refuses: a quota, a policy, a port that is taken.
+"""What goes on with a component whose new spec the API server refuses: a quota, a policy, a port or name that is taken.
 
 Its pods are looked after as they run: they are scaled, failed over, and given back what a roll has moved away. The new
 spec is tried again after a pause.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 
 from kube.errors import (
@@ -18,45 +19,50 @@ from kube.errors import (
     Unauthorized,
 )
 from kube.objects import digest
+from member.apply.names_of_others import NOT_OURS, of_others
 from member.context import ClusterContext
-from member.outcome import Done, Failed, Outcome, in_time_for
+from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
 
 _NO_JUDGEMENT = (Unauthorized, NotFound, AlreadyExists, Conflict, Expired, TooManyRequests)
 """What the next attempt may meet otherwise, or what asks for another decision."""
 
 
-def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable[[], None]]) -> Failed | None:
-    """Carry out what leaves the pods of a component alone; the first one that is refused, None where none is.
+def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable[[], None]]) -> NotDone | None:
+    """Carry out what leaves the pods of a component alone; why the first one that can't be is not, None if all are.
 
     Raises ApiError, TransportError.
     """
     refusals, key, clock = ctx.memory.refusals, f"beside {component}", ctx.deps.clock
     if standing := refusals.standing(key, partial(_wanted, ctx), clock):
         return standing
-    refused = None
+    refused, taken = None, None
     for write in writes:
         try:
             write()
+        except NOT_OURS as error:
+            taken = taken or of_others(error)
         except ApiError as error:
             refused = refused or _refusal(error)
     if refused is None:
         refusals.forget(key)
-        return None
+        return taken
     return refusals.note(key, _wanted(ctx), refused, clock)
 
 
 def updated(
     ctx: ClusterContext, component: str, update: Callable[[], Outcome], as_it_runs: Callable[[], Outcome]
-) -> tuple[Outcome, Failed | None]:
-    """What comes of the update of a component, and the refusal because of which it is kept `as_it_runs`, if any.
+) -> tuple[Outcome, NotDone | None]:
+    """What comes of the update of a component, and why it is kept `as_it_runs`, if it is.
 
     Raises what the two raise.
     """
     refusals, clock = ctx.memory.refusals, ctx.deps.clock
-    refused = refusals.standing(component, partial(_wanted, ctx), clock)
+    refused: NotDone | None = refusals.standing(component, partial(_wanted, ctx), clock)
     if refused is None:
         try:
             outcome = update()
+        except NOT_OURS as error:
+            refused = of_others(error)
         except ApiError as error:
             refused = refusals.note(component, _wanted(ctx), _refusal(error), clock)
         else:
@@ -71,12 +77,12 @@ def updated(
         return Done(), refused
 
 
-def with_refusal(refused: Failed | None, outcome: Outcome) -> Outcome:
+def with_refusal(refused: NotDone | None, outcome: Outcome) -> Outcome:
     """A refusal, and what else there is to say of the component."""
     if refused is None:
         return outcome
     message = refused.message if isinstance(outcome, Done) else f"{refused.message}; {outcome.message}"
-    return in_time_for(Failed(refused.reason, message, refused.retry_after), outcome)
+    return in_time_for(replace(refused, message=message), outcome)
 
 
 def _refusal(error: ApiError) -> Failed:

@@ -51,7 +51,7 @@ class Content:
 class ConfigMapChoice:
     """The name and the text that the component uses, and why.
 
-    `same_config`: the configuration in use is as wanted.
+    `same_config`: the configuration in use is as wanted. `is_of_others`: they keep it, and it is not written.
     """
 
     name: str
@@ -59,6 +59,7 @@ class ConfigMapChoice:
     script_options: str
     because: str
     same_config: bool = True
+    is_of_others: bool = False
 
 
 def config_map(tc: Cluster, component: str, choice: ConfigMapChoice) -> Json:
@@ -111,6 +112,12 @@ def choose_config_map(
         f"the start-script options {', '.join(other_options)} changed" if same_config else "the configuration changed"
     )
     return ConfigMapChoice(_name_for(base, data, old, in_use_name, strategy), data, options, because, same_config)
+
+
+def config_map_of_others(name: str, in_use: Json) -> ConfigMapChoice:
+    """A ConfigMap in use that somebody else keeps, while the spec has no configuration: as v1.6 mounts it."""
+    because = "the spec has no configuration, and the ConfigMap in use is kept by others"
+    return ConfigMapChoice(name, in_use.get("data") or {}, "", because, is_of_others=True)
 
 
 def _as_named(name: str, there: Mapping[str, str], wanted: Mapping[str, str], strategy: str) -> Mapping[str, str]:

@@ -47,9 +47,9 @@ ERRORS: Mapping[str, Reason] = {
     "ForeignOwner": Reason(
         "An object of the required name belongs to another owner. The message names both. If that owner is a "
         "TidbCluster of the same name, it was deleted, and Kubernetes is about to delete what it has left.",
-        "It leaves that object alone and does nothing more for the component that needs the name. It goes on when the "
-        "object changes, or within half a minute when the object lacks the label "
-        "`app.kubernetes.io/managed-by: tidb-operator`.",
+        "It leaves that object alone. A component that has a StatefulSet already is looked after as it runs: it is "
+        "scaled, and lost pods are replaced. All else goes on when the object changes, or within half a minute when "
+        "the object lacks the label `app.kubernetes.io/managed-by: tidb-operator`.",
         "Delete or rename that object, or the TidbCluster. An object without a controller is adopted when its "
         "`app.kubernetes.io/` labels are those of the component.",
     ),

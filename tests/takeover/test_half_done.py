@@ -103,6 +103,40 @@ def test_6_5_in_place_what_shows_in_a_start_script_alone_is_written_and_restarts
     halfway.world.stop()
 
 
+@pytest.mark.parametrize("strategy", ["InPlace", "RollingUpdate"])
+def test_1_1_what_helm_has_configured_stays_until_the_spec_has_a_configuration(clock: FakeClock, strategy: str) -> None:
+    halfway = Halfway(clock, {"configUpdateStrategy": "InPlace"})
+    world, name = halfway.world, "basic-tikv"
+    kept = world.get(CONFIG_MAPS, name)["data"] | {"config-file": "[raftstore]\nsync-log = true\n"}
+    helm = {"name": name, "labels": {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/component": "tikv"}}
+    halfway.admin.delete(CONFIG_MAPS, name, NAMESPACE)
+    halfway.admin.create(CONFIG_MAPS, {"metadata": helm, "data": kept}, NAMESPACE)
+    world.change(tikv={"config": None}, configUpdateStrategy=strategy)
+
+    assert set() == halfway.take_over()
+    world.change(tikv={"replicas": 4})
+    world.run(5.0)
+    world.run_until_ready(within=120.0)
+    before = world.get(CONFIG_MAPS, name)
+    assert (kept, helm["labels"], None) == (
+        before["data"],
+        *(before["metadata"].get(key) for key in ("labels", "ownerReferences")),
+    )
+    assert 1 == len([each for each in world.every(CONFIG_MAPS) if name in each["metadata"]["name"]])
+
+    pods = halfway.left.pods()
+    world.change(tikv={"config": {"log": {"level": "warn"}}})
+    world.run(200.0)
+    assert before == world.get(CONFIG_MAPS, name)
+    restarted = {each for each, uid in halfway.left.pods().items() if uid != pods[each]}
+    of_helm = strategy == "InPlace"
+    assert ("ForeignOwner" if of_helm else "Done", set() if of_helm else {f"{name}-{n}" for n in range(4)}) == (
+        world.reason(),
+        restarted,
+    )
+    world.stop()
+
+
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])
 def test_11_5_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_recorded: bool) -> None:
     at_rest.note_as_v10("tikv", is_recorded=is_recorded)

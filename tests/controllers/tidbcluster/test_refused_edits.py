@@ -104,6 +104,25 @@ def test_a_lost_pod_is_replaced_though_a_service_is_refused_and_the_component_gr
     world.run_until(lambda: world.replicas("tidb") >= 3, 60.0)
 
 
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+def test_F4_a_lost_pod_is_replaced_though_others_have_taken_a_service_over(
+    world: OperatorWorld, component: str
+) -> None:
+    name = f"basic-{component}-peer"
+    rival = world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE).metadata
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "rival", "uid": rival.uid, "controller": True}
+    world.admin.patch(SERVICES, name, NAMESPACE, {"metadata": {"ownerReferences": [owner]}})
+    world.run_until(lambda: world.reason() == "ForeignOwner")
+    lose(world, component)
+    world.run_until(lambda: has_substitute(world, component), 400.0)
+    message = world.condition("Progressing")["message"]
+    assert f"services default/{name} exists and is controlled by ConfigMap rival" in message
+
+    world.world.faults.heal()
+    world.admin.patch(SERVICES, name, NAMESPACE, {"metadata": {"ownerReferences": []}})
+    world.run_until(lambda: world.reason() != "ForeignOwner", 35.0)
+
+
 def test_I13_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_leaders_back(world: OperatorWorld) -> None:
     refuse(world, CONFIG_MAPS, "warn")
     first = world.get(PODS, "basic-tikv-2")["metadata"]["uid"]
