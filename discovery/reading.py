@@ -21,7 +21,7 @@ from dataplane.tls import TlsMaterial
 from discovery.asking import Refused
 from kube.client import Client
 from kube.errors import ApiError
-from kube.objects import secret_data
+from kube.objects import ObjectMeta, secret_data
 from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, SECRETS, TIDB_CLUSTERS
 from ports.transport import ConnectionRefused, TransportError
 
@@ -34,9 +34,19 @@ class _LiveClaims:
 
     def is_given_up(self, namespace: str, claim: str) -> bool:
         """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
-        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, namespace, field_selector=f"metadata.name={claim}")
-        found = [each.metadata for each in page.items]
+        found = self._claims(namespace, field_selector=f"metadata.name={claim}")
         return any(meta.deletion_timestamp or DEFER_DELETING in meta.annotations for meta in found)
+
+    def _claims(self, namespace: str, *, label_selector: str = "", field_selector: str = "") -> list[ObjectMeta]:
+        """The metadata of claims: all that is asked of them, for a fraction of what their bodies cost the server."""
+        page = self._client.list_page(
+            PERSISTENT_VOLUME_CLAIMS,
+            namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            metadata_only=True,
+        )
+        return [each.metadata for each in page.items]
 
 
 class LiveClusters(_LiveClaims):
@@ -53,8 +63,7 @@ class LiveClusters(_LiveClaims):
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
         """The ids that the claims are labelled with whose data is still needed. Raises ApiError, TransportError."""
         # by name alone: they may be from before the cluster got another instance name
-        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, tc.metadata.namespace, label_selector=CLUSTER_ID_LABEL)
-        claims = (each.metadata for each in page.items)
+        claims = self._claims(tc.metadata.namespace, label_selector=CLUSTER_ID_LABEL)
         own = (meta for meta in claims if is_claim_of(tc.metadata.name, meta.name, meta.labels))
         found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)
         return frozenset(found) - {""}
@@ -73,8 +82,8 @@ class LiveDMClusters(_LiveClaims):
 
     def with_data(self, dc: DMCluster) -> frozenset[str]:
         """The claims of masters that carry the id of one, and are still needed. Raises ApiError, TransportError."""
-        page = self._client.list_page(PERSISTENT_VOLUME_CLAIMS, dc.metadata.namespace, label_selector=MEMBER_ID_LABEL)
-        own = (each.metadata for each in page.items if each.metadata.labels.get(COMPONENT_LABEL) == "dm-master")
+        claims = self._claims(dc.metadata.namespace, label_selector=MEMBER_ID_LABEL)
+        own = (meta for meta in claims if meta.labels.get(COMPONENT_LABEL) == "dm-master")
         of_it = (meta for meta in own if is_claim_of(dc.metadata.name, meta.name, meta.labels))
         return frozenset(meta.name for meta in of_it if DEFER_DELETING not in meta.annotations)
 

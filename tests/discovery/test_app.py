@@ -90,7 +90,7 @@ GET_SECRET = "GET /api/v1/namespaces/default/secrets/demo-cluster-client-secret"
 GET_CLAIMS = "GET /api/v1/namespaces/default/persistentvolumeclaims?labelSelector=tidb.pingcap.com%2Fcluster-id"
 NO_CLAIMS = (
     200,
-    '{"kind":"PersistentVolumeClaimList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}',
+    '{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[]}',
 )
 MEMBERS = "GET /pd/api/v1/members"
 
