@@ -17,7 +17,7 @@ from member.apply.last_applied import (
     with_fixed_fields,
     with_running_template,
 )
-from member.labels import CONTROLLER_REVISION_HASH
+from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import is_rolling
 from member.observed.pods import Pod
@@ -45,8 +45,8 @@ def apply_service(ctx: Reconcile[Any], desired: Json) -> Object:
 def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.storageVolumes") -> Outcome:
     """Bring a StatefulSet to what is desired, as far as it can be changed; Done names what can't be.
 
-    The start script of v1.6 stays where only that differs. `field` says which volumes it has. Raises as
-    `Reconcile.apply`.
+    The start script of v1.6 stays where only that differs, until what it is made from changes. `field` says which
+    volumes it has. Raises as `Reconcile.apply`.
     """
     name = desired["metadata"]["name"]
     cached = ctx.cached(STATEFUL_SETS, name)
@@ -57,12 +57,20 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
     if refused := _other_mounts(name, live, desired, field):
         return refused
     change = fixed_field_change(live, desired)
-    wanted = with_running_template(live, with_fixed_fields(live, desired))
+    wanted = with_fixed_fields(live, desired)
+    if not _asks_for_another_script(live, desired):
+        wanted = with_running_template(live, wanted)
     ctx.apply(STATEFUL_SETS, stamped(wanted, live), applied=applied(live))
     if change is None:
         return Done()
     what = f"StatefulSet {name} was created with {change.path} {change.old}, which nobody can change to {change.new}"
     return Done(f"{what}; delete it to have it made again, its volumes stay", reason="VolumesKept")
+
+
+def _asks_for_another_script(live: Json, desired: Json) -> bool:
+    """Whether the options of the start script are others than those that were noted."""
+    noted, wanted = ((each["metadata"].get("annotations") or {}).get(START_SCRIPT_OPTIONS) for each in (live, desired))
+    return noted is not None and noted != wanted
 
 
 def bring_to_ready(ctx: Reconcile[Any], name: str) -> Outcome:

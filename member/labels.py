@@ -67,7 +67,8 @@ EVICT_LEADER_BEGIN_TIME = "evictLeaderBeginTime"
 TIKV_EVICT_LEADER_END_AT = "tidb.pingcap.com/tikv-evict-leader-end-at"
 TIKV_NO_ACTIVE_STORE_SINCE = "tidb.pingcap.com/tikv-no-active-store-since"
 START_SCRIPT_OPTIONS = "tidb.pingcap.com/start-script-options"
-"""On a ConfigMap: what the user chose that shows in its start script (`member.configmap`). Not known to v1.6."""
+"""What the user chose that shows in a start script: on its ConfigMap (`member.objects.config_map`), or, where it is a
+command, on the StatefulSet of an NG Monitoring (`controllers.owned_workloads`). Not known to v1.6."""
 
 WRITTEN_FOR = "tidb.pingcap.com/written-for"
 """On a StatefulSet: the cluster that its template was written for (`member.lifecycle.own_changes`). New here, too."""

@@ -1,5 +1,7 @@
 """TidbNGMonitoring as a kind: its stages (other-resources.md 5)."""
 
+import json
+
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.tidbcluster import TidbCluster
 from apis.validation.dashboards import validate_ng_monitoring
@@ -18,7 +20,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     TIDB_NG_MONITORINGS,
 )
-from member.labels import TIDB_OPERATOR
+from member.labels import START_SCRIPT_OPTIONS, TIDB_OPERATOR, with_annotation
 from member.ng_monitoring import desired
 from member.outcome import Outcome, Refused, Waiting
 
@@ -36,7 +38,9 @@ def _make(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
     if ctx.model.spec.paused:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     apply_service(ctx, desired.service(ctx.model))
-    return apply_stateful_set(ctx, desired.stateful_set(ctx.model, tc, _config_map(ctx, tc)))
+    made = desired.stateful_set(ctx.model, tc, _config_map(ctx, tc))
+    options = json.dumps(desired.script_options(ctx.model, tc), sort_keys=True)
+    return apply_stateful_set(ctx, with_annotation(made, START_SCRIPT_OPTIONS, options))
 
 
 def _config_map(ctx: Reconcile[TidbNGMonitoring], tc: TidbCluster) -> str:

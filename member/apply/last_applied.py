@@ -33,6 +33,7 @@ _OWN_ANNOTATIONS = frozenset(
         labels.WRITTEN_GENERATION,
         labels.ADMITTED_TEMPLATE,
         labels.REQUEUED_AT,
+        labels.START_SCRIPT_OPTIONS,
     }
 )
 

@@ -98,6 +98,16 @@ def stateful_set(monitoring: TidbNGMonitoring, tc: TidbCluster, config_map_name:
     return single_pod.stateful_set(spec, server, name, name, own_labels(monitoring))
 
 
+def script_options(monitoring: TidbNGMonitoring, tc: TidbCluster) -> dict[str, str]:
+    """What the user chose that shows in the start script."""
+    meta, domain = monitoring.metadata, monitoring.spec.cluster_domain
+    return {
+        "PD": pd_url(tc).partition("://")[2],
+        "DOMAIN": f"{object_name(monitoring)}.{meta.namespace}" + (f".svc.{domain}" if domain else ""),
+        "RETENTION": monitoring.spec.ng_monitoring.retention_period,
+    }
+
+
 def config_tables(monitoring: TidbNGMonitoring) -> Json:
     """The configuration as the user wrote it. Raises InvalidField."""
     return tables(monitoring.spec.ng_monitoring.config, NONE, "spec.ngMonitoring.config")
@@ -125,15 +135,10 @@ def _secret_name(monitoring: TidbNGMonitoring) -> str:
 
 
 def _script(monitoring: TidbNGMonitoring, tc: TidbCluster) -> str:
-    meta, domain = monitoring.metadata, monitoring.spec.cluster_domain
+    chosen = script_options(monitoring, tc)
     return assemble(
         "#!/bin/sh",
         "Starts ng-monitoring in its pod. Made by tidb-operator from the TidbCluster.",
-        settings(
-            PD=pd_url(tc).partition("://")[2],
-            DOMAIN=f"{object_name(monitoring)}.{meta.namespace}" + (f".svc.{domain}" if domain else ""),
-            PORT=PORT,
-            RETENTION=monitoring.spec.ng_monitoring.retention_period,
-        ),
+        settings(PD=chosen["PD"], DOMAIN=chosen["DOMAIN"], PORT=PORT, RETENTION=chosen["RETENTION"]),
         fragment("start", __package__),
     )

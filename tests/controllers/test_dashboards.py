@@ -1,5 +1,6 @@
 """TidbDashboard and TidbNGMonitoring are made and followed, and wait for what is absent (other-resources.md 4, 5)."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from kube.resources import (
     TIDB_NG_MONITORINGS,
     Resource,
 )
+from member.labels import LAST_APPLIED, START_SCRIPT_OPTIONS
 from sandbox.kubelet.nodes import NodeSpec
 from tests.controllers.simple_faults import faulty_runs
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
@@ -383,6 +385,30 @@ def test_5_the_start_script_runs_the_server(world: Workloads) -> None:
         "--config /etc/ng-monitoring/ng-monitoring.toml --storage.path /var/lib/ng-monitoring --retention-period 3d"
     )
     assert expected == " ".join(running.launch.command)
+
+
+@pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
+def test_5_the_start_script_of_v1_6_stays_until_what_it_is_made_from_changes(world: Workloads) -> None:
+    world.add_cluster()
+    world.demo()
+    world.run(60)
+    body, script = world.workload, "exec /ng-monitoring-server --pd.endpoints basic-pd.lab:2379"
+    annotations: Json = body["metadata"]["annotations"]
+    record = json.loads(annotations[LAST_APPLIED])
+    for spec in (record, body["spec"]):
+        spec["template"]["spec"]["containers"][0]["command"][2] = script
+    annotations[LAST_APPLIED] = json.dumps(record)
+    del annotations[START_SCRIPT_OPTIONS]
+    world.admin.replace(STATEFUL_SETS, body["metadata"]["name"], NAMESPACE, body)
+
+    def launched() -> str:
+        world.run(60)
+        (running,) = world.world.data_plane.running(NAMESPACE, "demo-ng-monitoring-0")
+        return " ".join(running.launch.command)
+
+    assert script == f"exec {launched()}"
+    world.admin.patch(world.resource, "demo", NAMESPACE, {"spec": {"ngMonitoring": {"retentionPeriod": "3d"}}})
+    assert launched().endswith("--retention-period 3d")
 
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
