@@ -131,6 +131,9 @@ def _drain_store(
     step = next_step(kind, store, name, others, kind.needs(pd), leaders_gone=leaders_gone, wanted=wanted)
     match step:
         case Wait(what):
+            if store.state_name == OFFLINE and not removal.begun:
+                # v1.6 notes it of TiKV alone, on pods that may have been made anew since
+                removal.note(store.id)
             return Waiting("ScalingIn", what, _soon(ctx, kind))
         case Refuse(why) | Keep(why):
             if removal.begun:

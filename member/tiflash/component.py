@@ -19,6 +19,7 @@ from member.stores.scale_in import scale_in
 from member.stores.serving import scale_out, stores_up
 from member.tiflash import desired, upgrade
 from member.tiflash.kind import KIND
+from member.tiflash.taken_over import note_leaving
 
 log = structlog.get_logger(__name__)
 
@@ -78,6 +79,7 @@ TIFLASH = Workload(
     scaling=Scaling(scale_out(KIND), scale_in(KIND)),
     rolling=upgrade.ROLLING,
     failover=lambda ctx: failover(ctx, KIND),
+    housekeeping=note_leaving,
     commands={
         REPLACE_VOLUME: partial(replace_volume.act, KIND),
         REPLACEMENT_BEGUN: partial(replace_volume.act, KIND),

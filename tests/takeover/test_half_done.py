@@ -267,6 +267,20 @@ def test_8_5_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, go
     halfway.world.stop()
 
 
+def test_8_5_a_scale_in_of_tikv_is_taken_back_though_its_pod_was_made_anew(clock: FakeClock) -> None:
+    halfway = Halfway(clock, tikv=4)
+    store, pods = halfway.store("basic-tikv-3"), halfway.left.pods()
+    halfway.world.world.faults.regions_frozen(f"{NAMESPACE}/{NAME}")
+    halfway.ask_pd("DELETE", f"store/{store}")
+    halfway.set_status({"tikv": {"phase": "Scale", "stores": {store: {"state": "Offline"}}}})
+    for replicas in (3, 4):
+        halfway.world.change(tikv={"replicas": replicas})
+        halfway.world.run(5.0)
+    halfway.world.run_until_ready(within=60.0)
+    assert (pods, 4) == (halfway.left.pods(), len(halfway.world.cluster()["status"]["tikv"]["stores"]))
+    halfway.world.stop()
+
+
 @pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
 def test_8_6_a_scale_in_of_tiflash_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
     claim = {"resources": {"requests": {"storage": "1Gi"}}}
@@ -284,6 +298,31 @@ def test_8_6_a_scale_in_of_tiflash_whose_store_goes_or_is_gone(clock: FakeClock,
     assert (1, claims) == (halfway.world.replicas("tiflash"), halfway.claims())
     kept = halfway.world.get(PERSISTENT_VOLUME_CLAIMS, "data0-basic-tiflash-1")
     assert DEFERRED in kept["metadata"]["annotations"]
+    halfway.world.stop()
+
+
+@pytest.mark.parametrize("taken_over", [False, True], ids=["before the take-over", "after it"])
+@pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
+def test_8_6_a_scale_in_of_tiflash_that_is_taken_back(clock: FakeClock, gone: bool, taken_over: bool) -> None:
+    halfway = Halfway(clock, {"tiflash": FLASH | {"baseImage": "pingcap/tiflash", "replicas": 2}})
+    store, pods = halfway.store("basic-tiflash-1"), halfway.left.pods()
+    heal = halfway.world.world.faults.regions_frozen(f"{NAMESPACE}/{NAME}")
+    halfway.ask_pd("DELETE", f"store/{store}")
+    halfway.set_status({"tiflash": {"phase": "Scale", "stores": {store: {"state": "Offline"}}}})
+    if gone:
+        heal()
+        halfway.world.world.advance(30.0)
+    if taken_over:
+        halfway.world.change(tiflash={"replicas": 1})
+        halfway.world.run(5.0)
+        halfway.world.change(tiflash={"replicas": 2})
+    halfway.world.run(5.0)
+    halfway.world.run_until_ready(within=300.0)
+    stores = halfway.world.cluster()["status"]["tiflash"]["stores"]
+    # data that PD has moved away never come back
+    assert (2, gone) == (len(stores), store not in stores)
+    restarted = {name for name, uid in halfway.left.pods().items() if uid != pods[name]}
+    assert {"basic-tiflash-1"} == restarted if gone else set() == restarted
     halfway.world.stop()
 
 
