@@ -374,7 +374,7 @@ def _wanted(
     if difference is None and (config is None or choice.data == data):
         # a ConfigMap that is gone is made again, which restarts nobody
         return choice, desired, None
-    waiting = own_change(ctx, member, body, desired, difference)
+    waiting = own_change(ctx, member, body, desired, difference, data=data)
     if waiting is None:
         return choice, desired, None
     own_changes.tell(ctx, member, waiting)

@@ -6,11 +6,12 @@ nobody has asked for anything, and whatever differs from the running template is
 count as little: they change what is read, and not the generation.
 
 Of a StatefulSet without that annotation, such as one of v1.6, nothing of the kind is known. There a difference is ours
-if the running template merely lacks what this version gives every cluster alike. It gets the annotation as soon as
-nothing else is left to do with it, so that what the user changes from then on is told apart from what is ours.
+if the running template merely lacks what this version gives every cluster alike, and what v1.6 ignores of the spec. It
+gets the annotation as soon as nothing else is left to do with it, so that what the user changes from then on is told
+apart from what is ours.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -30,10 +31,10 @@ from kube.objects import Json, Object
 from kube.resources import STATEFUL_SETS
 from kube.semantic import semantically_equal
 from member import labels
-from member.apply.last_applied import read_record
+from member.apply.last_applied import read_record, with_running_template
 from member.context import ClusterContext
 from member.lifecycle.workload import Workload
-from member.objects.config_map import Content
+from member.objects.config_map import Content, in_use_config_map_name, same_toml
 from ports.structs import UNREADABLE
 
 _T = TypeVar("_T")
@@ -83,16 +84,25 @@ _NOTES = msgspec.json.Decoder(_Note)
 
 
 def own_change(
-    ctx: ClusterContext, member: Workload, body: Json, desired: Json, change: FieldChange | None
+    ctx: ClusterContext,
+    member: Workload,
+    body: Json,
+    desired: Json,
+    change: FieldChange | None,
+    *,
+    data: Mapping[str, str],
 ) -> OwnChange | None:
     """What differs between a StatefulSet and `desired` if nobody has asked for it; None where somebody has.
 
     `body` is the StatefulSet as it is or, where it is gone, what has remained of it; `change` is what differs in the
-    pod template.
+    pod template, `data` what its ConfigMap holds.
     """
     known = _known(ctx, body)
     if known is None:
-        return OwnChange(change) if change and _is_in_every_cluster(ctx, member, body, desired) else None
+        if change is None:
+            return None
+        then = _as_v16_made(ctx, member, body, data) or desired
+        return OwnChange(change) if _is_in_every_cluster(ctx, member, body, then) else None
     if not _asks_for_another(member, known.cluster, ctx.tc):
         return OwnChange(change)
     return OwnChange(change, is_read_otherwise=True) if known.is_current else None
@@ -209,6 +219,14 @@ def _known(ctx: ClusterContext, body: Json) -> _Known | None:
 
 
 # Without a memory
+
+
+def _as_v16_made(ctx: ClusterContext, member: Workload, body: Json, data: Mapping[str, str]) -> Json | None:
+    """The StatefulSet that v1.6 made of this cluster; None where another configuration is asked for than it wrote."""
+    if not all(same_toml(data.get(key), text) for key, text in member.content_of_v16(ctx.tc).config_files.items()):
+        return None
+    made = member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
+    return with_running_template(body, member.made_by_v16(ctx.tc, made))
 
 
 def _is_in_every_cluster(ctx: ClusterContext, member: Workload, body: Json, desired: Json) -> bool:

@@ -32,6 +32,10 @@ def _used(_: TidbCluster) -> str:
     return ""
 
 
+def _as_it_is(_: TidbCluster, made: Json) -> Json:
+    return made
+
+
 def _done(_: ClusterContext) -> Outcome:
     return Done()
 
@@ -50,7 +54,8 @@ class Workload:
     `failover` how lost ones are replaced; `serving` what it still lacks when all its pods are Ready, by default healthy
     members; `housekeeping` what else is to do in each reconcile, None when nothing. `locate` tells one server by its
     labels where it runs; it is called for those of which `ComponentType.located_since` says that they know labels.
-    `commands` are what annotations of single pods ask for.
+    `commands` are what annotations of single pods ask for. Where v1.6 ignores something of the spec, `made_by_v16`
+    makes its StatefulSet of ours, and `configured_by_v16` says what it configures.
     """
 
     name: str
@@ -67,6 +72,12 @@ class Workload:
     housekeeping: Callable[[OwnContext], Outcome | None] = _nothing
     locate: Callable[[OwnContext, str, Mapping[str, str]], None] = _not_located
     commands: Mapping[str, CommandAct] = field(default_factory=dict)
+    made_by_v16: Callable[[OwnCluster, Json], Json] = _as_it_is
+    configured_by_v16: Callable[[OwnCluster], Content] | None = None
+
+    def content_of_v16(self, tc: OwnCluster) -> Content:
+        """What v1.6 configures."""
+        return (self.configured_by_v16 or self.content)(tc)
 
 
 def members_ready(ctx: ClusterContext, name: str) -> Outcome:

@@ -132,6 +132,22 @@ def pod_spec(component: Component) -> Json:
     )
 
 
+def with_other_fields(stateful_set: Json, fields: Mapping[str, object]) -> Json:
+    """A StatefulSet with other fields of the pod spec; those that say nothing go."""
+    template = stateful_set["spec"]["template"]
+    pod = without_unset({**template["spec"], **fields})
+    return stateful_set | {"spec": stateful_set["spec"] | {"template": template | {"spec": pod}}}
+
+
+def without_mounts(containers: Sequence[Json], name: str, mounts: Sequence[Json]) -> list[Json]:
+    """Containers of which one lacks some mounts."""
+
+    def without(container: Json) -> Json:
+        return container | {"volumeMounts": [each for each in container["volumeMounts"] if each not in mounts]}
+
+    return [without(each) if each["name"] == name else each for each in containers]
+
+
 def without_unset(fields: Mapping[str, object]) -> Json:
     """The fields that say something: no null, no empty text, list or map. False and 0 do say something."""
     return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}

@@ -70,6 +70,14 @@ def stateful_set(tc: TidbCluster, name: str, config_map_name: str) -> Json:
     return stateful_sets.stateful_set(own, template=template, claims=volumes.storage_volume_claims(name, spec))
 
 
+def made_by_v16(tc: TidbCluster, name: str, made: Json) -> Json:
+    """The same without what v1.6 ignores: the cluster's ServiceAccount, and mounts without volumes (objects.md 3.5)."""
+    spec, containers = _spec(tc, name), made["spec"]["template"]["spec"]["containers"]
+    ignored = [] if spec.storage_volumes else spec.additional_volume_mounts
+    mounted = pod.without_mounts(containers, name, ignored)
+    return pod.with_other_fields(made, {"serviceAccountName": spec.service_account, "containers": mounted})
+
+
 def _env(tc: TidbCluster, name: str) -> list[Json]:
     return [
         pod.NAMESPACE,

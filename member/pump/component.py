@@ -74,4 +74,5 @@ PUMP = Workload(
     serving=_serving,
     scaling=Scaling(_OUT, scale_in.SCALE_IN),
     rolling=Rolling(unmet_condition=_unmet_condition, begin=_begin),
+    made_by_v16=desired.made_by_v16,
 )

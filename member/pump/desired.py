@@ -70,6 +70,20 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     )
 
 
+def made_by_v16(tc: TidbCluster, made: Json) -> Json:
+    """The same without what v1.6 ignores: volumes and mounts of the user's, and who sets sysctls (objects.md 4.8)."""
+    pump, spec, there = component(tc, "pump"), _spec(tc), made["spec"]["template"]["spec"]
+    return pod.with_other_fields(
+        made,
+        {
+            "initContainers": spec.init_containers,
+            "containers": pod.without_mounts(there["containers"], "pump", spec.additional_volume_mounts),
+            "volumes": [each for each in there["volumes"] if each not in spec.additional_volumes],
+            "securityContext": pump.pod_security_context,
+        },
+    )
+
+
 def _env(pump: Component, spec: PumpSpec) -> list[Json]:
     zone = [pod.env("TZ", pump.cluster.timezone)] if spec.set_time_zone else []
     return [*zone, *([_HOSTNAME] if pump.host_network else [])]

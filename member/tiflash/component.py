@@ -84,4 +84,5 @@ TIFLASH = Workload(
         REPLACE_VOLUME: partial(replace_volume.act, KIND),
         REPLACEMENT_BEGUN: partial(replace_volume.act, KIND),
     },
+    configured_by_v16=desired.configured_by_v16,
 )

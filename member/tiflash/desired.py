@@ -1,6 +1,8 @@
 """What TiFlash should look like (objects.md 4.6). Pure functions of a defaulted TidbCluster."""
 
-from apis import toml
+from msgspec import structs
+
+from apis import images, toml
 from apis.accessor import component, container_resources, helper_image
 from apis.component_specs import TiFlashInitializer, TiFlashSpec
 from apis.identity import tls_enabled
@@ -27,6 +29,8 @@ from member.tiflash.configuration import (
 )
 
 _CONFIG_MOUNT = volumes.mount("config", "/etc/tiflash", read_only=True)
+_NEWEST_OF_V16 = ("latest", "nightly", "master")
+_OLD = "v4.0.0"
 _CONTAINER_PORTS = ("tiflash", "proxy", "tcp", "http", "internal", "metrics")
 
 
@@ -43,6 +47,15 @@ def content(tc: TidbCluster) -> Content:
     Raises InvalidField for what validation refuses.
     """
     return Content({SERVER_TEMPLATE: toml.dumps(server_tables(tc)), PROXY_TEMPLATE: toml.dumps(proxy_tables(tc))}, {})
+
+
+def configured_by_v16(tc: TidbCluster) -> Content:
+    """The texts of v1.6, for which a version that is no number is an old one unless it names the newest (6.7)."""
+    tiflash = component(tc, "tiflash")
+    if images.order(tiflash.version) != images.NEWEST or tiflash.version.partition("-")[0] in _NEWEST_OF_V16:
+        return content(tc)
+    old = structs.replace(_spec(tc), base_image="", image=images.with_version(tiflash.image, _OLD))
+    return content(structs.replace(tc, spec=tiflash.type.replaced(tc.spec, old)))
 
 
 def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:

@@ -17,6 +17,7 @@ from dataplane.read_only import ReadOnlyTransport
 from kube.dry_run import DryRunTransport, PlannedWrite
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
+from member.components import workload
 from member.fields.objects import desired_objects
 from member.labels import LAST_APPLIED, OWNER_GENERATION, START_SCRIPT_OPTIONS
 from ports.clock import FakeClock
@@ -185,10 +186,12 @@ def as_v16_makes(cluster: Json, namespace: str = NAMESPACE) -> list[Json]:
     named = cluster | {"metadata": cluster["metadata"] | {"name": NAME, "namespace": namespace}}
     tc = with_defaults(msgspec.convert(named, TidbCluster))
     persisted = named | {"spec": named["spec"] | {"enablePVReclaim": False, "tlsCluster": {}}}
-    return [persisted, *(_as_v16_makes(made) for made in desired_objects(tc, DISCOVERY_IMAGE))]
+    return [persisted, *(_as_v16_makes(tc, made) for made in desired_objects(tc, DISCOVERY_IMAGE))]
 
 
-def _as_v16_makes(made: Json) -> Json:
+def _as_v16_makes(tc: TidbCluster, made: Json) -> Json:
+    if made["kind"] == "StatefulSet":
+        made = workload(made["metadata"]["name"].removeprefix(f"{NAME}-")).made_by_v16(tc, made)
     # a digest of other texts than ours
     text = re.sub(r"(?<=-)([0-9a-f]{7})(?=\")", lambda found: found[0][::-1], json.dumps(made))
     tree: Json = json.loads(text)

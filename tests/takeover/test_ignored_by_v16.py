@@ -1,0 +1,90 @@
+"""What v1.6 ignores of the spec and this operator does not waits for the user at a take-over (issue 16, 2.14)."""
+
+import pytest
+
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster
+from kube.objects import Json
+from kube.resources import CONFIG_MAPS, STATEFUL_SETS
+from member.objects.config_map import digest
+from member.tiflash import desired
+from ports.clock import FakeClock
+from tests.operator_world import NAMESPACE
+from tests.takeover.halfway import NAME, Halfway
+
+pytestmark = pytest.mark.slow
+
+SYSCTLS: Json = {
+    "annotations": {"tidb.pingcap.com/sysctl-init": "true"},
+    "podSecurityContext": {"sysctls": [{"name": "net.core.somaxconn", "value": "1024"}]},
+}
+PUMP: Json = {
+    "baseImage": "pingcap/tidb-binlog",
+    "replicas": 1,
+    "requests": {"storage": "1Gi"},
+    "additionalVolumes": [{"name": "extra", "emptyDir": {}}],
+    "additionalVolumeMounts": [{"name": "extra", "mountPath": "/extra"}],
+} | SYSCTLS
+TSO: Json = {"name": "tso", "replicas": 2, "additionalVolumeMounts": [{"name": "annotations", "mountPath": "/extra"}]}
+FLASH: Json = {
+    "baseImage": "pingcap/tiflash",
+    "version": "our-build-7",
+    "replicas": 1,
+    "storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}],
+}
+TEAM: Json = {"labels": {"team": "a"}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "component", "change"),
+    [
+        ({"pump": PUMP, "tidb": {"version": "v7.5.0"}}, "pump", {"pump": TEAM}),
+        ({"pdms": [TSO], "pd": {"mode": "ms"}, "serviceAccount": "default"}, "tso", {"pdms": [TSO | TEAM]}),
+    ],
+    ids=["Pump", "microservices"],
+)
+def test_3_5_what_v16_ignored_comes_in_with_the_next_change(
+    clock: FakeClock, spec: Json, component: str, change: Json
+) -> None:
+    halfway = Halfway(clock, spec, pd=1, tikv=1, tidb=1)
+    assert "/extra" not in str(halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"])
+    assert set() == halfway.take_over()
+    pods = halfway.left.pods()
+    halfway.world.restart()
+    halfway.world.run(60.0)
+    assert ("Done", pods) == (halfway.world.reason(), halfway.left.pods())
+    halfway.world.change(**change)
+    halfway.world.run(5.0)
+    halfway.world.run_until_ready(within=300.0)
+    assert "/extra" in str(halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"])
+    halfway.world.stop()
+
+
+def test_6_7_tiflash_whose_version_is_no_number_keeps_its_configuration(clock: FakeClock) -> None:
+    """Its pods, which no registry has, need not run for that."""
+    halfway = Halfway(clock, {"tiflash": FLASH}, pd=1, tikv=1, tidb=1)
+    tc = with_defaults(decode(halfway.world.cluster(), TidbCluster))
+    texts, awaited = (dict(content(tc).data) for content in (desired.configured_by_v16, desired.content))
+    name = f"{NAME}-tiflash-{digest(texts)}"
+    (made,) = (each["metadata"] for each in halfway.world.every(CONFIG_MAPS) if "tiflash" in each["metadata"]["name"])
+    meta = {key: made[key] for key in ("labels", "ownerReferences")} | {"name": name}
+    halfway.admin.create(CONFIG_MAPS, {"metadata": meta, "data": texts}, NAMESPACE)
+    halfway.update("tiflash", lambda spec: spec["template"]["spec"]["volumes"][1]["configMap"].update(name=name))
+    halfway.world.world.run_until_settled()
+    for _ in range(2):
+        halfway.world.run(60.0)
+        assert texts == configuration(halfway, "tiflash")
+        halfway.world.restart()
+    halfway.world.change(tiflash=TEAM)
+    halfway.world.run(60.0)
+    assert awaited == configuration(halfway, "tiflash")
+    halfway.world.stop()
+
+
+def configuration(halfway: Halfway, component: str) -> Json:
+    """What the ConfigMap holds that pods mount."""
+    volumes = halfway.world.get(STATEFUL_SETS, f"{NAME}-{component}")["spec"]["template"]["spec"]["volumes"]
+    (name,) = [each["configMap"]["name"] for each in volumes if "configMap" in each]
+    found: Json = halfway.world.get(CONFIG_MAPS, name)["data"]
+    return found
