@@ -139,7 +139,13 @@ def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
     if not changed and not upgrading:
         return _finish(view, UpdateStrategy.on_delete())
     what = f"{view.component} has the update strategy OnDelete; its pods get the new revision once you delete them"
-    return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, what))
+    return Roll(True, UpdateStrategy.on_delete(), Waiting(ON_DELETE, _with_what_is_owed(view, what)))
+
+
+def _with_what_is_owed(view: RollView, what: str) -> str:
+    """What only the user can end, and what the roll that has begun keeps up until then."""
+    owed = _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
+    return f"{what}; {owed.message}" if owed else what
 
 
 def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
@@ -226,7 +232,7 @@ def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
     key = labels.partition(view.component)
     found = view.ctx.tc.metadata.annotations[key]
     what = f'annotation {key}: "{found}" keeps {", ".join(held)} on the old revision; lower or remove it to go on'
-    return Waiting("HeldBack", what)
+    return Waiting("HeldBack", _with_what_is_owed(view, what))
 
 
 def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:

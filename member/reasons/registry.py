@@ -523,7 +523,8 @@ _RESTARTING: Mapping[str, Reason] = {
     "DDLPaused": Reason(
         "TiDB is being upgraded to another version and DDL is paused (smooth upgrade).",
         "It resumes DDL when all servers run the new version and are healthy.",
-        "Nothing. `ADMIN SHOW DDL JOBS` shows the paused jobs.",
+        "Nothing, unless the rest of the upgrade is left to you ([OnDelete](OnDelete.md), [HeldBack](HeldBack.md)): "
+        "finish it, or take the version back, and DDL goes on. `ADMIN SHOW DDL JOBS` shows the paused jobs.",
     ),
     "ResumingDDL": Reason(
         "Another upgrade of TiDB began before the previous one had finished.",

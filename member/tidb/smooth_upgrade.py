@@ -71,9 +71,10 @@ def begin(ctx: ReconcileContext, body: Json, desired: Json) -> Waiting | None:
 def finish(ctx: ReconcileContext) -> Waiting | None:
     """Let DDL go on when all servers run the newest template and are healthy (I39). Raises as `begin`.
 
-    Nobody waits for those that were lost and have substitutes (F13).
+    Nobody waits for those that were lost and have substitutes (F13). Where none is wanted, nobody runs DDL, and it goes
+    on with the first that is wanted again.
     """
-    if not _marks(ctx):
+    if not _marks(ctx) or not wanted_pods(ctx, "tidb"):
         return None
     live, server = ctx.stateful_set("tidb"), _server(ctx)
     awaited = _awaited(ctx, live.decode()) if live is not None else ()

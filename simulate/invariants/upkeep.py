@@ -57,7 +57,7 @@ def leftover_ddl_pause(state: State) -> Iterator[str]:
         return
     pods, status = state.pods("tidb"), live.get("status") or {}
     observed = status.get("observedGeneration") == live["metadata"].get("generation")
-    if not observed or len(pods) != replicas(live):
+    if not pods or not observed or len(pods) != replicas(live):
         return
     if all(is_ready(pod) and not is_outdated(live, pod) for pod in pods.values()):
         yield f"all TiDB servers are upgraded, and the annotation {DDL_PAUSED} is still there"

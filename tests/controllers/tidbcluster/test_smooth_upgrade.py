@@ -2,6 +2,7 @@
 
 import pytest
 
+from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -87,3 +88,41 @@ def test_I39_ddl_goes_on_though_somebody_replaces_the_cluster_meanwhile(basic: O
     basic.forget()
     basic.run(120.0)
     assert [] == told(basic)
+
+
+@pytest.mark.slow
+def test_I39_nobody_waits_for_servers_that_are_not_wanted_any_more_and_ddl_goes_on_with_the_next(
+    basic: OperatorWorld,
+) -> None:
+    basic.change(tidb={"version": "v8.5.9"})
+    basic.run_until(lambda: "started-at" in annotations(basic))
+    basic.change(tidb={"replicas": 0})
+    basic.run_until_ready()
+    assert is_paused(basic)
+    basic.change(tidb={"replicas": 1})
+    basic.run_until(lambda: basic.reason() == "DDLPaused" or not is_paused(basic))
+    basic.run_until_ready()
+    assert ({}, False) == (annotations(basic), is_paused(basic))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("reason", "cluster"),
+    [
+        ("OnDelete", {"spec": {"tidb": {"statefulSetUpdateStrategy": "OnDelete"}}}),
+        ("HeldBack", {"metadata": {"annotations": {"tidb.pingcap.com/tidb-partition": "1"}}}),
+    ],
+)
+def test_7_6_that_ddl_is_paused_is_told_while_the_rest_of_an_upgrade_is_the_users(
+    world: OperatorWorld, reason: str, cluster: Json
+) -> None:
+    first = sample("basic")
+    first["spec"]["tidb"]["replicas"] = 2
+    world.apply(first)
+    world.run_until_ready()
+    world.change(tidb={"version": "v8.5.9"})
+    world.run_until(lambda: "started-at" in annotations(world))
+    world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, cluster)
+    world.run(30.0)
+    message = world.condition("Progressing")["message"]
+    assert (reason, True, True) == (world.reason(), is_paused(world), "; DDL is paused until all servers" in message)
