@@ -133,6 +133,22 @@ class Applier:
         """
         return self._patch(resource, cached, cached.decode(), {"metadata": {"annotations": dict(annotations)}})
 
+    def annotate_alone(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> bool:
+        """As `annotate`, unless admission would change the spec in the course of it; whether it was done.
+
+        A webhook acts on each write, and what it makes of a pod template restarts pods. Raises as `annotate`.
+        """
+        tried = self.try_out(resource, cached, {"metadata": {"annotations": dict(annotations)}})
+        if tried.decode().get("spec") != cached.decode().get("spec"):
+            return False
+        self.annotate(resource, cached, annotations)
+        return True
+
+    def try_out(self, resource: Resource, cached: Object, patch: Json) -> Object:
+        """What a patch would make of an object, as the API server tells; nothing is changed. Raises as `annotate`."""
+        meta = cached.metadata
+        return self._client.try_patch(resource, meta.name, meta.namespace, _guarded(patch, cached))
+
     def add_finalizer(self, resource: Resource, cached: Object, finalizer: str) -> Object:
         """Keep an object, once it is deleted, until `remove_finalizer`; it may be kept already.
 

@@ -330,6 +330,12 @@ class Client:
         path = resource.path(namespace, name, subresource)
         return self._object(resource, self.request("PATCH", path, body=patch, content_type=content_type))
 
+    def try_patch(self, resource: Resource, name: str, namespace: str, patch: Json) -> Object:
+        """What a merge patch would make of an object, which stays as it is. Raises as `patch`."""
+        path = resource.path(namespace, name) + _query(dryRun="All")
+        answer = self.request("PATCH", path, body=patch, content_type=MERGE_PATCH, only_asks=True)
+        return self._object(resource, answer)
+
     def replace(self, resource: Resource, name: str, namespace: str, body: Json, *, subresource: str = "") -> Object:
         """Replace an object; the body's resourceVersion is the precondition."""
         return self._object(resource, self.request("PUT", resource.path(namespace, name, subresource), body=body))
@@ -365,17 +371,19 @@ class Client:
         accept: str = _JSON,
         timeout: float | None = None,
         receiver: Callable[[], Callable[[bytes], None]] | None = None,
+        only_asks: bool = False,
     ) -> Response:
         """Send one request and return a successful answer. Raises ApiError, TransportError, LeaseExpired.
 
-        `receiver` is for long bodies, see `ports.transport.Request`.
+        `receiver` is for long bodies, `only_asks` for what changes nothing, see `ports.transport.Request`.
         """
         headers = self._headers | {"accept": accept}
         if body is not None:
             headers["content-type"] = content_type
         payload = None if body is None else msgspec.json.encode(body)
         effects.note()
-        answer = self._transport.request(Request(method, path, headers, payload, timeout or self._timeout, receiver))
+        request = Request(method, path, headers, payload, timeout or self._timeout, receiver, only_asks)
+        answer = self._transport.request(request)
         if not 200 <= answer.status < 300:
             raise error_from_answer(answer.status, answer.body, f"{method} {path}")
         return answer

@@ -81,7 +81,8 @@ class Request:
 
     `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece. Such a
     body may take as long as it wants: `timeout` then is for each silence. A transport that has the whole body anyway
-    may ignore it. `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway.
+    may ignore it. `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway, and writes
+    that the API server only tries.
     """
 
     method: str

@@ -28,11 +28,11 @@ from apis.identity import INSTANCE_LABEL
 from apis.problem import InvalidField
 from kube.field_change import FieldChange
 from kube.objects import Json, Object
-from kube.resources import STATEFUL_SETS
 from kube.semantic import semantically_equal
 from member import labels
 from member.apply.last_applied import read_record, with_running_template
 from member.context import ClusterContext
+from member.lifecycle.refused_writes import noted
 from member.lifecycle.workload import Workload
 from member.objects.config_map import Content, in_use_config_map_name, same_toml
 from ports.structs import UNREADABLE
@@ -44,8 +44,8 @@ log = structlog.get_logger(__name__)
 _TOLD_AGAIN = 3600.0
 """Seconds after which the log says the same again."""
 
-_NOTED_AGAIN = 60.0
-"""Seconds after which a note that is gone is written again."""
+_NOTED_AGAIN = 600.0
+"""Seconds after which a note that is gone, or could not be made, is written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +165,9 @@ def note_on(ctx: ClusterContext, component: str, live: Object, body: Json) -> No
     """
     if _note_of(body) is not None:
         return
-    # others may take it off each time
+    # others may take it off each time, or not let it pass
     if ctx.memory.stopwatches.is_due("cluster noted", live.metadata.uid, _NOTED_AGAIN, ctx.deps.clock):
-        ctx.deps.applier.annotate(STATEFUL_SETS, live, {labels.WRITTEN_FOR: note(ctx, component)})
+        noted(ctx, live, {labels.WRITTEN_FOR: note(ctx, component)})
 
 
 def remembered(body: Json) -> str:

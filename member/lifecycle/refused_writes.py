@@ -4,9 +4,10 @@ Its pods are looked after as they run: they are scaled, failed over, and given b
 spec is tried again after a pause.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from kube.errors import (
     AlreadyExists,
@@ -18,10 +19,13 @@ from kube.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from kube.objects import digest
+from kube.objects import Object, digest
+from kube.resources import STATEFUL_SETS
 from member.apply.names_of_others import NOT_OURS, of_others
 from member.context import ClusterContext
 from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
+
+T = TypeVar("T")
 
 _NO_JUDGEMENT = (Unauthorized, NotFound, AlreadyExists, Conflict, Expired, TooManyRequests)
 """What the next attempt may meet otherwise, or what asks for another decision."""
@@ -56,25 +60,53 @@ def updated(
 
     Raises what the two raise.
     """
-    refusals, clock = ctx.memory.refusals, ctx.deps.clock
-    refused: NotDone | None = refusals.standing(component, partial(_wanted, ctx), clock)
-    if refused is None:
-        try:
-            outcome = update()
-        except NOT_OURS as error:
-            refused = of_others(error)
-        except ApiError as error:
-            refused = refusals.note(component, _wanted(ctx), _refusal(error), clock)
-        else:
-            refusals.forget(component)
-            return outcome, None
+    outcome, refused = attempted(ctx, component, update)
+    if outcome is not None:
+        return outcome, None
     # nobody knows what the update would have done to its pods
     ctx.rolls_to_come.add(component)
+    kept, _ = attempted(ctx, f"{component} as it runs", as_it_runs)
+    return kept or Done(), refused
+
+
+def attempted(ctx: ClusterContext, what: str, write: Callable[[], T]) -> tuple[T | None, NotDone | None]:
+    """What comes of a write, or why it can't be made; what was refused is not asked for again before a pause.
+
+    `what` names it among those of the cluster. Raises what it raises.
+    """
+    refusals, clock = ctx.memory.refusals, ctx.deps.clock
+    if standing := refusals.standing(what, partial(_wanted, ctx), clock):
+        return None, standing
     try:
-        return as_it_runs(), refused
+        answer = write()
+    except NOT_OURS as error:
+        return None, of_others(error)
+    except ApiError as error:
+        return None, refusals.note(what, _wanted(ctx), _refusal(error), clock)
+    refusals.forget(what)
+    return answer, None
+
+
+def made_at_least(make: Callable[[], T], make_as_it_ran: Callable[[], T] | None) -> T:
+    """Make something; where that is refused, as it was, if anything tells how. Raises what the last try raises."""
+    try:
+        return make()
+    except ApiError as error:
+        if make_as_it_ran is None:
+            raise
+        _refusal(error)
+    return make_as_it_ran()
+
+
+def noted(ctx: ClusterContext, live: Object, annotations: Mapping[str, str]) -> None:
+    """Note on a StatefulSet what nobody waits for; not where the server refuses that, or changes more in the course.
+
+    Raises Conflict, other ApiErrors that are no judgement, TransportError.
+    """
+    try:
+        ctx.deps.applier.annotate_alone(STATEFUL_SETS, live, annotations)
     except ApiError as error:
         _refusal(error)
-        return Done(), refused
 
 
 def with_refusal(refused: NotDone | None, outcome: Outcome) -> Outcome:

@@ -7,9 +7,9 @@ was in the way is gone: a pod of an older StatefulSet, a quota, a webhook that r
 from apis.times import stamp
 from kube.errors import Conflict
 from kube.objects import Object
-from kube.resources import STATEFUL_SETS
 from member.context import ClusterContext
 from member.labels import REQUEUED_AT
+from member.lifecycle.refused_writes import noted
 from member.observed.belonging import controls
 from member.observed.pods import pods_of
 
@@ -54,7 +54,7 @@ def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
 
 def _write(ctx: ClusterContext, live: Object) -> None:
     try:
-        ctx.deps.applier.annotate(STATEFUL_SETS, live, {REQUEUED_AT: stamp(ctx.deps.clock.wall())})
+        noted(ctx, live, {REQUEUED_AT: stamp(ctx.deps.clock.wall())})
     except Conflict:
         # it was written just now, which does the same
         return

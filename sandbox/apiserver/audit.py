@@ -25,7 +25,7 @@ class Call:
     @property
     def is_write(self) -> bool:
         """Whether the request may change something."""
-        return self.verb in _WRITES
+        return self.verb in _WRITES and "dryRun=" not in self.request.url
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.labels import LAST_APPLIED
 from ports.clock import FakeClock
+from sandbox.apiserver.refusals import forbidden
 from tests.controllers.tidbcluster.test_ticdc import TABLES, tables
 from tests.operator_world import NAMESPACE
 from tests.takeover.halfway import NAME, Halfway
@@ -63,6 +64,29 @@ def test_3_5_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
     at_rest.world.forget()
     at_rest.world.run(120.0)
     assert set() == written()
+
+
+@pytest.mark.parametrize("webhook", ["mirror-everywhere", "variable", "toleration", "pod-label"])
+def test_3_5_a_take_over_restarts_nobody_though_an_admission_webhook_acts_on_each_write(
+    at_rest: Halfway, webhook: str
+) -> None:
+    """It came after v1.6 had written last; v1.6 writes nothing where nothing differs."""
+    at_rest.world.world.faults.webhook(webhook)
+    before = [each["metadata"]["generation"] for each in at_rest.world.every(STATEFUL_SETS)]
+    assert set() == at_rest.take_over()
+    at_rest.world.run(120.0)
+    assert before == [each["metadata"]["generation"] for each in at_rest.world.every(STATEFUL_SETS)]
+    assert "Done" == at_rest.world.reason()
+
+
+def test_3_5_a_take_over_needs_no_write_that_a_policy_refuses(at_rest: Halfway) -> None:
+    def policy(of: Resource, tree: Json, old: Json | None) -> None:
+        if of == STATEFUL_SETS and old is not None:
+            raise forbidden(of, tree["metadata"]["name"], "admission webhook denied the request")
+
+    at_rest.world.world.server.webhooks.append(policy)
+    assert set() == at_rest.take_over()
+    assert "Done" == at_rest.world.reason()
 
 
 @pytest.mark.parametrize(

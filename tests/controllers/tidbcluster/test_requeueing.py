@@ -4,8 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import NODES, PODS, STATEFUL_SETS
+from kube.objects import Json
+from kube.resources import NODES, PODS, STATEFUL_SETS, Resource
 from member.labels import REQUEUED_AT
+from sandbox.apiserver.refusals import forbidden
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow
@@ -28,7 +30,7 @@ def five_members(world: OperatorWorld) -> None:
 def requeues(world: OperatorWorld) -> int:
     """How many writes have set nothing but the annotation."""
     calls = (entry.call for entry in world.world.server.audit.recent())
-    ours = (call for call in calls if call.user == OPERATOR and call.request.method == "PATCH")
+    ours = (call for call in calls if call.user == OPERATOR and call.is_write)
     return sum(REQUEUED_AT in (call.request.body or b"").decode() for call in ours)
 
 
@@ -70,3 +72,32 @@ def test_a_cluster_that_comes_up_and_is_rolled_needs_none(world: OperatorWorld) 
     world.run(5.0)
     world.run_until_ready(within=300.0)
     assert 0 == requeues(world)
+
+
+def test_nobody_is_restarted_for_it_though_an_admission_webhook_acts_on_each_write(world: OperatorWorld) -> None:
+    five_members(world)
+    world.world.faults.creation_refused("pods", "basic-pd-4")
+    world.admin.delete(PODS, "basic-pd-4", NAMESPACE)
+    world.world.faults.webhook("variable")
+    before = world.get(STATEFUL_SETS, "basic-pd")["metadata"]["generation"]
+    world.run(120.0)
+    assert before == world.get(STATEFUL_SETS, "basic-pd")["metadata"]["generation"]
+
+
+def test_a_policy_that_refuses_pods_and_that_write_hides_nothing(world: OperatorWorld) -> None:
+    """As a policy on pods does that is applied to what makes them, too."""
+    five_members(world)
+    world.world.faults.creation_refused("pods", "basic-pd-4")
+    world.admin.delete(PODS, "basic-pd-4", NAMESPACE)
+
+    def policy(of: Resource, tree: Json, old: Json | None) -> None:
+        if of == STATEFUL_SETS and old is not None:
+            raise forbidden(of, tree["metadata"]["name"], "admission webhook denied the request")
+
+    world.world.server.webhooks.append(policy)
+    reasons = set()
+    world.run(10.0)
+    for _ in range(60):
+        world.run(2.0)
+        reasons.add(world.reason())
+    assert {"PodsNotReady"} == reasons
