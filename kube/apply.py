@@ -17,7 +17,7 @@ from kube.admitted import Admitted
 from kube.api_resources import ApiResources
 from kube.client import Client
 from kube.contests import Contests
-from kube.errors import AlreadyExists, NotFound
+from kube.errors import AlreadyExists, BadRequest, NotFound
 from kube.field_change import first_patched
 from kube.objects import Json, Object, OwnerReference
 from kube.pruned import Pruned
@@ -36,6 +36,8 @@ _WITH_PODS = (DEPLOYMENTS, STATEFUL_SETS)
 """What has a pod template."""
 _IDENTITY = "app.kubernetes.io/"
 """Labels by which an object without an owner says whose it is."""
+_NO_DRY_RUN = "does not support dry run"
+"""What the API server says of a webhook with side effects."""
 
 
 class ForeignOwner(Exception):
@@ -134,20 +136,28 @@ class Applier:
         return self._patch(resource, cached, cached.decode(), {"metadata": {"annotations": dict(annotations)}})
 
     def annotate_alone(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> bool:
-        """As `annotate`, unless admission would change the spec in the course of it; whether it was done.
+        """As `annotate`, unless admission may change the spec in the course of it; whether it was done.
 
         A webhook acts on each write, and what it makes of a pod template restarts pods. Raises as `annotate`.
         """
         tried = self.try_out(resource, cached, {"metadata": {"annotations": dict(annotations)}})
-        if tried.decode().get("spec") != cached.decode().get("spec"):
+        if tried is None or tried.decode().get("spec") != cached.decode().get("spec"):
             return False
         self.annotate(resource, cached, annotations)
         return True
 
-    def try_out(self, resource: Resource, cached: Object, patch: Json) -> Object:
-        """What a patch would make of an object, as the API server tells; nothing is changed. Raises as `annotate`."""
+    def try_out(self, resource: Resource, cached: Object, patch: Json) -> Object | None:
+        """What a patch would make of an object, as the API server tells; nothing is changed. Raises as `annotate`.
+
+        None where a webhook cannot tell, such as one of Kubernetes 1.21 that never said whether it has side effects.
+        """
         meta = cached.metadata
-        return self._client.try_patch(resource, meta.name, meta.namespace, _guarded(patch, cached))
+        try:
+            return self._client.try_patch(resource, meta.name, meta.namespace, _guarded(patch, cached))
+        except BadRequest as error:
+            if _NO_DRY_RUN not in error.message:
+                raise
+            return None
 
     def add_finalizer(self, resource: Resource, cached: Object, finalizer: str) -> Object:
         """Keep an object, once it is deleted, until `remove_finalizer`; it may be kept already.

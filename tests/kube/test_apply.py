@@ -209,6 +209,16 @@ def test_a_status_computed_from_an_outdated_object_is_refused(api: FakeApi, appl
         patch_status(applier, {}, {"a": 1}, version="0")
 
 
+def test_what_a_webhook_cannot_try_out_is_not_known(clock: FakeClock) -> None:
+    said = {"kind": "Status", "reason": "BadRequest", "message": 'admission webhook "w" does not support dry run'}
+    transport = ScriptedTransport(lambda _: answer(400, said))
+    there, applier = cached(service()), Applier(Client(transport), clock)
+
+    assert applier.try_out(SERVICES, there, {"spec": {}}) is None
+    assert not applier.annotate_alone(SERVICES, there, {"a": "b"})
+    assert {f"{PATH}?dryRun=All"} == {request.url for request in transport.requests}
+
+
 @pytest.mark.parametrize("served", [["tidbclusters"], ["tidbclusters", "tidbclusters/status"]])
 def test_discovery_is_asked_once_for_the_status_subresource(served: list[str]) -> None:
     transport = ScriptedTransport([answer(200, {"resources": [{"name": name} for name in served]})])
