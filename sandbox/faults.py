@@ -30,8 +30,9 @@ from sandbox.dataplane.runtime import CHANGED, DataPlane
 from sandbox.dataplane.ticdc.book import Book
 from sandbox.kubelet.kubelet import Kubelet
 from sandbox.notifier import Notifier
+from sandbox.policies import POLICIES
 from sandbox.scheduler import Scheduler
-from sandbox.webhooks import POLICIES, WEBHOOKS
+from sandbox.webhooks import WEBHOOKS
 
 _OVER_QUOTA = "exceeded quota: sandbox, requested: count=1, used: count=0, limited: count=0"
 
@@ -457,14 +458,17 @@ class WorldFaults:
         return self._remember(allow)
 
     def webhook(self, name: str) -> Heal:
-        """Admission changes or refuses what anybody writes, as `sandbox.webhooks` has it. Raises LookupError."""
-        known = {**WEBHOOKS, **POLICIES}
-        if name not in known:
-            raise LookupError(f"no webhook {name!r}; there are: {', '.join(known)}")
-        self._server.webhooks.append(known[name])
+        """Admission changes what is written, as `sandbox.webhooks` has it, or refuses it, as `sandbox.policies` has.
+
+        Raises LookupError.
+        """
+        if name not in (*WEBHOOKS, *POLICIES):
+            raise LookupError(f"no webhook {name!r}; there are: {', '.join((*WEBHOOKS, *POLICIES))}")
+        webhook = WEBHOOKS[name] if name in WEBHOOKS else POLICIES[name]()
+        self._server.webhooks.append(webhook)
 
         def leave() -> None:
-            self._server.webhooks.remove(known[name])
+            self._server.webhooks.remove(webhook)
 
         return self._remember(leave)
 

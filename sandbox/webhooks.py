@@ -20,7 +20,6 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
-from sandbox.apiserver.refusals import forbidden
 from sandbox.apiserver.webhooks import Webhook
 
 _WORKLOADS = (STATEFUL_SETS, DEPLOYMENTS)
@@ -154,18 +153,6 @@ def _clusters(resource: Resource, tree: Json, _: Json | None) -> None:
         _label(tree)
         tree["spec"].setdefault("tolerations", [dict(_TOLERATION)])
 
-
-def _signed_images(resource: Resource, tree: Json, old: Json | None) -> None:
-    if resource in _WORKLOADS and old is not None and _images(tree) != _images(old):
-        raise forbidden(resource, tree["metadata"]["name"], "admission webhook denied the request: unsigned image")
-
-
-def _images(tree: Json) -> set[str]:
-    return {container["image"] for container in tree["spec"]["template"]["spec"]["containers"]}
-
-
-POLICIES: Mapping[str, Webhook] = MappingProxyType({"signed-images": _signed_images})
-"""What refuses instead of changing: images that workloads did not have before."""
 
 WEBHOOKS: Mapping[str, Webhook] = MappingProxyType(
     {

@@ -165,10 +165,12 @@ def update(
     replicas: Replicas,
     strategy: UpdateStrategy,
     rewritten: Collection[str] = (),
+    keeps_edits: bool = False,
 ) -> None:
     """Patch what differs in a StatefulSet; `desired` was given these replicas and this strategy.
 
-    In the fields of the spec that are `rewritten` nothing stays but what is desired, whoever has put it there.
+    In the fields of the spec that are `rewritten` nothing stays but what is desired, whoever has put it there. With
+    `keeps_edits` what others have changed in the pod template stays, and is theirs: to be undone later.
     Raises EvidenceMissing, ForeignOwner, ApiError, TransportError; TypeError for plain values.
     """
     for value, made in ((replicas, Replicas), (strategy, UpdateStrategy)):
@@ -181,11 +183,12 @@ def update(
         there = {field: body["spec"][field] for field in rewritten if field in body["spec"]}
         before = before | {"spec": before["spec"] | there}
     wanted, edit = stamped(desired, body), edit_by_others(ctx, live)
-    if before is not None and "template" not in rewritten and (edit is None or not edit.hits_pods):
+    is_kept = keeps_edits or edit is None or not edit.hits_pods
+    if before is not None and "template" not in rewritten and is_kept:
         wanted = _with_admitted_template(wanted, body, before)
-    noted = with_written_generation(wanted, body, before)
+    noted = wanted if keeps_edits else with_written_generation(wanted, body, before)
     written = ctx.deps.applier.apply(STATEFUL_SETS, noted, live, applied=before, replaces=bool(rewritten))
-    if written is not live:
+    if written is not live and not keeps_edits:
         _note_admission(ctx, written)
 
 

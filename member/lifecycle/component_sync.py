@@ -44,7 +44,7 @@ from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_before_it_ran
-from member.lifecycle.refused_writes import first_refusal, updated, with_refusal
+from member.lifecycle.refused_writes import attempted, first_refusal, kept, updated, with_refusal
 from member.lifecycle.requeueing import requeue
 from member.lifecycle.restoring import restore
 from member.lifecycle.roll import PodDeletion, give_back, next_roll
@@ -154,24 +154,34 @@ def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
 def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     """Everything but suspending it."""
     # whose it is comes first: nothing is written beside the workload of others
-    known = _ours(ctx, member.name, ctx.stateful_set(member.name))
-    if known and not known.metadata.deletion_timestamp and (restored := restore(ctx, member.name, known)):
-        return restored
+    known, unrestored = _ours(ctx, member.name, ctx.stateful_set(member.name)), None
+    if known and not known.metadata.deletion_timestamp:
+        restored, unrestored = attempted(ctx, f"edit of {member.name}", partial(restore, ctx, member.name, known))
+        if restored:
+            return restored
     if waiting := _gate(ctx, member):
         return waiting
     live = known or _ours(ctx, member.name, _left_unseen(ctx, member.name))
-    if live is None and (refused := advanced_stateful_set(ctx, member.name)):
-        return refused
+    if live is None and (unwanted := advanced_stateful_set(ctx, member.name)):
+        return unwanted
     services = [partial(apply_service, ctx, service) for service in member.services(ctx.tc)]
+    refused = first_refusal(ctx, member.name, services)
     if live is not None:
-        return with_refusal(first_refusal(ctx, member.name, services), _brought_up_to_date(ctx, member, spec, live))
-    for apply_one in services:
-        apply_one()
-    return _create(ctx, member, spec)
+        return with_refusal(refused, _brought_up_to_date(ctx, member, spec, live, unrestored))
+    if refused and not _has_run(ctx, member.name):
+        return refused
+    return with_refusal(refused, _create(ctx, member, spec))
 
 
-def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
-    """What is done with a StatefulSet that is there."""
+def _has_run(ctx: ClusterContext, component: str) -> bool:
+    """Whether something tells of a StatefulSet that a component has had."""
+    return predicates.tells_of_stateful_set(ctx.tc, component) or bool(pods_of(ctx, component))
+
+
+def _brought_up_to_date(
+    ctx: ClusterContext, member: Workload, spec: Component, live: Object, unrestored: NotDone | None = None
+) -> Outcome:
+    """What is done with a StatefulSet that is there, in which edits by others may be `unrestored`."""
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
@@ -180,7 +190,7 @@ def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, 
         # a pod that was restarted before the spec became invalid must not stay without leaders
         outcome = give_back(ctx, member.name, member.rolling) or _serving(ctx, member)
     else:
-        outcome = _updated(ctx, member, spec, live)
+        outcome = _updated(ctx, member, spec, live, unrestored)
     if isinstance(outcome, Done):
         return outcome
     outcome = in_time_for(outcome, Done(retry_after=requeue(ctx, member.name, live)))
@@ -188,7 +198,9 @@ def _brought_up_to_date(ctx: ClusterContext, member: Workload, spec: Component, 
     return _cause(ctx, member) or _with_what_is_unknown(ctx, member, outcome)
 
 
-def _updated(ctx: ClusterContext, member: Workload, spec: Component, live: Object) -> Outcome:
+def _updated(
+    ctx: ClusterContext, member: Workload, spec: Component, live: Object, unrestored: NotDone | None
+) -> Outcome:
     """What comes of the update, the failover and the service; where the update is refused, of the pods as they run."""
     status = predicates.status_of(ctx.tc, member.name)
     phase = status.phase if status else ""
@@ -198,7 +210,11 @@ def _updated(ctx: ClusterContext, member: Workload, spec: Component, live: Objec
         set_phase(ctx, member.name, phase)
         return _update(ctx, member, spec, live, as_it_runs=True)
 
-    outcome, refused = updated(ctx, member.name, lambda: _update(ctx, member, spec, live), as_it_runs)
+    refused = unrestored
+    if unrestored:
+        outcome = kept(ctx, member.name, as_it_runs)
+    else:
+        outcome, refused = updated(ctx, member.name, lambda: _update(ctx, member, spec, live), as_it_runs)
     rest = _first_not_done(outcome, lambda: member.failover(ctx), lambda: _serving(ctx, member))
     return with_refusal(refused, rest)
 
@@ -278,8 +294,7 @@ def _is_looked_at_again(outcome: NotDone) -> bool:
 def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:
     """The StatefulSet that no cache shows, read live where something tells of one: else it is found by making it."""
     name, taken_names = member_name(ctx.tc, component), ctx.memory.taken_names
-    is_known = predicates.tells_of_stateful_set(ctx.tc, component)
-    if not is_known and not taken_names.last_seen(STATEFUL_SETS, name, ctx.deps.clock) and not pods_of(ctx, component):
+    if not _has_run(ctx, component) and not taken_names.last_seen(STATEFUL_SETS, name, ctx.deps.clock):
         return None
     live = _unseen(ctx, STATEFUL_SETS, name)
     if live is None:
@@ -297,11 +312,27 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     claims = read_claims(ctx, member.name) if mounts_claims else ()
     previous = previous_stateful_set(ctx, member.name, claims)
     choice, wanted, _ = _wanted(ctx, member, spec, previous.running)
-    desired = recreated(previous, wanted)
-    if refused := claim_of_others(ctx, member.name, desired, claims):
+    if refused := claim_of_others(ctx, member.name, recreated(previous, wanted), claims):
         return refused
-    _write_config_map(ctx, member, choice)
-    desired = with_annotation(desired, WRITTEN_FOR, own_changes.note(ctx, member.name))
+
+    def as_wanted() -> Outcome:
+        _write_config_map(ctx, member, choice)
+        return _made(ctx, member, spec, recreated(previous, wanted), own_changes.note(ctx, member.name))
+
+    if (running := previous.running) is None:
+        return as_wanted()
+
+    def as_it_ran() -> Outcome:
+        as_before = recreated(previous, with_template_of(running, wanted))
+        return _made(ctx, member, spec, as_before, own_changes.remembered(running))
+
+    outcome, unwanted = updated(ctx, member.name, as_wanted, as_it_ran)
+    return with_refusal(unwanted, outcome)
+
+
+def _made(ctx: ClusterContext, member: Workload, spec: Component, desired: Json, note: str) -> Outcome:
+    """Make a StatefulSet; `note` is the cluster that its pod template is made for, empty where nobody knows."""
+    desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
     warn_of_slots(ctx, member.name, desired, None)
     if there := _ours(ctx, member.name, stateful_set.create(ctx, desired)):
         return _brought_up_to_date(ctx, member, spec, there)
@@ -316,11 +347,11 @@ def _update(
     choice, wanted, waiting = _wanted(ctx, member, spec, body)
     if remade := remade_before_it_ran(ctx, member.name, live, body, wanted):
         return remade
-    if refused := _other_mounts(spec, body, wanted):
-        return refused
+    refused = _other_mounts(spec, body, wanted)
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
-    incomplete = as_it_runs or _lacks_components(ctx)
+    edited = as_it_runs and stateful_set.edit_by_others(ctx, live) is not None
+    incomplete = as_it_runs or refused is not None or _lacks_components(ctx)
     if incomplete:
         # what other components say shows in these pods, too: they would be restarted, and again when it is restored
         desired = with_template_of(body, desired)
@@ -331,7 +362,7 @@ def _update(
     size = next_size(ctx, member.name, member.scaling, body, desired)
     desired = with_size(desired, size.replicas)
     scaling = size.outcome is not None
-    roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling)
+    roll = next_roll(ctx, member.name, member.rolling, body, desired, changed=changed, scaling=scaling, edited=edited)
     if changed and not roll.takes_template and not isinstance(roll.outcome, Refused):
         ctx.rolls_to_come.add(member.name)
     if not roll.takes_template or not changed:
@@ -349,14 +380,14 @@ def _update(
             ctx.memory.rolls.begin(member.name, changed)
         gone = {"why": "; ".join(each.what for each in size.replicas.gone)} if size.replicas.gone else {}
         with bound_contextvars(**_restarted(ctx, member, roll.restarts), **gone):
-            stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy)
+            stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy, keeps_edits=edited)
         if roll.restarts:
             tell_restart(ctx, member.name, roll.restarts, f"restarting pod {roll.restarts}")
     elif roll.delete:
         _delete(ctx, member, roll.delete)
     elif not incomplete and not changed:
         own_changes.note_on(ctx, member.name, live, body)
-    return size.outcome or roll.outcome or _fixed(body, wanted) or Done()
+    return with_refusal(refused, size.outcome or roll.outcome or _fixed(body, wanted) or Done())
 
 
 def _wanted(

@@ -23,7 +23,7 @@ from kube.objects import Object, digest
 from kube.resources import STATEFUL_SETS
 from member.apply.names_of_others import NOT_OURS, of_others
 from member.context import ClusterContext
-from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
+from member.outcome import Done, Failed, NotDone, Outcome, first_retry, in_time_for
 
 T = TypeVar("T")
 
@@ -32,25 +32,32 @@ _NO_JUDGEMENT = (Unauthorized, NotFound, AlreadyExists, Conflict, Expired, TooMa
 
 
 def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable[[], None]]) -> NotDone | None:
-    """Carry out what leaves the pods of a component alone; why the first one that can't be is not, None if all are.
+    """Carry out what leaves the pods of a component alone, each by itself; why the first that can't be is not.
 
-    Raises ApiError, TransportError.
+    None if all are. Raises ApiError, TransportError.
     """
-    refusals, key, clock = ctx.memory.refusals, f"beside {component}", ctx.deps.clock
+    answers = (attempted(ctx, f"beside {component} {number}", write)[1] for number, write in enumerate(writes))
+    found = [each for each in answers if each is not None]
+    told = next((each for each in found if isinstance(each, Failed)), None) or next(iter(found), None)
+    return told and replace(told, retry_after=first_retry(found))
+
+
+def attempted(ctx: ClusterContext, key: str, act: Callable[[], T]) -> tuple[T | None, NotDone | None]:
+    """What comes of `act`, or why it is refused; then it waits for the next attempt.
+
+    `key` tells it from all else that the API server may refuse of the cluster. Raises what `act` raises.
+    """
+    refusals, clock = ctx.memory.refusals, ctx.deps.clock
     if standing := refusals.standing(key, partial(_wanted, ctx), clock):
-        return standing
-    refused, taken = None, None
-    for write in writes:
-        try:
-            write()
-        except NOT_OURS as error:
-            taken = taken or of_others(error)
-        except ApiError as error:
-            refused = refused or _refusal(error)
-    if refused is None:
-        refusals.forget(key)
-        return taken
-    return refusals.note(key, _wanted(ctx), refused, clock)
+        return None, standing
+    try:
+        done = act()
+    except NOT_OURS as error:
+        return None, of_others(error)
+    except ApiError as error:
+        return None, refusals.note(key, _wanted(ctx), _refusal(error), clock)
+    refusals.forget(key)
+    return done, None
 
 
 def updated(
@@ -61,41 +68,15 @@ def updated(
     Raises what the two raise.
     """
     outcome, refused = attempted(ctx, component, update)
-    if outcome is not None:
-        return outcome, None
+    return (kept(ctx, component, as_it_runs) if outcome is None else outcome), refused
+
+
+def kept(ctx: ClusterContext, component: str, as_it_runs: Callable[[], Outcome]) -> Outcome:
+    """What comes of keeping a component as it runs; Done where that is refused as well. Raises as `updated`."""
     # nobody knows what the update would have done to its pods
     ctx.rolls_to_come.add(component)
-    kept, _ = attempted(ctx, f"{component} as it runs", as_it_runs)
-    return kept or Done(), refused
-
-
-def attempted(ctx: ClusterContext, what: str, write: Callable[[], T]) -> tuple[T | None, NotDone | None]:
-    """What comes of a write, or why it can't be made; what was refused is not asked for again before a pause.
-
-    `what` names it among those of the cluster. Raises what it raises.
-    """
-    refusals, clock = ctx.memory.refusals, ctx.deps.clock
-    if standing := refusals.standing(what, partial(_wanted, ctx), clock):
-        return None, standing
-    try:
-        answer = write()
-    except NOT_OURS as error:
-        return None, of_others(error)
-    except ApiError as error:
-        return None, refusals.note(what, _wanted(ctx), _refusal(error), clock)
-    refusals.forget(what)
-    return answer, None
-
-
-def made_at_least(make: Callable[[], T], make_as_it_ran: Callable[[], T] | None) -> T:
-    """Make something; where that is refused, as it was, if anything tells how. Raises what the last try raises."""
-    try:
-        return make()
-    except ApiError as error:
-        if make_as_it_ran is None:
-            raise
-        _refusal(error)
-    return make_as_it_ran()
+    outcome, _ = attempted(ctx, f"{component} as it runs", as_it_runs)
+    return Done() if outcome is None else outcome
 
 
 def noted(ctx: ClusterContext, live: Object, annotations: Mapping[str, str]) -> None:

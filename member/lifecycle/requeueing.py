@@ -5,7 +5,7 @@ was in the way is gone: a pod of an older StatefulSet, a quota, a webhook that r
 """
 
 from apis.times import stamp
-from kube.errors import Conflict
+from kube.errors import ApiError
 from kube.objects import Object
 from member.context import ClusterContext
 from member.labels import REQUEUED_AT
@@ -23,8 +23,7 @@ _LOOK_AGAIN = 10.0
 def requeue(ctx: ClusterContext, component: str, live: Object) -> float | None:
     """Have a StatefulSet synced again if its pods have been missing; seconds until the next look, None for no need.
 
-    Not while a pod of another StatefulSet has one of their names: nothing can be created then. Raises ApiError,
-    TransportError.
+    Not while a pod of another StatefulSet has one of their names: nothing can be created then. Raises TransportError.
     """
     missing = _missing(ctx, component, live)
     if not missing:
@@ -55,6 +54,6 @@ def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
 def _write(ctx: ClusterContext, live: Object) -> None:
     try:
         noted(ctx, live, {REQUEUED_AT: stamp(ctx.deps.clock.wall())})
-    except Conflict:
-        # it was written just now, which does the same
+    except ApiError:
+        # it was written just now, which does the same; or the next look does it
         return

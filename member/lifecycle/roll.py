@@ -82,15 +82,24 @@ class Roll:
 
 
 def next_roll(
-    ctx: ClusterContext, component: str, rolling: Rolling, body: Json, desired: Json, *, changed: str, scaling: bool
+    ctx: ClusterContext,
+    component: str,
+    rolling: Rolling,
+    body: Json,
+    desired: Json,
+    *,
+    changed: str,
+    scaling: bool,
+    edited: bool = False,
 ) -> Roll:
     """Decide on the pod template and the update strategy of a StatefulSet, as it is (`body`) and as wanted.
 
     `changed` names what differs in the template; empty when nothing does. `scaling`: pods come or go, which is first.
+    `edited`: others have changed the template, and that can't be undone: no pod is to come to it.
     A roll that has come to its end is noted in the phase. Raises ApiError, TransportError, DataPlaneError.
     """
     view = RollView(ctx, component, rolling, body, scaling, everything_changed=bool(changed))
-    roll = _next_roll(view, desired, changed)
+    roll = Roll(True, _above_all(body, desired)) if edited else _next_roll(view, desired, changed)
     if (roll.restarts or roll.delete) and desired["spec"]["replicas"] != body["spec"]["replicas"]:
         # pods come or go with this write: the restart is the next one's (I19)
         no_restarts = view.no_restarts(view.rolling_pods(view.cached))
@@ -123,6 +132,13 @@ def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
         waiting = Waiting("RollingUpdate", "waiting for the StatefulSet controller to observe the new pod template")
         return Roll(True, view.no_restarts(view.rolling_pods(view.cached)), waiting)
     return _continue(view)
+
+
+def _above_all(body: Json, desired: Json) -> UpdateStrategy:
+    """A partition above all pods, where Kubernetes restarts any by itself."""
+    if body["spec"]["updateStrategy"]["type"] == ON_DELETE:
+        return UpdateStrategy.unchanged(body)
+    return UpdateStrategy.above_all(desired["spec"]["replicas"])
 
 
 def _is_unfinished_on_delete(view: RollView) -> bool:

@@ -17,7 +17,12 @@ ERRORS: Mapping[str, Reason] = {
     "ApiError": _kubernetes("The API server, or a component, refused a request. The message contains its answer."),
     "BadRequest": _kubernetes("The API server rejected a request as malformed."),
     "Unauthorized": _kubernetes("The API server does not accept the operator's credential.", _PERMISSIONS),
-    "Forbidden": _kubernetes("The operator lacks a permission.", _PERMISSIONS),
+    "Forbidden": _kubernetes(
+        "The operator lacks a permission, or a policy of the cluster, such as a quota or an admission webhook, refuses "
+        "what it writes. The message says which.",
+        f"If it is a permission: {_PERMISSIONS[0].lower()}{_PERMISSIONS[1:]} If it is a policy: change the spec, or "
+        "that. Until then the pods are looked after as they run.",
+    ),
     "NotFound": _kubernetes("A required object is missing. The message names it."),
     "MethodNotAllowed": _kubernetes("The API server does not support a verb on a resource."),
     "AlreadyExists": _kubernetes(

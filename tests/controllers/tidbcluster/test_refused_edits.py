@@ -10,7 +10,7 @@ import pytest
 
 from dataplane.pd import PDClient
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, Resource
+from kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, ROLES, SERVICES, STATEFUL_SETS, Resource
 from member.context import FailoverSettings
 from sandbox.apiserver.refusals import forbidden
 from simulate.operator import SETTINGS
@@ -163,3 +163,113 @@ def test_what_is_refused_is_asked_for_ever_more_rarely_and_what_else_goes_on_wai
     refused = [write for write in world.writes() if write.startswith("patch statefulsets") and "tidb" in write]
     assert 5 <= len(refused) <= 15
     assert 4 == world.replicas("tikv")
+
+
+def approve(world: OperatorWorld) -> None:
+    """A policy that asks for an annotation in pod templates, and somebody who puts it into TiKV's."""
+
+    def policy(of: Resource, tree: Json, old: Json | None) -> None:
+        if of == STATEFUL_SETS and old is not None and "approved" not in str(tree["spec"]["template"]):
+            raise forbidden(of, tree["metadata"]["name"], "admission webhook denied the request: not approved")
+
+    world.world.server.webhooks.append(policy)
+    template = {"metadata": {"annotations": {"approved": "yes"}}}
+    world.admin.patch(STATEFUL_SETS, "basic-tikv", NAMESPACE, {"spec": {"template": template}})
+
+
+def uids(world: OperatorWorld, component: str) -> set[str]:
+    pods = (pod["metadata"] for pod in world.every(PODS))
+    return {each["uid"] for each in pods if each["name"].startswith(f"basic-{component}-")}
+
+
+def made_again(world: OperatorWorld, component: str, propagation: str) -> None:
+    """Somebody deletes a StatefulSet, and it comes back."""
+    name = f"basic-{component}"
+    before = world.get(STATEFUL_SETS, name)["metadata"]["uid"]
+    world.admin.delete(STATEFUL_SETS, name, NAMESPACE, propagation=propagation)
+    world.run_until(
+        lambda: world.exists(STATEFUL_SETS, name) and before != world.get(STATEFUL_SETS, name)["metadata"]["uid"], 30.0
+    )
+
+
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+def test_a_lost_pod_is_replaced_though_the_spec_mounts_a_volume_that_running_pods_cannot_get(
+    world: OperatorWorld, component: str
+) -> None:
+    world.change(**{component: {"additionalVolumeMounts": [{"name": "nowhere", "mountPath": "/x"}]}})
+    world.run_until(lambda: world.reason().startswith("FailedUpdate"))
+    lose(world, component)
+    world.run_until(lambda: has_substitute(world, component), 400.0)
+    assert "mounts nowhere" in world.condition("Progressing")["message"]
+
+
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+def test_F10_a_stateful_set_that_others_delete_comes_back_as_its_pods_run_where_the_new_template_is_refused(
+    world: OperatorWorld, component: str
+) -> None:
+    allow, before = refuse(world, STATEFUL_SETS, _IMAGE), uids(world, component)
+    world.change(**{component: {"version": _IMAGE}})
+    world.run_until(lambda: world.reason() == "Forbidden")
+    made_again(world, component, "Orphan")
+    world.run(60.0)
+
+    assert before == uids(world, component)
+    assert "Forbidden" == world.reason()
+    assert world.is_ready()
+    allow()
+    world.run_until_ready(within=300.0)
+    assert before.isdisjoint(uids(world, component))
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Orphan"])
+def test_a_stateful_set_that_others_delete_comes_back_where_an_edit_of_a_service_is_refused(
+    world: OperatorWorld, propagation: str
+) -> None:
+    refuse(world, SERVICES, "LoadBalancer")
+    world.change(tidb={"service": {"type": "LoadBalancer"}})
+    world.run_until(lambda: world.reason() == "Forbidden")
+    made_again(world, "tidb", propagation)
+    world.run_until(world.is_ready, 90.0)
+    assert "Forbidden" == world.reason()
+
+
+def test_a_service_that_others_delete_comes_back_at_once_where_an_edit_of_another_is_refused(
+    world: OperatorWorld,
+) -> None:
+    refuse(world, SERVICES, "LoadBalancer")
+    world.change(tidb={"service": {"type": "LoadBalancer"}})
+    world.run(200.0)
+    world.admin.delete(SERVICES, "basic-tidb-peer", NAMESPACE)
+    world.run_until(lambda: world.exists(SERVICES, "basic-tidb-peer"), 3.0)
+
+
+def test_R27_what_others_have_changed_and_a_policy_keeps_so_restarts_nobody_and_keeps_nobody_from_being_replaced(
+    world: OperatorWorld,
+) -> None:
+    before = uids(world, "tikv")
+    approve(world)
+    world.run(30.0)
+    assert "not approved" in world.condition("Progressing")["message"]
+    lose(world, "tikv")
+    world.run_until(lambda: has_substitute(world, "tikv"), 400.0)
+    assert before < uids(world, "tikv")
+    world.world.faults.heal()
+    world.world.server.webhooks.clear()
+    world.run_until(lambda: "approved" not in str(world.get(STATEFUL_SETS, "basic-tikv")["spec"]["template"]), 90.0)
+    world.run(120.0)
+    assert before <= uids(world, "tikv")
+
+
+def test_what_discovery_is_made_of_comes_back_where_its_role_may_not_be_changed(world: OperatorWorld) -> None:
+    def policy(of: Resource, tree: Json, old: Json | None) -> None:
+        if of == ROLES and old is not None and tree["rules"]:
+            raise forbidden(of, tree["metadata"]["name"], "admission webhook denied the request")
+
+    world.world.server.webhooks.append(policy)
+    world.admin.patch(ROLES, "basic-discovery", NAMESPACE, {"rules": []})
+    world.run_until(lambda: world.reason() == "Forbidden")
+    world.run(120.0)
+    world.admin.delete(SERVICES, "basic-discovery", NAMESPACE)
+    world.admin.delete(DEPLOYMENTS, "basic-discovery", NAMESPACE)
+    world.run_until(lambda: world.exists(SERVICES, "basic-discovery"), 3.0)
+    world.run_until(lambda: world.exists(DEPLOYMENTS, "basic-discovery"), 3.0)

@@ -101,3 +101,15 @@ def test_a_policy_that_refuses_pods_and_that_write_hides_nothing(world: Operator
         world.run(2.0)
         reasons.add(world.reason())
     assert {"PodsNotReady"} == reasons
+
+
+def test_a_stateful_set_that_nobody_may_write_keeps_nobody_from_telling_why_its_pods_are_missing(
+    world: OperatorWorld,
+) -> None:
+    world.world.faults.creation_refused("pods", "basic-tikv-*")
+    world.apply(sample("basic"))
+    world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tikv"))
+    world.world.faults.webhook("away")
+    for _ in range(20):
+        world.run(5.0)
+        assert "basic-tikv-0 (FailedCreate: " in world.condition("Progressing")["message"]
