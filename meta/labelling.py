@@ -22,6 +22,7 @@ from member.observed.referenced_cluster import without_pd
 from member.observed.revisions import live_revisions
 from member.outcome import Done, Failed, NotDone, Outcome, in_time_for
 from meta import identity
+from meta.apart import each_apart
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict
 from meta.templates import of_template, stateful_sets, unlabelled_pods
@@ -38,16 +39,19 @@ def act(ctx: ClusterContext) -> Outcome:
     with_claims = component_names(lambda row: row.claims.labelled, ctx.tc.kind)
     claims = {claim.metadata.name: claim for claim in claims_of_cluster(ctx, with_claims)}
     begun = {name for name, claim in claims.items() if pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations}
-    joining = []
-    for pod in pods:
+    joining: list[Done] = []
+
+    def look(pod: Object) -> None:
         if begun and not begun.isdisjoint(own_claims(pod)):
             _remind(ctx, pod)
         if time := _joins_within(ctx, pod, cluster_id):
             joining.append(Done(retry_after=time))
-            continue
+            return
         labelled = _label_pod(ctx, pod, cluster_id, sets)
         if labelled is not None and labelled.metadata.labels.get(labels.COMPONENT) in with_claims:
             _label_claims(ctx, labelled, claims)
+
+    each_apart(partial(look, pod) for pod in pods)
     return in_time_for(unknown or Done(), *joining)
 
 

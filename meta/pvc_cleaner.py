@@ -4,6 +4,8 @@ A claim is deleted only with spec.enablePVReclaim, and only when live reads of t
 its pod is gone, the StatefulSet has no such ordinal, PD no such member or store (I1, I2, F5).
 """
 
+from functools import partial
+
 from apis import predicates
 from apis.component_statuses import PDStatus, TiFlashStatus, TiKVStatus
 from apis.components import component_names
@@ -27,6 +29,7 @@ from member.evidence import (
 )
 from member.naming import member_name, ordinal_of
 from member.outcome import Done, Outcome
+from meta.apart import each_apart
 from meta.deferred_claims import Reclaim, Unlock, Unmark, deferred_step, lock_step
 from meta.metadata import DesiredMetadata, apply_metadata
 from meta.reading import claims_of_cluster, retry_on_conflict, volume_of
@@ -37,16 +40,25 @@ def act(ctx: ClusterContext) -> Outcome:
     """Do for each claim what is due. Raises OwnerGone, Conflict, other ApiErrors, TransportError, DataPlaneError."""
     if ctx.tc.spec.paused:
         return Done("paused")
-    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind)):
-        if isinstance(lock_step(claim, _pod(ctx, claim)), Unlock):
-            _remove_annotations(ctx, claim, labels.POD_SCHEDULING)
-    for claim in claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind)):
-        match deferred_step(ctx.tc, claim, _pod(ctx, claim)):
-            case Unmark():
-                _remove_annotations(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)
-            case Reclaim():
-                _reclaim(ctx, claim)
+    holding = claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind))
+    deferred = claims_of_cluster(ctx, component_names(lambda row: row.claims.deferred, ctx.tc.kind))
+    each_apart(
+        [*(partial(_unlock, ctx, claim) for claim in holding), *(partial(_go_on, ctx, each) for each in deferred)]
+    )
     return Done()
+
+
+def _unlock(ctx: ClusterContext, claim: Object) -> None:
+    if isinstance(lock_step(claim, _pod(ctx, claim)), Unlock):
+        _remove_annotations(ctx, claim, labels.POD_SCHEDULING)
+
+
+def _go_on(ctx: ClusterContext, claim: Object) -> None:
+    match deferred_step(ctx.tc, claim, _pod(ctx, claim)):
+        case Unmark():
+            _remove_annotations(ctx, claim, labels.PVC_DEFER_DELETING, labels.SCALE_IN_TIME)
+        case Reclaim():
+            _reclaim(ctx, claim)
 
 
 def _pod(ctx: ClusterContext, claim: Object) -> Object | None:

@@ -5,6 +5,8 @@ waits a while for a new claim to know its ids, so that one patch says all. Label
 paused, too.
 """
 
+from functools import partial
+
 from structlog.contextvars import bound_contextvars
 
 from apis.components import component_names, component_type
@@ -16,6 +18,7 @@ from member.context import ClusterContext
 from member.labels import COMPONENT, PVC_DEFER_DELETING
 from member.observed.claims import Claim
 from member.outcome import Done, Outcome
+from meta.apart import each_apart
 from meta.identity import is_labelled_within, of_volume
 from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_after, retry_on_conflict, volume_of
 
@@ -26,13 +29,16 @@ def act(ctx: ClusterContext) -> Outcome:
         return Done("no permission for PersistentVolumes")
     now, times = ctx.deps.clock.wall, list[float]()
     known = component_names(lambda row: row.claims.labelled or row.claims.reclaim_policy, ctx.tc.kind)
-    for claim in claims_of_cluster(ctx, known):
+
+    def look(claim: Object) -> None:
         if not claim.decode_as(Claim).is_bound or claim.metadata.deletion_timestamp:
-            continue
+            return
         if time := is_labelled_within(claim, now):
             times.append(time)
         else:
             _keep(ctx, claim, _policy(ctx, claim))
+
+    each_apart(partial(look, claim) for claim in claims_of_cluster(ctx, known))
     return Done(retry_after=min(times, default=None))
 
 

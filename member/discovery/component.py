@@ -3,17 +3,20 @@
 Its objects are made before them, and in this order.
 """
 
+from functools import partial
+
 from kube.objects import Json
 from kube.resources import DEPLOYMENTS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS
 from member.apply.last_applied import applied
 from member.apply.writes import apply, apply_service
 from member.context import ClusterContext, Held
 from member.discovery import desired
+from member.lifecycle.refused_writes import first_refusal
 from member.outcome import Done, Outcome, Refused
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Bring Discovery's objects to what is desired. Raises OwnerGone, ForeignOwner, ApiError, TransportError."""
+    """Bring Discovery's objects to what is desired. Raises OwnerGone, ApiError, TransportError."""
     tc, listers, name = ctx.tc, ctx.listers, desired.name(ctx.tc)
     if not desired.wanted(tc):
         return Done("not part of this cluster")
@@ -21,13 +24,17 @@ def act(ctx: ClusterContext) -> Outcome:
         return Done("it is made once the spec is valid")
     if tc.spec.paused and ctx.held is Held.NO:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
-    apply(ctx, ROLES, desired.role(tc), listers.roles.get(ctx.namespace, name))
-    account = listers.service_accounts.get(ctx.namespace, name)
-    apply(ctx, SERVICE_ACCOUNTS, desired.service_account(tc), account)
-    apply(ctx, ROLE_BINDINGS, desired.role_binding(tc), listers.role_bindings.get(ctx.namespace, name))
-    _apply_deployment(ctx, desired.deployment(tc, ctx.settings.discovery_image))
-    apply_service(ctx, desired.service(tc))
-    return Done("all objects are in place")
+    role, account, binding = (
+        each.get(ctx.namespace, name) for each in (listers.roles, listers.service_accounts, listers.role_bindings)
+    )
+    writes = (
+        partial(apply, ctx, ROLES, desired.role(tc), role),
+        partial(apply, ctx, SERVICE_ACCOUNTS, desired.service_account(tc), account),
+        partial(apply, ctx, ROLE_BINDINGS, desired.role_binding(tc), binding),
+        partial(_apply_deployment, ctx, desired.deployment(tc, ctx.settings.discovery_image)),
+        partial(apply_service, ctx, desired.service(tc)),
+    )
+    return first_refusal(ctx, name, writes) or Done("all objects are in place")
 
 
 def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:

@@ -28,6 +28,7 @@ from ports.clock import FakeClock
 from sandbox.apiserver import Fault as ApiFault
 from sandbox.apiserver import Refusal
 from sandbox.apiserver.audit import Call
+from sandbox.apiserver.refusals import forbidden
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.world import ADMIN
 from tests import operator_world
@@ -156,6 +157,37 @@ def test_11_3_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -
     name = volume["metadata"]["name"]
     told = f"patch PersistentVolume {name} in TidbCluster basic successful: reclaim policy Delete"
     assert told in basic.messages("SuccessfulPatch")
+
+
+def _refuse(world: OperatorWorld, resource: Resource, name: str) -> None:
+    """Have a policy let nobody change one object."""
+
+    def policy(of: Resource, tree: Json, old: Json | None) -> None:
+        if (of, tree["metadata"].get("name")) == (resource, name) and old is not None:
+            raise forbidden(of, name, "admission webhook denied the request")
+
+    world.world.server.webhooks.append(policy)
+
+
+def test_11_3_a_volume_that_may_not_be_changed_keeps_no_other_from_its_policy(basic: OperatorWorld) -> None:
+    name = volume_name(basic, "pd-basic-pd-0")
+    _refuse(basic, PERSISTENT_VOLUMES, name)
+    basic.change(pvReclaimPolicy="Delete")
+    basic.run(5.0)
+    found = {
+        claim: volume_of(basic, claim)["spec"]["persistentVolumeReclaimPolicy"] for claim in ("pd-basic-pd-0", CLAIM)
+    }
+    assert {"pd-basic-pd-0": "Retain", CLAIM: "Delete"} == found
+    assert ("Forbidden", True) == (basic.reason(), name in basic.condition("Progressing")["message"])
+
+
+def test_11_4_a_pod_that_may_not_be_changed_keeps_no_other_from_its_labels(basic: OperatorWorld) -> None:
+    for pod in ("basic-pd-0", "basic-tikv-0"):
+        basic.admin.patch(PODS, pod, operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
+    _refuse(basic, PODS, "basic-pd-0")
+    basic.run(35.0)
+    assert [False, True] == [CLUSTER_ID in labels(basic, PODS, pod) for pod in ("basic-pd-0", "basic-tikv-0")]
+    assert "Forbidden" == basic.reason()
 
 
 def test_11_4_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_labelled(basic: OperatorWorld) -> None:
