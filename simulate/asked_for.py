@@ -35,8 +35,13 @@ class AskedFor:
 
     def _note(self, component: str, cluster: Json | None) -> None:
         live = self._state.stateful_set(component)
-        if live is not None:
-            self._written[component] = _Written(live["metadata"]["uid"], live["spec"]["template"], _wishes(cluster))
+        if live is None:
+            return
+        uid, template, before = live["metadata"]["uid"], live["spec"]["template"], self._written.get(component)
+        # one that is made again as it was is for the cluster that it was for
+        is_same = before is not None and before.uid != uid and before.template == template
+        wishes = before.cluster if before is not None and is_same else _wishes(cluster)
+        self._written[component] = _Written(uid, template, wishes)
 
     def _known(self, component: str, live: Json | None) -> _Written | None:
         """What was written into this very StatefulSet."""
@@ -61,6 +66,9 @@ class AskedFor:
         component = write.component
         live = self._state.stateful_set(component) if component else None
         if live is None or not (write.live or write.call.method == "POST"):
+            return None
+        if write.live is not None and write.live["spec"]["template"] == live["spec"]["template"]:
+            # of others, perhaps, who may have their way for a while
             return None
         known, cluster = self._known(component, live), write.seen or write.known
         if known is not None and known.template == live["spec"]["template"]:

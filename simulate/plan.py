@@ -261,6 +261,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
     `awaited`: whether what events wait for must come.
     `resyncs`: whether informers resync; if not, only events and timers bring an object back.
+    `serves_at`: seconds at which the clusters are Ready, and what they were made of is there; 0 where nobody looks.
     """
 
     name: str
@@ -282,6 +283,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     interleaved: bool = False
     awaited: bool = True
     resyncs: bool = True
+    serves_at: float = 0.0
 
     @property
     def ends_done(self) -> bool:

@@ -16,6 +16,7 @@ from simulate.end_state import Leaves, end_state
 from simulate.engine import Engine
 from simulate.invariants.facts import status_of
 from simulate.invariants.losses import lacking
+from simulate.invariants.reporting import unserved
 from simulate.judge import Invariants, Violation
 from simulate.neighbourhood import Neighbourhood
 from simulate.operator import RESYNC
@@ -159,7 +160,11 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
 
 def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
     """The time of a plan; what is written after it is to be silent breaks O3."""
-    engine.run(plan.silent_after or plan.budget)
+    if plan.serves_at:
+        engine.run(plan.serves_at)
+        for what in unserved(judge.state):
+            judge.report("O10", f"{what} though all that was refused is an edit: {_said(engine, plan)}")
+    engine.run((plan.silent_after or plan.budget) - plan.serves_at)
     if not plan.silent_after:
         return
     if not _at_rest(engine, judge, plan):

@@ -5,10 +5,12 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from apis.components import component_type
 from kube.objects import Json
 from kube.resources import (
     DM_CLUSTERS,
     PODS,
+    SERVICES,
     STATEFUL_SETS,
     TIDB_DASHBOARDS,
     TIDB_MONITORS,
@@ -73,6 +75,20 @@ def untrue(state: State) -> Iterator[str]:
         for part, count, _ in _READY_OF.findall(conditions(status).get("Progressing", {}).get("message", "")):
             if int(count) != ready.get(part, int(count)):
                 yield f"{name} says of {part} that other pods are Ready than there are"
+
+
+def unserved(state: State) -> Iterator[str]:
+    """What keeps clusters from serving: no Ready, no StatefulSet, pods that are not Ready, no Service to find them."""
+    for owner, workloads in _owners(state):
+        name = owner["metadata"]["name"]
+        if not says_ready(owner.get("status") or {}):
+            yield f"{owner['kind']} {name} is not Ready"
+        for told in workloads:
+            if told.lacks:
+                yield told.lacks
+            peer = f"{told.name}{component_type(told.name.removeprefix(f'{name}-')).peer_suffix}"
+            if state.get(SERVICES, peer) is None:
+                yield f"Service {peer} is not there"
 
 
 def _owners(state: State) -> Iterator[tuple[Json, list[_Told]]]:

@@ -1,0 +1,57 @@
+"""The judge notices what is not looked after while an edit is refused: one defect in each test."""
+
+from collections.abc import Callable
+
+import pytest
+
+import member.lifecycle.component_sync
+from member.apply import stateful_set
+from member.outcome import Outcome
+from simulate.generate import generated
+from tests.simulate.planting import rules
+
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
+
+_ORPHANED = "refused/tikv.image.orphaned@2"
+_DELETED = "refused/tidb.service.deleted@2"
+_APPROVED = "refused/tikv.unapproved.approved-by-hand@2+allowed"
+
+
+@pytest.mark.parametrize("plan", [_ORPHANED, _DELETED, _APPROVED])
+def test_without_a_defect_nothing_is_reported(plan: str) -> None:
+    assert set() == rules(generated(plan), lambda: None)
+
+
+def test_O10_a_stateful_set_that_others_delete_is_made_as_the_refused_edit_has_it_or_not_at_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
+        return update(), None
+
+    plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "updated", unguarded)  # noqa: E731
+
+    assert "O10" in rules(generated(_ORPHANED), plant)
+
+
+def test_O10_no_stateful_set_is_made_beside_a_service_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "_has_run", lambda *_: False)  # noqa: E731
+
+    assert "O10" in rules(generated(_DELETED), plant)
+
+
+def test_I42_what_others_have_changed_is_taken_for_ours_where_it_may_not_be_undone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    honest = stateful_set.update
+
+    def forgetful(*arguments: object, **options: object) -> None:
+        honest(*arguments, **options | {"keeps_edits": False})  # type: ignore[arg-type]
+
+    def plant() -> None:
+        monkeypatch.setattr(stateful_set, "_with_admitted_template", _as_it_is)
+        monkeypatch.setattr(stateful_set, "update", forgetful)
+
+    def _as_it_is(desired: dict[str, dict[str, object]], live: dict[str, dict[str, object]], _: object) -> object:
+        return desired | {"spec": desired["spec"] | {"template": live["spec"]["template"]}}
+
+    assert rules(generated(_APPROVED), plant)

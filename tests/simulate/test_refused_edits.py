@@ -1,0 +1,53 @@
+"""The family *refused*: which plans there are, and what happens when in them."""
+
+import pytest
+
+from simulate.generate import generated
+from simulate.plan import Deleted, InvalidPlan, World
+from simulate.refused_edits import FAMILY
+
+_PLANS = list(FAMILY.plans())
+
+
+def test_each_goes_by_its_name() -> None:
+    assert len(_PLANS) == len({plan.name for plan in _PLANS})
+    for plan in _PLANS[::50]:
+        assert plan == generated(plan.name)
+
+
+def test_an_edit_that_a_policy_refuses_stands_for_minutes_and_is_taken_back() -> None:
+    plan = generated("refused/tikv.image.orphaned@2")
+    policy, deleted = plan.faults
+    assert isinstance(policy, World)
+    assert isinstance(deleted, Deleted)
+    assert ({"name": "signed-images"}, 0.0) == (policy.arguments, policy.seconds)
+    assert [{"version": "v8.5.3"}, {"version": None}] == [edit.spec["tikv"] for edit in plan.edits]
+    edited, back = (edit.at or 0.0 for edit in plan.edits)
+    assert edited + 2.0 == deleted.at
+    assert plan.serves_at == back - 1.0 > edited + 200.0
+
+
+def test_or_the_policy_goes() -> None:
+    plan = generated("refused/tikv.image.orphaned@2+allowed")
+    (policy,) = (fault for fault in plan.faults if isinstance(fault, World))
+    assert 1 == len(plan.edits)
+    assert policy.seconds > plan.serves_at
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("tikv.image.orphaned@2", True),
+        ("tikv.image.deleted@2", False),
+        ("pd.service.deleted@2", True),
+        ("tidb.away.scaled-out@2", False),
+    ],
+)
+def test_only_what_can_be_made_again_or_changed_is_to_serve_meanwhile(name: str, expected: bool) -> None:
+    assert expected is (generated(f"refused/{name}").serves_at > 0)
+
+
+@pytest.mark.parametrize("rest", ["", "tikv.image", "tikv.image.orphaned@", "tikv.rain.crash@2", "tiger.image.crash@2"])
+def test_what_is_no_plan_is_refused(rest: str) -> None:
+    with pytest.raises(InvalidPlan, match=r"is no `COMPONENT\.REFUSAL\.EVENT@SECONDS`"):
+        FAMILY.plan(rest)
