@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from apis.images import NEWEST, order, version_of
 from apis.times import stamp
 from dataplane.tidb import TiDBClient
-from kube.objects import Json, is_observed
+from kube.objects import Json, Object, is_observed
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients, labels
 from member.context import ReconcileContext
@@ -43,16 +43,23 @@ def can_pause(source: str, target: str) -> bool:
     return within_lts or ((from_lts or old >= _FIRST) and new >= _FIRST)
 
 
-def begin(ctx: ReconcileContext, body: Json, desired: Json) -> Waiting | None:
-    """Pause DDL before a template with another version goes in. Raises DataPlaneError, ApiError, TransportError."""
-    source, target = (version_of(image_of(tree, "tidb")) for tree in (body, desired))
+def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
+    """Pause DDL before a server is restarted with another version. Raises DataPlaneError, ApiError, TransportError.
+
+    Not before the template is in: where the API server refuses that, DDL would be paused in vain each time.
+    """
+    live = ctx.stateful_set("tidb")
+    if live is None:
+        return None
+    source, target = version_of(_image_of(pod)), version_of(image_of(live.decode(), "tidb"))
     marks, server = _marks(ctx), _server(ctx)
     wanted = {
         labels.SMOOTH_UPGRADE_DDL_PAUSED: "true",
         labels.SMOOTH_UPGRADE_SOURCE_VERSION: source,
         labels.SMOOTH_UPGRADE_TARGET_VERSION: target,
     }
-    is_this = wanted.items() <= marks.items()
+    # servers that were not upgraded before may come from different versions
+    is_this = marks.get(labels.SMOOTH_UPGRADE_TARGET_VERSION) == target
     if server is None or source == target:
         # where none serves, nobody runs DDL, and none must wait to be healed (F11)
         return None
@@ -66,6 +73,11 @@ def begin(ctx: ReconcileContext, body: Json, desired: Json) -> Waiting | None:
     server.start_upgrade()
     _write(ctx, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(ctx.deps.clock.wall())})
     return None
+
+
+def _image_of(pod: Object) -> str:
+    """That of the server in a pod, empty when there is none."""
+    return next((each["image"] for each in pod.decode()["spec"]["containers"] if each["name"] == "tidb"), "")
 
 
 def finish(ctx: ReconcileContext) -> Waiting | None:

@@ -1,8 +1,9 @@
 """How TiDB's pods are restarted: they close their connections themselves (lifecycle.md 7.6)."""
 
-from kube.objects import Json, Object
+from kube.objects import Object
 from member.context import ReconcileContext
 from member.lifecycle.rolling import Rolling
+from member.observed.pods import pods_of
 from member.outcome import NotDone
 from member.tidb import binlog, smooth_upgrade
 from member.tidb.failover import ignored_pods
@@ -13,10 +14,16 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return "" if member and member.health else "serves"
 
 
-def _begin(ctx: ReconcileContext, body: Json, desired: Json) -> NotDone | None:
-    return binlog.refused_upgrade(ctx, body, desired) or smooth_upgrade.begin(ctx, body, desired)
+def _prepare_unready(ctx: ReconcileContext, name: str) -> NotDone | None:
+    pod = next((each for each in pods_of(ctx, "tidb") if each.metadata.name == name), None)
+    return smooth_upgrade.begin(ctx, pod) if pod else None
 
 
 ROLLING = Rolling(
-    unmet_condition=_unmet_condition, begin=_begin, ignored_pods=ignored_pods, finish=smooth_upgrade.finish
+    unmet_condition=_unmet_condition,
+    begin=binlog.refused_upgrade,
+    prepare=smooth_upgrade.begin,
+    prepare_unready=_prepare_unready,
+    ignored_pods=ignored_pods,
+    finish=smooth_upgrade.finish,
 )

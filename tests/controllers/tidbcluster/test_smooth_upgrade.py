@@ -126,3 +126,14 @@ def test_7_6_that_ddl_is_paused_is_told_while_the_rest_of_an_upgrade_is_the_user
     world.run(30.0)
     message = world.condition("Progressing")["message"]
     assert (reason, True, True) == (world.reason(), is_paused(world), "; DDL is paused until all servers" in message)
+
+
+@pytest.mark.slow
+def test_7_6_an_upgrade_that_a_policy_refuses_pauses_nothing_until_it_is_allowed(basic: OperatorWorld) -> None:
+    allow = basic.world.faults.webhook("signed-images")
+    basic.change(tidb={"version": "v8.5.9"})
+    basic.run(200.0)
+    assert ("Forbidden", {}, []) == (basic.reason(), annotations(basic), told(basic))
+    allow()
+    basic.run_until_ready(within=180.0)
+    assert ({}, False, ["start", "finish"]) == (annotations(basic), is_paused(basic), told(basic))
