@@ -21,6 +21,7 @@ from sandbox.apiserver.audit import Call
 from sandbox.apiserver.faults import Fault as ApiFault
 from sandbox.apiserver.faults import Faults
 from sandbox.apiserver.refusals import Refusal
+from sandbox.controllers.stateful_set import StatefulSets
 from sandbox.dataplane.dm.book import Book as DMBook
 from sandbox.dataplane.faults import Fault, Trouble
 from sandbox.dataplane.network import Origin
@@ -69,6 +70,7 @@ class WorldFaults:
         notifier: Notifier,
         kubelet: Kubelet,
         scheduler: Scheduler,
+        stateful_sets: StatefulSets,
         data_plane: DataPlane,
         components: Iterable[str],
     ) -> None:
@@ -78,6 +80,7 @@ class WorldFaults:
         self._notifier = notifier
         self._kubelet = kubelet
         self._scheduler = scheduler
+        self._stateful_sets = stateful_sets
         self._data_plane = data_plane
         self._components = frozenset(components)
         self._asked_first: Faults = server.faults
@@ -191,6 +194,17 @@ class WorldFaults:
     def pod_terminating(self, pod: str) -> Heal:
         """A deleted pod stays Terminating after its processes ended; deletion by force works."""
         return self._hold(self._kubelet.faults.stuck, pod)
+
+    def one_unavailable_at_most(self) -> Heal:
+        """StatefulSets replace no outdated pod while any of theirs is unavailable, as in Kubernetes 1.35 at first."""
+        self._stateful_sets.one_at_most = True
+        self._wake()
+
+        def as_ever() -> None:
+            self._stateful_sets.one_at_most = False
+            self._wake()
+
+        return self._remember(as_ever)
 
     def join_interrupted(self, pod: str) -> Heal:
         """Such PDs end, each time they join, between their addition as a member and the note of it on their disk."""

@@ -229,11 +229,12 @@ class World:
             for name, make in (extenders or {}).items()
         }
         scheduler = Scheduler(side.seen_by("scheduler"), made)
+        stateful_sets = StatefulSets(side.seen_by("statefulset-controller"))
         actors: list[Actor] = [
             Namespaces(side.seen_by("namespace-controller")),
             NodeLifecycle(side.seen_by("node-controller")),
             TaintEviction(side.seen_by("taint-eviction-controller")),
-            StatefulSets(side.seen_by("statefulset-controller")),
+            stateful_sets,
             Deployments(side.seen_by("deployment-controller")),
             ReplicaSets(side.seen_by("replicaset-controller")),
             Jobs(side.seen_by("job-controller"), (timings or Timings()).crash_back_off),
@@ -253,6 +254,7 @@ class World:
             notifier=notifier,
             kubelet=self.kubelet,
             scheduler=scheduler,
+            stateful_sets=stateful_sets,
             data_plane=self.data_plane,
             components=self._components,
         )

@@ -43,7 +43,13 @@ from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others, read_claims
 from member.lifecycle.own_changes import OwnChange, own_change
-from member.lifecycle.recreation import RECREATING, previous_stateful_set, recreated, remade_before_it_ran
+from member.lifecycle.recreation import (
+    RECREATING,
+    keeps_volumes,
+    previous_stateful_set,
+    recreated,
+    remade_before_it_ran,
+)
 from member.lifecycle.refused_writes import attempted, first_refusal, kept, updated, with_refusal
 from member.lifecycle.requeueing import requeue
 from member.lifecycle.restoring import restore
@@ -314,17 +320,19 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     choice, wanted, _ = _wanted(ctx, member, spec, previous.running)
     if refused := claim_of_others(ctx, member.name, recreated(previous, wanted), claims):
         return refused
+    running = previous.running
+    noted = own_changes.remembered(running) if running else ""
 
     def as_wanted() -> Outcome:
         _write_config_map(ctx, member, choice)
-        return _made(ctx, member, spec, recreated(previous, wanted), own_changes.note(ctx, member.name))
+        note = noted if keeps_volumes(previous, wanted) else own_changes.note(ctx, member.name)
+        return _made(ctx, member, spec, recreated(previous, wanted), note)
 
-    if (running := previous.running) is None:
+    if running is None:
         return as_wanted()
 
     def as_it_ran() -> Outcome:
-        as_before = recreated(previous, with_template_of(running, wanted))
-        return _made(ctx, member, spec, as_before, own_changes.remembered(running))
+        return _made(ctx, member, spec, recreated(previous, with_template_of(running, wanted)), noted)
 
     outcome, unwanted = updated(ctx, member.name, as_wanted, as_it_ran)
     return with_refusal(unwanted, outcome)

@@ -6,8 +6,9 @@ replicas. Both are read from what the old one has left: its pods, the revisions 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from apis.cluster import Cluster
 from apis.components import component_type
@@ -16,22 +17,25 @@ from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import CONTROLLER_REVISIONS, STATEFUL_SETS
 from member import labels
-from member.apply.claim_templates import sizes_differ, unwanted_mounts
-from member.apply.last_applied import fixed_field_change, stamped, template_change
+from member.apply.claim_templates import names, sizes_differ, unwanted_mounts
+from member.apply.last_applied import fixed_field_change, read_record, stamped, template_change
 from member.apply.stateful_set import Replicas, with_size
 from member.apply.writes import annotate_owner, record_deletion
 from member.context import ClusterContext
 from member.evidence import delete, pods_live, spec_confirmed
 from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_labels, config_map_before_delete
 from member.lifecycle.claims_of_others import claim_names
-from member.naming import member_name, ordinal_of, pod_name
+from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
+from member.observed.claims import own_claims
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
 
 RECREATING = "Recreating"
 
 _RETRY = 0.5
+
+_OF_TEMPLATES = ("accessModes", "resources", "storageClassName", "volumeAttributesClassName")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +44,14 @@ class PreviousStatefulSet:
 
     `replicas` it had at least, None when nothing tells; below the ordinal `given_up`, no pod has data of a member that
     was removed. `running` has the pod template that its pods run and the record of it, in the shape of a StatefulSet;
-    None without pods.
+    None without pods. `volumes` are the claim templates, by name, of what all of these pods mount; None where nothing
+    has ever run in them.
     """
 
     replicas: Replicas | None = None
     running: Json | None = None
     given_up: Replicas | None = None
+    volumes: Mapping[str, Json] | None = None
 
 
 def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
@@ -74,7 +80,22 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
         replicas,
         _running(ctx, component, remaining) if remaining else None,
         Replicas.as_found(min(given_up), seen) if given_up else None,
+        _volumes(ctx, remaining) if _any_ran(remaining) else None,
     )
+
+
+def _volumes(ctx: ClusterContext, pods: Sequence[Object]) -> Mapping[str, Json]:
+    """The claim templates of what all pods mount, as the claims of the first one are now."""
+    in_all = set.intersection(
+        *({claim.removesuffix(f"-{pod.metadata.name}") for claim in own_claims(pod)} for pod in pods)
+    )
+    found = {}
+    for volume in sorted(in_all):
+        claim = ctx.listers.persistent_volume_claims.get(ctx.namespace, pvc_name(volume, pods[0].metadata.name))
+        asked = claim.decode()["spec"] if claim is not None else {}
+        spec = {field: asked[field] for field in _OF_TEMPLATES if field in asked}
+        found[volume] = {"metadata": {"name": volume}, "spec": spec}
+    return found
 
 
 def _pods_with_data(tc: Cluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
@@ -132,10 +153,31 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
         desired = with_size(desired, previous.given_up)
     if previous.running is None:
         return stamped(desired)
+    if previous.volumes is not None and keeps_volumes(previous, desired):
+        desired = _with_volumes_of(previous.running, previous.volumes, desired)
     made = stamped(desired)
     if template_change(previous.running, desired):
         return made
     return made | {"spec": made["spec"] | {"template": previous.running["spec"]["template"]}}
+
+
+def keeps_volumes(previous: PreviousStatefulSet, desired: Json) -> bool:
+    """Whether the pods have other volumes than are desired, and keep them, as those of a StatefulSet that is there do.
+
+    Nobody gives a pod another volume: Kubernetes would do nothing more for any of them, not even make one that is lost.
+    """
+    if previous.running is None or previous.volumes is None:
+        return False
+    return previous.volumes.keys() != set(names(desired))
+
+
+def _with_volumes_of(running: Json, volumes: Mapping[str, Json], desired: Json) -> Json:
+    """`desired` with these volumes and the pod template that runs, until the user wants what can be had (R26)."""
+    wanted = {each["metadata"]["name"]: each for each in desired["spec"].get("volumeClaimTemplates") or ()}
+    templates = [wanted.get(name, template) for name, template in volumes.items()]
+    record = read_record(running)
+    template = (record.spec if record else running["spec"])["template"]
+    return desired | {"spec": desired["spec"] | {"template": template, "volumeClaimTemplates": templates}}
 
 
 def _is_unchanged(live: Object, cached: Object) -> bool:
@@ -157,7 +199,8 @@ def remade_before_it_ran(
     pods = pods_live(ctx, component).pods
     if _any_ran(pods) or not _are_all(ctx, component, body, pods):
         return None
-    return delete_keeping_pods(ctx, component, cached)
+    # with the pods: Kubernetes could not give them the volumes of the new one, and would do nothing more
+    return _delete(ctx, component, cached, "Foreground")
 
 
 def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Object]) -> bool:
@@ -186,14 +229,21 @@ def delete_keeping_pods(ctx: ClusterContext, component: str, cached: Object) -> 
 
     The ConfigMap that it uses is remembered first, as v1.6 does. Raises OwnerGone, ApiError, TransportError.
     """
+    return _delete(ctx, component, cached, "Orphan")
+
+
+def _delete(
+    ctx: ClusterContext, component: str, cached: Object, propagation: Literal["Orphan", "Foreground"]
+) -> Waiting:
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
     wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
     if seen is None or wanted is None:
         return Waiting(RECREATING, f"waiting for the cache to show the current StatefulSet and {ctx.tc.kind}", _RETRY)
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     annotate_owner(ctx, {config_map_before_delete(component): in_use})
-    delete(ctx, seen, wanted, propagation="Orphan")
+    delete(ctx, seen, wanted, propagation=propagation)
     record_deletion(ctx, STATEFUL_SETS, cached.metadata.name)
-    pods = "; its pods keep running" if cached.decode()["spec"].get("replicas", 1) else ""
+    stay = propagation == "Orphan" and cached.decode()["spec"].get("replicas", 1)
+    pods = "; its pods keep running" if stay else ""
     what = f"recreating StatefulSet {cached.metadata.name} for its new volumes{pods}"
     return Waiting(RECREATING, what, _RETRY)

@@ -35,7 +35,7 @@ class GarbageCollector:
                 if is_deleted(tree) and {_FOREGROUND, _ORPHAN} & set(tree["metadata"].get("finalizers") or ()):
                     owners.append((resource, tree))
         for resource, owner in owners:
-            self._finish(resource, owner, dependents.get(owner["metadata"]["uid"], []))
+            self._finish(resource, owner, dependents)
         for resource, tree in _distinct(dependents):
             self._collect(resource, tree)
         return None
@@ -68,9 +68,10 @@ class GarbageCollector:
         except ApiError:
             return False
 
-    def _finish(self, resource: Resource, owner: Json, dependents: list[tuple[Resource, Json]]) -> None:
+    def _finish(self, resource: Resource, owner: Json, all_dependents: dict[str, list[tuple[Resource, Json]]]) -> None:
         finalizers: list[str] = owner["metadata"]["finalizers"]
         uid = owner["metadata"]["uid"]
+        dependents = all_dependents.get(uid, [])
         if _ORPHAN in finalizers:
             for kind, tree in dependents:
                 left = [each for each in tree["metadata"]["ownerReferences"] if each["uid"] != uid]
@@ -79,7 +80,8 @@ class GarbageCollector:
         else:
             for kind, tree in dependents:
                 if not is_deleted(tree):
-                    self._cluster.delete(kind, tree)
+                    has_own = tree["metadata"]["uid"] in all_dependents and _blocks(tree, uid)
+                    self._cluster.delete(kind, tree, propagation="Foreground" if has_own else "")
             done = not any(_blocks(tree, uid) for _, tree in dependents)
         if done:
             left_over = [each for each in finalizers if each not in (_FOREGROUND, _ORPHAN)]

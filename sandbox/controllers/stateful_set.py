@@ -11,7 +11,7 @@ from kube.objects import Json
 from kube.resources import CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from sandbox.cluster import Cluster, labels_of
 from sandbox.controllers.revisions import HASH_LABEL, revision_of, template_of
-from sandbox.controllers.stateful_set_plan import Plan, Snapshot, available_from, plan, status_of
+from sandbox.controllers.stateful_set_plan import Plan, Snapshot, available_from, finished, plan, serves, status_of
 from sandbox.owners import controller_reference, controller_uid, is_deleted
 from sandbox.selectors import matches
 
@@ -19,6 +19,7 @@ _log = structlog.get_logger(__name__)
 
 _HISTORY = 10
 _NEVER = float("inf")
+_FIXED = "pod updates may not change fields other than `spec.containers[*].image` and a few others"
 _FIRST_BACK_OFF, _LAST_BACK_OFF = 0.005, 1000.0
 """Seconds after which what has failed is tried again, twice as late each time: the work queue's of Kubernetes."""
 
@@ -47,6 +48,8 @@ class StatefulSets:
         self._cluster = cluster
         self._failures: dict[str, _Failure] = {}
         """By the uid of the set."""
+        self.one_at_most = False
+        """See `Snapshot`: the feature MaxUnavailableStatefulSet, which Kubernetes 1.35 had switched on at first."""
 
     def step(self) -> float | None:
         """Plan and act for each set; return when a pod becomes available, or a failed sync is repeated."""
@@ -100,15 +103,16 @@ class StatefulSets:
             current if current in named else name,
             name,
             self._cluster.clock.wall().timestamp(),
+            self.one_at_most,
         )
         planned = plan(snapshot)
         is_done = self._carry_out(snapshot, planned, named)
-        self._keep_claims(snapshot, planned)
+        self._retain_claims(snapshot)
         status = status_of(snapshot, before)
         self._cluster.set_status(STATEFUL_SETS, stateful_set, status)
         self._truncate(snapshot, revisions, status)
         if not is_done:
-            raise _Unfinished(f"not all pods of {stateful_set['metadata']['name']} could be created")
+            raise _Unfinished(f"not all pods of {stateful_set['metadata']['name']} could be brought in line")
         return self._next_available(snapshot)
 
     def _owned(self, resource: Resource, stateful_set: Json) -> list[Json]:
@@ -158,17 +162,25 @@ class StatefulSets:
         return self._cluster.patch(CONTROLLER_REVISIONS, known, {"revision": newest + 1})
 
     def _carry_out(self, snapshot: Snapshot, planned: Plan, revisions: dict[str, Json]) -> bool:
-        """Create pods and delete others; whether all could be created.
+        """Create pods, look at those that are there, and delete others; whether nothing failed.
 
-        They are created in groups of one, two, four, ... ordinals: where one fails, nothing comes behind its group.
+        Pods side by side are gone through in groups of one, two, four, ... ordinals: where one fails, nothing is done
+        behind its group. In order, nothing is behind the first one that does not serve.
         """
         stateful_set, failed = snapshot.stateful_set, _NEVER
-        for ordinal, revision in planned.create.items():
+        for ordinal in snapshot.ordinals:
             group = (ordinal - snapshot.ordinals.start + 1).bit_length()
             if group > failed:
                 break
-            if not self._create(stateful_set, new_pod(stateful_set, ordinal, revisions[revision]), ordinal):
-                failed = group
+            pod = snapshot.pods.get(ordinal)
+            if pod is None:
+                new = new_pod(stateful_set, ordinal, revisions[planned.create[ordinal]])
+                done = self._create(stateful_set, new, ordinal)
+            else:
+                done = self._is_in_line(snapshot, pod, ordinal)
+            failed = failed if done else group
+            if not snapshot.parallel and (pod is None or not serves(snapshot, pod)):
+                break
         if failed != _NEVER:
             return False
         for pod in planned.delete:
@@ -176,16 +188,41 @@ class StatefulSets:
             self._record_event(stateful_set, "SuccessfulDelete", f"delete Pod {pod['metadata']['name']}")
         return True
 
+    def _is_in_line(self, snapshot: Snapshot, pod: Json, ordinal: int) -> bool:
+        """Whether a pod has the claims that it waits for, and mounts those of the set, which nobody can change."""
+        stateful_set, name = snapshot.stateful_set, pod["metadata"]["name"]
+        if finished(pod):
+            return True
+        if pod.get("status", {}).get("phase") == "Pending" and self._make_claims(stateful_set, ordinal):
+            return False
+        if not snapshot.parallel and not serves(snapshot, pod):
+            return True
+        volumes = pod["spec"].get("volumes") or ()
+        mounted = {each["name"]: (each.get("persistentVolumeClaim") or {}).get("claimName") for each in volumes}
+        wanted = {
+            volume["name"]: volume["persistentVolumeClaim"]["claimName"] for volume in _claimed(stateful_set, ordinal)
+        }
+        if wanted.items() <= mounted.items():
+            return True
+        self._make_claims(stateful_set, ordinal)
+        owner = stateful_set["metadata"]["name"]
+        what = (
+            f'Update Pod {name} in StatefulSet {owner} failed error: Pod "{name}" is invalid: spec: Forbidden: {_FIXED}'
+        )
+        self._cluster.event(stateful_set, "Warning", "FailedUpdate", what)
+        return False
+
     def _create(self, stateful_set: Json, pod: Json, ordinal: int) -> bool:
-        """Whether a pod could be created; an event tells what the API server refuses."""
+        """Whether a pod could be created; an event tells what keeps it, such as what the API server refuses."""
         name, owner = pod["metadata"]["name"], stateful_set["metadata"]["name"]
         try:
-            self._make_claims(stateful_set, ordinal)
-            created = self._cluster.create(PODS, pod)
+            in_the_way = self._make_claims(stateful_set, ordinal)
+            created = None if in_the_way else self._cluster.create(PODS, pod)
         except (Invalid, Forbidden) as error:
-            what = f"Create Pod {name} in StatefulSet {owner} failed error: {error.message}"
+            created, in_the_way = None, error.message
+        if in_the_way:
+            what = f"Create Pod {name} in StatefulSet {owner} failed error: {in_the_way}"
             self._cluster.event(stateful_set, "Warning", "FailedCreate", what)
-            return False
         if created is not None:
             self._record_event(stateful_set, "SuccessfulCreate", f"create Pod {name}")
         return created is not None
@@ -194,22 +231,23 @@ class StatefulSets:
         message = f"{what} in StatefulSet {stateful_set['metadata']['name']} successful"
         self._cluster.event(stateful_set, "Normal", reason, message)
 
-    def _make_claims(self, stateful_set: Json, ordinal: int) -> None:
-        namespace = stateful_set["metadata"]["namespace"]
+    def _make_claims(self, stateful_set: Json, ordinal: int) -> str:
+        """Make the claims of a pod that are missing; what is said of those that are on their way out."""
+        namespace, leaving = stateful_set["metadata"]["namespace"], []
         for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
             name = claim_name(template, stateful_set, ordinal)
-            if self._cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, name) is not None:
+            there = self._cluster.get(PERSISTENT_VOLUME_CLAIMS, namespace, name)
+            if there is not None:
+                leaving += [f"pvc {name} is being deleted"] if is_deleted(there) else []
                 continue
             if self._cluster.create(PERSISTENT_VOLUME_CLAIMS, new_claim(stateful_set, template, name)) is not None:
                 pod = f"{stateful_set['metadata']['name']}-{ordinal}"
                 self._record_event(stateful_set, "SuccessfulCreate", f"create Claim {name} Pod {pod}")
+        return leaving[0] if len(leaving) == 1 else f"[{', '.join(leaving)}]" if leaving else ""
 
-    def _keep_claims(self, snapshot: Snapshot, planned: Plan) -> None:
-        """Pods that wait for a claim somebody deleted get a new one; retention may remove those of former pods."""
+    def _retain_claims(self, snapshot: Snapshot) -> None:
+        """Remove those of former pods, where the set asks for it."""
         stateful_set = snapshot.stateful_set
-        for ordinal, pod in snapshot.pods.items():
-            if ordinal not in planned.create and not is_deleted(pod) and ordinal in snapshot.ordinals:
-                self._make_claims(stateful_set, ordinal)
         policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
         if policy.get("whenScaled") != "Delete":
             return
@@ -274,13 +312,7 @@ def new_pod(stateful_set: Json, ordinal: int, revision: Json) -> Json:
     }
     if given.get("annotations"):
         meta["annotations"] = given["annotations"]
-    claims = [
-        {
-            "name": each["metadata"]["name"],
-            "persistentVolumeClaim": {"claimName": claim_name(each, stateful_set, ordinal)},
-        }
-        for each in stateful_set["spec"].get("volumeClaimTemplates") or ()
-    ]
+    claims = _claimed(stateful_set, ordinal)
     claimed = {each["name"] for each in claims}
     volumes = [each for each in template["spec"].get("volumes") or () if each["name"] not in claimed]
     spec = template["spec"] | {
@@ -289,3 +321,14 @@ def new_pod(stateful_set: Json, ordinal: int, revision: Json) -> Json:
         "volumes": [*claims, *volumes],
     }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def _claimed(stateful_set: Json, ordinal: int) -> list[Json]:
+    """The volumes that a pod gets from the claim templates."""
+    return [
+        {
+            "name": each["metadata"]["name"],
+            "persistentVolumeClaim": {"claimName": claim_name(each, stateful_set, ordinal)},
+        }
+        for each in stateful_set["spec"].get("volumeClaimTemplates") or ()
+    ]

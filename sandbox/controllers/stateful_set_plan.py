@@ -20,6 +20,8 @@ class Snapshot:
     updated: str
     now: float
     """Wall seconds."""
+    one_at_most: bool = False
+    """Whether no outdated pod is replaced while any is unavailable, such as that pod itself."""
 
     @property
     def ordinals(self) -> range:
@@ -63,31 +65,41 @@ class Plan:
 def plan(snapshot: Snapshot) -> Plan:
     """Missing pods first, then superfluous ones, then one outdated one."""
     create: dict[int, str] = {}
+    leaving: list[Json] = []
     for ordinal in snapshot.ordinals:
         pod = snapshot.pods.get(ordinal)
-        if pod is not None and _finished(pod) and not is_deleted(pod):
-            return Plan(create, [pod])
+        if pod is not None and finished(pod) and not is_deleted(pod):
+            leaving.append(pod)
         if pod is None:
             create[ordinal] = _revision_for(snapshot, ordinal)
-        if not snapshot.parallel and (pod is None or not healthy(pod)):
-            return Plan(create, [])
+        if not snapshot.parallel and (pod is None or not serves(snapshot, pod)):
+            return Plan(create, leaving)
     condemned = [snapshot.pods[each] for each in sorted(snapshot.pods, reverse=True) if each not in snapshot.ordinals]
     if condemned and not snapshot.parallel:
-        return Plan(create, [] if is_deleted(condemned[0]) else condemned[:1])
-    leaving = [pod for pod in condemned if not is_deleted(pod)]
+        return Plan(create, _next_condemned(snapshot, condemned))
+    leaving += [pod for pod in condemned if not is_deleted(pod)]
     if create or leaving:
         return Plan(create, leaving)
     return Plan({}, _outdated(snapshot))
 
 
-def healthy(pod: Json) -> bool:
-    """Whether a pod runs, is Ready and stays."""
-    return pod.get("status", {}).get("phase") == "Running" and holds(pod, "Ready") and not is_deleted(pod)
+def serves(snapshot: Snapshot, pod: Json) -> bool:
+    """Whether a pod runs, has been Ready for long enough, and stays."""
+    runs = pod.get("status", {}).get("phase") == "Running" and not is_deleted(pod)
+    return runs and is_available(snapshot, pod)
+
+
+def _next_condemned(snapshot: Snapshot, condemned: Sequence[Json]) -> Sequence[Json]:
+    """The pod to delete of those that go in order, from the highest: it waits for a lower one that is not available."""
+    highest = condemned[0]
+    broken = [pod for pod in condemned if not serves(snapshot, pod)]
+    waits = is_deleted(highest) or (len(broken) > 1 and broken[0] is highest)
+    return [] if waits else [highest]
 
 
 def status_of(snapshot: Snapshot, before: Json) -> Json:
     """The status of the set as its pods are now."""
-    pods = [pod for pod in snapshot.pods.values() if not _finished(pod)]
+    pods = list(snapshot.pods.values())
     staying = [pod for pod in pods if not is_deleted(pod)]
     ready = [pod for pod in pods if holds(pod, "Ready")]
     updated = sum(_revision(pod) == snapshot.updated for pod in staying)
@@ -134,6 +146,8 @@ def _outdated(snapshot: Snapshot) -> list[Json]:
     """The next pod to replace, once all above it are healthy."""
     if not snapshot.rolling:
         return []
+    if snapshot.one_at_most and not all(serves(snapshot, pod) for pod in snapshot.pods.values()):
+        return []
     start = snapshot.ordinals.start
     for ordinal in sorted(snapshot.pods, reverse=True):
         if ordinal < start + snapshot.partition:
@@ -141,7 +155,7 @@ def _outdated(snapshot: Snapshot) -> list[Json]:
         pod = snapshot.pods[ordinal]
         if _revision(pod) != snapshot.updated and not is_deleted(pod):
             return [pod]
-        if not healthy(pod) or not is_available(snapshot, pod):
+        if not serves(snapshot, pod):
             return []
     return []
 
@@ -156,5 +170,6 @@ def _revision(pod: Json) -> str:
     return revision
 
 
-def _finished(pod: Json) -> bool:
+def finished(pod: Json) -> bool:
+    """Whether a pod has ended for good."""
     return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")

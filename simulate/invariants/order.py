@@ -116,6 +116,13 @@ def _stay(write: OperatorWrite) -> bool:
     return any(not pod["metadata"].get("deletionTimestamp") for pod in pods)
 
 
+def _has_run(pod: Json) -> bool:
+    """Whether a container of a pod runs, or has run."""
+    kinds = ("initContainerStatuses", "containerStatuses")
+    containers = [each for kind in kinds for each in (pod.get("status") or {}).get(kind) or ()]
+    return any(each.get("restartCount") or (each.get("state") or {}).keys() - {"waiting"} for each in containers)
+
+
 def i20(write: OperatorWrite) -> str | None:
     """A component is created only when what it needs serves; of a PD of others that is not asked (lifecycle.md 3.1).
 
@@ -141,12 +148,19 @@ def i20(write: OperatorWrite) -> str | None:
 
 
 def i37(write: OperatorWrite) -> str | None:
-    """A component goes only when the user suspends it, and after those it serves; its configuration stays."""
+    """A component goes only when the user suspends it, and after those it serves; its configuration stays.
+
+    One of whose pods none has ever run may be made anew with them.
+    """
     if write.deletes(CONFIG_MAPS):
         return f"{write.call}: configuration outlives everything but the cluster"
     if not write.deletes(STATEFUL_SETS) or write.body.get("propagationPolicy") == "Orphan" or not write.component:
         return None
     cluster = write.before.cluster
+    if not is_suspended(cluster, write.component) and not any(
+        map(_has_run, write.before.pods(write.component).values())
+    ):
+        return None
     if not is_suspended(cluster, write.component):
         return f"{write.call} though {write.component} is not to be suspended"
     rank = component_type(write.component).suspend_rank

@@ -348,6 +348,43 @@ def test_nothing_is_made_or_deleted_behind_the_first_pod_that_is_in_the_way(here
     here.wait_for_ready(STATEFUL_SETS, "db", 4)
 
 
+def test_a_set_whose_pods_lack_one_of_its_volumes_does_nothing_more(here: Namespaced) -> None:
+    """Nobody can give a pod another volume, and behind one that can't be brought in line nothing is done."""
+    here.create(STATEFUL_SETS, stateful_set("db", 3, podManagementPolicy="Parallel"))
+    here.wait_for_ready(STATEFUL_SETS, "db", 3)
+    here.delete(STATEFUL_SETS, "db", "Orphan")
+    eventually(lambda: here.names(STATEFUL_SETS) == [])
+
+    here.create(
+        STATEFUL_SETS,
+        stateful_set("db", 3, podManagementPolicy="Parallel", volumeClaimTemplates=[claim_template("data")]),
+    )
+    assert "Update Pod db-0 in StatefulSet db failed error" in here.warning("StatefulSet", "FailedUpdate")
+    here.patch(STATEFUL_SETS, "db", with_image(NEXT_IMAGE))
+    here.delete(PODS, "db-2")
+
+    assert throughout(2, lambda: set(here.images().values()) <= {"v1"})
+    assert {"db-0", "db-1"} == here.images().keys()
+    assert ["data-db-0"] == here.names(PERSISTENT_VOLUME_CLAIMS)
+
+
+def test_no_pod_is_made_while_a_claim_of_its_is_being_deleted(here: Namespaced) -> None:
+    here.create(STATEFUL_SETS, stateful_set("db", 1, volumeClaimTemplates=[claim_template("data")]))
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+    here.hold(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
+    here.patch(STATEFUL_SETS, "db", {"replicas": 0})
+    eventually(lambda: here.names(PODS) == [])
+    here.delete(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
+
+    here.patch(STATEFUL_SETS, "db", {"replicas": 1})
+
+    told = "Create Pod db-0 in StatefulSet db failed error: pvc data-db-0 is being deleted"
+    assert told == here.warning("StatefulSet", "FailedCreate")
+    assert throughout(1, lambda: here.names(PODS) == [])
+    here.let_go(PERSISTENT_VOLUME_CLAIMS, "data-db-0")
+    here.wait_for_ready(STATEFUL_SETS, "db", 1)
+
+
 def test_pods_are_not_replaced_on_delete_only(here: Namespaced) -> None:
     here.create(STATEFUL_SETS, stateful_set("db", 1, updateStrategy={"type": "OnDelete"}))
     here.wait_for_ready(STATEFUL_SETS, "db", 1)

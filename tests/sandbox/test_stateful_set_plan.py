@@ -1,5 +1,7 @@
 """What a StatefulSet does next."""
 
+from dataclasses import replace
+
 from kube.objects import Json
 from sandbox.controllers.stateful_set_plan import Snapshot, plan, status_of
 
@@ -38,6 +40,30 @@ def test_scaling_in_removes_the_highest_ordinals() -> None:
 
     assert ["web-3"] == deleted(snapshot(pods, 2))
     assert ["web-3", "web-2"] == deleted(snapshot(pods, 2, podManagementPolicy="Parallel"))
+
+
+def test_scaling_in_in_order_waits_for_lower_pods_that_are_not_ready() -> None:
+    pods = {0: pod(0), 1: pod(1, ready=False), 2: pod(2)}
+    assert ["web-2"] == deleted(snapshot(pods, 1))
+    pods[2] = pod(2, ready=False)
+    assert [] == deleted(snapshot(pods, 1))
+    pods[1] = pod(1)
+    assert ["web-2"] == deleted(snapshot(pods, 1))
+
+
+def test_where_one_may_be_unavailable_at_most_none_is_replaced_beside_it_nor_it_itself() -> None:
+    pods = {ordinal: pod(ordinal, OLD, ready=ordinal != 1) for ordinal in range(3)}
+    as_ever = snapshot(pods, current=OLD, podManagementPolicy="Parallel")
+    assert ["web-2"] == deleted(as_ever)
+    assert [] == deleted(replace(as_ever, one_at_most=True))
+    pods[1] = pod(1, OLD)
+    assert ["web-2"] == deleted(replace(as_ever, one_at_most=True))
+
+
+def test_a_pod_that_has_ended_is_counted_until_it_is_gone() -> None:
+    ended = pod(1, ready=False) | {"status": {"phase": "Failed"}}
+    whole = snapshot({0: pod(0), 1: ended}, 2, podManagementPolicy="Parallel")
+    assert (["web-1"], 2) == (deleted(whole), status_of(whole, {})["replicas"])
 
 
 def test_a_rolling_update_goes_down_to_the_partition_one_healthy_pod_at_a_time() -> None:

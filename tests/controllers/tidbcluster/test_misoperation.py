@@ -135,6 +135,23 @@ def test_R23_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("component", REPLICAS)
+def test_R23_R26_a_volume_that_nobody_provides_is_corrected_together_with_another_one(
+    world: OperatorWorld, component: str
+) -> None:
+    """Kubernetes does nothing more for pods that a StatefulSet finds without one of its volumes."""
+    cluster = sample("basic")
+    cluster["spec"][component] |= {"replicas": 3, "storageVolumes": [_VOLUME]}
+    world.apply(cluster)
+    world.run_until(lambda: "no-such-class" in world.condition("Progressing").get("message", ""))
+    provided = {key: value for key, value in _VOLUME.items() if key != "storageClassName"}
+    other = {"name": "other", "storageSize": "1Gi", "mountPath": "/other"}
+    world.change(**{component: {"storageVolumes": [provided, other]}})
+    world.run_until_ready(within=WITHIN)
+    assert [] == world.messages("FailedUpdate")
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("component", "mistaken", "corrected", "policy"),
     [

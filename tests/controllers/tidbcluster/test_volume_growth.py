@@ -254,6 +254,39 @@ def test_R26_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: O
         assert before == pods(world)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("added", [True, False])
+def test_R26_volumes_that_come_or_go_with_a_stateful_set_that_a_user_deletes_are_refused_as_well(
+    world: OperatorWorld, added: bool
+) -> None:
+    """Kubernetes does nothing more for pods that a StatefulSet finds without one of its volumes, nor for lost ones."""
+    volume = {"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}
+    with_it: Json = {"storageVolumes": [volume]}
+    cluster = sample("basic")
+    cluster["spec"]["tikv"] |= {"replicas": 3} | ({} if added else with_it)
+    world.apply(cluster)
+    world.run_until_ready(within=120.0)
+    before, templates = pods(world), claim_templates(world)
+    world.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
+    world.change(tikv=with_it if added else {"storageVolumes": None}, tidb={"annotations": {"a": "b"}})
+    world.run(30.0)
+    assert "FailedUpdateTiKVSTS" == world.reason()
+    assert (templates, []) == (claim_templates(world), world.messages("FailedUpdate"))
+    assert {name: uid for name, uid in before.items() if "tikv" in name}.items() <= pods(world).items()
+
+    world.admin.delete(PODS, "basic-tikv-2", NAMESPACE)
+    world.run(30.0)
+    assert before.keys() == pods(world).keys()
+    world.change(tikv={"storageVolumes": None} if added else with_it)
+    world.run_until_ready()
+
+
+def claim_templates(world: OperatorWorld) -> set[str]:
+    """The names of those of TiKV."""
+    templates = world.get(STATEFUL_SETS, "basic-tikv")["spec"]["volumeClaimTemplates"]
+    return {each["metadata"]["name"] for each in templates}
+
+
 def test_F48_3858_each_volume_of_a_pod_has_a_size_of_its_own(world: OperatorWorld) -> None:
     volume = {"name": "wal", "storageSize": "3Gi", "mountPath": "/wal"}
     cluster = sample("basic")
