@@ -19,7 +19,7 @@ from member.apply.last_applied import (
 )
 from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
 from member.objects.services import keep_allocated
-from member.objects.stateful_set import is_rolling
+from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.pods import Pod
 from member.outcome import Done, Outcome, Refused, Waiting
 
@@ -105,11 +105,11 @@ def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
 def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
     """Delete the pods of older revisions that are not Ready, in which it would wait for ever (R23).
 
-    Where pods are started in order, Kubernetes restarts none as long as one of them is not Ready, even if its template
-    is why. The others it restarts itself.
+    Where pods are started in order, and in Kubernetes 1.35, none is restarted as long as one of them is not Ready, even
+    if its template is why. The others Kubernetes restarts itself.
     """
     meta, spec, newest = live["metadata"], live["spec"], live["status"].get("updateRevision")
-    if spec.get("podManagementPolicy") == "Parallel" or not newest:
+    if spec["updateStrategy"]["type"] == ON_DELETE or not newest:
         return
 
     def is_broken(pod: Object) -> bool:

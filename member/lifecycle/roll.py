@@ -262,7 +262,10 @@ def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_resta
     pod = step.pod
     if view.reaches(pod.ordinal) and not blocked_by_higher(pod, pods):
         waiting = _waiting(view, f"waiting for pod {pod.name} to be restarted")
-        return Roll(True, no_restarts, waiting, selected=pod.name)
+        # Kubernetes 1.35 restarts no pod while another one is not Ready
+        seen = None if all(each.ready for each in pods) else _confirmed(view, step)
+        delete = PodDeletion(pod.name, seen, prepared=True) if seen else None
+        return Roll(True, no_restarts, waiting, delete, selected=pod.name)
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
     if blocked := view.blocked() or _mislabelled(view, cached):
         return Roll(True, no_restarts, blocked)
@@ -327,10 +330,9 @@ def _unprepared_unready(view: RollView, step: Step) -> NotDone | None:
 def _restart(view: RollView, step: Restart | Prepare, no_restarts: UpdateStrategy, what: str) -> Roll:
     """Lower the partition to a pod, unless a live look at all pods gives another step (F5)."""
     pod = step.pod
-    in_order = view.body["spec"].get("podManagementPolicy") == "OrderedReady"
     if view.reaches(pod.ordinal):
-        # a StatefulSet that keeps its pods in order does not pass a pod that is not Ready
-        seen = _confirmed(view, step) if in_order and pod.exists and not pod.ready else None
+        # a StatefulSet that keeps its pods in order, or is of Kubernetes 1.35, does not pass a pod that is not Ready
+        seen = _confirmed(view, step) if pod.exists and not pod.ready else None
         delete = PodDeletion(pod.name, seen) if seen else None
         return Roll(True, UpdateStrategy.unchanged(view.body), _restarting(view, pod, what), delete)
     seen = _confirmed(view, step)

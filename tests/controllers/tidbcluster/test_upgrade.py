@@ -299,6 +299,18 @@ def test_F11_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
+def test_F11_pods_come_back_from_a_bad_revision_where_kubernetes_replaces_none_that_is_not_ready(
+    wide: OperatorWorld, component: str
+) -> None:
+    """The first StatefulSets of Kubernetes 1.35 do not, side by side either (Kubernetes 137904)."""
+    wide.world.faults.one_unavailable_at_most()
+    begin_stuck_roll(wide, component)
+    wide.change(**{component: {"env": None}})
+    wide.run_until_ready(within=120.0)
+
+
+@pytest.mark.slow
 def test_I29_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(wide: OperatorWorld) -> None:
     """To write the update strategy turn by turn would be as fast as the API server answers."""
     begin_stuck_roll(wide, "tidb")
