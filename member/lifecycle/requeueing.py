@@ -4,6 +4,8 @@ Its controller waits longer each time that it could not create a pod, up to 1,00
 was in the way is gone: a pod of an older StatefulSet, a quota, a webhook that refused. A write to the StatefulSet does.
 """
 
+from itertools import takewhile
+
 from apis.times import stamp
 from kube.errors import ApiError
 from kube.objects import Object
@@ -11,7 +13,7 @@ from member.context import ClusterContext
 from member.labels import REQUEUED_AT
 from member.lifecycle.refused_writes import noted
 from member.observed.belonging import controls
-from member.observed.pods import pods_of
+from member.observed.pods import Pod, pods_of
 
 _FIRST = 5.0
 """Seconds in which Kubernetes usually creates pods, and tries again in short intervals."""
@@ -42,10 +44,14 @@ def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
     """The pods that Kubernetes should have created by now; none where it has yet to look, or may not create them."""
     body, meta = live.decode(), live.metadata
     has_looked = (body.get("status") or {}).get("observedGeneration", 0) >= meta.generation
-    if not has_looked or body["spec"].get("podManagementPolicy") != "Parallel":
+    if not has_looked:
         return []
     pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
     wanted = [f"{meta.name}-{ordinal}" for ordinal in range(body["spec"]["replicas"])]
+    if body["spec"].get("podManagementPolicy") != "Parallel":
+        # none is made behind one that is not Ready
+        serve = takewhile(lambda name: name in pods and pods[name].decode_as(Pod).is_ready, wanted)
+        wanted = wanted[: len(list(serve)) + 1]
     if not all(controls(meta.uid, pods[name]) for name in wanted if name in pods):
         return []
     return [name for name in wanted if name not in pods]

@@ -43,6 +43,20 @@ def test_pods_that_a_quota_has_refused_are_there_within_five_minutes_of_its_end(
     world.run_until_ready(within=330.0)
 
 
+@pytest.mark.parametrize("component", ["pump", "tikv"])
+def test_so_are_those_that_are_made_one_after_another(world: OperatorWorld, component: str) -> None:
+    tree = sample("basic")
+    tree["spec"]["pump"] = {"replicas": 2, "requests": {"storage": "1Gi"}}
+    tree["spec"]["tikv"] |= {"podManagementPolicy": "OrderedReady", "replicas": 2}
+    world.apply(tree)
+    world.run_until_ready(within=120.0)
+    allow = world.world.faults.creation_refused("pods", f"basic-{component}-*")
+    world.admin.delete(PODS, f"basic-{component}-1", NAMESPACE)
+    world.run(700.0)
+    allow()
+    world.run_until_ready(within=330.0)
+
+
 def test_while_pods_are_refused_the_writes_become_rare(world: OperatorWorld) -> None:
     world.world.faults.creation_refused("pods", "basic-tikv-*")
     world.apply(sample("basic"))
