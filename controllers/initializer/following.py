@@ -84,7 +84,7 @@ def _live_pods(ctx: Reconcile[TidbInitializer], job: Object) -> Sequence[Object]
 
 
 def _of_job(job: Object) -> dict[str, str]:
-    return {"batch.kubernetes.io/controller-uid": job.metadata.uid}
+    return {"controller-uid": job.metadata.uid}
 
 
 def _why(ctx: Reconcile[TidbInitializer], job: Object) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, JOBS, NODES, PODS, SECRETS, TIDB_CLUSTERS, TIDB_INITIALIZERS
+from kube.resources import CONFIG_MAPS, JOBS, NODES, PODS, SECRETS, TIDB_CLUSTERS, TIDB_INITIALIZERS, Resource
 from sandbox.kubelet.nodes import NodeSpec
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 
@@ -227,6 +227,25 @@ def test_2_3_one_that_is_gone_after_the_end_is_not(world: SimpleWorld) -> None:
     world.admin.delete(CONFIG_MAPS, NAME, NAMESPACE)
     world.resyncs(1)
     assert NAME not in world.names(CONFIG_MAPS)
+
+
+def test_R23_its_pod_is_found_in_a_kubernetes_before_1_27(with_a_node: SimpleWorld) -> None:
+    """Those know no labels of Jobs that begin with batch.kubernetes.io."""
+    world = with_a_node
+    world.world.server.webhooks.append(_without_newer_labels)
+    world.world.faults.image_missing("*:typo")
+    world.add(**SPEC | {"image": "tnir/mysqlclient:typo"}, initSql=SQL)
+    world.run(20)
+    assert world.condition()[2].endswith("container wait: ImagePullBackOff: tnir/mysqlclient:typo")
+    world.change(image="tnir/mysqlclient:1")
+    world.run(20)
+    assert ("Running", "tnir/mysqlclient:1") == (phase(world), image_of_the_job(world))
+
+
+def _without_newer_labels(resource: Resource, tree: Json, _: Json | None) -> None:
+    if resource == PODS:
+        labels = tree["metadata"].get("labels") or {}
+        tree["metadata"]["labels"] = {key: text for key, text in labels.items() if "batch.kubernetes.io" not in key}
 
 
 def test_R23_another_cluster_gets_a_job_only_when_that_of_the_first_has_run_nothing(with_a_node: SimpleWorld) -> None:
