@@ -11,6 +11,7 @@ from member.context import ClusterContext
 from member.naming import pvc_name
 
 BOUND = "Bound"
+_INFEASIBLE = ("ControllerResizeInfeasible", "NodeResizeInfeasible")
 
 
 class ClaimSource(msgspec.Struct, frozen=True, rename="camel"):
@@ -86,6 +87,8 @@ class ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     phase: str = ""
     capacity: Storage = msgspec.field(default_factory=Storage)
+    allocated_resources: Storage = msgspec.field(default_factory=Storage)
+    allocated_resource_statuses: Storage = msgspec.field(default_factory=Storage)
     modify_volume_status: ModifyVolumeStatus = msgspec.field(default_factory=ModifyVolumeStatus)
     conditions: tuple[ClaimCondition, ...] = ()
 
@@ -100,6 +103,12 @@ class Claim(msgspec.Struct, frozen=True):
     def is_bound(self) -> bool:
         """Whether the claim has its volume."""
         return self.status.phase == BOUND and bool(self.spec.volume_name)
+
+    @property
+    def refused_size(self) -> str:
+        """The size that the storage driver calls infeasible (KEP-1790); empty where it has refused none."""
+        status = self.status
+        return status.allocated_resources.storage if status.allocated_resource_statuses.storage in _INFEASIBLE else ""
 
 
 def awaits_data(claim: Object) -> bool:

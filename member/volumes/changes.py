@@ -31,7 +31,18 @@ from member.polling import poll_since
 from member.volumes import attributes, unprovided
 from member.volumes import replacement as volume_replacement
 from member.volumes.attributes import ClaimClass
-from member.volumes.growth import Ask, Begin, Finish, Refuse, Settled, Step, VolumeClaim, Wanted, next_step
+from member.volumes.growth import (
+    Ask,
+    Begin,
+    Finish,
+    Refuse,
+    Settled,
+    Step,
+    VolumeClaim,
+    Wanted,
+    infeasibility,
+    next_step,
+)
 
 GROWING = "GrowingVolumes"
 
@@ -85,6 +96,8 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     seen = list(_moves(ctx, spec, body))
     moves = [move for move in seen if not isinstance(move.step, Settled)]
     stale = {move.pod: move.step.why for move in moves if isinstance(move.step, Refuse)}
+    if volume_replacement.is_on(ctx):
+        stale |= {move.pod: why for move in moves if (why := infeasibility(move.claim, move.wanted))}
     in_vain = not sizes_differ(body, wanted) and any(_is_newly_stale(move, live) for move in moves)
     refused = volume_replacement.refusal(ctx, spec, stale, digest(wanted), in_vain=in_vain) if stale else None
     for move in moves if refused is None else ():
@@ -160,6 +173,7 @@ def _read(ctx: ClusterContext, cached: Object) -> VolumeClaim:
         capacity=claim.status.capacity.storage or claim.spec.resources.requests.storage,
         storage_class=storage_class,
         can_grow=_can_grow(ctx, claim.spec.storage_class_name),
+        refused_size=claim.refused_size,
         spec_revision=annotations.get(labels.SPEC_REVISION, ""),
         spec_size=annotations.get(labels.SPEC_STORAGE_SIZE, ""),
         status_revision=annotations.get(labels.STATUS_REVISION, ""),
@@ -223,7 +237,7 @@ def _growing(ctx: ClusterContext, moves: Sequence[Move]) -> Outcome:
     if not moves:
         return Done()
     again = poll_since(ctx, moves[0].claim.changed_at)
-    for move in moves:
+    for move in sorted(moves, key=lambda move: not infeasibility(move.claim, move.wanted)):
         if isinstance(move.step, Wait):
             trouble = "" if move.step.seconds else trouble_of_growth(ctx, move.cached)
             what = f"{move.step.what} ({trouble})" if trouble else move.step.what

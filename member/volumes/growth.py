@@ -31,7 +31,8 @@ class Wanted:
 class VolumeClaim:
     """A bound claim as it is. The class is the one it got; `can_grow` is that class's word, None when unknown.
 
-    `spec_` and `status_` are the annotations; `changed_at` (RFC 3339) tells when the last change began or ended.
+    `refused_size`: that to which its driver says that it can't grow; empty: none. `spec_` and `status_` are the
+    annotations; `changed_at` (RFC 3339) tells when the last change began or ended.
     """
 
     name: str
@@ -39,6 +40,7 @@ class VolumeClaim:
     capacity: str
     storage_class: str
     can_grow: bool | None = None
+    refused_size: str = ""
     spec_revision: str = ""
     spec_size: str = ""
     status_revision: str = ""
@@ -133,10 +135,21 @@ def _has_already(claim: VolumeClaim, size: Decimal) -> bool:
     return claim.can_grow is False and parse(claim.requested) <= size <= parse(claim.capacity)
 
 
+def infeasibility(claim: VolumeClaim, wanted: Wanted) -> str:
+    """The sentence that its driver can't make the claim as large as wanted, and what to do; empty when it may."""
+    size = parse(wanted.size)
+    if not claim.refused_size or parse(claim.refused_size) != size or parse(claim.capacity) >= size:
+        return ""
+    what = f"the storage driver can't grow PersistentVolumeClaim {claim.name} from {claim.capacity} to {wanted.size}"
+    return f"{wanted.field}: {what}; have room made for it, or set less, but more than {claim.capacity}"
+
+
 def _go_on(claim: VolumeClaim, wanted: Wanted) -> Step:
     size = parse(wanted.size)
     if parse(claim.requested) != size:
         return Ask()
+    if infeasible := infeasibility(claim, wanted):
+        return Wait(infeasible)
     if parse(claim.capacity) < size:
         return Wait(f"waiting for PersistentVolumeClaim {claim.name} to grow from {claim.capacity} to {wanted.size}")
     return Finish()

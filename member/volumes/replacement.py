@@ -40,11 +40,11 @@ def refusal(
     pod's first. For this `wish` nothing is replaced any more, also when the spare pod has gone again.
     """
     status = _status(ctx, spec.name)
-    if status is not None and not _is_on(ctx):
+    if status is not None and not is_on(ctx):
         status.vol_replace_in_progress = False
         ctx.memory.replaced_in_vain.pop(spec.name, None)
     why = "; ".join(dict.fromkeys(stale.values()))
-    if status is None or not _is_on(ctx):
+    if status is None or not is_on(ctx):
         return Refused(REFUSED, why)
     if spec.type.is_store and spec.workload.replicas < _FEWEST_STORES:
         what = f"the volumes of {spec.workload.replicas} {spec.type.title} pods cannot be replaced one by one"
@@ -92,9 +92,9 @@ def finish(ctx: ClusterContext, component: str, *, all_seen: bool) -> Outcome:
     status = _status(ctx, component)
     if status is None or not status.vol_replace_in_progress:
         return Done()
-    if _is_on(ctx) and not all_seen:
+    if is_on(ctx) and not all_seen:
         return Waiting(REPLACING, f"waiting for all volumes of {component} to be bound")
-    if _is_on(ctx) and ((pod := _being_replaced(ctx, component)) or not isinstance(ctx.outcomes.get(component), Done)):
+    if is_on(ctx) and ((pod := _being_replaced(ctx, component)) or not isinstance(ctx.outcomes.get(component), Done)):
         what = (
             f"replacing the volumes of pod {pod.metadata.name}"
             if pod
@@ -105,7 +105,7 @@ def finish(ctx: ClusterContext, component: str, *, all_seen: bool) -> Outcome:
     return Waiting(REPLACING, f"all volumes of {component} have been replaced; removing the spare pod", _SOON)
 
 
-def _is_on(ctx: ClusterContext) -> bool:
+def is_on(ctx: ClusterContext) -> bool:
     """Whether the user lets volumes be replaced, in this cluster or in all."""
     return bool(ctx.tc.spec.enable_pvc_replace) or ctx.settings.replaces_volumes
 

@@ -227,6 +227,44 @@ def test_10_2_what_keeps_a_volume_from_growing_is_told(basic: OperatorWorld, kin
     assert "GrowingVolumes" == basic.reason()
 
 
+def call_infeasible(world: OperatorWorld, claim: str, size: str = "2Gi") -> None:
+    """What Kubernetes notes when the storage driver says that a volume can't be as large as that (KEP-1790)."""
+    said = {
+        "allocatedResources": {"storage": size},
+        "allocatedResourceStatuses": {"storage": "ControllerResizeInfeasible"},
+    }
+    world.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, {"status": said}, subresource="status")
+
+
+@pytest.mark.slow
+def test_10_2_a_size_that_the_driver_calls_infeasible_is_told_with_the_way_out(three: OperatorWorld) -> None:
+    refuse_to_grow(three)
+    grow(three)
+    three.run_until(lambda: {size for size, _ in sizes(three)} == {"2Gi"})
+    call_infeasible(three, "tikv-basic-tikv-1")
+    told = (
+        "the storage driver can't grow PersistentVolumeClaim tikv-basic-tikv-1 from 1Gi to 2Gi; have room made for it"
+    )
+    three.run_until(lambda: told in three.progressing, 60.0)
+    assert "GrowingVolumes" == three.reason()
+
+    grow(three, "1536Mi")
+    three.run_until(lambda: {size for size, _ in sizes(three)} == {"1536Mi"})
+    assert "infeasible" not in three.progressing
+
+
+@pytest.mark.slow
+def test_10_4_a_volume_that_the_driver_can_not_grow_is_replaced_where_the_user_lets_it_be(three: OperatorWorld) -> None:
+    three.change(enablePVCReplace=True)
+    refuse_to_grow(three)
+    grow(three)
+    three.run_until(lambda: {size for size, _ in sizes(three)} == {"2Gi"})
+    three.run(30.0)
+    assert "ReplacingVolume" != three.reason()
+    call_infeasible(three, "tikv-basic-tikv-1")
+    three.run_until(lambda: three.cluster()["status"]["tikv"].get("volReplaceInProgress") is True, 60.0)
+
+
 def test_F47_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld) -> None:
     basic.change(
         tikv={"statefulSetUpdateStrategy": "OnDelete", "annotations": {"a": "b"}, "requests": {"storage": "2Gi"}}
