@@ -1,6 +1,8 @@
 """Quantities of Kubernetes: `100m`, `1Gi`, `2e3`."""
 
+import math
 import re
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
@@ -24,6 +26,12 @@ _SUFFIXES = {
     "P": Decimal(10**15),
     "E": Decimal(10**18),
 }
+_BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki", "")
+_DECIMAL = ("E", "P", "T", "G", "M", "k", "", "m", "u", "n")
+_UNITS = _SUFFIXES | {"": Decimal(1)}
+_KIBI = 1024
+_EXPONENT = re.compile("[EPTGMkmun]$")
+_AS_EXPONENT = {each: f"e{3 * (6 - place)}" for place, each in enumerate(_DECIMAL) if each}
 
 
 def quantity(text: str | int | float) -> Decimal:
@@ -37,6 +45,26 @@ def _parsed(written: str) -> Decimal:
         if suffix in _SUFFIXES:
             return _number(written[: -len(suffix)], written) * _SUFFIXES[suffix]
     return _number(written, written)
+
+
+@lru_cache(maxsize=1000)
+def canonical(text: str) -> str:
+    """A quantity as an API server keeps it: a whole number of the largest unit of its kind. Raises ValueError."""
+    written = text.strip()
+    value = quantity(written)
+    if not value:
+        return "0"
+    if written[-2:] in _BINARY and abs(value) >= _KIBI and not value % 1:
+        return _in_units(value, _BINARY)
+    by_exponent = written[-1:].isdigit() and "e" in written.lower()
+    found = _in_units(math.ceil(value / _SUFFIXES["n"]) * _SUFFIXES["n"], _DECIMAL)
+    return _EXPONENT.sub(lambda unit: _AS_EXPONENT[unit[0]], found) if by_exponent else found
+
+
+def _in_units(value: Decimal, suffixes: Sequence[str]) -> str:
+    """The number with the first of these suffixes, from the largest, of which it is a multiple."""
+    suffix = next(each for each in suffixes if not value % _UNITS[each])
+    return f"{int(value / _UNITS[suffix])}{suffix}"
 
 
 def is_quantity(text: str) -> bool:

@@ -15,7 +15,7 @@ import msgspec
 from kube.objects import Json
 from kube.resources import Resource
 from sandbox.apiserver.refusals import bad_request
-from sandbox.quantities import QUANTITY, is_quantity
+from sandbox.quantities import QUANTITY, canonical, is_quantity
 
 PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _META = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
@@ -100,7 +100,7 @@ def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
         if property_ is None:
             unknown.append(_place(path, name))
         elif isinstance(inner, _SCALARS):
-            kept[name] = str(inner) if _is_number(inner) and _is_quantity(property_) else inner
+            kept[name] = canonical(str(inner)) if _is_quantity(property_) else inner
         elif inner or not _is_map(property_):
             kept[name] = prune(inner, property_, _place(path, name), unknown)
     return kept
@@ -114,12 +114,8 @@ _ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean":
 """What Go makes of a null in a list, by the type of its items."""
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def _is_quantity(node: Json) -> bool:
-    """Whether Go keeps it as a text, however it was sent."""
+    """Whether Go keeps it as a text of one form, however it was sent."""
     return str(node.get("$ref", "")).endswith(".Quantity")
 
 

@@ -70,6 +70,30 @@ def test_a_pod_without_containers_is_refused(world: Side, namespace: str) -> Non
     ]
 
 
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ("1024Mi", "1Gi"),
+        ("1.5Gi", "1536Mi"),
+        ("0.1Gi", "107374182400m"),
+        ("0.5Ki", "512"),
+        ("1000Ki", "1000Ki"),
+        ("1000000", "1M"),
+        ("1500", "1500"),
+        ("0.5", "500m"),
+        ("1200m", "1200m"),
+        ("2000m", "2"),
+        ("1e3", "1e3"),
+        ("1000e3", "1e6"),
+        (3000, "3k"),
+    ],
+)
+def test_quantities_are_kept_in_one_form(world: Side, namespace: str, sent: str | int, kept: str) -> None:
+    body = claim("a", resources={"requests": {"storage": sent}})
+    answer = world.send("POST", f"{PERSISTENT_VOLUME_CLAIMS.path(namespace)}?dryRun=All", body)
+    assert kept == answer.tree["spec"]["resources"]["requests"]["storage"]
+
+
 def test_an_immutable_field_stays(world: Side, namespace: str) -> None:
     world.client.create(SERVICES, service("a"), namespace)
 
