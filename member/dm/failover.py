@@ -12,7 +12,7 @@ from member.dm.masters import MASTER
 from member.evidence import Evidence, delete_master, master_gone, masters_without
 from member.failover.members import MemberFailover
 from member.failover.quorum import Situation
-from member.failover.steps import claim_uids, clean_up, live_status, record_event, substitutes
+from member.failover.steps import claim_uids, clean_up, live_status, record_event, substitutes, well_unseen
 from member.failover.witnesses import Failing, desired_pods
 from member.outcome import Outcome, Waiting
 from member.polling import next_poll
@@ -78,11 +78,15 @@ def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
     """Remove member, pod and volume of a record; each was done already or is done again (R04)."""
     recorded = live_status(ctx)
     if recorded.status.master.failure_members.get(record.pod_name) != record:
-        return Waiting(_REASON, f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5)
+        return Waiting(
+            "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
+        )
     # the Service may lead to the one that is lost, between two of its crashes
     masters = api_clients.responding_dm_master(ctx) or api_clients.dm_masters(ctx)
     found = masters.masters()
     lost = next((each for each in found if each.id == record.member_id), None)
+    if lost and (waiting := well_unseen(ctx, MASTER, [record.pod_name])):
+        return waiting
     if lost and (waiting := _remove(ctx, masters, found, lost, recorded)):
         return waiting
     gone = master_gone(ctx, record.pod_name)

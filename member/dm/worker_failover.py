@@ -4,7 +4,7 @@ recorded → one more pod is wanted at once; DM itself moves the source of the l
 records go, and with them the extra pods, when the user says so.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from apis.dm_components import DMWorkerFailureMember
 from apis.times import parse_time, stamp
@@ -24,6 +24,7 @@ from member.failover.steps import (
     serving_instead,
     still_waiting,
     to_record,
+    well_unseen,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.outcome import Done, Outcome, Waiting
@@ -65,9 +66,7 @@ def _replace(ctx: DMContext) -> Outcome:
     if not most or is_cut_off(ctx, WORKER):
         return Done()
     if new := to_record(lost, len(status.failure_members), most, period):
-        _set_records(ctx, status.failure_members | {each.pod: _record(ctx, each) for each in new})
-        names = ", ".join(each.pod for each in new)
-        return Waiting("DMWorkerFailover", f"{names}: the worker is offline; starting another pod in its place")
+        return well_unseen(ctx, WORKER, [each.pod for each in new]) or _record(ctx, new)
     if over := to_record(lost, 0, len(lost), period):
         return limit_reached(ctx, WORKER, len(status.failure_members), over[0])
     if lost:
@@ -78,7 +77,13 @@ def _replace(ctx: DMContext) -> Outcome:
     return serving_instead(ctx, WORKER, "DMWorkerFailedOver", status.failure_members, way_back)
 
 
-def _record(ctx: DMContext, lost: Failing) -> DMWorkerFailureMember:
+def _record(ctx: DMContext, lost: Sequence[Failing]) -> Waiting:
+    _set_records(ctx, ctx.status.worker.failure_members | {each.pod: _record_of(ctx, each) for each in lost})
+    names = ", ".join(each.pod for each in lost)
+    return Waiting("DMWorkerFailover", f"{names}: the worker is offline; starting another pod in its place")
+
+
+def _record_of(ctx: DMContext, lost: Failing) -> DMWorkerFailureMember:
     what = f"worker {lost.pod} has been offline since {stamp(lost.since)}; starting another one"
     record_event(ctx, UNHEALTHY, what)
     return DMWorkerFailureMember(pod_name=lost.pod, created_at=stamp(ctx.deps.clock.wall()))

@@ -44,6 +44,7 @@ from member.failover.steps import (
     stored_status,
     substitute_lost,
     substitutes,
+    well_unseen,
 )
 from member.failover.witnesses import Failing, PodState, desired_pods, failing, is_cut_off, testimony
 from member.observed.pods import Pod, pods_of
@@ -234,6 +235,8 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def _record_failure(self, lost: Failing) -> Outcome:
         """Write down what is going to be removed; nothing is until that is stored (I23, F45)."""
+        if waiting := well_unseen(self.ctx, self.component, [lost.pod]):
+            return waiting
         name, record = self.record(lost)
         others = {key: each for key, each in self.status.failure_members.items() if each.pod_name != lost.pod}
         self.status.failure_members = {**others, name: record}

@@ -5,7 +5,7 @@ period → it is recorded → what it left is removed where that is safe → a s
 size follows from the records → the record goes, and the substitute with it, when what was lost is back.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import NAMESPACE_OID, uuid5
@@ -24,7 +24,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member.apply.writes import OwnerGone
 from member.context import ClusterContext
 from member.evidence import Evidence, LiveStatus, delete, status_live
-from member.failover.witnesses import Failing, desired_pods
+from member.failover.witnesses import Failing, desired_pods, is_lost_now
 from member.labels import CLEAR_FAILURE_RECORDS
 from member.lifecycle.pod_removal import claims_of_templates
 from member.naming import ordinal_of, pod_name
@@ -184,6 +184,18 @@ def live_status(ctx: ClusterContext) -> LiveStatus:
 def stored_status(ctx: ClusterContext) -> Any:
     """The status that this reconcile began with, of the kind of the cluster."""
     return decode(ctx.owner.decode(), type(ctx.tc)).status
+
+
+def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Waiting | None:
+    """The wait for caches that call pods lost of which Kubernetes, asked now, says that they are well (F1).
+
+    Raises ApiError, TransportError.
+    """
+    well = [pod for pod in pods if not is_lost_now(ctx, component, pod)]
+    if not well:
+        return None
+    what = f"{', '.join(well)} runs and is Ready; waiting for the cache to show that"
+    return Waiting("CacheOutdated", what, next_poll(ctx, component))
 
 
 def claim_uids(ctx: ClusterContext, component: str, pod: str) -> dict[str, Json]:

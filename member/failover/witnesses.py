@@ -14,13 +14,14 @@ from apis.components import component_type
 from apis.ordinals import ordinals
 from apis.times import parse_time
 from kube.objects import Json, Object
+from kube.resources import NODES, PODS
 from member import labels
 from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
 from member.objects.stateful_set import is_rolling
 from member.observed.claims import claim_names
 from member.observed.local_volumes import is_stranded
-from member.observed.nodes import NodeState, node_state
+from member.observed.nodes import Node, NodeState, node_state
 from member.observed.pods import Pod, pods_of, started_pods, wanted_pods
 from member.polling import seconds_since
 
@@ -120,6 +121,17 @@ def pod_state(pod: Object | None) -> PodState:
     if seen.status.phase == "Unknown":
         return PodState.UNKNOWN
     return PodState.READY if seen.is_ready and not pod.metadata.deletion_timestamp else PodState.NOT_READY
+
+
+def is_lost_now(ctx: ClusterContext, component: str, name: str) -> bool:
+    """Whether Kubernetes, asked now, calls a pod lost, too: its caches may lag behind (F1).
+
+    Raises ApiError, TransportError.
+    """
+    pod = ctx.deps.client.find(PODS, name, ctx.namespace)
+    where = pod.decode_as(Pod).spec.node_name if pod and ctx.listers.nodes is not None else ""
+    node = ctx.deps.client.find(NODES, where) if where else None
+    return is_lost(True, testimony(ctx, component, pod), node.decode_as(Node).state if node else NodeState.UNKNOWN)
 
 
 def testimony(ctx: ClusterContext, component: str, pod: Object | None) -> PodState:

@@ -14,7 +14,7 @@ from member.evidence import Evidence, delete_member, majority_without, member_go
 from member.failover.members import MemberFailover
 from member.failover.node_failure import handle_failed_hosts, wait_for_replacement
 from member.failover.quorum import Situation
-from member.failover.steps import claim_uids, clean_up, live_status, record_event, substitutes
+from member.failover.steps import claim_uids, clean_up, live_status, record_event, substitutes, well_unseen
 from member.failover.witnesses import Failing, desired_pods
 from member.naming import ordinal_of
 from member.observed.claims import claimed_ids
@@ -93,8 +93,12 @@ def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Fail
     name = next(name for name, each in ctx.status.pd.failure_members.items() if each == record)
     recorded = live_status(ctx)
     if recorded.status.pd.failure_members.get(name) != record:
-        return Waiting("PDFailover", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5)
+        return Waiting(
+            "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
+        )
     if waiting := handle_failed_hosts(ctx, "pd", {name: record}, lost) or wait_for_replacement(ctx, "pd", record):
+        return waiting
+    if has_volumes(ctx, record) and (waiting := well_unseen(ctx, "pd", [record.pod_name])):
         return waiting
     if waiting := _take_away(ctx, record, recorded):
         return waiting

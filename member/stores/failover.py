@@ -34,6 +34,7 @@ from member.failover.steps import (
     still_waiting,
     substitute_lost,
     to_record,
+    well_unseen,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.outcome import Done, Outcome, Waiting
@@ -95,11 +96,8 @@ def _replace(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
         return Done()
     if waiting := handle_failed_hosts(ctx, kind.name, status.failure_stores, all_lost) or _remove_stores(ctx, kind):
         return waiting
-    new = to_record(lost, len(recorded), most, period)
-    if new:
-        _set_records(ctx, kind, status.failure_stores | {each.key: _record(ctx, kind, each) for each in new})
-        names = ", ".join(each.pod for each in new)
-        return Waiting(f"{kind.title}Failover", f"{names}: the store is Down; starting another pod in its place")
+    if new := to_record(lost, len(recorded), most, period):
+        return well_unseen(ctx, kind.name, [each.pod for each in new]) or _record(ctx, kind, new)
     if over := to_record(lost, 0, len(lost), period):
         return limit_reached(ctx, kind.name, len(recorded), over[0])
     if lost:
@@ -124,7 +122,7 @@ def _remove(ctx: ReconcileContext, kind: StoreKind, key: str, record: TiKVFailur
     recorded = live_status(ctx)
     if kind.status(recorded.status).failure_stores.get(key) != record:
         return Waiting(
-            f"{kind.title}Failover", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
+            "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
         )
     store = kind.status_in(ctx).stores.get(key)
     if store and store.state == DOWN:
@@ -148,7 +146,14 @@ def _delete_store(ctx: ReconcileContext, kind: StoreKind, record: TiKVFailureSto
     return Waiting(f"{kind.title}Failover", what, next_poll(ctx, kind.name))
 
 
-def _record(ctx: ReconcileContext, kind: StoreKind, lost: Failing) -> TiKVFailureStore:
+def _record(ctx: ReconcileContext, kind: StoreKind, lost: Sequence[Failing]) -> Waiting:
+    known = kind.status_in(ctx).failure_stores
+    _set_records(ctx, kind, known | {each.key: _record_of(ctx, kind, each) for each in lost})
+    names = ", ".join(each.pod for each in lost)
+    return Waiting(f"{kind.title}Failover", f"{names}: the store is Down; starting another pod in its place")
+
+
+def _record_of(ctx: ReconcileContext, kind: StoreKind, lost: Failing) -> TiKVFailureStore:
     what = f"store {lost.key} of pod {lost.pod} has been Down since {stamp(lost.since)}; replacing it"
     record = TiKVFailureStore(
         pod_name=lost.pod,

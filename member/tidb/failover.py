@@ -20,6 +20,7 @@ from member.failover.steps import (
     serving_instead,
     still_waiting,
     to_record,
+    well_unseen,
 )
 from member.failover.witnesses import Failing, desired_pods, failing, is_cut_off
 from member.observed.pods import Pod, pods_of
@@ -41,7 +42,7 @@ def failover(ctx: ReconcileContext) -> Outcome:
     if not most or is_cut_off(ctx, "tidb"):
         return Done()
     if new := to_record(lost, len(recorded), most, period):
-        return _record(ctx, new[0])
+        return well_unseen(ctx, "tidb", [new[0].pod]) or _record(ctx, new[0])
     if over := to_record(lost, 0, len(lost), period):
         return limit_reached(ctx, "tidb", len(recorded), over[0])
     return still_waiting(ctx, "tidb", "TiDBMemberUnhealthy", lost, period)
