@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from controllers.cache_waits import CacheWaits
 from controllers.own_write import OwnWrite
 from controllers.status_pacing import StatusPacing
 from controllers.status_write_limiter import StatusWriteLimiter
@@ -60,6 +61,7 @@ class KeyMemory(Generic[R]):
     slowness: FailureLog
     own_write: OwnWrite = field(default_factory=OwnWrite)
     validity: Validity = field(default_factory=Validity)
+    cache_waits: CacheWaits = field(default_factory=CacheWaits)
     reported_spec: bytes = b""
     is_slow: bool = False
     accepted: Object | None = None

@@ -176,7 +176,8 @@ class Reconciler(Generic[M, C, D, R]):
         stored = self._runtime.applier.status_of(self._kind.resource, ctx.owner)
         pause = self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
         self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, ctx.outcomes)
-        return sooner(sooner(result_of(ctx.outcomes), pause), min((each.look_again for each in contested), default=0.0))
+        result = result_of(memory.cache_waits.paced(ctx.outcomes, self._runtime.clock))
+        return sooner(sooner(result, pause), min((each.look_again for each in contested), default=0.0))
 
     def _attempt(self, stage: Stage[C], ctx: C) -> Outcome:
         return attempt(stage, ctx, self._runtime.on_defect)

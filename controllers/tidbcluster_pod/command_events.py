@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from controllers.cache_waits import CacheWaits
 from kube.events import NORMAL, WARNING, EventRecorder
 from kube.objects import Object
 from member.memory.cluster import ClusterMemory
@@ -27,6 +28,7 @@ class PodMemory:
     warned: tuple[str, ...] = ()
     is_slow: bool = False
     cluster: ClusterMemory = field(default_factory=ClusterMemory)
+    cache_waits: CacheWaits = field(default_factory=CacheWaits)
 
 
 def report(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, outcome: Outcome) -> None:

@@ -88,7 +88,8 @@ class TidbClusterPodSync:
         warn(self._deps.recorder, memory, owner, uid, unknown_values(pod) if pod else ())
         report(self._deps.recorder, memory, owner, uid, outcome)
         self._note(owner.key, name, outcome)
-        return sooner(result_of({_STAGE: outcome}), self._until_one_expires(pod))
+        paced = memory.cache_waits.paced({_STAGE: outcome}, self._deps.clock)
+        return sooner(result_of(paced), self._until_one_expires(pod))
 
     def _forget(self, key: str) -> None:
         """The pod carries no command any more, or nothing may be done for its cluster."""

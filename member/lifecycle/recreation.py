@@ -238,7 +238,9 @@ def _delete(
     seen = Destroyer(ctx.deps.client).observe(STATEFUL_SETS, cached.metadata.name, ctx.namespace)
     wanted = spec_confirmed(ctx) if seen and _is_unchanged(seen.object, cached) else None
     if seen is None or wanted is None:
-        return Waiting(RECREATING, f"waiting for the cache to show the current StatefulSet and {ctx.tc.kind}", _RETRY)
+        return Waiting(
+            "CacheOutdated", f"waiting for the cache to show the current StatefulSet and {ctx.tc.kind}", _RETRY
+        )
     in_use = in_use_config_map_name(ctx.tc, component, seen.object.decode())
     annotate_owner(ctx, {config_map_before_delete(component): in_use})
     delete(ctx, seen, wanted, propagation=propagation)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from member.reasons.reason import AT_ONCE, NOTHING, TRANSIENT, Reason
+from member.reasons.reason import NOTHING, TRANSIENT, WITH_THE_CACHE, Reason
 
 COMMANDS: Mapping[str, Reason] = {
     "AnotherPodRestarting": Reason(
@@ -20,7 +20,7 @@ COMMANDS: Mapping[str, Reason] = {
         "It retries every minute.",
         TRANSIENT,
     ),
-    "PodChanged": Reason("The pod that carries a command has just changed.", AT_ONCE, TRANSIENT),
+    "PodChanged": Reason("The pod that carries a command has just changed.", WITH_THE_CACHE, TRANSIENT),
     "ReplacingVolume": Reason(
         "A pod carries `tidb.pingcap.com/replace-volume`, set by you, or by the operator where `spec.enablePVCReplace` "
         "allows it: its member or store leaves PD, then its claims and the pod are deleted, and recreated empty.",

@@ -11,7 +11,15 @@ from member.reasons.errors import ERRORS
 from member.reasons.failover import FAILING_OVER
 from member.reasons.monitors import MONITORS
 from member.reasons.other_resources import OTHER_RESOURCES
-from member.reasons.reason import AT_ONCE, LOOK_AT_PD, LOOK_AT_PODS, NOTHING, TRANSIENT, Reason
+from member.reasons.reason import (
+    AT_ONCE,
+    LOOK_AT_PD,
+    LOOK_AT_PODS,
+    NOTHING,
+    TRANSIENT,
+    WITH_THE_CACHE,
+    Reason,
+)
 
 _READY: Mapping[str, Reason] = {
     "Ready": Reason(
@@ -632,13 +640,22 @@ _SUSPENDING: Mapping[str, Reason] = {
 }
 
 _PASSING: Mapping[str, Reason] = {
-    "Conflict": Reason("Another client changed the same object at the same time.", AT_ONCE, TRANSIENT),
+    "Conflict": Reason(
+        "Another client changed the same object at the same time, or the operator's cache is behind.",
+        WITH_THE_CACHE,
+        TRANSIENT,
+    ),
     "SpecChanged": Reason(
         "Before anything is made or destroyed, the spec is read live; it was newer than the one in the cache.",
         AT_ONCE,
         TRANSIENT,
     ),
-    "CacheOutdated": Reason("The operator's cache does not show the StatefulSet yet.", AT_ONCE, TRANSIENT),
+    "CacheOutdated": Reason(
+        "The operator's cache does not show yet what there is: a StatefulSet, a pod that is well again, or what was "
+        "written last.",
+        WITH_THE_CACHE,
+        TRANSIENT,
+    ),
     "ClusterDeleted": Reason(
         "The TidbCluster was deleted in the middle of a reconcile.",
         "It makes no more changes; Kubernetes removes what belongs to the cluster. Volumes are kept.",

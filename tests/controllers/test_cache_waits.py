@@ -1,0 +1,64 @@
+"""Who waits for a cache that lags behind looks again ever more rarely (F3, F6)."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from controllers.cache_waits import CacheWaits
+from kube.resources import STATEFUL_SETS
+from member.outcome import Done, Outcome, Waiting
+from ports.clock import FakeClock
+from tests.operator_world import OperatorWorld, sample
+
+CONFLICT = Waiting("Conflict", "another client changed it", 0.5)
+
+
+def looks(waits: CacheWaits, clock: FakeClock, outcomes: Mapping[str, Outcome], seconds: float) -> int:
+    """How often it is looked at in so many seconds."""
+    end, count = clock.now() + seconds, 0
+    while clock.now() < end:
+        again = waits.paced(outcomes, clock)["tikv"].retry_after
+        assert again is not None
+        clock.step(again)
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("reason", ["Conflict", "CacheOutdated", "PodChanged"])
+def test_F3_the_longer_it_has_waited_the_later_it_is_looked_at(clock: FakeClock, reason: str) -> None:
+    waits, outcomes = CacheWaits(), {"tikv": Waiting(reason, "why", 0.5)}
+    assert [10, 27, 11] == [looks(waits, clock, outcomes, seconds) for seconds in (5, 60, 100)]
+
+
+def test_it_begins_anew_with_the_next_wait(clock: FakeClock) -> None:
+    waits = CacheWaits()
+    looks(waits, clock, {"tikv": CONFLICT}, 100)
+    waits.paced({"tikv": Done()}, clock)
+    assert {"tikv": CONFLICT} == waits.paced({"tikv": CONFLICT}, clock)
+
+
+@pytest.mark.parametrize(
+    "outcome", [Done(retry_after=0.5), Waiting("Conflict", "an event tells"), Waiting("A", "", 0.5)]
+)
+def test_what_waits_for_something_else_comes_when_it_wants(clock: FakeClock, outcome: Outcome) -> None:
+    waits = CacheWaits()
+    waits.paced({"tikv": outcome}, clock)
+    clock.step(100)
+    assert {"tikv": outcome} == waits.paced({"tikv": outcome}, clock)
+
+
+@pytest.mark.slow
+def test_F6_a_cache_that_is_behind_for_minutes_costs_few_requests() -> None:
+    """Twice a second, each with the reads of a reconcile, that was more than a thousand."""
+    world = OperatorWorld()
+    try:
+        world.apply(sample("basic"))
+        world.run_until_ready()
+        world.operator.caches[STATEFUL_SETS].blind = True
+        world.change(tidb={"replicas": 3})
+        before = len(world.operator.dataplane.requests)
+        world.run(120)
+        assert "Conflict" == world.reason()
+        assert 500 > len(world.operator.dataplane.requests) - before
+    finally:
+        world.stop()
