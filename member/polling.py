@@ -50,3 +50,12 @@ def seconds_since(since: str, now: datetime) -> float:
     """The age of an RFC 3339 time; 0 for what is none."""
     begun = parse_time(since)
     return (now - begun).total_seconds() if begun else 0.0
+
+
+def time_left(since: str, period: float, now: datetime) -> float:
+    """Seconds until a period is over that began at an RFC 3339 time; 0 where that is none.
+
+    What seems to begin much later than now did so before the clock was put back: it is over (F44).
+    """
+    begun = parse_time(since)
+    return max(period - abs((now - begun).total_seconds()), 0.0) if begun else 0.0

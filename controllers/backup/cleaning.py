@@ -7,12 +7,9 @@ A log backup is stopped before (`stopping`).
 Files are removed by that Job alone, and it is made only when a live look has shown that nobody else uses the directory.
 """
 
-from datetime import timedelta
-
 import structlog
 
 from apis.backups import Backup
-from apis.times import parse_time
 from controllers.backup import stopping
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import user_of
@@ -28,13 +25,14 @@ from kube.resources import BACKUPS, NAMESPACES
 from member.backups import jobs, pods
 from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
+from member.polling import time_left
 
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 30.0
 """Seconds until it is looked again whether somebody still needs the files."""
-_PAUSE = timedelta(minutes=5)
-"""How long a cleaning that has failed rests before it is tried again; v1.6 never does."""
+_PAUSE = 300.0
+"""Seconds for which a cleaning that has failed rests before it is tried again; v1.6 never does."""
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
@@ -135,12 +133,10 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
     if pods.finished(body) != "Failed":
         return await_start(ctx, job.metadata.name, status.CLEAN, is_made_again=True)
     failed = pods.condition_of_job(body, "Failed")
-    due = (parse_time(str(failed.get("lastTransitionTime") or "")) or ctx.now) + _PAUSE
     if not _is_explained(ctx):
         message = f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; look at its pods' logs"
         ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
-    rest = (due - ctx.now).total_seconds()
-    if rest > 0:
+    if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
         return Result(requeue_after=rest)
     ctx.delete_job(clean_job_name(ctx.name))
     return Result(requeue_after=JOB_GOING)
@@ -148,9 +144,8 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
 
 def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Result | None:
     """The Job is Complete, and its pod has not written Clean: it says so now, or it never will."""
-    done = parse_time(str(pods.condition_of_job(job, "Complete").get("lastTransitionTime") or "")) or ctx.now
-    rest = (done + _PAUSE - ctx.now).total_seconds()
-    if rest > 0:
+    done = pods.condition_of_job(job, "Complete").get("lastTransitionTime")
+    if rest := time_left(str(done or ""), _PAUSE, ctx.now):
         return Result(requeue_after=rest)
     name = job["metadata"]["name"]
     message = f"Job {name} has ended without saying that the files are gone; it is made again"

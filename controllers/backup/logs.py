@@ -6,13 +6,13 @@ already, or has ended, is taken for what it is, whoever made it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from apis import log_backups, tso
 from apis.backups import Backup
 from apis.log_backups import COMPLETE, RUNNING, STOP, STOPPED, TRUNCATE, LogCondition
 from apis.tidbcluster import TidbCluster
-from apis.times import parse_time, stamp
+from apis.times import stamp
 from apis.validation.backups import validate_backup
 from controllers.backup import kernel_sync
 from controllers.backup.kernel import AGAIN, Kernel
@@ -27,16 +27,17 @@ from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
 from member.backups.naming import FINALIZER, log_job_name
+from member.polling import time_left
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
 _LOOK_AGAIN = 30.0
 """Seconds until it is looked again whether somebody still reads the log."""
 _CRASHED = "AlreadyFailed"
 """The reason for a Job whose pod has not said that it failed."""
-_PAUSE = timedelta(minutes=5)
-"""How long such a Job rests before it is made again."""
-_WORD_FROM_POD = timedelta(minutes=1)
-"""How long after the end of a Job its pod's last word may take to be seen."""
+_PAUSE = 300.0
+"""Seconds for which such a Job rests before it is made again."""
+_WORD_FROM_POD = 60.0
+"""Seconds after the end of a Job that its pod's last word may take to be seen."""
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
@@ -93,8 +94,10 @@ def _sooner(result: Result | None, seconds: float | None) -> Result | None:
 def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
     """Write down how far the log has come, and what else the cluster tells; seconds until the next look, if any."""
     now, key, br = ctx.status, ctx.owner.key, ctx.model.spec.br
-    found = ctx.caches.tidb_clusters.get(br.cluster_namespace, br.cluster) if br else None
-    if not now.get("commitTs") or found is None or _phase(ctx) == STOPPED:
+    if br is None or not now.get("commitTs") or _phase(ctx) == STOPPED:
+        return None
+    found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
+    if found is None:
         return None
     stood = (log_backups.asked(ctx.model.spec, now), _phase(ctx))
     task = kernel.look(key, found, ctx.name, stood)
@@ -176,18 +179,18 @@ def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Result | Non
     if not ended:
         return await_start(ctx, name, command=entry["command"], is_made_again=True)
     condition = pods.condition_of_job(body, ended)
-    since = ctx.now - (parse_time(str(condition.get("lastTransitionTime") or "")) or ctx.now)
+    since = str(condition.get("lastTransitionTime") or "")
     if entry["phase"] == status.FAILED:
-        if since < _PAUSE:
-            return Result(requeue_after=(_PAUSE - since).total_seconds())
+        if rest := time_left(since, _PAUSE, ctx.now):
+            return Result(requeue_after=rest)
         ctx.delete_job(name)
         return Result(requeue_after=JOB_GOING)
-    if ended == status.COMPLETE and since < _WORD_FROM_POD:
-        return Result(requeue_after=(_WORD_FROM_POD - since).total_seconds())
+    if ended == status.COMPLETE and (rest := time_left(since, _WORD_FROM_POD, ctx.now)):
+        return Result(requeue_after=rest)
     why = condition.get("reason") if ended == status.FAILED else "its pod has not said how it ended"
     message = f"Job {name} has failed: {why}; it is made again in a while, and at once when you delete it"
     ctx.say(status.FAILED, _CRASHED, message)
-    return Result(requeue_after=_PAUSE.total_seconds())
+    return Result(requeue_after=_PAUSE)
 
 
 def _make(ctx: JobOwner[Backup], command: str) -> Result | None:

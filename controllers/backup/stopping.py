@@ -6,12 +6,9 @@ That there is nothing to stop is seen in the cluster. v1.6 goes on when the Job 
 still being written; and it stays for ever where the TidbCluster is gone.
 """
 
-from datetime import timedelta
-
 from apis import backup_conditions
 from apis.backups import Backup
 from apis.log_backups import COMMANDS, STOP, STOPPED
-from apis.times import parse_time
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import has_namesake
 from controllers.controller import Result
@@ -25,11 +22,12 @@ from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups import jobs, pods
 from member.backups.naming import log_job_name, stop_job_name
+from member.polling import time_left
 
 _REASON = "StopLogBackupJobFailed"
 _LOOK_AGAIN = 30.0
-_PAUSE = timedelta(minutes=5)
-"""How long a stop that has failed rests before it is tried again."""
+_PAUSE = 300.0
+"""Seconds for which a stop that has failed rests before it is tried again."""
 
 
 def job_names(name: str) -> list[str]:
@@ -100,9 +98,7 @@ def _again(ctx: JobOwner[Backup], job: Object) -> Result:
         f"backup is stopped: it is tried again, or run `br log stop --task-name={ctx.name}`, or delete {where}"
     )
     ctx.say(status.RETRY_FAILED, _REASON, message)
-    due = (parse_time(str(failed.get("lastTransitionTime") or "")) or ctx.now) + _PAUSE
-    rest = (due - ctx.now).total_seconds()
-    if rest > 0:
+    if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
         return Result(requeue_after=min(rest, _LOOK_AGAIN))
     ctx.delete_job(job.metadata.name)
     return Result(requeue_after=JOB_GOING)

@@ -21,7 +21,7 @@ from kube.resources import JOBS
 from member.backups import pods
 from member.backups.compactions import compaction_job
 from member.backups.environment import BadJob, secret_names
-from member.polling import seconds_since
+from member.polling import time_left
 
 
 def sync(ctx: JobOwner[CompactBackup]) -> Result | None:
@@ -67,7 +67,7 @@ def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Result | None:
         ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}" + (f"; {last}" if last else ""))
     elif ctx.status.get("state") in (None, "", SCHEDULED, PREPARE):
         # where it is not PREPARE, a process ended right after it made the Job
-        is_late = seconds_since(job.metadata.creation_timestamp or "", ctx.now) >= LOOK_AGAIN
+        is_late = not time_left(job.metadata.creation_timestamp or "", LOOK_AGAIN, ctx.now)
         ctx.say(PREPARE, message=what_keeps_it(ctx, ctx.name) if is_late else "")
         return Result(requeue_after=LOOK_AGAIN)
     return None

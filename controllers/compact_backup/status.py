@@ -6,16 +6,17 @@ The Job writes to it as well: what is not known here stays.
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from apis.times import parse_time, stamp
+from apis.times import stamp
 from controllers.job_owners.status import COMPLETE, FAILED, INVALID, RETRY_FAILED
 from kube.objects import Json
+from member.polling import time_left
 
 ENDED = (COMPLETE, FAILED)
 
-_FIRST_PAUSE = timedelta(seconds=10)
-_LONGEST_PAUSE = timedelta(minutes=6)
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 360.0
+"""Seconds."""
 _DOUBLINGS = 6
 """After which the pause is the longest."""
 
@@ -52,12 +53,11 @@ def is_given_up(status: Json, most: int) -> bool:
 def due_in(status: Json, now: datetime) -> float:
     """In how many seconds it is tried again; 0: now. The pause doubles with each failure but the first."""
     records = _records(status)
-    failed = parse_time(str(records[-1].get("detectFailedAt") or "")) if records else None
-    if failed is None or len(records) < 2:
+    failed = str(records[-1].get("detectFailedAt") or "") if records else ""
+    if not failed or len(records) < 2:
         return 0.0
-    pause: timedelta = min(_FIRST_PAUSE * 2 ** min(len(records) - 1, _DOUBLINGS), _LONGEST_PAUSE)
-    # a clock that was put back makes nobody wait longer than that
-    return min(max((failed + pause - now).total_seconds(), 0.0), pause.total_seconds())
+    pause: float = min(_FIRST_PAUSE * 2 ** min(len(records) - 1, _DOUBLINGS), _LONGEST_PAUSE)
+    return time_left(failed, pause, now)
 
 
 def last_failure(status: Json) -> str:

@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 import structlog
 
 from apis.shared import Model
-from apis.times import parse_time
 from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, delete_job, lingering_pod, pod_at_work
 from controllers.job_owners.status import (
@@ -23,21 +22,22 @@ from controllers.job_owners.status import (
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.status_patch import patch_status
-from kube.errors import ApiError
+from kube.errors import ApiError, Forbidden
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object, condition_of, secret_data
 from kube.reading import Lister
-from kube.resources import JOBS, SECRETS, Resource
+from kube.resources import JOBS, SECRETS, TIDB_CLUSTERS, Resource
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings, condition_of_job
+from member.polling import time_left
 
 log = structlog.get_logger(__name__)
 
 M = TypeVar("M", bound=Model)
 
 NODE_LOST = "NodeLost"
-_WORD_FROM_POD = timedelta(minutes=1)
-"""How long after the end of a Job its pod's last word may take to be seen."""
+_WORD_FROM_POD = 60.0
+"""Seconds after the end of a Job that its pod's last word may take to be seen."""
 
 _TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
 """Conditions that are told as a warning, too."""
@@ -140,6 +140,21 @@ class JobOwner(Generic[M]):
         job = self.caches.jobs.get(self.namespace, name)
         return job if job is not None and self.controls(job) else None
 
+    def tidb_cluster(self, namespace: str, name: str) -> Object | None:
+        """A TidbCluster, be it selected or not: what the cache lacks is read live (F1).
+
+        None where it does not exist, or is in another namespace that may not be read. Raises ApiError, TransportError.
+        """
+        cached = self.caches.tidb_clusters.get(namespace, name)
+        if cached is not None:
+            return cached
+        try:
+            return self.runtime.client.find(TIDB_CLUSTERS, name, namespace)
+        except Forbidden:
+            if namespace == self.namespace:
+                raise
+            return None
+
     def live_job(self, name: str) -> Object | None:
         """What has the name of a Job now, whoever owns it. Raises ApiError, TransportError."""
         return self.runtime.client.find(JOBS, name, self.namespace)
@@ -160,8 +175,7 @@ class JobOwner(Generic[M]):
         done = condition_of_job(job.decode(), COMPLETE) if job is not None else {}
         if not done:
             return None
-        ended = parse_time(str(done.get("lastTransitionTime") or "")) or self.now
-        return max((ended + _WORD_FROM_POD - self.now).total_seconds(), 0.0)
+        return time_left(str(done.get("lastTransitionTime") or ""), _WORD_FROM_POD, self.now)
 
     def await_pods(self, name: str) -> None:
         """See that no pod of a Job that is gone goes on without it. Raises RequeueError, ApiError, TransportError."""

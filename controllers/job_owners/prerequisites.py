@@ -37,11 +37,12 @@ def no_longer_invalid(ctx: JobOwner[M]) -> None:
 
 def cluster(ctx: JobOwner[M], br: BRConfig, *, is_ready: bool) -> TidbCluster:
     """The TidbCluster to work on, once it is Ready if that is asked for. Raises RequeueError."""
-    found = ctx.caches.tidb_clusters.get(br.cluster_namespace, br.cluster)
+    found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
     where = f"{br.cluster_namespace}/{br.cluster}"
     if found is None:
         text = f"failed to fetch tidbcluster {where}"
-        message = f"{text}: there is none; correct spec.br.cluster and spec.br.clusterNamespace, or create it"
+        seen = "" if br.cluster_namespace == ctx.namespace else " where this operator may look"
+        message = f"{text}: there is none{seen}; correct spec.br.cluster and spec.br.clusterNamespace, or create it"
         ctx.say(status.RETRY_FAILED, text, message)
         raise RequeueError(message, _LOOK_AGAIN)
     body = found.decode()

@@ -7,7 +7,7 @@ from controllers.job_owners.status import SCHEDULED, with_words
 from controllers.pod_troubles import trouble_of_job
 from kube.objects import condition_of
 from member.backups.pods import condition_of_job
-from member.polling import seconds_since
+from member.polling import time_left
 
 REASON = "PodCannotStart"
 
@@ -29,7 +29,7 @@ def await_start(
     part = parts.get(command) or {} if command else now
     said = condition_of(part.get("conditions") or (), kind)
     is_waiting = bool(said) and part.get("phase") == kind
-    is_late = seconds_since(said.get("lastTransitionTime") or "", ctx.now) >= LOOK_AGAIN
+    is_late = not time_left(said.get("lastTransitionTime") or "", LOOK_AGAIN, ctx.now)
     trouble = what_keeps_it(ctx, name, is_made_again=is_made_again) if is_waiting and is_late else ""
     is_lost = not trouble and said.get("reason") == NODE_LOST  # said below
     if trouble != (said.get("message") or "") and not is_lost:

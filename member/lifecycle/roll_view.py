@@ -93,10 +93,15 @@ class RollView:
         return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held, starting)
 
     def _may_start(self, pod: Object) -> bool:
-        """Whether a pod that is not Ready has not been so for long, and nothing is known that keeps it from it."""
+        """Whether a pod that is not Ready has not been so for long, and nothing is known that keeps it from it.
+
+        As far as this process knows, too: for a clock that was put back, that would be what is yet to come (F44).
+        """
         found = pod.decode_as(Pod)
         since = found.ready_since or pod.metadata.creation_timestamp or ""
         age = seconds_since(since, self.ctx.deps.clock.wall()) if since else 0.0
+        known = self.ctx.memory.stopwatches.look("not Ready", f"{pod.metadata.uid} {since}", self.ctx.deps.clock)
+        age = max(age, known.seconds)
         return age < _FIRST_BACKOFFS if found.backs_off else not found.trouble and age < _STARTS_WITHIN
 
     def _unmet_condition(self, pod: Object) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from kube.objects import Json, Object
 from member.context import Dependencies, ReconcileContext
-from member.polling import next_poll, poll_on_progress
+from member.polling import next_poll, poll_on_progress, time_left
 from ports.clock import FakeClock
 from tests.member.clusters import cluster
 
@@ -63,3 +63,13 @@ def test_what_goes_down_is_looked_at_when_half_of_the_rest_is_done(
     begun: int, left: int, age: float, expected: float
 ) -> None:
     assert expected == pytest.approx(poll_on_progress(begun, left, age), rel=0.01)
+
+
+@pytest.mark.parametrize(("age", "expected"), [(0, 300.0), (100, 200.0), (400, 0.0), (-2, 298.0), (-86400, 0.0)])
+def test_F44_nobody_waits_for_a_time_that_is_yet_to_come(clock: FakeClock, age: float, expected: float) -> None:
+    since = (clock.wall() - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert expected == time_left(since, 300.0, clock.wall())
+
+
+def test_what_is_no_time_is_not_waited_for(clock: FakeClock) -> None:
+    assert 0.0 == time_left("yesterday", 300.0, clock.wall())

@@ -1,5 +1,6 @@
 """A Backup that is deleted goes with its files where it is asked to, and never with those of others (backup.md 3.9)."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -227,6 +228,17 @@ def test_a_cleaning_that_failed_is_told_and_tried_again(backups: BackupsWorld) -
     assert ("False", "Clean") == (backups.condition("Clean")[0], backups.phase())
     backups.say("Clean")
     assert not backups.exists()
+
+
+@pytest.mark.parametrize("seconds", [-86400.0, 86400.0])
+def test_F44_a_clock_that_jumps_puts_no_cleaning_off(backups: BackupsWorld, seconds: float) -> None:
+    complete(backups)
+    backups.delete()
+    first = backups.job("clean-demo")["metadata"]["uid"]
+    backups.end("clean-demo")
+    backups.clock.jump(timedelta(seconds=seconds))
+    backups.run(340)
+    assert first != backups.job("clean-demo")["metadata"]["uid"]
 
 
 def test_what_the_pod_says_of_a_failure_stays(backups: BackupsWorld) -> None:

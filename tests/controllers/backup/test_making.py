@@ -72,6 +72,14 @@ def test_a_cluster_that_is_not_there_is_named_and_waited_for(backups: BackupsWor
     assert "Scheduled" == backups.phase()
 
 
+def test_F1_a_cluster_that_no_cache_shows_is_read_live(backups: BackupsWorld) -> None:
+    """Its watch lags behind, or `-selector` leaves it to another operator: it is there all the same."""
+    backups.operator.caches[TIDB_CLUSTERS].blind = True
+    backups.add_cluster("other")
+    backups.add(br={"cluster": "other"})
+    assert (["backup-demo"], "Scheduled") == (backups.jobs(), backups.phase())
+
+
 def test_an_invalid_backup_says_why_and_is_looked_at_again_when_it_is_corrected(backups: BackupsWorld) -> None:
     """v1.6 never looks at it again (3.6)."""
     backups.add(s3={"provider": "aws"})

@@ -1,6 +1,7 @@
 """A CompactBackup gets one Job, and is tried again with growing pauses (backup.md 6)."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import pytest
 
@@ -105,6 +106,14 @@ def test_6_what_can_t_be_made_is_tried_again_with_growing_pauses(world: BackupsW
     before = world.backup()
     world.run(600)
     assert before == world.backup()
+
+
+def test_F44_a_clock_that_is_put_back_makes_nobody_wait_until_then(world: BackupsWorld) -> None:
+    world.add(s3=S3 | {"secretName": "none"}, maxRetryTimes=3, **SPAN)
+    world.run(5)
+    world.clock.jump(timedelta(days=-365))
+    world.run(200)
+    assert ([0, 1, 2, 3, 4], "Failed") == (retries(world), state(world))
 
 
 def test_6_the_secret_that_was_missing_is_found(world: BackupsWorld) -> None:

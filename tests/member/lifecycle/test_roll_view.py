@@ -1,0 +1,57 @@
+"""How long a pod that is not Ready is expected to come back by itself (lifecycle.md F11, F44)."""
+
+from datetime import timedelta
+from typing import cast
+
+import msgspec
+import pytest
+
+from apis.times import stamp
+from kube.objects import Json, Object
+from member.context import Dependencies, ReconcileContext
+from member.lifecycle.roll_view import RollView
+from member.lifecycle.rolling import Rolling
+from ports.clock import FakeClock
+from tests.member.clusters import cluster
+
+_BODY: Json = {
+    "spec": {"replicas": 1, "updateStrategy": {"type": "RollingUpdate"}},
+    "status": {"updateRevision": "new"},
+}
+
+
+class _Dependencies:
+    def __init__(self, clock: FakeClock) -> None:
+        self.clock = clock
+
+
+def pod(clock: FakeClock, *, crashes: bool) -> Object:
+    """One that has just ceased to be Ready."""
+    ready = {"type": "Ready", "status": "False", "lastTransitionTime": stamp(clock.wall())}
+    state = {"waiting": {"reason": "CrashLoopBackOff"}} if crashes else {"running": {}}
+    status = {"conditions": [ready], "containerStatuses": [{"name": "pd", "restartCount": 1, "state": state}]}
+    labels = {"controller-revision-hash": "old"}
+    meta = {"name": "demo-pd-0", "uid": "1", "labels": labels}
+    return Object(msgspec.json.encode({"metadata": meta, "spec": {}, "status": status}))
+
+
+def is_starting(ctx: ReconcileContext, seen: Object) -> bool:
+    """Whether it is expected to come back."""
+    view = RollView(ctx, "pd", Rolling(), _BODY, scaling=False, everything_changed=False)
+    (found,) = view.rolling_pods([seen])
+    return found.starting
+
+
+@pytest.mark.parametrize(("crashes", "seconds"), [(True, 15), (False, 300)])
+@pytest.mark.parametrize("jump", [0, -3600, -31_536_000])
+def test_F11_F44_nobody_waits_for_longer_because_a_clock_was_put_back(
+    clock: FakeClock, *, crashes: bool, seconds: int, jump: int
+) -> None:
+    deps = cast("Dependencies", _Dependencies(clock))
+    ctx, seen = ReconcileContext(cast("Object", None), cluster(), deps), pod(clock, crashes=crashes)
+    clock.jump(timedelta(seconds=jump))
+    assert is_starting(ctx, seen)
+    clock.step(seconds - 1)
+    assert is_starting(ctx, seen)
+    clock.step(1)
+    assert not is_starting(ctx, seen)
