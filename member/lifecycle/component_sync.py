@@ -8,7 +8,7 @@ Each step is a module of its own and the same for all components; what differs b
 as one patch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -37,7 +37,7 @@ from member.apply.last_applied import (
 from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import OwnerGone, apply, apply_service
 from member.context import ClusterContext, Held
-from member.evidence import delete
+from member.evidence import delete, pods_live
 from member.labels import WRITTEN_FOR, base_labels, object_meta, with_annotation
 from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
@@ -263,10 +263,16 @@ def _named_as(ctx: ClusterContext, component: str, live: Object) -> Json:
 def _gate(ctx: ClusterContext, member: Workload) -> Waiting | Refused | None:
     """What must be there first; nothing for pods that run already and only lack their StatefulSet."""
     waiting = _waits_for(ctx, component_type(member.name)) or member.gate(ctx)
-    stay = [pod for pod in pods_of(ctx, member.name) if not pod.metadata.deletion_timestamp]
-    if waiting is None or ctx.stateful_set(member.name) or not stay:
+    if waiting is None or ctx.stateful_set(member.name) or not _any_stays(pods_of(ctx, member.name)):
         return waiting
-    return waiting if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)) else None
+    if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)):
+        return waiting
+    # the cache may show pods that have gone, such as those of a component that was suspended
+    return None if _any_stays(pods_live(ctx, member.name).pods) else waiting
+
+
+def _any_stays(pods: Iterable[Object]) -> bool:
+    return any(not pod.metadata.deletion_timestamp for pod in pods)
 
 
 def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:

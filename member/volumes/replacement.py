@@ -13,6 +13,8 @@ from apis.predicates import status_of
 from kube.objects import Json, Object
 from kube.resources import PODS
 from member.context import ClusterContext
+from member.lifecycle import pod_removal
+from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.observed.status import NORMAL, is_upgrading
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -78,9 +80,22 @@ def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str
     pod = ctx.listers.pods.get(ctx.namespace, first)
     if pod is None or pod.metadata.deletion_timestamp or not is_idle(ctx, spec.name, body):
         return Waiting(REPLACING, f"waiting until {spec.name} is idle before replacing the volumes of pod {first}")
+    if not _are_still(ctx, spec.name, body, first):
+        return Waiting(
+            "CacheOutdated", f"waiting for the cache to show the current volume claims of pod {first}", _SOON
+        )
     name = {"name": first, "namespace": ctx.namespace}
     ctx.deps.applier.apply(PODS, {"metadata": name | {"annotations": {pod_commands.REPLACE_VOLUME: "true"}}}, pod)
     return Waiting(REPLACING, f"annotated pod {first} to replace its volumes: {why}")
+
+
+def _are_still(ctx: ClusterContext, component: str, body: Json, pod: str) -> bool:
+    """Whether a pod has the claims, read live, that the cache shows: else they may have been replaced already (F1)."""
+    cached, live = (
+        {each.metadata.uid for each in look(ctx, component, body, ordinal_of(pod)).claims}
+        for look in (pod_removal.cached, pod_removal.live)
+    )
+    return cached == live
 
 
 def finish(ctx: ClusterContext, component: str, *, all_seen: bool) -> Outcome:
