@@ -87,7 +87,7 @@ class Reconciler(Generic[M, C, D, R]):
         """Reconcile one key. Raises RequeueError for what is retried with back-off."""
         with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
             if not mine:
-                return Result(requeue_after=RETRY_AFTER)
+                return Result(requeue_after=RETRY_AFTER, tried=False)
             owner = self._cached(key)
             with self._runtime.observed.sync_of(self._kind.resource, key, owner):
                 return self._sync(key, owner)

@@ -54,7 +54,7 @@ class JobOwnerSync(Generic[M]):
         """Sync one object. Raises RequeueError for what is retried with back-off."""
         with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
             if not mine:
-                return Result(requeue_after=RETRY_AFTER)
+                return Result(requeue_after=RETRY_AFTER, tried=False)
             namespace, _, name = key.rpartition("/")
             is_ours = self._runtime.key_locks.owns(self._kind.resource, key)
             owner = self._caches.owners.get(namespace, name) if is_ours else None

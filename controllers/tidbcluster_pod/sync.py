@@ -61,7 +61,7 @@ class TidbClusterPodSync:
             return None
         with self._runtime.key_locks.try_lock(TIDB_CLUSTERS, owner.key) as mine:
             if not mine:
-                return Result(requeue_after=RETRY_AFTER)
+                return Result(requeue_after=RETRY_AFTER, tried=False)
             if not self._runtime.key_locks.owns(TIDB_CLUSTERS, owner.key):
                 self._forget(key)
                 return None
