@@ -126,7 +126,7 @@ def _remove_compactions(schedule: Scheduling) -> None:
     found = [each for each in found if _has_ended(each) and each.metadata.name != ctx.status.get("lastCompact")]
     ended = sorted(found, key=lambda each: each.metadata.creation_timestamp or "")
     if reserved := spec.max_reserved_time:
-        limit = of_time(ctx.now - timedelta(seconds=duration.seconds(reserved)))
+        limit = retention.earlier(of_time(ctx.now), timedelta(seconds=duration.seconds(reserved)))
         old = [each for each in ended if 0 < timestamp(_tree(each, "spec").get("endTs") or "") < limit]
     elif spec.max_backups is not None and spec.max_backups > 0:
         old = ended[: -spec.max_backups]

@@ -4,7 +4,8 @@ Good backups alone count, failed ones among themselves, and so do those that are
 found right: in v1.6 failed ones push good ones out, and are kept in their place. The last good one always stays.
 
 How old one is follows from the newest data that are saved, not from the clock alone: one that was put forward, or a
-cluster of which nothing is saved any more, costs none.
+cluster of which nothing is saved any more, costs none. Failed ones hold nothing that could be restored: they go by the
+clock, or they would heap up for as long as none succeeds.
 
 Snapshots of volumes, which v1.6 has made, are neither counted nor removed: nobody can look at them here, make another
 one, or delete what they consist of.
@@ -49,8 +50,9 @@ def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log
     """All whose data are older than `reserved`, and are no base of points in time that are to be restored."""
     good, doubtful, failed = _sorted(backups)
     newest = max((*(each.ts for each in good), log.checkpoint if log else 0), default=0)
-    limit = _earlier(min(newest, tso.of_time(now)) if newest else tso.of_time(now), reserved)
-    old = [each for each in (*doubtful[:-1], *failed) if tso.of_time(each.created) < limit]
+    limit = earlier(min(newest, tso.of_time(now)) if newest else tso.of_time(now), reserved)
+    old = [each for each in doubtful[:-1] if tso.of_time(each.created) < limit]
+    old += [each for each in failed if tso.of_time(each.created) < earlier(tso.of_time(now), reserved)]
     leading = [each for each in good if each.ts <= limit]
     if log is None:
         return Expired([*(each for each in good[:-1] if each.ts < limit), *old])
@@ -85,5 +87,6 @@ def _dated(backup: Made) -> Made:
     return backup if backup.ts else replace(backup, ts=tso.of_time(backup.created))
 
 
-def _earlier(time: int, by: timedelta) -> int:
+def earlier(time: int, by: timedelta) -> int:
+    """A TSO that is so much before another one, or the first of all."""
     return max(time - (by // timedelta(milliseconds=1) << tso.LOGICAL_BITS), 0)

@@ -50,6 +50,7 @@ def test_5_what_is_complete_is_valid(spec: Json) -> None:
             'spec.schedule: "often": has 1 fields in place of 5: minute, hour,',
         ),
         ({"maxReservedTime": "7d"}, 'spec.maxReservedTime: "7d": must be a duration such as 168h or 90m'),
+        ({"maxReservedTime": "2562048h"}, 'spec.maxReservedTime: "2562048h": must be a duration such as 168h or 90m'),
         ({"maxReservedTime": "-1h"}, 'spec.maxReservedTime: "-1h": must be more than 0'),
         ({"compactInterval": "0s"}, 'spec.compactInterval: "0s": must be more than 0'),
         ({"backupTemplate": LOG}, 'spec.backupTemplate.backupMode: "log": must be snapshot; move a log backup to'),

@@ -116,6 +116,13 @@ def test_5_3_a_failed_one_is_no_base_and_goes_by_its_own_age() -> None:
     assert ["Complete-9", "Failed-8.5"] == aged(backups, 7, Log(at(30), at(0)))
 
 
+def test_5_3_failed_ones_do_not_heap_up_while_none_succeeds() -> None:
+    backups = [*good(30), *(made(day, "Failed") for day in (1, 6, 8, 20)), made(9, "Invalid")]
+    for log in (None, Log(at(60), at(30))):
+        assert {"Failed-8", "Failed-20", "Invalid-9"} == set(aged(backups, 7, log))
+    assert [] == aged([made(6, "Failed"), *good(30)], 7)
+
+
 def test_5_3_the_base_of_the_oldest_point_in_time_stays() -> None:
     expired = by_age(good(0, 5, 8, 10, 12), 7 * DAY, TODAY, Log(at(30), at(0)))
     assert ["Complete-12", "Complete-10"] == names(expired.backups)
