@@ -20,7 +20,7 @@ from kube.events import WARNING
 from kube.objects import Object
 from kube.resources import BACKUPS
 from member.backups.naming import scheduled_log_name
-from member.backups.schedules import log_start_of, scheduled_log
+from member.backups.schedules import log_begins, log_start_of, scheduled_log
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +47,8 @@ def sync(schedule: Scheduling) -> Answer | None:
     if there is None:
         _tell_if_lost(schedule)
         try:
-            there = schedule.create(BACKUPS, scheduled_log(ctx.model, template, ctx.now))
+            begins = log_begins(ctx.model, ctx.now, schedule.others())
+            there = schedule.create(BACKUPS, scheduled_log(ctx.model, template, begins))
         except ApiError as error:
             message = f"Backup {scheduled_log_name(ctx.name)} could not be made: {error.message}"
             return (False, "CreateFailed", message), _LOOK_AGAIN

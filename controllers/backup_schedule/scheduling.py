@@ -1,12 +1,15 @@
 """One sync of a BackupSchedule: what it works with."""
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TypeAlias
 
+from apis.backup_defaulting import with_schedule_defaults
 from apis.backup_schedules import BackupSchedule
-from apis.problem import Problem
+from apis.decoding import decode
+from apis.problem import InvalidField, Problem
 from apis.times import parse_time
 from controllers.backup_schedule.made import Made, made_of
 from controllers.conditions import ConditionValue
@@ -49,6 +52,13 @@ class Scheduling:
     def live_backups(self) -> list[Object]:
         """All Backups of the namespace, read live. Raises ApiError, TransportError."""
         return self.ctx.runtime.client.list_page(BACKUPS, self.ctx.namespace).items
+
+    def others(self) -> Iterator[BackupSchedule]:
+        """All other schedules that can be read, of all namespaces, as cached."""
+        for each in self.ctx.caches.owners.list():
+            if each.metadata.uid != self.ctx.owner.metadata.uid:
+                with contextlib.suppress(InvalidField):
+                    yield with_schedule_defaults(decode(each.decode(), BackupSchedule))
 
     def blocks(self, *fields: str) -> str:
         """What is wrong with any of these fields, or with what is below them; empty when nothing is."""

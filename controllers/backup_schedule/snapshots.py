@@ -5,15 +5,10 @@ group share. The name of a Backup follows from the time at which it is due, so t
 followed by one that finds what it has made.
 """
 
-import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from apis import cron
-from apis.backup_defaulting import with_schedule_defaults
-from apis.backup_schedules import BackupSchedule
-from apis.decoding import decode
-from apis.problem import InvalidField
 from apis.times import parse_time, stamp
 from controllers.backup_schedule.made import Made, made_of, unfinished
 from controllers.backup_schedule.scheduling import Answer, Scheduling
@@ -97,21 +92,13 @@ def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> Answer:
         if running := unfinished(_of_group(schedule, live)):
             return _waits_for(schedule, due, running), None
         try:
-            schedule.create(BACKUPS, scheduled_backup(ctx.model, due, _others(schedule)))
+            schedule.create(BACKUPS, scheduled_backup(ctx.model, due, schedule.others()))
         except AlreadyExists:
             return _waits(due, f"Backup {name}, made meanwhile,"), RETRY_AFTER
         except ApiError as error:
             return (False, "CreateFailed", f"Backup {name} could not be made: {error.message}"), _LOOK_AGAIN
     schedule.note(lastBackup=name, lastBackupTime=stamp(due), allBackupCleanTime=None)
     return _next(times, ctx.now)
-
-
-def _others(schedule: Scheduling) -> Iterator[BackupSchedule]:
-    """All other schedules that can be read, of all namespaces, as cached."""
-    for each in schedule.ctx.caches.owners.list():
-        if each.metadata.uid != schedule.ctx.owner.metadata.uid:
-            with contextlib.suppress(InvalidField):
-                yield with_schedule_defaults(decode(each.decode(), BackupSchedule))
 
 
 def _group(schedule: Scheduling) -> str:

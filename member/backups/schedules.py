@@ -1,8 +1,9 @@
 """What a BackupSchedule makes: Backups, its log backup, compactions of the log (backup.md 5.2, 5.4). Pure."""
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
+from zlib import crc32
 
 from msgspec import structs
 
@@ -56,9 +57,32 @@ def _place(schedule: BackupSchedule) -> tuple[str, str]:
     return _host(schedule), backup_path(schedule.spec.backup_template)
 
 
-def scheduled_log(schedule: BackupSchedule, template: BackupSpec, now: datetime) -> Json:
-    """The log backup that begins now."""
-    made = below(_with_pull_secrets(template, schedule), _log_directory(now))
+def log_begins(schedule: BackupSchedule, now: datetime, others: Iterable[BackupSchedule]) -> datetime:
+    """When the log of a schedule begins, by which its directory is named: now, or less than a minute before.
+
+    Each of the `others` that puts its log there, too, takes another second of the minute, also where they are made at
+    once and do not see each other yet.
+    """
+    place, meta = _log_place(schedule), schedule.metadata
+    beside = [each for each in others if _log_place(each) == place]
+    if not beside:
+        return now
+    taken = {str(each.status.log_backup_start_ts or "") for each in beside}
+    own = crc32(f"{meta.namespace}/{meta.name}".encode())
+    begins = now - timedelta(seconds=(int(now.timestamp()) - own) % 60)
+    while stamp(begins) in taken:
+        begins -= timedelta(minutes=1)
+    return begins
+
+
+def _log_place(schedule: BackupSchedule) -> str | None:
+    template = schedule.spec.log_backup_template
+    return backup_path(template) if template else None
+
+
+def scheduled_log(schedule: BackupSchedule, template: BackupSpec, begins: datetime) -> Json:
+    """The log backup that begins then."""
+    made = below(_with_pull_secrets(template, schedule), _log_directory(begins))
     return _owned(schedule, "Backup", naming.scheduled_log_name(schedule.metadata.name), made)
 
 

@@ -213,3 +213,14 @@ def test_5_4_one_that_the_status_does_not_tell_of_is_found(compacting: Schedules
     compacting.pass_time(60)
     assert 1 == len(compacting.compactions())
     assert compacting.compactions()[0] == compacting.of()["lastCompact"]
+
+
+def test_5_1_logs_of_schedules_that_are_made_at_once_have_a_directory_each(world: SchedulesWorld) -> None:
+    """Clusters with one prefix in one manifest: the directory is named after the second in which the log began."""
+    world.add_cluster("other")
+    for name, cluster in (("nightly", "basic"), ("other", "other"), ("third", "basic")):
+        world.schedule(name, logBackupTemplate=LOG | {"br": {"cluster": cluster}})
+    prefixes = {world.backup(f"log-{name}")["spec"]["s3"]["prefix"] for name in ("nightly", "other", "third")}
+    assert 3 == len(prefixes)
+    starts = {name: world.of(name)["logBackupStartTs"] for name in ("nightly", "other", "third")}
+    assert 3 == len(set(starts.values()))
