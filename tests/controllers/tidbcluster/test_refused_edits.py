@@ -273,3 +273,37 @@ def test_what_discovery_is_made_of_comes_back_where_its_role_may_not_be_changed(
     world.admin.delete(DEPLOYMENTS, "basic-discovery", NAMESPACE)
     world.run_until(lambda: world.exists(SERVICES, "basic-discovery"), 3.0)
     world.run_until(lambda: world.exists(DEPLOYMENTS, "basic-discovery"), 3.0)
+
+
+@pytest.mark.parametrize("component", ["tikv", "tidb"])
+@pytest.mark.parametrize("which", _REFUSED)
+def test_F10_a_StatefulSet_that_is_gone_is_made_as_it_was_though_the_new_template_is_refused(
+    world: OperatorWorld, component: str, which: str
+) -> None:
+    resource, text, edit = _REFUSED[which]
+    refuse(world, resource, text)
+    name = f"basic-{component}"
+    before, pods = world.get(STATEFUL_SETS, name)["spec"]["template"], _uids(world)
+    world.change(**{component: edit})
+    world.run_until(lambda: world.reason() == "Forbidden")
+    world.admin.delete(STATEFUL_SETS, name, NAMESPACE, propagation="Orphan")
+    world.run(60.0)
+    assert (before, pods) == (world.get(STATEFUL_SETS, name)["spec"]["template"], _uids(world))
+    assert "Forbidden" == world.reason()
+    lose(world, component)
+    world.run_until(lambda: has_substitute(world, component), 400.0)
+
+
+def _uids(world: OperatorWorld) -> dict[str, str]:
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
+
+
+def test_what_pods_need_as_they_run_is_asked_for_ever_more_rarely_where_that_is_refused_too(
+    world: OperatorWorld,
+) -> None:
+    refuse(world, STATEFUL_SETS, "pingcap/tikv")
+    world.change(tikv={"version": _IMAGE, "replicas": 5})
+    world.run(60.0)
+    world.forget()
+    world.run(300.0)
+    assert 1 <= world.writes().count("patch statefulsets.apps basic-tikv") <= 16

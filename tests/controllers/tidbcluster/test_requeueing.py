@@ -124,6 +124,7 @@ def test_a_stateful_set_that_nobody_may_write_keeps_nobody_from_telling_why_its_
     world.apply(sample("basic"))
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tikv"))
     world.world.faults.webhook("away")
+    world.run_until(lambda: "basic-tikv-0 (FailedCreate: " in world.condition("Progressing")["message"])
     for _ in range(20):
         world.run(5.0)
         assert "basic-tikv-0 (FailedCreate: " in world.condition("Progressing")["message"]
