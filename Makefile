@@ -99,6 +99,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep operator --every 60 $(DRAW)
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100 $(DRAW)
 	@$(BIN)/python -m simulate sweep no-resync --every 80 $(DRAW)
+	@$(BIN)/python -m simulate sweep lag clock --every 200 $(DRAW)
 	@$(BIN)/python -m simulate sweep admission --every 31 $(DRAW)
 	@$(BIN)/python -m simulate sweep together --every 60 $(DRAW)
 	@$(BIN)/python -m simulate sweep pd-ctl --every 20 $(DRAW)
@@ -119,6 +120,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),4) $(DRAW)
 	@$(BIN)/python -m simulate sweep pair flip --every 16 $(DRAW)
 	@$(BIN)/python -m simulate sweep no-resync --every 16 $(DRAW)
+	@$(BIN)/python -m simulate sweep lag clock --every 20 $(DRAW)
 	@$(BIN)/python -m simulate sweep admission --every 4 $(DRAW)
 	@$(BIN)/python -m simulate sweep together --every 4 $(DRAW)
 	@$(BIN)/python -m simulate sweep pd-ctl

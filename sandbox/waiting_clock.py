@@ -2,17 +2,20 @@
 
 import threading
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ports.clock import Clock
 
 
 class WaitingClock:
-    """See `Clock`; its waits are `wait`, which is given seconds."""
+    """See `Clock`; its waits are `wait`, which is given seconds. `ahead`: by how much its time of day is wrong."""
 
-    def __init__(self, clock: Clock, wait: Callable[[float], object]) -> None:
+    def __init__(
+        self, clock: Clock, wait: Callable[[float], object], ahead: Callable[[], timedelta] = timedelta
+    ) -> None:
         self._clock = clock
         self._wait = wait
+        self._ahead = ahead
 
     def now(self) -> float:
         """See `Clock`."""
@@ -20,7 +23,7 @@ class WaitingClock:
 
     def wall(self) -> datetime:
         """See `Clock`."""
-        return self._clock.wall()
+        return self._clock.wall() + self._ahead()
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         """See `Clock`; nobody here waits for a notification alone."""

@@ -12,6 +12,7 @@ import heapq
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import timedelta
 from itertools import count
 from typing import Protocol
 
@@ -147,6 +148,7 @@ class Engine:
         """The sync of each operator's last call."""
         self.reads = 0
         self._began = 0.0
+        self._ahead = timedelta()
         self._resyncs = True
         self._interleaver: Interleaver | None = None
         self._seeds, self._syncs = count(1), count(1)
@@ -232,6 +234,7 @@ class Engine:
             dataplane=lambda transport: InterceptedTransport(Port.DATA_PLANE, transport, exchange),
             watched=lambda sync: self._watched(name, sync),
             wait=self._wait,
+            ahead=lambda: self._ahead,
             at=at,
             settings=self.settings,
             on_defect=self._on_defect,
@@ -273,6 +276,13 @@ class Engine:
             if self.clock.now() >= end:
                 return False
             self._advance(end)
+
+    def jump(self, time: timedelta, *, only_operators: bool = False) -> None:
+        """Have the time of day jump, everywhere or on the machine of the operators."""
+        if only_operators:
+            self._ahead += time
+        else:
+            self.clock.jump(time)
 
     def _work(self) -> None:
         """Do all that is due at this instant."""

@@ -121,7 +121,7 @@ class Events:
                 self._engine.start_operator(_SECOND)
                 self._engine.later(event.seconds, lambda: self._engine.stop_operator(_SECOND))
             case plan.Jump():
-                self._engine.clock.jump(timedelta(seconds=event.seconds))
+                self._engine.jump(timedelta(seconds=event.seconds), only_operators=event.whose == "operator")
             case plan.Foreign() | plan.Deleted() | plan.Created():
                 self._with_retries(lambda: self._by_hand(event))
             case plan.Insists():

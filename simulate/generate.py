@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from simulate import (
     backup_faults,
+    clocks,
     crossed_mistakes,
     dm_seeds,
     fields,
@@ -17,6 +18,7 @@ from simulate import (
     insisting,
     invalid_specs,
     joined_pairs,
+    lagging_caches,
     loss_and_edit,
     losses_midway,
     losses_undone,
@@ -67,6 +69,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
 
 FAMILIES: Mapping[str, Family] = by_name(
     backup_faults.FAMILY,
+    clocks.FAMILY,
     crossed_mistakes.FAMILY,
     dm_seeds.FAMILY,
     fields.FAMILY,
@@ -80,6 +83,7 @@ FAMILIES: Mapping[str, Family] = by_name(
     insisting.FAMILY,
     invalid_specs.FAMILY,
     joined_pairs.FAMILY,
+    lagging_caches.FAMILY,
     mistakes.FAMILY,
     operator_troubles.FAMILY,
     other_seeds.FAMILY,

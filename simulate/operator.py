@@ -5,6 +5,7 @@ the clients, throttling and retries of requests. What stands in is the informers
 """
 
 from collections.abc import Callable, Collection, Sequence
+from datetime import timedelta
 
 from prometheus_client import CollectorRegistry
 
@@ -122,6 +123,7 @@ class Operator:
         dataplane: Wrap = _directly,
         watched: Callable[[Sync], Sync] = _as_it_is,
         wait: Callable[[float], object] | None = None,
+        ahead: Callable[[], timedelta] = timedelta,
         at: int | None = None,
         settings: Settings = SETTINGS,
         permitted: Collection[Resource] = CLUSTER_SCOPED,
@@ -130,12 +132,13 @@ class Operator:
     ) -> None:
         """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest.
 
-        `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile. `permitted`: the
+        `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile. `ahead`: by how much
+        the time of day is wrong on its machine. `permitted`: the
         cluster-scoped resources that it may read. `on_defect`: see `Runtime`. `build`
         makes other controllers than those of the operator.
         """
         self._world = world
-        self.clock = WaitingClock(clock, wait or world.advance)
+        self.clock = WaitingClock(clock, wait or world.advance, ahead)
         self._wrap = dataplane
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         client, of_events = (self._connect(kubernetes(AuthorizedTransport(world.transport(USER)))) for _ in range(2))

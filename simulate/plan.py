@@ -145,9 +145,10 @@ class Second(_Triggered, frozen=True, kw_only=True, tag="second", tag_field="fau
 
 
 class Jump(_Triggered, frozen=True, kw_only=True, tag="jump", tag_field="fault"):
-    """The time of day jumps by `seconds`, forward or back (FP8)."""
+    """The time of day jumps by `seconds`, forward or back (FP8): everywhere, or on the `operator`'s machine alone."""
 
     seconds: float = 3600.0
+    whose: Literal["all", "operator"] = "all"
 
 
 class Foreign(_Triggered, frozen=True, kw_only=True, tag="foreign", tag_field="fault"):

@@ -6,36 +6,26 @@ the data plane does while nobody looks - comes late, by minutes where `-resync-d
 a look now and then can find: a server of a cluster at rest that fails without its pod.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
 from simulate import crossed_mistakes, flips, loss_and_edit, schedules
-from simulate.family import Family, by_name
-from simulate.plan import InvalidPlan, Plan
-from simulate.workloads import WORKLOADS
+from simulate.family import Family
+from simulate.plan import Plan
+from simulate.plans_of_others import PlansOfOthers
 
-_OF_OTHERS: Mapping[str, Family] = by_name(
-    crossed_mistakes.FAMILY, flips.FAMILY, loss_and_edit.FAMILY, schedules.FAMILY
-)
+_OTHERS = PlansOfOthers(crossed_mistakes.FAMILY, flips.FAMILY, loss_and_edit.FAMILY, schedules.FAMILY)
 
 
 def _plan(rest: str) -> Plan:
     """The plan called `no-resync/<rest>`. Raises InvalidPlan."""
-    of, _, name = rest.partition("/")
-    if of in _OF_OTHERS:
-        return _without_resyncs(_OF_OTHERS[of].plan(name))
-    if rest not in WORKLOADS:
-        known = ", ".join(f"{each}/..." for each in _OF_OTHERS)
-        raise InvalidPlan(f"{rest!r} is no workload, and none of {known}")
-    return _without_resyncs(WORKLOADS[rest])
+    return _without_resyncs(_OTHERS.named(rest))
 
 
 def _plans() -> Iterator[Plan]:
     """All of them."""
-    yield from map(_without_resyncs, WORKLOADS.values())
-    for family in _OF_OTHERS.values():
-        yield from map(_without_resyncs, family.plans())
+    return map(_without_resyncs, _OTHERS.all())
 
 
 def _without_resyncs(plan: Plan) -> Plan:

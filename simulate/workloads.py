@@ -6,12 +6,20 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from apis import pod_commands
-from kube.resources import DM_CLUSTERS, TIDB_DASHBOARDS, TIDB_INITIALIZERS, TIDB_MONITORS, TIDB_NG_MONITORINGS
+from kube.resources import (
+    DM_CLUSTERS,
+    TIDB_CLUSTERS,
+    TIDB_DASHBOARDS,
+    TIDB_INITIALIZERS,
+    TIDB_MONITORS,
+    TIDB_NG_MONITORINGS,
+)
+from member import labels
 from simulate import backups
 from simulate.other_kinds import DM, changed, deleted, made, sources
 from simulate.plan import Edit, Plan, World
 from simulate.users_data import analytic_table, changefeed
-from simulate.worlds import NAME, NAMESPACE, microservices
+from simulate.worlds import NAME, NAMESPACE, microservices, replicas_of
 
 _DM_WORKERS = f"{DM_CLUSTERS}/{DM}/status/worker/members"
 
@@ -313,6 +321,16 @@ _PLANS = (
     _beside("initializer", 60.0, made(1.0, TIDB_INITIALIZERS)),
     _beside("dashboard", 60.0, made(1.0, TIDB_DASHBOARDS)),
     _beside("ng-monitoring", 60.0, made(1.0, TIDB_NG_MONITORINGS)),
+    Plan(
+        name="made-again",
+        budget=300.0,
+        edits=(Edit(at=1.0, delete=f"{TIDB_CLUSTERS}/{NAME}"), Edit(at=60.0, create="small")),
+    ),
+    Plan(
+        name="restarted",
+        budget=600.0,
+        edits=(_change(**{each: {"annotations": {labels.RESTARTED_AT: "now"}} for each in replicas_of("small")}),),
+    ),
     Plan(name="service-label", budget=60.0, edits=(_change(tidb={"service": {"labels": {"team": "a"}}}),)),
 )
 

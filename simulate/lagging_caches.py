@@ -1,0 +1,120 @@
+"""The cache of one resource lags behind while all others are current, whatever goes on (FP2, FP3; lifecycle.md F1, F6).
+
+Each resource has a watch of its own, which may be silent for minutes, or be answered by an API server that is behind.
+`lag/stale.pods+45@6/tikv-upgrade`: in the workload `tikv-upgrade` the cache of pods shows nothing new for 45 seconds,
+from the 6th second on, then what it missed, change by change; with `hidden` in place of `stale` it lists anew.
+"""
+
+import re
+from collections.abc import Iterator
+from itertools import product
+
+from msgspec.structs import replace
+
+from kube.resources import (
+    BACKUP_SCHEDULES,
+    BACKUPS,
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    COMPACT_BACKUPS,
+    CONFIG_MAPS,
+    DEPLOYMENTS,
+    DM_CLUSTERS,
+    INGRESSES,
+    JOBS,
+    NODES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+    RESTORES,
+    ROLE_BINDINGS,
+    ROLES,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    SERVICES,
+    STATEFUL_SETS,
+    STORAGE_CLASSES,
+    TIDB_CLUSTERS,
+    TIDB_DASHBOARDS,
+    TIDB_INITIALIZERS,
+    TIDB_MONITORS,
+    TIDB_NG_MONITORINGS,
+    Resource,
+)
+from ports.randomness import Randomness, SeededRandomness
+from simulate import loss_and_edit, losses_undone, schedules
+from simulate.draws import pick
+from simulate.family import Family
+from simulate.plan import Hidden, InvalidPlan, Plan, Stale
+from simulate.plans_of_others import PlansOfOthers
+from simulate.workloads import WORKLOADS
+
+CACHED = {
+    each.plural: each
+    for each in (
+        *(TIDB_CLUSTERS, STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES),
+        *(SERVICES, CONFIG_MAPS, SECRETS, DEPLOYMENTS, SERVICE_ACCOUNTS, ROLES, ROLE_BINDINGS, INGRESSES),
+        *(CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS, JOBS, BACKUPS, RESTORES, BACKUP_SCHEDULES, COMPACT_BACKUPS),
+        *(DM_CLUSTERS, TIDB_MONITORS, TIDB_INITIALIZERS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS),
+    )
+}
+"""What the operator caches, by the names that plans have for it."""
+
+_OTHERS = PlansOfOthers(loss_and_edit.FAMILY, losses_undone.FAMILY, schedules.FAMILY)
+_HOW = {"stale": Stale, "hidden": Hidden}
+_NAME = re.compile(r"(stale|hidden)\.([a-z]+)\+(\d+)@(\d+(?:\.\d+)?)")
+
+_SHORTEST, _LONGEST, _LONGEST_OF_SCHEDULES = 5, 120, 45
+"""Seconds; what schedules make is judged to be late after a minute."""
+_FROM = (0.5, 1.1, 1.5, 2.0, 3.0, 5.0, 9.0, 20.0, 50.0, 91.0)
+"""Seconds after which it begins to lag: most plans begin after one second, and what they are about takes longer."""
+_MORE = 300.0
+"""Seconds that a plan gets on top: what could not be done meanwhile comes then."""
+_MOST_TELLING = (TIDB_CLUSTERS, STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, NODES)
+_ANOTHER_END = {("backup-deleted", BACKUPS)}
+"""A Backup into the place of one that goes with its files has failed if it is seen before that one goes."""
+_OF_LOSSES = 1200
+"""Plans with losses that are drawn."""
+
+
+def _plan(rest: str) -> Plan:
+    """The plan called `lag/<rest>`. Raises InvalidPlan."""
+    lag, _, of = rest.partition("/")
+    found = _NAME.fullmatch(lag)
+    if found is None or found[2] not in CACHED:
+        raise InvalidPlan(
+            f"{rest!r} is no `stale.RESOURCE+SECONDS@SECOND/PLAN`, nor one with `hidden`, of {', '.join(CACHED)}"
+        )
+    how, resource, seconds, at = found.groups()
+    return _lagging(_OTHERS.named(of), how, CACHED[resource], int(seconds), float(at))
+
+
+def _lagging(plan: Plan, how: str, resource: Resource, seconds: int, at: float) -> Plan:
+    lag = _HOW[how](at=at, caches=(str(resource),), seconds=float(seconds))
+    return replace(
+        plan,
+        name=f"{FAMILY.name}/{how}.{resource.plural}+{seconds}@{at:g}/{plan.name}",
+        faults=(*plan.faults, lag),
+        budget=plan.budget + _MORE,
+    )
+
+
+def _plans() -> Iterator[Plan]:
+    """Each resource in each workload and schedule, and some in some losses; when, and for how long, is drawn."""
+    draw = SeededRandomness(FAMILY.name)
+    for plan, resource in product(WORKLOADS.values(), CACHED.values()):
+        if (plan.name, resource) not in _ANOTHER_END:
+            yield _drawn(draw, plan, resource)
+    for plan, resource in product(schedules.FAMILY.plans(), CACHED.values()):
+        yield _drawn(draw, plan, resource, _LONGEST_OF_SCHEDULES)
+    losses = [*loss_and_edit.FAMILY.plans(), *losses_undone.FAMILY.plans()]
+    for _ in range(_OF_LOSSES):
+        yield _drawn(draw, pick(draw, losses), pick(draw, _MOST_TELLING))
+
+
+def _drawn(draw: Randomness, plan: Plan, resource: Resource, longest: int = _LONGEST) -> Plan:
+    how, seconds = pick(draw, list(_HOW)), draw.integer(_SHORTEST, longest)
+    return _lagging(plan, how, resource, seconds, pick(draw, _FROM))
+
+
+FAMILY = Family("lag", _plan, _plans)
