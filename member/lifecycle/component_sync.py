@@ -390,11 +390,12 @@ def _update(
         is_current = not incomplete and (roll.takes_template or not changed)
         note = own_changes.note(ctx, member.name) if is_current else own_changes.remembered(body)
         desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
-        if changed and roll.takes_template:
-            ctx.memory.rolls.begin(member.name, changed)
+        begun = changed if roll.takes_template else ""
         gone = {"why": "; ".join(each.what for each in size.replicas.gone)} if size.replicas.gone else {}
-        with bound_contextvars(**_restarted(ctx, member, roll.restarts), **gone):
+        with bound_contextvars(**_restarted(ctx, member, roll.restarts, begun), **gone):
             stateful_set.update(ctx, desired, live, replicas=size.replicas, strategy=roll.strategy, keeps_edits=edited)
+        if begun:
+            ctx.memory.rolls.begin(member.name, begun)
         if roll.restarts:
             tell_restart(ctx, member.name, roll.restarts, f"restarting pod {roll.restarts}")
     elif roll.delete:
@@ -455,9 +456,10 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
     return f"{spec.field if choice.same_config else spec.config_field}: {choice.because}"
 
 
-def _restarted(ctx: ClusterContext, member: Workload, pod: str) -> dict[str, str]:
-    """What the log tells beside a write that restarts a pod: which, and what for."""
-    return {"restarts": pod, "cause": ctx.memory.rolls.causes.get(member.name, "it is outdated")} if pod else {}
+def _restarted(ctx: ClusterContext, member: Workload, pod: str, begun: str = "") -> dict[str, str]:
+    """What the log tells beside a write that restarts a pod: which, and what for; `begun` is what begins with it."""
+    cause = begun or ctx.memory.rolls.causes.get(member.name, "it is outdated")
+    return {"restarts": pod, "cause": cause} if pod else {}
 
 
 def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> None:

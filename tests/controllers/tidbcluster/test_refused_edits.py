@@ -307,3 +307,16 @@ def test_what_pods_need_as_they_run_is_asked_for_ever_more_rarely_where_that_is_
     world.forget()
     world.run(300.0)
     assert 1 <= world.writes().count("patch statefulsets.apps basic-tikv") <= 16
+
+
+def test_a_roll_that_goes_on_is_told_with_what_it_is_for_not_with_what_was_refused(world: OperatorWorld) -> None:
+    refuse(world, STATEFUL_SETS, "v8.5.9")
+    first = world.get(PODS, "basic-tikv-2")["metadata"]["uid"]
+    world.change(tikv={"version": _IMAGE})
+    world.run_until(lambda: world.get(PODS, "basic-tikv-2")["metadata"]["uid"] != first)
+    world.change(tikv={"version": "v8.5.9"})
+    world.run(300.0)
+    assert "Forbidden" == world.reason()
+    told = [each for reason in ("RestartingPod", "RollFinished") for each in world.messages(reason)]
+    assert any("basic-tikv-0" in each for each in told)
+    assert [] == [each for each in told if "v8.5.9" in each]
