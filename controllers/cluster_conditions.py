@@ -8,7 +8,7 @@ see `controllers.conditions`.
 
 from datetime import datetime
 
-from apis.accessor import workloads
+from apis.accessor import component, workloads
 from apis.cluster import Cluster
 from apis.components import component_type
 from apis.ordinals import desired_replicas
@@ -16,6 +16,7 @@ from apis.predicates import all_members_ready, status_of
 from apis.shared import ComponentStatus
 from controllers.conditions import PROGRESSING, READY, ConditionValue, with_condition
 from member.context import ClusterContext
+from member.objects.stateful_set import ON_DELETE
 from member.observed.status import UPGRADE
 from member.outcome import DONE, Failed, Waiting
 
@@ -24,8 +25,7 @@ def ready(tc: Cluster, what_runs: str = "TiDB cluster") -> ConditionValue:
     """Whether the cluster serves; `tc.status` is what this reconcile observed."""
     statuses = {each.name: status for each in workloads(tc) if (status := status_of(tc, each.name))}
     outdated = ", ".join(f"{told} of {name}" for name, status in statuses.items() if (told := _outdated(status)))
-    revisions = [status.stateful_set or {} for status in statuses.values()]
-    if outdated or any(each.get("currentRevision") != each.get("updateRevision") for each in revisions):
+    if outdated or any(_is_rolling(tc, name, status) for name, status in statuses.items()):
         what = "Statefulset(s) are in progress"
         return False, "StatefulSetNotUpToDate", f"{what}: {outdated} are outdated" if outdated else what
     judged = sorted((each.type.unready.rank, each.name) for each in workloads(tc) if each.type.unready)
@@ -33,25 +33,34 @@ def ready(tc: Cluster, what_runs: str = "TiDB cluster") -> ConditionValue:
     return component_ready(tc, unready) if unready else (True, READY, f"{what_runs} is fully up and running")
 
 
-def component_ready(tc: Cluster, component: str) -> ConditionValue:
+def component_ready(tc: Cluster, name: str) -> ConditionValue:
     """Whether a component that the spec has serves."""
-    if _serves(tc, component):
-        status = status_of(tc, component)
+    if _serves(tc, name):
+        status = status_of(tc, name)
         outdated = _outdated(status) if status else ""
         what = "all requested replicas are serving"
         return True, READY, f"{what}; {outdated} are outdated" if outdated else what
-    unready = component_type(component).unready
+    unready = component_type(name).unready
     if unready is None:
-        return False, "MembersNotReady", f"{component} members are not healthy"
+        return False, "MembersNotReady", f"{name} members are not healthy"
     return False, unready.reason, unready.message
 
 
-def _serves(tc: Cluster, component: str) -> bool:
+def _serves(tc: Cluster, name: str) -> bool:
     """Whether all members of a component are well, and all pods that are wanted Ready."""
-    status = status_of(tc, component)
-    if status is not None and status.stateful_set and status.ready_replicas < desired_replicas(tc, component):
+    status = status_of(tc, name)
+    if status is not None and status.stateful_set and status.ready_replicas < desired_replicas(tc, name):
         return False
-    return all_members_ready(tc, component)
+    return all_members_ready(tc, name)
+
+
+def _is_rolling(tc: Cluster, name: str, status: ComponentStatus) -> bool:
+    """Whether Kubernetes has yet to call the newest revision the current one, which under OnDelete it never does."""
+    live = status.stateful_set or {}
+    if live.get("currentRevision") == live.get("updateRevision"):
+        return False
+    by_hand = component(tc, name).stateful_set_update_strategy == ON_DELETE
+    return not by_hand or live.get("updatedReplicas", 0) < live.get("replicas", 0)
 
 
 def _outdated(status: ComponentStatus) -> str:

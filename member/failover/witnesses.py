@@ -18,11 +18,12 @@ from kube.resources import NODES, PODS
 from member import labels
 from member.context import ClusterContext
 from member.naming import ordinal_of, pod_name
-from member.objects.stateful_set import is_rolling
+from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.claims import claim_names
 from member.observed.local_volumes import is_stranded
 from member.observed.nodes import Node, NodeState, node_state
 from member.observed.pods import Pod, pods_of, started_pods, wanted_pods
+from member.observed.status import is_upgrading
 from member.polling import seconds_since
 
 _FORGIVEN = 600.0
@@ -95,6 +96,7 @@ def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime 
         since = ill_since.get(name)
         restarted = (
             node is not NodeState.NOT_READY  # no restart has done that
+            and not _is_over(ctx, component, body)
             and _by_our_own_restart(body, pod, since)
             and not _is_on_newer_volume(ctx, component, pod, since)
             and not _fails_alone(ctx, component, pod)
@@ -164,6 +166,13 @@ def is_cut_off(ctx: ClusterContext, component: str) -> bool:
             running = started_pods(pods, each.name)
             answered += status.answers(running)
     return answered.count(False) * 2 > len(answered)
+
+
+def _is_over(ctx: ClusterContext, component: str, body: Json) -> bool:
+    """Whether the user's own roll (OnDelete) is over, which Kubernetes never says: all pods run the newest revision."""
+    spec = find(ctx.tc, component)
+    by_hand = spec is not None and spec.stateful_set_update_strategy == ON_DELETE
+    return by_hand and bool(body) and not is_upgrading(body, pods_of(ctx, component))
 
 
 def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | None) -> bool:

@@ -13,7 +13,7 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, S
 from member.labels import EVICT_LEADER_BEGIN_TIME, TIKV_EVICT_LEADER_END_AT
 from simulate.calls import Port
 from simulate.components import managed_components, says_synced
-from simulate.invariants.facts import asked_for, conditions, is_held, says_ready, spec_of, status_of
+from simulate.invariants.facts import asked_for, conditions, is_held, is_rolled_by_hand, says_ready, spec_of, status_of
 from simulate.operator_write import OperatorWrite
 from simulate.state import State, is_outdated, pod_of, pod_of_member, replicas
 
@@ -96,7 +96,8 @@ def unfounded_ready(state: State) -> str | None:
         revisions = seen.get("statefulSet") or {}
         if says_synced(component) and not seen.get("synced"):
             return f"Ready=True though {component} could not be observed"
-        if revisions.get("currentRevision") != revisions.get("updateRevision"):
+        by_hand = is_rolled_by_hand(state.cluster, component)
+        if revisions.get("currentRevision") != revisions.get("updateRevision") and not by_hand:
             return f"Ready=True though {component} is in the middle of a roll"
     ill = [each["name"] for each in ((status.get("pd") or {}).get("members") or {}).values() if not each.get("health")]
     stores = (((status.get(each) or {}).get("stores") or {}) for each in _present(state))

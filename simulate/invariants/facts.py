@@ -68,6 +68,13 @@ def is_suspended(cluster: Json | None, component: str) -> bool:
     return bool(action.get("suspendStatefulSet"))
 
 
+def is_rolled_by_hand(cluster: Json | None, component: str) -> bool:
+    """Whether the user restarts the pods of a component: Kubernetes never calls the newest revision current then."""
+    own, whole = spec_of(cluster, component), (cluster or {}).get("spec") or {}
+    found = own.get("statefulSetUpdateStrategy") or whole.get("statefulSetUpdateStrategy")
+    return bool(found == "OnDelete")
+
+
 def is_held(cluster: Json | None) -> bool:
     """Whether the user wants nothing to be done: paused, or being deleted."""
     tree = cluster or {}

@@ -91,6 +91,22 @@ def members(world: OperatorWorld) -> list[str]:
 # PD
 
 
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "OnDelete"])
+def test_F12_a_roll_that_is_over_excuses_no_loss_whoever_has_restarted_the_pods(
+    world: OperatorWorld, strategy: str
+) -> None:
+    world.change(statefulSetUpdateStrategy=strategy, pd={"annotations": {"a": "b"}})
+    world.run(30.0)
+    for pod in ("basic-pd-2", "basic-pd-1", "basic-pd-0"):
+        world.admin.delete(PODS, pod, NAMESPACE)
+        world.run(30.0)
+    world.run_until_ready()
+    world.world.faults.pod_pending(f"{NAMESPACE}/basic-pd-2")
+    world.admin.delete(PODS, "basic-pd-2", NAMESPACE)
+    world.run_until(lambda: world.replicas("pd") == 4, 2 * PERIOD)
+    assert ["basic-pd-2"] == records(world, "pd")
+
+
 def test_9_2_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: OperatorWorld) -> None:
     claim, member = uid_of(world, "pd-basic-pd-2"), status(world, "pd")["members"]["basic-pd-2"]["id"]
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))

@@ -281,6 +281,8 @@ def test_7_1_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> N
 
     basic.admin.delete(PODS, "basic-tidb-0", NAMESPACE)
     basic.run_until(lambda: basic.reason() == "Done" and before != uids(basic))
+    # Kubernetes never calls the newest revision the current one then
+    basic.run_until_ready()
     assert "Normal" == status(basic, "tidb")["phase"]
 
 
