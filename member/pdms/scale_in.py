@@ -1,11 +1,15 @@
 """How a microservice gives up a pod: another one is the primary first, and PD is not left without timestamps (8.7)."""
 
 from apis import predicates
+from apis.accessor import find
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence
+from member.labels import RESTARTED_AT
 from member.lifecycle import stateless
 from member.lifecycle.pod_removal import PodRemoval
+from member.objects.config_map import ROLLING_UPDATE
+from member.objects.stateful_set import ON_DELETE
 from member.observed.status import NORMAL
 from member.outcome import NotDone, Refused, Waiting
 from member.pdms.primary import hand_over
@@ -35,7 +39,18 @@ def _needed(ctx: ReconcileContext) -> NotDone | None:
         )
     what = f"keeping the last pod of {TSO} until PD gives timestamps itself"
     if api_clients.pd(ctx).microservice_members(TSO) is not None:
-        return Waiting("ScalingIn", f"{what}: it is still in microservice mode", next_poll(ctx, TSO))
+        still = f"{what}: it is still in microservice mode{_way_out(ctx)}"
+        return Waiting("ScalingIn", still, next_poll(ctx, TSO))
     if not predicates.in_phase(ctx.tc, "pd", NORMAL):
         return Waiting("ScalingIn", f"{what}: its pods are being restarted", next_poll(ctx, TSO))
     return None
+
+
+def _way_out(ctx: ReconcileContext) -> str:
+    """What the user has to do where PD's pods are not restarted by themselves, as the end of a sentence."""
+    pd = find(ctx.tc, "pd")
+    if pd is not None and pd.stateful_set_update_strategy == ON_DELETE:
+        return "; delete its pods one after another"
+    if pd is not None and pd.config_update_strategy != ROLLING_UPDATE and predicates.in_phase(ctx.tc, "pd", NORMAL):
+        return f"; restart its pods with the annotation {RESTARTED_AT} in spec.pd.annotations"
+    return ""

@@ -5,9 +5,10 @@ from apis.component_statuses import PDMSStatus
 from apis.predicates import actual_replicas, uses_microservices
 from dataplane.errors import DataPlaneError
 from dataplane.pd import Microservice
+from kube.resources import STATEFUL_SETS
 from member import api_clients
 from member.context import ReconcileContext
-from member.naming import address_book
+from member.naming import address_book, member_name
 from member.observed.status import observe_pods
 from member.outcome import Done, Failed, Outcome, Waiting
 from member.polling import next_poll
@@ -17,7 +18,10 @@ TSO = "tso"
 
 def observe(ctx: ReconcileContext, name: str) -> Outcome:
     """Bring `status.pdms.<name>` up to date. v1.6 never calls it unsynced; here it is when PD or tso do not answer."""
-    if find(ctx.tc, name) is None or not (uses_microservices(ctx.tc) or ctx.stateful_set(name)):
+    if find(ctx.tc, name) is None:
+        return Done()
+    if not uses_microservices(ctx.tc) and ctx.stateful_set(name) is None:
+        _forget_if_gone(ctx, name)
         return Done()
     status = ctx.status.pdms.setdefault(name, PDMSStatus(name=name))
     status.synced = False
@@ -32,6 +36,15 @@ def observe(ctx: ReconcileContext, name: str) -> Outcome:
     outcome = _ask(ctx, name, status)
     status.synced = isinstance(outcome, Done)
     return outcome
+
+
+def _forget_if_gone(ctx: ReconcileContext, name: str) -> None:
+    """Tell nothing any more of one that went with a suspension, once a live look shows that it is gone (F1)."""
+    status = ctx.status.pdms.get(name)
+    if status is None or not status.stateful_set:
+        return
+    if ctx.deps.client.find(STATEFUL_SETS, member_name(ctx.tc, name), ctx.namespace) is None:
+        del ctx.status.pdms[name]
 
 
 def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:

@@ -157,6 +157,42 @@ def test_6_2_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: Opera
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("strategy", "way_out"),
+    [
+        ({"configUpdateStrategy": "InPlace"}, "tidb.pingcap.com/restartedAt in spec.pd.annotations"),
+        ({"statefulSetUpdateStrategy": "OnDelete"}, "delete its pods one after another"),
+    ],
+)
+def test_6_2_what_ends_the_mode_is_told_where_pds_pods_are_not_restarted_by_themselves(
+    micro: OperatorWorld, strategy: Json, way_out: str
+) -> None:
+    micro.change(pd=strategy)
+    micro.run_until_ready(within=120.0)
+    micro.change(pd={"mode": ""})
+    micro.run(60.0)
+    assert ("ScalingIn", way_out) == (micro.reason(), message(micro)[-len(way_out) :])
+    if "statefulSetUpdateStrategy" in strategy:
+        micro.admin.delete(PODS, "basic-pd-0", NAMESPACE)
+    else:
+        micro.change(pd={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
+    micro.run_until_ready(within=120.0)
+    assert not pd(micro).is_api_only
+
+
+@pytest.mark.slow
+def test_I36_microservices_that_are_suspended_when_the_mode_ends_are_not_told_of(micro: OperatorWorld) -> None:
+    micro.change(pd={"mode": ""})
+    micro.run(1.0)
+    micro.change(suspendAction={"suspendStatefulSet": True})
+    micro.run_until(lambda: micro.reason() == "Suspended", within=300.0)
+    micro.change(suspendAction=None)
+    micro.run_until_ready(within=120.0)
+    assert not micro.exists(STATEFUL_SETS, "basic-tso")
+    assert not micro.cluster()["status"].get("pdms")
+
+
+@pytest.mark.slow
 def test_6_2_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
     applied(world, [])
     world.run_until_ready()
