@@ -242,11 +242,16 @@ def test_a_spec_that_is_no_longer_valid_goes_on_with_what_is_seen(world: Workloa
     assert (before, "True") == (world.made(), world.condition("Ready")[0])
 
 
+@pytest.mark.parametrize("of_1_35", [False, True], ids=["", "Kubernetes 1.35"])
 @pytest.mark.parametrize("in_a_roll", [False, True], ids=["at first", "in a roll"])
-def test_what_keeps_its_pod_from_being_ready_is_named_and_goes(world: Workloads, in_a_roll: bool) -> None:
+def test_what_keeps_its_pod_from_being_ready_is_named_and_goes(
+    world: Workloads, in_a_roll: bool, of_1_35: bool
+) -> None:
     def use(version: str) -> Json:
         return {"version": version} if world.resource == TIDB_DASHBOARDS else {"ngMonitoring": {"version": version}}
 
+    if of_1_35:
+        world.world.faults.one_unavailable_at_most()
     world.add_cluster()
     if in_a_roll:
         world.demo()
