@@ -17,12 +17,11 @@ from structlog.contextvars import bound_contextvars
 from apis import predicates
 from apis.accessor import Component, find
 from apis.components import ComponentType, component_type
-from apis.ordinals import desired_ordinals, desired_replicas
-from kube.apply import ForeignOwner, require_ours
+from kube.apply import ForeignOwner
 from kube.contests import DeletedEachTime
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
-from kube.resources import CONFIG_MAPS, PODS, STATEFUL_SETS, Resource
+from kube.resources import PODS, STATEFUL_SETS, Resource
 from member.apply import stateful_set
 from member.apply.claim_templates import unwanted_mounts, with_sizes_of
 from member.apply.last_applied import (
@@ -31,18 +30,17 @@ from member.apply.last_applied import (
     missing_volumes,
     template_change,
     with_fixed_fields,
-    with_running_template,
     with_template_of,
 )
+from member.apply.names_of_others import require_own
 from member.apply.stateful_set import with_size, with_strategy
-from member.apply.writes import OwnerGone, apply, apply_service
+from member.apply.writes import OwnerGone, apply_service
 from member.context import ClusterContext, Held
 from member.evidence import delete, pods_live
-from member.labels import WRITTEN_FOR, base_labels, object_meta, with_annotation
+from member.labels import WRITTEN_FOR, with_annotation
 from member.lifecycle import own_changes
 from member.lifecycle.advanced_stateful_set import advanced_stateful_set
 from member.lifecycle.claims_of_others import claim_of_others, read_claims
-from member.lifecycle.own_changes import OwnChange, own_change
 from member.lifecycle.recreation import (
     RECREATING,
     keeps_volumes,
@@ -56,25 +54,19 @@ from member.lifecycle.restoring import restore
 from member.lifecycle.roll import PodDeletion, give_back, next_roll
 from member.lifecycle.roll_events import tell_restart
 from member.lifecycle.scaling import next_size, warn_of_slots
+from member.lifecycle.serving_state import serving_state
 from member.lifecycle.suspend import Postponed, suspension
-from member.lifecycle.workload import Workload, members_ready
-from member.naming import member_name, pod_name
+from member.lifecycle.wanted_state import remake_config_map, wanted_state, write_config_map
+from member.lifecycle.workload import Workload
+from member.naming import member_name
 from member.objects.config_map import (
-    ROLLING_UPDATE,
     ConfigMapChoice,
-    choose_config_map,
-    config_map,
-    config_map_of_others,
     in_use_config_map_name,
-    is_as_written,
-    with_options,
 )
-from member.observed.lost_claims import volume_being_deleted
 from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
-from member.observed.pods import Pod, pods_of, ready_pods
+from member.observed.pods import Pod, pods_of
 from member.observed.referenced_cluster import without_pd
 from member.observed.status import SUSPEND, UPGRADE, set_phase
-from member.observed.troubles import LOOK_AGAIN, troubles_of
 from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
 from member.polling import next_poll
@@ -192,9 +184,9 @@ def _brought_up_to_date(
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
     if ctx.held is Held.REMAKING:
-        _remake_config_map(ctx, member, spec, live.decode())
+        remake_config_map(ctx, member, spec, live.decode())
         # a pod that was restarted before the spec became invalid must not stay without leaders
-        outcome = give_back(ctx, member.name, member.rolling) or _serving(ctx, member)
+        outcome = give_back(ctx, member.name, member.rolling) or serving_state(ctx, member)
     else:
         outcome = _updated(ctx, member, spec, live, unrestored)
     if isinstance(outcome, Done):
@@ -221,7 +213,7 @@ def _updated(
         outcome = kept(ctx, member.name, as_it_runs)
     else:
         outcome, refused = updated(ctx, member.name, lambda: _update(ctx, member, spec, live), as_it_runs)
-    rest = _first_not_done(outcome, lambda: member.failover(ctx), lambda: _serving(ctx, member))
+    rest = _first_not_done(outcome, lambda: member.failover(ctx), lambda: serving_state(ctx, member))
     return with_refusal(refused, rest)
 
 
@@ -240,7 +232,7 @@ def _with_what_is_unknown(ctx: ClusterContext, member: Workload, outcome: Outcom
 def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
     """How a component does, of which nothing but what runs is known."""
     if ctx.stateful_set(member.name):
-        return _serving(ctx, member)
+        return serving_state(ctx, member)
     name, status = member_name(ctx.tc, member.name), predicates.status_of(ctx.tc, member.name)
     if status is None or not status.stateful_set:
         return Done(f"StatefulSet {name} is made once the spec is valid")
@@ -251,13 +243,8 @@ def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
 def _ours(ctx: ClusterContext, component: str, live: Object | None) -> Object | None:
     """The StatefulSet, if there is one. Raises ForeignOwner for one of others."""
     if live is not None:
-        require_ours(STATEFUL_SETS, _named_as(ctx, component, live), live)
+        require_own(ctx, STATEFUL_SETS, component, live)
     return live
-
-
-def _named_as(ctx: ClusterContext, component: str, live: Object) -> Json:
-    """An object of the component that has the same name."""
-    return {"metadata": object_meta(ctx.tc, live.metadata.name, base_labels(ctx.tc, component))}
 
 
 def _gate(ctx: ClusterContext, member: Workload) -> Waiting | Refused | None:
@@ -323,14 +310,14 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     mounts_claims = member.stateful_set(ctx.tc, "")["spec"].get("volumeClaimTemplates")
     claims = read_claims(ctx, member.name) if mounts_claims else ()
     previous = previous_stateful_set(ctx, member.name, claims)
-    choice, wanted, _ = _wanted(ctx, member, spec, previous.running)
+    choice, wanted, _ = wanted_state(ctx, member, spec, previous.running)
     if refused := claim_of_others(ctx, member.name, recreated(previous, wanted), claims):
         return refused
     running = previous.running
     noted = own_changes.remembered(running) if running else ""
 
     def as_wanted() -> Outcome:
-        _write_config_map(ctx, member, choice)
+        write_config_map(ctx, member, choice)
         note = noted if keeps_volumes(previous, wanted) else own_changes.note(ctx, member.name)
         return _made(ctx, member, spec, recreated(previous, wanted), note)
 
@@ -358,7 +345,7 @@ def _update(
 ) -> Outcome:
     """Write what differs in a StatefulSet and what its pods mount; `as_it_runs`: only what leaves the pods alone."""
     body = live.decode()
-    choice, wanted, waiting = _wanted(ctx, member, spec, body)
+    choice, wanted, waiting = wanted_state(ctx, member, spec, body)
     if remade := remade_before_it_ran(ctx, member.name, live, body, wanted):
         return remade
     refused = _other_mounts(spec, body, wanted)
@@ -370,7 +357,7 @@ def _update(
         # what other components say shows in these pods, too: they would be restarted, and again when it is restored
         desired = with_template_of(body, desired)
     else:
-        _write_config_map(ctx, member, choice)
+        write_config_map(ctx, member, choice)
     changed = _changed(spec, body, desired, choice)
     warn_of_slots(ctx, member.name, wanted, body)
     size = next_size(ctx, member.name, member.scaling, body, desired)
@@ -403,31 +390,6 @@ def _update(
     elif not incomplete and not changed:
         own_changes.note_on(ctx, member.name, live, body)
     return with_refusal(refused, size.outcome or roll.outcome or _fixed(body, wanted) or Done())
-
-
-def _wanted(
-    ctx: ClusterContext, member: Workload, spec: Component, body: Json | None
-) -> tuple[ConfigMapChoice, Json, OwnChange | None]:
-    """The configuration and the StatefulSet, and what of them waits since nobody has asked for it."""
-    name, config = in_use = _in_use(ctx, member, body)
-    choice = _choose(ctx, member, spec, in_use, body)
-    desired = member.stateful_set(ctx.tc, choice.name)
-    if body is None:
-        return choice, desired, None
-    desired = with_running_template(body, desired, lambda: own_changes.stateful_set_before(ctx, member, body))
-    data: dict[str, str] = config.decode().get("data") or {} if config else {}
-    difference = template_change(body, desired)
-    if difference is None and (config is None or choice.data == data):
-        # a ConfigMap that is gone is made again, which restarts nobody
-        return choice, desired, None
-    waiting = own_change(ctx, member, body, desired, difference, data=data)
-    if waiting is None:
-        return choice, desired, None
-    own_changes.tell(ctx, member, waiting)
-    # what somebody has changed by hand is put right where it is
-    text = data if is_as_written(name, data) else choice.data
-    kept = replace(choice, name=name or choice.name, data=text, same_config=True)
-    return kept, with_template_of(body, desired), waiting
 
 
 def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
@@ -478,90 +440,3 @@ def _fixed(body: Json, wanted: Json) -> Refused | None:
     if change := fixed_field_change(body, with_sizes_of(body, wanted)):
         return Refused(NOT_YET_SUPPORTED, f"{change}; this version cannot replace volumes or the StatefulSet")
     return None
-
-
-def _in_use(ctx: ClusterContext, member: Workload, body: Json | None) -> tuple[str, Object | None]:
-    """The ConfigMap that the pods use, which may be gone, and its name."""
-    name = in_use_config_map_name(ctx.tc, member.name, body)
-    return name, _config_map(ctx, name) if name else None
-
-
-def _choose(
-    ctx: ClusterContext, member: Workload, spec: Component, in_use: tuple[str, Object | None], body: Json | None
-) -> ConfigMapChoice:
-    name, existing = in_use
-    if spec.config is None and existing and _is_of_others(ctx, member.name, existing):
-        return config_map_of_others(name, existing.decode())
-    return choose_config_map(
-        member_name(ctx.tc, member.name),
-        member.content(ctx.tc),
-        spec.config_update_strategy,
-        name,
-        with_options(existing.decode(), lambda: own_changes.content_before(ctx, member, body)) if existing else None,
-    )
-
-
-def _config_map(ctx: ClusterContext, name: str) -> Object | None:
-    return ctx.listers.config_maps.get(ctx.namespace, name) or _unseen(ctx, CONFIG_MAPS, name)
-
-
-def _is_of_others(ctx: ClusterContext, component: str, config_map: Object) -> bool:
-    """Whether others keep a ConfigMap: Helm, or a user. What a cluster of this name that is gone has left goes."""
-    try:
-        require_ours(CONFIG_MAPS, _named_as(ctx, component, config_map), config_map)
-    except ForeignOwner as error:
-        return not error.is_former
-    return False
-
-
-def _write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
-    if choice.is_of_others or not choice.data:
-        # a component whose script stands in its command may have nothing to configure
-        return
-    desired = config_map(ctx.tc, member.name, choice)
-    cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
-    data = cached.decode().get("data") or {} if cached else {}
-    apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
-
-
-def _remake_config_map(ctx: ClusterContext, member: Workload, spec: Component, body: Json) -> None:
-    """Make the ConfigMap again that the pods use, if the last valid spec makes the one that they were made with."""
-    name, existing = _in_use(ctx, member, body)
-    if not name or existing is not None:
-        return
-    choice = _choose(ctx, member, spec, (name, None), body)
-    if spec.config_update_strategy != ROLLING_UPDATE or is_as_written(name, choice.data):
-        _write_config_map(ctx, member, choice)
-
-
-def _serving(ctx: ClusterContext, member: Workload) -> Outcome:
-    """What the component still lacks to serve as wanted."""
-    wanted = desired_replicas(ctx.tc, member.name)
-    ready = len(ready_pods(pods_of(ctx, member.name)))
-    if ready < wanted:
-        names = [pod_name(ctx.tc, member.name, ordinal) for ordinal in desired_ordinals(ctx.tc, member.name)]
-        troubles = troubles_of(ctx, member.name, names)
-        missing = "; ".join(f"{name} ({trouble})" if trouble else name for name, trouble in troubles.items())
-        # what keeps a pod is told by events, what the data plane makes of that is not
-        again = next_poll(ctx, member.name) if all(troubles.values()) else LOOK_AGAIN
-        what = f"{ready} of {wanted} pods are Ready; waiting for {missing}"
-        return kept_by_lost_nodes(ctx, member.name, what) or Waiting("PodsNotReady", what, again)
-    observed = ctx.observations.get(member.name, Done())
-    if not isinstance(observed, Done):
-        return observed
-    if at_risk := volume_being_deleted(ctx, member.name):
-        return at_risk
-    if without_pods := _lacks_pods(ctx, member.name, wanted):
-        return without_pods
-    served = member.serving(ctx) if member.serving else members_ready(ctx, member.name)
-    # a server that is counted though its pod is about to go
-    return served if isinstance(served, Done) else kept_by_lost_nodes(ctx, member.name, served.message) or served
-
-
-def _lacks_pods(ctx: ClusterContext, component: str, wanted: int) -> Waiting | None:
-    """The wait for a StatefulSet that was made again, and has yet to take back the pods that are there."""
-    counted = predicates.counted_pods(ctx.tc, component)
-    if counted >= wanted:
-        return None
-    what = f"StatefulSet {member_name(ctx.tc, component)} has {counted} of {wanted} pods"
-    return Waiting("PodsNotReady", what, next_poll(ctx, component))

@@ -1,0 +1,106 @@
+"""What a component is wanted to be: its ConfigMap and its StatefulSet, and what of them waits (design.md 3.5)."""
+
+from dataclasses import replace
+
+from apis.accessor import Component
+from kube.apply import ForeignOwner
+from kube.objects import Json, Object
+from kube.resources import CONFIG_MAPS
+from member.apply.last_applied import template_change, with_running_template, with_template_of
+from member.apply.names_of_others import require_own
+from member.apply.writes import apply
+from member.context import ClusterContext
+from member.lifecycle import own_changes
+from member.lifecycle.own_changes import OwnChange, own_change
+from member.lifecycle.workload import Workload
+from member.naming import member_name
+from member.objects.config_map import (
+    ROLLING_UPDATE,
+    ConfigMapChoice,
+    choose_config_map,
+    config_map,
+    config_map_of_others,
+    in_use_config_map_name,
+    is_as_written,
+    with_options,
+)
+
+
+def wanted_state(
+    ctx: ClusterContext, member: Workload, spec: Component, body: Json | None
+) -> tuple[ConfigMapChoice, Json, OwnChange | None]:
+    """The configuration and the StatefulSet, and what of them waits since nobody has asked for it."""
+    name, config = in_use = _in_use(ctx, member, body)
+    choice = _choose(ctx, member, spec, in_use, body)
+    desired = member.stateful_set(ctx.tc, choice.name)
+    if body is None:
+        return choice, desired, None
+    desired = with_running_template(body, desired, lambda: own_changes.stateful_set_before(ctx, member, body))
+    data: dict[str, str] = config.decode().get("data") or {} if config else {}
+    difference = template_change(body, desired)
+    if difference is None and (config is None or choice.data == data):
+        # a ConfigMap that is gone is made again, which restarts nobody
+        return choice, desired, None
+    waiting = own_change(ctx, member, body, desired, difference, data=data)
+    if waiting is None:
+        return choice, desired, None
+    own_changes.tell(ctx, member, waiting)
+    # what somebody has changed by hand is put right where it is
+    text = data if is_as_written(name, data) else choice.data
+    kept = replace(choice, name=name or choice.name, data=text, same_config=True)
+    return kept, with_template_of(body, desired), waiting
+
+
+def _in_use(ctx: ClusterContext, member: Workload, body: Json | None) -> tuple[str, Object | None]:
+    """The ConfigMap that the pods use, which may be gone, and its name."""
+    name = in_use_config_map_name(ctx.tc, member.name, body)
+    return name, _config_map(ctx, name) if name else None
+
+
+def _choose(
+    ctx: ClusterContext, member: Workload, spec: Component, in_use: tuple[str, Object | None], body: Json | None
+) -> ConfigMapChoice:
+    name, existing = in_use
+    if spec.config is None and existing and _is_of_others(ctx, member.name, existing):
+        return config_map_of_others(name, existing.decode())
+    return choose_config_map(
+        member_name(ctx.tc, member.name),
+        member.content(ctx.tc),
+        spec.config_update_strategy,
+        name,
+        with_options(existing.decode(), lambda: own_changes.content_before(ctx, member, body)) if existing else None,
+    )
+
+
+def _config_map(ctx: ClusterContext, name: str) -> Object | None:
+    return ctx.listers.config_maps.get(ctx.namespace, name) or ctx.deps.client.find(CONFIG_MAPS, name, ctx.namespace)
+
+
+def _is_of_others(ctx: ClusterContext, component: str, config_map: Object) -> bool:
+    """Whether others keep a ConfigMap: Helm, or a user. What a cluster of this name that is gone has left goes."""
+    try:
+        require_own(ctx, CONFIG_MAPS, component, config_map)
+    except ForeignOwner as error:
+        return not error.is_former
+    return False
+
+
+def write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
+    """Write the ConfigMap that was chosen, unless others keep it. Raises as `member.apply.writes.apply`."""
+    if choice.is_of_others or not choice.data:
+        # a component whose script stands in its command may have nothing to configure
+        return
+    desired = config_map(ctx.tc, member.name, choice)
+    cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
+    data = cached.decode().get("data") or {} if cached else {}
+    apply(ctx, CONFIG_MAPS, desired, cached, applied_before={"data": data})
+
+
+def remake_config_map(ctx: ClusterContext, member: Workload, spec: Component, body: Json) -> None:
+    """Make the ConfigMap again that the pods use, if the last valid spec makes the one that they were made with."""
+    name, existing = _in_use(ctx, member, body)
+    if not name or existing is not None:
+        return
+    choice = _choose(ctx, member, spec, (name, None), body)
+    if spec.config_update_strategy != ROLLING_UPDATE or is_as_written(name, choice.data):
+        write_config_map(ctx, member, choice)
