@@ -5,7 +5,7 @@ the user has asked for that by annotation → only when its successor has had it
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from apis.component_statuses import PDFailureMember
 from apis.shared import TiKVFailureStore
@@ -30,6 +30,9 @@ RO_DISK_FOUND = "RODiskFound"
 
 _SUCCESSOR_TIME = 600.0
 """Seconds that the pod which comes after a force-deleted one has for bringing the member back."""
+
+_CLOCKS_DIFFER = timedelta(seconds=30)
+"""What lies between the clocks of the API server, which dates pods, and of the operator, which dates records."""
 
 
 def host_failure(component: str, pod: Pod, node: Node | None, lasted: float, hard_period: float) -> str:
@@ -139,6 +142,9 @@ def _cached_node(ctx: ClusterContext, pod: Pod) -> Node | None:
 
 
 def _is_after(created: datetime, record: Record) -> bool:
-    """Whether a pod was made after its record; times are whole seconds, and a record is never made for a new pod."""
+    """Whether a pod was made after its record, for all that is known.
+
+    Of one that was made shortly before it, a successor as well, nobody waits longer than for any.
+    """
     recorded = parse_time(record.created_at or "")
-    return recorded is not None and created >= recorded
+    return recorded is not None and created >= recorded - _CLOCKS_DIFFER

@@ -13,6 +13,18 @@ from tests.kube.fakes import FakeApi
 from tests.member.reconciling import as_object, context
 
 
+@pytest.mark.parametrize(("ahead", "is_found"), [(20.0, True), (-20.0, True), (40.0, False)])
+def test_9_5_F44_a_successor_is_found_though_the_clock_of_the_operator_is_ahead(ahead: float, is_found: bool) -> None:
+    ctx = context(FakeApi())
+    made = ctx.deps.clock.wall()
+    pod = {"metadata": {"name": "demo-tikv-0", "uid": "after", "creationTimestamp": stamp(made)}}
+    ctx.pods["tikv"] = [as_object(pod)]
+    record = TiKVFailureStore(pod_name="demo-tikv-0", created_at=stamp(made + timedelta(seconds=ahead)), host_down=True)
+    found = wait_for_replacement(ctx, "tikv", record)
+    assert isinstance(found, Waiting)
+    assert is_found == ("giving it 10 min" in found.message)
+
+
 @pytest.mark.parametrize("jump", [timedelta(days=-1), timedelta(days=1)], ids=["back", "forward"])
 def test_9_5_F44_a_clock_that_jumps_neither_shortens_nor_prolongs_it(jump: timedelta) -> None:
     ctx = context(FakeApi())
