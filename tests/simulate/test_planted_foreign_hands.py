@@ -5,6 +5,7 @@ import pytest
 import member.lifecycle.component_sync
 import member.lifecycle.roll
 import member.lifecycle.roll_view
+import member.lifecycle.wanted_state
 import member.objects.config_map
 import meta.labelling
 from kube.objects import Json, Object
@@ -80,7 +81,7 @@ def test_R24_an_edited_configuration_that_rolls_its_component(monkeypatch: pytes
 
     def plant() -> None:
         monkeypatch.setattr(member.objects.config_map, "_as_named", believed)
-        monkeypatch.setattr(member.lifecycle.component_sync, "own_change", lambda *_: None)
+        monkeypatch.setattr(member.lifecycle.wanted_state, "own_change", lambda *_, **__: None)
 
     assert "R24" in found("change/configmaps/basic-tikv-3961653/data.config-file", plant)
 
