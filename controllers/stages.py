@@ -10,9 +10,8 @@ from structlog.contextvars import bound_contextvars
 from controllers.errors import IgnoreError, RequeueError
 from dataplane.errors import DataPlaneError
 from kube.apply import ForeignOwner
-from kube.contests import DeletedEachTime
 from kube.errors import ApiError, Conflict
-from member.apply.names_of_others import of_others
+from member.apply.names_of_others import NOT_OURS, of_others
 from member.apply.writes import OwnerChanged, OwnerGone
 from member.outcome import Failed, Outcome, Waiting
 from ports.fencing import LeaseExpired
@@ -63,7 +62,7 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
             return Waiting("Conflict", f"another client changed the object at the same time: {error}", retry_after=0.5)
         except (OwnerGone, OwnerChanged) as error:
             return Waiting(_OUTDATED[type(error)], str(error))
-        except (ForeignOwner, DeletedEachTime) as error:
+        except NOT_OURS as error:
             return of_others(error)
         except EXPECTED as error:
             log.debug("stage failed", error=str(error))

@@ -1,7 +1,5 @@
 """TidbNGMonitoring as a kind: its stages (other-resources.md 5)."""
 
-import json
-
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.tidbcluster import TidbCluster
 from apis.validation.dashboards import validate_ng_monitoring
@@ -22,6 +20,7 @@ from kube.resources import (
 )
 from member.labels import START_SCRIPT_OPTIONS, TIDB_OPERATOR, with_annotation
 from member.ng_monitoring import desired
+from member.objects.config_map import noted_options
 from member.outcome import Outcome, Refused, Waiting
 
 
@@ -39,7 +38,7 @@ def _make(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     apply_service(ctx, desired.service(ctx.model))
     made = desired.stateful_set(ctx.model, tc, _config_map(ctx, tc))
-    options = json.dumps(desired.script_options(ctx.model, tc), sort_keys=True)
+    options = noted_options(desired.script_options(ctx.model, tc))
     return apply_stateful_set(ctx, with_annotation(made, START_SCRIPT_OPTIONS, options))
 
 

@@ -17,8 +17,6 @@ from structlog.contextvars import bound_contextvars
 from apis import predicates
 from apis.accessor import Component, find
 from apis.components import ComponentType, component_type
-from kube.apply import ForeignOwner
-from kube.contests import DeletedEachTime
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PODS, STATEFUL_SETS, Resource
@@ -32,7 +30,7 @@ from member.apply.last_applied import (
     with_fixed_fields,
     with_template_of,
 )
-from member.apply.names_of_others import require_own
+from member.apply.names_of_others import NOT_OURS, require_own
 from member.apply.stateful_set import with_size, with_strategy
 from member.apply.writes import OwnerGone, apply_service
 from member.context import ClusterContext, Held
@@ -116,7 +114,7 @@ def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) 
     """Act; those whose pods are restarted after this one's learn that nobody knows what it would have done (7.2)."""
     try:
         return _act(ctx, member, spec)
-    except (ForeignOwner, DeletedEachTime, OwnerGone):
+    except (*NOT_OURS, OwnerGone):
         raise
     except Exception:
         if ctx.stateful_set(member.name):

@@ -95,7 +95,7 @@ def choose_config_map(
     One that is gone is made again under its name: pods that restart look for that.
     `base` is `<tc>-<component>`, `strategy` the component's configUpdateStrategy.
     """
-    options = _canonical(wanted.script_options)
+    options = noted_options(wanted.script_options)
     if in_use is None:
         fresh = f"{base}-{digest(wanted.data)}" if strategy == ROLLING_UPDATE else base
         return ConfigMapChoice(in_use_name or fresh, wanted.data, options, "no ConfigMap is in use yet")
@@ -172,7 +172,7 @@ def with_options(in_use: Json, before: Callable[[], Content | None]) -> Json:
     """
     if _recorded_options(in_use) is not None or (known := before()) is None:
         return in_use
-    return labels.with_annotation(in_use, labels.START_SCRIPT_OPTIONS, _canonical(known.script_options))
+    return labels.with_annotation(in_use, labels.START_SCRIPT_OPTIONS, noted_options(known.script_options))
 
 
 def _recorded_options(in_use: Json) -> Mapping[str, object] | None:
@@ -189,9 +189,10 @@ def _other_options(recorded: Mapping[str, object] | None, wanted: Mapping[str, o
     """The names of the options that are not as recorded."""
     if recorded is None:
         return []
-    now: Mapping[str, object] = json.loads(_canonical(wanted))
+    now: Mapping[str, object] = json.loads(noted_options(wanted))
     return sorted(name for name in recorded.keys() | now.keys() if recorded.get(name) != now.get(name))
 
 
-def _canonical(options: Mapping[str, object]) -> str:
+def noted_options(options: Mapping[str, object]) -> str:
+    """The options of a start script as the annotation tells them: the same text for the same options."""
     return json.dumps(options, sort_keys=True, separators=(",", ":"))
