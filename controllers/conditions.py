@@ -16,6 +16,8 @@ from member.outcome import CONTESTED, DONE, Done, NotDone, Outcome, Refused, Wai
 
 READY = "Ready"
 PROGRESSING = "Progressing"
+OBSERVED = "Observed"
+"""Of a component: False while its members cannot be asked, so that the status still has the last answer."""
 
 INVALID = "InvalidSpec"
 """The reason of Progressing while the spec is not valid."""

@@ -48,6 +48,14 @@ class ClusterPod:
         return self.pod.status.phase or "Pending"
 
     @property
+    def runs(self) -> bool:
+        """Whether the server's container runs, as the kubelet last reported: sidecars do not count."""
+        of_server = [each for each in self.pod.status.container_statuses if each.name == self.component]
+        if not of_server:
+            return self.pod.status.phase == "Running"
+        return any(each.state.running is not None for each in of_server)
+
+    @property
     def restarts(self) -> int:
         """How often its containers were started again."""
         return sum(each.restart_count for each in self.pod.status.container_statuses)

@@ -21,7 +21,7 @@ def page_of(report: Report, now: datetime) -> Page:
     """A cluster at one glance; what there is nothing to say of is left out."""
     yield from _head(report, now)
     for title, part in (
-        ("", _components(report.components)),
+        ("", _components(report.components, now)),
         ("", _pods(report.pods)),
         ("Replaced by failover", _failures(report, now)),
         ("Volumes being changed", _volumes(report)),
@@ -39,17 +39,25 @@ def page_of(report: Report, now: datetime) -> Page:
 
 
 def page_of_all(clusters: Iterable[Summary], now: datetime, *, with_namespace: bool) -> Page:
-    """A line for each cluster, and what it waits for."""
+    """A line for each cluster: whether it serves, why not, and what it waits for."""
     table = Columns(*(["NAMESPACE"] if with_namespace else []), "CLUSTER", "READY", "COMPONENTS", "WAITS")
     for each in clusters:
         table.add(
             *([each.namespace] if with_namespace else []),
             f"{'dc/' if each.kind == 'DMCluster' else ''}{each.name}",
             _yes_or_no(each.ready),
-            "\n".join(f"{part.name} {part.ready}/{part.desired}" for part in each.components),
-            "\n".join(_short(wait, now) for wait in each.waits),
+            "\n".join(map(_count, each.components)),
+            "\n".join(filter(None, (_why_not_ready(each, now), *(_short(wait, now) for wait in each.waits)))),
         )
     yield table
+
+
+def _count(component: Component) -> str:
+    return f"{component.name} {component.ready}/{component.desired}{' members ?' if component.last_seen else ''}"
+
+
+def _why_not_ready(cluster: Summary, now: datetime) -> str:
+    return "" if cluster.ready else " ".join(filter(None, (cluster.reason, ago(cluster.ready_since, now))))
 
 
 def _short(wait: Wait, now: datetime) -> str:
@@ -63,11 +71,12 @@ def _yes_or_no(ready: bool) -> Text:
 def _head(report: Report, now: datetime) -> Iterator[RenderableType]:
     title = Text(f"{report.kind} {report.namespace}/{report.name}", "bold")
     since, age = ago(report.ready_since, now), ago(report.created, now)
-    ready = "Ready" if report.ready else "not Ready"
+    # a cluster may have been not Ready for longer than for this reason
+    ready = "Ready" if report.ready else f"not Ready: {report.reason}" if report.reason else "not Ready"
     state = Text(f"{ready} for {since}" if since else ready, GOOD if report.ready else BAD)
     parts = (title, Text(report.version), state, Text(f"age {age}" if age else ""))
     yield Text("  ").join(part for part in parts if part.plain)
-    yield Text(report.message)
+    yield Text(report.message, "" if report.ready else BAD)
     for wait in report.waits:
         since = ago(wait.since, now)
         what = f"{wait.of}: {wait.reason}{f' for {since}' if since else ''}"
@@ -79,14 +88,23 @@ def _indented(text: str) -> Padding:
     return Padding(Text(text), (0, 0, 0, _INDENT))
 
 
-def _components(components: Iterable[Component]) -> Page:
+def _components(components: Iterable[Component], now: datetime) -> Page:
     table = Columns("COMPONENT", "READY", "UPDATED", "MEMBERS", "PHASE", "IMAGE")
     for each in components:
         pods = Text(f"{each.ready}/{each.desired}", GOOD if each.ready == each.desired else UNDER_WAY)
-        members = Text(f"{each.healthy}/{each.members}", GOOD if each.healthy == each.members else BAD)
+        members = _members(each, now)
         updated = Text(f"{each.updated}/{each.desired}", GOOD if each.updated == each.desired else UNDER_WAY)
         table.add(each.name, pods, updated, members, each.phase, each.image)
     return [table] if table else []
+
+
+def _members(component: Component, now: datetime) -> Text:
+    if seen := component.last_seen:
+        since = ago(seen.until, now)
+        last = f"last seen {seen.healthy}/{seen.members}{f', {since} ago' if since else ''}"
+        return Text(f"?/{component.desired} ({last})", UNDER_WAY)
+    all_healthy = component.healthy == component.members and (component.members or not component.desired)
+    return Text(f"{component.healthy}/{component.members}", GOOD if all_healthy else BAD)
 
 
 def _pods(pods: Iterable[Pod]) -> Page:
@@ -102,12 +120,11 @@ def _pods(pods: Iterable[Pod]) -> Page:
 def _member(member: Member | None) -> str:
     if member is None:
         return ""
-    parts = [member.state]
-    if member.leads:
-        parts.append("leads")
+    if member.last_state:
+        return f"{member.state} (last seen {member.last_state})"
     if member.leaders >= 0:
-        parts = [f"store {member.id} {member.state}", f"{member.leaders} leaders"]
-    return ", ".join(parts)
+        return f"store {member.id} {member.state}, {member.leaders} leaders"
+    return f"{member.state}, leads" if member.leads else member.state
 
 
 def _failures(report: Report, now: datetime) -> Page:

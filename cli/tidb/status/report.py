@@ -10,18 +10,30 @@ class Part(msgspec.Struct, rename="camel"):
     """The base of all parts of the document."""
 
 
+class LastSeen(Part):
+    """The last answer of a data plane that does not answer now: `healthy` of `members`; no answer since `until`."""
+
+    members: int
+    healthy: int
+    until: str
+
+
 class Component(Part):
-    """A component: `ready` of `desired` pods are Ready, `updated` as the spec wants, `healthy` of its `members`."""
+    """A component: `ready` of `desired` pods are Ready, `updated` as the spec wants, `healthy` of its `members`.
+
+    While the operator cannot ask the members, `members` and `healthy` are null and `last_seen` has the last answer.
+    """
 
     name: str
     ready: int
     updated: int
     desired: int
-    members: int
-    healthy: int
+    members: int | None
+    healthy: int | None
     phase: str
     version: str
     image: str
+    last_seen: LastSeen | None = None
 
 
 class Wait(Part):
@@ -38,13 +50,16 @@ class Member(Part):
     """What the data plane knows of a pod: a member, a store, a server, ...
 
     `state` is its word for it; `leads`: it is the leader, or the owner; `leaders`: regions that a store leads, else -1.
+    Two states are not the data plane's: `unknown` while the operator cannot ask it (`healthy` is null), and `down`
+    where it has yet to notice that the pod does not run. Then `last_state` is its last word.
     """
 
     id: str
     state: str
-    healthy: bool
+    healthy: bool | None
     leads: bool = False
     leaders: int = -1
+    last_state: str = ""
 
 
 class Pod(Part):
@@ -148,7 +163,7 @@ class Unread(Part):
 
 
 class Summary(Part):
-    """A cluster in one line."""
+    """A cluster in one line; `reason` is that of the condition Ready, and `ready_since` its time."""
 
     kind: str
     namespace: str
@@ -158,6 +173,7 @@ class Summary(Part):
     paused: bool
     ready: bool
     ready_since: str
+    reason: str
     message: str
     components: list[Component]
     waits: list[Wait]

@@ -16,6 +16,7 @@ from cli.tidb.status.backups import backups_of
 from cli.tidb.status.facts import Facts
 from cli.tidb.status.members import failures, members
 from cli.tidb.status.report import Report, Summary
+from controllers.conditions import OBSERVED
 from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS
 from member.naming import pod_name
@@ -42,6 +43,7 @@ def summary(found: Found) -> Summary:
         paused=cluster.spec.paused,
         ready=ready is not None and ready.status == "True",
         ready_since=(ready and ready.last_transition_time) or "",
+        reason=ready.reason if ready else "",
         # after the semicolon stands what is a wait of its own here
         message=ready.message.partition("; ")[0] if ready else _NOT_SEEN,
         components=list(_components(cluster)),
@@ -80,17 +82,29 @@ def _components(cluster: Cluster) -> Iterator[report.Component]:
     statuses = _statuses(cluster)
     for each in workloads(cluster):
         status = statuses.get(each.name)
+        health = status.health if status else []
+        last_seen = _last_seen(status) if status else None
         yield report.Component(
             name=each.name,
             ready=status.ready_replicas if status else 0,
             updated=int(((status.stateful_set if status else None) or {}).get("updatedReplicas") or 0),
             desired=_desired(cluster, each),
-            members=len(status.health) if status else 0,
-            healthy=sum(status.health) if status else 0,
+            members=None if last_seen else len(health),
+            healthy=None if last_seen else sum(health),
             phase=status.phase if status else "",
             version=each.version,
             image=each.image,
+            last_seen=last_seen,
         )
+
+
+def _last_seen(status: ComponentStatus) -> report.LastSeen | None:
+    """The members in a status that the last observation could not refresh; None where it could."""
+    observed = condition_of(status.conditions, OBSERVED)
+    is_stale = observed.get("status") == "False" or (not status.is_current and bool(status.health))
+    if not is_stale:
+        return None
+    return report.LastSeen(len(status.health), sum(status.health), str(observed.get("lastTransitionTime") or ""))
 
 
 def _desired(cluster: Cluster, component: Component) -> int:
@@ -124,10 +138,14 @@ def _pods(
     cluster: Cluster, pods: Iterable[ClusterPod], statuses: Mapping[str, ComponentStatus]
 ) -> Iterator[report.Pod]:
     """Those that are there, each with its member; then, of each component, those that should be."""
-    known = {name: members(status) for name, status in statuses.items()}
+    known = {
+        name: {pod: _unknown(each) if _last_seen(status) else each for pod, each in members(status).items()}
+        for name, status in statuses.items()
+    }
     there = set()
     for each in pods:
         there.add(each.name)
+        member = known.get(each.component, {}).get(each.name)
         yield report.Pod(
             name=each.name,
             component=each.component,
@@ -136,13 +154,25 @@ def _pods(
             ready=each.pod.is_ready and not each.is_going,
             restarts=each.restarts,
             commands=each.commands,
-            member=known.get(each.component, {}).get(each.name),
+            member=member if each.runs else _down(member),
         )
     for component in workloads(cluster):
         name = component.name
         wanted = [] if component.suspended else [pod_name(cluster, name, at) for at in desired_ordinals(cluster, name)]
         for pod in sorted({*wanted, *known.get(name, {})} - there):
-            yield report.Pod(pod, name, "", "Missing", False, 0, [], known.get(name, {}).get(pod))
+            yield report.Pod(pod, name, "", "Missing", False, 0, [], _down(known.get(name, {}).get(pod)))
+
+
+def _unknown(member: report.Member) -> report.Member:
+    """A member that cannot be asked: only its id is still a fact."""
+    return report.Member(member.id, "unknown", None, last_state=member.state)
+
+
+def _down(member: report.Member | None) -> report.Member | None:
+    """The member of a pod that does not run: it serves no more, even if the data plane has yet to notice."""
+    if member is None or not member.healthy:
+        return member
+    return report.Member(member.id, "down", False, last_state=member.state)
 
 
 def _volumes(component: str, status: ComponentStatus) -> Iterator[report.Volume]:

@@ -1,15 +1,19 @@
 """`status`: what a user sees of a cluster, made of what was read."""
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import pytest
 
+from apis.cluster import ClusterCondition
 from apis.times import parse_time
 from cli.tidb.ages import length
+from cli.tidb.clusters import Found
 from cli.tidb.output import rendered
+from cli.tidb.pods import ClusterPod
 from cli.tidb.status.facts import Facts
-from cli.tidb.status.page import page_of
-from cli.tidb.status.report import Unread
+from cli.tidb.status.page import page_of, page_of_all
+from cli.tidb.status.report import LastSeen, Member, Unread
 from cli.tidb.status.reporting import report_of, summary
 from kube.client import Client
 from kube.errors import Forbidden
@@ -71,8 +75,8 @@ def test_pods_show_their_node_state_restarts_and_member() -> None:
     }
     leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
     status = {
-        "pd": {"members": {"shop-pd-0": leader}, "leader": leader},
-        "tikv": {"stores": {"0": store(0), "1": store(1, "Down", 0), "7": store(7, "Offline", 3)}},
+        "pd": {"synced": True, "members": {"shop-pd-0": leader}, "leader": leader},
+        "tikv": {"synced": True, "stores": {"0": store(0), "1": store(1, "Down", 0), "7": store(7, "Offline", 3)}},
     }
     pods = [
         pod("pd", "shop-pd-0"),
@@ -93,6 +97,123 @@ def test_pods_show_their_node_state_restarts_and_member() -> None:
         assert f"{line}\n" in shown
 
 
+STALE: Json = {
+    "synced": False,
+    "statefulSet": {"readyReplicas": 1},
+    "conditions": [condition("Observed", "PDUnreachable", "connection refused", holds=False)],
+}
+"""What every component has in its status while its members cannot be asked."""
+
+
+_VOTER: Json = {"id": "1", "clientURL": "", "health": True}
+_LAST_SEEN: Mapping[str, Json] = {
+    "pd": {"members": {"shop-pd-0": _VOTER | {"name": "shop-pd-0"}}, "leader": _VOTER | {"name": "shop-pd-0"}},
+    "tikv": {"stores": {"0": store(0)}},
+    "tiflash": {"stores": {"0": store(0) | {"podName": "shop-tiflash-0"}}},
+    "tidb": {"members": {"shop-tidb-0": {"name": "shop-tidb-0", "health": True}}},
+    "tiproxy": {"members": {"shop-tiproxy-0": {"name": "shop-tiproxy-0", "health": True}}},
+    "ticdc": {"captures": {"shop-ticdc-0": {"id": "c", "isOwner": True, "ready": True}}},
+    "pump": {"members": [{"nodeId": "n", "host": "shop-pump-0.shop-pump:8250", "state": "online"}]},
+    "dm-master": {"members": {"sync-dm-master-0": _VOTER | {"name": "sync-dm-master-0"}}},
+    "dm-worker": {"members": {"sync-dm-worker-0": {"stage": "bound"}}},
+}
+"""By component, a member that was healthy when it answered last."""
+
+
+def stale(kind: str) -> Found:
+    """A cluster whose component of this kind had a healthy member, and cannot be asked any more."""
+    part = _LAST_SEEN[kind] | STALE
+    if kind.startswith("dm-"):
+        return dm_cluster({kind.removeprefix("dm-"): part})
+    usual: Json = {"replicas": 1, "requests": {"storage": "1Gi"}, "storageClaims": []}
+    spec = {"version": "v8.5.2", **{each: usual for each in ("pd", "tikv", kind)}}
+    return cluster(spec=spec, status={kind: part})
+
+
+@pytest.mark.parametrize("kind", _LAST_SEEN)
+def test_members_that_cannot_be_asked_are_shown_as_they_were_last_seen(kind: str) -> None:
+    name = f"{'sync' if kind.startswith('dm-') else 'shop'}-{kind}-0"
+    told = facts(stale(kind), [pod(kind, name)])
+    report = report_of(told)
+    part = next(each for each in report.components if each.name == kind)
+    (member,) = [each.member for each in report.pods if each.name == name]
+    assert (None, None, LastSeen(1, 1, LONG_AGO)) == (part.members, part.healthy, part.last_seen)
+    assert member is not None
+    assert ("unknown", None, False, -1) == (member.state, member.healthy, member.leads, member.leaders)
+    assert "?/1 (last seen 1/1, 3m ago)" in " ".join(page(told, 120).split())
+    assert f"unknown (last seen {member.last_state})" in page(told, 120)
+
+
+def test_no_number_of_a_component_that_cannot_be_asked_is_green() -> None:
+    told = facts(stale("pd"), [pod("pd", "shop-pd-0")])
+    shown = rendered(page_of(report_of(told), NOW), 120, colours=True)
+    (line,) = [line for line in shown.splitlines() if line.startswith("pd ")]
+    green, yellow = "\x1b[32m", "\x1b[33m"
+    assert f"{yellow}?/1 (last seen 1/1, 3m ago)" in line
+    assert f"{green}?" not in line
+
+
+def test_synced_false_alone_means_that_the_members_are_not_those_of_now() -> None:
+    leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
+    status = {"pd": {"synced": False, "members": {"shop-pd-0": leader}}}
+    assert "?/1 (last seen 1/1)" in page(facts(cluster(status=status)), 120)
+
+
+@pytest.mark.parametrize("conditions", [[], [condition("Observed", "Observed")]], ids=["absent", "True"])
+def test_members_that_answer_are_shown_without_a_question_mark(conditions: list[Json]) -> None:
+    leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
+    status = {"pd": {"synced": True, "members": {"shop-pd-0": leader}, "conditions": conditions}}
+    assert "?" not in page(facts(cluster(status=status), [pod("pd", "shop-pd-0")]))
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [pod("pd", "shop-pd-0", {"phase": "Pending"}, node="")],
+        [pod("pd", "shop-pd-0", {"phase": "Failed"})],
+        [],
+    ],
+    ids=["pending", "failed", "missing"],
+)
+def test_the_member_of_a_pod_that_does_not_run_neither_is_healthy_nor_leads(pods: list[ClusterPod]) -> None:
+    leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
+    status = {"pd": {"synced": True, "members": {"shop-pd-0": leader}, "leader": leader}}
+    (shown,) = [each for each in report_of(facts(cluster(status=status), pods)).pods if each.component == "pd"]
+    assert Member("9", "down", False, last_state="healthy") == shown.member
+
+
+def test_a_sidecar_that_cannot_start_does_not_make_a_member_down() -> None:
+    containers = [
+        {"name": "pd", "state": {"running": {"startedAt": LONG_AGO}}},
+        {"name": "shipper", "state": {"waiting": {"reason": "ImagePullBackOff"}}},
+    ]
+    waits = pod("pd", "shop-pd-0", {"phase": "Pending", "containerStatuses": containers})
+    leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
+    status = {"pd": {"synced": True, "members": {"shop-pd-0": leader}, "leader": leader}}
+    assert "healthy, leads" in page(facts(cluster(status=status), [waits]))
+
+
+_LOST = "PD has lost its quorum: 1 of 3 members is running. The database cannot serve."
+
+
+def test_the_headline_says_what_does_not_work_and_for_how_long() -> None:
+    status = {"conditions": [condition("Ready", "PDQuorumLost", f"{_LOST}; pd: the rest", holds=False)]}
+    first, second, *_ = page(facts(cluster(status=status))).splitlines()
+    assert "TidbCluster default/shop  v8.5.2  not Ready: PDQuorumLost for 3m  age 3m" == first
+    assert _LOST == second
+
+
+def test_the_line_of_a_cluster_that_is_down_says_why_and_what_is_unknown() -> None:
+    found = stale("pd")
+    found.cluster.status.conditions.append(
+        ClusterCondition(
+            type="Ready", status="False", reason="PDQuorumLost", message=_LOST, last_transition_time=LONG_AGO
+        )
+    )
+    shown = rendered(page_of_all([summary(found)], NOW, with_namespace=False))
+    assert "shop     no     pd 1/1 members ?  PDQuorumLost 3m\n" in shown
+
+
 def test_what_is_being_deleted_or_is_not_ready_is_not_called_running() -> None:
     pods = [
         pod("pd", "shop-pd-0", deletionTimestamp=LONG_AGO),
@@ -106,14 +227,15 @@ def test_members_of_other_kinds_are_told_in_their_own_words() -> None:
     spec: Json = {"version": "v8.5.2", "ticdc": {"replicas": 1}, "tidb": {"replicas": 1}}
     spec |= {"pump": {"replicas": 1, "requests": {"storage": "1Gi"}}, "pdms": [{"name": "tso", "replicas": 1}]}
     status = {
-        "ticdc": {"captures": {"shop-ticdc-0": {"podName": "shop-ticdc-0", "id": "c", "isOwner": True, "ready": True}}},
+        "ticdc": {"synced": True, "captures": {"shop-ticdc-0": {"id": "c", "isOwner": True, "ready": True}}},
         "tidb": {"members": {"shop-tidb-0": {"name": "shop-tidb-0", "health": False}}},
         "pump": {"members": [{"nodeId": "n", "host": "shop-pump-0.shop-pump:8250", "state": "online"}]},
-        "pdms": {"tso": {"name": "tso", "members": ["http://shop-tso-0.shop-tso-peer:2379"]}},
+        "pdms": {"tso": {"name": "tso", "synced": True, "members": ["http://shop-tso-0.shop-tso-peer:2379"]}},
     }
+    pods = [pod(name, f"shop-{name}-0") for name in ("ticdc", "tidb", "pump", "tso")]
     told = {
         each.name: (each.member.state, each.member.leads)
-        for each in report_of(facts(cluster(spec=spec, status=status))).pods
+        for each in report_of(facts(cluster(spec=spec, status=status), pods)).pods
         if each.member
     }
     expected = {
@@ -128,13 +250,15 @@ def test_members_of_other_kinds_are_told_in_their_own_words() -> None:
 def test_masters_and_workers_of_dm_are_members_too() -> None:
     leader = {"name": "sync-dm-master-0", "id": "1", "clientURL": "", "health": True}
     status = {
-        "master": {"members": {"sync-dm-master-0": leader}, "leader": leader},
+        "master": {"synced": True, "members": {"sync-dm-master-0": leader}, "leader": leader},
         "worker": {
+            "synced": True,
             "members": {"sync-dm-worker-0": {"name": "sync-dm-worker-0", "addr": "", "stage": "bound"}},
             "failureMembers": {"sync-dm-worker-1": {"podName": "sync-dm-worker-1", "createdAt": LONG_AGO}},
         },
     }
-    report = report_of(facts(dm_cluster(status)))
+    pods = [pod("dm-master", "sync-dm-master-0"), pod("dm-worker", "sync-dm-worker-0")]
+    report = report_of(facts(dm_cluster(status), pods))
     assert {"healthy", "bound"} == {each.member.state for each in report.pods if each.member}
     assert [("dm-worker", "sync-dm-worker-1")] == [(each.component, each.pod) for each in report.failures]
 
@@ -266,7 +390,7 @@ def test_the_document_has_the_same_and_more(terminal: Terminal) -> None:
         document[each] for each in ("kind", "namespace", "name", "ready")
     )
     assert ["pd", "tikv", "tidb"] == [each["name"] for each in document["components"]]
-    assert {"id", "state", "healthy", "leads", "leaders"} == document["pods"][1]["member"].keys()
+    assert {"id", "state", "healthy", "leads", "leaders", "lastState"} == document["pods"][1]["member"].keys()
 
 
 def test_all_clusters_take_a_line_each(terminal: Terminal) -> None:
