@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from cli.doctor.causes import (
+    availability,
     backups,
     certificates,
     cluster,
@@ -24,6 +25,7 @@ from cli.doctor.finding import Cause, Finding, Severity, Sign
 OF_ANY_CLUSTER = (*definitions.CAUSES, *operator.OF_ANY_CLUSTER)
 
 OF_CLUSTER: tuple[Cause, ...] = (
+    *availability.CAUSES,
     *operator.CAUSES,
     *cluster.CAUSES,
     *database.CAUSES,

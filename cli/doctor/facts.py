@@ -9,6 +9,7 @@ from apis.components import component_names, component_type, component_types
 from apis.decoding import InvalidField, decode
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
+from cli.tidb.ages import length
 from kube.objects import Json, condition_of
 from kube.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member import labels
@@ -111,10 +112,20 @@ class Facts:
         ]
         return sorted(found, key=lambda event: event.time)
 
-    def age(self, text: object) -> timedelta:
-        """How long ago a time (RFC 3339) was; zero for what is none."""
+    def age(self, text: object) -> timedelta | None:
+        """How long ago a time (RFC 3339) was; None where no time is given."""
         at = parse_time(str(text or ""))
-        return self.now - at if at else timedelta()
+        return self.now - at if at else None
+
+    def lasts(self, since: object, patience: timedelta) -> bool:
+        """Whether a state outlasts the patience for it; one that nobody has dated is not known to be new."""
+        age = self.age(since)
+        return age is None or age > patience
+
+    def text_of_age(self, since: object) -> str:
+        """`for 3m`, as a sentence goes on; empty where no time is given."""
+        age = self.age(since)
+        return "" if age is None else f"for {length(age)}"
 
     @cached_property
     def _events(self) -> Sequence[Event]:

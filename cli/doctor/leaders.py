@@ -76,7 +76,7 @@ def leaders(facts: Facts) -> Sequence[Leader]:
 def _is_renewed(facts: Facts, lease: Object) -> bool:
     record = record_of(lease)
     overdue = _OVERDUE * timedelta(seconds=record.duration) + _SKEW
-    return bool(record.holder and record.renewed) and facts.age(record.renewed) < overdue
+    return bool(record.holder) and not facts.lasts(record.renewed, overdue)
 
 
 def _leader(base: str, held: Sequence[Object]) -> Leader:

@@ -65,9 +65,10 @@ def _refused(facts: Facts) -> Iterator[Sign]:
 def _slow(facts: Facts) -> Iterator[Sign]:
     ready, told = facts.condition(READY), facts.condition(PROGRESSING)
     waits = told.get("status") == "True" and str(told.get("reason")) not in _STEADY_ERRORS
-    if ready.get("status") == "False" and waits and facts.age(ready.get("lastTransitionTime")) > _LONG:
-        minutes = int(facts.age(ready.get("lastTransitionTime")).total_seconds() // 60)
-        message = f"is not Ready for {minutes} minutes: {told.get('message', '')}"
+    since = ready.get("lastTransitionTime")
+    if ready.get("status") == "False" and waits and facts.lasts(since, _LONG):
+        said = " ".join(filter(None, ("has not been Ready", facts.text_of_age(since))))
+        message = f"{said}: {told.get('message', '')}"
         yield Sign(_object(facts), message, PROGRESSING, str(told.get("reason")))
 
 

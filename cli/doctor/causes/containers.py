@@ -87,7 +87,7 @@ def _not_ready(facts: Facts) -> Iterator[Sign]:
         reachable = not node or is_true(node, "Ready")
         if not runs or model.is_ready or is_deleted(each) or not reachable:
             continue
-        if facts.age(ready.get("lastTransitionTime")) > PATIENCE:
+        if facts.lasts(ready.get("lastTransitionTime"), PATIENCE):
             probes = facts.events(each, "Pod", "Unhealthy")
             why = f": {probes[-1].message.strip()}" if probes else ""
             yield Sign(pod(each), f"runs, and is not Ready for more than {PATIENCE.seconds // 60} minutes{why}")

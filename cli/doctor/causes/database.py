@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from apis.components import component_names
-from cli.doctor.facts import NETWORK_POLICIES, Facts, component_of, name_of, pod_model
+from cli.doctor.causes.availability import is_observed, part_of
+from cli.doctor.facts import NETWORK_POLICIES, Facts, component_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
 from kube.objects import Json
 
@@ -19,48 +20,27 @@ _UNREACHABLE = frozenset(
 """Reasons of Progressing while nobody answers the operator."""
 
 
-def _part(facts: Facts, component: str) -> Json:
-    """The status of a component that is to run."""
-    found: Json = facts.status.get(component) or {}
-    return found if facts.spec.get(component) and found.get("phase") != "Suspend" else {}
-
-
-def _lasts(facts: Facts, tree: Json, least: timedelta) -> bool:
-    return facts.age(tree.get("lastTransitionTime")) > least
-
-
-def _without_quorum(facts: Facts) -> Iterator[Sign]:
-    part = _part(facts, "pd")
-    members = [*(part.get("members") or {}).values(), *(part.get("peerMembers") or {}).values()]
-    sick = [each for each in members if _is_sick(facts, each, told=bool(part.get("synced")))]
-    if members and 2 * len(sick) >= len(members):
-        named = ", ".join(sorted(str(each.get("name")) for each in sick))
-        message = f"{len(sick)} of {len(members)} PD members are not healthy ({named}): nobody decides any more"
-        yield Sign(f"TidbCluster {facts.name}", message, "status.pd.members", f"{len(members) - len(sick)} healthy")
-
-
-def _is_sick(facts: Facts, member: Json, *, told: bool) -> bool:
-    """Whether PD has `told` that a member is; while it tells nothing, whether its pod is not Ready."""
-    if not member.get("health"):
-        return _lasts(facts, member, _PATIENCE)
-    named = str(member.get("name", "")).partition(".")[0]
-    pods = [pod_model(each) for each in facts.pods if name_of(each) == named]
-    return not told and any(not each.is_ready and facts.age(each.ready_since) > _PATIENCE for each in pods)
+def _observed_part(facts: Facts, component: str) -> Json:
+    """The status of a component whose members are those of now: an old answer proves nothing."""
+    part = part_of(facts, component)
+    return part if is_observed(component, part) else {}
 
 
 def _sick_members(facts: Facts) -> Iterator[Sign]:
     for component in component_names():
-        for name, member in (_part(facts, component).get("members") or {}).items():
-            if not member.get("health") and _lasts(facts, member, _RESTART):
-                message = f"has not been healthy since {member['lastTransitionTime']}"
+        for name, member in (_observed_part(facts, component).get("members") or {}).items():
+            since = member.get("lastTransitionTime")
+            if not member.get("health") and facts.lasts(since, _RESTART):
+                message = " ".join(filter(None, ("has not been healthy", facts.text_of_age(since))))
                 yield Sign(f"Pod {name.partition('.')[0]}", message, f"status.{component}.members.health", "false")
 
 
 def _stores(facts: Facts) -> Iterator[Sign]:
     for component in component_names(lambda row: row.is_store):
-        for each in (_part(facts, component).get("stores") or {}).values():
+        for each in (_observed_part(facts, component).get("stores") or {}).values():
             state = str(each.get("state", ""))
-            if state == "Down" or (state == "Disconnected" and _lasts(facts, each, _RESTART)):
+            lasts = facts.lasts(each.get("lastTransitionTime"), _RESTART)
+            if state == "Down" or (state == "Disconnected" and lasts):
                 message = f"PD does not hear of its store {each.get('id', '')}: it is {state}"
                 yield Sign(f"Pod {each.get('podName', '')}", message, f"status.{component}.stores.state", state)
 
@@ -71,8 +51,7 @@ def _unreachable(facts: Facts) -> Iterator[Sign]:
     if condition.get("reason") not in _UNREACHABLE:
         return
     ready = [each for each in facts.pods if component_of(each) == "pd" and pod_model(each).is_ready]
-    since = min((facts.age(pod_model(each).ready_since) for each in ready), default=timedelta())
-    if ready and since > _PATIENCE:
+    if ready and all(facts.lasts(pod_model(each).ready_since, _PATIENCE) for each in ready):
         policies = ", ".join(sorted(facts.names(NETWORK_POLICIES)))
         message = f"its pods are Ready, and the operator does not reach them: {condition.get('message', '')}"
         yield Sign(f"TidbCluster {facts.name}", message, "NetworkPolicy" if policies else "", policies)
@@ -81,7 +60,7 @@ def _unreachable(facts: Facts) -> Iterator[Sign]:
 def _failed_over(facts: Facts) -> Iterator[Sign]:
     """Substitutes of TiKV and TiFlash stay until the user sends them away (scheduler-deployment.md 12.9)."""
     for component in component_names(lambda row: row.is_store):
-        part = _part(facts, component)
+        part = _observed_part(facts, component)
         failed = part.get("failureStores") or {}
         stores = (part.get("stores") or {}).values()
         pods = {str(each.get("podName")) for each in failed.values()}
@@ -94,12 +73,6 @@ def _failed_over(facts: Facts) -> Iterator[Sign]:
 
 
 CAUSES = (
-    Cause(
-        "PDQuorumLost",
-        "Half of the PD members, or more, are not healthy: nothing can be written, and nothing be changed.",
-        "Bring their pods back; what else is found here says what they lack. Else docs/lost-quorum.md.",
-        _without_quorum,
-    ),
     Cause(
         "DataPlaneUnreachable",
         "PD's pods are Ready, and the operator cannot reach them.",

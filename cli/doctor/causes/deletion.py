@@ -28,7 +28,7 @@ def _leaving(facts: Facts) -> Iterator[tuple[Resource | None, Json]]:
     candidates += [(PERSISTENT_VOLUME_CLAIMS, each) for each in facts.claims]
     candidates += [(BACKUPS, each) for each in facts.all(BACKUPS)]
     for resource, each in candidates:
-        if is_deleted(each) and facts.age(each["metadata"]["deletionTimestamp"]) > _PATIENCE:
+        if is_deleted(each) and facts.lasts(each["metadata"]["deletionTimestamp"], _PATIENCE):
             yield resource, each
 
 

@@ -87,7 +87,7 @@ def _observing(facts: Facts) -> Iterator[Sign]:
 
 def _unseen(facts: Facts) -> Iterator[Sign]:
     """A cluster of which an operator should have taken notice, and has not."""
-    late = facts.age((facts.cluster.get("metadata") or {}).get("creationTimestamp")) > timedelta(minutes=1)
+    late = facts.lasts((facts.cluster.get("metadata") or {}).get("creationTimestamp"), timedelta(minutes=1))
     cluster = _cluster(facts)
     managed = any(each.covers(cluster) and not each.lacks(cluster) for each in leaders(facts))
     if late and managed and not facts.status and not is_deleted(facts.cluster):

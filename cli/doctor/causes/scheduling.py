@@ -210,7 +210,7 @@ def _without_scheduler(facts: Facts) -> Iterator[Sign]:
         status, spec = each.get("status") or {}, each["spec"]
         named = spec.get("schedulerName") or _DEFAULT
         told = condition_of(status.get("conditions") or (), "PodScheduled")
-        waits = facts.age(each["metadata"].get("creationTimestamp")) > _PATIENCE
+        waits = facts.lasts(each["metadata"].get("creationTimestamp"), _PATIENCE)
         if not spec.get("nodeName") and not told and waits and not is_deleted(each):
             message = f"no scheduler of the name {named} has looked at it"
             yield Sign(pod(each), message, field_of(facts, each, "schedulerName"), named)

@@ -71,7 +71,7 @@ def _without_provisioner(facts: Facts) -> Iterator[Sign]:
         provisioner = found.get("provisioner", "")
         waits = found.get("volumeBindingMode") == "WaitForFirstConsumer"
         asked = not waits or _SELECTED_NODE in (each["metadata"].get("annotations") or {})
-        late = facts.age(each["metadata"].get("creationTimestamp")) > _PATIENCE
+        late = facts.lasts(each["metadata"].get("creationTimestamp"), _PATIENCE)
         silent = not facts.events(each, "PersistentVolumeClaim", "ProvisioningFailed")
         if provisioner and provisioner != _NO_PROVISIONER and asked and late and silent:
             message = f"the provisioner {provisioner} does not make a volume"

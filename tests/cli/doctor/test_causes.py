@@ -437,14 +437,101 @@ def test_13_2_2_4_one_node_with_half_of_pd_is_told(on: tuple[int, ...], expected
     assert expected is ("OneNodeTakesTheMajority" in found(facts(pods=trees)))
 
 
+# What does not serve
+
+
+def said(kind: str, reason: str, message: str, since: str = LONG_AGO) -> Json:
+    """A condition that is False."""
+    return {"type": kind, "status": "False", "reason": reason, "message": message, "lastTransitionTime": since}
+
+
+_OUTAGES = (
+    "PDQuorumLost",
+    "PDNoLeader",
+    "PDUnreachable",
+    "RegionsWithoutQuorum",
+    "NoTiDBServer",
+    "NoTiProxyServer",
+    "NoTiCDCServer",
+    "TiFlashDown",
+)
+
+
+@pytest.mark.parametrize("reason", _OUTAGES)
+def test_an_outage_is_the_first_finding_with_the_sentence_of_the_operator_and_a_way_out(reason: str) -> None:
+    status = {"conditions": [said("Ready", reason, "pd: 1 of 3 members runs. The database cannot serve.; pd: more")]}
+    (finding,) = diagnose(facts(status, pods=[waiting("CrashLoopBackOff")]), OF_CLUSTER)[:1]
+    assert (reason, "pd: 1 of 3 members runs. The database cannot serve.") == (finding.reason, finding.message)
+    assert finding.way_out
+
+
+@pytest.mark.parametrize("reason", _OUTAGES)
+def test_an_outage_of_a_component_is_found_though_the_cluster_names_another(reason: str) -> None:
+    component = {"synced": True, "conditions": [said("Ready", reason, "it does not serve")]}
+    assert reason in found(facts({"conditions": [said("Ready", "PDUnhealthy", "")], "tikv": component}))
+
+
+def _members(count: int, **more: Any) -> Json:
+    names = [f"basic-pd-{ordinal}" for ordinal in range(count)]
+    return {name: {"name": name, "health": True, "lastTransitionTime": LONG_AGO} | more for name in names}
+
+
+def _pending(name: str) -> Json:
+    """A pod without a node: Kubernetes gives it no condition Ready."""
+    return of(name, "pd", spec={"containers": []}, status={"phase": "Pending", "conditions": []})
+
+
+_STALE_PD = {"members": _members(3), "conditions": [said("Observed", "PDUnreachable", "connection refused")]}
+
+
+@pytest.mark.parametrize("ordinals", [(), (0,), (0, 1), (0, 1, 2)])
+def test_a_lost_quorum_is_found_from_pending_pods_while_pd_does_not_answer(ordinals: tuple[int, ...]) -> None:
+    pods = [_pending(f"basic-pd-{each}") if each in ordinals else pod(f"basic-pd-{each}") for each in range(3)]
+    known = found(facts({"pd": _STALE_PD}, pods=pods))
+    assert (len(ordinals) >= 2) is ("PDQuorumLost" in known)
+
+
+def test_a_lost_quorum_is_found_where_pods_of_members_are_gone() -> None:
+    assert "PDQuorumLost" in found(facts({"pd": _STALE_PD}, pods=[pod("basic-pd-0")]))
+
+
+def test_a_member_without_a_time_is_not_taken_for_one_that_has_just_become_unhealthy() -> None:
+    sick = {"synced": True, "members": _members(3, health=False, lastTransitionTime=None)}
+    assert {"PDQuorumLost", "MemberUnhealthy"} == found(facts({"pd": sick})).keys()
+
+
+@pytest.mark.parametrize("since", ["", None, "yesterday"])
+def test_a_lease_without_a_time_is_held_by_nobody(since: str | None) -> None:
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 15, "renewTime": since}
+    lease = {"metadata": {"name": "tidb-controller-manager", "namespace": "tidb-admin"}, "spec": spec}
+    reasons = {each.reason for each in diagnose(facts(leases=[lease]), OF_ANY_CLUSTER)}
+    assert "OperatorNotRunning" in reasons
+
+
+def test_what_the_operator_cannot_ask_is_named_and_nothing_is_concluded_from_it() -> None:
+    store = {"id": "1", "podName": "basic-tikv-0", "state": "Down", "lastTransitionTime": LONG_AGO}
+    back = {"1": {"podName": "basic-tikv-0", "storeID": "1"}}
+    observed = said("Observed", "PDUnreachable", "PD does not answer", stamp(NOW - timedelta(minutes=3)))
+    part = {"synced": True, "stores": {"1": store}, "failureStores": back, "conditions": [observed]}
+    (finding,) = found(facts({"tikv": part})).values()
+    assert "NotObserved" == finding.reason
+    assert "the operator has not been able to ask tikv for 3m: PD does not answer" == finding.message
+
+
 # The cluster, its operator and what is around
+
+
+def test_a_cluster_without_a_time_of_its_last_change_is_slow() -> None:
+    status = conditions("PodsNotReady", "True", "")
+    assert "has not been Ready: pd: so it is" == found(facts(status))["Slow"].message
 
 
 def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
     def status(state: str, since: str) -> Json:
         return {
             "tikv": {
-                "stores": {"1": {"id": "1", "podName": "basic-tikv-0", "state": state, "lastTransitionTime": since}}
+                "synced": True,
+                "stores": {"1": {"id": "1", "podName": "basic-tikv-0", "state": state, "lastTransitionTime": since}},
             }
         }
 
@@ -460,7 +547,7 @@ def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
 
 def test_13_2_a_failover_that_is_over_is_told() -> None:
     store = {"id": "1", "podName": "basic-tikv-0", "state": "Up", "lastTransitionTime": LONG_AGO}
-    part = {"stores": {"1": store}, "failureStores": {"1": {"podName": "basic-tikv-0", "storeID": "1"}}}
+    part = {"synced": True, "stores": {"1": store}, "failureStores": {"1": {"podName": "basic-tikv-0", "storeID": "1"}}}
     assert "spec.tikv.recoverFailover" == found(facts({"tikv": part}))["FailoverLeft"].field
 
 

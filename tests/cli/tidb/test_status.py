@@ -126,7 +126,7 @@ def stale(kind: str) -> Found:
     if kind.startswith("dm-"):
         return dm_cluster({kind.removeprefix("dm-"): part})
     usual: Json = {"replicas": 1, "requests": {"storage": "1Gi"}, "storageClaims": []}
-    spec = {"version": "v8.5.2", **{each: usual for each in ("pd", "tikv", kind)}}
+    spec = {"version": "v8.5.2", **dict.fromkeys(("pd", "tikv", kind), usual)}
     return cluster(spec=spec, status={kind: part})
 
 
