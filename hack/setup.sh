@@ -32,8 +32,15 @@ or name one: make PYTHON=/path/to/python3.11 ..."
 "$python" -c 'import venv, ensurepip' 2>/dev/null || fail "$python has no venv or pip; install them \
 (Debian: apt-get install python3-venv python3-pip)"
 
-[ -x "$dir/bin/python" ] || "$python" -m venv "$dir"
-"$dir/bin/python" -m pip --version >/dev/null 2>&1 || fail "$dir has no pip: remove $dir and install python3-pip \
-(Debian: apt-get install python3-venv python3-pip)"
-echo "setup: installing this project into $dir"
-"$dir/bin/python" -m pip install -qq --disable-pip-version-check --editable ".$extra"
+if ! "$dir/bin/python" -m pip --version >/dev/null 2>&1; then
+    # an environment that an interrupt left half made, or whose Python was removed, is replaced; other files are kept
+    clear=
+    [ ! -f "$dir/pyvenv.cfg" ] || clear=--clear
+    "$python" -m venv $clear "$dir"
+    "$dir/bin/python" -m pip --version >/dev/null 2>&1 || fail "$python made $dir without pip; install python3-venv \
+and python3-pip (Debian: apt-get install python3-venv python3-pip)"
+fi
+echo "setup: installing this project into $dir; the first time takes a minute or two"
+quiet=-q
+[ ! -t 1 ] || quiet=
+"$dir/bin/python" -m pip install $quiet --disable-pip-version-check --editable ".$extra"

@@ -64,6 +64,45 @@ def test_the_systems_python_comes_before_others_where_it_has_venv(tmp_path: Path
     assert ["system.calls" if has_venv else "other.calls"] == made
 
 
+VENV = """
+case "$*" in
+*"-m venv"*)
+    echo "$*" >> "$0.calls"
+    for dir; do :; done
+    mkdir -p "$dir/bin"
+    touch "$dir/pyvenv.cfg"
+    printf '#!/bin/sh\\necho "$*" >> "$0.calls"\\n' > "$dir/bin/python"
+    chmod +x "$dir/bin/python" ;;
+esac
+"""
+
+
+@pytest.mark.parametrize("left", ["nothing", "a Python without pip", "no Python"])
+def test_an_environment_that_an_interrupt_left_is_replaced(tmp_path: Path, left: str) -> None:
+    python = make_python(tmp_path, f"PATH={os.environ['PATH']}; {VENV}")
+    venv = tmp_path / "venv"
+    if left != "nothing":
+        (venv / "bin").mkdir(parents=True)
+        (venv / "pyvenv.cfg").touch()
+    if left == "a Python without pip":
+        make_python(venv / "bin", "exit 1", "python")
+    done = set_up(tmp_path)
+    assert (0, "") == (done.returncode, done.stderr)
+    cleared = "" if left == "nothing" else "--clear "
+    assert f"-m venv {cleared}{venv}\n" == Path(f"{python}.calls").read_text("utf-8")
+    assert "-m pip install -q" in (venv / "bin" / "python.calls").read_text("utf-8")
+
+
+def test_a_directory_that_is_no_environment_keeps_its_files(tmp_path: Path) -> None:
+    make_python(tmp_path, f"PATH={os.environ['PATH']}; {VENV}")
+    mine = tmp_path / "venv" / "thesis.txt"
+    mine.parent.mkdir()
+    mine.write_text("mine", "utf-8")
+    set_up(tmp_path)
+    assert "mine" == mine.read_text("utf-8")
+    assert "--clear" not in (tmp_path / "python3.11.calls").read_text("utf-8")
+
+
 def test_shellcheck_finds_nothing_in_our_scripts() -> None:
     shellcheck = shutil.which("shellcheck")
     if shellcheck is None and not os.environ.get("REQUIRE_EVERYTHING"):
