@@ -40,6 +40,7 @@ test-fast: .venv/.dev ## Run the tests that need neither seconds nor a control p
 lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/ruff format --check .
 	@$(BIN)/ruff check .
+	@$(BIN)/ruff check --preview --select PLW1514 .  # no file is opened in the encoding of the locale
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-cache
 	@$(BIN)/python -m apis.crd --check

@@ -111,7 +111,7 @@ class _LeaseLikeThread(threading.Thread):
 
 def _cost() -> dict[str, float]:
     spent = usage.getrusage(usage.RUSAGE_SELF)
-    found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    found = re.search(r"^VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"), re.MULTILINE)
     assert found, "/proc/self/status has no VmHWM"
     return {"cpu_seconds": spent.ru_utime + spent.ru_stime, "peak_mb": int(found[1]) / 1024}
 

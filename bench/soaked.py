@@ -113,7 +113,7 @@ def main() -> int:
 
 
 def _sample(registry: CollectorRegistry, objects: int) -> dict[str, object]:
-    resident = re.search(r"^VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text(), re.MULTILINE)
+    resident = re.search(r"^VmRSS:\s+(\d+) kB", Path("/proc/self/status").read_text(encoding="utf-8"), re.MULTILINE)
     assert resident, "/proc/self/status has no VmRSS"
     samples = [sample for family in registry.collect() for sample in family.samples]
     lists = {s.labels["result"]: int(s.value) for s in samples if s.name == "informer_lists_total"}

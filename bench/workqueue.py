@@ -116,4 +116,4 @@ def _delayed() -> None:
 
 
 def _resident_mb() -> float:
-    return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_MB
+    return int(Path("/proc/self/statm").read_text(encoding="utf-8").split()[1]) * _PAGE_MB

@@ -63,7 +63,7 @@ class Authority:
         """A Secret that a cluster needs. Raises Failure."""
         with tempfile.TemporaryDirectory(prefix="tidb-certs-") as place:
             key, request, cert, extensions = (Path(place) / name for name in ("key", "csr", "crt", "ext"))
-            extensions.write_text(_extensions(all_hosts(tc, need)))
+            extensions.write_text(_extensions(all_hosts(tc, need)), "utf-8")
             _openssl("req", *_new_key(key), "-subj", f"/CN={_NAME}", "-out", str(request))
             signed = ["-CA", str(self._ca), "-CAkey", str(self._key), "-set_serial", f"0x{_serial()}"]
             made = ["-in", str(request), "-out", str(cert), "-extfile", str(extensions), "-days", str(self._days)]

@@ -86,7 +86,7 @@ def run(demo: Demo, flags: Sequence[str], environ: Mapping[str, str]) -> int:
     clock = SystemClock()
     directory = Path(tempfile.mkdtemp(prefix="tidb-sandbox-"))
     try:
-        with stopping_on_signals(stop := Stop()), (directory / "operator.log").open("w") as log:
+        with stopping_on_signals(stop := Stop()), (directory / "operator.log").open("w", encoding="utf-8") as log:
             configure_logs(0, clock=clock, stream=log)
             log_uncaught_exceptions()
             stage = _Stage(new_world(clock, SystemRandomness()), directory, _Console(), clock, stop)

@@ -50,7 +50,7 @@ def plainly(command: Callable[[], int], program: str = PROGRAM) -> int:
 def _usable(stream: TextIO | None) -> TextIO:
     """The stream, which shows as an escape what its encoding can't; nowhere, when the caller closed it."""
     if stream is None:
-        return Path(os.devnull).open("w")
+        return Path(os.devnull).open("w", encoding="utf-8")
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     return stream

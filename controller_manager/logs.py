@@ -4,6 +4,7 @@ Our own events, those of libraries (through `logging`) and what Python itself wo
 Exceptions are rendered before secrets are removed, so that none hides in a stack trace.
 """
 
+import contextlib
 import json
 import logging
 import sys
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-from controller_manager.redaction import redact
+from controller_manager.redaction import redact, redact_text
 from ports.clock import Clock
 
 if TYPE_CHECKING:
@@ -101,15 +102,21 @@ def log_uncaught_exceptions(on_thread_death: Callable[[str], None] = lambda _thr
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """A log that can't be written - the disk is full, nobody reads - neither stops the work nor prints traces.
-
-    Nor does a line that can't be rendered, such as one whose arguments do not fit its text.
-    """
+    """Write lines to a stream; a line that fails neither stops the work nor is logged through this handler again."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Replace a line that cannot be rendered or encoded by one in ASCII that names it.
+
+        A stream that takes no line at all (a full disk, a closed pipe) loses it.
+        """
         error = sys.exception()
-        if error is not None and not isinstance(error, OSError):
-            _log.error("a line cannot be logged", of=record.name, line=str(record.msg), error=repr(error))
+        if error is None or isinstance(error, OSError):
+            return
+        lost = {"level": "error", "event": "cannot log a line", "of": record.name, "error": repr(error)}
+        line = json.dumps({**lost, "line": redact_text(str(record.msg))})
+        with contextlib.suppress(OSError, ValueError):
+            self.stream.write(line + self.terminator)
+            self.flush()
 
 
 def _timestamp(clock: Clock) -> Processor:

@@ -335,7 +335,7 @@ class World:
         api, proxy = self.serve_http()
         directory.mkdir(parents=True, exist_ok=True)
         path = directory.absolute() / "kubeconfig"
-        path.write_text(yaml.safe_dump(_kubeconfig(api, self._token), sort_keys=False))
+        path.write_text(yaml.safe_dump(_kubeconfig(api, self._token), sort_keys=False), "utf-8")
         path.chmod(0o600)
         variables = {"KUBECONFIG": str(path)} | _proxy_variables(proxy)
         lines = [f"export {name}={_quoted(value)}" for name, value in variables.items()]
@@ -454,7 +454,7 @@ def _forward_proxy(data_plane: DataPlane) -> ForwardProxy:
 
 def load_crds(path: Path) -> list[Json]:
     """The CustomResourceDefinitions of a YAML or JSON file."""
-    documents = yaml.safe_load_all(path.read_text())
+    documents = yaml.safe_load_all(path.read_text(encoding="utf-8"))
     return [each for each in documents if each and each.get("kind") == "CustomResourceDefinition"]
 
 

@@ -81,5 +81,5 @@ def _wait(port: int, log: Path) -> None:
             pymysql.connect(host=HOST, port=port, user="root").close()
             return
         except pymysql.MySQLError:
-            assert time.monotonic() < deadline, log.read_text()  # noqa: TID251
+            assert time.monotonic() < deadline, log.read_text(encoding="utf-8")  # noqa: TID251
             time.sleep(0.1)  # noqa: TID251

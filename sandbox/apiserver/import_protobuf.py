@@ -64,7 +64,7 @@ def main(paths: Iterable[str]) -> None:
     """Read the files and write the field numbers beside this module, one message per line."""
     known: dict[str, Message] = {}
     for path in paths:
-        known |= messages(Path(path).read_text())
+        known |= messages(Path(path).read_text(encoding="utf-8"))
     wanted = [name.replace("io.k8s.", "k8s.io.", 1) for name in schemas.definitions()]
     found = reachable([*wanted, _DELETE_OPTIONS], known)
     lines = (f"{json.dumps(name)}: {json.dumps(found[name])}" for name in sorted(found))

@@ -49,10 +49,10 @@ class Tools:
             self.wrote(directory / name, self.files[name])
 
     def wrote(self, path: Path, content: str) -> None:
-        path.write_text(content)
+        path.write_text(content, encoding="utf-8")
 
     def _load(self, command: Sequence[str]) -> None:
-        self.configs.append(Path(_value(command, "--config")).read_text())
+        self.configs.append(Path(_value(command, "--config")).read_text(encoding="utf-8"))
         source = Path(_value(command, "--d"))
         self.imported.append({path.name: path.read_text() for path in sorted(source.iterdir())})
 

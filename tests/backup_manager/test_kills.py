@@ -224,7 +224,7 @@ class MortalTools(Tools):
         self._life = life
 
     def wrote(self, path: Path, content: str) -> None:
-        self._life.call(lambda: path.write_text(content))
+        self._life.call(lambda: path.write_text(content, encoding="utf-8"))
 
     def run(self, command: Sequence[str], environ: Mapping[str, str], on_line: OnLine, stop: Stop) -> int:
         return self._life.call(lambda: super(MortalTools, self).run(command, environ, on_line, stop))

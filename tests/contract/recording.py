@@ -57,7 +57,7 @@ class Recorder:
     """Forwards from a loopback port to an API server; `take` hands out what was recorded since the last time."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._original = yaml.safe_load(kubeconfig.read_text())
+        self._original = yaml.safe_load(kubeconfig.read_text(encoding="utf-8"))
         cluster, user = self._original["clusters"][0]["cluster"], self._original["users"][0]["user"]
         self._server = _Server(cluster["server"], cluster.get("certificate-authority"), user["token"])
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="recorder")
@@ -75,7 +75,7 @@ class Recorder:
         """Write the kubeconfig with the proxy in place of the server."""
         tree = msgspec.json.decode(msgspec.json.encode(self._original))
         tree["clusters"][0]["cluster"] = {"server": f"http://127.0.0.1:{self._server.server_address[1]}"}
-        target.write_text(yaml.safe_dump(tree))
+        target.write_text(yaml.safe_dump(tree), encoding="utf-8")
         return target
 
     def wait_for_watch(self) -> None:

@@ -188,7 +188,7 @@ class Spoilt:
         raise RuntimeError("in the end")
 
 
-def test_what_cannot_be_rendered_is_told_in_a_line(clock: FakeClock) -> None:
+def test_a_line_that_cannot_be_rendered_is_replaced_by_one_that_names_it(clock: FakeClock) -> None:
     stream = io.StringIO()
     configure_logs(0, clock=clock, stream=stream)
 
@@ -198,3 +198,16 @@ def test_what_cannot_be_rendered_is_told_in_a_line(clock: FakeClock) -> None:
     broken, odd = entries(stream)
     assert ("error", "library", "%s and %s") == (broken["level"], broken["of"], broken["line"])
     assert ("inf", {"('ns', 'basic')": "nan"}) == (odd["seconds"], odd["pairs"])
+
+
+def test_a_stream_of_another_encoding_gets_one_line_of_ascii_for_one_that_it_cannot_take(clock: FakeClock) -> None:
+    written = io.BytesIO()
+    configure_logs(0, clock=clock, stream=io.TextIOWrapper(written, encoding="ascii"))
+
+    structlog.get_logger("room").info("patched", change="3 → 4", password="hunter2")
+
+    (line,) = map(json.loads, written.getvalue().decode("ascii").splitlines())
+    assert ("error", "room") == (line["level"], line["of"])
+    assert "UnicodeEncodeError" in line["error"]
+    assert "3 → 4" in line["line"]
+    assert "hunter2" not in line["line"]

@@ -117,10 +117,10 @@ def test_a_token_file_comes_before_a_token_which_serves_until_there_is_one(tmp_p
 )
 def test_an_entry_that_is_odd_matters_only_to_who_chooses_it(tmp_path: Path, clock: FakeClock, odd: Any) -> None:
     path = kubeconfig(tmp_path)
-    tree = yaml.safe_load(Path(path).read_text())
+    tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     for kind in ("clusters", "contexts", "users"):
         tree[kind] = [{"name": "other"} | odd, *tree[kind]]
-    Path(path).write_text(yaml.safe_dump(tree))
+    Path(path).write_text(yaml.safe_dump(tree), encoding="utf-8")
 
     assert f"Bearer {SECRET}" == load_kubeconfig(path, clock).credentials.authorization()
 

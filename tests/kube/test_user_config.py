@@ -25,7 +25,7 @@ def kubeconfig(path: Path, *contexts: str, current: str = "", user: Any = None) 
         ],
         "current-context": current,
     }
-    path.write_text(yaml.safe_dump(tree))
+    path.write_text(yaml.safe_dump(tree), encoding="utf-8")
     return str(path)
 
 
@@ -84,7 +84,7 @@ def test_a_home_directory_that_nobody_knows_is_a_file_that_is_not_there(tmp_path
 
 def test_entries_without_a_name_are_passed_over_where_there_are_several_files(tmp_path: Path) -> None:
     first, second = (kubeconfig(tmp_path / each, each, current=each) for each in "ab")
-    tree = yaml.safe_load(Path(first).read_text())
+    tree = yaml.safe_load(Path(first).read_text(encoding="utf-8"))
     tree["users"] = [{"user": {}}, {"name": ["x"]}, "x", *tree["users"]]
-    Path(first).write_text(yaml.safe_dump(tree))
+    Path(first).write_text(yaml.safe_dump(tree), encoding="utf-8")
     assert "of-a" == load_for_user("", "", {"KUBECONFIG": f"{first}{os.pathsep}{second}"}, CLOCK).namespace

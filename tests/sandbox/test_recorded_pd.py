@@ -82,7 +82,7 @@ def world(clock: FakeClock) -> Iterator[World]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(_RECORDINGS.glob("*.json")), ids=lambda path: path.stem)
 def test_3_pd_answers_as_a_real_one_did(world: World, path: Path) -> None:
-    recorded = json.loads(path.read_text())
+    recorded = json.loads(path.read_text(encoding="utf-8"))
     said = transcript(SandboxPD(world, path.stem))
     assert recorded.keys() == said.keys()
     older = _OTHERWISE.get(path.stem, ())

@@ -110,7 +110,7 @@ class Pod:
 
     @staticmethod
     def _executable(file: Path, text: str) -> None:
-        file.write_text(text)
+        file.write_text(text, encoding="utf-8")
         file.chmod(0o755)
 
 
