@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
+from itertools import chain
 
 from kube.objects import Json
 from sandbox.apiserver.refusals import FieldError, invalid_value
 
 ADDRESSES = IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
+_STATIC_NODE_PORTS = 86
+"""The first ports of the range, which Kubernetes leaves to users who name one, as long as others are free."""
 _FIRST_ADDRESS = 10
 """Addresses below are kept for the cluster's own services, such as the API server at 10.96.0.1."""
 
@@ -97,7 +100,8 @@ def _allocate_ports(spec: Json, taken: set[int]) -> list[FieldError]:
 
 
 def _free_port(taken: set[int]) -> int:
-    return next(number for number in NODE_PORTS if number not in taken)
+    by_preference = chain(NODE_PORTS[_STATIC_NODE_PORTS:], NODE_PORTS[:_STATIC_NODE_PORTS])
+    return next(number for number in by_preference if number not in taken)
 
 
 def _node_ports(spec: Json) -> Iterator[int]:

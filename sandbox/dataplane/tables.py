@@ -32,12 +32,13 @@ _VARIABLES = {"tikv_gc_life_time": "10m0s"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table: its schema, its name, its id, which is that of its region, and its columns."""
+    """One table; `id` is also the number of its region, `numbered` says that its primary key is AUTO_INCREMENT."""
 
     schema: str
     name: str
     id: int
     columns: tuple[str, ...]
+    numbered: bool = False
 
     @property
     def keys(self) -> KeyRange:
@@ -86,11 +87,11 @@ class Tables:
         if name not in self.schemas():
             self.content.put(meta_key(name), b"{}", self.now())
 
-    def create_table(self, schema: str, name: str, columns: Sequence[str]) -> Table:
+    def create_table(self, schema: str, name: str, columns: Sequence[str], *, numbered: bool = False) -> Table:
         """Make a table with a region of its own."""
-        made = Table(schema, name, self._regions.split(), tuple(columns))
-        told = json.dumps({"id": made.id, "columns": made.columns}).encode()
-        self.content.put(meta_key(schema, name), told, self.now())
+        made = Table(schema, name, self._regions.split(), tuple(columns), numbered)
+        described = json.dumps({"id": made.id, "columns": made.columns, "numbered": numbered}).encode()
+        self.content.put(meta_key(schema, name), described, self.now())
         return made
 
     def drop_table(self, table: Table) -> None:
@@ -136,9 +137,9 @@ class Tables:
 
 
 def _table(name: str, value: bytes) -> Table:
-    told = json.loads(value)
+    described = json.loads(value)
     schema, _, own = name.partition("/")
-    return Table(schema, own, told["id"], tuple(told["columns"]))
+    return Table(schema, own, described["id"], tuple(described["columns"]), described["numbered"])
 
 
 def _create_schema(tables: Tables, if_not_exists: str | None, name: str) -> None:
@@ -165,23 +166,42 @@ def _create_table(tables: Tables, if_not_exists: str | None, schema: str, name: 
         if if_not_exists:
             return
         raise SqlRefused(THERE_ALREADY, f"Table '{schema}.{name}' already exists")
-    first_words = (each.split()[0].strip("`") for each in re.sub(r"\([^)]*\)", "", columns).split(","))
-    tables.create_table(schema, name, [each for each in first_words if each.upper() not in ("PRIMARY", "KEY")])
+    definitions = [each.split() for each in re.sub(r"\([^)]*\)", "", columns).split(",")]
+    names = (first.strip("`") for first, *_ in definitions)
+    numbered = "AUTO_INCREMENT" in (word.upper() for word in definitions[0])
+    tables.create_table(
+        schema, name, [each for each in names if each.upper() not in ("PRIMARY", "KEY")], numbered=numbered
+    )
 
 
 def _drop_table(tables: Tables, schema: str, name: str) -> None:
     tables.drop_table(tables.table(schema, name))
 
 
-def _insert(tables: Tables, verb: str, schema: str, name: str, values: str) -> None:
+def _insert(tables: Tables, verb: str, schema: str, name: str, columns: str | None, values: str) -> None:
     table, version = tables.table(schema, name), tables.now()
-    for row in _tuples(values):
-        if len(row) != len(table.columns):
-            raise SqlRefused(1136, "Column count doesn't match value count at row 1")
+    named = [each.strip("` ") for each in columns.split(",")] if columns else table.columns
+    if unknown := next((each for each in named if each not in table.columns), None):
+        raise SqlRefused(1054, f"Unknown column '{unknown}' in 'field list'")
+    for number, values_of_row in enumerate(_tuples(values), 1):
+        if len(values_of_row) != len(named):
+            raise SqlRefused(1136, f"Column count doesn't match value count at row {number}")
+        given = dict(zip(named, values_of_row, strict=True))
+        primary = table.columns[0]
+        if primary not in given:
+            given[primary] = _next_number(tables, table)
+        row = [given.get(column, "NULL") for column in table.columns]
         key = table.key(row[0])
         if verb.upper() == "INSERT" and tables.content.get(key) is not None:
             raise SqlRefused(DUPLICATE, f"Duplicate entry '{row[0]}' for key '{name}.PRIMARY'")
         tables.content.put(key, json.dumps(row).encode(), version)
+
+
+def _next_number(tables: Tables, table: Table) -> str:
+    """The primary key of a row that leaves it out. Raises SqlRefused."""
+    if not table.numbered:
+        raise SqlRefused(1364, f"Field '{table.columns[0]}' doesn't have a default value")
+    return str(max((int(row[0]) for row in tables.rows(table)), default=0) + 1)
 
 
 def _delete(tables: Tables, schema: str, name: str, primary: str | None) -> None:
@@ -241,7 +261,7 @@ _STATEMENTS: Sequence[tuple[re.Pattern[str], Callable[..., Rows | None]]] = (
     (_statement(rf"DROP (?:DATABASE|SCHEMA) (IF EXISTS )?{_NAME}"), _drop_schema),
     (_statement(rf"CREATE TABLE (IF NOT EXISTS )?{_TABLE} ?\((.+)\)"), _create_table),
     (_statement(rf"DROP TABLE {_TABLE}"), _drop_table),
-    (_statement(rf"(INSERT|REPLACE) INTO {_TABLE} VALUES ?(.+)"), _insert),
+    (_statement(rf"(INSERT|REPLACE) INTO {_TABLE} ?(?:\(([\w`, ]+)\) ?)?VALUES ?(.+)"), _insert),
     (_statement(_ASKED), _variable),
     (_statement(_MOVED), _set_variable),
     (_statement(rf"DELETE FROM {_TABLE}(?: WHERE \w+ ?= ?(.+))?"), _delete),  # noqa: S608  (a pattern)

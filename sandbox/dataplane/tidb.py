@@ -31,6 +31,7 @@ _REPORTS = Setting("report-status", "status.report-status", "true")
 _SQL_TLS = tuple(Setting("", f"security.ssl-{file}") for file in ("ca", "cert", "key"))
 _BINLOG = Setting("enable-binlog", "binlog.enable", "false")
 _SET_PASSWORD = re.compile(r"SET PASSWORD FOR '(\w+)'@'%' = '((?:[^'\\]|''|\\\\)*)'")
+_SET_TIFLASH_REPLICA = re.compile(r"ALTER TABLE `?(\w+)`?\.`?(\w+)`? SET TIFLASH REPLICA (\d+)", re.IGNORECASE)
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 _UPGRADING = b"/tidb/server/global_state"
 
@@ -98,7 +99,23 @@ class TidbProcess(ServerProcess):
         if is_of_users(statement):
             change_users(self._cluster.users, statement)
             return None
+        if found := _SET_TIFLASH_REPLICA.fullmatch(" ".join(statement.split())):
+            self._set_tiflash_replica(self._cluster, found[1], found[2], int(found[3]))
+            return None
         return self._cluster.tables.execute(statement)
+
+    def _set_tiflash_replica(self, cluster: PdCluster, schema: str, name: str, count: int) -> None:
+        """Have PD keep so many replicas of a table on TiFlash, by a rule as TiDB makes them. Raises SqlRefused."""
+        rule = f"table-{cluster.tables.table(schema, name).id}-r"
+        servers = sum(store.is_tiflash and store.proto_state == 0 for store in cluster.stores.all())
+        if count > servers:
+            what = f"the tiflash replica count: {count} should be less than the total tiflash server count: {servers}"
+            raise SqlRefused(1105, what)
+        if count:
+            cluster.placement.set({"group_id": "tiflash", "id": rule, "role": "learner", "count": count})
+        else:
+            cluster.placement.remove("tiflash", rule)
+        cluster.stores.reschedule(self._deps.clock.now())
 
     @property
     def _users(self) -> dict[str, str]:

@@ -32,7 +32,9 @@ _HOST = r"(?:localhost(?::\d+)?|[a-zA-Z0-9-]+(?:\.[a-zA-Z0-9-]+)+(?::\d+)?|[a-zA
 _REFERENCE = re.compile(
     rf"(?:{_HOST}/)?(?P<path>{_PART}(?:/{_PART})*)(?::(?P<tag>\w[\w.-]{{0,127}}))?(?P<digest>@sha256:[0-9a-f]{{64}})?"
 )
-_RELEASE = re.compile(r"v?(\d+)\.(\d+)\.(\d+)(?:-(?:alpha|beta|rc|dmr)(?:\.\d+)?)?", re.IGNORECASE)
+_BEFORE_RELEASE = r"-(?:alpha|beta|rc|dmr|pre|nightly)(?:\.?\d+)?(?:-nightly)?"
+_OF_A_DAY = r"-20\d{6}(?:-[0-9a-f]{7,40})?"
+_RELEASE = re.compile(rf"v?(\d+)\.(\d+)\.(\d+)(?:{_BEFORE_RELEASE}|{_OF_A_DAY})?", re.IGNORECASE)
 _MOVING = ("latest", "nightly")
 _MAJORS = range(1, 10)
 _MINORS = range(10)

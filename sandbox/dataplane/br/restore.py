@@ -84,7 +84,9 @@ def _begin(run: Run, saved: Meta, meant: dict[int, Table]) -> _Checkpoint:
         tables.create_schema(schema)
     for old, table in meant.items():
         if old not in checkpoint.tables:
-            checkpoint.tables[old] = tables.create_table(table.schema, table.name, table.columns)
+            checkpoint.tables[old] = tables.create_table(
+                table.schema, table.name, table.columns, numbered=table.numbered
+            )
             checkpoint.save(tables)
     return checkpoint
 

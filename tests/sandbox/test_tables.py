@@ -1,0 +1,100 @@
+"""The SQL that the sandbox's TiDB understands, with TiDB's answer to what it does not allow."""
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+
+from ports.clock import FakeClock
+from ports.sql import SqlLogin, SqlRefused
+from sandbox.dataplane.tables import Tables
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+USERS = "CREATE TABLE shop.users (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHAR(50) NOT NULL, age INT)"
+
+
+class OneStore:
+    """Regions that are always led."""
+
+    def __init__(self) -> None:
+        self._ids = itertools.count(100)
+
+    def split(self) -> int:
+        return next(self._ids)
+
+    def is_led(self, region: int) -> bool:
+        return True
+
+
+@pytest.fixture
+def tables(clock: FakeClock) -> Tables:
+    made = Tables(lambda: clock.wall().timestamp(), OneStore())
+    made.execute("CREATE DATABASE shop")
+    made.execute(USERS)
+    return made
+
+
+def rows(tables: Tables) -> list[list[str]]:
+    _, *found = tables.execute("SELECT * FROM shop.users") or []
+    return [list(row) for row in found]
+
+
+def test_insert_takes_columns_by_name_and_numbers_the_rows(tables: Tables) -> None:
+    tables.execute("INSERT INTO shop.users (name, age) VALUES ('Bob', 25), ('Eve', 32)")
+    tables.execute("INSERT INTO shop.users (`age`, `id`) VALUES (40, 7)")
+    tables.execute("INSERT INTO shop.users(name) VALUES ('Joe')")
+    assert [["1", "Bob", "25"], ["2", "Eve", "32"], ["7", "NULL", "40"], ["8", "Joe", "NULL"]] == rows(tables)
+
+
+@pytest.mark.parametrize(
+    ("statement", "code"),
+    [
+        ("INSERT INTO shop.users (nam) VALUES ('Bob')", 1054),
+        ("INSERT INTO shop.users (name, age) VALUES ('Bob')", 1136),
+        ("INSERT INTO shop.users (name age) VALUES ('Bob', 1)", 1054),
+        ("INSERT INTO shop.plain (name) VALUES ('Bob')", 1364),
+    ],
+)
+def test_an_insert_that_does_not_fit_its_table_fails_as_in_tidb(tables: Tables, statement: str, code: int) -> None:
+    tables.execute("CREATE TABLE shop.plain (id INT PRIMARY KEY, name TEXT)")
+    with pytest.raises(SqlRefused) as failed:
+        tables.execute(statement)
+    assert code == failed.value.code
+    assert [] == rows(tables)
+
+
+@pytest.fixture
+def world(clock: FakeClock) -> Iterator[OperatorWorld]:
+    made = OperatorWorld(clock=clock)
+    yield made
+    made.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("servers", [0, 1])
+def test_a_table_gets_replicas_on_tiflash_servers_that_the_cluster_has(world: OperatorWorld, servers: int) -> None:
+    manifest = sample("basic")
+    if servers:
+        manifest["spec"]["tiflash"] = {
+            "baseImage": "pingcap/tiflash",
+            "replicas": servers,
+            "storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}],
+        }
+    world.apply(manifest)
+    world.run_until(lambda: world.is_ready("basic"), 120)
+
+    def sql(*statements: str) -> None:
+        world.world.data_plane.sql().execute(SqlLogin("basic-tidb.default", 4000, "root"), statements)
+
+    sql("CREATE DATABASE shop", USERS)
+    if not servers:
+        with pytest.raises(SqlRefused, match="should be less than the total tiflash server count: 0"):
+            sql("ALTER TABLE shop.users SET TIFLASH REPLICA 1")
+        return
+    sql("alter table shop.users set tiflash replica 1")
+    pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
+    assert pd is not None
+    (table,) = pd.tables.tables()
+    assert {f"table-{table.id}-r": 1} == pd.placement.of_tiflash
+    sql("ALTER TABLE shop.users SET TIFLASH REPLICA 0")
+    assert {} == pd.placement.of_tiflash
