@@ -110,7 +110,7 @@ def test_the_schema_refuses_and_names_the_value(helm: Helm, path: str, value: ob
 
 _UNUSABLE = [
     *((each["value"], True, f"- {each['value']}: true: {each['instead']}\n") for each in REFUSED),
-    ("operatorImage", "registry/pingcap/tidb-operator:v1.6.6", "v1.6.6: is v1.6's operator; build ours from the Docke"),
+    ("operatorImage", "registry/pingcap/tidb-operator:v1.6.6", "v1.6.6: is v1.6's operator by its name; build ours f"),
     ("features", ["AdvancedStatefulSet=true"], "only apps/v1 StatefulSets are managed; leave it out, or keep v1.6"),
     ("controllerManager.env", [{"name": "TZ", "value": "CET"}], "controllerManager.env: TZ: the chart sets it; leave"),
 ]
@@ -126,8 +126,28 @@ def test_9_all_that_can_not_be_used_is_said_at_once(helm: Helm) -> None:
     assert len(_UNUSABLE) == len(re.findall(r"^- ", told, re.MULTILINE))
 
 
-def test_our_own_image_in_a_registry_of_ours_is_taken(helm: Helm) -> None:
-    assert helm.template({"operatorImage": "registry/tidb-operator-py:v1", "controllerManager.env": [{"name": "A"}]})
+@pytest.mark.parametrize(
+    "image",
+    [
+        "registry.example.com/tidb/tidb-operator:v1.6.0",
+        "registry.example.com:5000/tidb-operator-arm64@sha256:0123",
+        "acme/acme-tidb-operator",
+        "tidb-operator",
+    ],
+)
+def test_v16s_image_is_recognised_in_mirrors_and_forks(helm: Helm, image: str) -> None:
+    assert f"operatorImage: {image}: is v1.6's operator by its name" in helm.refusal({"operatorImage": image})
+
+
+@pytest.mark.parametrize("image", ["registry/tidb-operator-py:v1", "tidb-operator:5000/databases/tidb-operator-py"])
+def test_our_own_image_is_taken_from_any_registry(helm: Helm, image: str) -> None:
+    assert helm.template({"operatorImage": image, "controllerManager.env": [{"name": "A"}]})
+
+
+def test_the_command_is_at_a_path_that_v16s_image_lacks(helm: Helm) -> None:
+    (deployment,) = (each for each in helm.template({}) if each["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert ["/opt/tidb-operator/bin/tidb-controller-manager"] == container["command"]
 
 
 def test_the_guide_names_each_value_that_is_refused() -> None:
