@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import ApiError, DataPlaneError
 from ports.clock import Clock, SystemClock
@@ -14,6 +16,12 @@ _START_TIMEOUT = 30.0
 
 _DONE = "success!"
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
+
+
+class _Info(msgspec.Struct):
+    """The part of `/info` that the operator reads."""
+
+    labels: dict[str, str] | None = None
 
 
 class TiDBClient:
@@ -34,7 +42,13 @@ class TiDBClient:
         return True
 
     def set_labels(self, labels: Mapping[str, str]) -> None:
-        """Add labels to the server; others stay. Raises Unavailable, ApiError, LeaseExpired."""
+        """Add labels that the server lacks; others stay.
+
+        Raises Unavailable, ApiError, MalformedAnswer, LeaseExpired.
+        """
+        known = self._call.get_json("/info", decoder(_Info)).labels or {}
+        if labels.items() <= known.items():
+            return
         about = {"server": self._call.host, "labels": dict(labels)}
         self._call.write("POST", "/labels", dict(labels), done="labels of a TiDB server set", about=about)
 

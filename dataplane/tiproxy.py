@@ -4,14 +4,23 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import DataPlaneError
+from ports.structs import decoder
 
 API_PORT = 3080
 SQL_PORT = 6000
 PEER_PORT = 3081
 
 _OK, _BAD_GATEWAY = 200, 502
+
+
+class _Config(msgspec.Struct):
+    """The part of a configuration that the operator reads."""
+
+    labels: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +53,13 @@ class TiProxyClient:
         return ProxyHealth(answer.body.decode("utf-8", "replace"), answer.status == _OK)
 
     def set_labels(self, labels: Mapping[str, str]) -> None:
-        """Set labels of the server; its other settings stay. Raises Unavailable, ApiError, LeaseExpired."""
+        """Set labels that the server lacks; its other settings stay.
+
+        Raises Unavailable, ApiError, MalformedAnswer, LeaseExpired.
+        """
+        known = self._call.get_json("/api/admin/config?format=json", decoder(_Config)).labels or {}
+        if labels.items() <= known.items():
+            return
         # a TOML key in quotes may have dots, and JSON's strings are TOML's
         lines = (f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in labels.items())
         body = ("[labels]\n" + "".join(lines)).encode()

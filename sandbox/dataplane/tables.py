@@ -178,9 +178,10 @@ def _drop_table(tables: Tables, schema: str, name: str) -> None:
     tables.drop_table(tables.table(schema, name))
 
 
-def _insert(tables: Tables, verb: str, schema: str, name: str, columns: str | None, values: str) -> None:
+def _insert(tables: Tables, verb: str, schema: str, name: str, rows: str) -> None:
     table, version = tables.table(schema, name), tables.now()
-    named = [each.strip("` ") for each in columns.split(",")] if columns else table.columns
+    columns, values = re.split("VALUES", rows, maxsplit=1, flags=re.IGNORECASE)
+    named = [each.strip("`() ") for each in columns.split(",")] if columns else table.columns
     if unknown := next((each for each in named if each not in table.columns), None):
         raise SqlRefused(1054, f"Unknown column '{unknown}' in 'field list'")
     for number, values_of_row in enumerate(_tuples(values), 1):
@@ -261,7 +262,7 @@ _STATEMENTS: Sequence[tuple[re.Pattern[str], Callable[..., Rows | None]]] = (
     (_statement(rf"DROP (?:DATABASE|SCHEMA) (IF EXISTS )?{_NAME}"), _drop_schema),
     (_statement(rf"CREATE TABLE (IF NOT EXISTS )?{_TABLE} ?\((.+)\)"), _create_table),
     (_statement(rf"DROP TABLE {_TABLE}"), _drop_table),
-    (_statement(rf"(INSERT|REPLACE) INTO {_TABLE} ?(?:\(([\w`, ]+)\) ?)?VALUES ?(.+)"), _insert),
+    (_statement(rf"(INSERT|REPLACE) INTO {_TABLE} ?((?:\([\w`, ]+\) ?)?VALUES.+)"), _insert),
     (_statement(_ASKED), _variable),
     (_statement(_MOVED), _set_variable),
     (_statement(rf"DELETE FROM {_TABLE}(?: WHERE \w+ ?= ?(.+))?"), _delete),  # noqa: S608  (a pattern)

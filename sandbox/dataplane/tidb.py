@@ -70,7 +70,9 @@ class TidbProcess(ServerProcess):
         if path not in ("/status", "/info"):
             return Answer(not_found())
         body = {"connections": 0, "version": self.version, "git_hash": "0" * 40, "is_owner": self._owns_ddl()}
-        return _json(body | {"status": {"init_stats_percentage": 100}})
+        return _json(
+            body | ({"status": {"init_stats_percentage": 100}} if path == "/status" else {"labels": self._labels})
+        )
 
     def speaks_sql(self, port: int) -> bool:
         """Whether a port is the one for SQL."""

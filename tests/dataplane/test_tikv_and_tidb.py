@@ -72,8 +72,16 @@ def test_an_upgrade_has_not_ended_when_tidb_says_anything_else(answer: Answer) -
 
 
 def test_tidb_labels_are_sent_as_an_object() -> None:
-    transport = ScriptedTransport().on("POST /labels", (200, "{}"))
+    transport = ScriptedTransport().on("GET /info", (200, '{"labels": {"zone": "b"}}')).on("POST /labels", (200, "{}"))
 
     TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).set_labels({"zone": "a"})
 
-    assert [b'{"zone":"a"}'] == [request.body for request in transport.requests]
+    assert [None, b'{"zone":"a"}'] == [request.body for request in transport.requests]
+
+
+def test_labels_that_a_tidb_server_has_are_not_sent() -> None:
+    transport = ScriptedTransport().on("GET /info", (200, '{"labels": {"zone": "a", "host": "n1"}}'))
+
+    TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).set_labels({"zone": "a"})
+
+    assert ["GET"] == [request.method for request in transport.requests]

@@ -33,13 +33,24 @@ def test_18_14_only_200_serves_and_502_tells_of_itself(answer: Answer, expected:
     assert expected == client(ScriptedTransport().on("GET /api/debug/health", answer)).health()
 
 
-def test_9_labels_are_sent_as_toml_with_keys_in_quotes() -> None:
-    transport = ScriptedTransport().on("PUT /api/admin/config/", (200, '""'))
+CONFIG = "GET /api/admin/config?format=json"
+
+
+@pytest.mark.parametrize("known", ["{}", '{"labels": null}', '{"labels": {"zone": "b"}, "proxy": {}}'])
+def test_9_labels_are_sent_as_toml_with_keys_in_quotes(known: str) -> None:
+    transport = ScriptedTransport().on(CONFIG, (200, known)).on("PUT /api/admin/config/", (200, '""'))
     client(transport).set_labels({"zone": "a", "topology.kubernetes.io/zone": 'b"c'})
     body = b'[labels]\n"zone" = "a"\n"topology.kubernetes.io/zone" = "b\\"c"\n'
-    assert [body] == [request.body for request in transport.requests]
+    assert [None, body] == [request.body for request in transport.requests]
+
+
+def test_9_labels_that_a_proxy_has_are_not_sent() -> None:
+    transport = ScriptedTransport().on(CONFIG, (200, '{"labels": {"zone": "a", "rack": "r"}}'))
+    client(transport).set_labels({"zone": "a"})
+    assert ["GET"] == [request.method for request in transport.requests]
 
 
 def test_9_labels_that_are_refused_are_an_error() -> None:
+    transport = ScriptedTransport().on(CONFIG, (200, "{}")).on("PUT /api/admin/config/", (500, "no such key"))
     with pytest.raises(ApiError, match="no such key"):
-        client(ScriptedTransport().on("PUT /api/admin/config/", (500, "no such key"))).set_labels({"zone": "a"})
+        client(transport).set_labels({"zone": "a"})

@@ -76,6 +76,17 @@ def test_7_9_stores_and_servers_learn_where_they_are_once(world: OperatorWorld) 
 
 
 @pytest.mark.slow
+def test_a_new_operator_sends_no_labels_that_servers_have(world: OperatorWorld) -> None:
+    world.apply(_cluster())
+    world.run_until_ready()
+    world.run(60)
+    world.forget()
+    world.restart()
+    world.run(60)
+    assert [] == _told(world)
+
+
+@pytest.mark.slow
 def test_7_9_who_has_forgotten_is_told_again(world: OperatorWorld) -> None:
     world.apply(_cluster())
     world.run_until_ready()

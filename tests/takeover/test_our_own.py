@@ -19,7 +19,7 @@ def test_3_5_the_objects_of_an_earlier_version_are_left_as_they_are(version: str
     left = Left(json.loads((DIRECTORY / f"{version}.json").read_text())["items"], clock)
     pods, world = left.pods(), left.world
     assert [] == left.not_ready()
-    # a new process tells servers their labels once
+    # the servers that the recording starts have no labels
     assert [] == [each for each in planned_writes(world, 5.0) if not each.endswith(":10080/labels")]
     world.run(35.0)
     now = left.pods()

@@ -118,9 +118,7 @@ class _Replay:
     def _table(self, schema: str, name: str, value: bytes | None) -> None:
         if value is not None:
             told = json.loads(value)
-            self.made[told["id"]] = self.tables.create_table(
-                schema, name, told["columns"], numbered=told["numbered"]
-            )
+            self.made[told["id"]] = self.tables.create_table(schema, name, told["columns"], numbered=told["numbered"])
             return
         for table in self._named(schema, name):
             self.tables.drop_table(table)
