@@ -1,4 +1,8 @@
-"""`tidb-operator`: run the controller-manager, or a sandbox to try it in."""
+"""`tidb-operator`: run the controller-manager, or a sandbox to try it in.
+
+Each command imports what it runs: `--version` and `--help` would wait a second for the sandbox and the controllers.
+"""
+# ruff: noqa: PLC0415
 
 import argparse
 import os
@@ -6,13 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import manifests
-from cli import certs, demo, diff, sandbox
 from cli.failures import plainly
-from cli.manifests import read
-from cli.tidb import main as tidb
-from controller_manager import main as controller_manager
-from controller_manager.flags import parse
 from controller_manager.version import project_version
 
 _HELP = ("-h", "-help", "--help")
@@ -35,6 +33,10 @@ def _main(arguments: Sequence[str]) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
+    from cli import demo
+    from controller_manager import main as controller_manager
+    from controller_manager.flags import parse
+
     parser = _parser_of_run()
     own, flags = parser.parse_known_args(arguments)
     if set(flags) & set(_HELP):
@@ -72,6 +74,8 @@ def _parser_of_run() -> argparse.ArgumentParser:
 
 
 def _sandbox(arguments: Sequence[str]) -> int:
+    from cli import sandbox
+
     parser = argparse.ArgumentParser("tidb-operator sandbox", description=sandbox.__doc__)
     parser.add_argument(
         "--dir", type=Path, default=Path(".sandbox"), help="where to write `kubeconfig` and `env` (default .sandbox)"
@@ -80,6 +84,8 @@ def _sandbox(arguments: Sequence[str]) -> int:
 
 
 def _manifests(arguments: Sequence[str]) -> int:
+    import manifests
+
     parser = argparse.ArgumentParser(
         "tidb-operator manifests", description="Print the directory with CRDs, samples, RBAC, Deployment, monitoring."
     )
@@ -89,6 +95,9 @@ def _manifests(arguments: Sequence[str]) -> int:
 
 
 def _certs(arguments: Sequence[str]) -> int:
+    from cli import certs
+    from cli.manifests import read
+
     parser = argparse.ArgumentParser(
         "tidb-operator certs", description="Print the Secrets with certificates that the clusters of a manifest need."
     )
@@ -98,14 +107,26 @@ def _certs(arguments: Sequence[str]) -> int:
     return certs.run(read(given.cluster), given.ca, given.days)
 
 
+def _diff(arguments: Sequence[str]) -> int:
+    from cli import diff
+
+    return diff.run(arguments)
+
+
+def _tidb(arguments: Sequence[str]) -> int:
+    from cli.tidb import main as tidb
+
+    return tidb.run(arguments, os.environ)
+
+
 _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "run": _run,
     "sandbox": _sandbox,
     "manifests": _manifests,
     "certs": _certs,
-    "diff": diff.run,
-    "doctor": lambda arguments: tidb.run(["doctor", *arguments], os.environ),
-    "tidb": lambda arguments: tidb.run(arguments, os.environ),
+    "diff": _diff,
+    "doctor": lambda arguments: _tidb(["doctor", *arguments]),
+    "tidb": _tidb,
 }
 
 
