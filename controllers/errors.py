@@ -1,7 +1,7 @@
 """How a sync reports to its controller what became of a key (lifecycle.md 1.3).
 
 Exception
-├── RequeueError    an expected wait: try again, and make no noise
+├── RequeueError    an expected wait, with its reason: try again, and make no noise
 └── IgnoreError     ended on purpose: do not try again
 
 Anything else is a failure, which is retried and logged with its stack. Several stages may fail in one sync and be
@@ -14,12 +14,15 @@ from collections.abc import Iterator
 class RequeueError(Exception):
     """Raised when a sync waits for something outside it.
 
-    `after` is in seconds and starts the back-off anew; without it, or with none that is positive and finite, the key is
-    retried with growing delays. `untold`: the log does not say yet why.
+    `reason` and `message` are those of a condition: the frame of the controller records them where it can. `after` is
+    in seconds and starts the back-off anew; without it, or with none that is positive and finite, the key is retried
+    with growing delays. `untold`: no condition, event or log line has said why yet.
     """
 
-    def __init__(self, message: str, after: float | None = None, *, untold: bool = False) -> None:
+    def __init__(self, reason: str, message: str, after: float | None = None, *, untold: bool = False) -> None:
         super().__init__(message)
+        self.reason = reason
+        self.message = message
         self.after = after
         self.untold = untold
 

@@ -7,10 +7,17 @@ from kube.deletion import Destroyer
 from kube.events import NORMAL
 from kube.objects import Object
 from kube.resources import JOBS, PODS, Resource
+from member.outcome import Waiting
 from member.polling import seconds_since
 
 JOB_GOING = 2.0
 """Seconds until a Job that is being deleted is looked at again."""
+
+
+def job_going(name: str) -> Waiting:
+    """The wait for a Job that is being deleted, and for its pods."""
+    return Waiting("JobTerminating", f"waiting for Job {name}, which is being deleted, and its pods to end", JOB_GOING)
+
 
 _PATIENCE = 60.0
 """Seconds after the time by which a pod that was deleted should have ended until somebody is told."""

@@ -15,7 +15,9 @@ def failed(outcomes: Mapping[str, Outcome]) -> dict[str, Failed]:
 def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
     """When to come back: the first that a stage asks for. Raises RequeueError when one failed that asks for nothing."""
     if failures := {stage: each for stage, each in failed(outcomes).items() if each.retry_after is None}:
-        raise RequeueError("; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items()))
+        first = next(iter(failures.values()))
+        message = "; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items())
+        raise RequeueError(first.reason, message)
     delay = first_retry(outcomes.values())
     return Result(requeue_after=delay) if delay else None
 

@@ -81,7 +81,8 @@ def _is_all_there_is(cached: Object, look: Callable[[], Object | None]) -> bool:
     try:
         live = look()
     except (ApiError, TransportError) as error:
-        raise RequeueError(f"could not see whether the cache lags behind: {error}", untold=True) from error
+        message = f"could not see whether the cache lags behind: {error}"
+        raise RequeueError(type(error).__name__, message, untold=True) from error
     seen = cached.metadata
     return live is not None and (live.metadata.uid, live.metadata.resource_version) == (seen.uid, seen.resource_version)
 

@@ -11,6 +11,7 @@
 The user's spec is never written.
 """
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Generic
@@ -43,6 +44,9 @@ from member.outcome import CONTESTED, Done, Outcome, Refused
 from ports.observation import is_observing
 
 log = structlog.get_logger(__name__)
+
+CLEANUP_FAILED = "CleanUpFailed"
+"""The reason of a deleted object that stays, since what it has made could not be removed."""
 
 _OBJECTS = "objects"
 """What answers for the objects that others contest, whichever stage wrote them."""
@@ -140,7 +144,22 @@ class Reconciler(Generic[M, C, D, R]):
         except NotFound:
             return  # the object is gone
         except EXPECTED as error:
-            raise RequeueError(f"could not clean up: {error}") from error
+            message = f"waiting to be deleted: what this object has made could not be removed: {error}"
+            self._record_cleanup(owner, message)
+            raise RequeueError(CLEANUP_FAILED, message) from error
+
+    def _record_cleanup(self, owner: Object, message: str) -> None:
+        """Record once, as far as the API server takes it, why a deleted object stays."""
+        stored = self._runtime.applier.status_of(self._kind.resource, owner)
+        before: list[Json] = stored.get("conditions") or []
+        value, now = (True, CLEANUP_FAILED, message), self._runtime.clock.wall()
+        after = with_condition(before, PROGRESSING, value, now, update_time=self._kind.update_times)
+        if after == before:
+            return
+        log.warning("clean-up failed", message=message)
+        self._runtime.recorder.event(owner, WARNING, CLEANUP_FAILED, message)
+        with contextlib.suppress(*EXPECTED, RequeueError):
+            patch_status(self._runtime.applier, self._kind.resource, owner, stored, stored | {"conditions": after})
 
     def _reconcile(self, owner: Object, memory: KeyMemory[R]) -> Result | None:
         try:

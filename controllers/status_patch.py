@@ -26,4 +26,4 @@ def patch_status(applier: Applier, resource: Resource, owner: Object, old: Json,
         )
     except (Conflict, NotFound) as error:
         # F3: somebody was faster, or it is gone; an event brings it back when the cache shows that
-        raise RequeueError(f"could not write the status: {error}") from error
+        raise RequeueError(type(error).__name__, f"could not write the status: {error}") from error

@@ -13,8 +13,7 @@ from apis.backups import Backup
 from controllers.backup import stopping
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import user_of
-from controllers.controller import Result
-from controllers.job_deletion import JOB_GOING
+from controllers.job_deletion import job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import make
@@ -25,6 +24,7 @@ from kube.resources import BACKUPS, NAMESPACES
 from member.backups import jobs, pods
 from member.backups.environment import secret_names
 from member.backups.naming import FINALIZER, backup_job_name, clean_job_name
+from member.outcome import Outcome, Waiting
 from member.polling import time_left
 
 log = structlog.get_logger(__name__)
@@ -35,27 +35,26 @@ _PAUSE = 300.0
 """Seconds for which a cleaning that has failed rests before it is tried again; v1.6 never does."""
 
 
-def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
+def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Bring a Backup that is being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     if FINALIZER not in ctx.owner.metadata.finalizers:
         return None
     if ctx.model.spec.backup_mode == "log":
         return _sync_log(ctx, kernel)
-    if not _is_done(ctx) and not _have_ended(ctx, [backup_job_name(ctx.name)]):
-        return Result(requeue_after=JOB_GOING)
-    return _finish(ctx)
+    wait = None if _is_done(ctx) else _await_end(ctx, [backup_job_name(ctx.name)])
+    return wait or _finish(ctx)
 
 
-def _sync_log(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
+def _sync_log(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     if _namespace_goes(ctx):
         _let_go(ctx, str(ctx.status.get("backupPath") or ""))
         return None
-    if not _have_ended(ctx, stopping.job_names(ctx.name)):
-        return Result(requeue_after=JOB_GOING)
+    if wait := _await_end(ctx, stopping.job_names(ctx.name)):
+        return wait
     return stopping.sync(ctx, kernel) or _finish(ctx)
 
 
-def _finish(ctx: JobOwner[Backup]) -> Result | None:
+def _finish(ctx: JobOwner[Backup]) -> Outcome | None:
     if not _is_done(ctx):
         return _clean_up(ctx)
     ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))
@@ -67,7 +66,7 @@ def _is_done(ctx: JobOwner[Backup]) -> bool:
     return _retains(ctx) or status.holds(ctx.status, status.CLEAN)
 
 
-def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
+def _clean_up(ctx: JobOwner[Backup]) -> Outcome | None:
     there = ctx.live_job(clean_job_name(ctx.name))
     if there is not None:
         return _look_after(ctx, there)
@@ -81,7 +80,7 @@ def _clean_up(ctx: JobOwner[Backup]) -> Result | None:
     if user := user_of(ctx, path) or _announced(ctx, path):
         message = f"{path} is kept, since {user} needs it; the files are removed when that one is gone"
         ctx.say(status.CLEAN_FAILED, "FilesInUse", message)
-        return Result(requeue_after=_LOOK_AGAIN)
+        return Waiting("FilesInUse", message, _LOOK_AGAIN)
     _clean(ctx)
     return None
 
@@ -104,10 +103,10 @@ def _retains(ctx: JobOwner[Backup]) -> bool:
     return policy == "Retain" or (policy == "OnFailure" and not failed)
 
 
-def _have_ended(ctx: JobOwner[Backup], names: list[str]) -> bool:
-    """Whether no Job of the Backup writes any more; those that do are ended."""
+def _await_end(ctx: JobOwner[Backup], names: list[str]) -> Waiting | None:
+    """Have the Jobs of the Backup deleted that still write; the wait for them, None once no Job writes any more."""
     running = [name for name in names if not _has_ended(ctx, name)]
-    return not running
+    return job_going(", ".join(running)) if running else None
 
 
 def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
@@ -119,14 +118,14 @@ def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
     return ctx.delete_job(name)
 
 
-def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
+def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
     """The Job that cleans runs, or has failed: then another one follows after a pause."""
     if job.metadata.deletion_timestamp:
-        return Result(requeue_after=JOB_GOING)
+        return job_going(job.metadata.name)
     if not ctx.controls(job):
         message = f"Job {job.key} is not this Backup's; delete it, and the files are removed"
         ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
-        return Result(requeue_after=_LOOK_AGAIN)
+        return Waiting("ForeignJob", message, _LOOK_AGAIN)
     body = job.decode()
     if pods.finished(body) == "Complete":
         return _ended_without_a_word(ctx, body)
@@ -137,21 +136,20 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Result | None:
         message = f"Job {job.key} has failed: {failed.get('message') or failed.get('reason')}; look at its pods' logs"
         ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
     if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
-        return Result(requeue_after=rest)
-    ctx.delete_job(clean_job_name(ctx.name))
-    return Result(requeue_after=JOB_GOING)
+        return Waiting("RetryPending", f"Job {job.key} has failed; the next one follows in a while", rest)
+    ctx.delete_job(job.metadata.name)
+    return job_going(job.metadata.name)
 
 
-def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Result | None:
+def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | None:
     """The Job is Complete, and its pod has not written Clean: it says so now, or it never will."""
-    done = pods.condition_of_job(job, "Complete").get("lastTransitionTime")
-    if rest := time_left(str(done or ""), _PAUSE, ctx.now):
-        return Result(requeue_after=rest)
+    if wait := ctx.await_result(job):
+        return wait
     name = job["metadata"]["name"]
     message = f"Job {name} has ended without saying that the files are gone; it is made again"
     ctx.say(status.CLEAN_FAILED, "CleanBackupDataFailed", message)
     ctx.delete_job(name)
-    return Result(requeue_after=JOB_GOING)
+    return job_going(name)
 
 
 def _is_explained(ctx: JobOwner[Backup]) -> bool:

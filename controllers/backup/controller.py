@@ -7,7 +7,7 @@ from apis.backups import Backup
 from controllers.backup import cleaning, logs, making
 from controllers.backup.kernel import Kernel, ReadTask, Watched
 from controllers.backup.metrics import BackupMetrics
-from controllers.controller import Controller, Result
+from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.job_owners.controller import job_owner_controller
 from controllers.job_owners.job_owner import JobOwner
@@ -16,6 +16,7 @@ from controllers.runtime import Runtime
 from kube.resources import BACKUPS
 from member.backups.naming import BACKUP
 from member.backups.pods import ManagerSettings
+from member.outcome import Outcome
 
 
 def backup_controller(
@@ -27,7 +28,7 @@ def backup_controller(
     """
     kernel = Kernel(read_task, runtime.clock, runtime.memory(Watched, BACKUPS))
 
-    def step(ctx: JobOwner[Backup]) -> Result | None:
+    def step(ctx: JobOwner[Backup]) -> Outcome | None:
         if ctx.owner.metadata.deletion_timestamp:
             return cleaning.sync(ctx, kernel)
         return logs.sync(ctx, kernel) if ctx.model.spec.backup_mode == "log" else making.sync(ctx)

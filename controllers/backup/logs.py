@@ -17,16 +17,16 @@ from apis.validation.backups import validate_backup
 from controllers.backup import kernel_sync
 from controllers.backup.kernel import AGAIN, Kernel
 from controllers.backup.sharing import reader_of
-from controllers.controller import Result
-from controllers.job_deletion import JOB_GOING
+from controllers.job_deletion import job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import cluster, give_up, refuse, schedule
+from controllers.job_owners.prerequisites import cluster, give_up, refuse, schedule, serving_cluster
 from controllers.job_owners.starting import await_start
 from kube.objects import Json, Object, condition_of
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
 from member.backups.naming import FINALIZER, log_job_name
+from member.outcome import Done, Outcome, Waiting, in_time_for
 from member.polling import time_left
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
@@ -36,26 +36,25 @@ _CRASHED = "AlreadyFailed"
 """The reason for a Job whose pod has not said that it failed."""
 _PAUSE = 300.0
 """Seconds for which such a Job rests before it is made again."""
-_WORD_FROM_POD = 60.0
-"""Seconds after the end of a Job that its pod's last word may take to be seen."""
 
 
-def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
+def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Bring a log backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     _speak_for(ctx, log_backups.due(ctx.model.spec, ctx.status))
     if problems := validate_backup(ctx.model):
-        return refuse(ctx, problems)
+        refuse(ctx, problems)
+        return None
     if status.holds(ctx.status, status.INVALID):
         ctx.write(status.with_condition(ctx.status, status.INVALID, ctx.now, "Corrected", is_true=False))
     if log_backups.is_in_sync(log_backups.due(ctx.model.spec, ctx.status), ctx.status) and _phase(ctx) == STOPPED:
         return None
     br = ctx.model.spec.br
     assert br is not None  # validation asks for it
-    cluster(ctx, br, is_ready=False)
-    next_look = _look(ctx, kernel)
+    cluster(ctx, br)
+    next_look = Done(retry_after=_look(ctx, kernel))
     _speak_for(ctx, command := log_backups.due(ctx.model.spec, ctx.status))
-    result = None if log_backups.is_in_sync(command, ctx.status) else _carry_out(ctx, command)
-    return _sooner(result, next_look)
+    outcome = None if log_backups.is_in_sync(command, ctx.status) else _carry_out(ctx, command)
+    return in_time_for(outcome, next_look) if outcome else next_look
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +79,6 @@ def _speak_for(ctx: JobOwner[Backup], command: str) -> None:
 
 def _phase(ctx: JobOwner[Backup]) -> str:
     return str(ctx.status.get("phase") or "")
-
-
-def _sooner(result: Result | None, seconds: float | None) -> Result | None:
-    if seconds is None or (result and result.requeue_after and result.requeue_after < seconds):
-        return result
-    return Result(requeue_after=seconds)
 
 
 # What the cluster says
@@ -126,7 +119,7 @@ def _write_finding(ctx: JobOwner[Backup], said: LogCondition) -> None:
 # What the spec asks for
 
 
-def _carry_out(ctx: JobOwner[Backup], command: str) -> Result | None:
+def _carry_out(ctx: JobOwner[Backup], command: str) -> Outcome | None:
     """Have a sub-command carried out by its Job; one that failed is tried again when its Job has been deleted."""
     spec, now = ctx.model.spec, ctx.status
     if command == STOP and not now.get("commitTs"):
@@ -147,7 +140,7 @@ def _carry_out(ctx: JobOwner[Backup], command: str) -> Result | None:
     if command == TRUNCATE and (reader := _reader(ctx)):
         message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
         ctx.say(status.RETRY_FAILED, "FilesInUse", message)
-        return Result(requeue_after=_LOOK_AGAIN)
+        return Waiting("FilesInUse", message, _LOOK_AGAIN)
     return _make(ctx, command)
 
 
@@ -169,7 +162,7 @@ def _say_truncated(ctx: JobOwner[Backup]) -> None:
     ctx.write(log_backups.with_command(ctx.status, said, ctx.now, fields))
 
 
-def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Result | None:
+def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | None:
     """The Job runs, has ended as its pod says, or without a word of it: then it crashed, and is made again."""
     body, name = job.decode(), job.metadata.name
     ended = pods.finished(body)
@@ -182,30 +175,31 @@ def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Result | Non
     since = str(condition.get("lastTransitionTime") or "")
     if entry["phase"] == status.FAILED:
         if rest := time_left(since, _PAUSE, ctx.now):
-            return Result(requeue_after=rest)
+            return Waiting("RetryPending", f"Job {name} has failed; the next one follows in a while", rest)
         ctx.delete_job(name)
-        return Result(requeue_after=JOB_GOING)
-    if ended == status.COMPLETE and (rest := time_left(since, _WORD_FROM_POD, ctx.now)):
-        return Result(requeue_after=rest)
+        return job_going(name)
+    if ended == status.COMPLETE and (wait := ctx.await_result(body)):
+        return wait
     why = condition.get("reason") if ended == status.FAILED else "its pod has not said how it ended"
     message = f"Job {name} has failed: {why}; it is made again in a while, and at once when you delete it"
     ctx.say(status.FAILED, _CRASHED, message)
-    return Result(requeue_after=_PAUSE)
+    return Waiting("RetryPending", message, _PAUSE)
 
 
-def _make(ctx: JobOwner[Backup], command: str) -> Result | None:
+def _make(ctx: JobOwner[Backup], command: str) -> Outcome | None:
     name, br = log_job_name(ctx.name, command), ctx.model.spec.br
     there = ctx.live_job(name)
     if there is not None and ctx.controls(there):
         if pods.finished(there.decode()):
             ctx.delete_job(name)
-            return Result(requeue_after=JOB_GOING)
+            return job_going(name)
         if not _does(there, jobs.log_arguments(ctx.model, command)):
             return None  # it truncates until another moment; its end is an event
     assert br is not None
-    tc = cluster(ctx, br, is_ready=True)
+    tc = serving_cluster(ctx, br)
     if problems := validate_backup(ctx.model, pods.tikv_version(tc)):
-        return refuse(ctx, problems)
+        refuse(ctx, problems)
+        return None
     ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
     return schedule(ctx, name, lambda: _built(ctx, tc, command), "CreateBackupJobFailed")
 

@@ -7,25 +7,25 @@ from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_backup
 from controllers.backup import retry
 from controllers.backup.sharing import user_of
-from controllers.controller import Result
-from controllers.job_deletion import JOB_GOING
+from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import (
-    cluster,
     ensure_claim,
     no_longer_invalid,
     refuse,
     schedule,
+    serving_cluster,
 )
 from controllers.job_owners.starting import await_start
 from kube.objects import Json
 from kube.resources import BACKUPS
 from member.backups import jobs, pods
 from member.backups.naming import FINALIZER, backup_job_name
+from member.outcome import Outcome, Waiting
 
 
-def sync(ctx: JobOwner[Backup]) -> Result | None:
+def sync(ctx: JobOwner[Backup]) -> Outcome | None:
     """Bring a Backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
     now = ctx.status
     if status.ended(now):
@@ -42,21 +42,19 @@ def sync(ctx: JobOwner[Backup]) -> Result | None:
     return _go_on(ctx, name)
 
 
-def _go_on(ctx: JobOwner[Backup], name: str) -> Result | None:
+def _go_on(ctx: JobOwner[Backup], name: str) -> Outcome | None:
     """Look after the Job, which has not failed, or make it."""
     now = ctx.status
-    if (rest := ctx.word_due_in(name)) is not None:
-        return _ended_silently(ctx, name, rest)
+    if (done := ctx.complete_job(name)) is not None:
+        return ctx.await_result(done) or _ended_silently(ctx, name)
     if any(status.holds(now, kind) for kind in (status.SCHEDULED, status.RUNNING, status.PREPARE)):
         ctx.look_for(name)
         return await_start(ctx, name)
     return _make(ctx)
 
 
-def _ended_silently(ctx: JobOwner[Backup], name: str, rest: float) -> Result | None:
+def _ended_silently(ctx: JobOwner[Backup], name: str) -> Outcome | None:
     """Somebody has replaced the status since: without its commit timestamp it is no backup to count on."""
-    if rest > 0:
-        return Result(requeue_after=rest)
     message = (
         f"Job {name} has ended well, and somebody has removed from the status what its pod had written there; the "
         f"files are in {backup_path(ctx.model.spec)}, and stay"
@@ -65,43 +63,47 @@ def _ended_silently(ctx: JobOwner[Backup], name: str, rest: float) -> Result | N
     return None
 
 
-def _failed(ctx: JobOwner[Backup], job: Json | None) -> Result | None:
+def _failed(ctx: JobOwner[Backup], job: Json | None) -> Outcome | None:
     """The Job has failed, and its pod has not said why: it crashed, or was evicted. None: it is gone already."""
     now, policy = ctx.status, ctx.model.spec.backoff_retry_policy
     if problems := validate_backup(ctx.model):
-        return refuse(ctx, problems)
+        refuse(ctx, problems)
+        return None
     if retry.is_retrying(now):
         return _try_again(ctx)
     if job is not None and not retry.is_recorded(now):
         live = ctx.live_job(job["metadata"]["name"])
         if live is None or live.metadata.uid != job["metadata"]["uid"]:
-            return Result(requeue_after=JOB_GOING)  # the cache still shows the one before
+            message = f"waiting for the cache to show that Job {job['metadata']['name']} has been replaced"
+            return Waiting("CacheOutdated", message, JOB_GOING)
         ctx.write(retry.with_record(now, job, policy, ctx.now))
         now = ctx.status
     decision = retry.decided(now, policy, ctx.now)
-    if isinstance(decision, retry.Wait):
-        return Result(requeue_after=decision.seconds)
+    if isinstance(decision, Waiting):
+        return decision
     ctx.tell(now, decision)
     ctx.write(decision)
     return _try_again(ctx) if retry.is_retrying(decision) else None
 
 
-def _try_again(ctx: JobOwner[Backup]) -> Result | None:
+def _try_again(ctx: JobOwner[Backup]) -> Outcome | None:
     """Have the failed Job go, pods and all, and only then make the next."""
     if not retry.has_gone(ctx.status):
         if not ctx.delete_job(backup_job_name(ctx.name)):
-            return Result(requeue_after=JOB_GOING)
+            return job_going(backup_job_name(ctx.name))
         ctx.write(retry.with_restart(ctx.status, ctx.now))
     return _make(ctx)
 
 
-def _make(ctx: JobOwner[Backup]) -> Result | None:
+def _make(ctx: JobOwner[Backup]) -> Outcome | None:
     if problems := validate_backup(ctx.model):
-        return refuse(ctx, problems)
+        refuse(ctx, problems)
+        return None
     br = ctx.model.spec.br
-    tc = cluster(ctx, br, is_ready=True) if br else None
+    tc = serving_cluster(ctx, br) if br else None
     if tc is not None and (problems := validate_backup(ctx.model, pods.tikv_version(tc))):
-        return refuse(ctx, problems)
+        refuse(ctx, problems)
+        return None
     no_longer_invalid(ctx)
     if tc is not None and (user := _who_needs_what_goes(ctx, tc)):
         message = (

@@ -8,7 +8,6 @@ between is followed by one that goes on:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from apis import duration
@@ -17,16 +16,10 @@ from apis.times import parse_time, stamp
 from controllers.job_owners.status import FAILED, RESTART, RETRY_FAILED, with_condition
 from kube.objects import Json
 from member.backups.pods import condition_of_job
+from member.outcome import Waiting
 
 ALREADY_FAILED = "AlreadyFailed"
 RETRY_FAILED_BACKUP = "RetryFailedBackup"
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """The next try is in so many seconds."""
-
-    seconds: float
 
 
 def is_retrying(status: Json) -> bool:
@@ -56,8 +49,8 @@ def with_record(status: Json, job: Json, policy: BackoffRetryPolicy, now: dateti
     return status | {"backoffRetryStatus": [*records, record]}
 
 
-def decided(status: Json, policy: BackoffRetryPolicy, now: datetime) -> Json | Wait:
-    """What becomes of a failure that is recorded: the status that says so, or the wait until it is tried again."""
+def decided(status: Json, policy: BackoffRetryPolicy, now: datetime) -> Json | Waiting:
+    """What becomes of a failure that is recorded: the status that says so, or the wait for the next try."""
     records = _records(status)
     last = records[-1]
     why = f"failed reason {last.get('retryReason', '')}, original reason {last.get('originalReason', '')}"
@@ -73,7 +66,8 @@ def decided(status: Json, policy: BackoffRetryPolicy, now: datetime) -> Json | W
     expected = parse_time(str(last.get("expectedRetryAt") or "")) or now
     # what was detected in the future was so before the clock was put back
     if (parse_time(str(last.get("detectFailedAt") or "")) or now) <= now < expected:
-        return Wait((expected - now).total_seconds())
+        message = f"{last.get('retryReason', '')}; the next one is made at {stamp(expected)}"
+        return Waiting("RetryPending", message, (expected - now).total_seconds())
     return with_condition(status, RETRY_FAILED, now, RETRY_FAILED_BACKUP, why)
 
 

@@ -11,8 +11,7 @@ from apis.backups import Backup
 from apis.log_backups import COMMANDS, STOP, STOPPED
 from controllers.backup.kernel import Kernel
 from controllers.backup.sharing import has_namesake
-from controllers.controller import Result
-from controllers.job_deletion import JOB_GOING
+from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, make
@@ -22,6 +21,7 @@ from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups import jobs, pods
 from member.backups.naming import log_job_name, stop_job_name
+from member.outcome import Outcome, Waiting
 from member.polling import time_left
 
 _REASON = "StopLogBackupJobFailed"
@@ -35,7 +35,7 @@ def job_names(name: str) -> list[str]:
     return [log_job_name(name, command) for command in COMMANDS]
 
 
-def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
+def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     """Have a log backup stopped whose own Jobs have ended; None once it is.
 
     Raises RequeueError, ApiError, TransportError.
@@ -48,8 +48,7 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Result | None:
     if found is None:
         return None
     if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
-        # its end is an event
-        return await_start(ctx, there.metadata.name, is_made_again=True) or Result(requeue_after=_LOOK_AGAIN)
+        return await_start(ctx, there.metadata.name, is_made_again=True) or _stopping(ctx, _LOOK_AGAIN)
     if _is_unknown(ctx, kernel.ask(found, ctx.name)):
         return None
     if there is None:
@@ -72,10 +71,15 @@ def _cluster(ctx: JobOwner[Backup]) -> Object | None:
     return ctx.runtime.client.find(TIDB_CLUSTERS, br.cluster, br.cluster_namespace)
 
 
-def _make(ctx: JobOwner[Backup]) -> Result:
+def _stopping(ctx: JobOwner[Backup], seconds: float) -> Waiting:
+    """The wait for the Job; its end is an event."""
+    return Waiting("StoppingLogBackup", f"waiting for Job {stop_job_name(ctx.name)} to stop the log backup", seconds)
+
+
+def _make(ctx: JobOwner[Backup]) -> Waiting:
     """Make the Job, and look at everything anew before anything else is done."""
     assert ctx.model.spec.br is not None  # there is a cluster
-    tc = cluster(ctx, ctx.model.spec.br, is_ready=False)
+    tc = cluster(ctx, ctx.model.spec.br)
 
     def build() -> Json:
         secrets = ctx.secrets(pods.secret_names(ctx.model.spec, ctx.model.spec.from_, tc))
@@ -84,10 +88,10 @@ def _make(ctx: JobOwner[Backup]) -> Result:
     make(ctx, build, _REASON)
     scheduled = backup_conditions.with_condition(ctx.status, status.SCHEDULED, ctx.now, command=STOP)
     ctx.write(scheduled)
-    return Result(requeue_after=JOB_GOING)
+    return _stopping(ctx, JOB_GOING)
 
 
-def _again(ctx: JobOwner[Backup], job: Object) -> Result:
+def _again(ctx: JobOwner[Backup], job: Object) -> Waiting:
     """The Job has failed, or is another's: say so, and try again after a pause."""
     if not ctx.controls(job):
         give_up(ctx, _REASON, f"Job {job.key} is not this Backup's; delete it, and the log backup is stopped")
@@ -99,6 +103,6 @@ def _again(ctx: JobOwner[Backup], job: Object) -> Result:
     )
     ctx.say(status.RETRY_FAILED, _REASON, message)
     if rest := time_left(str(failed.get("lastTransitionTime") or ""), _PAUSE, ctx.now):
-        return Result(requeue_after=min(rest, _LOOK_AGAIN))
+        return Waiting(_REASON, message, min(rest, _LOOK_AGAIN))
     ctx.delete_job(job.metadata.name)
-    return Result(requeue_after=JOB_GOING)
+    return job_going(job.metadata.name)

@@ -21,6 +21,9 @@ ACTIVE = "Active"
 LAST_BACKUP_COMPLETE = "LastBackupComplete"
 LOG_BACKUP_RUNS = "LogBackupRuns"
 
+LAST_BACKUP_RUNS, GROUP_RUNS = "LastBackupRuns", "GroupRuns"
+"""Reasons of Active while the backup that is due waits for another one."""
+
 _TOLD_OTHERWISE = (INVALID, "Paused", "CreateFailed")
 """Reasons of the condition Active that are those of Valid, are wanted, or were an event of the creation."""
 
@@ -54,6 +57,13 @@ def news(status: Json, said: Mapping[str, ConditionValue]) -> Iterator[tuple[str
         told = condition_of(status.get("conditions") or (), kind).get("message")
         if not holds and message != told and (kind == VALID or reason not in _TOLD_OTHERWISE):
             yield kind, reason, message
+
+
+def begun_wait(status: Json, said: Mapping[str, ConditionValue]) -> tuple[str, str] | None:
+    """Reason and message of the wait for another backup, if it has begun since the status was written."""
+    _, reason, message = said.get(ACTIVE, (True, "", ""))
+    before = condition_of(status.get("conditions") or (), ACTIVE).get("reason")
+    return (reason, message) if reason in (LAST_BACKUP_RUNS, GROUP_RUNS) and reason != before else None
 
 
 def last_backup(backups: Sequence[Made]) -> ConditionValue | None:

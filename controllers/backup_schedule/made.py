@@ -23,7 +23,8 @@ class Made:
     `at_end`: none of its Jobs writes any more. `is_doubtful`: its files were looked at and found missing or others.
     `ts`: as of when its data are, as a TSO; 0 while that is not known. `owner`: the UID of who controls it.
     `is_incremental`: it holds changes only.
-    `is_volume`: its data are snapshots of volumes, which v1.6 has made.
+    `is_volume`: its data are snapshots of volumes, which v1.6 has made. `waits`: what it waits for, and since when;
+    empty when it waits for nothing.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Made:
     is_doubtful: bool
     is_incremental: bool
     ts: int
+    waits: str = ""
 
     @property
     def is_complete(self) -> bool:
@@ -74,7 +76,14 @@ def made_of(backup: Object) -> Made:
         is_doubtful=verified.get("status") == "False" and verified.get("reason") == FILES_DIFFER,
         is_incremental=is_incremental(_tree(spec.get("br")).get("options") or ()),
         ts=timestamp(str(now.get("commitTs") or "")),
+        waits=_wait(condition_of(conditions, status.WAITING)),
     )
+
+
+def _wait(said: Json) -> str:
+    if said.get("status") != "True":
+        return ""
+    return f"since {said.get('lastTransitionTime')} it has been {said.get('message')}"
 
 
 def unfinished(backups: Sequence[Made]) -> Made | None:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from apis import cron
 from apis.times import parse_time, stamp
+from controllers.backup_schedule.conditions import GROUP_RUNS, LAST_BACKUP_RUNS
 from controllers.backup_schedule.made import Made, made_of, unfinished
 from controllers.backup_schedule.scheduling import Answer, Scheduling
 from controllers.conditions import INVALID, ConditionValue
@@ -71,13 +72,14 @@ def _next(times: cron.Schedule, now: datetime) -> Answer:
     return (True, "Waiting", f"the next backup is due at {stamp(following)}"), rest
 
 
-def _waits(due: datetime, whom: str, reason: str = "GroupRuns") -> ConditionValue:
-    return True, reason, f"the backup due at {stamp(due)} waits until {whom} has ended"
+def _waits(due: datetime, whom: str, reason: str = GROUP_RUNS, why: str = "") -> ConditionValue:
+    message = f"the backup due at {stamp(due)} waits until {whom} has ended"
+    return True, reason, f"{message}; {why}" if why else message
 
 
 def _waits_for(schedule: Scheduling, due: datetime, running: Made) -> ConditionValue:
     is_own = running.owner == schedule.ctx.owner.metadata.uid
-    return _waits(due, f"Backup {running.name}", "LastBackupRuns" if is_own else "GroupRuns")
+    return _waits(due, f"Backup {running.name}", LAST_BACKUP_RUNS if is_own else GROUP_RUNS, running.waits)
 
 
 def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> Answer:

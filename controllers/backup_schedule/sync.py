@@ -14,6 +14,7 @@ from controllers.backup_schedule.conditions import (
     LAST_BACKUP_COMPLETE,
     LOG_BACKUP_RUNS,
     VALID,
+    begun_wait,
     last_backup,
     news,
     valid,
@@ -21,17 +22,16 @@ from controllers.backup_schedule.conditions import (
 )
 from controllers.backup_schedule.scheduling import Children, Scheduling
 from controllers.conditions import ConditionValue
-from controllers.controller import Result
-from controllers.errors import RequeueError
 from controllers.job_owners.job_owner import JobOwner
 from controllers.stages import EXPECTED
+from member.outcome import Done, Failed, Outcome
 
 _LOOK_AGAIN = 60.0
 """Seconds after which it is looked whether something is due: of a time of day that is set, no timer tells."""
 
 
-def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
-    """Bring a schedule a step on. Raises RequeueError."""
+def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | None:
+    """Bring a schedule a step on. Raises RequeueError, ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp:
         return None  # what it has made goes with it
     schedule = Scheduling(ctx, children, validate_backup_schedule(ctx.model))
@@ -58,17 +58,19 @@ def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Result | None:
         said[LAST_BACKUP_COMPLETE] = last
     for kind, reason, message in news(ctx.status, said):
         ctx.warn(kind, reason, message)
+    if wait := begun_wait(ctx.status, said):
+        ctx.note(*wait)
     ctx.write(with_conditions(ctx.status, said, ctx.now))
     if troubles:
-        raise RequeueError("; ".join(troubles), untold=True)
+        return troubles[0]
     soonest = min((wait for wait in waits if wait is not None), default=None)
-    return Result(requeue_after=None if soonest is None else min(soonest, _LOOK_AGAIN))
+    return Done(retry_after=None if soonest is None else min(soonest, _LOOK_AGAIN))
 
 
-def _trouble_of(step: Callable[[], object]) -> str:
-    """Take a step; what the outside refused it with, empty when nothing was."""
+def _trouble_of(step: Callable[[], object]) -> Failed | None:
+    """Take a step; what the outside refused it with, None when nothing was."""
     try:
         step()
     except EXPECTED as error:
-        return str(error)
-    return ""
+        return Failed(type(error).__name__, str(error))
+    return None

@@ -3,7 +3,7 @@
 from apis.backup_defaulting import with_compact_defaults
 from apis.compact_backups import CompactBackup
 from controllers.compact_backup import making
-from controllers.compact_backup.status import with_state
+from controllers.compact_backup.status import with_state, with_wait
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.job_owners.controller import job_owner_controller
@@ -20,6 +20,7 @@ _KIND = JobOwnerKind(
     defaults=with_compact_defaults,
     step=making.sync,
     merge=with_state,
+    with_wait=with_wait,
 )
 
 

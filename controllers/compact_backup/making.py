@@ -7,13 +7,12 @@ somebody deletes, which is tried again.
 from apis.compact_backups import CompactBackup
 from apis.validation.backups import validate_compact
 from controllers.compact_backup import status
-from controllers.controller import Result
 from controllers.errors import RequeueError
-from controllers.job_deletion import JOB_GOING
+from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners.files import BEING_REMOVED, being_removed
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster
-from controllers.job_owners.starting import LOOK_AGAIN, what_keeps_it
+from controllers.job_owners.starting import LOOK_AGAIN, REASON, what_keeps_it
 from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object
@@ -21,10 +20,11 @@ from kube.resources import JOBS
 from member.backups import pods
 from member.backups.compactions import compaction_job
 from member.backups.environment import BadJob, secret_names
+from member.outcome import Done, Outcome, Waiting
 from member.polling import time_left
 
 
-def sync(ctx: JobOwner[CompactBackup]) -> Result | None:
+def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
     """Bring a CompactBackup a step on. Raises RequeueError, ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp or ctx.status.get("state") in status.ENDED:
         return None
@@ -39,7 +39,7 @@ def sync(ctx: JobOwner[CompactBackup]) -> Result | None:
     if _is_given_up(ctx):
         return None
     if rest := status.due_in(ctx.status, ctx.now):
-        return Result(requeue_after=rest)
+        return Waiting("RetryPending", status.last_failure(ctx.status), rest)
     ctx.await_pods(ctx.name)
     return _make(ctx)
 
@@ -53,10 +53,10 @@ def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
     return True
 
 
-def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Result | None:
+def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
     """The Job is there: its pods tell how it goes, unless all of them failed."""
     if job.metadata.deletion_timestamp:
-        return Result(requeue_after=JOB_GOING)
+        return job_going(ctx.name)
     if not ctx.controls(job):
         message = f"Job {job.key} is not this CompactBackup's; delete it, or rename the CompactBackup"
         return _tried(ctx, message)
@@ -68,16 +68,18 @@ def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Result | None:
     elif ctx.status.get("state") in (None, "", SCHEDULED, PREPARE):
         # where it is not PREPARE, a process ended right after it made the Job
         is_late = not time_left(job.metadata.creation_timestamp or "", LOOK_AGAIN, ctx.now)
-        ctx.say(PREPARE, message=what_keeps_it(ctx, ctx.name) if is_late else "")
-        return Result(requeue_after=LOOK_AGAIN)
+        trouble = what_keeps_it(ctx, ctx.name) if is_late else ""
+        ctx.say(PREPARE, message=trouble)
+        return Waiting(REASON, trouble, LOOK_AGAIN) if trouble else Done(retry_after=LOOK_AGAIN)
     return None
 
 
-def _make(ctx: JobOwner[CompactBackup]) -> Result | None:
+def _make(ctx: JobOwner[CompactBackup]) -> Outcome | None:
     try:
         ctx.create(JOBS, _built(ctx))
     except AlreadyExists as error:
-        raise RequeueError(f"Job {ctx.name} was made meanwhile", JOB_GOING) from error
+        message = f"waiting for the cache to show Job {ctx.name}, which exists already"
+        raise RequeueError("CacheOutdated", message, JOB_GOING) from error
     except BadJob as error:
         return _tried(ctx, f"{error.reason}: {error}")
     except ApiError as error:
@@ -86,15 +88,15 @@ def _make(ctx: JobOwner[CompactBackup]) -> Result | None:
     return None
 
 
-def _tried(ctx: JobOwner[CompactBackup], why: str) -> Result | None:
+def _tried(ctx: JobOwner[CompactBackup], why: str) -> Outcome | None:
     """Note that it did not work out, and come back when it is tried again, if it is."""
     if _is_given_up(ctx):
         return None
     if rest := status.due_in(ctx.status, ctx.now):
-        return Result(requeue_after=rest)
+        return Waiting("RetryPending", why, rest)
     ctx.warn(RETRY_FAILED, "CreateCompactJobFailed", why)
     ctx.write(status.with_retry(ctx.status, ctx.now, why))
-    return Result(requeue_after=status.due_in(ctx.status, ctx.now) or JOB_GOING)
+    return Waiting("RetryPending", why, status.due_in(ctx.status, ctx.now) or JOB_GOING)
 
 
 def _built(ctx: JobOwner[CompactBackup]) -> Json:
@@ -104,5 +106,5 @@ def _built(ctx: JobOwner[CompactBackup]) -> Json:
         raise BadJob("InvalidSpec", "spec.br is required; name the TidbCluster in spec.br.cluster")
     if going := being_removed(ctx, [spec]):
         raise BadJob(BEING_REMOVED, f"{going} is being deleted with the files to compact; delete this one, too")
-    tc = cluster(ctx, spec.br, is_ready=False)
+    tc = cluster(ctx, spec.br)
     return compaction_job(ctx.model, tc, ctx.secrets(secret_names(spec, None)), ctx.settings)

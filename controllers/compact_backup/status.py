@@ -11,6 +11,7 @@ from datetime import datetime
 from apis.times import stamp
 from controllers.job_owners.status import COMPLETE, FAILED, INVALID, RETRY_FAILED
 from kube.objects import Json
+from member.outcome import NotDone
 from member.polling import time_left
 
 ENDED = (COMPLETE, FAILED)
@@ -35,6 +36,13 @@ def with_state(
         return status
     said = {"state": FAILED if kind == INVALID else kind, "message": message or reason}
     return {key: value for key, value in (status | said).items() if value != ""}
+
+
+def with_wait(status: Json, wait: NotDone | None, _now: datetime) -> Json:
+    """The status with what is waited for; a CompactBackup has no conditions, and its next state has a message anew."""
+    if wait is None or status.get("state") in ENDED:
+        return status
+    return status | {"message": wait.message}
 
 
 def with_retry(status: Json, now: datetime, why: str) -> Json:

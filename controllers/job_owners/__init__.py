@@ -1,1 +1,1 @@
-"""What the controllers have in common whose objects are carried out by Jobs: Backup and Restore (backup.md 1)."""
+"""The frame of the controllers whose objects Jobs carry out: Backup, Restore, CompactBackup (backup.md 1)."""

@@ -29,6 +29,7 @@ from kube.reading import Lister
 from kube.resources import JOBS, SECRETS, TIDB_CLUSTERS, Resource
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings, condition_of_job
+from member.outcome import Waiting
 from member.polling import time_left
 
 log = structlog.get_logger(__name__)
@@ -135,6 +136,11 @@ class JobOwner(Generic[M]):
         log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason or kind, message=message)
         self.runtime.recorder.event(self.owner, WARNING, reason or kind, message)
 
+    def note(self, reason: str, message: str) -> None:
+        """Tell of a wait that is no trouble, as an event and in the log."""
+        log.info("waiting", kind=self.resource.kind, reason=reason, message=message)
+        self.runtime.recorder.event(self.owner, NORMAL, reason, message)
+
     def cached_job(self, name: str) -> Object | None:
         """A Job of this object, as cached; that of another owner is none."""
         job = self.caches.jobs.get(self.namespace, name)
@@ -166,22 +172,28 @@ class JobOwner(Generic[M]):
         live = self.live_job(name)
         return live is None or not self.controls(live)
 
-    def word_due_in(self, name: str) -> float | None:
-        """Seconds until the pod of a Job that has ended well must have said so; None: the Job has not.
-
-        A pod says so before it ends: where nothing of that is in the status, somebody has replaced it since.
-        """
+    def complete_job(self, name: str) -> Json | None:
+        """A Job of this object that is Complete, as cached."""
         job = self.cached_job(name)
-        done = condition_of_job(job.decode(), COMPLETE) if job is not None else {}
-        if not done:
-            return None
-        return time_left(str(done.get("lastTransitionTime") or ""), _WORD_FROM_POD, self.now)
+        body: Json | None = job.decode() if job is not None else None
+        return body if body is not None and condition_of_job(body, COMPLETE) else None
+
+    def await_result(self, job: Json) -> Waiting | None:
+        """The wait for what the pod of a Job that has ended has written; None: it is not to be expected any more.
+
+        A pod writes before it ends: where nothing of that is in the status, somebody has replaced it since.
+        """
+        ended = condition_of_job(job, COMPLETE) or condition_of_job(job, FAILED)
+        rest = time_left(str(ended.get("lastTransitionTime") or ""), _WORD_FROM_POD, self.now)
+        message = f"Job {job['metadata']['name']} has ended; waiting for its pod's result to show up in the status"
+        return Waiting("ResultPending", message, rest) if rest else None
 
     def await_pods(self, name: str) -> None:
         """See that no pod of a Job that is gone goes on without it. Raises RequeueError, ApiError, TransportError."""
         if pod := pod_at_work(self.runtime, self.namespace, name):
             self.tell_of_lost(name)
-            raise RequeueError(f"waiting for pod {pod} to end, whose Job {name} was deleted", JOB_GOING)
+            message = f"waiting for pod {pod} to end, whose Job {name} was deleted"
+            raise RequeueError("JobTerminating", message, JOB_GOING)
 
     def tell_of_lost(self, name: str) -> None:
         """Say in the condition that is the phase that a pod of a Job does not end: its machine may be lost.

@@ -4,29 +4,34 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from apis import quantity
+from apis.accessor import find
 from apis.backup_shared import BRConfig
+from apis.components import component_type
 from apis.decoding import decode
 from apis.defaulting import with_defaults
+from apis.predicates import in_phase, is_available
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
-from controllers.controller import Result
 from controllers.errors import RequeueError
-from controllers.job_deletion import JOB_GOING
+from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Json, condition_of
-from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS
+from kube.objects import Json
+from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
 from member.backups.environment import BadJob
+from member.labels import base_labels, selector_text
+from member.outcome import Waiting
 
 _LOOK_AGAIN = 10.0
-"""Seconds until what no event tells of is looked at again: a cluster that is not there, or not Ready."""
+"""Seconds until the next look at what no event tells of: a cluster that does not exist, or does not serve."""
+_REPLICAS = 3
+"""Of each region, unless PD's `max-replicas` says more: one store may be away where there are so many."""
 
 
-def refuse(ctx: JobOwner[M], problems: Sequence[Problem]) -> Result | None:
-    """Say what is wrong with the spec; only an edit of it helps, and that is an event."""
+def refuse(ctx: JobOwner[M], problems: Sequence[Problem]) -> None:
+    """Record what is wrong with the spec; only an edit of it helps, and that is an event."""
     ctx.say(status.INVALID, "InvalidSpec", "; ".join(map(str, problems)))
-    return None
 
 
 def no_longer_invalid(ctx: JobOwner[M]) -> None:
@@ -35,8 +40,59 @@ def no_longer_invalid(ctx: JobOwner[M]) -> None:
         ctx.say(status.INVALID, "Corrected", "the spec is valid now", is_true=False)
 
 
-def cluster(ctx: JobOwner[M], br: BRConfig, *, is_ready: bool) -> TidbCluster:
-    """The TidbCluster to work on, once it is Ready if that is asked for. Raises RequeueError."""
+def serving_cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
+    """The TidbCluster to work on, once what BR needs of it serves: PD and TiKV.
+
+    v1.6 waits until the whole cluster is Ready, as for a TiCDC pod that cannot be scheduled, and does not say so.
+    Raises RequeueError, ApiError, TransportError.
+    """
+    tc = cluster(ctx, br)
+    if any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions):
+        return tc
+    where = f"TidbCluster {tc.metadata.namespace}/{tc.metadata.name}"
+    if lack := _not_serving(tc):
+        raise RequeueError("ClusterNotServing", f"waiting for {where}, with which BR cannot work: {lack}", _LOOK_AGAIN)
+    if others := _of_other_images(ctx, tc):
+        message = f"waiting for {where}: TiKV is being upgraded, and BR must fit all of it: {others}"
+        raise RequeueError("TiKVUpgrading", message, _LOOK_AGAIN)
+    return tc
+
+
+def _not_serving(tc: TidbCluster) -> str:
+    """What of PD and TiKV does not serve, in words; empty when regions have their majorities, as far as PD tells."""
+    for name in ("pd", "tikv"):
+        if not is_available(tc, name):
+            return component_type(name).unavailable
+    stores = [*tc.status.tikv.stores.values(), *tc.status.tikv.peer_stores.values()]
+    down = sorted(each.pod_name or each.id for each in stores if not each.is_up)
+    tolerated = 1 if len(stores) >= _REPLICAS else 0
+    if len(down) <= tolerated:
+        return ""
+    return f"{len(down)} of {len(stores)} TiKV stores are not Up ({', '.join(down)}); regions may lack a majority"
+
+
+def _of_other_images(ctx: JobOwner[M], tc: TidbCluster) -> str:
+    """The pods of a TiKV in the middle of an upgrade whose image is not that of the spec, in words.
+
+    Raises ApiError, TransportError.
+    """
+    tikv = find(tc, "tikv")
+    if tikv is None or not in_phase(tc, "tikv", "Upgrade"):
+        return ""
+    pods = ctx.runtime.client.list_page(
+        PODS, tc.metadata.namespace, label_selector=selector_text(base_labels(tc, "tikv"))
+    )
+    others = [each.metadata.name for each in pods.items if _image_of(each.decode()) != tikv.image]
+    return f"{tikv.image} does not run yet in {', '.join(others)}" if others else ""
+
+
+def _image_of(pod: Json) -> str:
+    images = (each.get("image") for each in pod["spec"]["containers"] if each["name"] == "tikv")
+    return next((str(each) for each in images), "")
+
+
+def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
+    """The TidbCluster to work on, whatever it does. Raises RequeueError, ApiError, TransportError."""
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
     where = f"{br.cluster_namespace}/{br.cluster}"
     if found is None:
@@ -44,15 +100,12 @@ def cluster(ctx: JobOwner[M], br: BRConfig, *, is_ready: bool) -> TidbCluster:
         seen = "" if br.cluster_namespace == ctx.namespace else " where this operator may look"
         message = f"{text}: there is none{seen}; correct spec.br.cluster and spec.br.clusterNamespace, or create it"
         ctx.say(status.RETRY_FAILED, text, message)
-        raise RequeueError(message, _LOOK_AGAIN)
-    body = found.decode()
-    ready = condition_of((body.get("status") or {}).get("conditions") or (), "Ready").get("status") == "True"
-    if is_ready and not ready:
-        raise RequeueError(f"waiting for TidbCluster {where} to be ready", _LOOK_AGAIN)
+        raise RequeueError("ClusterMissing", message, _LOOK_AGAIN)
     try:
-        tc = with_defaults(decode(body, TidbCluster))
+        tc = with_defaults(decode(found.decode(), TidbCluster))
     except InvalidField as error:
-        raise RequeueError(f"waiting for TidbCluster {where} to be valid: {error}", _LOOK_AGAIN) from error
+        message = f"waiting for TidbCluster {where}, which cannot be read: {error}; correct its spec"
+        raise RequeueError("ClusterInvalid", message, _LOOK_AGAIN) from error
     if tc.spec.pd is None:
         of = tc.spec.cluster
         whole = f"{of.namespace or br.cluster_namespace}/{of.name}" if of else "the one that has"
@@ -60,7 +113,7 @@ def cluster(ctx: JobOwner[M], br: BRConfig, *, is_ready: bool) -> TidbCluster:
     return tc
 
 
-def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str) -> Result | None:
+def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str) -> Waiting | None:
     """Have the Job `name`, which `build` makes, and say so; `reason` is that of not getting it.
 
     One of ours that is there already was made by this process or by one before; v1.6 calls it a failure where its
@@ -70,7 +123,7 @@ def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str
     if there is None:
         make(ctx, build, reason)
     elif there.metadata.deletion_timestamp:
-        return Result(requeue_after=JOB_GOING)
+        return job_going(name)
     elif not ctx.controls(there):
         kind = ctx.resource.kind
         give_up(ctx, reason, f"Job {there.key} is not this {kind}'s; delete it, or rename the {kind}")
@@ -87,7 +140,8 @@ def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> None:
     try:
         ctx.create(JOBS, job)
     except AlreadyExists as error:
-        raise RequeueError(f"Job {job['metadata']['name']} was made meanwhile", JOB_GOING) from error
+        message = f"waiting for the cache to show Job {job['metadata']['name']}, which exists already"
+        raise RequeueError("CacheOutdated", message, JOB_GOING) from error
     except ApiError as error:
         give_up(ctx, reason, f"Job {job['metadata']['name']} could not be made: {error.message}")
 
@@ -111,6 +165,6 @@ def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
 
 
 def give_up(ctx: JobOwner[M], reason: str, message: str) -> NoReturn:
-    """Say what is in the way, and try again with growing pauses. Raises RequeueError."""
+    """Record what is in the way, and try again with growing pauses. Raises RequeueError."""
     ctx.say(status.RETRY_FAILED, reason, message)
-    raise RequeueError(message)
+    raise RequeueError(reason, message)

@@ -1,12 +1,12 @@
 """What keeps the pod of a Job from starting, told where it can't tell itself; v1.6 leaves that to the pod."""
 
-from controllers.controller import Result
 from controllers.job_deletion import live_pods
 from controllers.job_owners.job_owner import NODE_LOST, JobOwner, M
 from controllers.job_owners.status import SCHEDULED, with_words
 from controllers.pod_troubles import trouble_of_job
 from kube.objects import condition_of
 from member.backups.pods import condition_of_job
+from member.outcome import Done, Outcome, Waiting
 from member.polling import time_left
 
 REASON = "PodCannotStart"
@@ -17,7 +17,7 @@ LOOK_AGAIN = 30.0
 
 def await_start(
     ctx: JobOwner[M], name: str, kind: str = SCHEDULED, *, command: str = "", is_made_again: bool = False
-) -> Result | None:
+) -> Outcome | None:
     """Say in the condition with which Job `name` was made, of this `kind`, why its pod does not start.
 
     A `command` has that condition twice: in its own part of the status, and in the whole, if that stands so as well.
@@ -43,7 +43,7 @@ def await_start(
         return None
     if not trouble:
         ctx.tell_of_lost(name)
-    return Result(requeue_after=LOOK_AGAIN)
+    return Waiting(REASON, trouble, LOOK_AGAIN) if trouble else Done(retry_after=LOOK_AGAIN)
 
 
 def _has_to_end(ctx: JobOwner[M], name: str) -> bool:

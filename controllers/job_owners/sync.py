@@ -1,7 +1,13 @@
-"""One sync of a Backup or Restore: from the key to its next step (backup.md 3.4, 3.5, 4.3, 4.4)."""
+"""One sync of a Backup or Restore: from the key to its next step (backup.md 3.4, 3.5, 4.3, 4.4).
 
+A step returns an outcome. The frame alone turns it into a retry, so that no object is tried again without a reason in
+its status.
+"""
+
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Generic
 
@@ -13,29 +19,39 @@ from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobCaches, JobOwner, M, Merge
 from controllers.job_owners.phase_log import PhaseLog
 from controllers.key_locks import RETRY_AFTER
+from controllers.outcomes import result_of, sooner
 from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.stages import EXPECTED
 from controllers.status_patch import patch_status
-from kube.events import WARNING
-from kube.objects import Object
+from controllers.wait_log import WaitLog
+from kube.events import NORMAL, WARNING
+from kube.objects import Json, Object, condition_of
 from kube.resources import Resource
 from member.backups.pods import ManagerSettings
+from member.outcome import Done, Failed, NotDone, Outcome, Waiting
+
+_BRIEF = 5.0
+"""Seconds that a wait may last before the status says so: most are over by then, and cost no write."""
+
+_STEP = "step"
+"""The name of the only stage, in the log."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobOwnerKind(Generic[M]):
     """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not.
 
-    `merge` writes conditions into its status, `forget` is told the key of one that is gone, or another
-    process's.
+    A `step` returns how the object stands; None: nothing is left to do until an event. `merge` writes conditions into
+    its status, `with_wait` what it waits for; `forget` gets the key of an object that is gone, or another process's.
     """
 
     resource: Resource
     model: type[M]
     defaults: Callable[[M], M]
-    step: Callable[[JobOwner[M]], Result | None]
+    step: Callable[[JobOwner[M]], Outcome | None]
     merge: Merge = status.with_condition
+    with_wait: Callable[[Json, NotDone | None, datetime], Json] = status.with_wait
     forget: Callable[[str], None] = lambda _key: None
 
 
@@ -49,6 +65,7 @@ class JobOwnerSync(Generic[M]):
         self._settings = settings
         self._writes = runtime.memory(OwnWrite, kind.resource)
         self._phases = runtime.memory(PhaseLog, kind.resource)
+        self._waits = runtime.memory(lambda: _Waits(WaitLog(runtime.clock)), kind.resource)
 
     def __call__(self, key: str) -> Result | None:
         """Sync one object. Raises RequeueError for what is retried with back-off."""
@@ -65,15 +82,13 @@ class JobOwnerSync(Generic[M]):
         if owner is None:
             self._writes.forget(key)
             self._phases.forget(key)
+            self._waits.forget(key)
             self._kind.forget(key)
             return None
         look = partial(self._runtime.client.find, self._kind.resource, owner.metadata.name, owner.metadata.namespace)
         if wait := self._writes.of(key).wait(owner, self._runtime.clock, look):
             return Result(requeue_after=wait, tried=False)
-        try:
-            return self._sync(key, owner)
-        except EXPECTED as error:
-            raise RequeueError(str(error), untold=True) from error
+        return self._sync(key, owner)
 
     def _sync(self, key: str, owner: Object) -> Result | None:
         kind, phases, clock = self._kind, self._phases.of(key), self._runtime.clock
@@ -90,7 +105,61 @@ class JobOwnerSync(Generic[M]):
         writes = self._writes.of(key)
         ctx = JobOwner(kind.resource, owner, model, self._caches, self._runtime, self._settings, writes, kind.merge)
         try:
-            return kind.step(ctx)
+            outcome = self._step(ctx)
         finally:
             if ctx.is_in_trouble:
                 phases.look(ctx.owner, clock.now(), is_told=True)
+        return self._retry(ctx, outcome, self._waits.of(key))
+
+    def _step(self, ctx: JobOwner[M]) -> Outcome:
+        """Take the next step; what it raises is its outcome."""
+        try:
+            return self._kind.step(ctx) or Done()
+        except RequeueError as wait:
+            if wait.after is None:
+                return Failed(wait.reason, wait.message)
+            return Waiting(wait.reason, wait.message, wait.after)
+        except EXPECTED as error:
+            return Failed(type(error).__name__, str(error))
+
+    def _retry(self, ctx: JobOwner[M], outcome: Outcome, waits: "_Waits") -> Result | None:
+        """Record what is waited for, and return when to try again. Raises RequeueError for a failure."""
+        unfinished = None if isinstance(outcome, Done) else outcome
+        left = waits.look(unfinished, self._runtime.clock.now())
+        if not left:
+            wait = None if unfinished is None or status.is_told(ctx.status, unfinished) else unfinished
+            waits.log.note({_STEP: wait or Done()})
+            with contextlib.suppress(*EXPECTED, RequeueError):  # the next try records it
+                self._record(ctx, wait)
+        return sooner(result_of({_STEP: outcome}), left)
+
+    def _record(self, ctx: JobOwner[M], wait: NotDone | None) -> None:
+        """Write what is waited for into the status, if it is news, with an event for each new reason."""
+        if ctx.owner.metadata.deletion_timestamp and not ctx.owner.metadata.finalizers:
+            return  # it has been let go
+        before = ctx.status
+        after = self._kind.with_wait(before, wait, ctx.now)
+        if after == before:
+            return
+        ctx.write(after)
+        recorded = condition_of(before.get("conditions") or (), status.WAITING)
+        if wait is not None and (recorded.get("status"), recorded.get("reason")) != ("True", wait.reason):
+            kind = WARNING if isinstance(wait, Failed) else NORMAL
+            self._runtime.recorder.event(ctx.owner, kind, wait.reason, wait.message)
+
+
+@dataclass(slots=True)
+class _Waits:
+    """What one object waits for: the reason, since when in monotonic seconds, and the log of it."""
+
+    log: WaitLog
+    reason: str = ""
+    since: float = 0.0
+
+    def look(self, wait: NotDone | None, now: float) -> float:
+        """Note what is waited for now; seconds until that is worth a record, 0: it is, or nothing is waited for."""
+        reason = wait.reason if wait else ""
+        if reason and not self.reason:
+            self.since = now
+        self.reason = reason
+        return max(self.since + _BRIEF - now, 0.0) if reason else 0.0

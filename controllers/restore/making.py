@@ -6,8 +6,6 @@ Scheduled → Running → Complete, or Failed → (prune: afterFailed) PruneSche
 from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_restore
-from controllers.controller import Result
-from controllers.errors import RequeueError
 from controllers.job_owners import status
 from controllers.job_owners.files import BEING_REMOVED, being_removed
 from controllers.job_owners.job_owner import JobOwner
@@ -18,6 +16,7 @@ from controllers.job_owners.prerequisites import (
     no_longer_invalid,
     refuse,
     schedule,
+    serving_cluster,
 )
 from controllers.job_owners.starting import await_start
 from controllers.restore.point_in_time import wait_for_gc_off
@@ -27,11 +26,10 @@ from kube.resources import JOBS
 from member.backups import pods, restores
 from member.backups.environment import BadJob
 from member.backups.naming import prune_job_name, restore_job_name
+from member.outcome import Outcome
 
-_LOOK_AGAIN = 10.0
 
-
-def sync(ctx: JobOwner[Restore]) -> Result | None:
+def sync(ctx: JobOwner[Restore]) -> Outcome | None:
     """Bring a Restore a step on. Raises RequeueError, ApiError, TransportError."""
     now = ctx.status
     if ctx.owner.metadata.deletion_timestamp or status.holds(now, status.COMPLETE):
@@ -43,18 +41,16 @@ def sync(ctx: JobOwner[Restore]) -> Result | None:
     if job is not None and pods.finished(body := job.decode()) == "Failed":
         ctx.say(status.FAILED, "AlreadyFailed", f"Job {name} has failed: {_why(now, body)}")
         return _prune(ctx)
-    if (rest := ctx.word_due_in(name)) is not None:
-        return _ended_silently(ctx, name, rest)
+    if (done := ctx.complete_job(name)) is not None:
+        return ctx.await_result(done) or _ended_silently(ctx, name)
     if status.holds(now, status.SCHEDULED) or status.holds(now, status.RUNNING):
         ctx.look_for(name)
         return await_start(ctx, name)
     return _make(ctx)
 
 
-def _ended_silently(ctx: JobOwner[Restore], name: str, rest: float) -> Result | None:
+def _ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
     """Somebody has replaced the status since; it must not keep TiKV from collecting garbage for ever, as in v1.6."""
-    if rest > 0:
-        return Result(requeue_after=rest)
     message = f"Job {name} has ended well; somebody has removed from the status what its pod had written there"
     ctx.say(status.COMPLETE, "StatusReplaced", message)
     return None
@@ -67,16 +63,17 @@ def _why(now: Json, job: Json) -> str:
     return "; ".join(filter(None, (reason, str(said.get("message") or "") if said.get("status") == "True" else "")))
 
 
-def _make(ctx: JobOwner[Restore]) -> Result | None:
+def _make(ctx: JobOwner[Restore]) -> Outcome | None:
     if problems := validate_restore(ctx.model):
-        return refuse(ctx, problems)
+        refuse(ctx, problems)
+        return None
     br = ctx.model.spec.br
-    tc = cluster(ctx, br, is_ready=False) if br else None
+    tc = cluster(ctx, br) if br else None
     if tc is not None and (problems := validate_restore(ctx.model, pods.tikv_version(tc))):
-        return refuse(ctx, problems)
+        refuse(ctx, problems)
+        return None
     no_longer_invalid(ctx)
-    if tc is not None:
-        _wait_for_stores(ctx, tc)
+    tc = serving_cluster(ctx, br) if br else None
     spec = ctx.model.spec
     if going := being_removed(ctx, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
@@ -84,20 +81,6 @@ def _make(ctx: JobOwner[Restore]) -> Result | None:
     if spec.restore_mode == "pitr" and tc is not None:
         wait_for_gc_off(ctx, tc)
     return schedule(ctx, restore_job_name(ctx.name), lambda: _built(ctx, tc), "CreateRestoreJobFailed")
-
-
-def _wait_for_stores(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
-    """Wait for a cluster that is being brought up; BR gives up on it. Later it need not be Ready, as in v1.6.
-
-    Raises RequeueError.
-    """
-    stores = [*tc.status.tikv.stores.values(), *tc.status.tikv.peer_stores.values()]
-    is_ready = any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions)
-    if is_ready or any(each.is_up for each in stores):
-        return
-    message = f"waiting for a TiKV of TidbCluster {tc.metadata.namespace}/{tc.metadata.name} that is Up"
-    ctx.say(status.RETRY_FAILED, "WaitingForTiKV", message)
-    raise RequeueError(message, _LOOK_AGAIN)
 
 
 def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
@@ -111,7 +94,7 @@ def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
     return job
 
 
-def _prune(ctx: JobOwner[Restore]) -> Result | None:
+def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
     """Remove what a failed restore has left in the cluster, where that is asked for."""
     now, br = ctx.status, ctx.model.spec.br
     if br is None or ctx.model.spec.prune != "afterFailed" or ctx.model.spec.restore_mode == "volume-snapshot":
@@ -126,7 +109,7 @@ def _prune(ctx: JobOwner[Restore]) -> Result | None:
     ctx.await_pods(prune_job_name(ctx.name))
     if not status.holds(now, status.PRUNE_SCHEDULED):
         ctx.say(status.PRUNE_SCHEDULED, "RestoreFailedPruneScheduled")
-    tc = cluster(ctx, br, is_ready=False)
+    tc = cluster(ctx, br)
     _make_prune(ctx, tc)
     return None
 
@@ -154,7 +137,7 @@ def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
         ctx.say(status.PRUNE_FAILED, "CreateJobFailed", message)
 
 
-def _look_after(ctx: JobOwner[Restore], job: Json) -> Result | None:
+def _look_after(ctx: JobOwner[Restore], job: Json) -> Outcome | None:
     """The Job that prunes runs, or has failed without a word of its pod; v1.6 does not look, nor make it again."""
     name = job["metadata"]["name"]
     if pods.finished(job) == "Failed":

@@ -24,7 +24,7 @@ def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
         return
     message = f"waiting for TiKV to run with {GC_RATIO} = {GC_OFF}, which the operator sets for this Restore: {why}"
     ctx.say(status.RETRY_FAILED, "WaitingForGCOff", message)
-    raise RequeueError(message, _LOOK_AGAIN)
+    raise RequeueError("WaitingForGCOff", message, _LOOK_AGAIN)
 
 
 def _not_yet(ctx: JobOwner[Restore], tc: TidbCluster) -> str:

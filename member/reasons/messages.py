@@ -13,8 +13,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("apis", "controllers", "meta", "member")
 
-_OUTCOMES: Mapping[str, tuple[int, int]] = {"Done": (1, 0), "Waiting": (0, 1), "Refused": (0, 1), "Failed": (0, 1)}
+_OUTCOMES: Mapping[str, tuple[int, int]] = {
+    **{"Done": (1, 0), "Waiting": (0, 1), "Refused": (0, 1), "Failed": (0, 1)},
+    "RequeueError": (0, 1),
+}
 """Where reason and message stand among the arguments."""
+
+_WAIT = {"RequeueError": "Waiting"}
+"""The kind of outcome that the frame of a controller makes of what a step raises."""
 
 _PARTS: Mapping[str, tuple[str, str, int]] = {
     "OwnerGone": ("Waiting", "ClusterDeleted", 0),
@@ -85,7 +91,7 @@ def _said(call: ast.Call) -> Iterator[tuple[str, ast.expr | None, ast.expr]]:
         case ast.Name(id=name) if name in _OUTCOMES:
             reason, text = _OUTCOMES[name]
             if len(call.args) > text:
-                yield name, call.args[reason] if len(call.args) > reason else None, call.args[text]
+                yield _WAIT.get(name, name), call.args[reason] if len(call.args) > reason else None, call.args[text]
         case ast.Name(id=name) if name in _PARTS and len(call.args) > _PARTS[name][2]:
             kind, constant, text = _PARTS[name]
             yield kind, ast.Constant(constant) if constant else None, call.args[text]

@@ -6,10 +6,12 @@ from member.reasons.reason import NOTHING, Reason
 
 MONITORS: Mapping[str, Reason] = {
     "ClusterMissing": Reason(
-        "A cluster that the TidbMonitor names is not there, or its spec can't be read; or none has the labels that it "
-        "selects.",
-        "It monitors the other clusters. What it made before stays while there is none at all.",
-        "Create the cluster, or take it out of `spec.clusters` or `spec.dm.clusters`.",
+        "A cluster that the object names does not exist, or its spec can't be read; or no cluster has the labels that "
+        "a TidbMonitor selects.",
+        "A TidbMonitor monitors the other clusters, and keeps what it made before while there is none at all. A Backup "
+        "or Restore waits.",
+        "Create the cluster, or correct the name: `spec.clusters` or `spec.dm.clusters` of a TidbMonitor, `spec.br` of "
+        "a Backup or Restore.",
     ),
     "ReferenceMissing": Reason(
         "A Secret or ConfigMap that the TidbMonitor or a cluster with TLS refers to is not there, or lacks a key.",

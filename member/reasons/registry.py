@@ -9,6 +9,7 @@ from member.reasons.commands import COMMANDS
 from member.reasons.dm import OF_DM
 from member.reasons.errors import ERRORS
 from member.reasons.failover import FAILING_OVER
+from member.reasons.jobs import OF_JOBS
 from member.reasons.monitors import MONITORS
 from member.reasons.other_resources import OTHER_RESOURCES
 from member.reasons.reason import (
@@ -678,6 +679,7 @@ TOPICS: Mapping[str, Mapping[str, Reason]] = {
     "Commands on pods": COMMANDS,
     "Initializers, dashboards, profiling": OTHER_RESOURCES,
     "Monitors": MONITORS,
+    "Backups and restores": OF_JOBS,
     "Transient": _PASSING,
     "Errors": ERRORS,
 }

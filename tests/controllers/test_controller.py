@@ -115,7 +115,7 @@ def test_CW_5_a_failure_is_retried_ever_later_and_logged_with_its_stack(clock: F
 
 
 def test_CW_5_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
-    world = World(clock, raising(RequeueError("waiting for PD cluster running")))
+    world = World(clock, raising(RequeueError("Waiting", "waiting for PD cluster running")))
 
     world.sync()
 
@@ -126,7 +126,7 @@ def test_CW_5_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
 
 
 def test_1_3_a_wait_with_its_own_delay_resets_the_failures(clock: FakeClock) -> None:
-    world = World(clock, raising(ValueError("bad"), RequeueError("evicting leaders", after=0.5)))
+    world = World(clock, raising(ValueError("bad"), RequeueError("Waiting", "evicting leaders", after=0.5)))
     world.sync()
 
     world.sync()
@@ -167,7 +167,7 @@ def test_CW_5_a_result_that_names_no_time_does_not_come_back(clock: FakeClock, a
 
 @pytest.mark.parametrize("after", [0, -1, math.nan, math.inf])
 def test_CW_5_a_wait_that_names_no_time_backs_off(clock: FakeClock, after: float) -> None:
-    world = World(clock, raising(*[RequeueError("wait", after=after)] * 2))
+    world = World(clock, raising(*[RequeueError("Waiting", "wait", after=after)] * 2))
 
     world.sync()
     assert 1.0 == world.due_in()
@@ -184,7 +184,9 @@ def test_CW_5_a_result_that_is_no_number_is_an_error_of_the_sync(clock: FakeCloc
     assert "requeue_after in seconds must be a number, not nan" == str(world.logs[0]["exc_info"])
 
 
-@pytest.mark.parametrize("sync", [lambda _key: Result(requeue_after=1e-9), raising(*[RequeueError("", 1e-9)] * 999)])
+@pytest.mark.parametrize(
+    "sync", [lambda _key: Result(requeue_after=1e-9), raising(*[RequeueError("Waiting", "", 1e-9)] * 999)]
+)
 def test_CW_5_no_sync_makes_its_key_spin(clock: FakeClock, sync: Sync) -> None:
     world = World(clock, sync)
 
@@ -219,7 +221,7 @@ def test_CW_5_a_key_is_given_back_whatever_the_choice_of_its_lane_raises(clock: 
 
 
 def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> None:
-    world = World(clock, raising(ValueError("bad"), RequeueError("wait", after=1), None))
+    world = World(clock, raising(ValueError("bad"), RequeueError("Waiting", "wait", after=1), None))
     world.queue.add(KEY, -100)
     for _ in range(2):
         with capture_logs():
@@ -231,7 +233,8 @@ def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> No
 
 
 @pytest.mark.parametrize(
-    ("error", "level"), [(ValueError("bad"), "error"), (RequeueError("could not clean up", untold=True), "warning")]
+    ("error", "level"),
+    [(ValueError("bad"), "error"), (RequeueError("Waiting", "could not clean up", untold=True), "warning")],
 )
 def test_CW_5_what_fails_for_hours_fills_no_log(clock: FakeClock, error: Exception, level: str) -> None:
     world = World(clock, raising(*[error] * 20))

@@ -4,7 +4,7 @@ import pytest
 
 from controllers.errors import IgnoreError, RequeueError, find_requeue, is_ignorable, sentence
 
-WAIT = RequeueError("waiting for PD cluster running")
+WAIT = RequeueError("Waiting", "waiting for PD cluster running")
 IGNORE = IgnoreError("pod was deleted on purpose")
 
 
@@ -50,7 +50,11 @@ def test_other_errors_are_no_requeue(error: Exception) -> None:
 
 
 def test_of_several_requeues_the_earliest_counts() -> None:
-    soon, late, whenever = RequeueError("a", after=5), RequeueError("b", after=30), RequeueError("c")
+    soon, late, whenever = (
+        RequeueError("Waiting", "a", after=5),
+        RequeueError("Waiting", "b", after=30),
+        RequeueError("Waiting", "c"),
+    )
     assert soon is find_requeue(ExceptionGroup("stages", [whenever, late, soon]))
 
 

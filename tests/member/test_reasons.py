@@ -15,7 +15,7 @@ from member.reasons.registry import REASONS
 
 ROOT = Path(__file__).parents[2]
 _ROOMS = ("member", "meta", "controllers")
-_OUTCOMES = {"Waiting": 0, "Refused": 0, "Failed": 0, "Done": 1}
+_OUTCOMES = {"Waiting": 0, "Refused": 0, "Failed": 0, "Done": 1, "RequeueError": 0}
 _CONDITIONS = tuple(ROOT / "controllers" / each for each in ("", "tidbcluster", "dmcluster"))
 
 

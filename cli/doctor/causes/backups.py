@@ -1,6 +1,7 @@
-"""Backups and restores of the cluster that have failed, and schedules that make none."""
+"""Backups and restores of the cluster that have failed or wait, and schedules that make none."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from cli.doctor.facts import Facts, name_of
 from cli.doctor.finding import Cause, Severity, Sign
@@ -29,6 +30,15 @@ def _failed(facts: Facts, resource: Resource) -> Iterator[Sign]:
             yield Sign(f"{resource.kind} {name_of(each)}", message, "status.phase", phase)
 
 
+def _waiting(facts: Facts) -> Iterator[Sign]:
+    for resource in (BACKUPS, RESTORES):
+        for each in filter(partial(_is_of, facts), facts.all(resource)):
+            said = condition_of((each.get("status") or {}).get("conditions") or (), "Waiting")
+            if said.get("status") == "True":
+                message = f"{said.get('reason')}: {said.get('message')} (since {said.get('lastTransitionTime')})"
+                yield Sign(f"{resource.kind} {name_of(each)}", message, "status.conditions[Waiting]", "True")
+
+
 def _paused(facts: Facts) -> Iterator[Sign]:
     for each in facts.all(BACKUP_SCHEDULES):
         spec = each.get("spec") or {}
@@ -50,6 +60,13 @@ CAUSES = (
         "A Restore into the cluster has failed.",
         "`kubectl describe restore`; correct what its message names, delete it and create it anew (docs/backup.md).",
         lambda facts: _failed(facts, RESTORES),
+        Severity.WARNING,
+    ),
+    Cause(
+        "BackupWaiting",
+        "A Backup or Restore of the cluster waits, and a BackupSchedule may wait behind it.",
+        "The page of the reason that its message begins with says what helps (docs/reasons/).",
+        _waiting,
         Severity.WARNING,
     ),
     Cause(

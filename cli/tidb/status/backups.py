@@ -7,6 +7,7 @@ from cli.tidb.status.report import Backup, Backups, Schedule
 from kube.objects import condition_of
 
 _COMPLETE = "Complete"
+_WAITING = "Waiting"
 _LOG = "log"
 
 
@@ -36,12 +37,14 @@ def _is_of(spec: Json, namespace: str, cluster: str) -> bool:
 
 def _backup(tree: Json) -> Backup:
     status = tree.get("status") or {}
-    phase = str(status.get("phase") or "")
+    phase, conditions = str(status.get("phase") or ""), status.get("conditions") or ()
+    waits = condition_of(conditions, _WAITING)
+    said = waits if waits.get("status") == "True" else condition_of(conditions, phase)
     return Backup(
         name=tree["metadata"]["name"],
         mode=str(tree["spec"].get("backupMode") or "snapshot"),
         phase=phase,
-        message=str(condition_of(status.get("conditions") or (), phase).get("message") or ""),
+        message=str(said.get("message") or ""),
         started=str(status.get("timeStarted") or ""),
         completed=str(status.get("timeCompleted") or ""),
         size=str(status.get("backupSizeReadable") or ""),

@@ -605,6 +605,18 @@ def test_13_2_failed_backups_of_the_cluster_are_told(resource: str, reason: str)
     assert {} == found(failed("other"))
 
 
+@pytest.mark.parametrize(("status", "expected"), [("True", {"BackupWaiting"}), ("False", set[str]())])
+@pytest.mark.parametrize("resource", ["backups", "restores"])
+def test_a_backup_that_waits_is_told(resource: str, status: str, expected: set[str]) -> None:
+    said = {"type": "Waiting", "status": status, "reason": "ClusterNotServing", "message": "waiting for PD"}
+    backup = {
+        "metadata": {"name": "b"},
+        "spec": {"br": {"cluster": "basic"}},
+        "status": {"conditions": [said | {"lastTransitionTime": LONG_AGO}]},
+    }
+    assert expected == found(facts(None, None, **{resource: [backup]})).keys()
+
+
 def test_13_2_a_paused_schedule_is_told() -> None:
     schedule = {"metadata": {"name": "s"}, "spec": {"pause": True, "backupTemplate": {"br": {"cluster": "basic"}}}}
     assert {"SchedulePaused"} == found(facts(backupschedules=[schedule])).keys()

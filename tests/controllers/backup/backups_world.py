@@ -117,6 +117,37 @@ class BackupsWorld:
         conditions = [{"type": "Ready", "status": str(is_ready)}]
         self.admin.patch(TIDB_CLUSTERS, name, NAMESPACE, {"status": {"conditions": conditions}}, subresource="status")
 
+    def set_serving(self, *, members: int = 3, stores: int = 3, phase: str = "Normal") -> None:
+        """Have `basic` not Ready, with so many of three PD members healthy and of three TiKV stores Up."""
+        runs = {"synced": True, "phase": phase}
+        pd = {
+            f"basic-pd-{n}": {"name": f"basic-pd-{n}", "id": str(n), "clientURL": "", "health": n < members}
+            for n in range(3)
+        }
+        tikv = {
+            str(n): {
+                **{"id": str(n), "podName": f"basic-tikv-{n}", "ip": "", "leaderCount": 0},
+                "state": "Up" if n < stores else "Down",
+            }
+            for n in range(3)
+        }
+        status = {
+            "conditions": [{"type": "Ready", "status": "False"}],
+            "pd": runs | {"members": pd, "statefulSet": {"replicas": 3, "readyReplicas": members}},
+            "tikv": runs | {"stores": tikv, "statefulSet": {"replicas": 3, "readyReplicas": stores}},
+        }
+        self.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"status": status}, subresource="status")
+
+    def add_tikv_pod(self, number: int, image: str) -> None:
+        """A pod of TiKV that runs an image."""
+        labels = {
+            **{"app.kubernetes.io/name": "tidb-cluster", "app.kubernetes.io/managed-by": "tidb-operator"},
+            **{"app.kubernetes.io/instance": "basic", "app.kubernetes.io/component": "tikv"},
+        }
+        containers = [{"name": "tikv", "image": image}]
+        body = {"metadata": {"name": f"basic-tikv-{number}", "labels": labels}, "spec": {"containers": containers}}
+        self.admin.create(PODS, body, NAMESPACE)
+
     def add(self, name: str = "demo", namespace: str = NAMESPACE, **spec: Any) -> None:
         """A Backup of a snapshot to S3, or a Restore, `spec` laid onto it (None: without); the controller sees it."""
         given = {key: value for key, value in by_br(**spec).items() if value is not None}

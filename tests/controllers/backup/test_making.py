@@ -33,16 +33,82 @@ def test_a_backup_whose_files_go_with_it_is_kept_by_a_finalizer(
     assert expected == backups.backup()["metadata"].get("finalizers")
 
 
-def test_nothing_is_written_while_the_cluster_is_not_ready(backups: BackupsWorld) -> None:
-    backups.set_ready(is_ready=False)
+def test_a_backup_of_a_cluster_that_does_not_serve_records_what_it_waits_for_once(backups: BackupsWorld) -> None:
+    """v1.6 waits without status, event or log line."""
+    backups.set_serving(members=1)
     backups.add()
+    backups.run(15)
+    why = "waiting for TidbCluster lab/basic, with which BR cannot work: PD has no quorum of healthy, Ready members yet"
+    assert ("True", "ClusterNotServing", why) == backups.condition("Waiting")
+    assert ([], "") == (backups.jobs(), backups.phase())
     before = backups.backup()
-    backups.run(60)
-    assert ([], before) == (backups.jobs(), backups.backup())
+    backups.run(600)
+    assert before == backups.backup()
+    assert 1 == backups.events().count(("ClusterNotServing", why))
 
-    backups.set_ready(is_ready=True)
+    backups.set_serving()
     backups.run(15)
     assert (["backup-demo"], "Scheduled") == (backups.jobs(), backups.phase())
+    assert ("False", "Continued", "") == backups.condition("Waiting")
+
+
+@pytest.mark.parametrize("unready", ["ticdc", "tidb", "tiflash", "tiproxy", "pump"])
+def test_a_backup_does_not_wait_for_what_br_does_not_need(backups: BackupsWorld, unready: str) -> None:
+    backups.set_serving()
+    claims = {"storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}]} if unready == "tiflash" else {}
+    spec = {unready: {"replicas": 2, "baseImage": f"pingcap/{unready}"} | claims}
+    backups.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"spec": spec})
+    backups.add()
+    assert (["backup-demo"], ("", "", "")) == (backups.jobs(), backups.condition("Waiting"))
+
+
+@pytest.mark.parametrize(
+    ("members", "stores", "said"),
+    [
+        (2, 3, ""),
+        (0, 3, "PD has no quorum of healthy, Ready members yet"),
+        (3, 2, ""),
+        (3, 1, "2 of 3 TiKV stores are not Up (basic-tikv-1, basic-tikv-2); regions may lack a majority"),
+        (3, 0, "no TiKV store is Up yet"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["snapshot", "log"])
+def test_a_backup_waits_for_pd_and_tikv(backups: BackupsWorld, kind: str, members: int, stores: int, said: str) -> None:
+    backups.set_serving(members=members, stores=stores)
+    backups.add(backupMode=kind)
+    backups.run(15)
+    _, _, message = backups.condition("Waiting")
+    assert (said, not said) == (message.partition("BR cannot work: ")[2], bool(backups.jobs()))
+
+
+def test_a_backup_waits_while_tikv_is_upgraded_to_another_image(backups: BackupsWorld) -> None:
+    backups.set_serving(phase="Upgrade")
+    for number, image in enumerate(("pingcap/tikv:v8.5.2", "pingcap/tikv:v8.1.0")):
+        backups.add_tikv_pod(number, image)
+    backups.add()
+    backups.run(15)
+    message = (
+        "waiting for TidbCluster lab/basic: TiKV is being upgraded, and BR must fit all of it: "
+        "pingcap/tikv:v8.5.2 does not run yet in basic-tikv-1"
+    )
+    assert (("True", "TiKVUpgrading", message), []) == (backups.condition("Waiting"), backups.jobs())
+
+
+def test_a_restart_of_tikv_with_the_same_image_holds_up_no_backup(backups: BackupsWorld) -> None:
+    backups.set_serving(phase="Upgrade", stores=2)
+    backups.add_tikv_pod(0, "pingcap/tikv:v8.5.2")
+    backups.add()
+    assert ["backup-demo"] == backups.jobs()
+
+
+def test_a_wait_that_is_over_soon_costs_no_write(backups: BackupsWorld) -> None:
+    backups.set_serving(members=1)
+    backups.add()
+    backups.run(4)
+    assert {} == backups.status()
+    backups.set_serving()
+    backups.run(10)
+    assert (["backup-demo"], ("", "", "")) == (backups.jobs(), backups.condition("Waiting"))
 
 
 def test_7_6_a_part_of_a_cluster_is_refused_with_the_name_of_the_whole(backups: BackupsWorld) -> None:
@@ -65,6 +131,7 @@ def test_a_cluster_that_is_not_there_is_named_and_waited_for(backups: BackupsWor
     assert ("True", "failed to fetch tidbcluster lab/other", message) == backups.condition("RetryFailed")
     before = backups.backup()["metadata"]["resourceVersion"]
     backups.run(60)
+    assert ("", "", "") == backups.condition("Waiting")  # one condition is enough
     assert before == backups.backup()["metadata"]["resourceVersion"]
 
     backups.add_cluster("other")

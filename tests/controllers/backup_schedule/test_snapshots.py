@@ -57,7 +57,30 @@ def test_5_1_the_next_one_waits_until_the_last_has_ended(world: SchedulesWorld) 
     world.pass_time(DAY + 60)
     said = f"the backup due at 2026-01-02T03:00:00Z waits until Backup {FIRST} has ended"
     assert ([FIRST], ("True", "LastBackupRuns", said)) == (world.backups(), world.says())
+    assert 1 == [reason for reason, _ in world.events()].count("LastBackupRuns")
     world.fail()
+    assert [FIRST, SECOND] == world.backups()
+
+
+def test_a_schedule_says_what_the_backup_before_it_waits_for_and_goes_on_when_that_is_over(
+    world: SchedulesWorld,
+) -> None:
+    """v1.6 stops in silence behind a Backup that waits in silence."""
+    world.set_serving(stores=1)
+    world.schedule()
+    world.pass_time(3 * HOUR)
+    world.pass_time(10)
+    world.pass_time(DAY)
+    _, reason, message = world.says()
+    why = (
+        f"the backup due at 2026-01-02T03:00:00Z waits until Backup {FIRST} has ended; since 2026-01-01T03:00:10Z it "
+        "has been waiting for TidbCluster lab/basic, with which BR cannot work: 2 of 3 TiKV stores are not Up"
+    )
+    assert ("LastBackupRuns", why) == (reason, message.partition(" (")[0])
+    assert 1 == [reason for reason, _ in world.events()].count("LastBackupRuns")
+    world.set_serving()
+    world.pass_time(60)
+    world.complete(FIRST)
     assert [FIRST, SECOND] == world.backups()
 
 

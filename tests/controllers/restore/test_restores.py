@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, RESTORES, TIDB_CLUSTERS
+from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, RESTORES
 from tests.apis.backups import ACCESS, S3, by_br, tree
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
@@ -30,17 +30,20 @@ def test_a_restore_gets_its_job_and_is_not_touched_again(restores: BackupsWorld)
     assert "finalizers" not in before["metadata"]
 
 
-def test_the_cluster_need_not_be_ready(restores: BackupsWorld) -> None:
-    """As in v1.6: a cluster that is restored may be one that does not work. But BR gives up on one without TiKV."""
-    restores.set_ready(is_ready=False)
+def test_a_restore_waits_for_pd_and_tikv_alone(restores: BackupsWorld) -> None:
+    """v1.6 waits for nothing, and BR gives up on a cluster without TiKV."""
+    restores.set_serving(stores=1)
     restores.add()
-    said = ("True", "WaitingForTiKV", "waiting for a TiKV of TidbCluster lab/basic that is Up")
-    assert (said, []) == (restores.condition("RetryFailed"), restores.jobs())
-    store = {"id": "1", "podName": "basic-tikv-0", "ip": "basic-tikv-0", "leaderCount": 0, "state": "Up"}
-    status = {"status": {"tikv": {"stores": {"1": store}}}}
-    restores.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, status, subresource="status")
     restores.run(15)
-    assert "Scheduled" == restores.phase()
+    message = (
+        "waiting for TidbCluster lab/basic, with which BR cannot work: "
+        "2 of 3 TiKV stores are not Up (basic-tikv-1, basic-tikv-2); regions may lack a majority"
+    )
+    assert ("True", "ClusterNotServing", message) == restores.condition("Waiting")
+    assert ([], "") == (restores.jobs(), restores.phase())
+    restores.set_serving()
+    restores.run(15)
+    assert ("Scheduled", "False") == (restores.phase(), restores.condition("Waiting")[0])
 
 
 def test_a_cluster_that_is_not_there_is_named_and_waited_for(restores: BackupsWorld) -> None:

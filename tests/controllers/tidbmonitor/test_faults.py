@@ -1,5 +1,6 @@
 """A monitor ends up the same after a crash at every write, lost answers and old views (design.md 3.6, F1, F3)."""
 
+import json
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -190,3 +191,45 @@ def test_F1_what_a_cache_does_not_show_is_not_made_twice(
     cache.blind = False
     monitors.run_until_ready()
     assert undisturbed[0] == state(paused)
+
+
+class Refusing:
+    """The way of a process without the right to delete ClusterRoles, until it is granted."""
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.granted = False
+
+    def request(self, request: Request) -> Response:
+        if request.method == "DELETE" and "clusterrole" in request.url and not self.granted:
+            refusal = {"kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no right"}
+            return Response(403, {}, json.dumps(refusal).encode())
+        return self._transport.request(request)
+
+    def stream(self, request: Request, idle_timeout: float) -> ByteStream:
+        return self._transport.stream(request, idle_timeout)
+
+
+def test_a_deleted_monitor_that_cannot_be_cleaned_up_says_why_and_goes_when_it_can(paused: OperatorWorld) -> None:
+    made: list[Refusing] = []
+
+    def refusing(transport: Transport) -> Refusing:
+        made.append(Refusing(transport))
+        return made[-1]
+
+    monitors = Monitors(paused)
+    monitors.create(FULL)
+    monitors.run_until_ready()
+    paused.operator = Operator(paused.world, paused.clock, 2, kubernetes=refusing)
+    paused.admin.delete(TIDB_MONITORS, "basic", NAMESPACE)
+    paused.run(30.0)
+    status, reason, message = monitors.condition()
+    assert ("True", "CleanUpFailed", True) == (status, reason, message.endswith("no right"))
+    before = paused.get(TIDB_MONITORS, "basic")
+    paused.run(300.0)
+    assert before == paused.get(TIDB_MONITORS, "basic")
+
+    for each in made:
+        each.granted = True
+    paused.run_until(lambda: not paused.exists(TIDB_MONITORS, "basic"), 200.0)
+    assert [] == cluster_roles(paused)

@@ -1,0 +1,75 @@
+"""Reasons of Backups, Restores and CompactBackups, which Jobs carry out: what they wait for.
+
+A Backup and a Restore have them in the condition `Waiting`, a CompactBackup in `status.message`.
+"""
+
+from collections.abc import Mapping
+
+from member.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
+
+_RETRIES = "It tries again on its own, after growing pauses."
+
+OF_JOBS: Mapping[str, Reason] = {
+    "ClusterNotServing": Reason(
+        "PD or TiKV of the TidbCluster does not serve, and BR needs both. Other components need not be Ready.",
+        "It makes no Job; it looks every ten seconds, and starts when PD has a quorum and at most one TiKV store is "
+        "not Up.",
+        "`kubectl describe tc NAME` says what keeps PD or TiKV from serving.",
+    ),
+    "TiKVUpgrading": Reason(
+        "The pods of TiKV run different images: an upgrade is in progress. BR has the version of the spec, and may not "
+        "work with the stores that have yet to be upgraded.",
+        "It makes no Job before all pods of TiKV run the image of the spec.",
+        "Nothing. If the upgrade does not end, the condition `Progressing` of the TidbCluster says what blocks it.",
+    ),
+    "JobTerminating": Reason(
+        "An earlier Job is being deleted, and its pods may still write.",
+        "It makes no other Job before they have ended.",
+        LOOK_AT_PODS,
+    ),
+    "ResultPending": Reason(
+        "A Job has ended, and the status does not show yet what its pod has written.",
+        "It waits a minute for that. Then it records that the result is lost.",
+        NOTHING,
+    ),
+    "RetryPending": Reason(
+        "A Job has failed, or could not be made.",
+        "It makes the next one after a pause, as often as the spec allows.",
+        "The logs of the Job's pods say why it failed. To try again at once, delete the Job.",
+    ),
+    "FilesInUse": Reason(
+        "Another object still needs the files that are to be removed or truncated. The message names it.",
+        "It removes nothing, and looks again every thirty seconds.",
+        "Wait until that object has ended, or delete it.",
+    ),
+    "ForeignJob": Reason(
+        "A Job of the name that is needed belongs to another object.",
+        "It leaves that Job alone, and looks again every thirty seconds.",
+        "Delete that Job, or rename the object.",
+    ),
+    "PodCannotStart": Reason(
+        "The pod of a Job does not start. The message says why.",
+        "It looks again every thirty seconds.",
+        "Correct what the message names.",
+    ),
+    "StoppingLogBackup": Reason(
+        "A log backup that is being deleted still runs in the cluster; a Job stops it.",
+        "It keeps the files until the cluster has ended the task.",
+        "If it does not end, `kubectl logs job/stop-NAME`.",
+    ),
+    "StopLogBackupJobFailed": Reason(
+        "The Job that stops a log backup has failed, or its name is taken: the task still runs in the cluster.",
+        "It keeps the files, and makes the Job again after five minutes.",
+        "Look at the logs of the Job's pods; or stop the task yourself: `br log stop --task-name=NAME`.",
+    ),
+    "WaitingForGCOff": Reason(
+        "TiKV does not run with `gc.ratio-threshold = -1` yet, which a restore to a point in time needs.",
+        "It sets that in the configuration of TiKV, which is restarted pod by pod, and begins afterwards.",
+        "Nothing. The condition `Progressing` of the TidbCluster says how the restart gets on.",
+    ),
+    "CleanUpFailed": Reason(
+        "A deleted object stays, since something that was made for it could not be removed. The message says what.",
+        _RETRIES,
+        "Correct what the message names: most often the rights of the operator.",
+    ),
+}
