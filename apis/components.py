@@ -68,6 +68,26 @@ class Unready:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Outage:
+    """What conditions and events say while none of a component serves (`member.availability`).
+
+    `effect` is what stops meanwhile and what goes on, in sentences. Components with a quorum have two further reasons:
+    `leaderless`, when a majority runs without a leader, and `unreachable`, when the operator gets no answer though a
+    majority seems to run.
+    """
+
+    reason: str
+    effect: str
+    leaderless: str = ""
+    unreachable: str = ""
+
+    @property
+    def reasons(self) -> frozenset[str]:
+        """All reasons that an outage of the component may have."""
+        return frozenset({self.reason, self.leaderless, self.unreachable}) - {""}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ComponentType:
     """The facts of one component.
 
@@ -79,12 +99,13 @@ class ComponentType:
     is the claim template of its main volume, whose size is required; empty when it has none. `storage_claims`: its
     volumes are those of a list. `is_store`: PD knows its pods as stores. `starts_after`: the components that must serve
     first (3.1); `upgrades_after`: those whose upgrade or scaling comes first (7.2); `suspend_rank`: who is served goes
-    before who serves (12). `unavailable` says what a component lacks while others wait for it. `replaceable`: failover
-    replaces lost members (9). `guarded`: image and configuration may not be emptied (defaults-and-validation.md 4).
-    `commands` are those that its pods know (13). `configured_in_place`: another configuration restarts no pod, whatever
-    the spec says (objects.md 6.5). `located_since`: the version from which its servers can be told where they run, each
-    by itself (7.9); empty when they never can. `label` is the value of its label where that is not its name, and
-    `instance_suffix` what its instance name has more than that of the others.
+    before who serves (12). `unavailable` says what a component lacks while others wait for it, `outage` what users lack
+    when it no longer serves. `replaceable`: failover replaces lost members (9). `guarded`: image and configuration may
+    not be emptied (defaults-and-validation.md 4). `commands` are those that its pods know (13). `configured_in_place`:
+    another configuration restarts no pod, whatever the spec says (objects.md 6.5). `located_since`: the version from
+    which its servers can be told where they run, each by itself (7.9); empty when they never can. `label` is the value
+    of its label where that is not its name, and `instance_suffix` what its instance name has more than that of the
+    others.
     """
 
     name: str
@@ -110,6 +131,7 @@ class ComponentType:
     instance_suffix: str = ""
     unavailable: str = ""
     unready: Unready | None = None
+    outage: Outage | None = None
     replaceable: bool = False
     guarded: bool = False
     has_delete_slots: bool = True
@@ -202,6 +224,10 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=8,
             unavailable="PD reports no member of the microservice tso that serves",
             unready=Unready(rank=8, reason="TSOUnhealthy", message="Member(s) of tso are not healthy"),
+            outage=Outage(
+                reason="NoTSOServer",
+                effect="No component gets a timestamp, so the database cannot serve.",
+            ),
         ),
         ComponentType(
             name="scheduling",
@@ -217,6 +243,10 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=9,
             unavailable="PD reports no member of the microservice scheduling that serves",
             unready=Unready(rank=9, reason="SchedulingUnhealthy", message="Member(s) of scheduling are not healthy"),
+            outage=Outage(
+                reason="NoSchedulingServer",
+                effect="PD moves no regions; the database serves.",
+            ),
         ),
         ComponentType(
             name="pd",
@@ -234,6 +264,12 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=7,
             unavailable="PD has no quorum of healthy, Ready members yet",
             unready=Unready(rank=1, reason="PDUnhealthy", message="PD(s) are not healthy"),
+            outage=Outage(
+                reason="PDQuorumLost",
+                effect="The database cannot serve.",
+                leaderless="PDNoLeader",
+                unreachable="PDUnreachable",
+            ),
             replaceable=True,
             guarded=True,
             commands=pod_commands.OF_PD,
@@ -251,6 +287,10 @@ _TABLE: dict[str, ComponentType] = {
             listens=listen_settings.OF_TIPROXY,
             suspend_rank=6,
             unready=Unready(rank=6, reason="TiProxyUnhealthy", message="TiProxy(s) are not healthy"),
+            outage=Outage(
+                reason="NoTiProxyServer",
+                effect="Clients cannot connect through TiProxy; those that connect to TiDB are not affected.",
+            ),
             configured_in_place=True,
             located_since="v1.1.0",
         ),
@@ -280,6 +320,10 @@ _TABLE: dict[str, ComponentType] = {
             upgrades_after=("pd",),
             suspend_rank=2,
             unready=Unready(rank=4, reason="TiFlashStoreNotUp", message="TiFlash store(s) are not up"),
+            outage=Outage(
+                reason="TiFlashDown",
+                effect="Queries that need TiFlash fail; the data in TiKV is not affected.",
+            ),
             replaceable=True,
             commands=pod_commands.OF_TIFLASH,
         ),
@@ -302,6 +346,10 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=4,
             unavailable="no TiKV store is Up yet",
             unready=Unready(rank=2, reason="TiKVStoreNotUp", message="TiKV store(s) are not up"),
+            outage=Outage(
+                reason="RegionsWithoutQuorum",
+                effect="No data can be read or written.",
+            ),
             replaceable=True,
             guarded=True,
             commands=pod_commands.OF_TIKV,
@@ -325,6 +373,10 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=5,
             unavailable="no Pump node is online yet",
             unready=Unready(rank=7, reason="PumpUnhealthy", message="Pump node(s) are not online"),
+            outage=Outage(
+                reason="NoPumpNode",
+                effect="TiDB servers that write binlogs cannot commit.",
+            ),
             has_delete_slots=False,
             pod_management_policy="OrderedReady",
         ),
@@ -344,6 +396,10 @@ _TABLE: dict[str, ComponentType] = {
             upgrades_after=("pd", "tiflash", "tikv", "pump"),
             suspend_rank=1,
             unready=Unready(rank=3, reason="TiDBUnhealthy", message="TiDB(s) are not healthy"),
+            outage=Outage(
+                reason="NoTiDBServer",
+                effect="Clients cannot use the database; its data is not affected.",
+            ),
             replaceable=True,
             guarded=True,
             commands=pod_commands.OF_TIDB,
@@ -365,6 +421,10 @@ _TABLE: dict[str, ComponentType] = {
             upgrades_after=("pd", "tiflash", "tikv", "pump", "tidb"),
             suspend_rank=3,
             unready=Unready(rank=5, reason="TiCDCCaptureNotReady", message="TiCDC capture(s) are not up"),
+            outage=Outage(
+                reason="NoTiCDCServer",
+                effect="Changefeeds stand still; the database is not affected.",
+            ),
         ),
         ComponentType(
             name="dm-discovery",
@@ -393,6 +453,12 @@ _TABLE: dict[str, ComponentType] = {
             suspend_rank=2,
             unavailable="DM has no quorum of healthy, Ready masters yet",
             unready=Unready(rank=1, reason="DMMasterUnhealthy", message="dm-master(s) are not healthy"),
+            outage=Outage(
+                reason="DMMasterQuorumLost",
+                effect="Replication tasks cannot be managed, and no worker takes over from another.",
+                leaderless="DMMasterNoLeader",
+                unreachable="DMMasterUnreachable",
+            ),
             replaceable=True,
             guarded=True,
         ),
@@ -413,6 +479,10 @@ _TABLE: dict[str, ComponentType] = {
             upgrades_after=("dm-master",),
             suspend_rank=1,
             unready=Unready(rank=2, reason="DMWorkerUnhealthy", message="some dm-worker(s) are not up yet"),
+            outage=Outage(
+                reason="NoDMWorker",
+                effect="Nothing is replicated.",
+            ),
             replaceable=True,
             guarded=True,
         ),
@@ -429,6 +499,12 @@ def component_types(of: str = TIDB_CLUSTER) -> tuple[ComponentType, ...]:
 def component_type(name: str) -> ComponentType:
     """The row of a component. Raises KeyError for a name that is none."""
     return _TABLE[name]
+
+
+def with_needed(row: ComponentType) -> tuple[ComponentType, ...]:
+    """A component behind all that must serve before it (3.1)."""
+    needed = [each for name in row.starts_after for each in with_needed(component_type(name))]
+    return tuple({each.name: each for each in (*needed, row)}.values())
 
 
 def is_component(name: str, of: str = TIDB_CLUSTER) -> bool:

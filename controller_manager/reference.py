@@ -57,6 +57,8 @@ _CLUSTERS = {
     "outdated_replicas": _COMPONENT,
     "members": _COMPONENT,
     "healthy_members": _COMPONENT,
+    "observed": _COMPONENT,
+    "unavailable": _COMPONENT,
     "failure_members": _COMPONENT,
     "version_info": (*_COMPONENT, "version"),
     "refused": (*_COMPONENT, "reason"),

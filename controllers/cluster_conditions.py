@@ -1,9 +1,14 @@
 """Conditions that clusters of every kind have, and their components: whether they serve (lifecycle.md 2.3).
 
-Ready is v1.6's, reason by reason, and better in three points: a status left from a failed observation is unknown, not
-good (F7), pods to which no Service leads do not serve, whatever their servers say, and the message goes on with
-Progressing's, since `kubectl get -o wide` shows it as Status. For Progressing
-see `controllers.conditions`.
+Ready is v1.6's, reason by reason, and better in four points: an outage is named by its cause (`member.availability`), a
+status left from a failed observation is unknown, not good (F7), pods to which no Service leads do not serve, whatever
+their servers say, and the message continues with Progressing's, since `kubectl get -o wide` shows it as Status. For
+Progressing see `controllers.conditions`.
+
+Observed is ours, and a component has it from the first time that its members could not be read:
+
+    False    what the status lists of members or stores is what was last seen; the time is since when
+    True     it was read in the last reconcile
 """
 
 from datetime import datetime
@@ -15,14 +20,32 @@ from apis.ordinals import desired_replicas
 from apis.predicates import all_members_ready, status_of
 from apis.shared import ComponentStatus
 from controllers.conditions import PROGRESSING, READY, ConditionValue, with_condition
+from kube.events import NORMAL, WARNING
+from kube.objects import Json, condition_of
+from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS, Verdict
 from member.context import ClusterContext
+from member.failover.steps import stored_status
 from member.objects.stateful_set import ON_DELETE
 from member.observed.status import UPGRADE
-from member.outcome import DONE, Failed, Waiting
+from member.outcome import DONE, Failed, NotDone, Waiting
+
+OBSERVED = "Observed"
+"""The condition of a component that says whether what its status lists of its members is of the last reconcile."""
+
+_ANSWERS = frozenset({"NoPrimary", "PDWithoutMicroservices"})
+"""Reasons of observations that wait for something although the members could be read."""
+
+_AGAIN = 600.0
+"""Seconds in which the same outage is an event once, however often it begins and ends."""
+
+_ENDED = "ServingAgain"
+"""The reason of the event that an outage is over."""
 
 
-def ready(tc: Cluster, what_runs: str = "TiDB cluster") -> ConditionValue:
-    """Whether the cluster serves; `tc.status` is what this reconcile observed."""
+def ready(tc: Cluster, verdict: Verdict | None = None, what_runs: str = "TiDB cluster") -> ConditionValue:
+    """Whether the cluster serves; `tc.status` is what this reconcile observed, `verdict` the outage to name first."""
+    if verdict:
+        return False, verdict.reason, verdict.message
     statuses = {each.name: status for each in workloads(tc) if (status := status_of(tc, each.name))}
     outdated = ", ".join(f"{told} of {name}" for name, status in statuses.items() if (told := _outdated(status)))
     if outdated or any(_is_rolling(tc, name, status) for name, status in statuses.items()):
@@ -31,6 +54,16 @@ def ready(tc: Cluster, what_runs: str = "TiDB cluster") -> ConditionValue:
     judged = sorted((each.type.unready.rank, each.name) for each in workloads(tc) if each.type.unready)
     unready = next((name for _, name in judged if not _serves(tc, name)), None)
     return component_ready(tc, unready) if unready else (True, READY, f"{what_runs} is fully up and running")
+
+
+def headline(ctx: ClusterContext) -> Verdict | None:
+    """The outage that is the cause of the others: of the cluster that this one joins, else of what all others need."""
+    for outcome in (*ctx.outcomes.values(), *ctx.observations.values()):
+        if outcome.reason in (NO_SUCH_CLUSTER, NO_PD):
+            return Verdict("pd", outcome.reason, f"{outcome.message}.")
+    found = [each for each in workloads(ctx.tc) if each.name in ctx.unavailable]
+    first = min(found, key=lambda each: each.type.unready.rank if each.type.unready else 0, default=None)
+    return ctx.unavailable[first.name] if first else None
 
 
 def component_ready(tc: Cluster, name: str) -> ConditionValue:
@@ -71,17 +104,52 @@ def _outdated(status: ComponentStatus) -> str:
 
 
 def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue:
-    """A readiness whose message goes on with what is being done, where something is."""
+    """A readiness whose message continues with what is being done, where something else is."""
     holds, reason, message = value
-    return value if news[1] == DONE else (holds, reason, f"{message}; {news[2]}")
+    return value if news[1] == DONE or message in news[2] else (holds, reason, f"{message}; {news[2]}")
 
 
 def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
-    """Set the conditions of components in the working copy of the status."""
+    """Set the conditions of components in the working copy of the status, and report outages that begin or end."""
     for name in (each.name for each in workloads(ctx.tc)):
-        outcome, part = ctx.outcomes.get(name), status_of(ctx.tc, name)
-        if outcome is None or part is None:
+        part = status_of(ctx.tc, name)
+        if part is None:
+            continue
+        if observed := _observed(ctx, name, part):
+            part.conditions = with_condition(part.conditions, OBSERVED, observed, now)
+        outcome, verdict = ctx.outcomes.get(name), ctx.unavailable.get(name)
+        if outcome is None:
             continue
         news = (isinstance(outcome, Waiting | Failed), outcome.reason, outcome.message)
+        serves = (False, verdict.reason, verdict.message) if verdict else component_ready(ctx.tc, name)
+        _report(ctx, name, condition_of(part.conditions, READY), verdict)
         changed = with_condition(part.conditions, PROGRESSING, news, now)
-        part.conditions = with_condition(changed, READY, component_ready(ctx.tc, name), now)
+        part.conditions = with_condition(changed, READY, serves, now)
+
+
+def _observed(ctx: ClusterContext, name: str, part: ComponentStatus) -> ConditionValue | None:
+    """Whether the members in the status of a component were read in this reconcile; None while they always were.
+
+    Before the first of them was ever read there is nothing that could be outdated.
+    """
+    seen, known = ctx.observations.get(name), condition_of(part.conditions, OBSERVED)
+    if isinstance(seen, NotDone) and seen.reason not in _ANSWERS:
+        before = component_type(name).status(stored_status(ctx))
+        is_outdated = bool(known or part.health or (before and before.health))
+        return (False, seen.reason, seen.message) if is_outdated else None
+    return (True, OBSERVED, "its members were read in the last reconcile") if known else None
+
+
+def _report(ctx: ClusterContext, name: str, before: Json, verdict: Verdict | None) -> None:
+    """Record an event when an outage of a component begins, and when it ends."""
+    was = str(before.get("reason") or "") if before.get("status") == "False" else ""
+    if verdict is None and was in REASONS:
+        title = component_type(name).title
+        _record(ctx, name, NORMAL, _ENDED, f"{title} is out of service no longer: {was} is over")
+    elif verdict is not None and verdict.reason != was:
+        _record(ctx, name, WARNING, verdict.reason, verdict.message)
+
+
+def _record(ctx: ClusterContext, name: str, of_type: str, reason: str, message: str) -> None:
+    if ctx.memory.stopwatches.is_due("outage event", f"{name} {reason}", _AGAIN, ctx.deps.clock):
+        ctx.deps.recorder.event(ctx.owner, of_type, reason, message)

@@ -53,7 +53,7 @@ def seen_of(ctx: ClusterContext, *more: object) -> bytes:
     """What was observed of a cluster of any kind, and `more` that is of its own kind."""
     meta = ctx.owner.metadata
     return msgspec.json.encode(
-        (meta.uid, meta.resource_version, sorted(ctx.removed), ctx.observations, ctx.tc.status, more)
+        (meta.uid, meta.resource_version, sorted(ctx.removed), ctx.observations, ctx.unavailable, ctx.tc.status, more)
     )
 
 

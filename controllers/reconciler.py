@@ -220,7 +220,9 @@ class Reconciler(Generic[M, C, D, R]):
         for kind, value in values.items():
             before = conditions
             conditions = with_condition(before, kind, value, now, update_time=self._kind.update_times)
-            is_news = conditions != before and kind == PROGRESSING and value[1] != INVALID
+            # an outage was an event when Ready began to name it
+            known = (INVALID, condition_of(stored.get("conditions") or [], READY).get("reason"))
+            is_news = conditions != before and kind == PROGRESSING and value[1] not in known
             if is_news and _is_refused(ctx.outcomes):
                 self._runtime.recorder.event(ctx.owner, WARNING, value[1], value[2])
         return status | {"conditions": conditions}

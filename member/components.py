@@ -50,9 +50,14 @@ def workload_names(of: str = TIDB_CLUSTER) -> tuple[str, ...]:
     return tuple(name for name in component_names(of=of) if name in _WORKLOADS)
 
 
+def workloads(of: str = TIDB_CLUSTER) -> tuple[Workload, ...]:
+    """The behaviours of these components, in the order of the table."""
+    return tuple(_WORKLOADS[name] for name in workload_names(of))
+
+
 def behaviours(of: str = TIDB_CLUSTER) -> tuple[Behaviour, ...]:
     """All components of a kind of cluster, in the order of the table."""
-    return (_DISCOVERIES[of], *(_of_workload(_WORKLOADS[name]) for name in workload_names(of)))
+    return (_DISCOVERIES[of], *map(_of_workload, workloads(of)))
 
 
 def _of_workload(own: Workload) -> Behaviour:

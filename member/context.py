@@ -21,6 +21,7 @@ from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister, Readings
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
+from member.availability import Verdict
 from member.backups.pods import ManagerSettings
 from member.memory.certificate_book import CertificateBook
 from member.memory.cluster import ClusterMemory
@@ -123,6 +124,7 @@ class ClusterContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pods` are
     those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
     the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
+    `unavailable` are the verdicts on components that are out of service.
     `rolls_to_come` are those whose pods are to be restarted, or may be for all that is known, and that have not begun.
     While the cluster is `held`, `owner` and `tc` have its last valid spec. `memory` outlives the reconcile. `readings`
     are what the caches have answered.
@@ -135,6 +137,7 @@ class ClusterContext:
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     owner_lives: bool = False
     removed: frozenset[str] = frozenset()
+    unavailable: dict[str, Verdict] = field(default_factory=dict)
     rolls_to_come: set[str] = field(default_factory=set)
     held: Held = Held.NO
     memory: ClusterMemory = field(default_factory=ClusterMemory)

@@ -6,8 +6,7 @@ See `controllers.cluster_conditions` and `controllers.conditions`. Components ha
 from collections.abc import Mapping
 from datetime import datetime
 
-from apis.dmcluster import DMCluster
-from controllers.cluster_conditions import ready, set_component_conditions, with_progress
+from controllers.cluster_conditions import headline, ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import DMContext
 from meta import certificates
@@ -17,10 +16,10 @@ def conditions(ctx: DMContext, now: datetime) -> Mapping[str, ConditionValue]:
     """The conditions of the cluster; those of its components are set in the working copy of the status."""
     set_component_conditions(ctx, now)
     news = progressing(ctx.outcomes, "cluster")
-    return {PROGRESSING: news, READY: with_progress(_ready(ctx.tc), news), **certificates.condition(ctx)}
+    return {PROGRESSING: news, READY: with_progress(_ready(ctx), news), **certificates.condition(ctx)}
 
 
-def _ready(dc: DMCluster) -> ConditionValue:
-    if dc.status.master.stateful_set is None:
+def _ready(ctx: DMContext) -> ConditionValue:
+    if ctx.status.master.stateful_set is None:
         return False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress"
-    return ready(dc, "DM cluster")
+    return ready(ctx.tc, headline(ctx), "DM cluster")

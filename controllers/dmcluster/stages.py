@@ -9,8 +9,9 @@ from functools import partial
 from apis.components import DM_CLUSTER
 from controllers.decisions import decide, seen_of
 from controllers.stages import Attempt, Stage
-from member.components import behaviours
+from member.components import behaviours, workloads
 from member.context import DMContext
+from member.failover.outages import AVAILABILITY, judge
 from member.volumes import changes as volume_changes
 from meta import certificates, labelling, orphan_pods, pvc_cleaner, strange_pods, volumes
 
@@ -35,7 +36,9 @@ def stages() -> tuple[Stage[DMContext], ...]:
 
 
 def run(ctx: DMContext, attempt: Attempt[DMContext]) -> None:
-    """Observe, then act; what each stage answered is left in `ctx.outcomes`."""
+    """Observe, judge what is out of service, then act; what each stage answered is left in `ctx.outcomes`."""
     for stage in observations():
         ctx.observations[stage.name] = attempt(stage, ctx)
+    judged = judge(ctx, workloads(DM_CLUSTER))
     decide(ctx, stages(), attempt, partial(seen_of, ctx))
+    ctx.outcomes[AVAILABILITY] = judged

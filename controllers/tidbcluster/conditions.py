@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 
-from controllers.cluster_conditions import ready, set_component_conditions, with_progress
+from controllers.cluster_conditions import headline, ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import ReconcileContext
 from member.outcome import NotDone
@@ -25,4 +25,4 @@ def conditions(
     set_component_conditions(ctx, now)
     news = progressing({**commands, **ctx.outcomes}, "cluster")
     more = {**certificates.condition(ctx), **binlog.condition(ctx)}
-    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc), news), **more}
+    return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, headline(ctx)), news), **more}

@@ -24,11 +24,13 @@ from apis.problem import InvalidField
 from apis.shared import ComponentStatus, Json
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
+from controllers.cluster_conditions import OBSERVED
 from controllers.conditions import PROGRESSING, READY
 from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
 from controllers.outcomes import failed
-from kube.objects import Object
+from kube.objects import Object, condition_of
 from kube.reading import Lister
+from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS
 from member.memory.certificate_book import CertificateBook
 from member.outcome import Outcome, Refused
 from meta.certificates import CERTIFICATES_VALID
@@ -53,8 +55,10 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "desired_replicas": (("component",), "As ..._spec_replicas, substitutes of failover added; 0 where suspended."),
     "ready_replicas": (("component",), "Ready pods of the StatefulSet."),
     "outdated_replicas": (("component",), "Pods of the StatefulSet that a rolling restart has yet to reach."),
-    "members": (("component",), "Members, stores or servers that the last observation knew."),
-    "healthy_members": (("component",), "Those of ..._members that were healthy."),
+    "observed": (("component",), "1 when the last reconcile could read the members of the component, else 0."),
+    "members": (("component",), "Members, stores or servers that the last reconcile read; absent where it could not."),
+    "healthy_members": (("component",), "Those of ..._members that were healthy; absent with them."),
+    "unavailable": (("component", "reason"), "1 while the component is out of service for that reason; else absent."),
     "failure_members": (("component",), "Members and stores that failover has recorded as lost."),
     "version_info": (("component", "version"), "1, with the version that the StatefulSet runs."),
     "refused": (("component", "reason"), "1 for each stage that only an edit of the spec can let go on."),
@@ -69,7 +73,7 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 _UPDATE_ERRORS = "update_errors"
-_OURS = frozenset({READY, PROGRESSING, OPERATOR_CONFLICT, CERTIFICATES_VALID})
+_OURS = frozenset({READY, PROGRESSING, OBSERVED, OPERATOR_CONFLICT, CERTIFICATES_VALID})
 
 _Sample = tuple[str, tuple[str, ...], float]
 """The family, the values of its labels behind namespace and name, the value."""
@@ -178,7 +182,10 @@ class ClusterMetrics(Collector):
 
 def _of_status(status: Json, now: datetime) -> Iterator[_Sample]:
     conditions = _ours(status.get("conditions"))
-    yield "ready", (), any(each["type"] == READY and _holds(each) for each in conditions)
+    ready = condition_of(conditions, READY)
+    yield "ready", (), _holds(ready)
+    if ready.get("reason") in (NO_SUCH_CLUSTER, NO_PD):
+        yield "unavailable", ("pd", ready["reason"]), 1
     yield from _of_conditions(conditions, (), now, "")
 
 
@@ -195,8 +202,14 @@ def _of_component_status(status: ComponentStatus, labels: tuple[str]) -> Iterato
     live = status.stateful_set or {}
     yield "ready_replicas", labels, status.ready_replicas
     yield "outdated_replicas", labels, max((live.get("replicas") or 0) - (live.get("updatedReplicas") or 0), 0)
-    yield "members", labels, len(status.health)
-    yield "healthy_members", labels, sum(status.health)
+    observed, ready = condition_of(status.conditions, OBSERVED), condition_of(status.conditions, READY)
+    is_observed = observed.get("status") != "False"
+    yield "observed", labels, is_observed
+    if is_observed:
+        yield "members", labels, len(status.health)
+        yield "healthy_members", labels, sum(status.health)
+    if ready.get("status") == "False" and ready.get("reason") in REASONS:
+        yield "unavailable", (*labels, ready["reason"]), 1
     yield "failure_members", labels, status.failures
     if image := getattr(status, "image", ""):
         yield "version_info", (*labels, images.version_of(image)), 1

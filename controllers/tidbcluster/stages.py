@@ -9,8 +9,9 @@ from functools import partial
 
 from controllers.decisions import act, decide, seen_of
 from controllers.stages import Attempt, Stage
-from member.components import behaviours
+from member.components import behaviours, workloads
 from member.context import ReconcileContext
+from member.failover.outages import AVAILABILITY, judge
 from member.observed.instances import instance_taken
 from member.outcome import Refused
 from member.volumes import changes as volume_changes
@@ -42,7 +43,7 @@ def asking() -> tuple[Stage[ReconcileContext], ...]:
 
 
 def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
-    """Observe, then act; what each stage answered is left in `ctx.outcomes`.
+    """Observe, judge what is out of service, then act; what each stage answered is left in `ctx.outcomes`.
 
     A component whose observation broke off in the middle is not acted on: what its status says is not known to hold.
     """
@@ -56,8 +57,10 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
         # such as another cluster's PD (F40, I7)
         ctx.outcomes |= refused
         return
+    judged = judge(ctx, workloads())
     decide(ctx, stages(), attempt, partial(_seen, ctx))
     act(ctx, asking(), attempt)
+    ctx.outcomes[AVAILABILITY] = judged
 
 
 def _seen(ctx: ReconcileContext) -> bytes:

@@ -8,6 +8,7 @@ from member.dm import failover, master_scaling, master_upgrade, masters, worker_
 from member.dm.masters import MASTER
 from member.dm.status import observe_masters, observe_workers
 from member.dm.workers import WORKER
+from member.failover.outages import silent_quorum
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.workload import Workload
 from member.outcome import Done, Outcome, Waiting
@@ -43,6 +44,7 @@ def _unmet_condition(ctx: DMContext, pod: Object) -> str:
 DM_MASTER = Workload(
     name=MASTER,
     observe=observe_masters,
+    outage=lambda ctx: silent_quorum(ctx, MASTER, {name: name for name in ctx.status.master.members}),
     services=masters.services,
     content=masters.content,
     stateful_set=masters.stateful_set,

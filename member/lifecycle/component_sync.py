@@ -16,7 +16,7 @@ from structlog.contextvars import bound_contextvars
 
 from apis import predicates
 from apis.accessor import Component, find
-from apis.components import ComponentType, component_type
+from apis.components import ComponentType, component_type, with_needed
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PODS, STATEFUL_SETS, Resource
@@ -190,6 +190,8 @@ def _brought_up_to_date(
     if isinstance(outcome, Done):
         return outcome
     outcome = in_time_for(outcome, Done(retry_after=requeue(ctx, member.name, live)))
+    if isinstance(outcome, Refused) and _outage(ctx, member.name):
+        return outcome
     # the cause of all that is waited for
     return _cause(ctx, member) or _with_what_is_unknown(ctx, member, outcome)
 
@@ -216,7 +218,17 @@ def _updated(
 
 
 def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:
-    return not_understood(ctx.observations) or without_pd(ctx) or missing_behind_lost_nodes(ctx, member.name)
+    known = not_understood(ctx.observations) or without_pd(ctx)
+    return known or _outage(ctx, member.name) or missing_behind_lost_nodes(ctx, member.name)
+
+
+def _outage(ctx: ClusterContext, component: str) -> Waiting | None:
+    """The wait for a component that this one needs, and that is out of service."""
+    *needed, _ = with_needed(component_type(component))
+    row = next((each for each in needed if each.name in ctx.unavailable), None)
+    if row is None:
+        return None
+    return Waiting(f"WaitingFor{row.word}", ctx.unavailable[row.name].message, next_poll(ctx, component))
 
 
 def _with_what_is_unknown(ctx: ClusterContext, member: Workload, outcome: Outcome) -> Outcome:
@@ -261,12 +273,22 @@ def _any_stays(pods: Iterable[Object]) -> bool:
 
 
 def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
-    """Another component that must serve first (3.1)."""
-    for row in map(component_type, own.starts_after):
-        if row.unavailable and not predicates.is_available(ctx.tc, row.name):
-            asked_for = f"; {row.title} is suspended" if predicates.in_phase(ctx.tc, row.name, SUSPEND) else ""
-            return Waiting(f"WaitingFor{row.word}", f"{row.unavailable}{asked_for}", next_poll(ctx, own.name))
-    return None
+    """Another component that must serve first (3.1), or the one for which that waits itself."""
+    first = next((each for each in map(component_type, own.starts_after) if _lacks(ctx, each)), None)
+    if first is None:
+        return None
+    row = next(each for each in with_needed(first) if _lacks(ctx, each))
+    what = row.unavailable
+    if predicates.in_phase(ctx.tc, row.name, SUSPEND):
+        what = f"{what}; {row.title} is suspended"
+    elif row.name in ctx.unavailable:
+        what = ctx.unavailable[row.name].message
+    return Waiting(f"WaitingFor{row.word}", what, next_poll(ctx, own.name))
+
+
+def _lacks(ctx: ClusterContext, row: ComponentType) -> bool:
+    """Whether a component for which others wait does not serve."""
+    return bool(row.unavailable) and not predicates.is_available(ctx.tc, row.name)
 
 
 def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: Callable[[], Outcome]) -> Outcome:

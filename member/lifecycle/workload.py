@@ -11,6 +11,7 @@ from apis import predicates
 from apis.ordinals import desired_replicas
 from apis.tidbcluster import TidbCluster
 from kube.objects import Json, Object
+from member.availability import Verdict
 from member.commands.annotations import Command
 from member.context import ClusterContext, OwnCluster, OwnContext
 from member.lifecycle import stateless
@@ -48,7 +49,8 @@ def _not_located(_ctx: ClusterContext, _pod: str, _labels: Mapping[str, str]) ->
 class Workload:
     """A component as verbs.
 
-    `observe` brings its status up to date, with reads alone. `gate` says what must be there first, beside the
+    `observe` brings its status up to date, with reads alone. `outage` is the verdict on it where it serves no more, by
+    default that no server is healthy. `gate` says what must be there first, beside the
     components that it starts after; `unused` why nothing is made for it though the spec has it; `services`, `content`
     and `stateful_set` what is desired; `scaling` how it grows and shrinks, `rolling` how its pods are restarted,
     `failover` how lost ones are replaced; `serving` what it still lacks when all its pods are Ready, by default healthy
@@ -63,6 +65,7 @@ class Workload:
     services: Callable[[OwnCluster], Sequence[Json]]
     content: Callable[[OwnCluster], Content]
     stateful_set: Callable[[OwnCluster, str], Json]
+    outage: Callable[[OwnContext], Verdict | None] | None = None
     unused: Callable[[OwnCluster], str] = _used
     gate: Callable[[OwnContext], Waiting | Refused | None] = _nothing
     scaling: Scaling = stateless.SCALING

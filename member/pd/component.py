@@ -3,18 +3,21 @@
 from apis import predicates
 from apis.identity import known_cluster_ids
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
+from dataplane.addresses import Stranger
 from member import api_clients
+from member.availability import Verdict
 from member.context import ReconcileContext
 from member.evidence import member_gone
+from member.failover.outages import silent_quorum
 from member.failover.steps import named
 from member.lifecycle import peer_urls
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
-from member.naming import ordinal_of
+from member.naming import ordinal_of, pod_name
 from member.observed.claims import claimed_ids
 from member.outcome import Done, Outcome, Waiting
-from member.ownership import own_member
+from member.ownership import member_owner, own_member
 from member.pd import (
     desired,
     failover,
@@ -76,6 +79,16 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
     return own_member(ctx.tc, ctx.status.pd.members.values(), ordinal_of(pod)) is not None
 
 
+def _outage(ctx: ReconcileContext) -> Verdict | None:
+    """The verdict on a PD that does not answer; its members in other clusters have no pods here."""
+    pd = ctx.status.pd
+    owners = {member.name: member_owner(ctx.tc, member) for member in (pd.members | pd.peer_members).values()}
+    pods = {
+        name: "" if isinstance(owner, Stranger) else pod_name(ctx.tc, "pd", owner) for name, owner in owners.items()
+    }
+    return silent_quorum(ctx, "pd", pods)
+
+
 def _housekeeping(ctx: ReconcileContext) -> Outcome | None:
     fixed_settings.tell(ctx)
     return stray_members.remove(ctx)
@@ -86,6 +99,7 @@ _OUT = ScaleOut(limit=lambda _: 1, allowed=_all_healthy, is_member=_is_member, v
 PD = Workload(
     name="pd",
     observe=observe,
+    outage=_outage,
     services=desired.services,
     content=desired.content,
     stateful_set=desired.stateful_set,

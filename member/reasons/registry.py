@@ -12,6 +12,7 @@ from member.reasons.failover import FAILING_OVER
 from member.reasons.jobs import OF_JOBS
 from member.reasons.monitors import MONITORS
 from member.reasons.other_resources import OTHER_RESOURCES
+from member.reasons.outages import OUTAGES
 from member.reasons.reason import (
     AT_ONCE,
     LOOK_AT_PD,
@@ -674,6 +675,7 @@ TOPICS: Mapping[str, Mapping[str, Reason]] = {
     "Scaling": _SCALING,
     "Volumes": _VOLUMES,
     "Suspending": _SUSPENDING,
+    "Out of service": OUTAGES,
     "Failover": FAILING_OVER,
     "DM": OF_DM,
     "Commands on pods": COMMANDS,

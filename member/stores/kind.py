@@ -32,8 +32,9 @@ class StoreKind:
 
     `name` is the component; `spec` and `status` find its parts of the cluster's; `period` are the seconds after which a
     loss is recorded. `ask` asks the server of a pod anything, to hear whether it serves; `leaders` how many regions it
-    leads, where it leads any. `needs` says, from a live read, below how many stores of the kind replicas have no place,
-    and `needs_again` after how many seconds it may say otherwise, where no change of the spec alone decides that.
+    leads, where it leads any; `replicas` how many replicas of a region vote on stores of the kind, None where none do.
+    `needs` says, from a live read, below how many stores of the kind replicas have no place, and `needs_again` after
+    how many seconds it may say otherwise, where no change of the spec alone decides that.
     """
 
     name: str
@@ -43,6 +44,7 @@ class StoreKind:
     ask: Callable[[ReconcileContext, str], object]
     needs: Callable[[PDClient], Needs]
     leaders: Callable[[ReconcileContext, str], int] | None = None
+    replicas: Callable[[PDClient], int] | None = None
     needs_again: float | None = None
 
     @property

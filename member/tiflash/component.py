@@ -15,6 +15,7 @@ from member.outcome import Waiting
 from member.polling import next_poll
 from member.stores import replace_volume, status
 from member.stores.failover import failover
+from member.stores.outage import outage
 from member.stores.scale_in import scale_in
 from member.stores.serving import scale_out, stores_up
 from member.tiflash import desired, upgrade
@@ -71,6 +72,7 @@ def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
 TIFLASH = Workload(
     name="tiflash",
     observe=lambda ctx: status.observe(ctx, KIND),
+    outage=lambda ctx: outage(ctx, KIND),
     gate=_gate,
     services=desired.services,
     content=desired.content,

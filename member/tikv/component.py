@@ -12,6 +12,7 @@ from member.outcome import Outcome, Waiting
 from member.polling import next_poll
 from member.stores import replace_volume, status
 from member.stores.failover import failover
+from member.stores.outage import outage
 from member.stores.scale_in import scale_in
 from member.stores.serving import scale_out, stores_up
 from member.tikv import desired, evict_leader, upgrade
@@ -35,6 +36,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
 TIKV = Workload(
     name="tikv",
     observe=lambda ctx: status.observe(ctx, KIND),
+    outage=lambda ctx: outage(ctx, KIND),
     gate=_gate,
     services=desired.services,
     content=desired.content,

@@ -24,4 +24,5 @@ KIND = StoreKind(
     ask=lambda ctx, pod: api_clients.tikv(ctx, pod).status(),
     needs=_needs,
     leaders=_leaders,
+    replicas=lambda pd: pd.replicas(),
 )

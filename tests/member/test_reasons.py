@@ -194,6 +194,7 @@ def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
     modules = _modules()
     givers = _givers(modules)
     given = _of_conditions(modules) | {row.unready.reason for row in component_types() if row.unready}
+    given |= {reason for row in _MANAGED if row.outage for reason in row.outage.reasons}
     for module in modules.values():
         for expression in _given(module, givers):
             given |= _values(modules, module, expression)

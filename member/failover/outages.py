@@ -1,0 +1,164 @@
+"""Which components are out of service, judged on what this reconcile has observed (lifecycle.md 2.3).
+
+A verdict is given once an outage has lasted a few seconds, so that a change of leader or a restart is none, and holds
+until it is over, also through a restart of the operator: then the stored condition says that it has begun.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+
+from apis import predicates
+from apis.accessor import find
+from apis.components import component_type
+from apis.ordinals import desired_replicas
+from apis.shared import ComponentStatus
+from kube.objects import Object, condition_of
+from member.availability import BAD_TLS, REASONS, Seen, Server, Verdict, of_servers, of_silent_quorum
+from member.context import ClusterContext
+from member.failover.steps import stored_status
+from member.lifecycle.workload import Workload
+from member.observed.nodes import NodeState, node_state
+from member.observed.pods import OFTEN, Pod, pods_of, ready_pods, wanted_pods
+from member.observed.status import SUSPEND
+from member.outcome import Done, Failed, NotDone, Outcome, Refused
+from member.polling import next_poll, seconds_since
+
+AVAILABILITY = "availability"
+"""The stage that answers when outages are looked at again."""
+
+_GRACE = 10.0
+"""Seconds that an outage lasts before it is called one."""
+
+_GRACE_OF_RESTARTS = 40.0
+"""The same while the operator restarts a pod of the component."""
+
+_LOOK_AGAIN = 10.0
+"""Seconds until the next look at an outage."""
+
+_CRASHED_LATELY = 600.0
+"""Seconds that a container has to run until Kubernetes counts its crashes from the beginning."""
+
+_NO_LEADER = "no leader"
+"""What members of PD and of DM say while they elect none, each in an error of its own."""
+
+_OUT_OF_SERVICE = "out of service"
+"""The kind of stopwatch that measures outages."""
+
+
+def judge(ctx: ClusterContext, members: Iterable[Workload]) -> Outcome:
+    """Leave the verdicts in `ctx.unavailable`; the outcome says when to look again at an outage."""
+    looks = [look for member in members if (look := _judge(ctx, member))]
+    return Done(retry_after=min(looks, default=None))
+
+
+def _judge(ctx: ClusterContext, member: Workload) -> float | None:
+    """Seconds until the next look at one component, None when it serves."""
+    name, watches = member.name, ctx.memory.stopwatches
+    verdict = _verdict(ctx, member) if _is_expected(ctx, name) else None
+    if verdict is None:
+        watches.forget(_OUT_OF_SERVICE, name)
+        return None
+    stored = _stored(ctx, name)
+    lasted = watches.look(_OUT_OF_SERVICE, name, ctx.deps.clock).seconds
+    left = (_GRACE_OF_RESTARTS if name in ctx.memory.rolls.told else _GRACE) - lasted
+    if left > 0 and not (stored and _is_told(stored)):
+        return min(left, _LOOK_AGAIN)
+    ctx.unavailable[name] = verdict
+    if isinstance(ctx.observations.get(name), NotDone):
+        # what the members did not answer becomes what that means
+        ctx.observations[name] = Failed(verdict.reason, verdict.message, next_poll(ctx, name))
+    return _LOOK_AGAIN
+
+
+def _is_expected(ctx: ClusterContext, name: str) -> bool:
+    """Whether a component is to serve, and the operator has seen what it judges."""
+    wanted = find(ctx.tc, name) is not None and desired_replicas(ctx.tc, name) > 0
+    observed = ctx.observations.get(name)
+    return wanted and not isinstance(observed, Refused) and not predicates.in_phase(ctx.tc, name, SUSPEND)
+
+
+def _verdict(ctx: ClusterContext, member: Workload) -> Verdict | None:
+    observed = ctx.observations.get(member.name)
+    if isinstance(observed, Failed) and observed.reason == BAD_TLS:
+        title = component_type(member.name).title
+        return Verdict(member.name, BAD_TLS, f"The operator cannot ask {title}: {observed.message}.")
+    return (member.outage or partial(no_server, component=member.name))(ctx)
+
+
+def no_server(ctx: ClusterContext, component: str) -> Verdict | None:
+    """The verdict on servers that have served before; None while one serves, or nobody knows."""
+    status = predicates.status_of(ctx.tc, component)
+    if status is None or not is_observed(ctx, component) or any(status.health) or not has_served(ctx, component):
+        return None
+    pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
+    names = wanted_pods(ctx, component)
+    silent = (Server(name, trouble_of_server(ctx, component, pods.get(name)) or "no answer") for name in names)
+    return of_servers(seen_of_pods(ctx, component, silent))
+
+
+def silent_quorum(ctx: ClusterContext, component: str, pods: Mapping[str, str]) -> Verdict | None:
+    """The verdict on members of a quorum that do not answer.
+
+    `pods` are those of the members by name, empty for a member that runs in another cluster.
+    """
+    observed = ctx.observations.get(component)
+    if not isinstance(observed, NotDone) or not pods:
+        return None
+    there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
+    members = (
+        Server(pod or member, trouble_of_server(ctx, component, there.get(pod)) if pod else "")
+        for member, pod in sorted(pods.items())
+    )
+    outage, stored = component_type(component).outage, _stored(ctx, component)
+    was_lost = bool(outage and stored and condition_of(stored.conditions, "Ready").get("reason") == outage.reason)
+    seen = seen_of_pods(ctx, component, members)
+    leaderless = _NO_LEADER in observed.message
+    return of_silent_quorum(replace(seen, answer=observed.message, leaderless=leaderless, was_lost=was_lost))
+
+
+def seen_of_pods(ctx: ClusterContext, component: str, servers: Iterable[Server]) -> Seen:
+    """What a verdict is made from: `servers`, and what Kubernetes reports of the pods."""
+    return Seen(
+        row=component_type(component),
+        servers=tuple(servers),
+        ready=len(ready_pods(pods_of(ctx, component))),
+        wanted=desired_replicas(ctx.tc, component),
+    )
+
+
+def is_observed(ctx: ClusterContext, component: str) -> bool:
+    """Whether this reconcile has read the members of a component."""
+    return isinstance(ctx.observations.get(component), Done)
+
+
+def has_served(ctx: ClusterContext, component: str) -> bool:
+    """Whether something of a component has served: a cluster that is coming up has no outage."""
+    stored = _stored(ctx, component)
+    was_seen = component in ctx.memory.stopwatches.known(_OUT_OF_SERVICE)
+    return was_seen or (stored is not None and (any(stored.health) or _is_told(stored)))
+
+
+def _stored(ctx: ClusterContext, component: str) -> ComponentStatus | None:
+    return component_type(component).status(stored_status(ctx))
+
+
+def _is_told(stored: ComponentStatus) -> bool:
+    ready = condition_of(stored.conditions, "Ready")
+    return ready.get("status") == "False" and ready.get("reason") in REASONS
+
+
+def trouble_of_server(ctx: ClusterContext, component: str, pod: Object | None) -> str:
+    """Why the server in a pod cannot run, as Kubernetes reports; empty where it seems to run."""
+    if pod is None:
+        return "its pod is missing"
+    seen = pod.decode_as(Pod)
+    if node_state(ctx, pod) is NodeState.NOT_READY:
+        return f"node {seen.spec.node_name} is not Ready"
+    if pod.metadata.deletion_timestamp:
+        return "its pod is being deleted"
+    since = seen.running_since(component)
+    if not since:
+        return seen.trouble or seen.crashes or f"its pod is {seen.status.phase or 'Pending'}"
+    crashed = seen.restarts(component) >= OFTEN and seconds_since(since, ctx.deps.clock.wall()) < _CRASHED_LATELY
+    return f"its container was restarted {seen.restarts(component)} times" if crashed else ""

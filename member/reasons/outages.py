@@ -1,0 +1,80 @@
+"""Reasons of outages: what is out of service, or cannot be seen from where the operator runs."""
+
+from collections.abc import Mapping
+
+from member.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
+
+_WATCHES = "It asks again every few seconds, and replaces what failover may replace."
+_KEEPS = "It asks again every few seconds, removes nothing, and takes nothing that it saw earlier for true."
+_LEADERLESS = (
+    "Read the logs of the members: they say why no election succeeds. Check NetworkPolicies and DNS between the pods, "
+    "and whether their disks are full or slow."
+)
+
+OUTAGES: Mapping[str, Reason] = {
+    "Observed": Reason(
+        "The reason of the condition `Observed` of a component when it is True: its members could not be read for a "
+        "while, and can be read again.",
+        "It keeps the status up to date.",
+        NOTHING,
+    ),
+    "PDNoLeader": Reason(
+        "A majority of the PD members is running, and they elect no leader. The database cannot serve.",
+        _KEEPS,
+        _LEADERLESS,
+    ),
+    "DMMasterNoLeader": Reason(
+        "A majority of the masters of DM is running, and they elect no leader. Replication tasks cannot be managed.",
+        _KEEPS,
+        _LEADERLESS,
+    ),
+    "RegionsWithoutQuorum": Reason(
+        "So many TiKV stores are Disconnected or Down that regions can have lost the majority of their replicas. These "
+        "regions cannot be read or written.",
+        _WATCHES,
+        "Bring back the stores that the message names: every store that returns gives regions their quorum back. "
+        "Delete none of their volumes. If they are gone for good, see PD's documentation of `unsafe recovery`.",
+    ),
+    "TiFlashDown": Reason(
+        "All TiFlash stores are Disconnected or Down. Queries that need TiFlash fail; TiKV has all data.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
+    "NoTiDBServer": Reason(
+        "No TiDB server answers on its status port. Clients cannot use the database; its data is not affected. Where "
+        "Kubernetes reports the pods Ready, it may be only the operator that cannot reach them.",
+        _WATCHES,
+        "`kubectl logs POD -c tidb` of the servers. If they serve clients, check the NetworkPolicies between the "
+        "operator and port 10080.",
+    ),
+    "NoTiProxyServer": Reason(
+        "No TiProxy answers through its API. Clients cannot connect through it; those that connect to TiDB can.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
+    "NoTiCDCServer": Reason(
+        "No capture of TiCDC answers. Changefeeds stand still; the database is not affected.",
+        _WATCHES,
+        "`kubectl logs` of its pods. PD keeps what changefeeds still need for `gc-ttl` (24 hours by default).",
+    ),
+    "NoPumpNode": Reason(
+        "No Pump node is online in PD. TiDB servers that write binlogs cannot commit.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
+    "NoTSOServer": Reason(
+        "PD lists no member of the microservice tso. Nothing in the cluster gets a timestamp.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
+    "NoSchedulingServer": Reason(
+        "PD lists no member of the microservice scheduling. PD moves no regions; the database serves.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
+    "NoDMWorker": Reason(
+        "The masters hear of no worker. Nothing is replicated.",
+        _WATCHES,
+        LOOK_AT_PODS,
+    ),
+}

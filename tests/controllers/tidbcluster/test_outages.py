@@ -1,0 +1,172 @@
+"""What conditions, events and metrics say while something is out of service: within a minute, and no longer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from controllers.tidbcluster.metrics import ClusterMetrics
+from kube.objects import Json, condition_of
+from kube.resources import PODS
+from ports.fencing import OpenFence
+from sandbox.faults import Heal
+from tests.controllers.tidbcluster.test_metrics import Clusters, series
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+
+PODS_OF = f"{NAMESPACE}/basic-"
+
+
+@dataclass(frozen=True)
+class Outage:
+    """A way to take service away, and what must be said of it: component, reason, begin of the sentence."""
+
+    begin: Callable[[OperatorWorld], Heal]
+    component: str
+    reason: str
+    says: str
+
+
+def pending(component: str, *ordinals: int) -> Callable[[OperatorWorld], Heal]:
+    """The pods are deleted, and no node takes them."""
+
+    def begin(world: OperatorWorld) -> Heal:
+        pods = [f"basic-{component}-{ordinal}" for ordinal in ordinals]
+        heals = [world.world.faults.pod_pending(f"{NAMESPACE}/{pod}") for pod in pods]
+        for pod in pods:
+            world.admin.delete(PODS, pod, NAMESPACE)
+
+        def end() -> None:
+            for heal in heals:
+                heal()
+
+        return end
+
+    return begin
+
+
+def cut(target: str) -> Callable[[OperatorWorld], Heal]:
+    """The operator reaches no such pod, which is Ready all the same."""
+    return lambda world: world.world.faults.network_cut(f"{PODS_OF}{target}")
+
+
+def crashing(target: str) -> Callable[[OperatorWorld], Heal]:
+    return lambda world: world.world.faults.pod_crash_loop(f"{PODS_OF}{target}")
+
+
+def leaderless(world: OperatorWorld) -> Heal:
+    return world.world.faults.pd_no_leader(f"{NAMESPACE}/basic")
+
+
+OUTAGES = {
+    "two PD pods pending": Outage(pending("pd", 0, 1), "pd", "PDQuorumLost", "PD has lost its quorum: 1 of 3 members"),
+    "all PD pods pending": Outage(pending("pd", 0, 1, 2), "pd", "PDQuorumLost", "PD has lost its quorum: 0 of 3"),
+    "all PD pods crash": Outage(crashing("pd-*"), "pd", "PDQuorumLost", "PD has lost its quorum: 0 of 3"),
+    "PD without a leader": Outage(
+        leaderless, "pd", "PDNoLeader", "PD has no leader, though 3 of 3 members are running"
+    ),
+    "PD cut off": Outage(
+        cut("pd-*"), "pd", "PDUnreachable", "The operator cannot reach PD, though Kubernetes reports 3 of 3 pods Ready"
+    ),
+    "two TiKV pods pending": Outage(
+        pending("tikv", 0, 1), "tikv", "RegionsWithoutQuorum", "2 of 3 TiKV stores are down"
+    ),
+    "all TiKV pods crash": Outage(crashing("tikv-*"), "tikv", "RegionsWithoutQuorum", "No TiKV "),
+    "all TiDB pods pending": Outage(
+        pending("tidb", 0, 1), "tidb", "NoTiDBServer", "No TiDB serves: Kubernetes reports 0"
+    ),
+    "TiDB cut off": Outage(cut("tidb-*"), "tidb", "NoTiDBServer", "No TiDB answers, though Kubernetes reports 2 of 2"),
+    "the operator cut off": Outage(cut("*"), "pd", "PDUnreachable", "The operator cannot reach PD, though"),
+}
+
+
+@pytest.fixture
+def wide(world: OperatorWorld) -> OperatorWorld:
+    """Three PD, three TiKV and two TiDB, Ready."""
+    body = sample("basic")
+    body["spec"]["pd"]["replicas"] = body["spec"]["tikv"]["replicas"] = 3
+    body["spec"]["tidb"]["replicas"] = 2
+    world.apply(body)
+    world.run_until_ready(within=300.0)
+    world.run(120.0)
+    return world
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
+def test_an_outage_is_said_within_a_minute_and_until_it_is_over(wide: OperatorWorld, outage: Outage) -> None:
+    before = len(wide.events(outage.reason))
+    heal = outage.begin(wide)
+    wide.run_until(lambda: wide.condition("Ready").get("reason") == outage.reason, within=60.0)
+    assert wide.condition("Ready")["message"].startswith(outage.says)
+    component = of_component(wide, outage.component, "Ready")
+    assert ("False", outage.reason) == (component["status"], component["reason"])
+    assert {(outage.component, outage.reason)} <= unavailable(wide)
+    assert before + 1 == len(wide.events(outage.reason))
+
+    for _ in range(30):
+        wide.run(10.0)
+        assert outage.reason == wide.condition("Ready")["reason"]
+    assert before + 1 == len(wide.events(outage.reason)), "the event is repeated"
+
+    heal()
+    wide.run_until(wide.is_ready, within=60.0 if outage.reason != "PDQuorumLost" else 400.0)
+    assert set() == unavailable(wide)
+    assert any(outage.reason in message for message in wide.messages("ServingAgain"))
+
+
+@pytest.mark.slow
+def test_what_was_last_seen_of_members_is_not_shown_as_if_it_were_of_now(wide: OperatorWorld) -> None:
+    assert {} == of_component(wide, "pd", "Observed")
+    heal = pending("pd", 0, 1)(wide)
+    wide.run_until(lambda: of_component(wide, "pd", "Observed").get("status") == "False", within=60.0)
+    wide.run(30.0)
+    stale = of_component(wide, "pd", "Observed")
+    assert "PDQuorumLost" == stale["reason"]
+    assert 3 == len(wide.cluster()["status"]["pd"]["members"]), "what v1.6 shows stays"
+    assert {"pd": 0.0, "tikv": 0.0, "tidb": 1.0} == of_metric(wide, "observed")
+    assert {"tidb": 2.0} == of_metric(wide, "healthy_members") == of_metric(wide, "members")
+    heal()
+    wide.run_until(wide.is_ready, within=400.0)
+    assert "True" == of_component(wide, "pd", "Observed")["status"]
+    assert {"pd": 3.0, "tikv": 3.0, "tidb": 2.0} == of_metric(wide, "healthy_members")
+
+
+def test_a_cluster_that_comes_up_has_no_outage(basic: OperatorWorld) -> None:
+    reasons = {each["reason"] for each in basic.events()}
+    assert set() == reasons & {outage.reason for outage in OUTAGES.values()}
+    assert {} == of_component(basic, "pd", "Observed")
+
+
+@pytest.mark.slow
+def test_what_waits_for_pd_names_pd_as_the_cause(wide: OperatorWorld) -> None:
+    pending("pd", 0, 1)(wide)
+    wide.run(60.0)
+    assert of_component(wide, "tikv", "Progressing")["message"].startswith("PD has lost its quorum")
+    assert of_component(wide, "pd", "Progressing")["message"].startswith(
+        "1 of 3 pods are Ready; waiting for basic-pd-0"
+    )
+
+
+def of_component(world: OperatorWorld, component: str, kind: str) -> Json:
+    """A condition of a component."""
+    return condition_of(world.cluster()["status"][component].get("conditions") or (), kind)
+
+
+def of_metric(world: OperatorWorld, name: str) -> dict[str, float]:
+    """The values of a metric, by component."""
+    return series(_registry(world), name)
+
+
+def unavailable(world: OperatorWorld) -> set[tuple[str, str]]:
+    """What the metrics call out of service, and for which reason."""
+    samples = [each for family in _registry(world).collect() for each in family.samples]
+    found = (each.labels for each in samples if each.name == "tidb_operator_cluster_unavailable")
+    return {(labels["component"], labels["reason"]) for labels in found}
+
+
+def _registry(world: OperatorWorld) -> CollectorRegistry:
+    registry, clusters = CollectorRegistry(), Clusters()
+    clusters.trees = [world.cluster()]
+    ClusterMetrics(registry, clusters, world.clock, lambda _: OpenFence())
+    return registry
