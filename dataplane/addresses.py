@@ -1,15 +1,22 @@
 """Every name and port the operator dials, and the names the components advertise (dataplane-apis.md 1).
 
+Clients dial an `Address` and nothing else. Two functions make one: `AddressBook` from the names of a cluster, and
+`Reach.admit` from what a server announces, after it has checked that the host belongs to the cluster.
+
 Two forms of a name must not be confused. Dialled: short, `demo-pd.ns`, and with a cluster domain
 `demo-pd.ns.svc.<domain>`. Advertised, that is, what PD stores and tells others: always with `svc`,
 `demo-pd-0.demo-pd-peer.ns.svc[.<domain>]`.
 """
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from typing import NewType
 from urllib.parse import urlsplit
+
+from dataplane.errors import NotInCluster
 
 PD_CLIENT_PORT = 2379
 PD_PEER_PORT = 2380
@@ -27,6 +34,14 @@ DM_MASTER_PEER_PORT = 8291
 DM_WORKER_PORT = 8262
 DISCOVERY_PORT = 10261
 DISCOVERY_PROXY_PORT = 10262
+
+Address = NewType("Address", str)
+"""The URL of a server that belongs to the cluster: scheme, host and port, without a path."""
+
+_HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
+
+_DEFAULT_DOMAIN = "cluster.local"
+"""The domain of a Kubernetes cluster whose administrator has not chosen another one."""
 
 _POD = re.compile(r"[^.]+\.[^.]+\.(?P<namespace>[^.]+)\.svc(\..*)?")
 """The host of a pod, under its Service."""
@@ -61,44 +76,44 @@ class AddressBook:
         """`http` or `https`."""
         return "https" if self.tls else "http"
 
-    def pd(self) -> str:
+    def pd(self) -> Address:
         """The URL of PD's Service (A1)."""
-        return f"{self.scheme}://{self.pd_host}:{PD_CLIENT_PORT}"
+        return _address(self.scheme, self.pd_host, PD_CLIENT_PORT)
 
     @property
     def pd_host(self) -> str:
         """The host of PD's Service."""
         return self._host(f"{self.cluster}-pd")
 
-    def pd_peers(self) -> str:
+    def pd_peers(self) -> Address:
         """The URL of PD's headless Service, which heterogeneous clusters across Kubernetes dial (A2)."""
         return self._url(f"{self.cluster}-pd-peer", PD_CLIENT_PORT)
 
-    def pd_member(self, ordinal: int) -> str:
+    def pd_member(self, ordinal: int) -> Address:
         """The client URL that member `ordinal` advertises (A3)."""
-        return f"{self.scheme}://{self.advertised_host('pd', ordinal)}:{PD_CLIENT_PORT}"
+        return _address(self.scheme, self.advertised_host("pd", ordinal), PD_CLIENT_PORT)
 
-    def tikv_status(self, ordinal: int) -> str:
+    def tikv_status(self, ordinal: int) -> Address:
         """The status URL of a TiKV (A7)."""
         return self.member("tikv", ordinal, TIKV_STATUS_PORT)
 
-    def tiflash_status(self, ordinal: int) -> str:
+    def tiflash_status(self, ordinal: int) -> Address:
         """The status URL of the proxy beside a TiFlash (A11)."""
         return self.member("tiflash", ordinal, TIFLASH_STATUS_PORT)
 
-    def tidb_status(self, ordinal: int) -> str:
+    def tidb_status(self, ordinal: int) -> Address:
         """The status URL of a TiDB (A9)."""
         return self.member("tidb", ordinal, TIDB_STATUS_PORT)
 
-    def member(self, component: str, ordinal: int, port: int) -> str:
+    def member(self, component: str, ordinal: int, port: int) -> Address:
         """The URL of a port of one pod, as it is dialled."""
         return self._url(self._peer(component, ordinal), port)
 
-    def pump(self, ordinal: int) -> str:
+    def pump(self, ordinal: int) -> Address:
         """The URL of a Pump (A15)."""
         return self.member("pump", ordinal, PUMP_PORT)
 
-    def dm_masters(self) -> str:
+    def dm_masters(self) -> Address:
         """The URL of the Service of DM's masters (A16)."""
         return self._url(f"{self.cluster}-dm-master", DM_MASTER_PORT)
 
@@ -168,12 +183,99 @@ class AddressBook:
     def _suffix(self) -> str:
         return f".{self.cluster_domain}" if self.cluster_domain else ""
 
-    def _url(self, name: str, port: int) -> str:
-        return f"{self.scheme}://{self._host(name)}:{port}"
+    def _url(self, name: str, port: int) -> Address:
+        return _address(self.scheme, self._host(name), port)
 
     def _host(self, name: str) -> str:
         host = f"{name}.{self.namespace}"
         return f"{host}.svc.{self.cluster_domain}" if self.cluster_domain else host
+
+
+def _always(namespace: str, cluster: str) -> bool:  # noqa: ARG001  (the shape of what others pass)
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """The servers that the operator may call for one cluster, beyond the names that it knows by itself.
+
+    `hosts` are those that the spec names. `shares_pd` answers for the namespace and name of another TidbCluster of this
+    Kubernetes cluster whether its PD members and those of this one are members of one PD.
+    """
+
+    book: AddressBook
+    hosts: frozenset[str] = frozenset()
+    shares_pd: Callable[[str, str], bool] = _always
+
+    def admit(self, component: str, announced: str) -> Address:
+        """The address of the member of a component that a server announces as a URL, or as `host:port`.
+
+        Only scheme, host and port are used. Members of the cluster itself are dialled under its domain, whatever
+        domain is announced. Raises NotInCluster.
+        """
+        found = _parsed(announced, self.book.scheme)
+        if found is None:
+            raise NotInCluster(f"a server announces an address of {component} that is no URL with a host and a port")
+        scheme, host, port = found
+        owner = self.book.owner_of(component, host)
+        if not isinstance(owner, Stranger):
+            return _address(scheme, self._in_known_domain(component, owner, host), port)
+        if host in self.hosts or self._is_peer(component, host, port):
+            return _address(scheme, host, port)
+        raise NotInCluster(f"a server announces an address of {component} that does not belong to the cluster")
+
+    def _in_known_domain(self, component: str, ordinal: int, host: str) -> str:
+        domain = self.book.domain_of(component, host)
+        known = domain in ("", _DEFAULT_DOMAIN, self.book.cluster_domain)
+        return host if known else self.book.advertised_host(component, ordinal)
+
+    def _is_peer(self, component: str, host: str, port: int) -> bool:
+        """Whether a host is that of a member in another TidbCluster which shares PD with this one."""
+        found = _MEMBER.fullmatch(host)
+        if component != "pd" or found is None or found["service"] != f"{found['workload']}-peer":
+            return False
+        cluster = found["workload"].removesuffix("-pd")
+        if cluster == found["workload"]:
+            return False
+        domain = found["domain"] or ""
+        if domain in ("", _DEFAULT_DOMAIN, self.book.cluster_domain):
+            return self.shares_pd(found["namespace"], cluster)
+        # another Kubernetes cluster, of which nothing is known but that the spec allows for it
+        return self.book.across_k8s and port == PD_CLIENT_PORT
+
+
+def without_path(announced: str, scheme: str = "http") -> str | None:
+    """Scheme, host and port of what a server announces, for a pod that is to dial it; None for what lacks one of them.
+
+    Pods reach whatever their own network lets them, so this is no `Address`.
+    """
+    found = _parsed(announced, scheme)
+    return None if found is None else f"{found[0]}://{found[1]}:{found[2]}"
+
+
+def host_of(address: str) -> str:
+    """The host of a URL, or of `host:port`, in lower case; empty when it cannot be read."""
+    return _host(address)
+
+
+@lru_cache(maxsize=4096)
+def _parsed(announced: str, scheme: str) -> tuple[str, str, int] | None:
+    """Scheme, host and port of what a server announces; None when it has no host or no port, or another scheme."""
+    try:
+        parts = urlsplit(announced if "://" in announced else f"{scheme}://{announced}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        return None
+    if parts.scheme not in ("http", "https") or not port or not _HOST.fullmatch(host):
+        return None
+    return parts.scheme, host, port
+
+
+def _address(scheme: str, host: str, port: int) -> Address:
+    """Raises NotInCluster for what is no host name, which validation keeps out of specs."""
+    if not _HOST.fullmatch(host):
+        raise NotInCluster(f"{host!r} is no host name: correct the domains and references of the spec")
+    return Address(f"{scheme}://{host}:{port}")
 
 
 @lru_cache(maxsize=4096)

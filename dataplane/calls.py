@@ -1,21 +1,34 @@
-"""One call to one component: deadline, fence, retry of reads, typed answers (dataplane-apis.md 2)."""
+"""One call to one component: deadline, fence, retry of reads, redirects, typed answers (dataplane-apis.md 2).
 
-from collections.abc import Mapping
+A redirect moves the same request to another member of the cluster: of its location only scheme, host and port are
+used, and a location that is not a member of the cluster is an error.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 import structlog
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_none
 
-from dataplane.errors import MalformedAnswer, error_from_answer, unavailable
+from dataplane.addresses import Address
+from dataplane.errors import ApiError, MalformedAnswer, NotInCluster, error_from_answer, misread, unavailable
 from dataplane.timeouts import USUAL
 from ports import effects
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.structs import UNREADABLE
-from ports.transport import ConnectionLost, ConnectionRefused, Request, Response, Transport, TransportError
+from ports.transport import (
+    LONGEST_ANSWER,
+    ConnectionLost,
+    ConnectionRefused,
+    Request,
+    Response,
+    Transport,
+    TransportError,
+)
 
 _log = structlog.get_logger(__name__)
 
@@ -24,6 +37,22 @@ TIMEOUT = USUAL
 
 _TRIES = 2
 """A kept connection may have died unnoticed, and a Service may send the second try to a member that lives."""
+
+_MOST_REDIRECTS = 3
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_SAME_METHOD = frozenset({307, 308})
+"""Redirects after which the method stays what it was: all that a request with a body, or a write, follows."""
+
+_BYTES_PER_VALUE = 32
+"""Bytes that a value takes on average in the JSON of each API, at least. What is denser would need many times its
+size in memory once it is decoded."""
+
+_FEW_VALUES = 1000
+
+_SUCCESS = 200
+
+Admit = Callable[[str], Address]
+"""The address that a server announces, if it belongs to the cluster. Raises NotInCluster."""
 
 # no pause between tries: a step never waits for time (design.md 3.2)
 _RETRYING = Retrying(
@@ -40,41 +69,66 @@ _T = TypeVar("_T")
 class Caller:
     """Sends requests to one base URL."""
 
-    def __init__(self, transport: Transport, base_url: str, fence: Fence, clock: Clock) -> None:
+    def __init__(
+        self, transport: Transport, base_url: Address, fence: Fence, clock: Clock, admit: Admit | None = None
+    ) -> None:
+        """`admit` decides which redirects are followed; without it none is."""
         self._transport = transport
         self._fence = fence
         self._clock = clock
-        self.base_url = base_url.rstrip("/")
+        self._admit = admit or _admit_none
+        self.base_url = base_url
         self.host = urlsplit(base_url).hostname or ""
 
-    def get(self, path: str, *, timeout: float = TIMEOUT, also: frozenset[int] = frozenset()) -> Response:
-        """Read; statuses of `also` are answers, not errors. Raises Unavailable, ApiError."""
-        return self._read(Request("GET", self.base_url + path), path, timeout, also)
+    def get(
+        self,
+        path: str,
+        *,
+        timeout: float = TIMEOUT,
+        also: frozenset[int] = frozenset(),
+        longest: int = LONGEST_ANSWER,
+    ) -> Response:
+        """Read; statuses of `also` are answers, not errors. `longest` is in bytes. Raises Unavailable, ApiError."""
+        return self._read(Request("GET", self.base_url + path, longest_answer=longest), path, timeout, also)
 
-    def ask_json(self, path: str, body: object, decoder: msgspec.json.Decoder[_T]) -> _T:
+    def ask_json(
+        self, path: str, body: object, decoder: msgspec.json.Decoder[_T], *, longest: int = LONGEST_ANSWER
+    ) -> _T:
         """Read what takes a body to ask for, and decode it. Raises as `get_json`."""
         headers = {"content-type": "application/json"}
-        asked = Request("POST", self.base_url + path, headers, msgspec.json.encode(body), only_asks=True)
+        asked = Request(
+            "POST", self.base_url + path, headers, msgspec.json.encode(body), only_asks=True, longest_answer=longest
+        )
         return self.decoded(path, self._read(asked, path, TIMEOUT, frozenset()), decoder)
 
     def _read(self, request: Request, path: str, timeout: float, also: frozenset[int]) -> Response:
         deadline = self._clock.now() + timeout
-        try:
-            answer = _RETRYING(self._try, request, deadline)
-        except TransportError as error:
-            raise unavailable(error) from error
-        return self._checked(request.method, path, answer, also)
 
-    def get_json(self, path: str, decoder: msgspec.json.Decoder[_T], *, timeout: float = TIMEOUT) -> _T:
+        def send(request: Request) -> Response:
+            return _RETRYING(self._try, request, deadline)
+
+        return self._checked(request.method, path, self._follow(request, path, send), also)
+
+    def get_json(
+        self,
+        path: str,
+        decoder: msgspec.json.Decoder[_T],
+        *,
+        timeout: float = TIMEOUT,
+        longest: int = LONGEST_ANSWER,
+    ) -> _T:
         """Read and decode. Raises Unavailable, ApiError; MalformedAnswer names the field that has a wrong type."""
-        return self.decoded(path, self.get(path, timeout=timeout), decoder)
+        return self.decoded(path, self.get(path, timeout=timeout, longest=longest), decoder)
 
     def decoded(self, path: str, answer: Response, decoder: msgspec.json.Decoder[_T]) -> _T:
-        """What an answer says. Raises MalformedAnswer."""
+        """The value in an answer. Raises MalformedAnswer."""
+        # each value but the first of its list or object follows a comma
+        if answer.body.count(b",") > _FEW_VALUES + len(answer.body) // _BYTES_PER_VALUE:
+            raise self.malformed(path, "malformed answer: it has more values than its API allows")
         try:
             return decoder.decode(answer.body)
         except UNREADABLE as error:
-            raise self.malformed(path, answer, str(error)) from error
+            raise self.malformed(path, misread(answer.body, error)) from error
 
     def write(
         self,
@@ -97,21 +151,41 @@ class Caller:
         else:
             headers, payload = {"content-type": "application/json"}, msgspec.json.encode(body)
         request = Request(method, self.base_url + path, headers, payload, timeout)
-        self._fence.check()
-        effects.note()
-        try:
-            answer = self._transport.request(request)
-        except TransportError as error:
-            raise unavailable(error) from error
+        answer = self._follow(request, path, self._send_write)
         self._checked(method, path, answer, also)
         if done and answer.status not in also:
             _log.info(done, **about)
         return answer
 
-    def malformed(self, path: str, answer: Response, reason: str) -> MalformedAnswer:
-        """The error for an answer that cannot be understood."""
-        text = answer.body.decode("utf-8", "replace")
-        return MalformedAnswer("GET", self.base_url + path, answer.status, text, f"malformed answer: {reason}")
+    def malformed(self, path: str, reason: str, method: str = "GET") -> MalformedAnswer:
+        """The error for a success that cannot be understood, for a reason that quotes nothing of it."""
+        return MalformedAnswer(method, self.base_url + path, _SUCCESS, reason=reason)
+
+    def _follow(self, request: Request, path: str, send: Callable[[Request], Response]) -> Response:
+        """The answer after redirects to other members. Raises Unavailable; ApiError for a redirect elsewhere."""
+        for _ in range(_MOST_REDIRECTS + 1):
+            try:
+                answer = send(request)
+            except TransportError as error:
+                raise unavailable(error) from error
+            if answer.status not in _REDIRECTS or "location" not in answer.headers:
+                return answer
+            if request.method != "GET" and answer.status not in _SAME_METHOD:
+                return answer
+            request = replace(request, url=self._redirected(request, path, answer) + path)
+        raise ApiError(request.method, self.base_url + path, answer.status, b"", "redirected more than three times")
+
+    def _redirected(self, request: Request, path: str, answer: Response) -> Address:
+        try:
+            return self._admit(urljoin(request.url, answer.headers["location"]))
+        except (NotInCluster, ValueError):
+            reason = "redirected to an address that is no member of the cluster; the redirect was not followed"
+            raise ApiError(request.method, self.base_url + path, answer.status, b"", reason) from None
+
+    def _send_write(self, request: Request) -> Response:
+        self._fence.check()
+        effects.note()
+        return self._transport.request(request)
 
     def _try(self, request: Request, deadline: float) -> Response:
         left = max(deadline - self._clock.now(), 0.1)
@@ -122,3 +196,7 @@ class Caller:
         if not 200 <= answer.status < 300 and answer.status not in also:
             raise error_from_answer(method, self.base_url + path, answer)
         return answer
+
+
+def _admit_none(announced: str) -> Address:
+    raise NotInCluster(announced)

@@ -1,4 +1,4 @@
-"""The one object through which decisions reach the data plane.
+"""The one object through which decisions reach the data plane. It dials an `Address`, never a text.
 
 Clients are cheap and made when asked for; what is kept is the transport of each TLS identity, with its connections.
 """
@@ -7,7 +7,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from dataplane.calls import Caller
+from dataplane.addresses import Address
+from dataplane.calls import Admit, Caller
 from dataplane.errors import DataPlaneError
 from dataplane.etcd import EtcdClient
 from dataplane.mysql import MySqlConnector
@@ -63,33 +64,35 @@ class DataPlane:
         """The endpoints, `host:port`, that timed out in this reconcile, or took so long that others should not wait."""
         return frozenset(self._slow)
 
-    def pd(self, url: str, tls: TlsMaterial | None = None) -> PDClient:
-        """The PD at `url`. Raises BadTlsMaterial."""
-        return PDClient(self._transport(tls), url, self._fence, self._clock)
+    def pd(self, url: Address, tls: TlsMaterial | None = None, admit: Admit | None = None) -> PDClient:
+        """The PD at `url`, which may redirect to the addresses that `admit` admits. Raises BadTlsMaterial."""
+        return PDClient(self._transport(tls), url, self._fence, self._clock, admit)
 
-    def answering_pd(self, urls: Iterable[str], tls: TlsMaterial | None = None) -> PDClient:
+    def answering_pd(
+        self, urls: Iterable[Address], tls: TlsMaterial | None = None, admit: Admit | None = None
+    ) -> PDClient:
         """The PD at the first URL that tells its members' health; at the first of all when none does.
 
         With a single URL nothing is asked (dataplane-apis.md 2). Raises BadTlsMaterial.
         """
-        candidates = [self.pd(url, tls) for url in urls]
+        candidates = [self.pd(url, tls, admit) for url in urls]
         if len(candidates) == 1:
             return candidates[0]
         return next(filter(_answers, candidates), candidates[0])
 
-    def tikv(self, url: str, tls: TlsMaterial | None = None) -> TiKVClient:
+    def tikv(self, url: Address, tls: TlsMaterial | None = None) -> TiKVClient:
         """The TiKV whose status port is at `url`. Raises BadTlsMaterial."""
         return TiKVClient(self._transport(tls), url, self._clock)
 
-    def tiflash(self, url: str, tls: TlsMaterial | None = None) -> TiFlashClient:
+    def tiflash(self, url: Address, tls: TlsMaterial | None = None) -> TiFlashClient:
         """The TiFlash whose proxy has its status port at `url`. Raises BadTlsMaterial."""
         return TiFlashClient(self._transport(tls), url, self._clock)
 
-    def tidb(self, url: str, tls: TlsMaterial | None = None) -> TiDBClient:
+    def tidb(self, url: Address, tls: TlsMaterial | None = None) -> TiDBClient:
         """The TiDB whose status port is at `url`. Raises BadTlsMaterial."""
         return TiDBClient(self._transport(tls), url, self._clock, self._fence)
 
-    def caller(self, url: str, tls: TlsMaterial | None = None) -> Caller:
+    def caller(self, url: Address, tls: TlsMaterial | None = None) -> Caller:
         """What clients of other servers are made of. Raises BadTlsMaterial."""
         return Caller(self._transport(tls), url, self._fence, self._clock)
 
@@ -97,15 +100,15 @@ class DataPlane:
         """TiDB's SQL port, as root without a password."""
         return RootClient(self._sql, login, self._fence)
 
-    def etcd(self, url: str, tls: TlsMaterial | None = None) -> EtcdClient:
+    def etcd(self, url: Address, tls: TlsMaterial | None = None) -> EtcdClient:
         """The etcd in the PD at `url`. Raises BadTlsMaterial."""
         return EtcdClient(self._transport(tls), url, self._clock, self._fence)
 
-    def pdms(self, url: str, service: str, tls: TlsMaterial | None = None) -> PDMSClient:
+    def pdms(self, url: Address, service: str, tls: TlsMaterial | None = None) -> PDMSClient:
         """The PD microservice at `url`. Raises BadTlsMaterial."""
         return PDMSClient(self._transport(tls), url, service, self._clock, self._fence)
 
-    def pump(self, url: str, tls: TlsMaterial | None = None) -> PumpClient:
+    def pump(self, url: Address, tls: TlsMaterial | None = None) -> PumpClient:
         """The Pump at `url`. Raises BadTlsMaterial."""
         return PumpClient(self._transport(tls), url, self._clock, self._fence)
 

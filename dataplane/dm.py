@@ -5,13 +5,17 @@ LiveMaster, LiveWorker, which nothing but the reads here make (design.md 3.6, F5
 """
 
 from dataclasses import InitVar, dataclass
-from typing import final
+from typing import Annotated, final
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Meta
 
+from dataplane.addresses import Address
+from dataplane.answers import MEMBERS, URLS, Name
 from dataplane.calls import TIMEOUT, Caller
-from dataplane.errors import Conflict, MalformedAnswer
+from dataplane.errors import Conflict, misread
+from ports.foreign_text import shortened
 from ports.structs import UNREADABLE, decoder
 from ports.transport import Response
 
@@ -71,7 +75,7 @@ class DMMasterClient:
         self._call = caller
 
     @property
-    def base_url(self) -> str:
+    def base_url(self) -> Address:
         """Where this client sends its requests."""
         return self._call.base_url
 
@@ -124,7 +128,7 @@ class DMMasterClient:
             return
         if there.id != master.id:
             what = f"{master.name} has id {there.id} by now, not {master.id}"
-            raise Conflict("DELETE", self.base_url + path, 200, "", what)
+            raise Conflict("DELETE", self.base_url + path, 200, b"", what)
         self._do("DELETE", path, "DM-master removed", {"master": master.name, "member_id": master.id})
 
     def delete_worker(self, worker: LiveWorker) -> None:
@@ -140,7 +144,7 @@ class DMMasterClient:
         if there is None:
             return
         if there.stage != OFFLINE:
-            raise Conflict("DELETE", self.base_url + path, 200, "", f"{worker.name} is {there.stage}, not {OFFLINE}")
+            raise Conflict("DELETE", self.base_url + path, 200, b"", f"{worker.name} is {there.stage}, not {OFFLINE}")
         self._do("DELETE", path, "DM-worker removed", {"worker": worker.name})
 
     def _list(self, kind: str, timeout: float = TIMEOUT) -> "_Entry":
@@ -149,7 +153,7 @@ class DMMasterClient:
         found = self._agreed("GET", path, answer)
         if len(found.members or ()) != 1:
             what = f"members has {len(found.members or ())} entries, not one"
-            raise self._call.malformed(path, answer, what)
+            raise self._call.malformed(path, f"malformed answer: {what}")
         return (found.members or ())[0]
 
     def _do(self, method: str, path: str, done: str, about: dict[str, str]) -> None:
@@ -161,40 +165,41 @@ class DMMasterClient:
         try:
             found = decoder(_Listed).decode(answer.body)
         except UNREADABLE as error:
-            text = answer.body.decode("utf-8", "replace")
-            reason = f"malformed answer: {error}"
-            raise MalformedAnswer(method, self.base_url + path, answer.status, text, reason) from error
+            raise self._call.malformed(path, misread(answer.body, error), method) from error
         if not found.result:
-            reason = f"DM-master refused: {found.msg or 'it does not say why'}"
-            raise Conflict(method, self.base_url + path, answer.status, "", reason)
+            reason = f"DM-master refused: {shortened(found.msg) or 'it does not say why'}"
+            raise Conflict(method, self.base_url + path, answer.status, b"", reason)
         return found
 
 
+_Urls = Annotated[tuple[Name, ...], Meta(max_length=URLS)] | None
+
+
 class _Master(msgspec.Struct, rename="camel"):
-    name: str
-    member_id: str = msgspec.field(name="memberID", default="")
+    name: Name
+    member_id: Name = msgspec.field(name="memberID", default="")
     alive: bool = False
-    peer_urls: tuple[str, ...] | None = msgspec.field(name="peerURLs", default=None)
-    client_urls: tuple[str, ...] | None = msgspec.field(name="clientURLs", default=None)
+    peer_urls: _Urls = msgspec.field(name="peerURLs", default=None)
+    client_urls: _Urls = msgspec.field(name="clientURLs", default=None)
 
 
 class _Masters(msgspec.Struct):
-    masters: tuple[_Master, ...] | None = None
+    masters: Annotated[tuple[_Master, ...], Meta(max_length=MEMBERS)] | None = None
 
 
 class _Worker(msgspec.Struct):
-    name: str
-    addr: str = ""
-    stage: str = ""
-    source: str = ""
+    name: Name
+    addr: Name = ""
+    stage: Name = ""
+    source: Name = ""
 
 
 class _Workers(msgspec.Struct):
-    workers: tuple[_Worker, ...] | None = None
+    workers: Annotated[tuple[_Worker, ...], Meta(max_length=MEMBERS)] | None = None
 
 
 class _Leader(msgspec.Struct):
-    name: str = ""
+    name: Name = ""
 
 
 class _Entry(msgspec.Struct):
@@ -206,4 +211,4 @@ class _Entry(msgspec.Struct):
 class _Listed(msgspec.Struct):
     result: bool = False
     msg: str = ""
-    members: tuple[_Entry, ...] | None = None
+    members: Annotated[tuple[_Entry, ...], Meta(max_length=MEMBERS)] | None = None

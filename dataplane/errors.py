@@ -3,6 +3,7 @@
     DataPlaneError
     ├── Unavailable            nobody answered, or the answer was 503 or "no leader": ask again later
     ├── AddressNotUnderstood   PD reports an address that looks like one of the cluster's pods, but is written otherwise
+    ├── NotInCluster           a server announces an address that does not belong to the cluster: nothing was sent
     ├── BadTlsMaterial         the certificates of the cluster cannot be used: nothing was sent
     └── ApiError               the component answered with something else than success
         ├── NotBootstrapped    PD waits for its first TiKV
@@ -10,15 +11,30 @@
         ├── Conflict           the state of the component forbids it: 409, 410, 412, and what PD refuses by rule
         └── MalformedAnswer    a success whose body is not what the API promises
 
-Messages name method, URL, status and body. A write that failed with Unavailable may have been carried out,
-unless `sent` is False.
+Messages name method, URL and status. They quote what the server said where that is an error in a documented form, in
+at most 200 printable characters; of anything else they give the size (docs/security.md). A write that failed with
+Unavailable may have been carried out, unless `sent` is False.
 """
 
+import re
+
+import msgspec
+
+from ports.foreign_text import shortened
+from ports.structs import UNREADABLE
 from ports.transport import ConnectionRefused, RequestTimeout, Response, TlsError, TransportClosed, TransportError
 
-_NOT_BOOTSTRAPPED = "TiKV cluster not bootstrapped"
-_REFUSALS = ("ErrStoresNotEnough", "ErrEtcdMemberRemove", "ErrStoreDestroyed", "no valid secondary")
-_MAX_TEXT = 2048
+_NOT_BOOTSTRAPPED = b"TiKV cluster not bootstrapped"
+_REFUSALS = (b"ErrStoresNotEnough", b"ErrEtcdMemberRemove", b"ErrStoreDestroyed", b"no valid secondary")
+
+_PLAIN_ERRORS = re.compile(
+    rb"\s*(\[(PD|CDC|DM):\w+:\w+\][^\n]*|404 page not found|no leader|redirect finds no leader"
+    rb"|not support microservice|TiKV cluster not bootstrapped[^\n]*)\s*"
+)
+"""The errors that PD, TiCDC and DM send as plain text; all others are JSON."""
+
+_SAID_IN = ("msg", "message", "error_msg", "error", "reason")
+"""The fields in which the components say what is wrong."""
 
 
 class DataPlaneError(Exception):
@@ -31,6 +47,10 @@ class BadTlsMaterial(DataPlaneError):
 
 class AddressNotUnderstood(DataPlaneError):
     """Raised when an answer names what may or may not be a pod of the cluster: nothing can be concluded from it."""
+
+
+class NotInCluster(DataPlaneError):
+    """Raised when an address that a server announces does not belong to the cluster: it is not dialled."""
 
 
 class Unavailable(DataPlaneError):
@@ -48,15 +68,14 @@ class Unavailable(DataPlaneError):
 
 
 class ApiError(DataPlaneError):
-    """Raised when a component answers with something else than success."""
+    """Raised when a component answers with something else than success; `body` is what it said."""
 
-    def __init__(self, method: str, url: str, status: int, body: str, reason: str = "") -> None:
+    def __init__(self, method: str, url: str, status: int, body: bytes = b"", reason: str = "") -> None:
         text = f"{method} {url}: {reason or f'error response {status}'}"
-        super().__init__(f"{text}, body response: {body[:_MAX_TEXT].strip()}" if body.strip() else text)
+        super().__init__(f"{text}: {said(body)}" if body.strip() else text)
         self.method = method
         self.url = url
         self.status = status
-        self.body = body
 
 
 class NotBootstrapped(ApiError):
@@ -89,11 +108,40 @@ def unavailable(error: TransportError) -> Unavailable:
 
 def error_from_answer(method: str, url: str, answer: Response) -> DataPlaneError:
     """The error for an answer that is no success."""
-    body = answer.body.decode("utf-8", "replace")
     if answer.status == 503:
-        return Unavailable(method, url, f"error response 503, body response: {body[:_MAX_TEXT].strip()}")
-    if _NOT_BOOTSTRAPPED in body:
-        return NotBootstrapped(method, url, answer.status, body)
-    if any(code in body for code in _REFUSALS):
-        return Conflict(method, url, answer.status, body)
-    return _BY_STATUS.get(answer.status, ApiError)(method, url, answer.status, body)
+        return Unavailable(method, url, f"error response 503: {said(answer.body)}")
+    if _NOT_BOOTSTRAPPED in answer.body:
+        return NotBootstrapped(method, url, answer.status, answer.body)
+    if any(code in answer.body for code in _REFUSALS):
+        return Conflict(method, url, answer.status, answer.body)
+    return _BY_STATUS.get(answer.status, ApiError)(method, url, answer.status, answer.body)
+
+
+def misread(body: bytes, error: Exception) -> str:
+    """What is wrong with an answer that could not be decoded; it quotes nothing."""
+    if isinstance(error, RecursionError):
+        return f"answered with {len(body)} bytes that are nested too deeply"
+    if not isinstance(error, msgspec.ValidationError):
+        return f"answered with {len(body)} bytes that are not JSON"
+    return f"malformed answer: {error}"
+
+
+def said(body: bytes) -> str:
+    """What a server said, if it is an error in a documented form, else what the answer looks like."""
+    if _PLAIN_ERRORS.fullmatch(body):
+        return shortened(body.decode("utf-8", "replace"))
+    try:
+        found = msgspec.json.decode(body, type=str | dict[str, msgspec.Raw])
+    except UNREADABLE as error:
+        is_json = isinstance(error, msgspec.ValidationError)
+        return f"answered with {len(body)} bytes that are {'no error message' if is_json else 'not JSON'}"
+    text = found if isinstance(found, str) else next(filter(None, (_text(found.get(name)) for name in _SAID_IN)), "")
+    return shortened(text) if text else f"answered with {len(body)} bytes that are no error message"
+
+
+def _text(value: msgspec.Raw | None) -> str:
+    """The string that is the value of a field; empty for anything else."""
+    try:
+        return msgspec.json.decode(value, type=str) if value else ""
+    except UNREADABLE:
+        return ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
@@ -27,7 +28,7 @@ class EtcdClient:
     """The etcd in one PD, or behind the Service in front of all members. Safe for use by many threads."""
 
     def __init__(
-        self, transport: Transport, base_url: str, clock: Clock | None = None, fence: Fence | None = None
+        self, transport: Transport, base_url: Address, clock: Clock | None = None, fence: Fence | None = None
     ) -> None:
         """A client of the etcd in the PD at `base_url`. `fence` is asked before each write."""
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())

@@ -2,6 +2,9 @@
 
 One transport is one TLS identity, that is, one cluster or all clusters without TLS. The environment's proxies are
 honoured as `ports.proxies` decides, so that one forward proxy reaches a whole simulated world.
+
+Servers are not trusted: each answer, headers and body, has a deadline and a size, an encoded body is refused, and no
+redirect is followed (docs/security.md).
 """
 
 import contextlib
@@ -23,6 +26,7 @@ from ports.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineT
 from ports.proxies import proxy_for
 from ports.tls import verifying_context
 from ports.transport import (
+    AnswerRefused,
     ByteStream,
     ConnectionLost,
     ConnectionRefused,
@@ -38,9 +42,10 @@ _CONNECT_TIMEOUT = 3.0
 
 USER_AGENT = "tidb-operator"
 
-_MAX_REDIRECTS = 3
-_SAME_METHOD = (307, 308)
-"""Redirects after which the method stays what it was."""
+_LONGEST_HEAD = 1 << 16
+"""Bytes of all headers of an answer. `http.client` ends the reading at 100 lines of 64 KiB each."""
+
+_NOT_ENCODED = ("", "identity")
 _POOL_SIZE = 32
 _KEPT = 1024
 """Requests of a transport that are kept prepared, and URLs that are kept parsed."""
@@ -58,21 +63,18 @@ class HttpTransport:
         self._preparing = _Preparing(environ)
         self._session = requests.Session()
         self._session.trust_env = False
-        self._session.max_redirects = _MAX_REDIRECTS
         context = client_context(tls) if tls else verifying_context()
         context.sslsocket_class = DeadlineTlsSocket
         for scheme in ("http://", "https://"):
             self._session.mount(scheme, _Adapter(context))
 
     def request(self, request: Request) -> Response:
-        """Send, follow redirects, and read the whole answer within `request.timeout`. Raises TransportError.
-
-        A redirect that would make a read of a write is not followed, but the answer.
-        """
+        """Send and read the whole answer within `request.timeout`; a redirect is an answer. Raises TransportError."""
         with _typed_errors(request):
-            answer = self._send(request, read=request.timeout, follow=True)
+            answer = self._send(request, read=request.timeout)
             with answer:
-                return Response(answer.status_code, _lower(answer.headers), answer.content)
+                headers = _lower(answer.headers)
+                return Response(answer.status_code, headers, _body(answer, headers, request))
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """Send and return once the headers are here; redirects and encodings are the reader's.
@@ -80,27 +82,29 @@ class HttpTransport:
         Raises TransportError.
         """
         with _typed_errors(request):
-            answer = self._send(request, read=request.timeout, follow=False)
+            answer = self._send(request, read=request.timeout)
             return _HttpStream(answer, request, idle_timeout)
 
     def close(self) -> None:
         """Release idle connections. Idempotent."""
         self._session.close()
 
-    def _send(self, request: Request, read: float, follow: bool) -> requests.Response:
+    def _send(self, request: Request, read: float) -> requests.Response:
         prepared, proxy = self._preparing.of(request)
         timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
         options: dict[str, Any] = {"timeout": timeout, "stream": True}
         options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}
         # what a session adds, cookies and settings of its own, costs almost as much as the request itself
         answer = self._session.get_adapter(request.url).send(prepared, **options)
-        keeps_method = request.method == "GET" or answer.status_code in _SAME_METHOD
-        if follow and answer.is_redirect and keeps_method:
-            *_, answer = self._session.resolve_redirects(answer, prepared, **options)
         if answer.status_code < 200:
             # the answer proper is still to come, and must not be taken for that of the next request
             answer.close()
             raise ConnectionLost(request.method, request.url, f"the server answered {answer.status_code} first")
+        if sum(map(len, (*answer.headers, *answer.headers.values()))) > _LONGEST_HEAD:
+            answer.close()
+            raise AnswerRefused(
+                request.method, request.url, f"the server sent more than {_LONGEST_HEAD} bytes of headers"
+            )
         return answer
 
 
@@ -122,7 +126,8 @@ class _Preparing:
         self, method: str, url: str, headers: tuple[tuple[str, str], ...], body: bytes | None = None
     ) -> tuple[requests.PreparedRequest, str | None]:
         prepared = requests.PreparedRequest()
-        prepared.prepare(method, url, {"user-agent": USER_AGENT, **dict(headers)}, data=body)
+        own = {"user-agent": USER_AGENT, "accept-encoding": "identity"}
+        prepared.prepare(method, url, own | dict(headers), data=body)
         return prepared, proxy_for(url, self._environ)
 
 
@@ -231,6 +236,20 @@ class _HttpStream:
             return chunk
 
 
+def _body(answer: requests.Response, headers: Mapping[str, str], request: Request) -> bytes:
+    """The body, read up to its limit. Raises AnswerRefused, what `requests` and urllib3 raise."""
+    if headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
+        raise AnswerRefused(request.method, request.url, "the server encoded its answer, which was not asked for")
+    pieces, left = [], request.longest_answer
+    while piece := answer.raw.read(left + 1, decode_content=False):
+        left -= len(piece)
+        if left < 0:
+            what = f"the server sent more than the {request.longest_answer} bytes that its answer may have"
+            raise AnswerRefused(request.method, request.url, what)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
@@ -262,6 +281,9 @@ def _classify(error: Exception, timeout: float) -> tuple[type[TransportError], s
         return ConnectionRefused, _without_repr(root)
     if isinstance(error, _NOT_SENT):
         return ConnectionRefused, str(error)
+    if not isinstance(root, OSError):
+        # these errors quote what the server sent
+        return ConnectionLost, f"the server does not speak HTTP ({type(root).__name__})"
     return ConnectionLost, str(root)
 
 

@@ -1,7 +1,7 @@
 """PD's HTTP API (dataplane-apis.md 3).
 
 Ids are unsigned 64-bit integers and stay exact. Unknown fields are ignored; what PD leaves out because it is zero is
-filled in; a field of the wrong type raises MalformedAnswer, which names it.
+filled in; a field of the wrong type or beyond its bounds (`dataplane.answers`) raises MalformedAnswer, which names it.
 
 Removing a member or a store takes it as PD showed it: LiveMember, LiveStore, which nothing but the reads here make
 (design.md 3.6, F5).
@@ -10,12 +10,15 @@ Removing a member or a store takes it as PD showed it: LiveMember, LiveStore, wh
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import InitVar, dataclass, field
-from typing import final
+from typing import Annotated, final
 from urllib.parse import quote
 
 import msgspec
+from msgspec import Meta
 
-from dataplane.calls import TIMEOUT, Caller
+from dataplane.addresses import Address
+from dataplane.answers import MEMBERS, RULES, STORES, URLS, Count, Id, Name, Text, require_uint64
+from dataplane.calls import TIMEOUT, Admit, Caller
 from dataplane.errors import ApiError, Conflict, NotBootstrapped, NotFound, Unavailable
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
@@ -35,6 +38,17 @@ _PING_TIMEOUT = 3.0
 """Seconds that PD waits for each member that does not answer, one after the other."""
 
 _LONGEST_HEALTH_CALL = 20.0
+
+_LONGEST_STORES = 4 << 20
+"""Bytes of a list of stores. PD writes 1.0 to 1.6 KB for each, so that 2,600 fit; the largest clusters known have less
+than a thousand."""
+
+_LONGEST_RULES = 8 << 20
+"""Bytes of a list of placement rules. PD writes about 300 for each, so that 27,000 fit: one for each table or
+partition that has replicas on TiFlash."""
+
+_LABELS = 100
+"""Labels of a store."""
 
 _LIVE_READ = object()
 
@@ -164,13 +178,21 @@ class PDClient:
     """One PD, or the Service in front of all its members. Safe for use by many threads."""
 
     def __init__(
-        self, transport: Transport, base_url: str, fence: Fence | None = None, clock: Clock | None = None
+        self,
+        transport: Transport,
+        base_url: Address,
+        fence: Fence | None = None,
+        clock: Clock | None = None,
+        admit: Admit | None = None,
     ) -> None:
-        """A client of the PD at `base_url`, such as `http://demo-pd.ns:2379`. Connects with the first call."""
-        self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
+        """A client of the PD at `base_url`, such as `http://demo-pd.ns:2379`. Connects with the first call.
+
+        `admit` decides which redirects are followed; without it none is.
+        """
+        self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock(), admit)
 
     @property
-    def base_url(self) -> str:
+    def base_url(self) -> Address:
         """Where this client sends its requests."""
         return self._call.base_url
 
@@ -250,7 +272,7 @@ class PDClient:
         """
         wanted: Counter[tuple[str, str, str]] = Counter()
         try:
-            rules = self._call.get_json("/pd/api/v1/config/rules", _RULES) or ()
+            rules = self._call.get_json("/pd/api/v1/config/rules", _RULES, longest=_LONGEST_RULES) or ()
         except (Conflict, NotFound):
             # placement rules are off, or PD is older than they are
             rules = ()
@@ -265,7 +287,7 @@ class PDClient:
         Raises Unavailable, ApiError.
         """
         try:
-            rules = self._call.get_json("/pd/api/v1/config/rules/group/tiflash", _RULES) or ()
+            rules = self._call.get_json("/pd/api/v1/config/rules/group/tiflash", _RULES, longest=_LONGEST_RULES) or ()
         except (Conflict, NotFound):
             rules = ()
         return tuple(PlacementRule(rule.group_id, rule.id, rule.count) for rule in rules)
@@ -293,7 +315,8 @@ class PDClient:
 
     def all_stores(self) -> tuple[LiveStore, ...]:
         """The stores in any state, Tombstone included, by id. Raises NotBootstrapped, Unavailable, ApiError."""
-        found = self._call.get_json("/pd/api/v1/stores?state=0&state=1&state=2", _STORES).stores or ()
+        path = "/pd/api/v1/stores?state=0&state=1&state=2"
+        found = self._call.get_json(path, _STORES, longest=_LONGEST_STORES).stores or ()
         return tuple(sorted(map(_store, found), key=lambda store: store.id))
 
     def store(self, store_id: int) -> LiveStore:
@@ -358,8 +381,7 @@ class PDClient:
                 raise
             return
         if store_id in (self._evicting_stores() or ()):
-            body = answer.body.decode("utf-8", "replace")
-            raise ApiError("DELETE", self.base_url + path, answer.status, body, "the scheduler still exists")
+            raise ApiError("DELETE", self.base_url + path, answer.status, answer.body, "the scheduler still exists")
 
     def evicting_stores(self) -> frozenset[int]:
         """The ids of the stores whose leaders are being moved away.
@@ -433,51 +455,66 @@ class PDClient:
     def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
         if found.address != store.address:
             reason = f"not sent: store {store.id} now has the address {found.address}, not {store.address}"
-            raise Conflict(method, self.base_url + path, 0, "", reason)
+            raise Conflict(method, self.base_url + path, 0, b"", reason)
 
 
 _NOT_FOUND = frozenset({404})
 _GONE = frozenset({404, 410})
 
 
+_Urls = Annotated[list[Name], Meta(max_length=URLS)] | None
+
+
 class _Health(msgspec.Struct):
-    name: str = ""
-    member_id: int = 0
-    client_urls: list[str] | None = None
+    name: Name = ""
+    member_id: Id = 0
+    client_urls: _Urls = None
     health: bool = False
+
+    def __post_init__(self) -> None:
+        require_uint64(member_id=self.member_id)
 
 
 class _Member(msgspec.Struct):
-    name: str = ""
-    member_id: int = 0
-    client_urls: list[str] | None = None
-    peer_urls: list[str] | None = None
+    name: Name = ""
+    member_id: Id = 0
+    client_urls: _Urls = None
+    peer_urls: _Urls = None
+
+    def __post_init__(self) -> None:
+        require_uint64(member_id=self.member_id)
 
 
 class _Header(msgspec.Struct):
-    cluster_id: int = 0
+    cluster_id: Id = 0
+
+    def __post_init__(self) -> None:
+        require_uint64(cluster_id=self.cluster_id)
 
 
 class _Members(msgspec.Struct):
     header: _Header | None = None
-    members: list[_Member] | None = None
+    members: Annotated[list[_Member], Meta(max_length=MEMBERS)] | None = None
     leader: _Member | None = None
     etcd_leader: _Member | None = None
 
 
 class _Microservice(msgspec.Struct):
-    name: str = ""
-    address: str = msgspec.field(name="service-addr", default="")
+    name: Name = ""
+    address: Name = msgspec.field(name="service-addr", default="")
 
 
 class _Cluster(msgspec.Struct):
-    id: int
+    id: Id
+
+    def __post_init__(self) -> None:
+        require_uint64(id=self.id)
 
 
 class _Replication(msgspec.Struct, rename="kebab"):
-    max_replicas: int
-    location_labels: str = ""
-    enable_placement_rules: str | None = None
+    max_replicas: Count
+    location_labels: Text = ""
+    enable_placement_rules: Name | None = None
 
 
 class _Config(msgspec.Struct):
@@ -485,25 +522,28 @@ class _Config(msgspec.Struct):
 
 
 class _Label(msgspec.Struct):
-    key: str = ""
-    value: str = ""
+    key: Name = ""
+    value: Name = ""
 
 
 class _StoreMeta(msgspec.Struct):
-    id: int = 0
-    address: str = ""
-    state: int = 0
-    state_name: str = ""
-    labels: list[_Label] | None = None
-    version: str = ""
-    status_address: str = ""
+    id: Id = 0
+    address: Name = ""
+    state: Count = 0
+    state_name: Name = ""
+    labels: Annotated[list[_Label], Meta(max_length=_LABELS)] | None = None
+    version: Name = ""
+    status_address: Name = ""
     start_timestamp: int = 0
     last_heartbeat: int = 0
 
+    def __post_init__(self) -> None:
+        require_uint64(id=self.id)
+
 
 class _StoreStatus(msgspec.Struct):
-    leader_count: int = 0
-    region_count: int = 0
+    leader_count: Count = 0
+    region_count: Count = 0
 
 
 class _StoreInfo(msgspec.Struct):
@@ -512,7 +552,7 @@ class _StoreInfo(msgspec.Struct):
 
 
 class _Stores(msgspec.Struct):
-    stores: list[_StoreInfo] | None = None
+    stores: Annotated[list[_StoreInfo], Meta(max_length=STORES)] | None = None
 
 
 class _Marker(msgspec.Struct):
@@ -520,29 +560,31 @@ class _Marker(msgspec.Struct):
 
 
 class _Rule(msgspec.Struct):
-    group_id: str = ""
-    id: str = ""
+    group_id: Text = ""
+    id: Text = ""
     start_key: str = ""
     end_key: str = ""
-    role: str = ""
-    count: int = 0
+    role: Name = ""
+    count: Count = 0
 
 
 class _EvictConfig(msgspec.Struct):
-    ranges: dict[int, msgspec.Raw] | None = msgspec.field(name="store-id-ranges", default=None)
+    ranges: Annotated[dict[Id, msgspec.Raw], Meta(max_length=STORES)] | None = msgspec.field(
+        name="store-id-ranges", default=None
+    )
 
 
 # lists and objects that Go sends as null when they are empty
-_HEALTH = msgspec.json.Decoder(list[_Health] | None)
+_HEALTH = msgspec.json.Decoder(Annotated[list[_Health], Meta(max_length=MEMBERS)] | None)
 _LEADER = msgspec.json.Decoder(_Member | None)
-_SCHEDULERS = msgspec.json.Decoder(list[str] | None)
+_SCHEDULERS = msgspec.json.Decoder(Annotated[list[Name], Meta(max_length=STORES)] | None)
 _MEMBERS = msgspec.json.Decoder(_Members)
-_MICROSERVICES = msgspec.json.Decoder(list[_Microservice] | None)
-_TEXT = msgspec.json.Decoder(str)
+_MICROSERVICES = msgspec.json.Decoder(Annotated[list[_Microservice], Meta(max_length=MEMBERS)] | None)
+_TEXT = msgspec.json.Decoder(Name)
 _CLUSTER = msgspec.json.Decoder(_Cluster)
 _CONFIG = msgspec.json.Decoder(_Config)
 _STORE = msgspec.json.Decoder(_StoreInfo)
-_RULES = msgspec.json.Decoder(list[_Rule] | None)
+_RULES = msgspec.json.Decoder(Annotated[list[_Rule], Meta(max_length=RULES)] | None)
 _MARKER = msgspec.json.Decoder(_Marker)
 _STORES = msgspec.json.Decoder(_Stores)
 _EVICT_CONFIG = msgspec.json.Decoder(_EvictConfig)

@@ -1,5 +1,6 @@
 """A PD microservice's own API (dataplane-apis.md 3.4)."""
 
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from dataplane.errors import ApiError
 from ports.clock import Clock, SystemClock
@@ -15,7 +16,12 @@ class PDMSClient:
     """
 
     def __init__(
-        self, transport: Transport, base_url: str, service: str, clock: Clock | None = None, fence: Fence | None = None
+        self,
+        transport: Transport,
+        base_url: Address,
+        service: str,
+        clock: Clock | None = None,
+        fence: Fence | None = None,
     ) -> None:
         """A client of the member of `service`, such as `tso`, at `base_url`."""
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())

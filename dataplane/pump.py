@@ -6,11 +6,14 @@ from urllib.parse import quote
 
 import msgspec
 
+from dataplane.addresses import Address
+from dataplane.answers import Name
 from dataplane.calls import Caller
-from dataplane.errors import Conflict, MalformedAnswer
+from dataplane.errors import Conflict, MalformedAnswer, misread
 from dataplane.etcd import EtcdClient
 from ports.clock import Clock, SystemClock
 from ports.fencing import Fence, OpenFence
+from ports.foreign_text import shortened
 from ports.structs import UNREADABLE
 from ports.transport import Transport
 
@@ -52,7 +55,7 @@ class PumpClient:
     """One Pump. Safe for use by many threads."""
 
     def __init__(
-        self, transport: Transport, base_url: str, clock: Clock | None = None, fence: Fence | None = None
+        self, transport: Transport, base_url: Address, clock: Clock | None = None, fence: Fence | None = None
     ) -> None:
         """A client of the Pump at `base_url`."""
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
@@ -70,17 +73,16 @@ class PumpClient:
         try:
             told = _TOLD.decode(answer.body)
         except UNREADABLE as error:
-            raise self._call.malformed(path, answer, str(error)) from error
+            raise self._call.malformed(path, misread(answer.body, error)) from error
         if told.code != _DONE:
             # a refusal is an HTTP success
-            text = answer.body.decode("utf-8", "replace")
-            raise Conflict("PUT", self._call.base_url + path, answer.status, text, "Pump refused to close")
+            raise Conflict("PUT", self._call.base_url + path, answer.status, answer.body, "Pump refused to close")
 
 
 class _Node(msgspec.Struct, rename="camel"):
-    node_id: str
-    host: str
-    state: str
+    node_id: Name
+    host: Name
+    state: Name
 
 
 class _Told(msgspec.Struct):
@@ -96,6 +98,5 @@ def _node(key: str, value: bytes) -> LivePumpNode:
     try:
         found = _NODE.decode(value)
     except UNREADABLE as error:
-        text = value.decode("utf-8", "replace")
-        raise MalformedAnswer("GET", key, _DONE, text, f"malformed Pump node: {error}") from error
+        raise MalformedAnswer("GET", shortened(key), _DONE, reason=f"malformed Pump node: {error}") from error
     return LivePumpNode(found.node_id, found.host, found.state, maker=_LIVE_READ)

@@ -5,6 +5,7 @@ import structlog
 from dataplane.errors import ApiError, unavailable
 from ports import effects
 from ports.fencing import Fence
+from ports.foreign_text import shortened
 from ports.sql import SqlConnector, SqlLogin, SqlRefused
 from ports.transport import TransportError
 
@@ -37,8 +38,9 @@ class RootClient:
             if refused.code == _ACCESS_DENIED:
                 raise AccessDenied(f"{self._login.url}: root has a password already") from refused
             # a syntax error repeats the statement
-            told = refused.message.replace(password, "(the password)")
-            raise ApiError("SQL", self._login.url, refused.code, told, f"error {refused.code}") from None
+            said = shortened(refused.message.replace(password, "(the password)"))
+            reason = f"error {refused.code}: {said}"
+            raise ApiError("SQL", self._login.url, refused.code, b"", reason) from None
         except TransportError as error:
             raise unavailable(error) from error
         _log.info("root password set", server=self._login.host)

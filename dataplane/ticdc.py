@@ -1,11 +1,14 @@
 """TiCDC's API (dataplane-apis.md 8)."""
 
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
+from msgspec import Meta
 
+from dataplane.answers import MEMBERS, Count, Name
 from dataplane.calls import TIMEOUT, Caller
-from dataplane.errors import DataPlaneError, NotFound
+from dataplane.errors import DataPlaneError, NotFound, misread
 from ports.structs import UNREADABLE, decoder
 from ports.transport import Response
 
@@ -18,21 +21,24 @@ _UNKNOWN = frozenset({404})
 class CaptureStatus(msgspec.Struct, frozen=True):
     """What a capture says of itself."""
 
-    id: str
-    version: str = ""
+    id: Name
+    version: Name = ""
     is_owner: bool = False
 
 
 class Capture(msgspec.Struct, frozen=True):
     """A capture as the owner knows it; `address` is the `host:port` that it advertises."""
 
-    id: str
-    address: str = ""
+    id: Name
+    address: Name = ""
     is_owner: bool = False
 
 
 class _Drained(msgspec.Struct, frozen=True):
-    current_table_count: int
+    current_table_count: Count
+
+
+_CAPTURES = msgspec.json.Decoder(Annotated[tuple[Capture, ...], Meta(max_length=MEMBERS)])
 
 
 class TiCDCClient:
@@ -52,9 +58,10 @@ class TiCDCClient:
         Anything but a list is an error: v1.6 takes it for a list without captures. Raises Unavailable, ApiError.
         """
         try:
-            return self._call.get_json("/api/v1/captures", decoder(tuple[Capture, ...]))
+            captures: Sequence[Capture] = self._call.get_json("/api/v1/captures", _CAPTURES)
         except NotFound:
             return None
+        return captures
 
     def resign_owner(self) -> bool:
         """Let another capture be the owner, soon; False when this version can't. Raises Unavailable, ApiError."""
@@ -72,7 +79,7 @@ class TiCDCClient:
         try:
             return decoder(_Drained).decode(answer.body).current_table_count
         except UNREADABLE as error:
-            raise self._call.malformed(path, answer, str(error)) from error
+            raise self._call.malformed(path, misread(answer.body, error)) from error
 
     def healthy(self) -> bool:
         """Whether the owner, if this is it, finds that all goes well. No answer means no; raises no DataPlaneError."""

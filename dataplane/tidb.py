@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from dataplane.addresses import Address
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import ApiError, DataPlaneError
 from ports.clock import Clock, SystemClock
@@ -28,7 +29,7 @@ class TiDBClient:
     """One TiDB. Safe for use by many threads."""
 
     def __init__(
-        self, transport: Transport, base_url: str, clock: Clock | None = None, fence: Fence | None = None
+        self, transport: Transport, base_url: Address, clock: Clock | None = None, fence: Fence | None = None
     ) -> None:
         """A client of the TiDB whose status port is at `base_url`."""
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
@@ -67,8 +68,7 @@ class TiDBClient:
         path = f"/upgrade/{verb}"
         answer = self._call.write("POST", path, timeout=timeout, done=done, about={"server": self._call.host})
         if _text(answer) not in (_DONE, _DUPLICATED.format(state)):
-            body = answer.body.decode("utf-8", "replace")
-            raise ApiError("POST", self._call.base_url + path, answer.status, body, "TiDB refused")
+            raise ApiError("POST", self._call.base_url + path, answer.status, answer.body, "TiDB refused")
 
 
 def _text(answer: Response) -> str:

@@ -1,5 +1,6 @@
 """The status port of the proxy beside TiFlash (dataplane-apis.md 7)."""
 
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from ports.clock import Clock, SystemClock
 from ports.fencing import OpenFence
@@ -14,7 +15,7 @@ _STATUSES = ("Idle", "Ready", RUNNING, "Stopping", "Terminated")
 class TiFlashClient:
     """One TiFlash. Safe for use by many threads."""
 
-    def __init__(self, transport: Transport, base_url: str, clock: Clock | None = None) -> None:
+    def __init__(self, transport: Transport, base_url: Address, clock: Clock | None = None) -> None:
         """A client of the TiFlash whose proxy has its status port at `base_url`."""
         self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
 
@@ -26,5 +27,5 @@ class TiFlashClient:
         answer = self._call.get(_PATH)
         status = answer.body.decode("utf-8", "replace").strip()
         if status not in _STATUSES:
-            raise self._call.malformed(_PATH, answer, f"the status is none of {', '.join(_STATUSES)}")
+            raise self._call.malformed(_PATH, f"malformed answer: the status is none of {', '.join(_STATUSES)}")
         return status

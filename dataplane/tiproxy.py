@@ -8,7 +8,8 @@ import msgspec
 
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import DataPlaneError
-from ports.structs import decoder
+from ports.foreign_text import shortened
+from ports.structs import UNREADABLE, decoder
 
 API_PORT = 3080
 SQL_PORT = 6000
@@ -50,7 +51,7 @@ class TiProxyClient:
             return None
         if answer.status not in (_OK, _BAD_GATEWAY):
             return None
-        return ProxyHealth(answer.body.decode("utf-8", "replace"), answer.status == _OK)
+        return ProxyHealth(_info(answer.body), answer.status == _OK)
 
     def set_labels(self, labels: Mapping[str, str]) -> None:
         """Set labels that the server lacks; its other settings stay.
@@ -65,3 +66,12 @@ class TiProxyClient:
         body = ("[labels]\n" + "".join(lines)).encode()
         about = {"server": self._call.host, "labels": dict(labels)}
         self._call.write("PUT", "/api/admin/config/", body, done="labels of a TiProxy set", about=about)
+
+
+def _info(body: bytes) -> str:
+    """What a TiProxy says of itself, if that is the JSON object of its API."""
+    try:
+        decoder(dict[str, msgspec.Raw]).decode(body)
+    except UNREADABLE:
+        return f"{len(body)} bytes that are not JSON"
+    return shortened(body.decode("utf-8", "replace"))

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from apis.identity import is_heterogeneous, tls_enabled
+from apis.identity import is_heterogeneous, scheme, tls_enabled
 from apis.tidbcluster import TidbCluster
-from dataplane.addresses import PD_CLIENT_PORT, AddressBook
+from dataplane.addresses import PD_CLIENT_PORT, Address, AddressBook, Reach, host_of, without_path
+from dataplane.errors import NotInCluster
 
 
 class Refused(Exception):
@@ -46,19 +47,35 @@ def _is_ordinal(text: str, pod: str) -> bool:
 
 def address_book(tc: TidbCluster) -> AddressBook:
     """The addresses of the cluster."""
-    return AddressBook(tc.metadata.name, tc.metadata.namespace, tc.spec.cluster_domain, tls_enabled(tc))
+    return AddressBook(
+        tc.metadata.name, tc.metadata.namespace, tc.spec.cluster_domain, tls_enabled(tc), tc.spec.across_k8s
+    )
 
 
-def pd_services(tc: TidbCluster) -> list[str]:
+def _peer(tc: TidbCluster, announced: str) -> Address | None:
+    """Where discovery reaches a member of PD that announces a URL; None for what is no address of a PD pod.
+
+    Discovery can read the TidbClusters of its own namespace alone, and so believes that a PD pod of another namespace
+    shares PD with this cluster.
+    """
+    hosts = frozenset(map(host_of, tc.spec.pd_addresses)) - {""}
+    try:
+        return Reach(address_book(tc), hosts).admit("pd", announced)
+    except NotInCluster:
+        return None
+
+
+def pd_services(tc: TidbCluster) -> list[Address]:
     """The URLs behind which PD members answer: the own Service, the referenced cluster's, known peers (10.3.4)."""
     urls = [address_book(tc).pd()] if tc.spec.pd else []
     if is_heterogeneous(tc):
         urls.append(_referenced_pd(tc))
     peers = tc.status.pd.peer_members
-    return urls + [peers[name].client_url for name in sorted(peers)]
+    announced = (peers[name].client_url for name in sorted(peers))
+    return urls + [address for url in announced if (address := _peer(tc, url))]
 
 
-def _referenced_pd(tc: TidbCluster) -> str:
+def _referenced_pd(tc: TidbCluster) -> Address:
     reference = tc.spec.cluster
     assert reference is not None
     namespace = reference.namespace or tc.metadata.namespace
@@ -93,7 +110,7 @@ def verified(tc: TidbCluster, asked: Question, url: str) -> str:
         domain = f".{reference.cluster_domain}" if reference.cluster_domain else ""
         return f"{asked.scheme}{reference.name}-pd-peer.{namespace}.svc{domain}:{asked.port}"
     peers = tc.status.pd.peer_members
-    healthy = [peers[name].client_url for name in sorted(peers) if peers[name].health]
-    if not asked.scheme:
-        healthy = [peer.rpartition("://")[2] for peer in healthy]
-    return ",".join([url, *healthy])
+    announced = (peers[name].client_url for name in sorted(peers) if peers[name].health)
+    healthy = [found for peer in announced if (found := without_path(peer, scheme(tc)))]
+    others = healthy if asked.scheme else [peer.rpartition("://")[2] for peer in healthy]
+    return ",".join([url, *others])

@@ -12,7 +12,7 @@ from apis.decoding import InvalidField, decode
 from apis.dmcluster import DMCluster
 from apis.identity import tls_enabled
 from apis.tidbcluster import TidbCluster
-from dataplane.addresses import DM_MASTER_PORT, AddressBook
+from dataplane.addresses import DM_MASTER_PORT, Address, AddressBook
 from dataplane.clients import DataPlane
 from dataplane.dm import DMMasterClient, LiveMaster
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
@@ -107,7 +107,7 @@ class LiveMasters:
             return not (isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused))
         return True
 
-    def _of(self, dc: DMCluster, url: str) -> DMMasterClient:
+    def _of(self, dc: DMCluster, url: Address) -> DMMasterClient:
         secret = f"{dc.metadata.name}-dm-client-secret"
         tls = _material(self._client, secret, dc.metadata.namespace) if tls_enabled(dc) else None
         return DMMasterClient(self._dataplane.caller(url, tls))
@@ -124,7 +124,7 @@ class LiveMembers:
         self._client = client
         self._dataplane = dataplane
 
-    def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
+    def members(self, tc: TidbCluster, url: Address, timeout: float) -> Membership:
         """What the PD at `url` says. Raises DataPlaneError."""
         secret = f"{tc.metadata.name}-cluster-client-secret"
         tls = _material(self._client, secret, tc.metadata.namespace) if tls_enabled(tc) else None

@@ -9,10 +9,18 @@ import structlog
 
 from apis.identity import is_abandoned, scheme
 from apis.tidbcluster import TidbCluster
-from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT
+from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT, Address, without_path
 from dataplane.errors import DataPlaneError, Unavailable
 from dataplane.pd import Member, Membership
-from discovery.asking import Asker, Refused, address_book, asker, pd_services, question, verified
+from discovery.asking import (
+    Asker,
+    Refused,
+    address_book,
+    asker,
+    pd_services,
+    question,
+    verified,
+)
 from discovery.bootstrap import Claims, Evidence, desired_pods, is_ordered, leaving, obstacle, others_first
 from discovery.memory import Memory
 from kube.errors import ApiError, NotFound
@@ -40,7 +48,7 @@ class Clusters(Claims, Protocol):
 class Members(Protocol):
     """Reads PD's members."""
 
-    def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
+    def members(self, tc: TidbCluster, url: Address, timeout: float) -> Membership:
         """What the PD of `tc` at `url` says within `timeout` seconds. Raises DataPlaneError."""
 
 
@@ -111,7 +119,7 @@ class Discovery:
             memory = self._memories.setdefault(tc.metadata.uid, Memory())
             memory.note_question(pod.pod, arrived)
 
-    def _look(self, tc: TidbCluster, urls: Iterable[str], deadline: float) -> _View:
+    def _look(self, tc: TidbCluster, urls: Iterable[Address], deadline: float) -> _View:
         """Ask one after another until one names its members."""
         failures: list[str] = []
         alive = ""
@@ -123,7 +131,7 @@ class Discovery:
                 alive = alive or _sign_of_life(error)
         return _View(alive=alive, failures=tuple(failures))
 
-    def _read(self, tc: TidbCluster, url: str, deadline: float) -> Membership:
+    def _read(self, tc: TidbCluster, url: Address, deadline: float) -> Membership:
         left = deadline - self._clock.now()
         if left <= 0:
             cause = RequestTimeout("GET", url, "not sent: no time left")
@@ -134,9 +142,12 @@ class Discovery:
         known = tc.status.cluster_id
         if known and found.cluster_id and known != str(found.cluster_id) and not is_abandoned(tc):
             raise Refused(f"PD reports cluster id {found.cluster_id}, but this cluster is {known}")
-        urls = [_client_url(member) for member in found.members if _can_be_joined_through(member, pod)]
-        if not urls:
+        others = [member for member in found.members if _can_be_joined_through(member, pod)]
+        if not others:
             raise Refused(f"PD lists no member other than {pod.pod} itself")
+        urls = [url for member in others if (url := without_path(_client_url(member), scheme(tc)))]
+        if not urls:
+            raise Refused(f"PD lists {len(others)} other members, none of which announces a URL with a host and a port")
         if reason := leaving(tc, pod.pod, desired_pods(tc, self._advanced), self._clusters):
             raise Refused(reason)
         self._remember_answer(tc, pod)

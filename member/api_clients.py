@@ -4,12 +4,13 @@ The certificates are the user's Secret and read live: the operator caches no Sec
 """
 
 from dataclasses import replace
+from functools import partial
 
 from apis.identity import tls_enabled
-from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT
-from dataplane.calls import Caller
+from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT, Address, Reach
+from dataplane.calls import Admit, Caller
 from dataplane.dm import DMMasterClient
-from dataplane.errors import BadTlsMaterial, DataPlaneError
+from dataplane.errors import BadTlsMaterial, DataPlaneError, NotInCluster
 from dataplane.etcd import EtcdClient
 from dataplane.pd import PDClient
 from dataplane.pdms import PDMSClient
@@ -27,6 +28,7 @@ from member.naming import (
     cluster_client_secret,
     ordinal_of,
     pd_url,
+    reach,
     tidb_server_secret,
     tidb_status_url,
     tiflash_status_url,
@@ -44,10 +46,12 @@ def pd(ctx: ReconcileContext) -> PDClient:
     Whichever was found, by this or by `responding_pd_member`, is PD for the rest of the reconcile. Raises
     BadTlsMaterial.
     """
+    admit = _admit_pd(ctx)
     if ctx.pd_url:
-        return pd_member(ctx, ctx.pd_url)
-    peers = [member.client_url for member in ctx.status.pd.peer_members.values()]
-    found = ctx.deps.dataplane.answering_pd([pd_url(ctx.tc), *peers], _tls(ctx))
+        return ctx.deps.dataplane.pd(ctx.pd_url, _tls(ctx), admit)
+    announced = [member.client_url for member in ctx.status.pd.peer_members.values()]
+    peers = [address for url in announced if (address := reachable_pd_member(ctx, url))]
+    found = ctx.deps.dataplane.answering_pd([pd_url(ctx.tc), *peers], _tls(ctx), admit)
     if peers:
         ctx.pd_url = found.base_url
     return found
@@ -59,19 +63,30 @@ def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
     It is PD for the rest of the reconcile. Raises BadTlsMaterial.
     """
     for member in ctx.status.pd.members.values():
-        found = pd_member(ctx, member.client_url)
         try:
+            found = pd_member(ctx, member.client_url)
             found.members(timeout=_SHORT_TIMEOUT)
+        except BadTlsMaterial:
+            raise
         except DataPlaneError:
             continue
-        ctx.pd_url = member.client_url
+        ctx.pd_url = found.base_url
         return found
     return None
 
 
-def pd_member(ctx: ReconcileContext, url: str) -> PDClient:
-    """One PD member, by the URL that it advertises. Raises BadTlsMaterial."""
-    return ctx.deps.dataplane.pd(url, _tls(ctx))
+def pd_member(ctx: ReconcileContext, announced: str) -> PDClient:
+    """One PD member, by the URL that it advertises. Raises BadTlsMaterial, NotInCluster."""
+    admit = _admit_pd(ctx)
+    return ctx.deps.dataplane.pd(admit(announced), _tls(ctx), admit)
+
+
+def reachable_pd_member(ctx: ReconcileContext, announced: str) -> Address | None:
+    """Where a PD member is dialled that advertises a URL; None where that does not belong to the cluster."""
+    try:
+        return _admit_pd(ctx)(announced)
+    except NotInCluster:
+        return None
 
 
 def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
@@ -130,9 +145,9 @@ def _server_ca(ctx: ReconcileContext) -> str:
     return secret_data(secret).get("ca.crt", b"").decode()
 
 
-def pdms_member(ctx: ReconcileContext, service: str, url: str) -> PDMSClient:
-    """One member of a PD microservice, by the URL that it advertises. Raises BadTlsMaterial."""
-    return ctx.deps.dataplane.pdms(url, service, _tls(ctx))
+def pdms_member(ctx: ReconcileContext, service: str, announced: str) -> PDMSClient:
+    """One member of a PD microservice, by the URL that it advertises. Raises BadTlsMaterial, NotInCluster."""
+    return ctx.deps.dataplane.pdms(_reach(ctx).admit(service, announced), service, _tls(ctx))
 
 
 def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
@@ -183,6 +198,26 @@ def tls_from_secret(ctx: ClusterContext, name: str, required_by: str) -> TlsMate
         return TlsMaterial.from_secret(secret_data(secret))
     except BadTlsMaterial as error:
         raise BadTlsMaterial(f"Secret {ctx.namespace}/{name}: {error}") from None
+
+
+def _admit_pd(ctx: ReconcileContext) -> Admit:
+    return partial(_reach(ctx).admit, "pd")
+
+
+def _reach(ctx: ReconcileContext) -> Reach:
+    return reach(ctx.tc, partial(_shares_pd, ctx))
+
+
+def _shares_pd(ctx: ReconcileContext, namespace: str, name: str) -> bool:
+    """Whether a TidbCluster, as its cached spec has it, joins this one, or both join, or are, the same one."""
+    found = ctx.listers.tidb_clusters.get(namespace, name)
+    if found is None:
+        return False
+    reference = (found.decode().get("spec") or {}).get("cluster") or {}
+    theirs = (reference.get("namespace") or namespace, reference.get("name")) if reference.get("name") else None
+    own = ctx.tc.spec.cluster
+    ours = (own.namespace or ctx.namespace, own.name) if own and own.name else (ctx.namespace, ctx.name)
+    return ours in ((namespace, name), theirs)
 
 
 def _tls(ctx: ClusterContext) -> TlsMaterial | None:

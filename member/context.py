@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 from apis.cluster import Cluster
 from apis.dmcluster import DMCluster, DMClusterStatus
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
+from dataplane.addresses import Address
 from dataplane.clients import DataPlane
 from dataplane.pd import Store
 from dataplane.tls import TlsMaterial
@@ -194,7 +195,7 @@ class ReconcileContext(ClusterContext):
     tc: TidbCluster
     stores: tuple[Store, ...] = ()
     stores_listed: tuple[tuple[Store, ...], tuple[Store, ...]] | None = None
-    pd_url: str = ""
+    pd_url: Address | None = None
     unstarted_pd_members: bool = False
 
     @property

@@ -3,13 +3,15 @@
 What is dialled, `dataplane.addresses` knows; here a cluster's spec is turned into that.
 """
 
+from collections.abc import Callable
+
 from apis.cluster import Cluster
 from apis.components import component_type
 from apis.dmcluster import DMCluster
 from apis.identity import is_heterogeneous, tls_enabled
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
-from dataplane.addresses import AddressBook
+from dataplane.addresses import Address, AddressBook, Reach, host_of
 
 
 def member_name(tc: Cluster, component: str) -> str:
@@ -70,7 +72,7 @@ def referenced_cluster(tc: TidbCluster) -> TidbClusterRef | None:
     return tc.spec.cluster if tc.spec.pd is None and is_heterogeneous(tc) else None
 
 
-def pd_url(tc: TidbCluster) -> str:
+def pd_url(tc: TidbCluster) -> Address:
     """Where the controller reaches PD: the cluster's own, else the referenced cluster's (objects.md 8)."""
     reference = referenced_cluster(tc)
     if reference is None:
@@ -80,17 +82,25 @@ def pd_url(tc: TidbCluster) -> str:
     return book.pd_peers() if tc.spec.across_k8s else book.pd()
 
 
-def tidb_status_url(tc: TidbCluster, pod: str) -> str:
+def reach(tc: TidbCluster, shares_pd: Callable[[str, str], bool]) -> Reach:
+    """The servers that may be called for a cluster besides its own: members of its PD in other clusters.
+
+    `shares_pd`: see `Reach`.
+    """
+    return Reach(address_book(tc), frozenset(map(host_of, tc.spec.pd_addresses)) - {""}, shares_pd)
+
+
+def tidb_status_url(tc: TidbCluster, pod: str) -> Address:
     """Where the controller reaches the status port of one TiDB server."""
     return address_book(tc).tidb_status(ordinal_of(pod))
 
 
-def tiflash_status_url(tc: TidbCluster, pod: str) -> str:
+def tiflash_status_url(tc: TidbCluster, pod: str) -> Address:
     """Where the controller reaches the status port of the proxy beside one TiFlash."""
     return address_book(tc).tiflash_status(ordinal_of(pod))
 
 
-def tikv_status_url(tc: TidbCluster, pod: str) -> str:
+def tikv_status_url(tc: TidbCluster, pod: str) -> Address:
     """Where the controller reaches the status port of one TiKV."""
     return address_book(tc).tikv_status(ordinal_of(pod))
 

@@ -7,6 +7,7 @@ process. Towards PD, TiKV and TiDB: HTTP (`dataplane.http_transport`) and the sa
     ├── ConnectionRefused     nobody listens, or the name does not resolve: the request was not sent
     ├── ConnectionLost        reset, EOF, broken pipe: the request may have been carried out
     ├── RequestTimeout        no answer in time: the request may have been carried out
+    ├── AnswerRefused         the answer is longer than allowed, or encoded: the request may have been carried out
     ├── TlsError              the peer is not who it should be: the request was not sent
     ├── CredentialMissing     no token could be had: the request was not sent
     └── TransportClosed       this side is stopping: the request was not sent
@@ -15,6 +16,9 @@ process. Towards PD, TiKV and TiDB: HTTP (`dataplane.http_transport`) and the sa
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
+
+LONGEST_ANSWER = 1 << 20
+"""Bytes of an answer's body, unless the request allows more."""
 
 
 class Credentials(Protocol):
@@ -59,6 +63,10 @@ class RequestTimeout(TransportError):
     """Raised when no answer came in time. The request may have been carried out."""
 
 
+class AnswerRefused(TransportError):
+    """Raised when an answer exceeds a limit or is encoded. The request may have been carried out."""
+
+
 class TlsError(TransportError):
     """Raised when the TLS handshake failed. The request was not sent."""
 
@@ -79,6 +87,9 @@ class Request:
     (the transport knows the server). `timeout` is in seconds and covers the whole exchange, or,
     for a stream, the time to the response headers.
 
+    `longest_answer` is how many bytes the body of the answer may have; the transport towards Kubernetes, which is
+    trusted, sets no limit.
+
     `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece. Such a
     body may take as long as it wants: `timeout` then is for each silence. A transport that has the whole body anyway
     may ignore it. `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway, and writes
@@ -92,6 +103,7 @@ class Request:
     timeout: float = 30.0
     receiver: Callable[[], Callable[[bytes], None]] | None = field(default=None, compare=False, repr=False)
     only_asks: bool = False
+    longest_answer: int = LONGEST_ANSWER
 
     @property
     def is_read(self) -> bool:

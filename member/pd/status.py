@@ -51,7 +51,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
         status.synced = True
         if status.leader and (status.unjoined_members or not _all_are_healthy(ctx, status)):
             # the Service may lead to one that does not serve
-            ctx.pd_url = status.leader.client_url
+            ctx.pd_url = api_clients.reachable_pd_member(ctx, status.leader.client_url)
     return outcome
 
 
@@ -98,8 +98,17 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
 
 def _peers_do_not(ctx: ReconcileContext) -> str:
     """What is added where PD has members in other clusters: they were asked in vain, too (`api_clients.pd`)."""
-    peers = ctx.status.pd.peer_members
-    return f"; nor do its members in other clusters answer: {', '.join(sorted(peers))}" if peers else ""
+    known = ctx.status.pd.peer_members
+    outside = sorted(name for name, each in known.items() if not api_clients.reachable_pd_member(ctx, each.client_url))
+    peers = sorted(known.keys() - outside)
+    parts = [f"; nor do its members in other clusters answer: {', '.join(peers)}"] if peers else []
+    if outside:
+        # the names are PD's own words, and may be those of an attacker
+        parts.append(
+            f"; {len(outside)} of its members announce addresses that belong to no TidbCluster which shares this PD, "
+            "and were not asked"
+        )
+    return "".join(parts)
 
 
 def _understood(ctx: ReconcileContext, healths: tuple[Health, ...]) -> Outcome:

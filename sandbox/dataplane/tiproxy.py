@@ -95,7 +95,7 @@ class TiproxyProcess(ServerProcess):
             change = tomllib.loads(body.decode())
             _check_labels(change.get("labels", {}))
         except ValueError as error:
-            return text(500, str(error))
+            return text(500, json.dumps(str(error)))
         self._config = _merged(self._config, change)
         return _json(200, "")
 

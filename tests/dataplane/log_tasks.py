@@ -2,6 +2,7 @@
 
 from urllib.parse import urlsplit
 
+from dataplane.addresses import Address
 from dataplane.etcd import EtcdClient
 from ports.clock import Clock
 from ports.transport import ByteStream, Request, Response
@@ -15,7 +16,7 @@ class EtcdWorld:
     def __init__(self, clock: Clock) -> None:
         self.etcd = Etcd()
         self.clock = clock
-        self.client = EtcdClient(self, "http://basic-pd.lab:2379", clock)
+        self.client = EtcdClient(self, Address("http://basic-pd.lab:2379"), clock)
         self.answers = True
         self.requests = 0
 

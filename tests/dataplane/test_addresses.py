@@ -1,8 +1,11 @@
 """The address book (dataplane-apis.md 1)."""
 
+import re
+
 import pytest
 
-from dataplane.addresses import AddressBook, Stranger
+from dataplane.addresses import Address, AddressBook, Reach, Stranger, without_path
+from dataplane.errors import NotInCluster
 
 PLAIN = AddressBook("demo", "ns")
 DOMAIN = AddressBook("demo", "ns", "c.local", tls=True)
@@ -86,3 +89,106 @@ def test_across_kubernetes_another_domain_is_another_kubernetes() -> None:
     book = AddressBook("demo", "ns", "c.local", across_k8s=True)
     addresses = [f"demo-tikv-1.demo-tikv-peer.ns.svc{domain}:20160" for domain in (".c.local", "", ".d.local")]
     assert [1, 1, Stranger.PEER] == [book.owner_of("tikv", address) for address in addresses]
+
+
+OWN = "demo-pd-1.demo-pd-peer.ns.svc"
+PEER = "other-pd-0.other-pd-peer.far.svc"
+
+
+def joined(namespace: str, name: str) -> bool:
+    return (namespace, name) == ("far", "other")
+
+
+@pytest.mark.parametrize(
+    ("announced", "dialled"),
+    [
+        (f"http://{OWN}:2379", f"http://{OWN}:2379"),
+        (f"https://{OWN}:2379/", f"https://{OWN}:2379"),
+        (f"http://user:password@{OWN}:2379/path?query#fragment", f"http://{OWN}:2379"),
+        (f"http://evil.example:80\\@{OWN}:2379", f"http://{OWN}:2379"),
+        (f"{OWN}:2379", f"http://{OWN}:2379"),
+        (f"http://{OWN.upper()}:2379", f"http://{OWN}:2379"),
+        (f"http://{OWN}.cluster.local:2379", f"http://{OWN}.cluster.local:2379"),
+        # members keep the domain that they registered with; it is not asked for the address
+        (f"http://{OWN}.evil.example:2379", f"http://{OWN}:2379"),
+        (f"http://{PEER}:2379", f"http://{PEER}:2379"),
+        ("http://10.0.0.7:2379", "http://10.0.0.7:2379"),
+    ],
+)
+def test_of_an_announced_address_scheme_host_and_port_are_dialled(announced: str, dialled: str) -> None:
+    reach = Reach(PLAIN, frozenset({"10.0.0.7"}), joined)
+    assert dialled == reach.admit("pd", announced)
+
+
+@pytest.mark.parametrize(
+    "announced",
+    [
+        "",
+        "http://",
+        "http://169.254.169.254:80",
+        "http://10.0.0.8:2379",
+        "http://localhost:2379",
+        "http://kubernetes.default.svc:443",
+        f"http://{OWN}",
+        f"ftp://{OWN}:2379",
+        f"file://{OWN}:2379",
+        f"http://{OWN}:2379@evil.example:80",
+        f"http://evil.example:80#{OWN}:2379",
+        f"http://{OWN}:0",
+        f"http://{OWN}:99999",
+        "http://demo-pd-1.demo-pd-peer.other.svc:2379",
+        "http://demo-tikv-1.demo-tikv-peer.ns.svc:20180",
+        "http://victim-pd-0.victim-pd-peer.far.svc:2379",
+        f"http://{PEER}.evil.example:2379",
+        "http://other-tikv-0.other-tikv-peer.far.svc:2379",
+        "http://other-pd-0.victim-pd-peer.far.svc:2379",
+        "http://demo-pd-1.demo-pd-peer.ns.svc\r\nX: y:2379",
+        "http://[fe80::1]:2379",
+    ],
+)
+def test_an_announced_address_outside_of_the_cluster_is_not_dialled(announced: str) -> None:
+    with pytest.raises(NotInCluster) as raised:
+        Reach(PLAIN, frozenset({"10.0.0.7"}), joined).admit("pd", announced)
+    assert "evil" not in str(raised.value)
+
+
+@pytest.mark.parametrize(("across", "port", "admitted"), [(True, 2379, True), (True, 80, False), (False, 2379, False)])
+def test_a_pd_of_another_kubernetes_cluster_is_dialled_where_the_spec_spans_them(
+    across: bool, port: int, admitted: bool
+) -> None:
+    reach = Reach(AddressBook("demo", "ns", "one.example", across_k8s=across), shares_pd=joined)
+    announced = f"http://x-pd-0.x-pd-peer.y.svc.two.example:{port}"
+    if admitted:
+        assert announced == reach.admit("pd", announced)
+    else:
+        with pytest.raises(NotInCluster):
+            reach.admit("pd", announced)
+
+
+@pytest.mark.parametrize("domain", ["evil.example:80/x?", "a b", "a@b", "x\n", "-"])
+def test_a_spec_cannot_make_an_address_of_what_is_no_host(domain: str) -> None:
+    with pytest.raises(NotInCluster):
+        AddressBook("demo", "ns", domain).pd()
+
+
+def test_what_pods_are_given_has_no_path() -> None:
+    assert "http://10.0.0.7:2379" == without_path("http://10.0.0.7:2379/x --config=/evil")
+    assert without_path("--config=/evil") is None
+
+
+def test_only_this_module_makes_addresses_of_texts(pytestconfig: pytest.Config) -> None:
+    rooms = (
+        "apis",
+        "cli",
+        "controller_manager",
+        "controllers",
+        "dataplane",
+        "discovery",
+        "member",
+        "meta",
+        "scheduler",
+    )
+    files = (file for room in rooms for file in (pytestconfig.rootpath / room).rglob("*.py"))
+    makers = [file.name for file in files if re.search(r"(?<![\w.])Address\(", file.read_text())]
+    assert ["addresses.py"] == makers
+    assert "x" == Address("x")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.clients import DataPlane
 from dataplane.errors import BadTlsMaterial
 from dataplane.tls import TlsMaterial, client_context
@@ -21,11 +22,11 @@ def test_one_transport_per_identity() -> None:
         return ScriptedTransport().on("GET /pd/api/v1/cluster", (200, '{"id":1}')).on("GET /status", (200, ""))
 
     plane = DataPlane(make, OpenFence(), FakeClock())
-    plane.pd("http://a:2379").cluster_id()
-    plane.tidb("http://b:10080").healthy()
-    plane.pd("https://c:2379", ONE)
-    plane.tikv("https://d:20180", TlsMaterial(b"ca", b"cert", b"key"))
-    plane.pd("https://c:2379", OTHER)
+    plane.pd(Address("http://a:2379")).cluster_id()
+    plane.tidb(Address("http://b:10080")).healthy()
+    plane.pd(Address("https://c:2379"), ONE)
+    plane.tikv(Address("https://d:20180"), TlsMaterial(b"ca", b"cert", b"key"))
+    plane.pd(Address("https://c:2379"), OTHER)
     assert [None, ONE, OTHER] == made
 
 
@@ -49,16 +50,19 @@ HEALTH = "GET /pd/api/v1/health"
 def test_the_first_pd_that_answers_is_taken() -> None:
     transport = ScriptedTransport().on(HEALTH, ConnectionRefused, ConnectionRefused, (200, "[]"))
     plane = DataPlane(lambda _: transport, OpenFence(), FakeClock())
-    assert plane.answering_pd(["http://a:1", "http://b:1", "http://c:1"]).base_url == "http://b:1"
+    assert (
+        plane.answering_pd([Address("http://a:1"), Address("http://b:1"), Address("http://c:1")]).base_url
+        == "http://b:1"
+    )
 
 
 def test_the_service_is_taken_when_no_pd_answers() -> None:
     plane = DataPlane(lambda _: ScriptedTransport().on(HEALTH, ConnectionRefused), OpenFence(), FakeClock())
-    assert plane.answering_pd(["http://a:1", "http://b:1"]).base_url == "http://a:1"
+    assert plane.answering_pd([Address("http://a:1"), Address("http://b:1")]).base_url == "http://a:1"
 
 
 def test_a_single_pd_is_not_asked() -> None:
     transport = ScriptedTransport()
     plane = DataPlane(lambda _: transport, OpenFence(), FakeClock())
-    assert plane.answering_pd(["http://a:1"]).base_url == "http://a:1"
+    assert plane.answering_pd([Address("http://a:1")]).base_url == "http://a:1"
     assert transport.calls == []

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
 from dataplane.errors import ApiError, Conflict, DataPlaneError, MalformedAnswer, Unavailable
@@ -29,7 +30,7 @@ LEADER = '{"result":true,"msg":"","members":[{"leader":{"msg":"","name":"dc-dm-m
 
 
 def client(transport: ScriptedTransport) -> DMMasterClient:
-    return DMMasterClient(Caller(transport, "http://dc-dm-master.ns:8261", OpenFence(), FakeClock()))
+    return DMMasterClient(Caller(transport, Address("http://dc-dm-master.ns:8261"), OpenFence(), FakeClock()))
 
 
 def listing(**kinds: Any) -> ScriptedTransport:

@@ -1,6 +1,7 @@
 """Real sockets: what a peer can do to us, and what we make of it (dataplane-apis.md 2, lifecycle.md F53)."""
 
 import contextlib
+import gzip
 import socket
 import ssl
 import threading
@@ -11,6 +12,7 @@ import pytest
 
 from dataplane.http_transport import HttpTransport
 from ports.transport import (
+    AnswerRefused,
     ConnectionLost,
     ConnectionRefused,
     Request,
@@ -100,32 +102,90 @@ def test_any_status_is_an_answer_and_header_names_are_lower_case(transport: Http
     assert (503, b"no", "Z") == (answer.status, answer.body, answer.headers["x-y"])
 
 
-def test_a_redirect_is_followed(transport: HttpTransport) -> None:
-    paths: list[str] = []
-
-    def moves(connection: socket.socket) -> None:
-        for head in ("302 Found\r\nLocation: /there", "200 OK"):
-            paths.append(_read_request(connection).split()[1].decode())
-            connection.sendall(f"HTTP/1.1 {head}\r\nContent-Length: 2\r\n\r\nok".encode())
-
-    with serving(moves) as port:
-        assert 200 == transport.request(get(port)).status
-    assert ["/x", "/there"] == paths
+@pytest.mark.parametrize("location", ["/there", "http://169.254.169.254/", "file:///etc/passwd"])
+def test_a_redirect_is_an_answer_and_not_followed(transport: HttpTransport, location: str) -> None:
+    with serving(answers(f"HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 2\r\n\r\nok")) as port:
+        answer = transport.request(get(port))
+    assert (302, location) == (answer.status, answer.headers["location"])
 
 
-@pytest.mark.parametrize(("status", "methods"), [(301, ["DELETE"]), (302, ["DELETE"]), (307, ["DELETE", "DELETE"])])
-def test_a_redirect_never_makes_a_read_of_a_write(transport: HttpTransport, status: int, methods: list[str]) -> None:
-    seen: list[str] = []
+def _floods(head: str) -> Peer:
+    """Sends `head`, then a body without end."""
 
-    def moves(connection: socket.socket) -> None:
-        for head in (f"{status} Moved\r\nLocation: /there", "200 OK"):
-            seen.append(_read_request(connection).split()[0].decode())
-            connection.sendall(f"HTTP/1.1 {head}\r\nContent-Length: 0\r\n\r\n".encode())
+    def peer(connection: socket.socket) -> None:
+        _read_request(connection)
+        connection.sendall(head.encode())
+        while True:
+            connection.sendall(b"x" * (1 << 16))
 
-    with serving(moves) as port:
-        answer = transport.request(replace(get(port), method="DELETE"))
-        assert (methods, 200 if len(methods) > 1 else status) == (seen, answer.status)
-        transport.close()
+    return peer
+
+
+_LONG = "HTTP/1.1 200 OK\r\nContent-Length: 2147483648\r\n\r\n"
+
+
+@pytest.mark.parametrize("head", [_LONG, "HTTP/1.1 200 OK\r\n\r\n"], ids=["two-gigabytes", "until-closed"])
+def test_a_body_is_read_up_to_its_limit(transport: HttpTransport, head: str) -> None:
+    with serving(_floods(head)) as port, pytest.raises(AnswerRefused, match="more than the 1000 bytes"):
+        transport.request(replace(get(port), longest_answer=1000))
+
+
+def test_a_body_of_its_limit_is_read(transport: HttpTransport) -> None:
+    with serving(answers("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfour")) as port:
+        assert b"four" == transport.request(replace(get(port), longest_answer=4)).body
+
+
+def test_a_body_in_chunks_is_read_up_to_its_limit(transport: HttpTransport) -> None:
+    body = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfives\r\n0\r\n\r\n"
+    with serving(answers(body)) as port:
+        assert b"fives" == transport.request(replace(get(port), longest_answer=5)).body
+        with pytest.raises(AnswerRefused):
+            transport.request(replace(get(port), longest_answer=4))
+
+
+def test_an_encoded_body_is_refused_and_was_not_asked_for(transport: HttpTransport) -> None:
+    asked: list[bytes] = []
+
+    def bomb(connection: socket.socket) -> None:
+        asked.append(_read_request(connection))
+        body = gzip.compress(b"0" * 1_000_000)
+        head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body)
+
+    with serving(bomb) as port, pytest.raises(AnswerRefused, match="encoded its answer"):
+        transport.request(get(port))
+    assert b"accept-encoding: identity" in asked[0].lower()
+
+
+_HEADERS = {
+    "many": "".join(f"X-{number}: y\r\n" for number in range(101)),
+    "long-line": f"X: {'y' * 66_000}\r\n",
+    "long-together": "".join(f"X-{number}: {'y' * 8_000}\r\n" for number in range(10)),
+}
+
+
+@pytest.mark.parametrize("headers", _HEADERS.values(), ids=_HEADERS)
+def test_headers_have_limits(transport: HttpTransport, headers: str) -> None:
+    text = f"HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n"
+    with serving(answers(text)) as port, pytest.raises((AnswerRefused, ConnectionLost)):
+        transport.request(get(port))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SECRET\r\n\r\n",
+        f"HTTP/1.1 200 {'SECRET' * 20_000}\r\n\r\n",
+        "HTTP/SECRET 200 OK\r\n\r\n",
+        "HTTP/1.1 SECRET OK\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nSECRET\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nSECRET",
+    ],
+)
+def test_what_is_no_HTTP_is_not_quoted(transport: HttpTransport, text: str) -> None:
+    with serving(answers(text)) as port, pytest.raises(TransportError) as raised:
+        transport.request(get(port))
+    assert "SECRET" not in str(raised.value)
 
 
 def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_request(transport: HttpTransport) -> None:
@@ -139,16 +199,6 @@ def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_requ
         for _ in range(2):
             with pytest.raises(ConnectionLost, match="the server answered 103 first"):
                 transport.request(get(port))
-
-
-def test_redirects_without_end_are_given_up(transport: HttpTransport) -> None:
-    def turns(connection: socket.socket) -> None:
-        for _ in range(4):
-            _read_request(connection)
-            connection.sendall(b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 0\r\n\r\n")
-
-    with serving(turns) as port, pytest.raises(TransportError, match="redirects"):
-        transport.request(get(port))
 
 
 def test_nobody_listens(transport: HttpTransport) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from dataplane.dm import DMMasterClient
 from dataplane.errors import ApiError, DataPlaneError, MalformedAnswer
@@ -80,7 +81,7 @@ class Odd:
 
 def calls(transport: Odd) -> list[Callable[[], object]]:
     """What the operator asks of all components."""
-    url, clock, fence = "http://demo:1", FakeClock(), OpenFence()
+    url, clock, fence = Address("http://demo:1"), FakeClock(), OpenFence()
     pd, etcd = PDClient(transport, url, fence, clock), EtcdClient(transport, url, clock, fence)
     dm = DMMasterClient(Caller(transport, url, fence, clock))
     ticdc, tidb = TiCDCClient(Caller(transport, url, fence, clock)), TiDBClient(transport, url, clock, fence)
@@ -163,7 +164,7 @@ def test_3_8_whatever_is_noted_of_a_pause_gives_a_reason(value: bytes) -> None:
 
 @pytest.mark.parametrize("status", [302, 304])
 def test_an_answer_that_is_no_success_is_none(status: int) -> None:
-    pd = PDClient(Odd(status, b"{}"), "http://demo:1", OpenFence(), FakeClock())
+    pd = PDClient(Odd(status, b"{}"), Address("http://demo:1"), OpenFence(), FakeClock())
 
     with pytest.raises(ApiError, match=f"error response {status}"):
         pd.resign_leader()
@@ -171,7 +172,7 @@ def test_an_answer_that_is_no_success_is_none(status: int) -> None:
 
 @pytest.mark.parametrize("lease", ["soon", "9" * 5000, None, 1.5])
 def test_R19_etcd_says_numbers_and_base64_or_is_told_apart(lease: object) -> None:
-    etcd = EtcdClient(Odd(200, json.dumps({"kvs": [{"lease": lease}]}).encode()), "http://demo:1")
+    etcd = EtcdClient(Odd(200, json.dumps({"kvs": [{"lease": lease}]}).encode()), Address("http://demo:1"))
 
     with pytest.raises(MalformedAnswer, match="lease"):
         etcd.entry("k")

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.addresses import Address
 from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotBootstrapped, NotFound, Unavailable
 from dataplane.pd import Health, LiveMember, LiveStore, Member, PDClient, ReplicationConfig, Store
 from ports.clock import FakeClock
@@ -33,7 +34,7 @@ TWO_MEMBERS = (
 
 
 def client(transport: ScriptedTransport) -> PDClient:
-    return PDClient(transport, "http://demo-pd.ns:2379", clock=FakeClock())
+    return PDClient(transport, Address("http://demo-pd.ns:2379"), clock=FakeClock())
 
 
 def pd(call: str, *answers: Answer) -> PDClient:
@@ -159,7 +160,7 @@ def test_18_3_config_reads_joined_labels_and_booleans_in_text(replication: str, 
         ('{"replication":{"max-replicas":"3"}}', r"\$\.replication\.max-replicas"),
         ('{"replication":{"max-replicas":3,"enable-placement-rules":1}}', "enable-placement-rules"),
         ("{}", "replication"),
-        ('{"replication":{"max-rep', "truncated"),
+        ('{"replication":{"max-rep', "24 bytes that are not JSON"),
     ],
 )
 def test_R19_a_field_of_the_wrong_type_is_named(body: str, names: str) -> None:
@@ -378,7 +379,7 @@ def test_F53_the_second_try_has_what_is_left_of_the_budget() -> None:
     transport = ScriptedTransport(before=lambda _: clock.step(2))
     transport.on("GET /pd/api/v1/cluster", ConnectionLost)
     with pytest.raises(Unavailable):
-        PDClient(transport, "http://demo-pd.ns:2379", clock=clock).cluster_id()
+        PDClient(transport, Address("http://demo-pd.ns:2379"), clock=clock).cluster_id()
     assert [5.0, 3.0] == [request.timeout for request in transport.requests]
 
 
@@ -401,7 +402,7 @@ def test_writes_ask_the_fence_first_and_reads_do_not() -> None:
         assert request.method == "GET"
 
     transport = ScriptedTransport(before=never_a_write).on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
-    fenced = PDClient(transport, "http://demo-pd.ns:2379", Expired(), FakeClock())
+    fenced = PDClient(transport, Address("http://demo-pd.ns:2379"), Expired(), FakeClock())
     writes: list[Callable[[], None]] = [
         lambda: fenced.transfer_leader("demo-pd-0"),
         lambda: fenced.delete_member(member_of(fenced, 7)),

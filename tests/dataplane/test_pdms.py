@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.errors import ApiError, MalformedAnswer, Unavailable
 from dataplane.pd import Microservice, PDClient
 from dataplane.pdms import PDMSClient
@@ -16,7 +17,7 @@ NOT_MS = (404, "not support microservice")
 
 
 def pd(path: str, answer: Answer) -> PDClient:
-    return PDClient(ScriptedTransport().on(f"GET /pd/api/v2/ms/{path}/tso", answer), "http://basic-pd.ns:2379")
+    return PDClient(ScriptedTransport().on(f"GET /pd/api/v2/ms/{path}/tso", answer), Address("http://basic-pd.ns:2379"))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +47,7 @@ def test_3_3_what_is_not_understood_is_an_error() -> None:
 
 def client(call: str, answer: Answer) -> tuple[PDMSClient, ScriptedTransport]:
     transport = ScriptedTransport().on(call, answer)
-    return PDMSClient(transport, "http://basic-tso.ns:2379", "tso", FakeClock()), transport
+    return PDMSClient(transport, Address("http://basic-tso.ns:2379"), "tso", FakeClock()), transport
 
 
 @pytest.mark.parametrize(

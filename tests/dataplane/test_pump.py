@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotFound
 from dataplane.etcd import EtcdClient
 from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
@@ -27,7 +28,7 @@ def found(*values: str) -> str:
 
 def etcd(*answers: Answer) -> tuple[EtcdClient, ScriptedTransport]:
     transport = ScriptedTransport().on(RANGE, *answers)
-    return EtcdClient(transport, "http://demo-pd.ns:2379", FakeClock()), transport
+    return EtcdClient(transport, Address("http://demo-pd.ns:2379"), FakeClock()), transport
 
 
 def node() -> LivePumpNode:
@@ -76,7 +77,7 @@ def test_10_a_node_that_is_not_understood_is_an_error(value: str) -> None:
 )
 def test_10_a_node_is_closed_when_pump_says_so_in_its_body(answer: Answer, error: type[Exception] | None) -> None:
     transport = ScriptedTransport().on("PUT /state/demo-pump-0:8250/close", answer)
-    client = PumpClient(transport, "http://demo-pump-0.demo-pump.ns:8250", FakeClock())
+    client = PumpClient(transport, Address("http://demo-pump-0.demo-pump.ns:8250"), FakeClock())
     if error is None:
         client.close(node())
     else:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from dataplane.errors import ApiError, DataPlaneError, MalformedAnswer, Unavailable
 from dataplane.ticdc import Capture, CaptureStatus, TiCDCClient
@@ -16,7 +17,7 @@ ADDRESS = "demo-ticdc-0.demo-ticdc-peer.ns.svc:8301"
 
 
 def client(transport: ScriptedTransport) -> TiCDCClient:
-    return TiCDCClient(Caller(transport, "http://demo-ticdc-0:8301", OpenFence(), FakeClock()))
+    return TiCDCClient(Caller(transport, Address("http://demo-ticdc-0:8301"), OpenFence(), FakeClock()))
 
 
 def test_8_a_capture_says_who_it_is() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.errors import ApiError, MalformedAnswer
 from dataplane.pd import PDClient, PlacementRule
 from dataplane.tiflash import TiFlashClient
@@ -13,11 +14,11 @@ RULES = "GET /pd/api/v1/config/rules/group/tiflash"
 
 
 def tiflash(answer: Answer) -> TiFlashClient:
-    return TiFlashClient(ScriptedTransport().on(STATUS, answer), "http://demo-tiflash-0:20292", FakeClock())
+    return TiFlashClient(ScriptedTransport().on(STATUS, answer), Address("http://demo-tiflash-0:20292"), FakeClock())
 
 
 def pd(call: str, answer: Answer) -> PDClient:
-    return PDClient(ScriptedTransport().on(call, answer), "http://demo-pd:2379", clock=FakeClock())
+    return PDClient(ScriptedTransport().on(call, answer), Address("http://demo-pd:2379"), clock=FakeClock())
 
 
 @pytest.mark.parametrize("printed", ["Running", "Running\n", "Idle", "Ready", "Stopping", "Terminated"])
@@ -54,7 +55,7 @@ def test_rules_that_pd_does_not_tell_are_an_error() -> None:
 
 def test_placement_rules_are_switched_on_with_a_text() -> None:
     transport = ScriptedTransport().on("POST /pd/api/v1/config/replicate", (200, '"The config is updated."'))
-    PDClient(transport, "http://demo-pd:2379", clock=FakeClock()).enable_placement_rules()
+    PDClient(transport, Address("http://demo-pd:2379"), clock=FakeClock()).enable_placement_rules()
     assert [b'{"enable-placement-rules":"true"}'] == [request.body for request in transport.requests]
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.errors import ApiError, MalformedAnswer
 from dataplane.tidb import TiDBClient
 from dataplane.tikv import TiKVClient
@@ -20,7 +21,7 @@ tikv_engine_size_bytes{{db="kv",type="default"}} 1
 
 def tikv(body: str) -> TiKVClient:
     transport = ScriptedTransport().on("GET /metrics", (200, body))
-    return TiKVClient(transport, "http://demo-tikv-0:20180", FakeClock())
+    return TiKVClient(transport, Address("http://demo-tikv-0:20180"), FakeClock())
 
 
 @pytest.mark.parametrize(("printed", "expected"), [("0", 0), ("12", 12), ("1.234567e+06", 1234567)])
@@ -46,7 +47,7 @@ def test_no_count_is_an_error_and_not_zero(body: str) -> None:
 )
 def test_18_15_tidb_is_healthy_when_it_says_so(answer: Answer, expected: bool) -> None:
     transport = ScriptedTransport().on("GET /status", answer)
-    assert expected is TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).healthy()
+    assert expected is TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).healthy()
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_18_15_tidb_is_healthy_when_it_says_so(answer: Answer, expected: bool) -
 def test_an_upgrade_has_begun_when_tidb_says_so_now_or_before(body: str) -> None:
     transport = ScriptedTransport().on("POST /upgrade/start", (200, body))
 
-    TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).start_upgrade()
+    TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).start_upgrade()
 
     assert [30.0] == [request.timeout for request in transport.requests]
 
@@ -68,13 +69,13 @@ def test_an_upgrade_has_not_ended_when_tidb_says_anything_else(answer: Answer) -
     transport = ScriptedTransport().on("POST /upgrade/finish", answer)
 
     with pytest.raises(ApiError):
-        TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).finish_upgrade()
+        TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).finish_upgrade()
 
 
 def test_tidb_labels_are_sent_as_an_object() -> None:
     transport = ScriptedTransport().on("GET /info", (200, '{"labels": {"zone": "b"}}')).on("POST /labels", (200, "{}"))
 
-    TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).set_labels({"zone": "a"})
+    TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).set_labels({"zone": "a"})
 
     assert [None, b'{"zone":"a"}'] == [request.body for request in transport.requests]
 
@@ -82,6 +83,6 @@ def test_tidb_labels_are_sent_as_an_object() -> None:
 def test_labels_that_a_tidb_server_has_are_not_sent() -> None:
     transport = ScriptedTransport().on("GET /info", (200, '{"labels": {"zone": "a", "host": "n1"}}'))
 
-    TiDBClient(transport, "http://demo-tidb-0:10080", FakeClock()).set_labels({"zone": "a"})
+    TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).set_labels({"zone": "a"})
 
     assert ["GET"] == [request.method for request in transport.requests]

@@ -2,6 +2,7 @@
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from dataplane.errors import ApiError
 from dataplane.tiproxy import ProxyHealth, TiProxyClient
@@ -14,7 +15,7 @@ HEALTH = '{"config_checksum": 7}'
 
 
 def client(transport: ScriptedTransport) -> TiProxyClient:
-    return TiProxyClient(Caller(transport, "http://demo-tiproxy-0:3080", OpenFence(), FakeClock()))
+    return TiProxyClient(Caller(transport, Address("http://demo-tiproxy-0:3080"), OpenFence(), FakeClock()))
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,6 @@ def test_9_labels_that_a_proxy_has_are_not_sent() -> None:
 
 
 def test_9_labels_that_are_refused_are_an_error() -> None:
-    transport = ScriptedTransport().on(CONFIG, (200, "{}")).on("PUT /api/admin/config/", (500, "no such key"))
+    transport = ScriptedTransport().on(CONFIG, (200, "{}")).on("PUT /api/admin/config/", (500, '"no such key"'))
     with pytest.raises(ApiError, match="no such key"):
         client(transport).set_labels({"zone": "a"})

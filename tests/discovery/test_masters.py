@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from apis.dmcluster import DMCluster
+from dataplane.addresses import Address
 from dataplane.calls import Caller
 from dataplane.dm import DMMasterClient, LiveMaster
 from discovery.asking import Refused
@@ -16,7 +17,7 @@ from ports.fencing import OpenFence
 from tests.dataplane.scripted import ScriptedTransport
 from tests.discovery.worlds import refused
 
-URL = "http://sync-dm-master.etl:8261"
+URL = Address("http://sync-dm-master.etl:8261")
 
 
 def cluster(*, status: dict[str, Any] | None = None, **spec: Any) -> DMCluster:

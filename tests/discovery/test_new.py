@@ -94,16 +94,21 @@ def test_10_3_members_have_long_names_where_clusters_span_networks(
     assert f"--initial-cluster={expected}" == discovery.new(address(0, domain))
 
 
-PEER = {"name": "p", "id": "1", "clientURL": "http://peer:2379", "health": True}
+PEER: dict[str, Any] = {
+    "name": "p",
+    "id": "1",
+    "clientURL": "http://peer-pd-0.peer-pd-peer.base.svc:2379",
+    "health": True,
+}
 
 
 def test_10_3_members_are_asked_of_the_own_pd_then_the_referenced_then_peers() -> None:
     tc = cluster(
         cluster={"name": "main", "namespace": "base"}, acrossK8s=True, status={"pd": {"peerMembers": {"p": PEER}}}
     )
-    world = World(tc, {"http://peer:2379": membership(0)})
+    world = World(tc, {PEER["clientURL"]: membership(0)})
     assert join(0) == told(world.discovery(), 1)
-    assert [SERVICE, "http://main-pd-peer.base:2379", "http://peer:2379"] == [url for url, _ in world.asked]
+    assert [SERVICE, "http://main-pd-peer.base:2379", PEER["clientURL"]] == [url for url, _ in world.asked]
 
 
 def test_10_3_a_heterogeneous_cluster_never_begins() -> None:
@@ -205,7 +210,7 @@ def silent(url: str = SERVICE) -> Unavailable:
     [
         lost(),
         Unavailable("GET", SERVICE, "error response 503"),
-        PdError("GET", SERVICE, 500, "no leader"),
+        PdError("GET", SERVICE, 500, b"no leader"),
         BadTlsMaterial("no Secret"),
     ],
 )
@@ -218,7 +223,7 @@ def test_a_service_that_swallows_connections_proves_nothing() -> None:
     assert BEGIN == told(World(cluster(pd={"replicas": 1}), {SERVICE: silent()}).discovery(), 0)
 
 
-@pytest.mark.parametrize("sign", [lost(), silent(), PdError("GET", "x", 500, "x"), membership(1)])
+@pytest.mark.parametrize("sign", [lost(), silent(), PdError("GET", "x", 500, b"x"), membership(1)])
 def test_with_OrderedReady_signs_of_life_of_another_pod_forbid_to_begin(sign: Membership | DataPlaneError) -> None:
     own_address = "http://demo-pd-1.demo-pd-peer.default.svc:2379"
     world = World(cluster(podManagementPolicy="OrderedReady"), {own_address: sign})

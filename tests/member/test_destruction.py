@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.pd import Member, PDClient, Store
 from kube.deletion import Destroyer, LiveObject
 from kube.resources import PODS
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def client(transport: ScriptedTransport) -> PDClient:
-    return PDClient(transport, "http://demo-pd.ns:2379", clock=FakeClock())
+    return PDClient(transport, Address("http://demo-pd.ns:2379"), clock=FakeClock())
 
 
 def test_F5_a_cached_object_is_not_deleted() -> None:

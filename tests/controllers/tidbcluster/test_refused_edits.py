@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.pd import PDClient
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, ROLES, SERVICES, STATEFUL_SETS, Resource
@@ -136,7 +137,7 @@ def test_I13_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_lead
     assert world.is_ready()
     images = {pod["spec"]["containers"][0]["image"] for pod in world.every(PODS) if "tikv" in pod["metadata"]["name"]}
     assert {f"pingcap/tikv:{_IMAGE}"} == images
-    pd = PDClient(world.world.data_plane_transport(), "http://basic-pd.default:2379")
+    pd = PDClient(world.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     assert frozenset() == pd.evicting_stores()
 
 

@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from apis.ordinals import slots_annotation
+from dataplane.addresses import Address
 from dataplane.pd import TOMBSTONE, PDClient, Store
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
 from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME
@@ -16,7 +17,7 @@ from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 
 
 def pd_of(world: OperatorWorld) -> PDClient:
-    return PDClient(world.world.data_plane_transport(), "http://basic-pd.default:2379")
+    return PDClient(world.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
 
 
 def member_names(world: OperatorWorld) -> list[str]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 
+from dataplane.addresses import Address
 from dataplane.pd import PDClient
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, EVENTS, PODS, STATEFUL_SETS, TIDB_CLUSTERS
@@ -659,7 +660,7 @@ def test_R20_I32_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) 
 @pytest.mark.slow
 def test_F17_5614_5613_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
-    pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
+    pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: evicting(wide) == {store_id(wide, 2)})
     pd.end_evict_leaders(store_id(wide, 2))
@@ -672,7 +673,7 @@ def test_F17_5614_5613_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> 
 
 @pytest.mark.slow
 def test_F16_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_removed(wide: OperatorWorld) -> None:
-    pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
+    pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     wide.change(tikv={"annotations": {"a": "b"}})
     finish(wide)
     own = store_id(wide, 0)
@@ -688,7 +689,7 @@ def test_F16_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_r
 def test_F16_schedulers_that_others_add_are_left_to_them_and_told_of_once(wide: OperatorWorld) -> None:
     wide.register_store("foreign-tikv-0.foreign-tikv-peer.default.svc:20160", {"engine": "tiflash"})
     wide.run(5.0)
-    pd = PDClient(wide.world.data_plane_transport(), "http://basic-pd.default:2379")
+    pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     theirs = {max(store.id for store in pd.stores()), store_id(wide, 0)}
     for each in theirs:
         pd.begin_evict_leaders(each)

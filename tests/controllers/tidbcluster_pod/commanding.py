@@ -1,5 +1,6 @@
 """A world in which pods are told something, and what is asked of it."""
 
+from dataplane.addresses import Address
 from dataplane.pd import PDClient, Store
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
@@ -43,7 +44,7 @@ class Commanded(OperatorWorld):
     @property
     def pd(self) -> PDClient:
         """PD, as users reach it."""
-        return PDClient(self.world.data_plane_transport(), "http://basic-pd.default:2379")
+        return PDClient(self.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
 
     def store(self, pod: str) -> Store:
         """The store of a TiKV pod that is not Tombstone."""
