@@ -116,7 +116,7 @@ def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
         if part is None:
             continue
         if observed := _observed(ctx, name, part):
-            part.conditions = with_condition(part.conditions, OBSERVED, observed, now)
+            part.conditions = with_condition(part.conditions, OBSERVED, observed, now, times_status=True)
         outcome, verdict = ctx.outcomes.get(name), ctx.unavailable.get(name)
         if outcome is None:
             continue

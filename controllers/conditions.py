@@ -16,8 +16,6 @@ from member.outcome import CONTESTED, DONE, Done, NotDone, Outcome, Refused, Wai
 
 READY = "Ready"
 PROGRESSING = "Progressing"
-OBSERVED = "Observed"
-"""Of a component: False while its members cannot be asked, so that the status still has the last answer."""
 
 INVALID = "InvalidSpec"
 """The reason of Progressing while the spec is not valid."""
@@ -69,18 +67,27 @@ def _time(condition: Json, field: str) -> str:
 
 
 def with_condition(
-    conditions: Sequence[Json], kind: str, value: ConditionValue, now: datetime, *, update_time: bool = False
+    conditions: Sequence[Json],
+    kind: str,
+    value: ConditionValue,
+    now: datetime,
+    *,
+    update_time: bool = False,
+    times_status: bool = False,
 ) -> list[Json]:
-    """The conditions with one of them set (meta/v1 Condition); its time moves when its status moves.
+    """The conditions with one of them set (meta/v1 Condition).
 
-    `update_time`: it has a `lastUpdateTime` as well, as v1.6's own have, which moves with reason and message, too.
+    Its time is that of its status and reason, since users read how long the reason has held; with `times_status` that
+    of its status alone. `update_time`: it has a `lastUpdateTime` as well, as v1.6's own have, which moves with the
+    message, too.
     """
     holds, reason, message = value
     status = "True" if holds else "False"
     # one without a type is nobody's
     conditions = [c for c in conditions if c.get("type")]
     old = condition_of(conditions, kind)
-    since = _time(old, "lastTransitionTime") if old.get("status") == status else ""
+    lasts = old.get("status") == status and (times_status or old.get("reason", "") == reason)
+    since = _time(old, "lastTransitionTime") if lasts else ""
     timed = since and (not update_time or _time(old, "lastUpdateTime"))
     if old and timed and (old.get("reason", ""), old.get("message", "")) == (reason, message):
         return conditions

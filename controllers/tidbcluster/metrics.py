@@ -47,7 +47,7 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "condition": (("condition", "reason"), "1 when the condition is True, else 0, with its present reason."),
     "waiting_seconds": (
         ("reason",),
-        "For how long the condition Progressing has been True; the reason is what is waited for now.",
+        "For how long the condition Progressing has been True for this reason.",
     ),
     "component_condition": (("component", "condition", "reason"), "As ..._condition, of one component."),
     "component_waiting_seconds": (("component", "reason"), "As ..._waiting_seconds, of one component."),

@@ -34,7 +34,7 @@ def condition(status: str, reason: str, message: str = "m") -> Json:
     ("old", "new", "times"),
     [
         (condition("True", "A"), (True, "A", "m"), (EARLIER, EARLIER)),
-        (condition("False", "A"), (False, "B", "m"), ("2026-01-02T00:00:00Z", EARLIER)),
+        (condition("False", "A"), (False, "B", "m"), ("2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z")),
         (condition("False", "A"), (False, "A", "other"), ("2026-01-02T00:00:00Z", EARLIER)),
         (condition("False", "A"), (True, "A", "m"), ("2026-01-02T00:00:00Z", "2026-01-02T00:00:00Z")),
     ],
@@ -56,10 +56,15 @@ def test_without_an_update_time_it_is_a_condition_of_meta_v1() -> None:
         {"type": "Progressing", "status": "True", "reason": "A", "message": "a", "lastTransitionTime": EARLIER},
     ] == first
     assert first == with_condition(first, "Progressing", (True, "A", "a"), NOW)
-    assert EARLIER == with_condition(first, "Progressing", (True, "B", "b"), NOW)[1]["lastTransitionTime"]
-    assert (
-        "2026-01-02T00:00:00Z" == with_condition(first, "Progressing", (False, "B", "b"), NOW)[1]["lastTransitionTime"]
-    )
+    for other_value in ((True, "B", "b"), (False, "A", "b")):
+        changed = with_condition(first, "Progressing", other_value, NOW)
+        assert "2026-01-02T00:00:00Z" == changed[1]["lastTransitionTime"]
+
+
+def test_the_time_of_a_condition_may_be_that_of_its_status_alone() -> None:
+    first = with_condition([], "Observed", (False, "A", "a"), NOW.replace(day=1), times_status=True)
+    changed = with_condition(first, "Observed", (False, "B", "b"), NOW, times_status=True)
+    assert ("B", EARLIER) == (changed[0]["reason"], changed[0]["lastTransitionTime"])
 
 
 def test_what_is_ready_when_done_is_ready_no_sooner() -> None:
