@@ -1,15 +1,19 @@
 """What does not serve at all, and what the operator cannot ask: the findings that come before all others."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 
-from apis.components import component_names, component_type
+from apis.components import component_names, component_type, component_types
 from apis.tidbcluster import TidbClusterStatus
 from cli.doctor.facts import Facts, name_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
-from controllers.conditions import OBSERVED, READY
+from controllers.cluster_conditions import OBSERVED
+from controllers.conditions import READY
 from kube.objects import Json, condition_of
+from member.availability import BAD_TLS, NO_PD, NO_SUCH_CLUSTER
+from member.reasons.registry import REASONS
+
+_QUORUM_LOST = "PDQuorumLost"
 
 _PATIENCE = timedelta(minutes=1)
 """For how long PD's pods and members come and go in a restart."""
@@ -28,48 +32,20 @@ def is_observed(component: str, part: Json) -> bool:
 
 
 def _says_synced(component: str) -> bool:
-    """Whether a status of the component has `synced`, which is not written while it is false."""
+    """Whether `synced`, which is not written while it is false, is about the members of the component.
+
+    Of servers that answer each for itself it says whether all are healthy.
+    """
     status = component_type(component).status(TidbClusterStatus())
-    return status is not None and not status.is_current
+    return status is not None and status.servers is None and not status.is_current
 
 
-@dataclass(frozen=True, slots=True)
-class _Outage:
-    """A reason of Ready for which nothing, or nothing of one component, serves."""
-
-    reason: str
-    means: str
-    way_out: str
-
-
-_BY_POD = "Get one of its pods Ready: the other findings say what they lack."
-
-_OUTAGES = (
-    _Outage(
-        "PDQuorumLost",
-        "Half of the PD members, or more, do not run: nothing can be written, and nothing be changed.",
-        "Bring their pods back; the other findings say what they lack. If they are gone for good: docs/lost-quorum.md.",
-    ),
-    _Outage(
-        "PDNoLeader",
-        "The members of PD run, and elect no leader: the database cannot serve.",
-        "Check that PD's pods reach each other (port 2380) and that their disks are not full; `kubectl logs` of them.",
-    ),
-    _Outage(
-        "PDUnreachable",
-        "The operator cannot reach PD, so nobody here knows whether the database serves.",
-        "Allow the operator's namespace in the NetworkPolicies of the cluster; check DNS and proxy variables.",
-    ),
-    _Outage(
-        "RegionsWithoutQuorum",
-        "Regions have lost most of their replicas: what they hold can neither be read nor written.",
-        "Bring the lost TiKV pods back with their volumes. If they are gone for good, restore a backup.",
-    ),
-    _Outage("NoTiDBServer", "No TiDB server answers: no client can connect. TiKV keeps the data.", _BY_POD),
-    _Outage("NoTiProxyServer", "No TiProxy answers: clients that connect through it cannot.", _BY_POD),
-    _Outage("NoTiCDCServer", "No TiCDC server answers: nothing is replicated, and changefeeds lag.", _BY_POD),
-    _Outage("TiFlashDown", "No TiFlash store serves: queries that need it fail, or are slow.", _BY_POD),
-)
+def _outages() -> Iterator[str]:
+    """The reasons for which a TidbCluster, or a component of it, is out of service."""
+    for row in component_types():
+        if row.outage:
+            yield from filter(None, (row.outage.reason, row.outage.leaderless, row.outage.unreachable))
+    yield from (NO_SUCH_CLUSTER, NO_PD, BAD_TLS)
 
 
 def _reported(facts: Facts, reason: str) -> Iterator[str]:
@@ -90,7 +66,7 @@ def _of_operator(reason: str) -> Callable[[Facts], Iterator[Sign]]:
 
 def _without_quorum(facts: Facts) -> Iterator[Sign]:
     """As the operator says, else as members and pods show: it may not run, or be older than this reason."""
-    if said := list(_of_operator("PDQuorumLost")(facts)):
+    if said := list(_of_operator(_QUORUM_LOST)(facts)):
         yield from said
         return
     part = part_of(facts, "pd")
@@ -134,16 +110,13 @@ def _unobserved(facts: Facts) -> Iterator[Sign]:
             )
 
 
+def _cause(reason: str) -> Cause:
+    signs = _without_quorum if reason == _QUORUM_LOST else _of_operator(reason)
+    return Cause(reason, REASONS[reason].means, REASONS[reason].you, signs)
+
+
 CAUSES = (
-    *(
-        Cause(
-            each.reason,
-            each.means,
-            each.way_out,
-            _without_quorum if each.reason == "PDQuorumLost" else _of_operator(each.reason),
-        )
-        for each in _OUTAGES
-    ),
+    *map(_cause, _outages()),
     Cause(
         "NotObserved",
         "The operator cannot ask the members of a component; what the status says of them is what it saw last.",

@@ -3,16 +3,21 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from apis.component_statuses import PUMP_ONLINE
 from apis.components import component_names
 from cli.doctor.causes.availability import is_observed, part_of
 from cli.doctor.facts import NETWORK_POLICIES, Facts, component_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
 from kube.objects import Json
+from member.observed.status import UPGRADE
 
 _PATIENCE = timedelta(minutes=1)
 """For how long members and stores come and go in a restart."""
 
 _RESTART = timedelta(minutes=5)
+"""The same while the operator restarts the pods of the component itself."""
+_NO_RESTART = timedelta(seconds=30)
+"""For how long a member may be away that nothing restarts."""
 
 _UNREACHABLE = frozenset(
     {"PDUnreachable", "PDNotAnswering", "DataPlaneUnreachable", "Unavailable", "DMMasterUnreachable"}
@@ -26,20 +31,39 @@ def _observed_part(facts: Facts, component: str) -> Json:
     return part if is_observed(component, part) else {}
 
 
+def _outlasts_restart(facts: Facts, part: Json, since: object) -> bool:
+    """Whether a member has been away for longer than a restart of it would explain."""
+    restarts = part.get("phase") == UPGRADE
+    if restarts and facts.age(since) is None:
+        return False
+    return facts.lasts(since, _RESTART if restarts else _NO_RESTART)
+
+
 def _sick_members(facts: Facts) -> Iterator[Sign]:
     for component in component_names():
-        for name, member in (_observed_part(facts, component).get("members") or {}).items():
-            since = member.get("lastTransitionTime")
-            if not member.get("health") and facts.lasts(since, _RESTART):
+        part = _observed_part(facts, component)
+        for name, since in _sick(part.get("members") or {}):
+            if _outlasts_restart(facts, part, since):
                 message = " ".join(filter(None, ("has not been healthy", facts.text_of_age(since))))
                 yield Sign(f"Pod {name.partition('.')[0]}", message, f"status.{component}.members.health", "false")
 
 
+def _sick(members: Json | list[Json]) -> Iterator[tuple[str, str]]:
+    """Names, or hosts, of members that are not healthy, and since when; Pumps are listed, and have no time."""
+    if isinstance(members, list):
+        yield from ((str(each.get("host")), "") for each in members if each.get("state") != PUMP_ONLINE)
+    else:
+        yield from (
+            (name, str(each.get("lastTransitionTime") or "")) for name, each in members.items() if not each.get("health")
+        )
+
+
 def _stores(facts: Facts) -> Iterator[Sign]:
     for component in component_names(lambda row: row.is_store):
-        for each in (_observed_part(facts, component).get("stores") or {}).values():
+        part = _observed_part(facts, component)
+        for each in (part.get("stores") or {}).values():
             state = str(each.get("state", ""))
-            lasts = facts.lasts(each.get("lastTransitionTime"), _RESTART)
+            lasts = _outlasts_restart(facts, part, each.get("lastTransitionTime"))
             if state == "Down" or (state == "Disconnected" and lasts):
                 message = f"PD does not hear of its store {each.get('id', '')}: it is {state}"
                 yield Sign(f"Pod {each.get('podName', '')}", message, f"status.{component}.stores.state", state)

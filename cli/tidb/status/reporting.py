@@ -16,7 +16,7 @@ from cli.tidb.status.backups import backups_of
 from cli.tidb.status.facts import Facts
 from cli.tidb.status.members import failures, members
 from cli.tidb.status.report import Report, Summary
-from controllers.conditions import OBSERVED
+from controllers.cluster_conditions import OBSERVED
 from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS
 from member.naming import pod_name
@@ -101,8 +101,9 @@ def _components(cluster: Cluster) -> Iterator[report.Component]:
 def _last_seen(status: ComponentStatus) -> report.LastSeen | None:
     """The members in a status that the last observation could not refresh; None where it could."""
     observed = condition_of(status.conditions, OBSERVED)
-    is_stale = observed.get("status") == "False" or (not status.is_current and bool(status.health))
-    if not is_stale:
+    # of servers that answer each for itself, `synced` says whether all are healthy
+    unsynced = status.servers is None and not status.is_current and bool(status.health)
+    if observed.get("status") != "False" and not unsynced:
         return None
     return report.LastSeen(len(status.health), sum(status.health), str(observed.get("lastTransitionTime") or ""))
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from apis.components import DM_CLUSTER, component_types
 from apis.crd import TIDB_CLUSTER, definition
 from apis.times import stamp
+from cli.doctor.causes import availability
 from cli.doctor.diagnosis import OF_ANY_CLUSTER, OF_CLUSTER, diagnose
 from cli.doctor.facts import POD_DISRUPTION_BUDGETS, Facts
-from cli.doctor.finding import Finding
+from cli.doctor.finding import Finding, Severity
 from kube.objects import Json
 from kube.resources import (
     BACKUP_SCHEDULES,
@@ -28,6 +30,7 @@ from kube.resources import (
     Resource,
 )
 from kube.sharding import shard_of
+from member.availability import REASONS
 from member.memory.certificate_book import Finding as CertificateFinding
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -445,16 +448,12 @@ def said(kind: str, reason: str, message: str, since: str = LONG_AGO) -> Json:
     return {"type": kind, "status": "False", "reason": reason, "message": message, "lastTransitionTime": since}
 
 
-_OUTAGES = (
-    "PDQuorumLost",
-    "PDNoLeader",
-    "PDUnreachable",
-    "RegionsWithoutQuorum",
-    "NoTiDBServer",
-    "NoTiProxyServer",
-    "NoTiCDCServer",
-    "TiFlashDown",
-)
+_OUTAGES = [each.reason for each in availability.CAUSES if each.severity is Severity.PROBLEM]
+
+
+def test_every_reason_by_which_a_cluster_is_out_of_service_is_a_cause() -> None:
+    of_dm = {reason for row in component_types(DM_CLUSTER) if row.outage for reason in row.outage.reasons}
+    assert REASONS - of_dm == set(_OUTAGES)
 
 
 @pytest.mark.parametrize("reason", _OUTAGES)
@@ -543,6 +542,21 @@ def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
     well = {"name": "basic-pd-1", "health": True, "lastTransitionTime": LONG_AGO}
     members = {"basic-pd-0": sick, "basic-pd-1": well, "basic-pd-2": well | {"name": "basic-pd-2"}}
     assert {"MemberUnhealthy"} == found(facts({"pd": {"synced": True, "members": members}})).keys()
+
+
+def test_pumps_that_are_not_online_are_named_though_they_are_a_list() -> None:
+    spec = SPEC | {"pump": {"baseImage": "pingcap/any", "replicas": 2, "requests": {"storage": "1Gi"}}}
+    members = [{"nodeId": name, "host": f"basic-pump-{name}.basic-pump:8250", "state": state} for name, state in
+               (("0", "online"), ("1", "paused"))]
+    assert ("Pod basic-pump-1",) == found(facts({"pump": {"members": members}}, spec))["MemberUnhealthy"].objects
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("Normal", True), ("Upgrade", False)])
+def test_a_member_that_nothing_restarts_is_named_within_a_minute(phase: str, expected: bool) -> None:
+    since = stamp(NOW - timedelta(seconds=40))
+    members = {"basic-tidb-0": {"name": "basic-tidb-0", "health": False, "lastTransitionTime": since}}
+    known = found(facts({"tidb": {"phase": phase, "members": members}}, SPEC | {"tidb": _PART}))
+    assert expected is ("MemberUnhealthy" in known)
 
 
 def test_13_2_a_failover_that_is_over_is_told() -> None:

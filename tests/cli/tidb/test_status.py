@@ -159,6 +159,14 @@ def test_synced_false_alone_means_that_the_members_are_not_those_of_now() -> Non
     assert "?/1 (last seen 1/1)" in page(facts(cluster(status=status)), 120)
 
 
+def test_a_capture_that_is_not_ready_does_not_make_the_others_unknown() -> None:
+    captures = {f"shop-ticdc-{ordinal}": {"id": str(ordinal), "ready": ordinal == 0} for ordinal in range(2)}
+    spec: Json = {"version": "v8.5.2", "ticdc": {"replicas": 2}}
+    told = facts(cluster(spec=spec, status={"ticdc": {"synced": False, "captures": captures}}))
+    (part,) = [each for each in report_of(told).components if each.name == "ticdc"]
+    assert (2, 1, None) == (part.members, part.healthy, part.last_seen)
+
+
 @pytest.mark.parametrize("conditions", [[], [condition("Observed", "Observed")]], ids=["absent", "True"])
 def test_members_that_answer_are_shown_without_a_question_mark(conditions: list[Json]) -> None:
     leader = {"name": "shop-pd-0", "id": "9", "clientURL": "", "health": True}
