@@ -121,9 +121,8 @@ SCENARIOS = (
         name="half of PD",
         happens=_lose("basic-pd-0", "basic-pd-1"),
         fires={
-            "TidbClusterPDQuorumLost": {},
+            "TidbClusterUnavailable": {"component": "pd", "reason": "PDQuorumLost"},
             "TidbClusterRefused": {"component": "pd", "reason": "PDQuorumLost"},
-            "TidbClusterNotReady": {},
         },
     ),
     Scenario(
@@ -182,7 +181,11 @@ SCENARIOS = (
         name="a PD that never answers",
         happens=_pd_silent,
         minutes=25,
-        fires={"TidbClusterNotSynced": {}, "TidbClusterStageFails": {"component": "pd"}, "TidbClusterNotReady": {}},
+        fires={
+            "TidbClusterUnavailable": {"component": "pd", "reason": "PDUnreachable"},
+            "TidbClusterNotSynced": {},
+            "TidbClusterStageFails": {"component": "pd"},
+        },
     ),
     Scenario(name="two operators", processes=2, minutes=5, fires={"TidbClusterTwoOperators": {}}),
 )

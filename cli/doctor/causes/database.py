@@ -54,7 +54,9 @@ def _sick(members: Json | list[Json]) -> Iterator[tuple[str, str]]:
         yield from ((str(each.get("host")), "") for each in members if each.get("state") != PUMP_ONLINE)
     else:
         yield from (
-            (name, str(each.get("lastTransitionTime") or "")) for name, each in members.items() if not each.get("health")
+            (name, str(each.get("lastTransitionTime") or ""))
+            for name, each in members.items()
+            if not each.get("health")
         )
 
 

@@ -546,8 +546,10 @@ def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
 
 def test_pumps_that_are_not_online_are_named_though_they_are_a_list() -> None:
     spec = SPEC | {"pump": {"baseImage": "pingcap/any", "replicas": 2, "requests": {"storage": "1Gi"}}}
-    members = [{"nodeId": name, "host": f"basic-pump-{name}.basic-pump:8250", "state": state} for name, state in
-               (("0", "online"), ("1", "paused"))]
+    members = [
+        {"nodeId": name, "host": f"basic-pump-{name}.basic-pump:8250", "state": state}
+        for name, state in (("0", "online"), ("1", "paused"))
+    ]
     assert ("Pod basic-pump-1",) == found(facts({"pump": {"members": members}}, spec))["MemberUnhealthy"].objects
 
 
