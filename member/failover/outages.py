@@ -36,8 +36,8 @@ _GRACE_OF_RESTARTS = 40.0
 _LOOK_AGAIN = 10.0
 """Seconds until the next look at an outage."""
 
-_CRASHED_LATELY = 600.0
-"""Seconds that a container has to run until Kubernetes counts its crashes from the beginning."""
+_CRASHED_LATELY = 60.0
+"""Seconds that a container which crashed again and again has to run until it counts as running."""
 
 _NO_LEADER = "no leader"
 """What members of PD and of DM say while they elect none, each in an error of its own."""

@@ -17,6 +17,8 @@ _QUORUM_LOST = "PDQuorumLost"
 
 _PATIENCE = timedelta(minutes=1)
 """For how long PD's pods and members come and go in a restart."""
+_PATIENCE_OF_ASKING = timedelta(seconds=30)
+"""For how long members may give no answer: a component starts, or its pods are replaced."""
 
 
 def part_of(facts: Facts, component: str) -> Json:
@@ -99,9 +101,10 @@ def _unobserved(facts: Facts) -> Iterator[Sign]:
     for component in component_names():
         part = part_of(facts, component)
         observed = condition_of(part.get("conditions") or (), OBSERVED)
-        if observed.get("status") == "False":
-            since = facts.text_of_age(observed.get("lastTransitionTime"))
-            said = " ".join(filter(None, (f"the operator has not been able to ask {component}", since)))
+        since = observed.get("lastTransitionTime")
+        if observed.get("status") == "False" and facts.lasts(since, _PATIENCE_OF_ASKING):
+            age = facts.text_of_age(since)
+            said = " ".join(filter(None, (f"the operator has not been able to ask {component}", age)))
             yield Sign(
                 f"TidbCluster {facts.name}",
                 f"{said}: {observed.get('message', '')}",

@@ -48,6 +48,9 @@ def _stopped(facts: Facts) -> Iterator[Sign]:
     """What the operator does not do without the user; each reason has a page with a way out."""
     told = facts.condition(PROGRESSING)
     reason = str(told.get("reason", ""))
+    if facts.condition(READY).get("reason") == reason:
+        # an outage, which is the finding before this one
+        return
     is_over = told.get("status") == "False" and reason not in (*_SAID_ELSEWHERE, INVALID)
     if is_over or reason in _FOR_USER:
         known = REASONS.get(reason)

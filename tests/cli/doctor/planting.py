@@ -190,10 +190,10 @@ IN_BOTH: Mapping[str, Plant] = {
         "Paused", of_cluster={"paused": True}, object=_CLUSTER, field_="spec.paused", value="true", severity="Warning"
     ),
     "join": Plant(
-        "NeedsYou",
+        "NoSuchCluster",
         of_cluster={"cluster": {"name": "other"}},
         object=_CLUSTER,
-        field_="Progressing",
+        field_="Ready",
     ),
     "quality": Plant(
         "QoSNotGuaranteed",

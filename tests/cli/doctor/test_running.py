@@ -105,6 +105,8 @@ def test_13_2_a_lost_majority_of_pd_is_told_with_what_its_pods_lack(world: Opera
 
 
 def test_13_2_an_operator_that_is_kept_from_pd_is_told(world: OperatorWorld) -> None:
+    # PD's pods crashed in another test
+    world.run(60.0)
     heal = world.world.faults.network_cut(f"{NAMESPACE}/basic-pd-*")
     world.run(30.0)
     assert "DataPlaneUnreachable" in reasons(findings(world, "basic", _SOON))
