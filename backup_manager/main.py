@@ -21,9 +21,10 @@ from backup_manager.records import RecordGone
 from backup_manager.redaction import Secrets
 from backup_manager.storage.location import Location
 from backup_manager.storage.objects import Storage, open_storage
-from kube.config import ConfigError, load
+from kube.config import ConfigError
 from kube.connecting import connect
 from kube.errors import ApiError
+from kube.user_config import load
 from ports.clock import Clock, SystemClock
 from ports.stopping import Stop
 from ports.transport import TransportError

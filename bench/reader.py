@@ -16,10 +16,11 @@ from pathlib import Path
 
 from bench.figures import logs_to_stderr
 from informers.factory import SharedInformerFactory
-from kube.config import load, load_kubeconfig
+from kube.config import load_kubeconfig
 from kube.connecting import connect
 from kube.http_transport import HttpTransport
 from kube.resources import PODS, TIDB_CLUSTERS
+from kube.user_config import load
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop

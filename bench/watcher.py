@@ -6,9 +6,9 @@ import threading
 
 from bench.figures import logs_to_stderr
 from informers.factory import SharedInformerFactory
-from kube.config import load
 from kube.connecting import connect
 from kube.resources import CONFIG_MAPS
+from kube.user_config import load
 from ports.clock import SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop

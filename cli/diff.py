@@ -17,9 +17,10 @@ from controller_manager.observing import PlannedWrites, comparable
 from controller_manager.tidb import tidb_controller_manager
 from controller_manager.version import project_version
 from informers.cache_sync import CacheSyncTimeout
-from kube.config import ClusterConfig, ConfigError, load
+from kube.config import ClusterConfig, ConfigError
 from kube.dry_run import PlannedWrite
 from kube.objects import Json
+from kube.user_config import load
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop

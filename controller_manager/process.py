@@ -15,7 +15,8 @@ from controller_manager.process_options import parse_process_options
 from controller_manager.redaction import redact_text
 from controller_manager.shutdown import stopping_on_signals
 from controller_manager.version import project_version
-from kube.config import ClusterConfig, ConfigError, load
+from kube.config import ClusterConfig, ConfigError
+from kube.user_config import load
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop

@@ -20,8 +20,9 @@ from dataplane.http_transport import HttpTransport
 from dataplane.tls import TlsMaterial
 from discovery.app import MissingSetting, make_app, setting
 from discovery.dashboard import DashboardProxy, answer_through
-from kube.config import ConfigError, load
+from kube.config import ConfigError
 from kube.connecting import connect_directly
+from kube.user_config import load
 from ports.clock import Clock, SystemClock
 from ports.fencing import OpenFence
 from ports.http_server import ListenError, Server, answer_with, mutual_tls

@@ -37,7 +37,6 @@ __all__ = [
     "ConfigError",
     "Tls",
     "config_of",
-    "load",
     "load_in_cluster",
     "load_kubeconfig",
     "read_kubeconfig",
@@ -73,17 +72,6 @@ class ClusterConfig:
     proxy_url: str = field(default="", repr=False)
     renew: Callable[[], Tls] | None = field(default=None, repr=False, compare=False)
     """What `tls` is by now, where files or a plugin may change it. Raises ConfigError."""
-
-
-def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:
-    """The configuration of --kubeconfig, else of $KUBECONFIG, else of the pod's service account.
-
-    Raises ConfigError.
-    """
-    path = kubeconfig or environ.get("KUBECONFIG", "")
-    if path:
-        return load_kubeconfig(path, clock)
-    return load_in_cluster(environ, clock)
 
 
 def load_in_cluster(environ: Mapping[str, str], clock: Clock, directory: Path = _SERVICE_ACCOUNT) -> ClusterConfig:

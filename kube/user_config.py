@@ -1,7 +1,7 @@
-"""The configuration of somebody at a terminal, found as kubectl finds it.
+"""The configuration of a process or of a user at a terminal, found as kubectl finds it.
 
-That is --kubeconfig, else the files of $KUBECONFIG, of which each adds what those before it lack, else ~/.kube/config,
-else the service account of the pod.
+That is --kubeconfig, else the files of $KUBECONFIG, of which each adds what those before it lack, else, for a user,
+~/.kube/config, else the service account of the pod.
 """
 
 import os
@@ -18,6 +18,16 @@ _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFil
 """Fields of clusters and users that are paths."""
 
 _WAY_OUT = "name one with --kubeconfig or KUBECONFIG"
+
+
+def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:
+    """The configuration of a process: no file of its user counts unless --kubeconfig or $KUBECONFIG names it.
+
+    Raises ConfigError.
+    """
+    if kubeconfig or environ.get("KUBECONFIG"):
+        return load_for_user(kubeconfig, "", environ, clock)
+    return load_in_cluster(environ, clock)
 
 
 def load_for_user(kubeconfig: str, context: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:

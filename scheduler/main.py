@@ -15,11 +15,12 @@ from controller_manager.redaction import redact_text
 from controller_manager.shutdown import stopping_on_signals
 from controller_manager.version import project_version
 from informers.factory import SharedInformerFactory
-from kube.config import ClusterConfig, ConfigError, load
+from kube.config import ClusterConfig, ConfigError
 from kube.connecting import connect
 from kube.events import EventRecorder
 from kube.resources import NODES
 from kube.throttle import Rate
+from kube.user_config import load
 from ports.clock import Clock, SystemClock
 from ports.http_server import ListenError, Server, ServerTls, answer_with
 from ports.randomness import SystemRandomness

@@ -11,9 +11,10 @@ import pytest
 import structlog
 import yaml
 
-from kube.config import ClusterConfig, ConfigError, Tls, load, load_in_cluster, load_kubeconfig
+from kube.config import ClusterConfig, ConfigError, Tls, load_in_cluster, load_kubeconfig
 from kube.credentials import TokenFile
 from kube.tls import ssl_context
+from kube.user_config import load
 from ports.clock import FakeClock
 
 SECRET = "s3cret-value"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kube.config import ConfigError
-from kube.user_config import context_names, load_for_user
+from kube.user_config import context_names, load, load_for_user
 from ports.clock import FakeClock
 
 CLOCK = FakeClock()
@@ -50,8 +50,16 @@ def test_of_several_files_the_first_that_has_an_entry_is_taken_and_what_is_missi
     two = kubeconfig(tmp_path / "2", "east", "west", current="east")
     environ = {"KUBECONFIG": os.pathsep.join((one, str(tmp_path / "none"), two))}
     assert "https://west.2" == load_for_user("", "", environ, CLOCK).server
+    assert "https://west.2" == load("", environ, CLOCK).server
     assert "https://east.1" == load_for_user("", "east", environ, CLOCK).server
     assert ["east", "west"] == context_names("", environ)
+
+
+def test_a_process_does_not_read_the_home_directory(tmp_path: Path) -> None:
+    home = kubeconfig(tmp_path / ".kube" / "config", "home", current="home")
+    with pytest.raises(ConfigError, match="this process does not run in a pod"):
+        load("", {"HOME": str(tmp_path)}, CLOCK)
+    assert home == load(home, {}, CLOCK).source
 
 
 def test_paths_start_at_the_directory_of_their_file(tmp_path: Path) -> None:

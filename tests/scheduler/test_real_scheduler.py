@@ -16,7 +16,6 @@ import yaml
 
 from apis.crd import TIDB_CLUSTER, definition
 from kube.client import Client
-from kube.config import load
 from kube.connecting import connect_directly
 from kube.errors import NotFound
 from kube.objects import Json
@@ -32,6 +31,7 @@ from kube.resources import (
     TIDB_CLUSTERS,
     Resource,
 )
+from kube.user_config import load
 from ports.clock import SystemClock
 from ports.randomness import Randomness, SeededRandomness
 from tests.controlplane.processes import BINARIES, ControlPlane, free_port, require_or_reason, running
