@@ -5,8 +5,8 @@ import difflib
 import os
 import sys
 import textwrap
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import yaml
 
@@ -49,32 +49,51 @@ def run(arguments: Sequence[str]) -> int:
     parser.add_argument("-n", "--namespace", default="", help="look at this namespace only (default: all namespaces)")
     own, flags = parser.parse_known_args(arguments)
     clock = SystemClock()
-    planned = planned_writes(own.namespace, flags, lambda path: load(path, os.environ, clock), clock)
-    for write in planned:
-        sys.stdout.write(shown(write))
-    return DIFFERS if planned else NOTHING
+    plan = plan_writes(own.namespace, flags, lambda path: load(path, os.environ, clock), clock)
+    sys.stdout.writelines(lines_of(plan))
+    return plan.code
 
 
-def planned_writes(
-    namespace: str, flags: Sequence[str], configured: Callable[[str], ClusterConfig], clock: Clock
-) -> list[PlannedWrite]:
-    """What the controller-manager with these flags would write now, in order; in all namespaces if none is named.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What the controller-manager would write, in order; `paused` are the objects that hold back their writes."""
+
+    writes: Sequence[PlannedWrite]
+    paused: Sequence[str]
+
+    @property
+    def code(self) -> int:
+        """How the command ends."""
+        return DIFFERS if self.writes else NOTHING
+
+
+def lines_of(plan: Plan) -> Iterator[str]:
+    """The plan for people."""
+    if plan.writes:
+        for each in plan.paused:
+            yield f"# {each} is paused: its changes below wait until spec.paused is false\n"
+    yield from map(shown, plan.writes)
+
+
+def plan_writes(namespace: str, flags: Sequence[str], configured: Callable[[str], ClusterConfig], clock: Clock) -> Plan:
+    """Plan what the controller-manager with these flags would write now; in all namespaces if none is named.
 
     `configured` is asked for the cluster of `--kubeconfig`. Raises DiffFailed.
     """
     planned: list[PlannedWrite] = []
+    paused: set[str] = set()
     configure_logs(-1, clock=clock)
     options = replace(parse(flags, os.environ, project_version()), observe=True)
     if namespace:
         options = replace(options, namespace=namespace, cluster_scoped=False)
     try:
         config = configured(options.kubeconfig)
-        report = PlannedWrites(planned.append)
+        report = PlannedWrites(planned.append, paused.add)
         manager = tidb_controller_manager(options, config, os.environ, clock, SystemRandomness(), planned=report)
         manager.work_once(Stop())
     except (ConfigError, CacheSyncTimeout) as error:
         raise DiffFailed(str(error)) from error
-    return sorted(planned, key=lambda each: (each.namespace, each.resource, each.name))
+    return Plan(sorted(planned, key=lambda each: (each.namespace, each.resource, each.name)), sorted(paused))
 
 
 def shown(write: PlannedWrite) -> str:

@@ -339,6 +339,7 @@ class ControllerManager:
             drain_timeout=self._options.drain_timeout,
             rest=REST,
             observes=self._options.observes,
+            on_paused=self._planned.on_paused,
         )
 
 

@@ -33,8 +33,9 @@ OnPlanned = Callable[[PlannedWrite], None]
 class PlannedWrites:
     """Reports each planned write once: in the log, in a metric, and to whoever wants to know. Safe for many threads."""
 
-    def __init__(self, on_planned: OnPlanned = lambda _: None) -> None:
-        """`metric` counts them, in no registry yet."""
+    def __init__(self, on_planned: OnPlanned = lambda _: None, on_paused: Callable[[str], None] | None = None) -> None:
+        """`metric` counts them, in no registry yet. `on_paused`: as for `controllers.observed.ObservedObjects`."""
+        self.on_paused = on_paused
         self._on_planned = on_planned
         self._lock = threading.Lock()
         self._known: set[bytes] = set()

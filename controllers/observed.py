@@ -6,8 +6,10 @@ What would be written is reported as by `--observe` (docs/migration.md).
 
 import contextlib
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
+import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, Gauge
 from structlog.contextvars import bound_contextvars
@@ -22,10 +24,16 @@ OBSERVE = "tidb.pingcap.com/observe"
 """The annotation. Any value but `false` counts: a slip of the pen must not begin to write."""
 
 
+OnPaused: TypeAlias = Callable[[str], None]
+"""Gets the kind and the key of a paused object, e.g. `TidbCluster default/basic`, whose changes are planned."""
+
+
 class ObservedObjects:
     """Knows which objects are only observed, and says so in the log and in a metric. Safe for use by many threads."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, on_paused: OnPaused | None = None) -> None:
+        """With `on_paused`, in a process that writes nothing, paused objects are planned for as if they were not."""
+        self._on_paused = on_paused
         self._lock = threading.Lock()
         self._known: set[tuple[str, str]] = set()
         self._metric = Gauge(
@@ -43,6 +51,16 @@ class ObservedObjects:
         said = {"dry_run": True} if only else {}
         with observing(only), bound_contextvars(**said):
             yield
+
+    def planned_for(self, resource: Resource, owner: Object | None) -> Object | None:
+        """The object to decide for: a paused one is resumed in memory where its changes are to be shown."""
+        if owner is None or self._on_paused is None:
+            return owner
+        tree = owner.decode()
+        if tree["spec"].get("paused") is not True:
+            return owner
+        self._on_paused(f"{resource.kind} {owner.key}")
+        return Object(msgspec.json.encode(tree | {"spec": tree["spec"] | {"paused": False}}))
 
     def _note(self, resource: Resource, key: str, only: bool) -> None:
         place, (namespace, _, name) = (resource.kind, key), key.rpartition("/")

@@ -92,7 +92,7 @@ class Reconciler(Generic[M, C, D, R]):
         with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER, tried=False)
-            owner = self._cached(key)
+            owner = self._runtime.observed.planned_for(self._kind.resource, self._cached(key))
             with self._runtime.observed.sync_of(self._kind.resource, key, owner):
                 return self._sync(key, owner)
 

@@ -13,7 +13,7 @@ from controllers.informing import Informers
 from controllers.key_locks import KeyLocks, shared_by
 from controllers.memory import Memory
 from controllers.metrics import ControllerMetrics
-from controllers.observed import ObservedObjects
+from controllers.observed import ObservedObjects, OnPaused
 from controllers.queues import controller_queue
 from controllers.stages import OnDefect
 from kube.apply import Applier
@@ -131,11 +131,12 @@ def new_runtime(
     on_defect: OnDefect = lambda _stage, _error: None,
     rest: Rest = NO_REST,
     observes: Callable[[], bool] = is_observing,
+    on_paused: OnPaused | None = None,
 ) -> Runtime:
     """A runtime whose series are in `registry`; for the arguments see `Runtime`.
 
     `ownership` tells which objects this process acts for: by default all of them, behind `fence`. `observes`: whether
-    the work at hand writes nothing.
+    the work at hand writes nothing. `on_paused`: see `ObservedObjects`.
     """
     return Runtime(
         client=client,
@@ -151,7 +152,7 @@ def new_runtime(
         queue_metrics=PrometheusQueueMetrics(registry),
         drain_timeout=drain_timeout,
         on_defect=on_defect,
-        observed=ObservedObjects(registry),
+        observed=ObservedObjects(registry, on_paused),
         key_locks=KeyLocks(ownership or SoleOwner(fence)),
         rest=rest,
     )

@@ -11,13 +11,13 @@ from cli.tidb.session import Session
 def _run(session: Session, _: argparse.Namespace, flags: Sequence[str]) -> int:
     from cli import diff  # noqa: PLC0415  (it takes a controller-manager, for which each completion would wait)
 
-    planned = diff.planned_writes(session.asked_namespace, flags, lambda _: session.server.config, session.clock)
+    plan = diff.plan_writes(session.asked_namespace, flags, lambda _: session.server.config, session.clock)
     if session.output.is_for_people:
-        for write in planned:
-            sys.stdout.write(diff.shown(write))
+        sys.stdout.writelines(diff.lines_of(plan))
     else:
-        session.output.show({"writes": [diff.document(write) for write in planned]}, list)
-    return diff.DIFFERS if planned else diff.NOTHING
+        writes = [diff.document(write) for write in plan.writes]
+        session.output.show({"writes": writes, "paused": plan.paused}, list)
+    return plan.code
 
 
 DIFF = Command(
@@ -25,7 +25,8 @@ DIFF = Command(
     "show what the operator would write now",
     _run,
     details=(
-        "Nothing is written. Without -n, all namespaces. Flags of the controller-manager are taken, too. "
+        "Nothing is written. Changes that spec.paused holds back are shown, too. Without -n, all namespaces. "
+        "Flags of the controller-manager are accepted. "
         "Exit codes: 0 nothing would be written, 1 something would, 2 it could not be found out."
     ),
     hands_on=True,

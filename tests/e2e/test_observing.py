@@ -45,6 +45,22 @@ def test_nothing_is_planned_for_a_managed_cluster_and_a_change_is_told_and_not_m
     assert (1, told, "") == diff(environment, namespace)
 
 
+@IN_ONE_WORLD
+def test_diff_shows_what_a_paused_cluster_holds_back(place: Place, namespace: str) -> None:
+    environment = place.environment()
+    with operators.running(place.new_log(), environment) as operator:
+        name = create_cluster(place.client, sample("basic"), namespace)
+        await_ready(place, operator, name, namespace)
+    place.client.patch(TIDB_CLUSTERS, name, namespace, {"spec": {"paused": True}})
+    assert (0, "", "") == diff(environment, namespace)
+
+    place.client.patch(TIDB_CLUSTERS, name, namespace, {"spec": {"tidb": {"replicas": 3}}})
+    code, shown, complaints = diff(environment, namespace)
+    assert (1, "") == (code, complaints)
+    assert shown.startswith(f"# TidbCluster {namespace}/{name} is paused: its changes below wait until spec.paused is")
+    assert "-  replicas: 1" in shown
+
+
 def test_an_api_server_that_is_not_there_is_no_difference(place: Place, namespace: str) -> None:
     code, told, complaints = diff(dict(place.environment()) | {"KUBECONFIG": "/nowhere"}, namespace)
     assert (2, "") == (code, told)
