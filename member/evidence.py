@@ -7,7 +7,7 @@ deleted by `delete`, `delete_member` and `delete_store` alone, and as they were 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, final
+from typing import Any, TypeAlias, final
 
 from structlog.contextvars import bound_contextvars
 
@@ -21,10 +21,12 @@ from dataplane.pd import Health, LiveMember, LiveStore, PDClient, Store
 from dataplane.pump import PUMP_OFFLINE, LivePumpNode, PumpClient
 from kube.deletion import Destroyer, LiveObject
 from kube.objects import Json, Object
-from kube.resources import PODS, Resource
+from kube.resources import NODES, PODS, Resource
 from member import api_clients
 from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import address_book, ordinal_of
+from member.observed.activity import Activity, activity
+from member.observed.nodes import Node, NodeState
 from member.observed.pods import Pod, read_pods
 from member.outcome import Done, Waiting
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
@@ -77,6 +79,53 @@ class LiveStatus(Evidence):
         """Raise TypeError for any maker but a live read."""
         super().__init__(maker, "the current status of the cluster")
         self.status = status
+
+
+@final
+class Stopped(Evidence):
+    """A pod of which nothing runs, as its kubelet, which is heard of, reports: it neither votes nor serves now."""
+
+    __slots__ = ()
+
+
+@final
+class Spared(Evidence):
+    """A pod without which the data plane gets along, as was found in this reconcile."""
+
+    __slots__ = ()
+
+
+MayGo: TypeAlias = Stopped | Spared
+"""Why a pod may be deleted or restarted (docs/rules/silence.md)."""
+
+
+def spared(pod: str, why: str) -> Spared:
+    """That a pod may go: the data plane, which answers, has quorum and data without it, or it was prepared for that."""
+    return Spared(_LIVE_READ, f"pod {pod} may go: {why}")
+
+
+def stopped(ctx: ClusterContext, component: str, pod: str) -> Stopped | None:
+    """Whether nothing of a pod runs, by a live read of it and of its node; a pod that does not exist runs nothing.
+
+    Raises ApiError, TransportError.
+    """
+    seen = look_up(ctx, PODS, pod, ctx.namespace)
+    if isinstance(seen, Evidence):
+        return Stopped(_LIVE_READ, seen.what)
+    found = live_activity(ctx, component, seen)
+    return Stopped(_LIVE_READ, f"pod {pod} {found.value}") if found.is_none else None
+
+
+def live_activity(ctx: ClusterContext, component: str, seen: LiveObject) -> Activity:
+    """What runs in the main container of a pod that was just read, and whose node is read now.
+
+    Raises ApiError, TransportError.
+    """
+    pod = seen.object.decode_as(Pod)
+    if ctx.listers.nodes is None or not pod.spec.node_name:
+        return activity(pod, component, None)
+    node = ctx.deps.client.find(NODES, pod.spec.node_name)
+    return activity(pod, component, node.decode_as(Node).state if node else NodeState.UNKNOWN)
 
 
 def shown_by(live: LiveObject, what: str) -> Evidence:
@@ -223,11 +272,12 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
 
 
-def not_serving(ctx: ClusterContext, pod: str, ask: Callable[[], object]) -> Evidence | None:
+def not_serving(ctx: ClusterContext, component: str, pod: str, ask: Callable[[], object]) -> Evidence | None:
     """Whether the pod of a store, looked at now and asked now, by `ask`, does not serve (I1, I3).
 
     It is the second witness where PD lists no store of a pod: the list may be older than the store. A pod from which
-    nothing is heard may serve as long as it is Ready. Raises kube's ApiError, TransportError, BadTlsMaterial.
+    nothing is heard may serve as long as something runs in it, as far as its kubelet says. Raises kube's ApiError,
+    TransportError, BadTlsMaterial.
     """
     seen = look_up(ctx, PODS, pod, ctx.namespace)
     if isinstance(seen, Evidence):
@@ -235,8 +285,8 @@ def not_serving(ctx: ClusterContext, pod: str, ask: Callable[[], object]) -> Evi
     try:
         ask()
     except Unavailable as error:
-        refused, ready = isinstance(error.cause, ConnectionRefused), seen.object.decode_as(Pod).is_ready
-        if refused or (error.cause is not None and not ready):
+        refused = isinstance(error.cause, ConnectionRefused)
+        if refused or (error.cause is not None and live_activity(ctx, component, seen).is_none):
             return shown_by(seen, f"pod {pod} does not serve: {error}")
     except ApiError:
         pass

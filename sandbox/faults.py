@@ -138,6 +138,10 @@ class WorldFaults:
         """The node's kubelet reaches no API server: pods turn Unknown and stick, their processes serve on."""
         return self._hold(self._kubelet.faults.cut_off, node)
 
+    def host_cut_off(self, pod: str) -> Heal:
+        """The same for the node that a pod, by its whole name, is on; see `node_cut_off`. Raises LookupError."""
+        return self.node_cut_off(self._kubelet.node_of(*pod.split("/")).name)
+
     def node_emptied(self, node: str) -> None:
         """The data on the node's own disks is gone, as when a new machine comes under the old name."""
         for uid in self._kubelet.claims_on(node):

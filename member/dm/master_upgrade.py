@@ -7,10 +7,11 @@ from member import api_clients
 from member.context import DMContext
 from member.dm.failover import ignored_pods
 from member.dm.masters import MASTER
-from member.evidence import Evidence
+from member.evidence import Evidence, Spared, spared, stopped
+from member.labels import FORCE_UPGRADE
 from member.lifecycle.forced_roll import forced
 from member.lifecycle.roll import next_roll_poll
-from member.lifecycle.rolling import Rolling
+from member.lifecycle.rolling import Rolling, Silence
 from member.outcome import NotDone, Refused, Waiting
 from member.polling import next_poll
 
@@ -34,16 +35,19 @@ def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
     return _without_quorum(ctx, name, found) or _hand_over(ctx, masters, name, found)
 
 
-def _prepare_unready(ctx: DMContext, pod: str) -> NotDone | None:
-    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12)."""
+def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
+    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12). Raises DataPlaneError."""
     if not ctx.status.master.synced:
-        return None
+        what = f'the annotation {FORCE_UPGRADE}: "true" restarts all masters without asking them'
+        return Silence("DMMasterUnknown", "DM does not report its masters", what)
     masters = api_clients.dm_masters(ctx)
     found = masters.masters()
-    is_alive = any(each.alive for each in found if each.name == pod)
-    if is_alive and isinstance(needed := _without_quorum(ctx, pod, found), Waiting):
+    is_listed = any(each.name == pod for each in found)
+    needed = _without_quorum(ctx, pod, found) if is_listed else None
+    if needed and stopped(ctx, MASTER, pod) is None:
         return needed
-    return _hand_over(ctx, masters, pod, found)
+    what = "DM has a quorum without it" if not needed else "nothing of it runs"
+    return _hand_over(ctx, masters, pod, found) or spared(pod, what)
 
 
 def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> NotDone | None:
@@ -73,4 +77,4 @@ def _forced(ctx: DMContext) -> Evidence | None:
     return None if ctx.status.master.synced else forced(ctx, MASTER, alone=alone)
 
 
-ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, prepare_unready=_prepare_unready, forced=_forced)
+ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, spare=_spare, forced=_forced)

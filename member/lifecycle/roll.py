@@ -5,9 +5,11 @@ with the partition above all pods, and the partition is lowered by one pod at a 
 the pods above serve again on the new revision, and the component has let go of this one. When all have come to it, the
 partition is raised above them again.
 
-A pod that is not Ready on an outdated revision comes first and needs no such care (F11), unless it comes back by itself
-while the new revision does not serve. Where the partition can't reach a pod alone - Ready outdated pods stand above it,
-or the StatefulSet waits for one that is ignored - the strategy is OnDelete for as long, and the pod is deleted.
+A pod that is not Ready on an outdated revision comes first (F11), unless it comes back by itself while the new revision
+does not serve, or its node is cut off. The data plane must get along without it; while the data plane is silent, its
+kubelet must report that nothing of it runs (docs/rules/silence.md). Where the partition can't reach a pod alone - Ready
+outdated pods stand above it, or the StatefulSet waits for one that is ignored - the strategy is OnDelete for as long,
+and the pod is deleted.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +25,7 @@ from kube.semantic import covers
 from member import labels
 from member.apply.stateful_set import UpdateStrategy
 from member.context import ClusterContext
-from member.evidence import LivePods, pods_live
+from member.evidence import Evidence, LivePods, MayGo, Spared, pods_live, spared, stopped
 from member.lifecycle.roll_events import tell_end
 from member.lifecycle.roll_steps import (
     Finished,
@@ -36,7 +38,7 @@ from member.lifecycle.roll_steps import (
     next_step,
 )
 from member.lifecycle.roll_view import RollView
-from member.lifecycle.rolling import Rolling
+from member.lifecycle.rolling import Rolling, Silence
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.lost_claims import would_lose_volume
@@ -48,19 +50,27 @@ from member.observed.troubles import troubles_of
 from member.outcome import Failed, NotDone, Wait, Waiting
 from member.polling import next_poll, poll_interval, seconds_since
 
+_FORCED = "restarting all pods at once (forced)"
+
 
 @dataclass(frozen=True, slots=True)
 class PodDeletion:
-    """A pod to delete, which may be Ready only when it was `prepared`; `why` is the live look at all pods."""
+    """A pod to delete, which may be Ready only when it was `prepared`; `seen` is the live look at all pods."""
 
     pod: str
-    why: LivePods
+    seen: LivePods
+    may_go: MayGo
     prepared: bool = False
 
     @property
+    def why(self) -> Evidence:
+        """The evidence for the deletion."""
+        return self.seen & self.may_go
+
+    @property
     def uid(self) -> str:
-        """That of the pod in that look: another one of the name is none to delete."""
-        return next((each.metadata.uid for each in self.why.pods if each.metadata.name == self.pod), "")
+        """The identity of the pod in that look: another one of the name is not to be deleted."""
+        return next((each.metadata.uid for each in self.seen.pods if each.metadata.name == self.pod), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,21 +216,32 @@ def _begin(view: RollView, desired: Json, changed: str) -> Roll:
         waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
         return Roll(True, UpdateStrategy.lowered(0, forced), waiting)
     step = next_step(pods)
-    fixes_unready = isinstance(step, Restart | Replace) and view.may_fix_unready(step.pod)
-    blocked = _unprepared_unready(view, step) if fixes_unready else view.blocked()
-    if blocked:
+    broken = step if isinstance(step, Restart | Replace) else None
+    fixes_unready = broken is not None and view.may_fix_unready(broken.pod)
+    may_go = _may_go(view, broken, pods) if broken and fixes_unready else view.blocked()
+    if isinstance(may_go, NotDone):
         # what the roll before this one owes must not wait for as long
         _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
-        return Roll(False, view.no_restarts(pods), blocked)
+        return Roll(False, view.no_restarts(pods), may_go)
     if unprepared := _call_hook(view.component, lambda: view.rolling.begin(view.ctx, view.body, desired)):
         return Roll(False, view.no_restarts(pods), unprepared)
+    strategy, restarts = _first_restart(view, broken, may_go or _may_go(view, broken, pods)) if broken else (None, "")
     outcome = Waiting("RollingUpdate", f"{changed}; restarting the pods one by one")
-    match step:
-        case Restart(pod) if seen := _confirmed(view, step):
-            return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), outcome, restarts=pod.name)
-        case Replace():
-            return Roll(True, UpdateStrategy.on_delete(), outcome)
-    return Roll(True, UpdateStrategy.above_all(len(pods)), outcome)
+    return Roll(True, strategy or UpdateStrategy.above_all(len(pods)), outcome, restarts=restarts)
+
+
+def _first_restart(
+    view: RollView, step: Restart | Replace, may_go: MayGo | NotDone
+) -> tuple[UpdateStrategy | None, str]:
+    """The strategy that restarts a broken pod with the new template, None where it may not go, and the pod."""
+    if not isinstance(may_go, MayGo):
+        return None, ""
+    if isinstance(step, Replace):
+        return UpdateStrategy.on_delete(), ""
+    seen = _confirmed(view, step)
+    if seen is None:
+        return None, ""
+    return UpdateStrategy.lowered(step.pod.ordinal, seen & may_go), step.pod.name
 
 
 def _continue(view: RollView) -> Roll:
@@ -228,9 +249,9 @@ def _continue(view: RollView) -> Roll:
     no_restarts, step = view.no_restarts(pods), next_step(pods)
     match step:
         case Restart() | Replace():
-            return _restart_unready(view, step, no_restarts)
+            return _restart_unready(view, step, pods, no_restarts)
         case Prepare() | Wait() if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
-            return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, "restarting all pods at once (forced)"))
+            return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, _FORCED))
         case Wait(what):
             waiting = _waiting_for_pods(view, f"waiting {what}")
             return Roll(True, no_restarts, waiting, selected=_next_in_line(view, pods))
@@ -260,13 +281,10 @@ def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:
 
 def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy) -> Roll:
     pod = step.pod
-    if view.reaches(pod.ordinal) and not blocked_by_higher(pod, pods):
-        waiting = _waiting(view, f"waiting for pod {pod.name} to be restarted")
-        # Kubernetes 1.35 restarts no pod while another one is not Ready
-        seen = None if all(each.ready for each in pods) else _confirmed(view, step)
-        delete = PodDeletion(pod.name, seen, prepared=True) if seen else None
-        return Roll(True, no_restarts, waiting, delete, selected=pod.name)
+    prepared = spared(pod.name, "what it served has moved away")
     cached = next(each for each in view.cached if each.metadata.name == pod.name)
+    if view.reaches(pod.ordinal) and not blocked_by_higher(pod, pods):
+        return _restart_reached(view, step, pods, no_restarts, prepared)
     if blocked := view.blocked() or _mislabelled(view, cached):
         return Roll(True, no_restarts, blocked)
     unresumed = give_back(view.ctx, view.component, view.rolling, pod.name)
@@ -281,8 +299,27 @@ def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_resta
         # the cache does not show it yet
         return Roll(True, no_restarts, at_risk)
     what = f"restarting pod {pod.name}"
-    roll = _by_deletion(view, step, what) if blocked_by_higher(pod, pods) else _restart(view, step, no_restarts, what)
+    if blocked_by_higher(pod, pods):
+        roll = _by_deletion(view, step, prepared, what)
+    else:
+        roll = _restart(view, step, prepared, no_restarts, what)
     return replace(roll, outcome=roll.outcome or unresumed, selected=pod.name, others_resumed=True)
+
+
+def _restart_reached(
+    view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy, prepared: Spared
+) -> Roll:
+    """The wait for Kubernetes to restart a pod; 1.35 restarts none while another one is not Ready, so we delete it."""
+    name = step.pod.name
+    waiting = _waiting(view, f"waiting for pod {name} to be restarted")
+    if all(each.ready for each in pods):
+        return Roll(True, no_restarts, waiting, selected=name)
+    cached = next(each for each in view.cached if each.metadata.name == name)
+    # others may have failed since it was prepared
+    unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
+    seen = None if unprepared else _confirmed(view, step)
+    delete = PodDeletion(name, seen, prepared, prepared=True) if seen else None
+    return Roll(True, no_restarts, unprepared or waiting, delete, selected=name)
 
 
 def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
@@ -302,50 +339,82 @@ def _call_hook(component: str, question: Callable[[], NotDone | None]) -> NotDon
         return Failed("DataPlaneUnreachable", f"cannot continue the rolling restart of {component}: {error}")
 
 
-def _restart_unready(view: RollView, step: Restart | Replace, no_restarts: UpdateStrategy) -> Roll:
+def _restart_unready(
+    view: RollView, step: Restart | Replace, pods: Sequence[RollingPod], no_restarts: UpdateStrategy
+) -> Roll:
     """Restart a pod that is not Ready on the old revision."""
-    if unprepared := _unprepared_unready(view, step):
-        return Roll(True, no_restarts, unprepared)
+    may_go = _may_go(view, step, pods)
+    if not isinstance(may_go, MayGo):
+        if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
+            return Roll(True, UpdateStrategy.lowered(0, forced), _waiting(view, _FORCED))
+        return Roll(True, no_restarts, may_go)
     pod = step.pod
     if isinstance(step, Replace):
         what = f"pod {pod.name} is not Ready on the old revision; replacing it before the pods above it"
-        return _by_deletion(view, step, what)
-    return _restart(view, step, no_restarts, f"pod {pod.name} is not Ready on the old revision; restarting it first")
+        return _by_deletion(view, step, may_go, what)
+    return _restart(
+        view, step, may_go, no_restarts, f"pod {pod.name} is not Ready on the old revision; restarting it first"
+    )
 
 
-def _unprepared_unready(view: RollView, step: Step) -> NotDone | None:
-    """What a pod serves though it is not Ready, and must be moved away before it is restarted."""
-    if not isinstance(step, Restart | Replace) or not step.pod.exists or view.reaches(step.pod.ordinal):
-        return None
+def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[RollingPod]) -> MayGo | NotDone:
+    """Why a pod that is not Ready may go: the data plane spares it, or, while that is silent, nothing of it runs.
+
+    Raises ApiError, TransportError.
+    """
+    pod = step.pod
     try:
-        with bound_contextvars(pod=step.pod.name):
-            return view.rolling.prepare_unready(view.ctx, step.pod.name)
+        with bound_contextvars(pod=pod.name):
+            answer = view.rolling.spare(view.ctx, pod.name)
     except AddressNotUnderstood as error:
         return Failed("AddressNotUnderstood", str(error))
-    except DataPlaneError:
-        # the way back stays open (F11)
-        return None
+    except DataPlaneError as error:
+        answer = Silence("DataPlaneUnreachable", str(error))
+    if not isinstance(answer, Silence):
+        return answer
+    if not pod.exists and not pod.starting:
+        return spared(pod.name, "it is being recreated on the newest revision")
+    if pod.starting:
+        return _kept(view, answer, f"waiting for pod {pod.name}, which may come back on the revision that it has")
+    if isinstance(step, Replace) and (other := _may_return(pod, pods)):
+        # under OnDelete, which that takes, it would come back on a revision of which nothing is known
+        return _kept(view, answer, f"pod {other.name} may still serve, so that no pod is replaced before it is Ready")
+    idle = stopped(view.ctx, view.component, pod.name)
+    return idle or _kept(view, answer, f"pod {pod.name} is not Ready, but may still serve, so it is kept")
 
 
-def _restart(view: RollView, step: Restart | Prepare, no_restarts: UpdateStrategy, what: str) -> Roll:
+def _may_return(pod: RollingPod, pods: Sequence[RollingPod]) -> RollingPod | None:
+    """Another pod on the old revision that is not Ready, and may serve on that once more."""
+    others = (each for each in pods if each is not pod and not (each.updated or each.held or each.ready))
+    return next((each for each in others if not (each.exists and each.is_idle)), None)
+
+
+def _kept(view: RollView, silence: Silence, what: str) -> Waiting:
+    """The wait of a roll that may not touch a pod, as nobody can be asked whether it is needed."""
+    sentence = "; ".join(filter(None, (silence.what, what, silence.way_out)))
+    return Waiting(silence.reason, sentence, next_roll_poll(view.ctx, view.component))
+
+
+def _restart(view: RollView, step: Restart | Prepare, may_go: MayGo, no_restarts: UpdateStrategy, what: str) -> Roll:
     """Lower the partition to a pod, unless a live look at all pods gives another step (F5)."""
     pod = step.pod
     if view.reaches(pod.ordinal):
         # a StatefulSet that keeps its pods in order, or is of Kubernetes 1.35, does not pass a pod that is not Ready
         seen = _confirmed(view, step) if pod.exists and not pod.ready else None
-        delete = PodDeletion(pod.name, seen) if seen else None
+        delete = PodDeletion(pod.name, seen, may_go) if seen else None
         return Roll(True, UpdateStrategy.unchanged(view.body), _restarting(view, pod, what), delete)
     seen = _confirmed(view, step)
     if seen is None:
         return Roll(True, no_restarts, _waiting(view, "waiting for the cache to show the current pods"))
-    return Roll(True, UpdateStrategy.lowered(pod.ordinal, seen), _restarting(view, pod, what), restarts=pod.name)
+    strategy = UpdateStrategy.lowered(pod.ordinal, seen & may_go)
+    return Roll(True, strategy, _restarting(view, pod, what), restarts=pod.name)
 
 
-def _by_deletion(view: RollView, step: Replace | Prepare, what: str) -> Roll:
+def _by_deletion(view: RollView, step: Replace | Prepare, may_go: MayGo, what: str) -> Roll:
     """Delete a pod that the StatefulSet would not come to; under OnDelete, or it would come back as it was."""
     pod = step.pod
     seen = _confirmed(view, step) if view.is_on_delete and pod.exists else None
-    delete = PodDeletion(pod.name, seen, prepared=isinstance(step, Prepare)) if seen else None
+    delete = PodDeletion(pod.name, seen, may_go, prepared=isinstance(step, Prepare)) if seen else None
     return Roll(True, UpdateStrategy.on_delete(), _restarting(view, pod, what), delete)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from member.observed.activity import Activity
 from member.outcome import Wait
 
 
@@ -13,7 +14,8 @@ class RollingPod:
 
     `exists` is False also while it is being deleted. `unmet_condition` as in `Rolling`; `ignored`: it is among
     the `ignored_pods`. `held`: the user keeps it on the revision that it runs. `starting`: it is not Ready, but comes
-    back by itself on the revision that it has.
+    back by itself on the revision that it has. `activity`: what runs in it, None where there is no such pod.
+    `untried`: nothing of it has started yet, and not because no node has room for it.
     """
 
     name: str
@@ -25,6 +27,18 @@ class RollingPod:
     ignored: bool = False
     held: bool = False
     starting: bool = False
+    activity: Activity | None = None
+    untried: bool = False
+
+    @property
+    def is_unheard(self) -> bool:
+        """Whether nothing is known of what it does: its node is cut off, or lost."""
+        return not self.ready and self.activity is Activity.UNHEARD
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing of it runs, or will in a moment."""
+        return not self.exists or (self.activity is not None and self.activity.is_none)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +72,17 @@ Step: TypeAlias = Wait | Restart | Replace | Prepare | Finished
 
 def next_step(pods: Sequence[RollingPod]) -> Step:
     """The next step of a roll; `pods` are all that the StatefulSet should have, by ordinal (7.1, F11, I10, I14)."""
-    # one that failover has replaced may never go: its node is lost
-    outdated = [pod for pod in pods if not (pod.updated or pod.held) and (pod.exists or not pod.ignored)]
+    # what a pod does on a node that is cut off is unknown, and one that failover has replaced may never go
+    known = [pod for pod in pods if not pod.is_unheard and (pod.exists or not pod.ignored)]
+    outdated = [pod for pod in known if not (pod.updated or pod.held)]
     # as long as the new revision does not serve, one that comes back on the old one is better off with that
     serves = all(pod.ready for pod in pods if pod.updated and not pod.ignored)
-    if broken := [pod for pod in outdated if not pod.ready and (serves or not pod.starting)]:
-        pod = broken[-1]
+    # nor is one that crashes better off with an image that no registry has
+    can_start = not any(pod.updated and pod.untried and not pod.ignored for pod in pods)
+    broken = [pod for pod in outdated if not pod.ready and (serves or not pod.starting)]
+    if broken and can_start:
+        # one of which nothing runs can't be needed, whatever keeps the others
+        pod = ([pod for pod in broken if pod.is_idle] or broken)[-1]
         return Replace(pod) if blocked_by_higher(pod, pods) else Restart(pod)
     counted = [pod for pod in pods if not pod.ignored]
     if unready := next((pod for pod in reversed(counted) if not pod.ready), None):

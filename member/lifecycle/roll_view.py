@@ -17,6 +17,7 @@ from member.lifecycle.roll_steps import RollingPod
 from member.lifecycle.rolling import Rolling
 from member.naming import pod_name
 from member.objects.stateful_set import ON_DELETE
+from member.observed.activity import Activity, cached_activity
 from member.observed.lost_claims import volume_being_deleted
 from member.observed.pods import Pod, pods_of
 from member.observed.status import UPGRADE, phase_while_upgrading
@@ -84,13 +85,25 @@ class RollView:
         keeps = not self.is_on_delete
         if pod is None:
             return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=keeps)
-        stays = not pod.metadata.deletion_timestamp
+        stays, found = not pod.metadata.deletion_timestamp, cached_activity(self.ctx, self.component, pod)
         ready = stays and pod.decode_as(Pod).is_ready
         revision = self._status.get("updateRevision")
         updated = not self.everything_changed and pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH) == revision
         unmet_condition = self._unmet_condition(pod) if updated and ready else ""
         starting = not ready and (self._may_start(pod) if stays else keeps)
-        return RollingPod(name, ordinal, stays, ready, updated, unmet_condition, ignored, held, starting)
+        return RollingPod(
+            name,
+            ordinal,
+            stays,
+            ready,
+            updated,
+            unmet_condition,
+            ignored,
+            held,
+            starting,
+            found,
+            found is Activity.NEVER_STARTED and not pod.decode_as(Pod).is_unschedulable,
+        )
 
     def _may_start(self, pod: Object) -> bool:
         """Whether a pod that is not Ready has not been so for long, and nothing is known that keeps it from it.

@@ -118,6 +118,7 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
     """What a decision reads of a pod's status."""
 
     phase: str = ""
+    reason: str = ""
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
@@ -147,6 +148,27 @@ class Pod(msgspec.Struct, frozen=True):
     def is_ready(self) -> bool:
         """Whether the pod's Ready condition is True."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
+
+    @property
+    def is_unschedulable(self) -> bool:
+        """Whether no node has room for the pod, or may have it."""
+        return any(c.type == "PodScheduled" and c.status == "False" for c in self.status.conditions)
+
+    @property
+    def is_marked_unheard(self) -> bool:
+        """Whether the control plane says that the kubelet of the pod does not report.
+
+        It makes the pod not Ready and leaves its containers Ready, which no kubelet reports; older ones say NodeLost.
+        """
+        given = {each.type: each.status for each in self.status.conditions}
+        if self.status.phase == "Unknown" or self.status.reason == "NodeLost" or given.get("Ready") == "Unknown":
+            return True
+        return given.get("Ready") == "False" and given.get("ContainersReady") == "True"
+
+    def is_running(self, container: str) -> bool:
+        """Whether a container of the pod runs, as its kubelet reported last."""
+        of_name = (each for each in self.status.container_statuses if each.name == container)
+        return any(each.state.running for each in of_name)
 
     @property
     def is_crash_looping(self) -> bool:

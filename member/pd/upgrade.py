@@ -7,16 +7,16 @@ from dataplane.pd import Health, Member, PDClient
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.evidence import Evidence
+from member.evidence import Evidence, Spared, spared, stopped
 from member.lifecycle.forced_roll import forced
 from member.lifecycle.roll import next_roll_poll
-from member.lifecycle.rolling import Rolling
+from member.lifecycle.rolling import Rolling, Silence
 from member.naming import ordinal_of
 from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
 from member.ownership import member_owner, not_understood, own_member, require_understood_members
 from member.pd.failover import ignored_pods
-from member.pd.voting import healths
+from member.pd.voting import healths, may_vote
 from member.polling import next_poll
 
 
@@ -46,20 +46,23 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
     return _transfer(ctx, pd, name, healthy)
 
 
-def _prepare_unready(ctx: ReconcileContext, pod: str) -> NotDone | None:
-    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12)."""
+def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
+    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12). Raises DataPlaneError."""
     if not ctx.status.pd.synced:
-        return not_understood(ctx.observations)
+        what = f'the annotation {labels.FORCE_UPGRADE}: "true" restarts all pods of PD without asking it'
+        return not_understood(ctx.observations) or Silence("PDUnknown", "PD does not report its members", what)
     pd = api_clients.pd(ctx)
     members = _health(ctx, pd)
-    others = [member for member in members if not is_of(ctx, member, pod)]
-    is_healthy = any(member.healthy for member in members if member not in others)
-    # two members are no quorum without one of them: then what is broken is put right all the same
-    if is_healthy and isinstance(needed := _without_quorum(ctx, pod, others, len(members)), Waiting):
+    own = [member for member in members if is_of(ctx, member, pod)]
+    others = [member for member in members if member not in own]
+    needed = _without_quorum(ctx, pod, others, len(members)) if any(may_vote(ctx, member) for member in own) else None
+    if needed and stopped(ctx, "pd", pod) is None:
         return needed
-    if not is_of(ctx, pd.leader(), pod):
-        return None
-    return _transfer(ctx, pd, pod, [member for member in others if member.healthy])
+    if is_of(ctx, pd.leader(), pod):
+        handing_over = _transfer(ctx, pd, pod, [member for member in others if member.healthy])
+        if handing_over:
+            return handing_over
+    return spared(pod, "PD has a quorum without it" if not needed else "nothing of it runs")
 
 
 def _finish(ctx: ReconcileContext) -> Waiting | None:
@@ -144,6 +147,4 @@ def is_of(ctx: ReconcileContext, member: Health | Member, pod: str) -> bool:
     return member_owner(ctx.tc, member) == ordinal_of(pod)
 
 
-ROLLING = Rolling(
-    _blocked, _unmet_condition, _prepare, ignored_pods, finish=_finish, prepare_unready=_prepare_unready, forced=_forced
-)
+ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, finish=_finish, spare=_spare, forced=_forced)

@@ -12,6 +12,7 @@ from dataplane.pd import Health, PDClient
 from member import api_clients
 from member.context import ReconcileContext
 from member.ownership import member_owner
+from ports.transport import ConnectionRefused
 
 
 def healths(ctx: ReconcileContext, pd: PDClient, expected: int) -> tuple[Health, ...]:
@@ -20,6 +21,19 @@ def healths(ctx: ReconcileContext, pd: PDClient, expected: int) -> tuple[Health,
     `expected` is the number of members for which to give PD time. Raises DataPlaneError.
     """
     return tuple(replace(each, healthy=each.healthy and _votes(ctx, each)) for each in pd.health(members=expected))
+
+
+def may_vote(ctx: ReconcileContext, member: Health) -> bool:
+    """Whether a member of ours may vote: it does unless it says itself that it does not, or nothing listens there.
+
+    That PD does not reach it, or that we do not, is no proof. One without a name has never started. Raises ApiError.
+    """
+    if not member.client_urls:
+        return bool(member.name)
+    try:
+        return api_clients.pd_member(ctx, member.client_urls[0]).votes()
+    except Unavailable as error:
+        return not isinstance(error.cause, ConnectionRefused)
 
 
 def _votes(ctx: ReconcileContext, member: Health) -> bool:

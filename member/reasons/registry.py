@@ -385,7 +385,8 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     ),
     "PDUnknown": Reason(
         "PD must report its members before its pods are restarted or scaled, and it does not.",
-        "It leaves PD's pods alone until PD answers. Pods that are broken are still restarted.",
+        "It leaves PD's pods alone until PD answers. A pod of which nothing runs is still restarted; one that runs "
+        "and is not Ready may vote, and is kept.",
         f"{LOOK_AT_PD} As a last resort, restart all of them at once: `kubectl annotate tc NAME "
         'tidb.pingcap.com/force-upgrade="true"`.',
     ),
@@ -425,7 +426,7 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
         "stores that were there before.",
-        "It leaves TiKV's pods alone until PD reports their stores.",
+        "It leaves TiKV's pods alone until PD reports their stores, except those of which nothing runs.",
         LOOK_AT_PD,
     ),
     "StoreUnknown": Reason(

@@ -8,8 +8,9 @@ from dataplane.pd import Store
 from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
-from member.evidence import not_serving, pods_live
+from member.evidence import Spared, not_serving, pods_live, spared
 from member.lifecycle.roll import next_roll_poll
+from member.lifecycle.rolling import Silence
 from member.naming import ordinal_of
 from member.observed.pods import pods_of
 from member.outcome import NotDone, Waiting
@@ -38,18 +39,23 @@ def not_back(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> str:
     return ""
 
 
-def unready_needed(ctx: ReconcileContext, kind: StoreKind, pod: str) -> NotDone | None:
-    """A pod that is not Ready may serve all the same: it does not go while another store is away (F13)."""
+def spare_unready(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Spared | Silence | NotDone:
+    """Whether PD gets along without a pod that is not Ready: one that serves stays while another store is away (F13).
+
+    Raises DataPlaneError.
+    """
     if not kind.status_in(ctx).synced:
-        return not_understood(ctx.observations)
+        what = f"PD does not report the {kind.title} stores"
+        return not_understood(ctx.observations) or Silence("StoresUnknown", what)
     stores = api_clients.pd(ctx).stores()
     up = next(filter(is_up, own_stores(ctx, kind, stores, ordinal_of(pod))), None)
-    return others_away(ctx, kind, stores, up.id) if up else None
+    needed = others_away(ctx, kind, stores, up.id) if up else None
+    return needed or spared(pod, "all other stores serve" if up else "PD lists no store of it that is Up")
 
 
 def serving_unseen(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Waiting | None:
     """The wait for PD to list the store of a pod that serves: an old list of stores shows no leaders of it (I11)."""
-    if not_serving(ctx, pod, partial(kind.ask, ctx, pod)):
+    if not_serving(ctx, kind.name, pod, partial(kind.ask, ctx, pod)):
         return None
     what = f"waiting for PD to list the store of pod {pod}, which serves, before restarting it"
     return Waiting("StoresUnknown", what, next_roll_poll(ctx, kind.name))

@@ -197,7 +197,9 @@ def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     to be Tombstone may still answer.
     """
     ctx, known, pod = removal.ctx, removal.store_id, removal.name
-    witness = not_serving(ctx, pod, partial(kind.ask, ctx, pod)) if known is None else store_gone(ctx, known, "")
+    witness = (
+        not_serving(ctx, kind.name, pod, partial(kind.ask, ctx, pod)) if known is None else store_gone(ctx, known, "")
+    )
     if witness is None and known is None:
         what = f"PD reports no store for pod {pod}, which may be serving; waiting for PD to report the store"
         return Waiting("StoresUnknown", what, _soon(ctx, kind))

@@ -2,6 +2,7 @@
 
 from kube.objects import Object
 from member.context import ReconcileContext
+from member.evidence import Spared, spared
 from member.lifecycle.rolling import Rolling
 from member.observed.pods import pods_of
 from member.outcome import NotDone
@@ -14,16 +15,17 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
     return "" if member and member.health else "serves"
 
 
-def _prepare_unready(ctx: ReconcileContext, name: str) -> NotDone | None:
+def _spare(ctx: ReconcileContext, name: str) -> Spared | NotDone:
     pod = next((each for each in pods_of(ctx, "tidb") if each.metadata.name == name), None)
-    return smooth_upgrade.begin(ctx, pod) if pod else None
+    begun = smooth_upgrade.begin(ctx, pod) if pod else None
+    return begun or spared(name, "it is not Ready, so no Service leads to it")
 
 
 ROLLING = Rolling(
     unmet_condition=_unmet_condition,
     begin=binlog.refused_upgrade,
     prepare=smooth_upgrade.begin,
-    prepare_unready=_prepare_unready,
+    spare=_spare,
     ignored_pods=ignored_pods,
     finish=smooth_upgrade.finish,
 )

@@ -16,8 +16,8 @@ from member.stores.restarting import (
     others_away,
     others_not_up,
     serving_unseen,
+    spare_unready,
     stores_unknown,
-    unready_needed,
 )
 from member.tiflash.kind import KIND
 
@@ -50,5 +50,5 @@ ROLLING = Rolling(
     _unmet_condition,
     _prepare,
     lambda ctx: ignored_pods(ctx, KIND),
-    prepare_unready=lambda ctx, pod: unready_needed(ctx, KIND, pod),
+    spare=lambda ctx, pod: spare_unready(ctx, KIND, pod),
 )

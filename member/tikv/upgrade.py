@@ -4,6 +4,7 @@ from apis import predicates
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
+from member.evidence import spared
 from member.lifecycle.rolling import Rolling
 from member.outcome import NotDone, Waiting
 from member.stores.failover import ignored_pods
@@ -13,8 +14,8 @@ from member.stores.restarting import (
     others_away,
     others_not_up,
     serving_unseen,
+    spare_unready,
     stores_unknown,
-    unready_needed,
 )
 from member.tikv.eviction import evict, missing_leaders, resume
 from member.tikv.kind import KIND
@@ -53,5 +54,5 @@ ROLLING = Rolling(
     _prepare,
     lambda ctx: ignored_pods(ctx, KIND),
     resume=resume,
-    prepare_unready=lambda ctx, pod: None if _is_alone(ctx) else unready_needed(ctx, KIND, pod),
+    spare=lambda ctx, pod: spared(pod, "it is alone") if _is_alone(ctx) else spare_unready(ctx, KIND, pod),
 )

@@ -7,7 +7,7 @@ import pytest
 import member.stores.scale_in
 import member.tiflash.upgrade
 from dataplane.pd import PDClient
-from member.evidence import Evidence, pods_live
+from member.evidence import Evidence, pods_live, spared
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.stores.kind import Needs
@@ -71,7 +71,7 @@ def test_I44_a_store_is_restarted_while_another_one_is_away(monkeypatch: pytest.
         member.tiflash.upgrade.ROLLING,
         unmet_condition=lambda *_: "",
         prepare=lambda *_: None,
-        prepare_unready=lambda *_: None,
+        spare=lambda _, pod: spared(pod, "planted"),
     )
     plant = lambda: plant_workload(monkeypatch, replace(TIFLASH, rolling=rolling))  # noqa: E731
 

@@ -1,6 +1,7 @@
 """How long a pod that is not Ready is expected to come back by itself (lifecycle.md F11, F44)."""
 
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import cast
 
 import msgspec
@@ -23,6 +24,7 @@ _BODY: Json = {
 class _Dependencies:
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
+        self.listers = SimpleNamespace(nodes=None)
 
 
 def pod(clock: FakeClock, *, crashes: bool) -> Object:

@@ -7,6 +7,7 @@ import pytest
 from member.lifecycle.pod_availability import min_ready_seconds
 from member.lifecycle.roll_steps import Finished, Prepare, Replace, Restart, RollingPod, Step, next_step
 from member.lifecycle.roll_view import partition
+from member.observed.activity import Activity
 from member.outcome import Wait
 
 
@@ -21,13 +22,23 @@ def _standing(ordinal: int, word: str) -> RollingPod:
         f"p-{ordinal}",
         ordinal,
         exists="gone" not in flags,
-        ready=not {"ill", "gone", "starting"} & set(flags),
+        ready=not {"ill", "gone", "starting", "unheard", "ended", "imageless"} & set(flags),
         updated=age == "new",
         unmet_condition="serves" if "unmet_condition" in flags else "",
         ignored="ignored" in flags,
         held="held" in flags,
         starting="starting" in flags,
+        activity=next((each for flag, each in _ACTIVITIES.items() if flag in flags), Activity.RUNNING),
+        untried="imageless" in flags,
     )
+
+
+_ACTIVITIES = {
+    "unheard": Activity.UNHEARD,
+    "ended": Activity.STOPPED,
+    "imageless": Activity.NEVER_STARTED,
+    "gone": None,
+}
 
 
 def step(text: str) -> str:
@@ -93,6 +104,39 @@ def test_I14_F20_none_is_restarted_before_all_restarted_ones_serve(standing: str
 )
 def test_F11_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected: str) -> None:
     assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        # what it does is unknown, and an end of it there would take effect when nobody expects it
+        ("old:unheard old old", "until pod p-0 is Ready"),
+        ("old:unheard old old:ended", "restart p-2"),
+        ("old old:unheard old:ill", "restart p-2"),
+        ("old old:unheard:ignored old", "prepare p-2"),
+        ("new old:unheard:ignored new", "finished"),
+        ("old:gone:unheard old old", "until pod p-0 is Ready"),
+    ],
+)
+def test_a_pod_on_a_node_that_is_cut_off_is_not_broken(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+@pytest.mark.parametrize(
+    ("standing", "expected"),
+    [
+        ("old old:ended old:ill", "replace p-1"),
+        ("old old:gone old:ill", "replace p-1"),
+        ("old:ended old:ended old:ill", "replace p-1"),
+    ],
+)
+def test_a_pod_of_which_nothing_runs_comes_before_those_that_may_be_needed(standing: str, expected: str) -> None:
+    assert expected == step(standing)
+
+
+def test_no_second_pod_is_taken_to_an_image_that_no_registry_has() -> None:
+    assert "until pod p-2 is Ready" == step("old:ended old:ended new:imageless")
+    assert "replace p-1" == step("old:ended old:ended new:imageless:ignored")
 
 
 @pytest.mark.parametrize(
