@@ -3,7 +3,6 @@
 from collections.abc import Collection
 
 from controllers.backup.controller import backup_controller
-from controllers.backup.kernel import task_reader
 from controllers.backup_schedule.controller import backup_schedule_controller
 from controllers.cluster_etcd import etcd_of
 from controllers.compact_backup.controller import compact_backup_controller
@@ -86,7 +85,7 @@ def tidb_controllers(
     return (
         tidb_clusters,
         tidb_cluster_pod_controller(runtime, clusters, owned, deps, commands, enqueue_cluster=tidb_clusters.enqueue),
-        backup_controller(runtime, clusters, jobs, settings.backup_manager, task_reader(etcd)),
+        backup_controller(runtime, clusters, jobs, settings.backup_manager, etcd),
         restore_controller(runtime, clusters, jobs, settings.backup_manager),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps, others),

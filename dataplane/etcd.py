@@ -1,7 +1,7 @@
 """The etcd in PD, through its JSON gateway (dataplane-apis.md 4)."""
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -48,8 +48,7 @@ class EtcdClient:
 
         Raises Unavailable, ApiError; NotFound where the gateway is switched off.
         """
-        first = prefix.encode()
-        asked = {"key": _encoded(first), "range_end": _encoded(first[:-1] + bytes([first[-1] + 1]))}
+        asked = _below(prefix)
         found = self._call.ask_json(_RANGE, asked, _ANSWER)
         return {each.key.decode("utf-8", "replace"): each.value for each in found.kvs or ()}
 
@@ -72,6 +71,13 @@ class EtcdClient:
         """Delete a key, if it is there. Raises as `grant`."""
         body = {"key": _encoded(key.encode())}
         self._call.write("POST", "/v3/kv/deleterange", body, done="key deleted in PD's etcd", about={"key": key})
+
+    def delete_together(self, keys: Sequence[str], prefixes: Sequence[str]) -> None:
+        """Delete keys, and all that begin with one of the prefixes, in one transaction. Raises as `grant`."""
+        ranges = [*({"key": _encoded(key.encode())} for key in keys), *map(_below, prefixes)]
+        body = {"success": [{"requestDeleteRange": each} for each in ranges]}
+        about = {"keys": list(keys), "below": list(prefixes)}
+        self._call.write("POST", "/v3/kv/txn", body, done="keys deleted in PD's etcd", about=about)
 
 
 class _KeyValue(msgspec.Struct):
@@ -96,6 +102,12 @@ class _Grant(msgspec.Struct):
 _ANSWER = msgspec.json.Decoder(_Answer, strict=False)
 _TIME_LEFT = msgspec.json.Decoder(_TimeLeft, strict=False)
 _GRANT = msgspec.json.Decoder(_Grant, strict=False)
+
+
+def _below(prefix: str) -> dict[str, str]:
+    """The range of the keys that begin with a prefix, which is not empty."""
+    first = prefix.encode()
+    return {"key": _encoded(first), "range_end": _encoded(first[:-1] + bytes([first[-1] + 1]))}
 
 
 def _encoded(value: bytes) -> str:

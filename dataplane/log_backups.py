@@ -51,6 +51,21 @@ def read_log_task(etcd: EtcdClient, name: str) -> LogTask:
     )
 
 
+def log_task_names(etcd: EtcdClient) -> list[str]:
+    """The names of all tasks of a cluster, which runs one at a time. Raises DataPlaneError."""
+    prefix = f"{_ROOT}/info/"
+    return sorted(key.removeprefix(prefix) for key in etcd.below(prefix))
+
+
+def end_log_task(etcd: EtcdClient, name: str) -> None:
+    """Remove a task with all that is recorded of it, as `br log stop` does: TiKV stops saving the log, and TiDB's
+    checkpoint advancer gives its safe point up. Raises DataPlaneError, LeaseExpired.
+    """
+    keys = [f"{_ROOT}/{kind}/{name}" for kind in ("info", "pause")]
+    kinds = ("ranges", "checkpoint", "storage-checkpoint", "last-error")
+    etcd.delete_together(keys, [f"{_ROOT}/{kind}/{name}/" for kind in kinds])
+
+
 class _Pause(msgspec.Struct):
     severity: str = ""
     payload_type: str = ""

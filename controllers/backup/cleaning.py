@@ -46,11 +46,13 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
 
 
 def _sync_log(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
-    if _namespace_goes(ctx):
-        _let_go(ctx, str(ctx.status.get("backupPath") or ""))
-        return None
     if wait := _await_end(ctx, stopping.job_names(ctx.name)):
         return wait
+    if _namespace_goes(ctx):
+        if wait := stopping.end_elsewhere(ctx, kernel):
+            return wait
+        _let_go(ctx, str(ctx.status.get("backupPath") or ""))
+        return None
     return stopping.sync(ctx, kernel) or _finish(ctx)
 
 
@@ -176,6 +178,6 @@ def _namespace_goes(ctx: JobOwner[Backup]) -> bool:
 
 
 def _let_go(ctx: JobOwner[Backup], path: str) -> None:
-    """No Job can be made in a namespace that goes: the Backup goes with it, its files stay; v1.6 waits for ever."""
+    """Let the Backup go with its namespace, in which no Job can remove its files any more; v1.6 waits for ever."""
     log.warning("the namespace is being deleted, so that no Job can remove the files: remove them yourself", path=path)
     ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))

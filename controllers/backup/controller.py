@@ -5,8 +5,9 @@ from functools import partial
 from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup
 from controllers.backup import cleaning, logs, making
-from controllers.backup.kernel import Kernel, ReadTask, Watched
+from controllers.backup.kernel import Kernel, Watched
 from controllers.backup.metrics import BackupMetrics
+from controllers.cluster_etcd import EtcdOf
 from controllers.controller import Controller
 from controllers.informing import Informers
 from controllers.job_owners.controller import job_owner_controller
@@ -20,13 +21,14 @@ from member.outcome import Outcome
 
 
 def backup_controller(
-    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings, read_task: ReadTask
+    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings, etcd_of: EtcdOf
 ) -> Controller:
     """Register handlers and return the controller; nothing is started.
 
-    `read_task` reads log backups from clusters; the other arguments are as for `job_owner_controller`.
+    `etcd_of` reaches the etcd of clusters, which has the tasks of log backups; the other arguments are as for
+    `job_owner_controller`.
     """
-    kernel = Kernel(read_task, runtime.clock, runtime.memory(Watched, BACKUPS))
+    kernel = Kernel(etcd_of, runtime.clock, runtime.memory(Watched, BACKUPS))
 
     def step(ctx: JobOwner[Backup]) -> Outcome | None:
         if ctx.owner.metadata.deletion_timestamp:

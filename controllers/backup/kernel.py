@@ -1,7 +1,8 @@
-"""What a cluster itself says of its log backups: read from PD's etcd, at most once a minute each (backup.md 3.8)."""
+"""What a cluster itself records of its log backups in PD's etcd, read at most once a minute each (backup.md 3.8)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 
@@ -10,7 +11,8 @@ from apis.problem import InvalidField
 from controllers.cluster_etcd import EtcdOf
 from controllers.memory import Memory
 from dataplane.errors import DataPlaneError
-from dataplane.log_backups import LogTask, read_log_task
+from dataplane.etcd import EtcdClient
+from dataplane.log_backups import LogTask, end_log_task, log_task_names, read_log_task
 from kube.errors import ApiError
 from kube.objects import Object
 from ports.clock import Clock
@@ -18,18 +20,12 @@ from ports.transport import TransportError
 
 log = structlog.get_logger(__name__)
 
+T = TypeVar("T")
+
 EVERY = 60.0
 """Seconds between two looks."""
 AGAIN = 10.0
 """Seconds until a second look has to confirm what the first one found."""
-
-ReadTask = Callable[[Object, str], LogTask]
-"""The task of a name in a TidbCluster. Raises InvalidField, DataPlaneError, ApiError, TransportError."""
-
-
-def task_reader(etcd_of: EtcdOf) -> ReadTask:
-    """Reads tasks from the etcd in the PD of a cluster."""
-    return lambda cluster, name: read_log_task(etcd_of(cluster), name)
 
 
 @dataclass(slots=True)
@@ -46,10 +42,10 @@ class Watched:
 
 
 class Kernel:
-    """Looks at tasks; remembers of each, by the key of its Backup, when and what it found."""
+    """Looks at tasks, and ends them; remembers of each, by the key of its Backup, when and what it found."""
 
-    def __init__(self, read: ReadTask, clock: Clock, watched: Memory[Watched]) -> None:
-        self._read = read
+    def __init__(self, etcd_of: EtcdOf, clock: Clock, watched: Memory[Watched]) -> None:
+        self._etcd_of = etcd_of
         self._clock = clock
         self._watched = watched
         self.forget = watched.forget
@@ -59,7 +55,7 @@ class Kernel:
         return self._watched.of(key)
 
     def look(self, key: str, cluster: Object, name: str, stood: tuple[str, str]) -> LogTask | None:
-        """The task as it is now, if it is time to look; None else, and when nobody answers."""
+        """The task as it is now, if it is time to look; None else, and when PD does not answer."""
         watched, now = self.watched(key), self._clock.now()
         if now < watched.next_look and stood == watched.stood:
             return None
@@ -71,9 +67,25 @@ class Kernel:
         return max(self.watched(key).next_look - self._clock.now(), 0.1)
 
     def ask(self, cluster: Object, name: str) -> LogTask | None:
-        """The task as it is now; None when nobody answers."""
+        """The task as it is now; None when PD does not answer."""
+        return self._asked(cluster, lambda etcd: read_log_task(etcd, name))
+
+    def names(self, cluster: Object) -> list[str] | None:
+        """The names of all tasks that a cluster has now; None when PD does not answer."""
+        return self._asked(cluster, log_task_names)
+
+    def end(self, cluster: Object, name: str) -> bool:
+        """End the task of a name; whether PD has agreed. Raises LeaseExpired."""
+
+        def act(etcd: EtcdClient) -> bool:
+            end_log_task(etcd, name)
+            return True
+
+        return bool(self._asked(cluster, act))
+
+    def _asked(self, cluster: Object, question: Callable[[EtcdClient], T]) -> T | None:
         try:
-            return self._read(cluster, name)
+            return question(self._etcd_of(cluster))
         except (InvalidField, DataPlaneError, ApiError, TransportError) as error:
-            log.warning("the state of a log backup can't be read from PD", task=name, error=str(error))
+            log.warning("PD does not answer for a log backup", cluster=cluster.key, error=str(error))
             return None

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from apis import log_backups, tso
+from apis.backup_shared import BRConfig
 from apis.backups import Backup
-from apis.log_backups import COMPLETE, RUNNING, STOP, STOPPED, TRUNCATE, LogCondition
+from apis.log_backups import COMPLETE, RUNNING, START, STOP, STOPPED, TRUNCATE, LogCondition
 from apis.tidbcluster import TidbCluster
 from apis.times import stamp
 from apis.validation.backups import validate_backup
 from controllers.backup import kernel_sync
 from controllers.backup.kernel import AGAIN, Kernel
-from controllers.backup.sharing import reader_of
+from controllers.backup.sharing import log_backup_named, reader_of
 from controllers.job_deletion import job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
@@ -53,7 +54,7 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     cluster(ctx, br)
     next_look = Done(retry_after=_look(ctx, kernel))
     _speak_for(ctx, command := log_backups.due(ctx.model.spec, ctx.status))
-    outcome = None if log_backups.is_in_sync(command, ctx.status) else _carry_out(ctx, command)
+    outcome = None if log_backups.is_in_sync(command, ctx.status) else _carry_out(ctx, command, kernel)
     return in_time_for(outcome, next_look) if outcome else next_look
 
 
@@ -119,7 +120,7 @@ def _write_finding(ctx: JobOwner[Backup], said: LogCondition) -> None:
 # What the spec asks for
 
 
-def _carry_out(ctx: JobOwner[Backup], command: str) -> Outcome | None:
+def _carry_out(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None:
     """Have a sub-command carried out by its Job; one that failed is tried again when its Job has been deleted."""
     spec, now = ctx.model.spec, ctx.status
     if command == STOP and not now.get("commitTs"):
@@ -141,7 +142,7 @@ def _carry_out(ctx: JobOwner[Backup], command: str) -> Outcome | None:
         message = f"the log is not truncated while {reader} reads it; it is when that one has ended"
         ctx.say(status.RETRY_FAILED, "FilesInUse", message)
         return Waiting("FilesInUse", message, _LOOK_AGAIN)
-    return _make(ctx, command)
+    return _make(ctx, command, kernel)
 
 
 def _reader(ctx: JobOwner[Backup]) -> str:
@@ -186,7 +187,7 @@ def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | No
     return Waiting("RetryPending", message, _PAUSE)
 
 
-def _make(ctx: JobOwner[Backup], command: str) -> Outcome | None:
+def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None:
     name, br = log_job_name(ctx.name, command), ctx.model.spec.br
     there = ctx.live_job(name)
     if there is not None and ctx.controls(there):
@@ -200,8 +201,35 @@ def _make(ctx: JobOwner[Backup], command: str) -> Outcome | None:
     if problems := validate_backup(ctx.model, pods.tikv_version(tc)):
         refuse(ctx, problems)
         return None
+    if command == START and (wait := _await_others(ctx, kernel, br)):
+        return wait
     ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
     return schedule(ctx, name, lambda: _built(ctx, tc, command), "CreateBackupJobFailed")
+
+
+def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waiting | None:
+    """The wait for another task in the cluster, which runs one at a time: BR would fail without a way out.
+
+    One of this name is the own one, where an earlier Job may have begun it. Raises ApiError, TransportError.
+    """
+    found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
+    names = (kernel.names(found) if found is not None else None) or []
+    has_begun = bool(log_backups.entry(ctx.status, START))
+    other = next((name for name in names if name != ctx.name or not has_begun), None)
+    if other is None:
+        return None
+    owner = log_backup_named(ctx, other)
+    whose = (
+        f"of Backup {owner}; delete or stop that Backup"
+        if owner
+        else (
+            "which no Backup here owns: its Backup is gone, or it was begun by hand; stop it with "
+            f"`br log stop --task-name={other}`"
+        )
+    )
+    where = f"TidbCluster {br.cluster_namespace}/{br.cluster}"
+    message = f"waiting for {where} to be free: it runs the log backup {other}, {whose}"
+    return Waiting("OtherLogBackup", message, _LOOK_AGAIN)
 
 
 def _does(job: Object, arguments: list[str]) -> bool:

@@ -49,9 +49,18 @@ def reader_of(ctx: JobOwner[Backup], path: str, until: int | None = None) -> str
 
 def has_namesake(ctx: JobOwner[Backup]) -> bool:
     """Whether a log backup of the same name has begun in the same cluster. Raises ApiError, TransportError."""
+    return bool(log_backup_named(ctx, ctx.name))
+
+
+def log_backup_named(ctx: JobOwner[Backup], name: str) -> str:
+    """Another log backup of that name that has begun in the same cluster, with its namespace; empty: there is none.
+
+    Raises ApiError, TransportError.
+    """
     others = (each for each in _readable(everything(ctx, BACKUPS)) if each.metadata.uid != ctx.owner.metadata.uid)
-    named = (each for each in others if each.metadata.name == ctx.name and chains.same_cluster(each, ctx.model))
-    return any(each.spec.backup_mode == "log" and each.status.commit_ts for each in named)
+    named = (each for each in others if each.metadata.name == name and chains.same_cluster(each, ctx.model))
+    begun = (each.metadata for each in named if each.spec.backup_mode == "log" and each.status.commit_ts)
+    return next((f"{each.namespace}/{each.name}" for each in begun), "")
 
 
 def _readable(backups: Iterable[Object]) -> Iterator[Backup]:

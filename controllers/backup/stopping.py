@@ -4,7 +4,12 @@
 
 That there is nothing to stop is seen in the cluster. v1.6 goes on when the Job has failed, and removes files that are
 still being written; and it stays for ever where the TidbCluster is gone.
+
+In a namespace that is being deleted no Job can be made. The operator then removes the task from PD itself, where the
+cluster is in another namespace: v1.6 leaves it, and no log backup can begin in that cluster any more.
 """
+
+import structlog
 
 from apis import backup_conditions
 from apis.backups import Backup
@@ -17,15 +22,21 @@ from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster, give_up, make
 from controllers.job_owners.starting import await_start
 from dataplane.log_backups import LogTask
+from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member.backups import jobs, pods
 from member.backups.naming import log_job_name, stop_job_name
 from member.outcome import Outcome, Waiting
-from member.polling import time_left
+from member.polling import seconds_since, time_left
+
+log = structlog.get_logger(__name__)
 
 _REASON = "StopLogBackupJobFailed"
 _LOOK_AGAIN = 30.0
+_SOON = 10.0
+_PATIENCE = 300.0
+"""Seconds for which a namespace that is being deleted is held up while PD does not answer."""
 _PAUSE = 300.0
 """Seconds for which a stop that has failed rests before it is tried again."""
 
@@ -54,6 +65,36 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     if there is None:
         return _make(ctx)
     return _again(ctx, there)
+
+
+def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
+    """End the task of a log backup whose namespace is being deleted, in a cluster of another namespace.
+
+    None once nothing is left to do: it has ended, or its cluster tells of it in an event. Raises ApiError,
+    TransportError, LeaseExpired.
+    """
+    found = None if ctx.status.get("phase") == STOPPED else _cluster(ctx)
+    if found is None or found.metadata.namespace == ctx.namespace:
+        return None
+    task = kernel.ask(found, ctx.name)
+    if task is not None and _is_unknown(ctx, task):
+        return None
+    whose = f"log backup {ctx.owner.key}, whose namespace is being deleted,"
+    if task is not None and kernel.end(found, ctx.name):
+        path = str(ctx.status.get("backupPath") or "")
+        message = f"{whose} was ended: its task {ctx.name} was removed from PD; its files stay in {path}"
+        ctx.runtime.recorder.event(found, NORMAL, "LogBackupEnded", message)
+        return None
+    if seconds_since(ctx.owner.metadata.deletion_timestamp or "", ctx.now) < _PATIENCE:
+        message = f"waiting for PD of TidbCluster {found.key} to answer, from which task {ctx.name} is to be removed"
+        return Waiting("LogTaskRemains", message, _SOON)
+    message = (
+        f"{whose} still runs here, since PD did not answer: it holds back garbage collection, and no other log backup "
+        f"can begin; when PD answers, run `br log stop --task-name={ctx.name}`"
+    )
+    ctx.runtime.recorder.event(found, WARNING, "LogTaskRemains", message)
+    log.warning("a log backup goes on without its Backup", task=ctx.name, cluster=found.key)
+    return None
 
 
 def _is_unknown(ctx: JobOwner[Backup], task: LogTask | None) -> bool:

@@ -46,6 +46,7 @@ ERRORS: Mapping[str, Reason] = {
     "ConnectionRefused": _kubernetes("No server is listening at the API server's address."),
     "ConnectionLost": _kubernetes("The connection to the API server was closed before its answer arrived."),
     "RequestTimeout": _kubernetes("The API server did not answer in time."),
+    "AnswerRefused": _kubernetes("An answer exceeds the size that the operator reads, or is encoded."),
     "TlsError": _kubernetes("The TLS handshake with the API server failed."),
     "CredentialMissing": _kubernetes("The operator could not obtain its credential.", _PERMISSIONS),
     "TransportClosed": _kubernetes("The operator is shutting down.", NOTHING),
@@ -60,6 +61,10 @@ ERRORS: Mapping[str, Reason] = {
     ),
     "DataPlaneError": _kubernetes("A call to PD, TiKV or TiDB failed.", LOOK_AT_PD),
     "Unavailable": _kubernetes("PD, TiKV or TiDB did not answer. The message names the address.", LOOK_AT_PD),
+    "NotInCluster": _kubernetes(
+        "A server announces an address that does not belong to its cluster. The operator does not connect to it.",
+        "The message names the address: look who announced it, and whether it should be a member of this cluster.",
+    ),
     "BadTlsMaterial": _kubernetes(
         "The Secret with the operator's client certificate cannot be used.",
         "See [BadTLS](BadTLS.md).",

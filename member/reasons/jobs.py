@@ -62,6 +62,19 @@ OF_JOBS: Mapping[str, Reason] = {
         "It keeps the files, and makes the Job again after five minutes.",
         "Look at the logs of the Job's pods; or stop the task yourself: `br log stop --task-name=NAME`.",
     ),
+    "LogTaskRemains": Reason(
+        "The namespace of a log backup is being deleted, and the log backup still runs in a cluster of another "
+        "namespace, whose PD does not answer.",
+        "It removes the task from PD when PD answers, within five minutes. Then it lets the Backup go, and an event of "
+        "the TidbCluster tells what remains.",
+        "`br log stop --task-name=NAME` when PD answers again: until then the task holds back garbage collection.",
+    ),
+    "OtherLogBackup": Reason(
+        "The cluster runs another log backup, and BR runs one at a time in a cluster. The message says whose it is.",
+        "It makes no Job, and looks again every thirty seconds.",
+        "Stop the other one: delete its Backup, set its `spec.logStop`, or, where no Backup owns it, "
+        "`br log stop --task-name=NAME`.",
+    ),
     "WaitingForGCOff": Reason(
         "TiKV does not run with `gc.ratio-threshold = -1` yet, which a restore to a point in time needs.",
         "It sets that in the configuration of TiKV, which is restarted pod by pod, and begins afterwards.",

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from dataplane.errors import DataPlaneError
-from dataplane.log_backups import LogTask, pause_reason, read_log_task
+from dataplane.log_backups import LogTask, end_log_task, log_task_names, pause_reason, read_log_task
 from ports.clock import FakeClock
 from tests.dataplane.log_tasks import EtcdWorld
 
@@ -78,3 +78,15 @@ PROTOBUF = "application/x-protobuf;messagetype=brpb.StreamBackupError"
 )
 def test_3_8_why_a_task_is_paused(value: bytes, reason: str) -> None:
     assert reason == pause_reason(value)
+
+
+def test_a_task_is_ended_with_all_that_is_recorded_of_it_and_no_other() -> None:
+    world = EtcdWorld(FakeClock())
+    for name in ("demo", "demo2", "dem"):
+        world.task(name).begin(TSO)
+        world.task(name).fail("disk full")
+    assert ["dem", "demo", "demo2"] == log_task_names(world.client)
+    end_log_task(world.client, "demo")
+    assert ["dem", "demo2"] == log_task_names(world.client)
+    assert not [key for key in world.etcd.keys if b"/demo/" in key + b"/"]
+    assert 8 == len(world.etcd.keys)

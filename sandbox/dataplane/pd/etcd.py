@@ -1,4 +1,4 @@
-"""PD's embedded etcd behind its JSON gateway: keys, leases, five verbs (dataplane-apis.md 4)."""
+"""PD's embedded etcd behind its JSON gateway: keys, leases, six verbs (dataplane-apis.md 4)."""
 
 import base64
 import binascii
@@ -125,6 +125,15 @@ def _delete_range(etcd: Etcd, asked: Json, now: float) -> Json:
     return {"deleted": str(deleted)} if deleted else {}
 
 
+def _txn(etcd: Etcd, asked: Json, now: float) -> Json:
+    """A transaction without conditions that deletes. Raises ValueError for any other one."""
+    steps = asked.get("success") or []
+    if asked.get("compare") or asked.get("failure") or any([*each] != ["requestDeleteRange"] for each in steps):
+        raise ValueError("the sandbox's etcd knows transactions of deletions alone")
+    answers = [_delete_range(etcd, each["requestDeleteRange"], now) for each in steps]
+    return {"succeeded": True, "responses": [{"response_delete_range": each} for each in answers]}
+
+
 def _grant(etcd: Etcd, asked: Json, now: float) -> Json:
     ttl = int(asked["TTL"]) if "TTL" in asked else 0
     return {"ID": str(etcd.grant(float(ttl), now)), "TTL": str(ttl)}
@@ -141,6 +150,7 @@ _VERBS: dict[str, Callable[[Etcd, Json, float], Json | None]] = {
     "/v3/kv/range": _range,
     "/v3/kv/put": _put,
     "/v3/kv/deleterange": _delete_range,
+    "/v3/kv/txn": _txn,
     "/v3/lease/grant": _grant,
     "/v3/lease/timetolive": _time_to_live,
 }

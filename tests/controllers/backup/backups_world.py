@@ -11,13 +11,12 @@ from apis import log_backups
 from apis.crd import KINDS, definition
 from apis.log_backups import LogCondition
 from controllers.backup.controller import backup_controller
-from controllers.backup.kernel import ReadTask
 from controllers.backup_schedule.controller import backup_schedule_controller
+from controllers.cluster_etcd import EtcdOf
 from controllers.compact_backup.controller import compact_backup_controller
 from controllers.controller import Controller
 from controllers.restore.controller import restore_controller
 from controllers.runtime import Runtime
-from dataplane.log_backups import read_log_task
 from kube.objects import Json, condition_of
 from kube.resources import BACKUPS, EVENTS, JOBS, NAMESPACES, PODS, SECRETS, SERVICE_ACCOUNTS, TIDB_CLUSTERS, Resource
 from member.backups.pods import ManagerSettings
@@ -35,12 +34,12 @@ from tests.dataplane.log_tasks import EtcdWorld
 NAMESPACE = "lab"
 
 
-def build(runtime: Runtime, read_task: ReadTask) -> Sequence[Controller]:
+def build(runtime: Runtime, etcd_of: EtcdOf) -> Sequence[Controller]:
     """The controllers as the operator has them."""
     owned = runtime.informers("app.kubernetes.io/managed-by in (backup-operator,restore-operator)")
     resources, settings = runtime.informers(""), ManagerSettings("manager")
     return (
-        backup_controller(runtime, resources, owned, settings, read_task),
+        backup_controller(runtime, resources, owned, settings, etcd_of),
         restore_controller(runtime, resources, owned, settings),
         backup_schedule_controller(runtime, resources, owned, settings),
         compact_backup_controller(runtime, resources, owned, settings),
@@ -77,7 +76,7 @@ class BackupsWorld:
         """Another process; `wrap` is put between it and Kubernetes."""
 
         def build_all(runtime: Runtime) -> Sequence[Controller]:
-            return build(runtime, lambda _cluster, name: read_log_task(self.pd.client, name))
+            return build(runtime, lambda _cluster: self.pd.client)
 
         def kubernetes(transport: Transport) -> Transport:
             return wrap(self.faults.around(transport))

@@ -31,6 +31,52 @@ def test_3_8_it_is_begun_by_a_job(logs: LogBackupsWorld) -> None:
     assert ["backup-demo-log-start"] == logs.jobs()
 
 
+@pytest.mark.parametrize(
+    ("name", "owned", "whose"),
+    [
+        ("other", True, "of Backup lab/other; delete or stop that Backup"),
+        *(
+            (name, False, f"which no Backup here owns: its Backup is gone, or it was begun by hand; stop it with {way}")
+            for name in ("other", "next")
+            for way in [f"`br log stop --task-name={name}`"]
+        ),
+    ],
+)
+def test_a_log_backup_waits_for_another_task_says_whose_it_is_and_begins_when_it_has_ended(
+    logs: LogBackupsWorld, name: str, owned: bool, whose: str
+) -> None:
+    """BR runs one task in a cluster at a time, and fails with "already exists"."""
+    if owned:
+        body = tree("Backup", by_br(backupMode="log", s3=S3 | {"prefix": "other"}), name=name, namespace=NAMESPACE)
+        logs.admin.create(BACKUPS, body, NAMESPACE)
+        logs.admin.patch(BACKUPS, name, NAMESPACE, {"status": {"phase": "Running", "commitTs": "1"}})
+    logs.pd.task(name).begin(1)
+    logs.add("next", backupMode="log", s3=S3 | {"prefix": "next"})
+    logs.run(15)
+    message = f"waiting for TidbCluster lab/basic to be free: it runs the log backup {name}, {whose}"
+    assert ("True", "OtherLogBackup", message) == logs.condition("Waiting", "next")
+    assert "backup-next-log-start" not in logs.jobs()
+
+    logs.pd.task(name).stop()
+    logs.run(60)
+    assert "backup-next-log-start" in logs.jobs()
+    assert "False" == logs.condition("Waiting", "next")[0]
+
+
+def test_a_silent_pd_holds_up_no_log_backup(logs: LogBackupsWorld) -> None:
+    logs.pd.answers = False
+    logs.add("next", backupMode="log", s3=S3 | {"prefix": "next"})
+    assert "backup-next-log-start" in logs.jobs()
+
+
+def test_a_start_that_was_killed_is_not_taken_for_the_task_of_another(logs: LogBackupsWorld) -> None:
+    logs.do("log-start", "Prepare", "Running")
+    logs.task.begin(1)
+    logs.end("backup-demo-log-start")
+    logs.run(310)
+    assert ("False", ["backup-demo-log-start"]) == (logs.condition("Waiting")[0], logs.jobs())
+
+
 def test_3_8_pause_and_resume_as_often_as_one_likes(logs: LogBackupsWorld) -> None:
     logs.begin()
     for _ in range(2):

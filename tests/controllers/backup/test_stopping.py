@@ -153,6 +153,77 @@ def test_3_9_in_a_namespace_that_goes_nothing_hangs(logs: LogBackupsWorld) -> No
     assert not logs.exists()
 
 
+@pytest.fixture
+def elsewhere() -> Iterator[LogBackupsWorld]:
+    """A log backup in the namespace `far`, which runs in the cluster of the namespace `lab`."""
+    world = LogBackupsWorld()
+    world.delete()
+    world.run(30)
+    world.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
+    br = {"cluster": "basic", "clusterNamespace": NAMESPACE}
+    spec = by_br(backupMode="log", br=br, s3=S3 | {"prefix": "far"})
+    body = tree("Backup", spec, name="demo", namespace="far", finalizers=["tidb.pingcap.com/backup-protection"])
+    world.admin.create(BACKUPS, body, "far")
+    world.task.begin(1)
+    said = {"phase": "Running", "commitTs": "1", "backupPath": "s3://lab/far"}
+    world.admin.patch(BACKUPS, "demo", "far", {"status": said})
+    world.run()
+    try:
+        yield world
+    finally:
+        world.stop()
+
+
+def is_there(world: LogBackupsWorld) -> bool:
+    return world.admin.find(BACKUPS, "demo", "far") is not None
+
+
+def test_a_log_backup_whose_namespace_goes_is_ended_in_its_cluster(elsewhere: LogBackupsWorld) -> None:
+    """No Job can be made there any more; v1.6 leaves the task for ever, and no other log backup can begin."""
+    elsewhere.admin.delete(NAMESPACES, "far")
+    elsewhere.run(30)
+    assert (False, False) == (is_there(elsewhere), elsewhere.task.exists)
+    assert {} == {key: entry for key, entry in elsewhere.pd.etcd.keys.items() if b"br-stream" in key}
+    message = (
+        "log backup far/demo, whose namespace is being deleted, was ended: its task demo was removed from PD; its "
+        "files stay in s3://lab/far"
+    )
+    assert ("LogBackupEnded", message) in elsewhere.events()
+
+
+def test_a_silent_pd_holds_a_namespace_up_for_five_minutes_and_the_cluster_tells_what_remains(
+    elsewhere: LogBackupsWorld,
+) -> None:
+    elsewhere.pd.answers = False
+    elsewhere.admin.delete(NAMESPACES, "far")
+    elsewhere.run(60)
+    conditions = elsewhere.admin.get(BACKUPS, "demo", "far").decode()["status"]["conditions"]
+    assert ["LogTaskRemains"] == [each["reason"] for each in conditions if each["type"] == "Waiting"]
+    elsewhere.run(300)
+    assert (False, True) == (is_there(elsewhere), elsewhere.task.exists)
+    (told,) = [message for reason, message in elsewhere.events() if reason == "LogTaskRemains"]
+    assert told.endswith("when PD answers, run `br log stop --task-name=demo`")
+
+
+def test_a_pd_that_answers_again_ends_it_after_all(elsewhere: LogBackupsWorld) -> None:
+    elsewhere.pd.answers = False
+    elsewhere.admin.delete(NAMESPACES, "far")
+    elsewhere.run(60)
+    elsewhere.pd.answers = True
+    elsewhere.run(30)
+    assert (False, False) == (is_there(elsewhere), elsewhere.task.exists)
+
+
+def test_a_namespace_that_goes_ends_no_task_of_another_backup(elsewhere: LogBackupsWorld) -> None:
+    body = tree("Backup", by_br(backupMode="log"), name="demo", namespace=NAMESPACE)
+    elsewhere.admin.create(BACKUPS, body, NAMESPACE)
+    elsewhere.admin.patch(BACKUPS, "demo", NAMESPACE, {"status": {"phase": "Running", "commitTs": "1"}})
+    elsewhere.admin.patch(BACKUPS, "demo", "far", {"status": {"phase": "Failed", "commitTs": None}})
+    elsewhere.admin.delete(NAMESPACES, "far")
+    elsewhere.run(30)
+    assert (False, True) == (is_there(elsewhere), elsewhere.task.exists)
+
+
 @pytest.mark.parametrize("command", ["log-pause", "log-truncate"])
 def test_3_9_jobs_that_run_are_ended_first(logs: LogBackupsWorld, command: str) -> None:
     """v1.6 forgets those that pause and resume."""
