@@ -7,7 +7,8 @@ from msgspec import Meta, field
 from apis.backup_shared import BRConfig
 from apis.backups import BackupSpec
 from apis.compact_backups import CompactSpec
-from apis.shared import Int32, Json, Metadata, Model, NullableTime, Time
+from apis.embedded import LocalReference
+from apis.shared import Int32, Metadata, Model, NullableTime, Time
 from apis.storage_providers import StorageProvider
 
 
@@ -26,7 +27,7 @@ class BackupScheduleSpec(StorageProvider, kw_only=True):
     storage_class_name: str | None = None
     volume_attributes_class_name: str | None = None
     storage_size: str = ""
-    image_pull_secrets: list[Json] = []
+    image_pull_secrets: list[LocalReference] = []
     br: BRConfig | None = None
 
 

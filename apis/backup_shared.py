@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from apis.shared import Int32, Json, Model, NullableTime, Time
+from apis.embedded import Affinity, LocalReference, Mount, PodSecurity, Resources, Toleration, Variable, Volume
+from apis.shared import Int32, Model, NullableTime, Time
 from apis.storage_providers import StorageProvider
 
 
@@ -40,20 +41,20 @@ class TiDBAccessConfig(Model, kw_only=True):
 class JobSpec(StorageProvider, kw_only=True):
     """What shapes the pods of every Job, whatever it is for (backup.md 3.1, 3.11)."""
 
-    resources: Json = {}
-    env: list[Json] = []
+    resources: Resources = {}
+    env: list[Variable] = []
     br: BRConfig | None = None
-    tolerations: list[Json] = []
-    affinity: Json | None = None
+    tolerations: list[Toleration] = []
+    affinity: Affinity | None = None
     use_kms: bool = field(name="useKMS", default=False)
     service_account: str = ""
     automount_service_account_token: bool | None = None
     tool_image: str = ""
-    image_pull_secrets: list[Json] = []
-    pod_security_context: Json | None = None
+    image_pull_secrets: list[LocalReference] = []
+    pod_security_context: PodSecurity | None = None
     priority_class_name: str = ""
-    additional_volumes: list[Json] = []
-    additional_volume_mounts: list[Json] = []
+    additional_volumes: list[Volume] = []
+    additional_volume_mounts: list[Mount] = []
 
 
 class ArchiveSpec(JobSpec, kw_only=True):

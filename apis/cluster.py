@@ -9,8 +9,8 @@ from typing import Annotated, ClassVar
 from msgspec import Meta, field
 
 from apis.component_specs import DiscoverySpec
+from apis.embedded import Affinity, DnsConfig, LocalReference, PodSecurity, Toleration
 from apis.shared import (
-    Json,
     Metadata,
     Model,
     NullableTime,
@@ -37,23 +37,23 @@ class ClusterSpec(Model, kw_only=True):
     scheduler_name: str = ""
     pv_reclaim_policy: Annotated[str | None, crd_default("Retain")] = "Retain"
     image_pull_policy: Annotated[str, crd_default("IfNotPresent")] = "IfNotPresent"
-    image_pull_secrets: list[Json] = []
+    image_pull_secrets: list[LocalReference] = []
     config_update_strategy: str = ""
     enable_pv_reclaim: bool | None = field(name="enablePVReclaim", default=None)
     tls_cluster: TLSCluster | None = None
     host_network: bool | None = None
-    affinity: Json | None = None
+    affinity: Affinity | None = None
     priority_class_name: str | None = None
     node_selector: dict[str, str] = {}
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
-    tolerations: list[Json] = []
-    dns_config: Json | None = None
+    tolerations: list[Toleration] = []
+    dns_config: DnsConfig | None = None
     dns_policy: str = ""
     timezone: str = ""
     stateful_set_update_strategy: str = ""
     pod_management_policy: str = ""
-    pod_security_context: Json | None = None
+    pod_security_context: PodSecurity | None = None
     topology_spread_constraints: TopologySpreadConstraints = []
     suspend_action: SuspendAction | None = None
     prefer_ipv6: bool = field(name="preferIPv6", default=False)

@@ -4,13 +4,13 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from msgspec import field, structs
 
+from apis.embedded import ContainerSecurity, Lifecycle, Resources, ServicePort
 from apis.shared import (
     ComponentSpec,
     Config,
     Count,
     Failover,
     Int32,
-    Json,
     LogTailerSpec,
     Model,
     Probe,
@@ -122,7 +122,7 @@ class TiDBServiceSpec(ServiceSpec, kw_only=True):
     expose_status: bool | None = None
     mysql_node_port: int | None = None
     status_node_port: int | None = None
-    additional_ports: list[Json] = []
+    additional_ports: list[ServicePort] = []
 
     def with_defaults(self) -> Self:
         """What the user left open, filled in."""
@@ -139,7 +139,7 @@ class TiDBSlowLogTailerSpec(ResourceRequirements, kw_only=True):
 
     image: str | None = None
     image_pull_policy: str | None = None
-    security_context: Json | None = None
+    security_context: ContainerSecurity | None = None
 
 
 class TiDBTLSClient(Model, kw_only=True):
@@ -183,7 +183,7 @@ class TiDBSpec(TidbWorkloadSpec, kw_only=True):
     token_based_auth_enabled: bool | None = None
     plugins: list[str] = []
     config: Config | None = None
-    lifecycle: Json | None = None
+    lifecycle: Lifecycle | None = None
     storage_volumes: list[StorageVolume] = []
     storage_class_name: str | None = None
     volume_attributes_class_name: str | None = None
@@ -286,7 +286,7 @@ class TiKVSpec(TidbWorkloadSpec, kw_only=True):
 class StorageClaim(Model, kw_only=True):
     """An entry of `spec.tiflash.storageClaims`: one data volume, `resources` as in a PersistentVolumeClaim."""
 
-    resources: Json | None = None
+    resources: Resources | None = None
     storage_class_name: str | None = None
     volume_attributes_class_name: str | None = None
 
@@ -301,7 +301,7 @@ class TiFlashConfig(Model, kw_only=True):
 class TiFlashInitializer(ResourceRequirements, kw_only=True):
     """`spec.tiflash.initializer`: the init container that fills in the configuration."""
 
-    security_context: Json | None = None
+    security_context: ContainerSecurity | None = None
 
 
 class TiFlashSpec(TidbWorkloadSpec, kw_only=True):

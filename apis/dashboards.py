@@ -4,7 +4,8 @@ from typing import Annotated
 
 from msgspec import field
 
-from apis.shared import ComponentSpec, Json, Metadata, Model, ServiceSpec, StorageVolume, TidbClusterRef, crd_default
+from apis.embedded import Condition, StatefulSetStatus
+from apis.shared import ComponentSpec, Metadata, Model, ServiceSpec, StorageVolume, TidbClusterRef, crd_default
 
 
 class TidbDashboardSpec(ComponentSpec, kw_only=True):
@@ -27,10 +28,10 @@ class TidbDashboardSpec(ComponentSpec, kw_only=True):
 class TidbDashboardStatus(Model, kw_only=True):
     """`status` (other-resources.md 4); the conditions are ours."""
 
-    conditions: list[Json] = []
+    conditions: list[Condition] = []
     synced: bool = False
     phase: str = ""
-    stateful_set: Json | None = None
+    stateful_set: StatefulSetStatus | None = None
 
 
 class TidbDashboard(Model, kw_only=True):

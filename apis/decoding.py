@@ -1,18 +1,20 @@
 """From a JSON tree to a model, strictly; what does not fit is reported in the terms of the manifest.
 
 Null means absent: v1.6 writes null for lists, maps and references that are unset (api/shared-types.fields, `always`).
-Kubernetes sub-trees and configurations are not looked into; the API server and the components know them better.
+Trees of Kubernetes must have the types of `apis.embedded`; which of their fields there are, and what configurations
+say, the API server and the components know better.
 """
 
 import difflib
 import functools
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import inspect
 
+from apis.embedded import FREE, SHAPE
 from apis.problem import InvalidField, Problem
 from apis.shared import Json, Metadata, Model
 from ports.structs import convert
@@ -20,6 +22,9 @@ from ports.structs import convert
 __all__ = ["InvalidField", "UnknownField", "decode", "decode_json", "encode", "unknown_fields", "without_nulls"]
 
 _M = TypeVar("_M", bound=Model)
+
+_DEEPEST = 64
+"""Levels of a tree of Kubernetes or a configuration: far more than any has, far fewer than a stack of Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +45,18 @@ def decode(tree: Json, model: type[_M]) -> _M:
 
 def decode_json(raw: bytes, model: type[_M]) -> _M:
     """As `decode`, of the text of a tree, which mostly has no null to look for."""
-    tree: Json = msgspec.json.decode(raw)
-    return _decoded(without_nulls(tree) if b"null" in raw else tree, model)
+    try:
+        tree: Json = msgspec.json.decode(raw)
+        return _decoded(without_nulls(tree) if b"null" in raw else tree, model)
+    except RecursionError as error:
+        raise InvalidField("spec", None, "is nested too deeply to be read") from error
 
 
 def _decoded(present: Json, model: type[_M]) -> _M:
     try:
-        return convert(present, model)
+        decoded = convert(present, model)
+        _check_embedded(present, _embedded_in(model), "")
+        return decoded
     except msgspec.ValidationError as error:
         misfit = next(_misfits(present, _type_of(model), ""), None)
         if misfit is None:
@@ -79,7 +89,7 @@ def _value_without_nulls(value: object) -> object:
 
 
 @functools.cache
-def _type_of(model: type[Model]) -> inspect.Type:
+def _type_of(model: type[msgspec.Struct]) -> inspect.Type:
     return inspect.type_info(model)
 
 
@@ -94,6 +104,73 @@ def _plain(kind: inspect.Type) -> inspect.Type:
     return kind
 
 
+def _annotation(kind: inspect.Type, key: str) -> Any:
+    """What an annotation of a type says under a key (`apis.embedded`); None where there is none."""
+    if isinstance(kind, inspect.Metadata):
+        return (kind.extra or {}).get(key) or _annotation(kind.type, key)
+    if isinstance(kind, inspect.UnionType):
+        return next(filter(None, (_annotation(choice, key) for choice in kind.types)), None)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Embedded:
+    """Where trees of Kubernetes and configurations are in a value: the value itself, below keys, in every item."""
+
+    is_tree: bool = False
+    shape: type[msgspec.Struct] | None = None
+    keys: Mapping[str, "_Embedded"] = field(default_factory=dict)
+    items: "_Embedded | None" = None
+
+
+@functools.cache
+def _embedded_in(model: type[Model]) -> _Embedded:
+    return _embedded(_type_of(model)) or _Embedded()
+
+
+def _embedded(kind: inspect.Type) -> _Embedded | None:
+    if (shape := _annotation(kind, SHAPE)) or _annotation(kind, FREE):
+        return _Embedded(True, shape)
+    match _plain(kind):
+        case inspect.StructType() as struct:
+            below = {each.encode_name: _embedded(each.type) for each in struct.fields}
+            keys = {name: found for name, found in below.items() if found}
+            return _Embedded(keys=keys) if keys else None
+        case inspect.DictType(value_type=item) | inspect.ListType(item_type=item):
+            found = _embedded(item)
+            return _Embedded(items=found) if found else None
+    return None
+
+
+def _check_embedded(value: Any, where: _Embedded, path: str) -> None:
+    """Hold the trees in a value that fits so far against their models.
+
+    Raises msgspec.ValidationError, and InvalidField for a tree that is nested too deeply.
+    """
+    if where.is_tree and _is_deeper(value, _DEEPEST):
+        raise InvalidField(path, None, f"must not be nested deeper than {_DEEPEST} levels")
+    if where.shape is not None:
+        convert(value, where.shape)
+    for key, below in where.keys.items():
+        if key in value:
+            _check_embedded(value[key], below, _step(path, key))
+    if where.items is not None:
+        for item, item_path in _items(value, path):
+            _check_embedded(item, where.items, item_path)
+
+
+def _items(value: Any, path: str) -> Iterator[tuple[Any, str]]:
+    """The items of a list or map, and their paths."""
+    if isinstance(value, dict):
+        return ((item, _step(path, key)) for key, item in value.items())
+    return ((item, f"{path}[{index}]") for index, item in enumerate(value))
+
+
+def _is_deeper(value: object, levels: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(levels == 0 or _is_deeper(each, levels - 1) for each in inner if isinstance(each, dict | list))
+
+
 def _step(path: str, key: str) -> str:
     """The path of a key below `path`."""
     if not key.replace("-", "_").isidentifier():
@@ -105,15 +182,13 @@ def _below(value: object, kind: inspect.Type, path: str) -> Iterator[tuple[objec
     """The known parts of a value that fits its type so far: value, type, path."""
     match kind, value:
         case inspect.StructType(), dict():
-            for field in kind.fields:
-                if field.encode_name in value:
-                    yield value[field.encode_name], field.type, _step(path, field.encode_name)
+            for each in kind.fields:
+                if each.encode_name in value:
+                    yield value[each.encode_name], each.type, _step(path, each.encode_name)
         case inspect.DictType(), dict():
-            for key, item in value.items():
-                yield item, kind.value_type, _step(path, key)
+            yield from ((item, kind.value_type, item_path) for item, item_path in _items(value, path))
         case inspect.ListType(), list():
-            for index, item in enumerate(value):
-                yield item, kind.item_type, f"{path}[{index}]"
+            yield from ((item, kind.item_type, item_path) for item, item_path in _items(value, path))
 
 
 def _unknown(value: object, kind: inspect.Type, path: str) -> Iterator[UnknownField]:
@@ -121,7 +196,7 @@ def _unknown(value: object, kind: inspect.Type, path: str) -> Iterator[UnknownFi
     if isinstance(kind, inspect.StructType) and isinstance(value, dict):
         if kind.cls is Metadata:  # a Kubernetes sub-tree that is modelled in part
             return
-        names = [field.encode_name for field in kind.fields]
+        names = [each.encode_name for each in kind.fields]
         for key in value:
             if key not in names:
                 yield UnknownField(_step(path, key), _nearest(key, names))
@@ -136,15 +211,16 @@ def _nearest(key: str, names: Iterable[str]) -> str:
 
 
 def _misfits(value: object, kind: inspect.Type, path: str) -> Iterator[Problem]:
-    kind = _plain(kind)
+    shape = _annotation(kind, SHAPE)
+    kind = _type_of(shape) if shape else _plain(kind)
     if not _fits(value, kind):
         yield Problem(path, value, f"must be {_described(kind)}")
         return
     if isinstance(kind, inspect.StructType) and isinstance(value, dict):
-        for field in kind.fields:
-            if field.required and field.encode_name not in value:
-                message = f"is required; specify {_described(_plain(field.type))}"
-                yield Problem(_step(path, field.encode_name), None, message)
+        for each in kind.fields:
+            if each.required and each.encode_name not in value:
+                message = f"is required; specify {_described(_plain(each.type))}"
+                yield Problem(_step(path, each.encode_name), None, message)
     for item, item_kind, item_path in _below(value, kind, path):
         yield from _misfits(item, item_kind, item_path)
 
@@ -156,6 +232,7 @@ _JSON_TYPES: Mapping[type[inspect.Type], tuple[type, str]] = {
     inspect.StrType: (str, "a string"),
     inspect.BoolType: (bool, "true or false"),
     inspect.IntType: (int, "an integer"),
+    inspect.FloatType: (float, "a number"),
 }
 """How a type looks in a JSON tree, and what a user calls it."""
 
@@ -163,12 +240,12 @@ _JSON_TYPES: Mapping[type[inspect.Type], tuple[type, str]] = {
 def _fits(value: object, kind: inspect.Type) -> bool:
     """Whether a value is of a type, what is below it left aside."""
     if isinstance(kind, inspect.UnionType):
-        return any(_fits(value, _plain(choice)) for choice in kind.types)
+        return any(_fits(value, _plain(choice)) for choice in kind.types if not _is_none(choice))
     if isinstance(kind, inspect.LiteralType):
         return value in kind.values
     expected, _ = _JSON_TYPES.get(type(kind), (type(value), ""))
     if type(value) is not expected:
-        return False
+        return expected is float and type(value) is int
     return not isinstance(kind, inspect.IntType) or _is_within(value, kind)
 
 

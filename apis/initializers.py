@@ -2,6 +2,7 @@
 
 from msgspec import field
 
+from apis.embedded import Condition, LocalReference, PodSecurity, Resources, Toleration
 from apis.shared import Int32, Json, Metadata, Model, TidbClusterRef, Time
 
 
@@ -10,25 +11,25 @@ class TidbInitializerSpec(Model, kw_only=True):
 
     image: str
     cluster: TidbClusterRef
-    pod_security_context: Json | None = None
+    pod_security_context: PodSecurity | None = None
     image_pull_policy: str | None = None
-    image_pull_secrets: list[Json] = []
+    image_pull_secrets: list[LocalReference] = []
     service_account_name: str = ""
     permit_host: str | None = None
     init_sql: str | None = None
     init_sql_config_map: str | None = None
     password_secret: str | None = None
-    resources: Json | None = None
+    resources: Resources | None = None
     timezone: str = ""
     tls_client_secret_name: str | None = None
-    tolerations: list[Json] = []
+    tolerations: list[Toleration] = []
     node_selector: dict[str, str] = {}
 
 
 class TidbInitializerStatus(Model, kw_only=True):
     """`status`: that of the Job (batch/v1 JobStatus), and a phase (other-resources.md 2.1)."""
 
-    conditions: list[Json] = []
+    conditions: list[Condition] = []
     start_time: Time | None = None
     completion_time: Time | None = None
     active: Int32 = 0

@@ -2,7 +2,8 @@
 
 from msgspec import field
 
-from apis.shared import Int64, Json, Model, ResourceRequirements, ServiceSpec
+from apis.embedded import ContainerSecurity, IngressTls, KeySelector, Mount
+from apis.shared import Int64, Model, ResourceRequirements, ServiceSpec
 
 
 class MonitorContainer(ResourceRequirements, kw_only=True):
@@ -11,7 +12,7 @@ class MonitorContainer(ResourceRequirements, kw_only=True):
     base_image: str = ""
     version: str = ""
     image_pull_policy: str | None = None
-    security_context: Json | None = None
+    security_context: ContainerSecurity | None = None
 
 
 class ConfigMapRef(Model, kw_only=True):
@@ -26,14 +27,14 @@ class IngressSpec(Model, kw_only=True):
 
     hosts: list[str]
     annotations: dict[str, str] = {}
-    tls: list[Json] = []
+    tls: list[IngressTls] = []
 
 
 class SecretOrConfigMap(Model, kw_only=True):
     """A key of a Secret or, where that is not set, of a ConfigMap."""
 
-    secret: Json | None = None
-    config_map: Json | None = None
+    secret: KeySelector | None = None
+    config_map: KeySelector | None = None
 
 
 class TLSConfig(Model, kw_only=True):
@@ -41,7 +42,7 @@ class TLSConfig(Model, kw_only=True):
 
     ca: SecretOrConfigMap = field(default_factory=SecretOrConfigMap)
     cert: SecretOrConfigMap = field(default_factory=SecretOrConfigMap)
-    key_secret: Json | None = None
+    key_secret: KeySelector | None = None
     server_name: str = ""
     insecure_skip_verify: bool = False
     ca_file: str = ""
@@ -64,8 +65,8 @@ class RelabelConfig(Model, kw_only=True):
 class BasicAuth(Model, kw_only=True):
     """User and password, both in Secrets of the monitor's namespace."""
 
-    username: Json = field(default_factory=dict)
-    password: Json = field(default_factory=dict)
+    username: KeySelector = field(default_factory=dict)
+    password: KeySelector = field(default_factory=dict)
 
 
 class QueueConfig(Model, kw_only=True):
@@ -124,7 +125,7 @@ class PrometheusSpec(MonitorContainer, kw_only=True):
     config: PrometheusConfig | None = None
     disable_compaction: bool = False
     remote_write: list[RemoteWriteSpec] = []
-    additional_volume_mounts: list[Json] = []
+    additional_volume_mounts: list[Mount] = []
 
 
 class GrafanaSpec(MonitorContainer, kw_only=True):
@@ -132,13 +133,13 @@ class GrafanaSpec(MonitorContainer, kw_only=True):
 
     log_level: str = ""
     service: ServiceSpec = field(default_factory=ServiceSpec)
-    username_secret: Json | None = None
-    password_secret: Json | None = None
+    username_secret: KeySelector | None = None
+    password_secret: KeySelector | None = None
     username: str = ""
     password: str = ""
     envs: dict[str, str] = {}
     ingress: IngressSpec | None = None
-    additional_volume_mounts: list[Json] = []
+    additional_volume_mounts: list[Mount] = []
 
 
 class ReloaderSpec(MonitorContainer, kw_only=True):
@@ -156,14 +157,14 @@ class InitializerSpec(MonitorContainer, kw_only=True):
 class ThanosSpec(MonitorContainer, kw_only=True):
     """The sidecar that uploads what Prometheus has, and answers queries for it."""
 
-    object_storage_config: Json | None = None
+    object_storage_config: KeySelector | None = None
     object_storage_config_file: str | None = None
     listen_local: bool = False
-    tracing_config: Json | None = None
+    tracing_config: KeySelector | None = None
     tracing_config_file: str | None = None
     grpc_server_tls_config: TLSConfig | None = None
     log_level: str = ""
     log_format: str = ""
     min_time: str = ""
     route_prefix: str = ""
-    additional_volume_mounts: list[Json] = []
+    additional_volume_mounts: list[Mount] = []

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from msgspec import field
 
+from apis.embedded import Condition, Container, LocalReference, PodSecurity, StatefulSetStatus, Toleration, Volume
 from apis.monitor_parts import (
     GrafanaSpec,
     InitializerSpec,
@@ -12,7 +13,7 @@ from apis.monitor_parts import (
     ReloaderSpec,
     ThanosSpec,
 )
-from apis.shared import Int32, Json, Metadata, Model, TidbClusterRef, crd_default
+from apis.shared import Int32, Metadata, Model, TidbClusterRef, crd_default
 
 CLUSTER_SELECTOR = "tidb.pingcap.com/cluster-selector"
 """On a TidbMonitor: the labels of further TidbClusters to monitor, such as `team=a,stage=prod`; `*` is all of them.
@@ -43,25 +44,25 @@ class TidbMonitorSpec(Model, kw_only=True):
     prometheus_reloader: MonitorContainer | None = None
     pv_reclaim_policy: Annotated[str | None, crd_default("Retain")] = "Retain"
     image_pull_policy: str = ""
-    image_pull_secrets: list[Json] = []
+    image_pull_secrets: list[LocalReference] = []
     persistent: bool = False
     storage_class_name: str | None = None
     storage: str = ""
     node_selector: dict[str, str] = {}
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
-    tolerations: list[Json] = []
+    tolerations: list[Toleration] = []
     kube_prometheus_url: str | None = field(name="kubePrometheusURL", default=None)
     alertmanager_url: str | None = field(name="alertmanagerURL", default=None)
     alert_manager_rules_version: str | None = None
-    additional_containers: list[Json] = []
+    additional_containers: list[Container] = []
     cluster_scoped: bool = False
     external_labels: dict[str, str] = {}
     replica_external_label_name: str | None = None
     replicas: Int32 | None = None
     shards: Int32 | None = None
-    additional_volumes: list[Json] = []
-    pod_security_context: Json | None = None
+    additional_volumes: list[Volume] = []
+    pod_security_context: PodSecurity | None = None
     enable_alert_rules: bool = False
     timezone: str = ""
     prefer_ipv6: bool = field(name="preferIPv6", default=False)
@@ -78,8 +79,8 @@ class TidbMonitorStatus(Model, kw_only=True):
     """`status`: the StatefulSet of the first shard; the conditions are ours."""
 
     deployment_storage_status: DeploymentStorageStatus | None = None
-    stateful_set: Json | None = None
-    conditions: list[Json] = []
+    stateful_set: StatefulSetStatus | None = None
+    conditions: list[Condition] = []
 
 
 class TidbMonitor(Model, kw_only=True):

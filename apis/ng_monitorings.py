@@ -4,10 +4,10 @@ from typing import Annotated
 
 from msgspec import field
 
+from apis.embedded import Condition, StatefulSetStatus
 from apis.shared import (
     ComponentSpec,
     Config,
-    Json,
     Metadata,
     Model,
     PodSettings,
@@ -43,13 +43,13 @@ class NGMonitoringStatus(Model, kw_only=True):
 
     synced: bool = False
     phase: str = ""
-    stateful_set: Json | None = None
+    stateful_set: StatefulSetStatus | None = None
 
 
 class TidbNGMonitoringStatus(Model, kw_only=True):
     """`status` (other-resources.md 5); the conditions are ours."""
 
-    conditions: list[Json] = []
+    conditions: list[Condition] = []
     ng_monitoring: NGMonitoringStatus = field(name="ngMonitoring", default_factory=NGMonitoringStatus)
 
 

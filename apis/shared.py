@@ -11,10 +11,29 @@ from typing import Annotated, Any, Literal, Self, TypeAlias
 import msgspec
 from msgspec import Meta, field
 
+from apis.embedded import (
+    FREE,
+    Affinity,
+    Condition,
+    Container,
+    ContainerSecurity,
+    DnsConfig,
+    LocalReference,
+    Mount,
+    PodSecurity,
+    StatefulSetStatus,
+    Toleration,
+    Variable,
+    VariablesFrom,
+    Volume,
+)
+
 Json: TypeAlias = dict[str, Any]
 """A Kubernetes sub-tree or object, camelCase."""
 
-Config: TypeAlias = Annotated[str | Json, Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True})]
+Config: TypeAlias = Annotated[
+    str | Json, Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True}, extra={FREE: True})
+]
 """Configuration of a component: TOML text or an object (objects.md 6.1)."""
 
 Quantity: TypeAlias = Annotated[
@@ -38,7 +57,7 @@ Time: TypeAlias = Annotated[str, Meta(extra_json_schema={"format": "date-time"})
 NullableTime: TypeAlias = Annotated[str | None, Meta(extra_json_schema={"format": "date-time", "nullable": True})]
 """A time that v1.6 writes as null when it is not known."""
 
-Conditions: TypeAlias = Annotated[list[Json], Meta(extra_json_schema={"nullable": True})]
+Conditions: TypeAlias = Annotated[list[Condition], Meta(extra_json_schema={"nullable": True})]
 """Kubernetes meta/v1 conditions of a component."""
 
 Int32: TypeAlias = Annotated[int, Meta(extra_json_schema={"format": "int32"})]
@@ -72,7 +91,7 @@ class Metadata(Model, kw_only=True):
 class ResourceRequirements(Model, kw_only=True):
     """Kubernetes core/v1 ResourceRequirements, inline. `requests.storage` is the size of the data volume."""
 
-    claims: list[Json] = []
+    claims: list[LocalReference] = []
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 
@@ -114,31 +133,31 @@ class PodSettings(Model, kw_only=True):
     image: str = ""
     version: str | None = None
     image_pull_policy: str | None = None
-    image_pull_secrets: list[Json] = []
+    image_pull_secrets: list[LocalReference] = []
     host_network: bool | None = None
-    affinity: Json | None = None
+    affinity: Affinity | None = None
     priority_class_name: str | None = None
     scheduler_name: str | None = None
     node_selector: dict[str, str] = {}
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
-    tolerations: list[Json] = []
-    pod_security_context: Json | None = None
+    tolerations: list[Toleration] = []
+    pod_security_context: PodSecurity | None = None
     config_update_strategy: str | None = None
-    env: list[Json] = []
-    env_from: list[Json] = []
-    init_containers: list[Json] = []
-    additional_containers: list[Json] = []
-    additional_volumes: list[Json] = []
-    additional_volume_mounts: list[Json] = []
-    dns_config: Json | None = None
+    env: list[Variable] = []
+    env_from: list[VariablesFrom] = []
+    init_containers: list[Container] = []
+    additional_containers: list[Container] = []
+    additional_volumes: list[Volume] = []
+    additional_volume_mounts: list[Mount] = []
+    dns_config: DnsConfig | None = None
     dns_policy: str = ""
     termination_grace_period_seconds: Int64 | None = None
     stateful_set_update_strategy: str = ""
     pod_management_policy: str = ""
     topology_spread_constraints: TopologySpreadConstraints = []
     suspend_action: SuspendAction | None = None
-    security_context: Json | None = None
+    security_context: ContainerSecurity | None = None
     readiness_probe: Probe | None = None
     automount_service_account_token: bool | None = None
 
@@ -146,7 +165,7 @@ class PodSettings(Model, kw_only=True):
 class ComponentSpec(PodSettings, kw_only=True):
     """What every component can set for its pods; `requests.storage` is the size of the data volume."""
 
-    claims: list[Json] = []
+    claims: list[LocalReference] = []
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 
@@ -242,7 +261,7 @@ class Failover(Model, kw_only=True):
 class LogTailerSpec(ResourceRequirements, kw_only=True):
     """The sidecars that print log files."""
 
-    security_context: Json | None = None
+    security_context: ContainerSecurity | None = None
 
 
 class TLSCluster(Model, kw_only=True):
@@ -279,7 +298,7 @@ class ComponentStatus(Model, kw_only=True):
     """What the status tells of every component that runs in a StatefulSet (lifecycle.md 5)."""
 
     phase: str = ""
-    stateful_set: Json | None = None
+    stateful_set: StatefulSetStatus | None = None
     volumes: dict[str, StorageVolumeStatus] = {}
     conditions: Conditions = []
 

@@ -5,7 +5,8 @@ Object storage by bucket and prefix, or a volume that is mounted into the pod of
 
 from typing import TypeAlias
 
-from apis.shared import Json, Model
+from apis.embedded import Mount, Volume
+from apis.shared import Model
 
 
 class S3StorageProvider(Model, kw_only=True):
@@ -54,8 +55,8 @@ class AzblobStorageProvider(Model, kw_only=True):
 class LocalStorageProvider(Model, kw_only=True):
     """A volume that is mounted into the pod of the Job and, at the same path, into the pods of TiKV."""
 
-    volume: Json
-    volume_mount: Json
+    volume: Volume
+    volume_mount: Mount
     prefix: str = ""
 
 

@@ -83,8 +83,8 @@ def with_condition(
     """
     holds, reason, message = value
     status = "True" if holds else "False"
-    # one without a type is nobody's
-    conditions = [c for c in conditions if c.get("type")]
+    # another writer may have left entries without a type; no reader knows those
+    conditions = [c for c in conditions if isinstance(c.get("type"), str) and c["type"]]
     old = condition_of(conditions, kind)
     lasts = old.get("status") == status and (times_status or old.get("reason", "") == reason)
     since = _time(old, "lastTransitionTime") if lasts else ""

@@ -119,10 +119,16 @@ def _without_details(status: Json) -> Json:
     kept: Json = {}
     for key, each in status.items():
         if key == "conditions":
-            # others may have taken fields away
-            kept[key] = {one.get("type"): one.get("status") == "True" or one.get("reason") for one in each or ()}
+            kept[key] = _without_messages(each)
         elif isinstance(each, dict) and key not in _DETAILS:
             kept[key] = _without_details(each)
         elif key not in _DETAILS and not (key == "phase" and each == NORMAL):
             kept[key] = each
     return {key: each for key, each in kept.items() if each not in ({}, None)}
+
+
+def _without_messages(conditions: object) -> Json:
+    """Of each condition by its type: whether it holds, else its reason. Other writers may have left anything there."""
+    entries = conditions if isinstance(conditions, list) else ()
+    known = [each for each in entries if isinstance(each, dict)]
+    return {str(each.get("type")): each.get("status") == "True" or each.get("reason") for each in known}

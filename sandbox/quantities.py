@@ -29,6 +29,8 @@ _SUFFIXES = {
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki", "")
 _DECIMAL = ("E", "P", "T", "G", "M", "k", "", "m", "u", "n")
 _UNITS = _SUFFIXES | {"": Decimal(1)}
+_LARGEST = Decimal((1 << 63) - 1)
+"""What an API server makes of all that is larger."""
 _KIBI = 1024
 _EXPONENT = re.compile("[EPTGMkmun]$")
 _AS_EXPONENT = {each: f"e{3 * (6 - place)}" for place, each in enumerate(_DECIMAL) if each}
@@ -51,7 +53,7 @@ def _parsed(written: str) -> Decimal:
 def canonical(text: str) -> str:
     """A quantity as an API server keeps it: a whole number of the largest unit of its kind. Raises ValueError."""
     written = text.strip()
-    value = quantity(written)
+    value = max(-_LARGEST, min(_LARGEST, quantity(written)))
     if not value:
         return "0"
     if written[-2:] in _BINARY and abs(value) >= _KIBI and not value % 1:

@@ -5,6 +5,7 @@ seeds FIRST COUNT  random plans
 sweep [WORKLOAD]   every kind of fault at every write of workloads; all plans of a family (`pair`, `foreign`, ...)
 record WORKLOAD    the numbered writes of a run without faults
 manifests FIRST COUNT  manifests with mistakes, by seed, on the way of `make run`
+mutants FIRST COUNT    objects of all kinds with a value of a wrong type that the definitions accept, by seed
 mixes              every mix of components, with and without TLS and a PD of its own
 """
 
@@ -17,12 +18,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from simulate import type_mutants
 from simulate.engine import Engine
 from simulate.fork_pool import Broken, ForkPool, Report
 from simulate.generate import FAMILIES, KINDS, family, generated, sweep
 from simulate.logs import silence
 from simulate.mixes import judge_mixes, mixes
-from simulate.newcomers import DEFECT, judge_all
+from simulate.newcomers import DEFECT, Verdict, judge_all
 from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
 from simulate.plan import InvalidPlan, Plan, dump, load
 from simulate.run import Outcome, prepare, run
@@ -87,14 +89,24 @@ def _record(options: argparse.Namespace) -> int:
 def _manifests(options: argparse.Namespace) -> int:
     """Judge manifests by seed; 1 when one had another end than a Ready cluster or a message."""
     seeds = range(options.first, options.first + options.count)
+    return _report("manifests", seeds, judge_all(seeds, options.jobs))
+
+
+def _mutants(options: argparse.Namespace) -> int:
+    """Judge objects with values of wrong types by seed; 1 when the operator raised, or said nothing."""
+    seeds = range(options.first, options.first + options.count)
+    return _report("mutants", seeds, type_mutants.judge_all(seeds, options.jobs))
+
+
+def _report(command: str, seeds: range, verdicts: Iterable[Verdict]) -> int:
     ends: Counter[str] = Counter()
-    for verdict in judge_all(seeds, options.jobs):
+    for verdict in verdicts:
         ends[verdict.outcome] += 1
         if verdict.outcome == DEFECT:
-            print(f"FAILED  manifest of seed {verdict.seed}\n{verdict.told}")
-            print(f"  see it again: python -m simulate manifests {verdict.seed} 1", flush=True)
-    told = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
-    print(f"manifests of seeds {seeds.start} to {seeds.stop - 1}: {told}")
+            print(f"FAILED  {command}, seed {verdict.seed}\n{verdict.told}")
+            print(f"  see it again: python -m simulate {command} {verdict.seed} 1", flush=True)
+    counts = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+    print(f"{command} of seeds {seeds.start} to {seeds.stop - 1}: {counts}")
     return 1 if ends[DEFECT] else 0
 
 
@@ -115,6 +127,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "sweep": _sweep,
     "record": _record,
     "manifests": _manifests,
+    "mutants": _mutants,
     "mixes": _mixes,
 }
 
@@ -211,6 +224,9 @@ def _parser() -> argparse.ArgumentParser:
     made = commands.add_parser("manifests", help="bring manifests with mistakes in")
     made.add_argument("first", type=int, help="the first seed")
     made.add_argument("count", type=int)
+    mutated = commands.add_parser("mutants", help="bring objects with values of wrong types in")
+    mutated.add_argument("first", type=int, help="the first seed")
+    mutated.add_argument("count", type=int)
     mixed = commands.add_parser("mixes", help="bring every mix of components in")
     mixed.add_argument("--every", type=int, default=1, help="take each n-th mix only")
     swept = commands.add_parser("sweep", help="run a fault at every write")

@@ -47,7 +47,7 @@ def unwanted_mounts(live: Json, desired: Json) -> list[str]:
     """Volumes of `live` that its pods mount and that `desired` does not have any more."""
     record = read_record(live)
     pod = (record.spec if record else live["spec"])["template"]["spec"]
-    mounted = {mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts") or ()}
+    mounted = {mount.get("name") for container in pod["containers"] for mount in container.get("volumeMounts") or ()}
     return [name for name in names(live) if name in mounted and name not in names(desired)]
 
 

@@ -241,8 +241,9 @@ def missing_volumes(live: Json, desired: Json) -> list[str]:
     pod = desired["spec"]["template"]["spec"]
     known = {volume["name"] for volume in pod.get("volumes") or ()}
     known |= {claim["metadata"]["name"] for claim in live["spec"].get("volumeClaimTemplates") or ()}
-    mounted = (mount["name"] for container in pod["containers"] for mount in container.get("volumeMounts") or ())
-    return list(dict.fromkeys(name for name in mounted if name not in known))
+    mounts = (mount for container in pod["containers"] for mount in container.get("volumeMounts") or ())
+    # the API server refuses a mount without a name, with a message that says where it is
+    return list(dict.fromkeys(mount["name"] for mount in mounts if mount.get("name", "") not in {*known, ""}))
 
 
 def _read(text: str, shape: type[RecordShape | PodShape]) -> Json | None:

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from apis.backups import Backup
 from apis.decoding import UnknownField, decode, decode_json, encode, unknown_fields, without_nulls
 from apis.problem import InvalidField
 from apis.shared import Json
@@ -60,6 +61,26 @@ def test_given_tree_stays_as_it_is() -> None:
         ({"labels": {"a/b": 1}}, 'spec.labels["a/b"]: 1: must be a string'),
         ({"tolerations": {}}, "spec.tolerations: {}: must be a list"),
         ({"paused": "yes"}, 'spec.paused: "yes": must be true or false'),
+        (
+            {"tidb": {"replicas": 1, "additionalContainers": [{"name": "tidb", "env": "x"}]}},
+            'spec.tidb.additionalContainers[0].env: "x": must be a list',
+        ),
+        (
+            {"tidb": {"replicas": 1, "initContainers": [{"name": "a", "env": [{"name": "A", "value": 1}]}]}},
+            "spec.tidb.initContainers[0].env[0].value: 1: must be a string",
+        ),
+        (
+            {"tikv": {"replicas": 1, "podSecurityContext": {"sysctls": "x"}}},
+            'spec.tikv.podSecurityContext.sysctls: "x": must be a list',
+        ),
+        (
+            {"tiflash": {"replicas": 1, "storageClaims": [{"resources": {"requests": True}}]}},
+            "spec.tiflash.storageClaims[0].resources.requests: true: must be an object",
+        ),
+        (
+            {"pd": {"replicas": 1, "additionalVolumes": [{"name": "a", "emptyDir": {"sizeLimit": []}}]}},
+            "spec.pd.additionalVolumes[0].emptyDir.sizeLimit: []: must be a string or an integer or a number",
+        ),
     ],
 )
 def test_misfit_names_field_value_and_way_out(spec: Json, message: str) -> None:
@@ -112,6 +133,27 @@ def test_unknown_fields_are_told_with_the_nearest_known_name() -> None:
     ] == unknown_fields(body, TidbCluster)
 
 
-def test_kubernetes_sub_trees_and_configurations_are_not_looked_into() -> None:
+@pytest.mark.parametrize("levels", [66, 5000])
+def test_refuses_a_tree_that_is_nested_beyond_any_use(levels: int) -> None:
+    config = b'{"a":' * levels + b"1" + b"}" * levels
+    raw = b'{"metadata":{"name":"a"},"spec":{"pd":{"replicas":1,"config":' + config + b"}}}"
+    with pytest.raises(InvalidField, match="nested"):
+        decode_json(raw, TidbCluster)
+
+
+def test_a_number_may_be_whole_but_not_a_text() -> None:
+    option = decode(_backup({"snapshotsDeleteRatio": 1}), Backup).spec.clean_option
+    assert option is not None
+    assert 1.0 == option.snapshots_delete_ratio
+    with pytest.raises(InvalidField) as caught:
+        decode(_backup({"snapshotsDeleteRatio": "1"}), Backup)
+    assert 'spec.cleanOption.snapshotsDeleteRatio: "1": must be a number' == str(caught.value)
+
+
+def _backup(option: Json) -> Json:
+    return {"metadata": {"name": "a"}, "spec": {"cleanOption": option}}
+
+
+def test_fields_that_kubernetes_may_have_are_not_unknown() -> None:
     parts = {"affinity": {"new": 1}, "config": {"any": {"key": 1}}, "env": [{"name": "A", "newField": 1}]}
     assert [] == unknown_fields(tree(minimal(pd=parts, tikv=parts)), TidbCluster)

@@ -1,0 +1,191 @@
+"""Objects with a value of a wrong type somewhere, which the published definitions nevertheless accept.
+
+A definition keeps the trees of Kubernetes and configurations as they are, whatever is in them. So one or two values of
+a rich spec, or of the status that came of it, become values of other types or go, at any depth. What the API server
+then accepts, the operator reconciles: it may refuse the spec or wait, but raises nothing and reports no internal error.
+"""
+
+import traceback
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
+from functools import cache
+from multiprocessing import get_context
+from typing import Any
+
+import msgspec
+
+from apis.crd import KINDS as KINDS_OF_DEFINITIONS
+from apis.crd import definition
+from cli.world import COMMANDS, PROGRAMS
+from controllers.controller import Result, Sync
+from controllers.errors import IgnoreError, RequeueError
+from kube.errors import ApiError, NotFound
+from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS, Resource
+from ports.clock import FakeClock
+from ports.randomness import Randomness, SeededRandomness
+from sandbox.world import World
+from simulate.draws import pick
+from simulate.logs import silence
+from simulate.newcomers import DEFECT, Verdict
+from simulate.operator import Operator
+from simulate.rich_specs import KINDS, rich_spec
+from simulate.worlds import CLUSTERS
+
+_NAMESPACE = "default"
+_SECONDS = 3.0
+"""In which a new object is reconciled a few times."""
+
+_VALUES: Sequence[Any] = (
+    *(True, False, 0, 1, -1, 1 << 31, 1 << 63, -(1 << 64), 0.5, 1e308, "", "x", "1", "a/b", "9" * 400),
+    *([], [None], [1], ["x"], [True], [[]], [[[]]], [{}], [{"name": 1}], [{"name": "x"}, 1]),
+    *({}, {"x": None}, {"x": 1}, {"name": []}, {"name": {"x": []}}, {"storage": [[]]}, {"a": {"b": {"c": [1]}}}),
+)
+
+_BATCH = 50
+"""Objects, one after another, for which a world is worth making."""
+
+_WITH_STATUS_SUBRESOURCE = frozenset(kind.name for kind in KINDS_OF_DEFINITIONS if kind.status_subresource)
+
+_Path = tuple[str | int, ...]
+
+
+def kind_of(seed: int) -> Resource:
+    """The kind of the object of a seed: kinds take turns."""
+    return KINDS[seed % len(KINDS)]
+
+
+def judge(seeds: Sequence[int]) -> list[Verdict]:
+    """The verdicts of seeds, whose objects come and go in one world: `refused`, `reconciled` or `defect`."""
+    world = _MutantWorld(seeds[0])
+    return [world.judge(seed) for seed in seeds]
+
+
+def judge_all(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
+    """As `judge`, in so many processes."""
+    batches = [seeds[first : first + _BATCH] for first in range(0, len(seeds), _BATCH)]
+    with ProcessPoolExecutor(max(jobs, 1), mp_context=get_context("fork"), initializer=silence) as pool:
+        for verdicts in pool.map(judge, batches):
+            yield from verdicts
+
+
+def _valid(seed: int) -> Json:
+    resource = kind_of(seed)
+    body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": rich_spec(resource)}
+    return body | {"metadata": {"name": f"m{seed}", "namespace": _NAMESPACE}}
+
+
+def _mutated(draw: Randomness, tree: Json) -> Json:
+    """The tree with other values, or none, in one or two places of its spec or status."""
+    changed: Json = msgspec.json.decode(msgspec.json.encode(tree))
+    for _ in range(draw.integer(1, 2)):
+        *way, last = pick(draw, [path for path in _paths(changed) if len(path) > 1 and path[0] in ("spec", "status")])
+        holder: Any = changed
+        for key in way:
+            holder = holder[key]
+        if draw.integer(0, len(_VALUES)):
+            holder[last] = msgspec.json.decode(msgspec.json.encode(pick(draw, _VALUES)))
+        else:
+            del holder[last]
+    return changed
+
+
+def _paths(tree: object, path: _Path = ()) -> Iterator[_Path]:
+    """Every place in a tree but its root."""
+    entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in entries:
+        yield (*path, key)
+        yield from _paths(value, (*path, key))
+
+
+class _MutantWorld:
+    """A sandbox with one cluster, to which the mutants refer, and an operator whose exceptions are noted."""
+
+    def __init__(self, seed: int) -> None:
+        self._clock = FakeClock()
+        self._world = World(
+            self._clock, SeededRandomness(seed), programs=PROGRAMS, commands=COMMANDS, crds=_definitions()
+        )
+        self._admin = self._world.client()
+        self._raised: list[str] = []
+        self._operator = Operator(
+            self._world, self._clock, seed, watched=self._watched, on_defect=lambda _, error: self._note(error)
+        )
+        self._admin.create(TIDB_CLUSTERS, CLUSTERS["tiny"]() | {"metadata": {"name": "tiny"}}, _NAMESPACE)
+        self._run(30.0)
+
+    def judge(self, seed: int) -> Verdict:
+        """What the operator does about the mutant of a seed, which is new or was valid when it was new."""
+        resource, tree, draw = kind_of(seed), _valid(seed), SeededRandomness(seed)
+        name = tree["metadata"]["name"]
+        self._raised.clear()
+        try:
+            if draw.integer(0, 1):
+                self._admin.create(resource, _mutated(draw, tree), _NAMESPACE)
+            else:
+                self._admin.create(resource, tree, _NAMESPACE)
+                self._run(_SECONDS)
+                self._change(resource, _mutated(draw, self._admin.get(resource, name, _NAMESPACE).decode()))
+        except ApiError as error:
+            return Verdict(seed, "refused", error.message)
+        try:
+            self._run(_SECONDS)
+            seen = self._admin.get(resource, name, _NAMESPACE).decode()
+            self._remove(resource, name)
+        except Exception:
+            return Verdict(seed, DEFECT, traceback.format_exc())
+        if self._raised:
+            return Verdict(seed, DEFECT, self._raised[0])
+        return _verdict(seed, seen.get("status") or {})
+
+    def _change(self, resource: Resource, tree: Json) -> None:
+        written = self._admin.replace(resource, tree["metadata"]["name"], _NAMESPACE, tree)
+        if "status" in tree and resource.kind in _WITH_STATUS_SUBRESOURCE:
+            version = {"resourceVersion": written.metadata.resource_version}
+            body = tree | {"metadata": tree["metadata"] | version}
+            self._admin.replace(resource, tree["metadata"]["name"], _NAMESPACE, body, subresource="status")
+
+    def _remove(self, resource: Resource, name: str) -> None:
+        with suppress(NotFound):
+            self._admin.patch(resource, name, _NAMESPACE, {"metadata": {"finalizers": []}})
+            self._admin.delete(resource, name, _NAMESPACE)
+        self._run(0.5)
+
+    def _run(self, seconds: float) -> None:
+        end = self._clock.now() + seconds
+        while True:
+            self._operator.work()
+            if self._clock.now() >= end:
+                return
+            due = self._operator.timers.next_due()
+            until = end if due is None else min(due, end)
+            self._world.advance(max(until - self._clock.now(), 0.0), self._operator.has_news)
+
+    def _note(self, error: Exception) -> None:
+        self._raised.append("".join(traceback.format_exception(error)))
+
+    def _watched(self, sync: Sync) -> Sync:
+        def watched(key: str) -> Result | None:
+            try:
+                return sync(key)
+            except (RequeueError, IgnoreError):
+                raise
+            except Exception as error:
+                self._note(error)
+                raise
+
+        return watched
+
+
+def _verdict(seed: int, status: Json) -> Verdict:
+    """The verdict of a status, which must say something; a CompactBackup has no conditions there."""
+    said = msgspec.json.encode(status).decode()
+    if not status:
+        return Verdict(seed, DEFECT, "the status is empty")
+    return Verdict(seed, DEFECT if "internal error" in said else "reconciled", said)
+
+
+@cache
+def _definitions() -> list[Json]:
+    return [definition(kind) for kind in KINDS_OF_DEFINITIONS]
