@@ -58,7 +58,7 @@ _CLUSTERS = {
     "members": _COMPONENT,
     "healthy_members": _COMPONENT,
     "observed": _COMPONENT,
-    "unavailable": _COMPONENT,
+    "unavailable": (*_COMPONENT, "reason"),
     "failure_members": _COMPONENT,
     "version_info": (*_COMPONENT, "version"),
     "refused": (*_COMPONENT, "reason"),

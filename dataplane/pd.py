@@ -427,13 +427,13 @@ class PDClient:
             return False
         return True
 
-    def votes(self) -> bool:
+    def votes(self, timeout: float = TIMEOUT) -> bool:
         """Whether this one member has a leader and reads with the quorum, as its etcd says.
 
         One that does not tell (404) is taken to. Ask a member, not the Service. Raises Unavailable when it does not
         answer, ApiError.
         """
-        answer = self._call.get("/health", also=frozenset({404, 503}))
+        answer = self._call.get("/health", also=frozenset({404, 503}), timeout=timeout)
         return answer.status != 503
 
     def _evicting_stores(self) -> frozenset[int] | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from apis.identity import tls_enabled
+from apis.shared import PDMember
 from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT, Address, Reach
 from dataplane.calls import Admit, Caller
 from dataplane.dm import DMMasterClient
@@ -65,6 +66,9 @@ def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
     for member in ctx.status.pd.members.values():
         try:
             found = pd_member(ctx, member.client_url)
+            # one without a leader takes longer than that to answer for PD, and no time to answer for itself
+            if not found.votes(timeout=_SHORT_TIMEOUT):
+                continue
             found.members(timeout=_SHORT_TIMEOUT)
         except BadTlsMaterial:
             raise
@@ -73,6 +77,11 @@ def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
         ctx.pd_url = found.base_url
         return found
     return None
+
+
+def pd_member_votes(ctx: ReconcileContext, member: PDMember) -> bool:
+    """Whether a member of PD says within a second that it has a leader. Raises DataPlaneError."""
+    return pd_member(ctx, member.client_url).votes(timeout=_SHORT_TIMEOUT)
 
 
 def pd_member(ctx: ReconcileContext, announced: str) -> PDClient:
@@ -180,6 +189,11 @@ def responding_dm_master(ctx: DMContext) -> DMMasterClient | None:
         ctx.responding_master = pod
         return found
     return None
+
+
+def dm_master_votes(ctx: DMContext, pod: str) -> bool:
+    """Whether a master answers within a second; without a leader it refuses to. Raises DataPlaneError."""
+    return bool(dm_master(ctx, pod).masters(timeout=_SHORT_TIMEOUT))
 
 
 def dm_master(ctx: DMContext, pod: str) -> DMMasterClient:

@@ -26,13 +26,14 @@ class Verdict:
     """One component is out of service, or nobody can see whether it is.
 
     `sentence` says in a user's words what does not work and what still does, and `detail` adds what servers or
-    Kubernetes said of it.
+    Kubernetes said of it. `failed` are the servers, by pod where they have one here, that something keeps from serving.
     """
 
     component: str
     reason: str
     sentence: str
     detail: str = ""
+    failed: tuple[str, ...] = ()
 
     @property
     def message(self) -> str:
@@ -101,9 +102,12 @@ def _quorum_lost(seen: Seen, outage: Outage, running: int) -> Verdict:
     if running * 2 <= total:
         verb = "is" if running == 1 else "are"
         what = f"{row.title} has lost its quorum: {running} of {total} members {verb} running"
-        return Verdict(row.name, outage.reason, f"{what}. {outage.effect} See {page}.", f"Lost: {_names(seen.failed)}.")
-    what = f"{row.title} has lost its quorum: {running} of {total} members are running again, and none leads yet"
-    return Verdict(row.name, outage.reason, f"{what}. {outage.effect} See {page}.", seen.answer)
+        detail = f"Lost: {_names(seen.failed)}."
+    else:
+        what = f"{row.title} has lost its quorum: {running} of {total} members are running again, and none leads yet"
+        detail = seen.answer
+    failed = tuple(each.name for each in seen.failed)
+    return Verdict(row.name, outage.reason, f"{what}. {outage.effect} See {page}.", detail, failed)
 
 
 def of_stores(seen: Seen, replicas: int) -> Verdict | None:

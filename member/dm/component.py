@@ -2,17 +2,31 @@
 
 from apis import predicates
 from apis.ordinals import desired_replicas
+from apis.shared import PDMember
 from kube.objects import Object
+from member import api_clients
+from member.availability import Verdict
 from member.context import DMContext
 from member.dm import failover, master_scaling, master_upgrade, masters, worker_failover, worker_scaling, workers
 from member.dm.masters import MASTER
 from member.dm.status import observe_masters, observe_workers
 from member.dm.workers import WORKER
-from member.failover.outages import silent_quorum
+from member.failover.outages import Member, silent_quorum
 from member.lifecycle.rolling import Rolling
 from member.lifecycle.workload import Workload
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll
+
+
+def _outage_of_masters(ctx: DMContext) -> Verdict | None:
+    members = ctx.status.master.members.values()
+    return silent_quorum(ctx, MASTER, [_as_voter(ctx, each) for each in members])
+
+
+def _as_voter(ctx: DMContext, member: PDMember) -> Member:
+    return Member(
+        member.name, member.id, member.health, lambda: api_clients.dm_master_votes(ctx, member.name), member.name
+    )
 
 
 def _masters_serving(ctx: DMContext) -> Outcome:
@@ -44,7 +58,7 @@ def _unmet_condition(ctx: DMContext, pod: Object) -> str:
 DM_MASTER = Workload(
     name=MASTER,
     observe=observe_masters,
-    outage=lambda ctx: silent_quorum(ctx, MASTER, {name: name for name in ctx.status.master.members}),
+    outage=_outage_of_masters,
     services=masters.services,
     content=masters.content,
     stateful_set=masters.stateful_set,

@@ -128,6 +128,9 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def silent(self) -> Outcome:
         """What is said while the members do not tell how they are."""
+        verdict = self.ctx.unavailable.get(self.component)
+        if verdict is not None:
+            return self._quorum_lost(verdict.failed)
         return self._quorum_lost({pod for pod in self.own() if not self._is_ready(pod)})
 
     # What does not

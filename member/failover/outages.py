@@ -4,8 +4,10 @@ A verdict is given once an outage has lasted a few seconds, so that a change of 
 until it is over, also through a restart of the operator: then the stored condition says that it has begun.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import Enum
 from functools import partial
 
 from apis import predicates
@@ -13,16 +15,21 @@ from apis.accessor import find
 from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.shared import ComponentStatus
+from apis.times import parse_time
+from dataplane.errors import DataPlaneError, Unavailable
 from kube.objects import Object, condition_of
 from member.availability import BAD_TLS, REASONS, Seen, Server, Verdict, of_servers, of_silent_quorum
 from member.context import ClusterContext
 from member.failover.steps import stored_status
+from member.labels import MEMBER_ID
 from member.lifecycle.workload import Workload
+from member.observed.claims import claims_of
 from member.observed.nodes import NodeState, node_state
 from member.observed.pods import OFTEN, Pod, pods_of, ready_pods, wanted_pods
 from member.observed.status import SUSPEND
 from member.outcome import Done, Failed, NotDone, Outcome, Refused
-from member.polling import next_poll, seconds_since
+from member.polling import seconds_since
+from ports.transport import ConnectionRefused
 
 AVAILABILITY = "availability"
 """The stage that answers when outages are looked at again."""
@@ -33,11 +40,14 @@ _GRACE = 10.0
 _GRACE_OF_RESTARTS = 40.0
 """The same while the operator restarts a pod of the component."""
 
-_LOOK_AGAIN = 10.0
-"""Seconds until the next look at an outage."""
+_LOOK_AGAIN = 20.0
+"""Seconds until the next look at an outage, whose end no event may report."""
 
 _CRASHED_LATELY = 60.0
 """Seconds that a container which crashed again and again has to run until it counts as running."""
+
+_NOTICED = timedelta(seconds=60)
+"""Within this time after it has ended, a member that was last read healthy is no longer read at all."""
 
 _NO_LEADER = "no leader"
 """What members of PD and of DM say while they elect none, each in an error of its own."""
@@ -67,7 +77,7 @@ def _judge(ctx: ClusterContext, member: Workload) -> float | None:
     ctx.unavailable[name] = verdict
     if isinstance(ctx.observations.get(name), NotDone):
         # what the members did not answer becomes what that means
-        ctx.observations[name] = Failed(verdict.reason, verdict.message, next_poll(ctx, name))
+        ctx.observations[name] = Failed(verdict.reason, verdict.message, _LOOK_AGAIN)
     return _LOOK_AGAIN
 
 
@@ -97,24 +107,85 @@ def no_server(ctx: ClusterContext, component: str) -> Verdict | None:
     return of_servers(seen_of_pods(ctx, component, silent))
 
 
-def silent_quorum(ctx: ClusterContext, component: str, pods: Mapping[str, str]) -> Verdict | None:
-    """The verdict on members of a quorum that do not answer.
+class Voice(Enum):
+    """What a member of a quorum answers when it is asked alone."""
 
-    `pods` are those of the members by name, empty for a member that runs in another cluster.
+    VOTES = "it has a leader and takes part in the quorum"
+    LEADERLESS = "it runs and knows no leader"
+    REFUSES = "nothing listens"
+    SILENT = "no answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member of a quorum as it was last seen: `pod` is empty for one in another cluster, `votes` asks it alone.
+
+    `votes` raises DataPlaneError.
     """
+
+    name: str
+    id: str
+    healthy: bool
+    votes: Callable[[], bool]
+    pod: str = ""
+
+
+def silent_quorum(ctx: ClusterContext, component: str, members: Sequence[Member]) -> Verdict | None:
+    """The verdict on members of a quorum that do not answer together; each of them is asked alone."""
     observed = ctx.observations.get(component)
-    if not isinstance(observed, NotDone) or not pods:
+    if not isinstance(observed, NotDone) or not members:
         return None
-    there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
-    members = (
-        Server(pod or member, trouble_of_server(ctx, component, there.get(pod)) if pod else "")
-        for member, pod in sorted(pods.items())
-    )
     outage, stored = component_type(component).outage, _stored(ctx, component)
-    was_lost = bool(outage and stored and condition_of(stored.conditions, "Ready").get("reason") == outage.reason)
-    seen = seen_of_pods(ctx, component, members)
-    leaderless = _NO_LEADER in observed.message
-    return of_silent_quorum(replace(seen, answer=observed.message, leaderless=leaderless, was_lost=was_lost))
+    before = stored.conditions if stored else []
+    since = parse_time(str(condition_of(before, "Observed").get("lastTransitionTime") or ""))
+    voices = [_voice(each.votes) for each in members]
+    servers = (
+        Server(each.pod or each.name, _trouble_of_member(ctx, component, each, voice, since))
+        for each, voice in zip(members, voices, strict=True)
+    )
+    seen = replace(
+        seen_of_pods(ctx, component, servers),
+        answer=observed.message,
+        leaderless=Voice.LEADERLESS in voices or _NO_LEADER in observed.message,
+        was_lost=bool(outage) and condition_of(before, "Ready").get("reason") == (outage.reason if outage else ""),
+    )
+    return of_silent_quorum(seen)
+
+
+def _voice(votes: Callable[[], bool]) -> Voice:
+    try:
+        return Voice.VOTES if votes() else Voice.LEADERLESS
+    except DataPlaneError as error:
+        if _NO_LEADER in str(error):
+            return Voice.LEADERLESS
+        is_refused = isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused)
+        return Voice.REFUSES if is_refused else Voice.SILENT
+
+
+def _trouble_of_member(
+    ctx: ClusterContext, component: str, member: Member, voice: Voice, since: datetime | None
+) -> str:
+    """Why a member cannot vote; empty where it may.
+
+    A container that runs, and a pod that is Ready, prove nothing: without its data a member waits in its start script.
+    `since` is when members were last read.
+    """
+    if not member.pod or voice in (Voice.VOTES, Voice.LEADERLESS):
+        return ""
+    pod = next((each for each in pods_of(ctx, component) if each.metadata.name == member.pod), None)
+    if pod is None or (trouble := trouble_of_server(ctx, component, pod)):
+        return trouble if pod else "its pod is missing"
+    if _is_on_new_volume(ctx, pod, member.id):
+        return "its volume is new and does not have its data"
+    started = parse_time(pod.decode_as(Pod).running_since(component))
+    has_restarted = not member.healthy or not (started and since) or started > since - _NOTICED
+    return "its container waits in its start script" if voice is Voice.REFUSES and has_restarted else ""
+
+
+def _is_on_new_volume(ctx: ClusterContext, pod: Object, member_id: str) -> bool:
+    """Whether the claim of a member is another one than the one that it has run on, which carries its id (11.4)."""
+    labelled = {claim.metadata.labels.get(MEMBER_ID, "") for claim in claims_of(ctx, pod)}
+    return bool(labelled) and member_id not in labelled
 
 
 def seen_of_pods(ctx: ClusterContext, component: str, servers: Iterable[Server]) -> Seen:

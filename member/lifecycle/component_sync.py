@@ -228,7 +228,8 @@ def _outage(ctx: ClusterContext, component: str) -> Waiting | None:
     row = next((each for each in needed if each.name in ctx.unavailable), None)
     if row is None:
         return None
-    return Waiting(f"WaitingFor{row.word}", ctx.unavailable[row.name].message, next_poll(ctx, component))
+    # when to look again at an outage, its verdict says
+    return Waiting(f"WaitingFor{row.word}", ctx.unavailable[row.name].message)
 
 
 def _with_what_is_unknown(ctx: ClusterContext, member: Workload, outcome: Outcome) -> Outcome:
@@ -277,13 +278,19 @@ def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
     first = next((each for each in map(component_type, own.starts_after) if _lacks(ctx, each)), None)
     if first is None:
         return None
-    row = next(each for each in with_needed(first) if _lacks(ctx, each))
-    what = row.unavailable
-    if predicates.in_phase(ctx.tc, row.name, SUSPEND):
-        what = f"{what}; {row.title} is suspended"
-    elif row.name in ctx.unavailable:
-        what = ctx.unavailable[row.name].message
+    if waiting := _outage(ctx, own.name):
+        return waiting
+    row = _cause_of(ctx, first)
+    is_suspended = predicates.in_phase(ctx.tc, row.name, SUSPEND)
+    what = f"{row.unavailable}; {row.title} is suspended" if is_suspended else row.unavailable
     return Waiting(f"WaitingFor{row.word}", what, next_poll(ctx, own.name))
+
+
+def _cause_of(ctx: ClusterContext, row: ComponentType) -> ComponentType:
+    """The component for which a running one waits itself, else that one."""
+    if not predicates.tells_of_stateful_set(ctx.tc, row.name):
+        return row
+    return next(each for each in with_needed(row) if _lacks(ctx, each))
 
 
 def _lacks(ctx: ClusterContext, row: ComponentType) -> bool:

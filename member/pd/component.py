@@ -3,12 +3,13 @@
 from apis import predicates
 from apis.identity import known_cluster_ids
 from apis.pod_commands import PD_TRANSFER_LEADER, REPLACE_VOLUME, REPLACEMENT_BEGUN
+from apis.shared import PDMember
 from dataplane.addresses import Stranger
 from member import api_clients
 from member.availability import Verdict
 from member.context import ReconcileContext
 from member.evidence import member_gone
-from member.failover.outages import silent_quorum
+from member.failover.outages import Member, silent_quorum
 from member.failover.steps import named
 from member.lifecycle import peer_urls
 from member.lifecycle.scale_out import ScaleOut
@@ -82,11 +83,13 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
 def _outage(ctx: ReconcileContext) -> Verdict | None:
     """The verdict on a PD that does not answer; its members in other clusters have no pods here."""
     pd = ctx.status.pd
-    owners = {member.name: member_owner(ctx.tc, member) for member in (pd.members | pd.peer_members).values()}
-    pods = {
-        name: "" if isinstance(owner, Stranger) else pod_name(ctx.tc, "pd", owner) for name, owner in owners.items()
-    }
-    return silent_quorum(ctx, "pd", pods)
+    return silent_quorum(ctx, "pd", [_as_voter(ctx, each) for each in (pd.members | pd.peer_members).values()])
+
+
+def _as_voter(ctx: ReconcileContext, member: PDMember) -> Member:
+    owner = member_owner(ctx.tc, member)
+    pod = "" if isinstance(owner, Stranger) else pod_name(ctx.tc, "pd", owner)
+    return Member(member.name, member.id, member.health, lambda: api_clients.pd_member_votes(ctx, member), pod)
 
 
 def _housekeeping(ctx: ReconcileContext) -> Outcome | None:

@@ -21,7 +21,8 @@ def outage(ctx: ReconcileContext, kind: StoreKind) -> Verdict | None:
     """The verdict on the stores of a kind; None while they serve, or PD does not say."""
     status = kind.status_in(ctx)
     stores = [*status.stores.values(), *status.peer_stores.values()]
-    if not is_observed(ctx, kind.name) or not any(map(_is_silent, stores)):
+    # stores of another cluster that are down are an outage of that one
+    if not is_observed(ctx, kind.name) or not any(map(_is_silent, status.stores.values())):
         return None
     seen = seen_of_pods(ctx, kind.name, (Server(each.pod_name, _trouble(ctx, kind, each)) for each in stores))
     return of_servers(seen) if kind.replicas is None else of_stores(seen, _replicas(ctx, kind))

@@ -109,7 +109,7 @@ def test_8_I4_the_side_without_a_majority_changes_nothing(worlds: JoinedWorlds, 
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     worlds.run(30.0)
-    assert ("False", "PDUnhealthy") == tuple(worlds.south.condition("Ready", "guest")[key] for key in _SAYS)
+    assert ("False", "PDUnreachable") == tuple(worlds.south.condition("Ready", "guest")[key] for key in _SAYS)
     assert f"nor do its members in other clusters answer: {', '.join(sorted(_BASIC_PD))}" in said(worlds.south, "guest")
     assert status(worlds.south, "pd", "guest").get("synced", False) is False
 

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from controllers.tidbcluster.metrics import ClusterMetrics
 from kube.objects import Json, condition_of
-from kube.resources import PODS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from ports.fencing import OpenFence
 from sandbox.faults import Heal
 from tests.controllers.tidbcluster.test_metrics import Clusters, series
@@ -113,6 +113,63 @@ def test_an_outage_is_said_within_a_minute_and_until_it_is_over(wide: OperatorWo
     wide.run_until(wide.is_ready, within=60.0 if outage.reason != "PDQuorumLost" else 400.0)
     assert set() == unavailable(wide)
     assert any(outage.reason in message for message in wide.messages("ServingAgain"))
+
+
+def volumes_lost(*ordinals: int) -> Callable[[OperatorWorld], None]:
+    """The pods come back on new volumes, wait in their start scripts, and are Ready."""
+
+    def begin(world: OperatorWorld) -> None:
+        for pod in (f"basic-pd-{ordinal}" for ordinal in ordinals):
+            world.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"pd-{pod}", NAMESPACE)
+            world.admin.delete(PODS, pod, NAMESPACE)
+
+    return begin
+
+
+def data_lost(*ordinals: int) -> Callable[[OperatorWorld], None]:
+    """The same on the volumes that they had, which are empty now."""
+
+    def begin(world: OperatorWorld) -> None:
+        for pod in (f"basic-pd-{ordinal}" for ordinal in ordinals):
+            world.world.faults.disk_lost(NAMESPACE, f"pd-{pod}")
+            world.admin.delete(PODS, pod, NAMESPACE)
+
+    return begin
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("lose", "running"),
+    [
+        pytest.param(volumes_lost(0, 1), 1, id="two volumes"),
+        pytest.param(volumes_lost(1, 2), 1, id="two other volumes"),
+        pytest.param(data_lost(0, 2), 1, id="the data of two"),
+        pytest.param(volumes_lost(0, 1, 2), 0, id="all volumes"),
+    ],
+)
+def test_R29_pods_that_wait_in_their_start_script_do_not_hide_a_lost_quorum(
+    wide: OperatorWorld, lose: Callable[[OperatorWorld], None], running: int
+) -> None:
+    lose(wide)
+    wide.run_until(lambda: wide.condition("Ready").get("reason") == "PDQuorumLost", within=60.0)
+    said = set()
+    for _ in range(90):
+        wide.run(20.0)
+        ready = wide.condition("Ready")
+        said.add((ready["reason"], ready["message"].partition(".")[0], wide.reason() == "PDUnreachable"))
+    verb = "is" if running == 1 else "are"
+    sentence = f"PD has lost its quorum: {running} of 3 members {verb} running"
+    assert {("PDQuorumLost", sentence, False)} == said
+    assert 1 == len(wide.events("PDQuorumLost"))
+
+
+@pytest.mark.slow
+def test_R29_a_single_pd_without_its_volume_has_lost_its_quorum(basic: OperatorWorld) -> None:
+    volumes_lost(0)(basic)
+    basic.run_until(lambda: basic.condition("Ready").get("reason") == "PDQuorumLost", within=60.0)
+    basic.run(600.0)
+    assert basic.condition("Ready")["message"].startswith("PD has lost its quorum: 0 of 1 members are running")
+    assert "PDQuorumLost" == basic.condition("Ready")["reason"]
 
 
 @pytest.mark.slow
