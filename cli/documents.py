@@ -6,6 +6,7 @@ hold, and what can't be meant - two values for one key, an alias within its own 
 
 import math
 import re
+import sys
 from collections.abc import Hashable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ _LONGEST_INTEGER = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAME = "<byte string>"
 """What PyYAML calls what it reads."""
+_TAB = r"found character '\t'"
 _CORE = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
 _LEFT_AS_TEXT = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
@@ -39,9 +41,9 @@ class BadDocument(Exception):
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file. Raises BadDocument."""
+    """The content of a file, of standard input for `-`. Raises BadDocument."""
     try:
-        with path.open("rb") as file:
+        with sys.stdin.buffer if str(path) == "-" else path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise BadDocument(f"{error.strerror or error}; give the path of a YAML file") from None
@@ -59,10 +61,16 @@ def decode_documents(content: bytes) -> Iterator[object]:
     except yaml.reader.ReaderError as error:
         raise BadDocument(_unreadable(error)) from None
     except yaml.YAMLError as error:
-        told = " ".join(str(error).split()).replace(f' in "{_NAME}",', " in")
-        raise BadDocument(f"not valid YAML: {told}") from None
+        raise BadDocument(f"not valid YAML: {_problem(error)}") from None
     except (ValueError, OverflowError) as error:  # of escapes, in PyYAML's scanner
         raise BadDocument(f"not valid YAML: {error}") from None
+
+
+def _problem(error: yaml.YAMLError) -> str:
+    mark = getattr(error, "problem_mark", None)
+    if mark is not None and _TAB in str(error):
+        return f"line {mark.line + 1}, column {mark.column + 1}: a tab, which YAML does not take; indent with spaces"
+    return " ".join(str(error).split()).replace(f' in "{_NAME}",', " in")
 
 
 def _unreadable(error: yaml.reader.ReaderError) -> str:

@@ -67,7 +67,7 @@ def _parser_of_run() -> argparse.ArgumentParser:
         action="extend",
         default=[],
         metavar="FILE",
-        help="apply manifests, show their clusters come up",
+        help="apply manifests (- is standard input), show their clusters come up",
     )
     parser.add_argument("--exit-when-ready", action="store_true", help="end when they are Ready, or with code 1")
     return parser

@@ -52,11 +52,12 @@ class Manifest:
 
 
 def read(path: Path) -> list[Manifest]:
-    """All documents of a YAML file, checked. Raises BadManifest."""
+    """All documents of a YAML file, or of standard input for `-`, checked. Raises BadManifest."""
+    source = "standard input" if str(path) == "-" else str(path)
     try:
-        return parse(read_bytes(path), str(path))
+        return parse(read_bytes(path), source)
     except BadDocument as error:
-        raise BadManifest(f"{path}: {error}") from None
+        raise BadManifest(f"{source}: {error}") from None
 
 
 def parse(content: bytes, source: str) -> list[Manifest]:
@@ -112,7 +113,7 @@ def _manifest(source: str, document: object) -> Manifest:
             way_out = "write lower-case letters, digits and `-`, in quotes if they are digits alone"
             raise _misfit(source, f"metadata.{field}", value, way_out)
     manifest = Manifest(source, document)
-    if document["apiVersion"] == "pingcap.com/v1alpha1" and document["kind"] == "TidbCluster":
+    if document["apiVersion"] == _OUR_API and document["kind"] == "TidbCluster":
         _check_tidb_cluster(manifest)
     return manifest
 
@@ -128,8 +129,10 @@ def _is_segment(value: object) -> bool:
     return isinstance(value, str) and bool(re.fullmatch(r"(?!\.{1,2}$)[^/%?#\s]{1,253}", value))
 
 
+_OUR_API, _CORE_API, _GROUP_OF_V2 = "pingcap.com/v1alpha1", "v1", "core.pingcap.com"
+
 _TYPE = {
-    "apiVersion": (re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[a-z0-9]{1,63}"), "pingcap.com/v1alpha1"),
+    "apiVersion": (re.compile(r"([a-z0-9][-a-z0-9.]{0,252}/)?[a-z0-9]{1,63}"), _OUR_API),
     "kind": (re.compile(r"[A-Za-z][A-Za-z0-9]{0,62}"), "TidbCluster"),
 }
 """What every object begins with: its form, and an example."""
@@ -192,7 +195,7 @@ def _resource_of(client: Client, manifest: Manifest) -> Resource:
     try:
         served = msgspec.json.decode(client.request("GET", root).body)
     except NotFound:
-        raise BadManifest(f"{manifest.source}: apiVersion {manifest.body['apiVersion']} is not served here") from None
+        raise BadManifest(f"{manifest.source}: {_not_served(client, manifest)}") from None
     for entry in _top_level(served):
         if entry["kind"] == manifest.kind:
             return Resource(group, version, entry["name"], manifest.kind, bool(entry["namespaced"]))
@@ -201,6 +204,17 @@ def _resource_of(client: Client, manifest: Manifest) -> Resource:
     raise BadManifest(
         f"{manifest.source}: kind {manifest.kind} is not part of {manifest.body['apiVersion']} here{hint}"
     )
+
+
+def _not_served(client: Client, manifest: Manifest) -> str:
+    asked: str = manifest.body["apiVersion"]
+    if asked.partition("/")[0] == _GROUP_OF_V2:
+        what = f"apiVersion {asked} is that of TiDB Operator v2, which this operator does not manage"
+        return f"{what}; write a TidbCluster of {_OUR_API}, for example from manifests/samples/basic.yaml"
+    groups = msgspec.json.decode(client.request("GET", "/apis").body)["groups"]
+    known = [version["groupVersion"] for group in groups for version in group["versions"]]
+    nearest = get_close_matches(asked, [*known, _CORE_API], n=1)
+    return f"apiVersion {asked} is not served here" + (f"; did you mean {nearest[0]}?" if nearest else "")
 
 
 def _top_level(served: Json) -> Iterator[Json]:

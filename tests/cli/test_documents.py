@@ -78,6 +78,7 @@ _REFUSED: dict[str, tuple[str | bytes, str]] = {
     "a tag of Python": ("a: !!python/name:os.system", "the tag !!python/name:os.system has no meaning"),
     "binary data in YAML": ("a: !!binary aGk=", "the tag !!binary has no meaning"),
     "a value that does not fit its tag": ("a: !!int x", "line 1, column 4: 'x' is no int; remove the tag"),
+    "a tab as indentation": ("a:\n\tb: 1", "line 2, column 1: a tab, which YAML does not take; indent with spaces"),
     "an unknown alias": ("a: *b", "found undefined alias 'b' in line 1, column 4"),
 }
 

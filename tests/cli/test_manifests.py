@@ -1,8 +1,15 @@
-"""Objects of a manifest file, before anything is sent."""
+"""Objects of a manifest file, and what is said of those that cannot be applied."""
+
+import io
+import sys
+from pathlib import Path
 
 import pytest
 
-from cli.manifests import BadManifest, parse
+from cli.manifests import BadManifest, apply, parse, read
+from cli.world import new_world
+from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
 
 _HEAD = "apiVersion: pingcap.com/v1alpha1\nkind: TidbCluster\n"
 
@@ -52,3 +59,32 @@ def test_a_list_of_one_kind_is_as_good_as_its_items_which_need_not_name_it() -> 
     assert ["lists"] == [
         each.name for each in parse(b"{apiVersion: a/v1, kind: TodoList, metadata: {name: lists}}", "f")
     ]
+
+
+@pytest.mark.parametrize(
+    ("api_version", "said"),
+    [
+        ("pingcap.com/v1alpha", "is not served here; did you mean pingcap.com/v1alpha1?"),
+        ("pincap.com/v1alpha1", "is not served here; did you mean pingcap.com/v1alpha1?"),
+        ("app/v1", "is not served here; did you mean apps/v1?"),
+        ("example.org/v7beta3", "is not served here"),
+        ("core.pingcap.com/v1alpha1", "is that of TiDB Operator v2, which this operator does not manage; write a"),
+    ],
+)
+def test_an_api_version_that_is_not_served_is_named_with_the_nearest(api_version: str, said: str) -> None:
+    world = new_world(FakeClock(), SeededRandomness(1))
+    manifests = parse(f"{{apiVersion: {api_version}, kind: Cluster, metadata: {{name: a}}}}".encode(), "f")
+    with pytest.raises(BadManifest) as refused:
+        apply(world.client(), manifests)
+    assert str(refused.value).startswith(f"f, document 1: apiVersion {api_version} {said}")
+
+
+def test_a_dash_is_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    def type_in(text: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text), encoding="utf-8"))
+
+    type_in(b"{apiVersion: v1, kind: Secret, metadata: {name: a}}")
+    assert ["a"] == [each.name for each in read(Path("-"))]
+    type_in(b"[a]")
+    with pytest.raises(BadManifest, match="standard input, document 1: is a list"):
+        read(Path("-"))
