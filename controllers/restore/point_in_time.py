@@ -1,15 +1,23 @@
 """What a restore to a point in time waits for: TiKV keeps what it would collect as garbage (backup.md 4.4)."""
 
+import contextlib
+from collections.abc import Sequence
+
 from apis import config, toml
+from apis.decoding import decode
+from apis.defaulting import with_defaults
+from apis.problem import InvalidField
 from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from controllers.errors import RequeueError
 from controllers.job_owners import status
+from controllers.job_owners.files import everything
 from controllers.job_owners.job_owner import JobOwner
 from kube.objects import Json, is_observed
-from kube.resources import CONFIG_MAPS, STATEFUL_SETS
+from kube.resources import CONFIG_MAPS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.naming import member_name
 from member.objects.config_map import CONFIG_FILE, in_use_config_map_name
+from member.observed.restores import joined
 from member.tikv.desired import GC_OFF, GC_RATIO
 
 _LOOK_AGAIN = 10.0
@@ -18,13 +26,44 @@ _LOOK_AGAIN = 10.0
 def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
     """Wait until all of TiKV runs without garbage collection; v1.6 begins while it is still being restarted.
 
-    What is asked for and what runs are read live. Raises RequeueError, ApiError, TransportError.
+    The stores that joined from other TidbClusters belong to it. What is asked for and what runs are read live. Raises
+    RequeueError, ApiError, TransportError.
     """
-    if tc.spec.tikv is None or not (why := _not_yet(ctx, tc)):
+    parts = _parts(ctx, tc)
+    why = next((why for each in parts if each.spec.tikv is not None and (why := _not_yet(ctx, each))), "")
+    if not why:
+        _warn_of_unseen(ctx, tc, parts)
         return
     message = f"waiting for TiKV to run with {GC_RATIO} = {GC_OFF}, which the operator sets for this Restore: {why}"
     ctx.say(status.RETRY_FAILED, "WaitingForGCOff", message)
     raise RequeueError("WaitingForGCOff", message, _LOOK_AGAIN)
+
+
+def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:
+    """The TidbClusters of the database of `tc`, itself first, as far as this operator may see them."""
+    there = everything(ctx, TIDB_CLUSTERS)
+    keys = joined((tc.metadata.namespace, tc.metadata.name), there) - {(tc.metadata.namespace, tc.metadata.name)}
+    others = (each for each in there if (each.metadata.namespace, each.metadata.name) in keys)
+    stay = (each for each in others if not each.metadata.deletion_timestamp)
+    found = [tc]
+    for each in stay:
+        with contextlib.suppress(InvalidField):
+            found.append(with_defaults(decode(each.decode(), TidbCluster)))
+    return found
+
+
+def _warn_of_unseen(ctx: JobOwner[Restore], tc: TidbCluster, parts: Sequence[TidbCluster]) -> None:
+    """Emit an event that names the stores of the database whose TidbCluster is not here: they may collect garbage."""
+    seen = {store.pod_name for each in parts for store in each.status.tikv.stores.values()}
+    unseen = sorted(
+        each.pod_name or each.ip for each in tc.status.tikv.peer_stores.values() if each.pod_name not in seen
+    )
+    if unseen:
+        message = (
+            f"this operator does not see the TidbCluster of the TiKV stores {', '.join(unseen)}, which may collect as "
+            f"garbage what is restored; set {GC_RATIO} = {GC_OFF} in its spec.tikv.config until this Restore has ended"
+        )
+        ctx.warn(status.SCHEDULED, "GCNotOff", message)
 
 
 def _not_yet(ctx: JobOwner[Restore], tc: TidbCluster) -> str:
@@ -37,7 +76,7 @@ def _not_yet(ctx: JobOwner[Restore], tc: TidbCluster) -> str:
     body = live.decode()
     config_map = client.find(CONFIG_MAPS, in_use_config_map_name(tc, "tikv", body) or name, namespace)
     if config_map is None or not _is_off(config_map.decode()):
-        return "its ConfigMap does not say so yet"
+        return f"the ConfigMap of TidbCluster {namespace}/{tc.metadata.name} does not say so yet"
     return "" if has_rolled(body) else f"StatefulSet {namespace}/{name} is still being restarted"
 
 

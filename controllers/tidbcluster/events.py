@@ -72,11 +72,13 @@ def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetaile
 
 
 def of_restores(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A Restore that begins or ceases to need TiKV's garbage enqueues its TidbCluster."""
+    """A Restore that begins or ceases to need TiKV's garbage enqueues all TidbClusters of its database."""
 
     def told(restore: Object | None, priority: int = NEWS) -> None:
-        if restore is not None and (key := restores.into(restore)) and (cluster := clusters.get(*key)):
-            enqueue(cluster.key, priority)
+        target = restores.into(restore) if restore is not None else None
+        for key in restores.joined(target, clusters.list()) if target else ():
+            if cluster := clusters.get(*key):
+                enqueue(cluster.key, priority)
 
     def on_update(old: Object, new: Object) -> None:
         if restores.into(old) != restores.into(new):

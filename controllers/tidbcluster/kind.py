@@ -18,7 +18,7 @@ from member.observed.running_spec import running
 def _context(
     owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory, removed: frozenset[str]
 ) -> ReconcileContext:
-    tc = restores.marked(tc, deps.listers.restores.list() if deps.listers.restores else ())
+    tc = restores.marked(tc, deps.listers.restores.list() if deps.listers.restores else (), deps.listers.tidb_clusters)
     return ReconcileContext(owner, tc, deps, memory=memory, removed=removed)
 
 

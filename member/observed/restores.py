@@ -1,17 +1,25 @@
 """Restores to a point in time, for which TiKV must keep what it would collect as garbage (backup.md 4.4). Reads only.
 
-The cluster that is worked on says so by an annotation that nobody has written: from there it takes the way of all that
-users change, and TiKV is restarted with `gc.ratio-threshold = -1` and, when the last such Restore has ended, back.
+The cluster in a reconcile gets an annotation that no user has written: from there it takes the way of all that users
+change, and TiKV is restarted with `gc.ratio-threshold = -1` and, when the last such Restore has ended, back. Stores
+that joined from other TidbClusters hold parts of the same tables, so that all TidbClusters of one database get it; v1.6
+switches garbage collection off for the one that the Restore names.
 """
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 import msgspec
 from msgspec import structs
 
+from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from kube.objects import Object
+from kube.reading import Lister
 from member.labels import RESTORING_TO_POINT_IN_TIME
+
+ClusterKey: TypeAlias = tuple[str, str]
+"""Namespace and name of a TidbCluster."""
 
 _BEGUN = ("RetryFailed", "Scheduled", "Running")
 """Conditions of one that was found valid: what is not is not to restart a database."""
@@ -42,16 +50,45 @@ class _Restore(msgspec.Struct, frozen=True):
     status: _Status | None = None
 
 
-def marked(tc: TidbCluster, restores: Iterable[Object]) -> TidbCluster:
-    """The cluster, with the annotation while something is restored into it to a point in time."""
-    key = (tc.metadata.namespace, tc.metadata.name)
-    if all(into(each) != key for each in restores):
+class _Parts(msgspec.Struct, frozen=True):
+    cluster: TidbClusterRef | None = None
+
+
+class _TidbCluster(msgspec.Struct, frozen=True):
+    spec: _Parts
+
+
+def marked(tc: TidbCluster, restores: Iterable[Object], clusters: Lister) -> TidbCluster:
+    """The cluster, with the annotation while something is restored into its database to a point in time."""
+    targets = {target for each in restores if (target := into(each))}
+    own = (tc.metadata.namespace, tc.metadata.name)
+    if not targets or targets.isdisjoint(joined(own, clusters.list())):
         return tc
     annotations = tc.metadata.annotations | {RESTORING_TO_POINT_IN_TIME: "true"}
     return structs.replace(tc, metadata=structs.replace(tc.metadata, annotations=annotations))
 
 
-def into(restore: Object) -> tuple[str, str] | None:
+def joined(key: ClusterKey, clusters: Iterable[Object]) -> set[ClusterKey]:
+    """The TidbClusters of one database: the given one, and all that `spec.cluster` leads to from it, or to it."""
+    edges = [edge for each in clusters if (edge := _edge(each))]
+    found, size = {key}, 0
+    while size < len(found):
+        size = len(found)
+        found |= {end for edge in edges if not found.isdisjoint(edge) for end in edge}
+    return found
+
+
+def _edge(cluster: Object) -> tuple[ClusterKey, ClusterKey] | None:
+    """A TidbCluster and the one that it joins; None where it joins none, or cannot be read."""
+    try:
+        of = cluster.decode_as(_TidbCluster).spec.cluster
+    except msgspec.ValidationError:
+        return None
+    meta = cluster.metadata
+    return ((meta.namespace, meta.name), (of.namespace or meta.namespace, of.name)) if of else None
+
+
+def into(restore: Object) -> ClusterKey | None:
     """Namespace and name of the cluster that a Restore to a point in time still needs so; None for any other one.
 
     v1.6 restores without the override for ever where `clusterNamespace` is left out, and leaves it on for one that is

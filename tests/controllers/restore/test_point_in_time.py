@@ -6,7 +6,8 @@ import pytest
 
 from controllers.restore.point_in_time import has_rolled
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, RESTORES, STATEFUL_SETS
+from kube.resources import CONFIG_MAPS, RESTORES, STATEFUL_SETS, TIDB_CLUSTERS
+from tests.apis.clusters import minimal
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
 
 PITR = {"restoreMode": "pitr", "logRestoreStartTs": "7", "pitrRestoredTs": "9"}
@@ -22,9 +23,9 @@ def restores() -> Iterator[BackupsWorld]:
         world.stop()
 
 
-def tikv(world: BackupsWorld, text: str, *, replicas: int = 0) -> None:
+def tikv(world: BackupsWorld, text: str, *, replicas: int = 0, cluster: str = "basic") -> None:
     """TiKV as the other controller has made it; there are no nodes, so that pods never get Ready."""
-    name, labels = "basic-tikv", {"app": "tikv"}
+    name, labels = f"{cluster}-tikv", {"app": "tikv"}
     world.admin.create(CONFIG_MAPS, {"metadata": {"name": name}, "data": {"config-file": text}}, NAMESPACE)
     pod = {
         "containers": [{"name": "tikv", "image": "tikv"}],
@@ -39,8 +40,8 @@ def tikv(world: BackupsWorld, text: str, *, replicas: int = 0) -> None:
 @pytest.mark.parametrize(
     ("text", "replicas", "why"),
     [
-        ("", 0, "its ConfigMap does not say so yet"),
-        ("[gc]\nratio-threshold = 1.1\n", 0, "its ConfigMap does not say so yet"),
+        ("", 0, "the ConfigMap of TidbCluster lab/basic does not say so yet"),
+        ("[gc]\nratio-threshold = 1.1\n", 0, "the ConfigMap of TidbCluster lab/basic does not say so yet"),
         (OFF, 3, "StatefulSet lab/basic-tikv is still being restarted"),
     ],
 )
@@ -79,6 +80,43 @@ def test_4_4_then_it_has_its_job(restores: BackupsWorld) -> None:
     assert (["restore-demo"], "Scheduled") == (restores.jobs(), restores.phase())
     arguments = restores.job("restore-demo")["spec"]["template"]["spec"]["containers"][0]["args"]
     assert ["--mode=pitr", "--pitrRestoredTs=9"] == arguments[-2:]
+
+
+def join(world: BackupsWorld, name: str, host: str = "basic") -> None:
+    """A TidbCluster whose TiKV joins the database of another one."""
+    spec = {"version": "v8.5.2", "cluster": {"name": host}, "tikv": minimal()["tikv"]}
+    body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": name}, "spec": spec}
+    world.admin.create(TIDB_CLUSTERS, body, NAMESPACE)
+
+
+@pytest.mark.parametrize("hosts", [("basic", "basic"), ("basic", "guest-0")])
+def test_it_waits_for_the_stores_that_joined_from_other_clusters(
+    restores: BackupsWorld, hosts: tuple[str, str]
+) -> None:
+    """v1.6 switches garbage collection off for the stores of one TidbCluster of the database."""
+    for number, host in enumerate(hosts):
+        join(restores, f"guest-{number}", host)
+        tikv(restores, "", cluster=f"guest-{number}")
+    tikv(restores, OFF)
+    restores.add(**PITR)
+    for number in (0, 1):
+        restores.run(15)
+        assert f"TidbCluster lab/guest-{number} does not say so yet" in restores.condition("RetryFailed")[2]
+        assert [] == restores.jobs()
+        restores.admin.patch(CONFIG_MAPS, f"guest-{number}-tikv", NAMESPACE, {"data": {"config-file": OFF}})
+    restores.run(15)
+    assert ["restore-demo"] == restores.jobs()
+
+
+def test_stores_of_a_cluster_that_the_operator_does_not_see_are_named(restores: BackupsWorld) -> None:
+    tikv(restores, OFF)
+    store = {"id": "9", "podName": "far-tikv-0", "ip": "", "leaderCount": 0, "state": "Up"}
+    status = {"status": {"tikv": {"peerStores": {"9": store}}}}
+    restores.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, status, subresource="status")
+    restores.add(**PITR)
+    (message,) = [message for reason, message in restores.events() if reason == "GCNotOff"]
+    assert message.startswith("this operator does not see the TidbCluster of the TiKV stores far-tikv-0, ")
+    assert ["restore-demo"] == restores.jobs()
 
 
 def test_one_whose_status_is_replaced_once_it_is_complete_is_complete(restores: BackupsWorld) -> None:

@@ -4,16 +4,16 @@ import pytest
 
 from apis import toml
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PODS, RESTORES, STATEFUL_SETS
+from kube.resources import CONFIG_MAPS, PODS, RESTORES, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.apis.backups import by_br, tree
 from tests.operator_world import NAMESPACE, OperatorWorld
 
 pytestmark = pytest.mark.slow
 
 
-def ratio(world: OperatorWorld) -> object:
+def ratio(world: OperatorWorld, cluster: str = "basic") -> object:
     """What TiKV's pods are to run with."""
-    volumes = world.get(STATEFUL_SETS, "basic-tikv")["spec"]["template"]["spec"]["volumes"]
+    volumes = world.get(STATEFUL_SETS, f"{cluster}-tikv")["spec"]["template"]["spec"]["volumes"]
     name = next(each["configMap"]["name"] for each in volumes if "configMap" in each)
     tables = toml.loads(world.get(CONFIG_MAPS, name)["data"]["config-file"])
     gc = tables.get("gc", {})
@@ -59,6 +59,26 @@ def test_4_4_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: Operat
     basic.forget()
     basic.run(120)
     assert [] == basic.writes()
+
+
+@pytest.mark.parametrize("named", ["basic", "guest"])
+def test_stores_that_joined_from_another_cluster_keep_their_garbage_too(basic: OperatorWorld, named: str) -> None:
+    """They hold parts of the same tables; v1.6 switches it off for the TidbCluster that the Restore names."""
+    tikv = {"baseImage": "pingcap/tikv", "replicas": 1, "requests": {"storage": "1Gi"}, "config": {}}
+    spec = {"version": "v8.5.2", "cluster": {"name": "basic"}, "configUpdateStrategy": "RollingUpdate", "tikv": tikv}
+    body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": "guest"}, "spec": spec}
+    basic.change(configUpdateStrategy="RollingUpdate")
+    basic.admin.create(TIDB_CLUSTERS, body, NAMESPACE)
+    basic.run(60)
+    basic.run_until_ready(within=300)
+    status = {"phase": "RetryFailed", "conditions": [{"type": "RetryFailed", "status": "True"}]}
+    pitr = by_br(restoreMode="pitr", logRestoreStartTs="7", br={"cluster": named})
+    basic.admin.create(RESTORES, tree("Restore", pitr, name="back", namespace=NAMESPACE, status=status), NAMESPACE)
+    basic.run(120)
+    assert (-1, -1) == (ratio(basic), ratio(basic, "guest"))
+    end(basic, "Complete")
+    basic.run(120)
+    assert (None, None) == (ratio(basic), ratio(basic, "guest"))
 
 
 @pytest.mark.parametrize("br", [{"clusterNamespace": "elsewhere"}, {"cluster": "other"}])

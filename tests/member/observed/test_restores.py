@@ -1,0 +1,32 @@
+"""Which TidbClusters are one database, for settings that concern all of it (backup.md 4.4)."""
+
+from itertools import permutations
+
+import msgspec
+import pytest
+
+from apis.shared import Json
+from kube.objects import Object
+from member.observed.restores import joined
+
+KEYS = [("ns", name) for name in ("a", "b", "c")]
+
+
+def joining(name: str, host: Json | None) -> Object:
+    spec = {"cluster": host} if host else {}
+    body = {"apiVersion": "v1", "kind": "TidbCluster", "metadata": {"name": name, "namespace": "ns"}, "spec": spec}
+    return Object(msgspec.json.encode(body))
+
+
+@pytest.mark.parametrize("names", list(permutations("abc")))
+@pytest.mark.parametrize("shape", ["chain", "star", "cycle"])
+def test_clusters_that_join_each_other_in_any_way_are_one_database(names: tuple[str, ...], shape: str) -> None:
+    first, second, third = names
+    hosts = {
+        "chain": {second: first, third: second},
+        "star": {second: first, third: first},
+        "cycle": {first: third, second: first, third: second},
+    }[shape]
+    clusters = [joining(name, {"name": hosts[name]} if name in hosts else None) for name in "abc"]
+    clusters.append(joining("stranger", {"name": "a", "namespace": "elsewhere"}))
+    assert {frozenset(KEYS)} == {frozenset(joined(key, clusters)) for key in KEYS}
