@@ -9,6 +9,7 @@ import difflib
 import functools
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,6 +28,10 @@ _DEEPEST = 64
 """Levels of a tree of Kubernetes or a configuration: far more than any has, far fewer than a stack of Python."""
 
 
+_MOST_MISFITS = 10
+"""So many fields that do not fit are reported at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnknownField:
     """A field that the model does not have: its JSON path, and the name the user may have meant, empty if none."""
@@ -38,7 +43,7 @@ class UnknownField:
 def decode(tree: Json, model: type[_M]) -> _M:
     """The model that `tree` describes; unknown fields are ignored.
 
-    Raises InvalidField for the first field that does not fit.
+    Raises InvalidField for the fields that do not fit.
     """
     return _decoded(without_nulls(tree), model)
 
@@ -58,10 +63,11 @@ def _decoded(present: Json, model: type[_M]) -> _M:
         _check_embedded(present, _embedded_in(model), "")
         return decoded
     except msgspec.ValidationError as error:
-        misfit = next(_misfits(present, _type_of(model), ""), None)
-        if misfit is None:
+        misfits = list(islice(_misfits(present, _type_of(model), ""), _MOST_MISFITS))
+        if not misfits:
             raise
-        raise InvalidField(misfit.field, misfit.value, misfit.message) from error
+        first, *others = misfits
+        raise InvalidField(first.field, first.value, first.message, others=others) from error
 
 
 def encode(model: Model) -> Json:

@@ -1,6 +1,7 @@
 """What is wrong with a field, in one sentence: where, with what value, and how to get out."""
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 _LONGEST_VALUE = 120
@@ -22,15 +23,16 @@ class Problem:
 
 
 class InvalidField(Exception):
-    """Raised when an object can't be read because of one field; carries the problem."""
+    """Raised when an object can't be read because of one field or several; `problems` has them all."""
 
-    def __init__(self, field: str, value: object, message: str) -> None:
+    def __init__(self, field: str, value: object, message: str, *, others: Iterable[Problem] = ()) -> None:
         super().__init__(field, value, message)
         self.problem = Problem(field, value, message)
+        self.problems = (self.problem, *others)
 
     def __str__(self) -> str:
-        """The problem in one line."""
-        return str(self.problem)
+        """The problems in one line."""
+        return "; ".join(map(str, self.problems))
 
 
 def _shown(value: object) -> str:

@@ -154,7 +154,7 @@ def _check_tidb_cluster(manifest: Manifest) -> None:
     try:
         cluster = with_defaults(decode(manifest.body, TidbCluster))
     except InvalidField as error:
-        problems.append(str(error))
+        problems += map(str, error.problems)
     else:
         problems += [str(problem) for problem in validate(cluster) or immutability(cluster, Running())]
     if problems:

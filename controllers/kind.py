@@ -88,7 +88,7 @@ class Kind(Generic[M, C, D, R]):
         try:
             model = self.defaults(decode_json(owner.raw, self.model))
         except InvalidField as error:
-            raise InvalidSpec([error.problem]) from error
+            raise InvalidSpec(error.problems) from error
         if problems := self._problems_of(owner, model, deps, validity):
             raise InvalidSpec(problems)
         return model

@@ -89,6 +89,21 @@ def test_misfit_names_field_value_and_way_out(spec: Json, message: str) -> None:
     assert message == str(caught.value)
 
 
+def test_all_misfits_are_named_at_once() -> None:
+    with pytest.raises(InvalidField) as caught:
+        decode(tree({"pd": {"replicas": "three"}, "tikv": {"replicas": [1]}, "tidb": {"replicas": True}}), TidbCluster)
+    assert "; ".join(
+        f"spec.{name}.replicas: {value}: must be an integer of at least 0"
+        for name, value in (("pd", '"three"'), ("tidb", "true"), ("tikv", "[1]"))
+    ) == str(caught.value)
+
+
+def test_only_the_first_of_many_misfits_are_named() -> None:
+    with pytest.raises(InvalidField) as caught:
+        decode(tree({"pd": {"replicas": 1, "env": [1] * 1000}}), TidbCluster)
+    assert [f"spec.pd.env[{index}]" for index in range(10)] == [each.field for each in caught.value.problems]
+
+
 def test_every_misfit_is_found_as_msgspec_finds_it() -> None:
     for path, value in [
         ("spec.pd.env", [1]),

@@ -31,7 +31,7 @@ def _object(facts: Facts) -> str:
 
 def _problems(facts: Facts) -> list[Problem]:
     if isinstance(facts.model, InvalidField):
-        return [facts.model.problem]
+        return list(facts.model.problems)
     return list(validate(with_defaults(facts.model)))
 
 
