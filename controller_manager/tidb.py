@@ -27,6 +27,7 @@ from member.context import FailoverSettings, Settings
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.randomness import Randomness
+from ports.side_by_side import Threads
 
 log = structlog.get_logger(__name__)
 
@@ -79,7 +80,9 @@ def _data_plane(
 ) -> DataPlane:
     told, sql = planned.add_call, MySqlConnector(environ)
     connect = partial(HttpTransport, environ)
-    return DataPlane(lambda tls: ReadOnlyTransport(connect(tls), told, when), fence, clock, NoSql(sql, told, when))
+    return DataPlane(
+        lambda tls: ReadOnlyTransport(connect(tls), told, when), fence, clock, NoSql(sql, told, when), Threads()
+    )
 
 
 def process_options_of(options: Options, config: ClusterConfig) -> ProcessOptions:

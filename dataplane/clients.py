@@ -15,6 +15,7 @@ from dataplane.mysql import MySqlConnector
 from dataplane.pd import PDClient
 from dataplane.pdms import PDMSClient
 from dataplane.pump import PumpClient
+from dataplane.shared_answers import ForgettingTransport, SharedAnswers, SharingTransport
 from dataplane.sql import RootClient
 from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
@@ -23,6 +24,7 @@ from dataplane.timeouts import AdaptiveTimeoutTransport, OneTimeoutTransport
 from dataplane.tls import TlsMaterial
 from ports.clock import Clock
 from ports.fencing import Fence
+from ports.side_by_side import InTurn, SideBySide
 from ports.sql import SqlConnector, SqlLogin
 from ports.transport import Transport
 
@@ -36,28 +38,51 @@ class DataPlane:
     """Hands out clients by URL and TLS identity. Safe for use by many threads."""
 
     def __init__(
-        self, make_transport: MakeTransport, fence: Fence, clock: Clock, sql: SqlConnector | None = None
+        self,
+        make_transport: MakeTransport,
+        fence: Fence,
+        clock: Clock,
+        sql: SqlConnector | None = None,
+        side_by_side: SideBySide | None = None,
     ) -> None:
         """`make_transport` is called once per TLS identity, with None for plain HTTP; it may raise BadTlsMaterial.
 
-        `sql` carries statements out, by default over TCP.
+        `sql` carries statements out, by default over TCP. `side_by_side` runs calls that need not wait for each other,
+        by default one after another.
         """
         self._sql = sql or MySqlConnector()
+        self.side_by_side = side_by_side or InTurn()
         self._make_transport: MakeTransport = lambda tls: AdaptiveTimeoutTransport(make_transport(tls), clock)
         self._fence = fence
         self._clock = clock
         self._lock = threading.Lock()
         self._transports: OrderedDict[str, Transport] = OrderedDict()
-        self._silent: set[str] = set()
         self._slow: set[str] = set()
+        self._sharing: DataPlane | None = None
 
     def for_one_reconcile(self) -> "DataPlane":
-        """The same data plane, but each endpoint that times out is asked no more: for one reconcile of one cluster."""
-        of_round = DataPlane(self._make_transport, self._fence, self._clock, self._sql)
-        of_round._make_transport = lambda tls: OneTimeoutTransport(
-            self._transport(tls), of_round._silent, of_round._slow, self._clock
-        )
+        """The same data plane for one reconcile of one cluster: an endpoint that times out is asked no more."""
+        answers, silent, slow = SharedAnswers(), set[str](), set[str]()
+
+        def live(tls: TlsMaterial | None) -> Transport:
+            once = OneTimeoutTransport(self._transport(tls), silent, slow, self._clock)
+            return ForgettingTransport(once, answers)
+
+        of_round = self._over(live)
+        of_round._slow = slow
+        of_round._sharing = self._over(lambda tls: SharingTransport(of_round._transport(tls), answers))
         return of_round
+
+    @property
+    def sharing(self) -> "DataPlane":
+        """The same data plane for reads alone, each of which a reconcile sends once; outside of one, as ever."""
+        return self._sharing or self
+
+    def _over(self, make_transport: MakeTransport) -> "DataPlane":
+        found = DataPlane(make_transport, self._fence, self._clock, self._sql, self.side_by_side)
+        # how long each endpoint takes is noted once, below
+        found._make_transport = make_transport
+        return found
 
     @property
     def slow(self) -> frozenset[str]:

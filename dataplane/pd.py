@@ -8,9 +8,10 @@ Removing a member or a store takes it as PD showed it: LiveMember, LiveStore, wh
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
-from typing import Annotated, final
+from functools import partial
+from typing import Annotated, Protocol, final
 from urllib.parse import quote
 
 import msgspec
@@ -33,6 +34,9 @@ DISCONNECTED = "Disconnected"
 _STATE_NAMES = {0: UP, 1: OFFLINE, 2: TOMBSTONE}
 _EVICT = "evict-leader-scheduler"
 _SCHEDULERS_PATH = "/pd/api/v1/schedulers"
+_EVICTIONS_PATH = f"/pd/api/v1/scheduler-config/{_EVICT}/list"
+_RULES_PATH = "/pd/api/v1/config/rules"
+_TIFLASH_RULES_PATH = f"{_RULES_PATH}/group/tiflash"
 
 _PING_TIMEOUT = 3.0
 """Seconds that PD waits for each member that does not answer, one after the other."""
@@ -174,6 +178,47 @@ class ReplicationConfig:
     enable_placement_rules: bool | None
 
 
+class PDReads(Protocol):
+    """The part of `PDClient` that changes nothing: answers that the stages of a reconcile share come as this.
+
+    See `PDClient` for what each read means and raises.
+    """
+
+    @property
+    def base_url(self) -> str:
+        """Where the reads go."""
+
+    def health(self, members: int = 3) -> tuple[Health, ...]:
+        """The health of all members."""
+
+    def members(self) -> Membership:
+        """All members."""
+
+    def cluster_id(self) -> int:
+        """The id that lives as long as PD's data."""
+
+    def config(self) -> ReplicationConfig:
+        """What decides placement."""
+
+    def replicas(self) -> int:
+        """The most replicas that a region has."""
+
+    def tiflash_rules(self) -> tuple[PlacementRule, ...]:
+        """The rules by which tables have replicas on TiFlash."""
+
+    def stores(self) -> tuple[LiveStore, ...]:
+        """The stores that are not Tombstone."""
+
+    def all_stores(self) -> tuple[LiveStore, ...]:
+        """The stores in any state."""
+
+    def evicting_stores(self) -> frozenset[int]:
+        """The stores whose leaders are being moved away."""
+
+    def reads_before_removal(self, *, tiflash: bool) -> Sequence[Callable[[], object]]:
+        """What is asked before a store is removed."""
+
+
 class PDClient:
     """One PD, or the Service in front of all its members. Safe for use by many threads."""
 
@@ -271,12 +316,7 @@ class PDClient:
         Unavailable, ApiError.
         """
         wanted: Counter[tuple[str, str, str]] = Counter()
-        try:
-            rules = self._call.get_json("/pd/api/v1/config/rules", _RULES, longest=_LONGEST_RULES) or ()
-        except (Conflict, NotFound):
-            # placement rules are off, or PD is older than they are
-            rules = ()
-        for rule in rules:
+        for rule in self._rules(_RULES_PATH):
             if rule.role != "learner":
                 wanted[rule.group_id, rule.start_key, rule.end_key] += rule.count
         return max(self.config().max_replicas, *wanted.values(), 0)
@@ -286,11 +326,13 @@ class PDClient:
 
         Raises Unavailable, ApiError.
         """
-        try:
-            rules = self._call.get_json("/pd/api/v1/config/rules/group/tiflash", _RULES, longest=_LONGEST_RULES) or ()
-        except (Conflict, NotFound):
-            rules = ()
-        return tuple(PlacementRule(rule.group_id, rule.id, rule.count) for rule in rules)
+        return tuple(PlacementRule(rule.group_id, rule.id, rule.count) for rule in self._rules(_TIFLASH_RULES_PATH))
+
+    def reads_before_removal(self, *, tiflash: bool) -> Sequence[Callable[[], object]]:
+        """What is asked before a store is removed, each request by itself, so that they can go out side by side."""
+        if tiflash:
+            return (partial(self._rules, _TIFLASH_RULES_PATH),)
+        return (self.config, partial(self._rules, _RULES_PATH), self._scheduler_names, self._eviction_ids)
 
     def enable_placement_rules(self) -> None:
         """Let PD place replicas by rules, as TiFlash needs it. Raises Unavailable, ApiError, LeaseExpired."""
@@ -323,20 +365,27 @@ class PDClient:
         """One store in any state. Raises NotFound, NotBootstrapped, Unavailable, ApiError."""
         return _store(self._call.get_json(f"/pd/api/v1/store/{store_id}", _STORE))
 
-    def delete_store(self, store: LiveStore) -> None:
+    def delete_store(
+        self, store: LiveStore, may_go: Callable[[Sequence[LiveStore]], bool] = lambda _listed: True
+    ) -> bool:
         """Take a store that PD has shown out of service: its data moves away, then it becomes Tombstone.
 
-        A store that is not listed, or removed already, is no error. Raises Conflict when another address has its id by
+        A store that is not listed, or removed already, is no error. False when nothing was sent because `may_go`, which
+        gets the stores that PD lists right before, says no. Raises Conflict when another address has its id by
         now, or when PD has too few stores left; TypeError for a store that PD has not shown; Unavailable, ApiError,
         LeaseExpired.
         """
         path = f"/pd/api/v1/store/{_shown(store).id}"
-        found = next((each for each in self.stores() if each.id == store.id), None)
+        listed = self.stores()
+        found = next((each for each in listed if each.id == store.id), None)
         if found is None:
-            return
+            return True
         self._require_same_address("DELETE", path, store, found)
+        if not may_go(listed):
+            return False
         about = {"store": store.id, "address": store.address}
         self._call.write("DELETE", path, also=_GONE, done="store removal begun", about=about)
+        return True
 
     def restore_store(self, store: LiveStore) -> None:
         """Take back what `delete_store` began, while the store is not Tombstone yet; one that is Up stays so.
@@ -370,8 +419,11 @@ class PDClient:
             if store_id not in self.evicting_stores():
                 raise
 
-    def end_evict_leaders(self, store_id: int) -> None:
-        """End the eviction of a store, if there is one. Raises Unavailable, ApiError, LeaseExpired."""
+    def end_evict_leaders(self, store_id: int, *, confirm: bool = True) -> None:
+        """End the eviction of a store, if there is one. Raises Unavailable, ApiError, LeaseExpired.
+
+        Without `confirm`, PD is not asked whether what it has ended is gone: for a store that leads nothing any more.
+        """
         path = f"/pd/api/v1/schedulers/{_EVICT}-{store_id}"
         try:
             answer = self._call.write("DELETE", path, done="eviction of leaders ended", about={"store": store_id})
@@ -380,7 +432,7 @@ class PDClient:
             if store_id in self.evicting_stores():
                 raise
             return
-        if store_id in (self._evicting_stores() or ()):
+        if confirm and store_id in (self._evicting_stores() or ()):
             raise ApiError("DELETE", self.base_url + path, answer.status, answer.body, "the scheduler still exists")
 
     def evicting_stores(self) -> frozenset[int]:
@@ -436,9 +488,23 @@ class PDClient:
         answer = self._call.get("/health", also=frozenset({404, 503}), timeout=timeout)
         return answer.status != 503
 
+    def _rules(self, path: str) -> Sequence["_Rule"]:
+        """Placement rules; none while they are off, or in a PD that is older than they are."""
+        try:
+            return self._call.get_json(path, _RULES, longest=_LONGEST_RULES) or ()
+        except (Conflict, NotFound):
+            return ()
+
+    def _scheduler_names(self) -> Sequence[str]:
+        return self._call.get_json(_SCHEDULERS_PATH, _SCHEDULERS) or ()
+
+    def _eviction_ids(self) -> Iterable[int]:
+        """The stores in the configuration of the one scheduler for all. Raises NotFound when PD runs none."""
+        return self._call.get_json(_EVICTIONS_PATH, _EVICT_CONFIG).ranges or ()
+
     def _evicting_stores(self) -> frozenset[int] | None:
         """The same, None while PD runs no schedulers."""
-        names = self._call.get_json(_SCHEDULERS_PATH, _SCHEDULERS)
+        names = self._scheduler_names()
         if not names:
             return None
         # PD 3.x has one scheduler per store; later ones have one for all, whose configuration lists them
@@ -446,11 +512,10 @@ class PDClient:
         if _EVICT not in names:
             return frozenset(ids)
         try:
-            found = self._call.get_json(f"/pd/api/v1/scheduler-config/{_EVICT}/list", _EVICT_CONFIG)
+            return frozenset(ids.union(self._eviction_ids()))
         except NotFound:
             # it ended in between, or the leader did
             return None
-        return frozenset(ids.union(found.ranges or ()))
 
     def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
         if found.address != store.address:

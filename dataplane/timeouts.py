@@ -109,7 +109,7 @@ class AdaptiveTimeoutTransport:
 class OneTimeoutTransport:
     """Gives up an endpoint once it has let a request time out: whoever asks again in the same reconcile waits no more.
 
-    For one reconcile of one cluster, so for one thread.
+    For one reconcile of one cluster, whose calls may go out side by side.
     """
 
     def __init__(self, transport: Transport, silent: set[str], slow: set[str], clock: Clock) -> None:

@@ -3,6 +3,8 @@
 The certificates are the user's Secret and read live: the operator caches no Secrets.
 """
 
+import contextlib
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +15,7 @@ from dataplane.calls import Admit, Caller
 from dataplane.dm import DMMasterClient
 from dataplane.errors import BadTlsMaterial, DataPlaneError, NotInCluster
 from dataplane.etcd import EtcdClient
-from dataplane.pd import PDClient
+from dataplane.pd import PDClient, PDReads
 from dataplane.pdms import PDMSClient
 from dataplane.pump import LivePumpNode, PumpClient, read_pump_nodes
 from dataplane.sql import RootClient
@@ -82,6 +84,24 @@ def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
 def pd_member_votes(ctx: ReconcileContext, member: PDMember) -> bool:
     """Whether a member of PD says within a second that it has a leader. Raises DataPlaneError."""
     return pd_member(ctx, member.client_url).votes(timeout=_SHORT_TIMEOUT)
+
+
+def pd_answers(ctx: ReconcileContext) -> PDReads:
+    """What PD answers in this reconcile, for all who ask: a question is sent once, unless something was written since.
+
+    What destroys something is decided on `pd`, which asks each time (`member.evidence`). Raises BadTlsMaterial.
+    """
+    return ctx.deps.dataplane.sharing.pd(pd(ctx).base_url, _tls(ctx), _admit_pd(ctx))
+
+
+def ask_ahead(ctx: ReconcileContext, reads: Iterable[Callable[[], object]]) -> None:
+    """Make reads of `pd_answers` side by side, so that those that ask later find the answers, errors included."""
+    ctx.deps.dataplane.side_by_side.run([partial(_answered, read) for read in reads])
+
+
+def _answered(read: Callable[[], object]) -> None:
+    with contextlib.suppress(DataPlaneError):
+        read()
 
 
 def pd_member(ctx: ReconcileContext, announced: str) -> PDClient:

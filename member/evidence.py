@@ -30,6 +30,7 @@ from member.observed.nodes import Node, NodeState
 from member.observed.pods import Pod, read_pods
 from member.outcome import Done, Waiting
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
+from ports.side_by_side import both
 from ports.transport import ConnectionRefused
 
 _LIVE_READ = object()
@@ -260,14 +261,18 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
     proves nothing. Raises AddressNotUnderstood when some store may be its, other DataPlaneErrors.
     """
     pd = api_clients.pd(ctx)
-    try:
-        stores: Sequence[Store] = pd.stores()
-        believable = bool(stores)
-    except NotBootstrapped:
-        stores, believable = (), not ctx.status.tikv.stores
+
+    def listed() -> Sequence[Store] | None:
+        try:
+            return pd.stores()
+        except NotBootstrapped:
+            return None
+
+    found, cluster_id = both(ctx.deps.dataplane.side_by_side, listed, pd.cluster_id)
+    stores, believable = (found, bool(found)) if found is not None else ((), not ctx.status.tikv.stores)
     require_understood_stores(ctx.tc, component, stores)
     there = own_stores(ctx.tc, stores, component, ordinal_of(pod))
-    if there or not believable or not _is_ours(ctx, pd.cluster_id()):
+    if there or not believable or not _is_ours(ctx, cluster_id):
         return None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
 
@@ -381,11 +386,19 @@ def delete_worker(masters: DMMasterClient, seen: LiveWorker, why: Evidence) -> N
         masters.delete_worker(seen)
 
 
-def delete_store(pd: PDClient, seen: LiveStore, why: Evidence) -> None:
-    """Let PD move a store's data away. Raises as `delete_member`."""
+def delete_store(
+    pd: PDClient,
+    seen: LiveStore,
+    why: Evidence,
+    may_go: Callable[[Sequence[LiveStore]], bool] = lambda _listed: True,
+) -> bool:
+    """Let PD move a store's data away; False when `may_go` says no of the stores that PD lists right before.
+
+    Raises as `delete_member`.
+    """
     require(why, "deleting a store")
     with bound_contextvars(why=why.what):
-        pd.delete_store(seen)
+        return pd.delete_store(seen, may_go)
 
 
 def close_pump_node(pump: PumpClient, seen: LivePumpNode, why: Evidence) -> None:

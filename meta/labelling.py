@@ -72,7 +72,7 @@ def _cluster_id(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[str, NotDo
     if all(labels.CLUSTER_ID in pod.metadata.labels for pod in pods):
         return "", None
     try:
-        return str(api_clients.pd(ctx).cluster_id()), None
+        return str(api_clients.pd_answers(ctx).cluster_id()), None
     except DataPlaneError as error:
         unknown = Failed("PDUnreachable", f"cannot set the label {labels.CLUSTER_ID}: {error}")
         return "", without_pd(ctx) or unknown

@@ -54,11 +54,15 @@ def act(ctx: ReconcileContext) -> Outcome:
     servers = _servers(ctx)
     if (spec.pd is not None and not status.pd.synced) or not (status.tikv.stores or status.tiflash.stores or servers):
         return Done()
-    version = ctx.owner.metadata.uid, ctx.owner.metadata.resource_version
-    keys = ctx.memory.location_labels.of(version, ctx.deps.clock, lambda: api_clients.pd(ctx).config().location_labels)
+    configured = ctx.owner.metadata.uid, spec.pd
+    keys = ctx.memory.location_labels.of(configured, ctx.deps.clock, partial(_location_labels, ctx))
     for update in (*_of_stores(ctx, keys), *_of_servers(ctx, keys, servers)):
         _send(ctx, update)
     return Done()
+
+
+def _location_labels(ctx: ReconcileContext) -> tuple[str, ...]:
+    return api_clients.pd_answers(ctx).config().location_labels
 
 
 def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_LocationUpdate]:

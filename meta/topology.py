@@ -10,7 +10,7 @@ from dataplane.errors import NotFound
 from member import api_clients
 from member.context import ReconcileContext
 from member.naming import address_book
-from member.outcome import Done, Outcome
+from member.outcome import Done, Outcome, Waiting
 
 _EVERY = 300.0
 """Seconds between two looks; v1.6 looks at each reconcile."""
@@ -21,7 +21,7 @@ def act(ctx: ReconcileContext) -> Outcome:
     tc = ctx.tc
     if tc.spec.tidb is None or tc.spec.paused or (tc.spec.pd is not None and not ctx.status.pd.synced):
         return Done()
-    if not ctx.memory.stopwatches.is_due("topology", "tidb", _EVERY, ctx.deps.clock):
+    if _others_wait_for_pd(ctx) or not ctx.memory.stopwatches.is_due("topology", "tidb", _EVERY, ctx.deps.clock):
         return Done()
     etcd, book, wanted = api_clients.etcd(ctx), address_book(tc), desired_ordinals(tc, "tidb")
     try:
@@ -32,3 +32,8 @@ def act(ctx: ReconcileContext) -> Outcome:
     except NotFound:
         return Done("PD serves no etcd by HTTP: its configuration has enable-grpc-gateway off")
     return Done()
+
+
+def _others_wait_for_pd(ctx: ReconcileContext) -> bool:
+    """Whether PD is slow and something is under way, which entries that are left behind should not delay."""
+    return bool(ctx.deps.dataplane.slow) and any(isinstance(each, Waiting) for each in ctx.outcomes.values())

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from ports.clock import Clock
+from sandbox import overlap
 
 
 class WaitingClock:
@@ -19,7 +20,7 @@ class WaitingClock:
 
     def now(self) -> float:
         """See `Clock`."""
-        return self._clock.now()
+        return self._clock.now() + overlap.ahead()
 
     def wall(self) -> datetime:
         """See `Clock`."""

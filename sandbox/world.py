@@ -70,6 +70,7 @@ from sandbox.kubelet.kubelet import Kubelet
 from sandbox.kubelet.nodes import Nodes, NodeSpec, three_nodes
 from sandbox.mirror import Mirror
 from sandbox.notifier import Notifier
+from sandbox.overlap import overlapping
 from sandbox.scheduler import Scheduler
 from sandbox.timings import Timings
 
@@ -217,7 +218,7 @@ class World:
             servers=servers,
             commands=commands,
             nodes=three_nodes() if nodes is None else nodes,
-            pause=pause or self._pause,
+            pause=overlapping(pause or self._pause),
             interconnect=self.interconnect,
             domain=domain,
         )

@@ -38,6 +38,7 @@ from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import ApiServer, selectors
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.tls import Certificate
+from sandbox.overlap import Overlapping
 from sandbox.waiting_clock import WaitingClock
 from sandbox.world import World
 from simulate.caches import Cache, Caches
@@ -139,6 +140,7 @@ class Operator:
         """
         self._world = world
         self.clock = WaitingClock(clock, wait or world.advance, ahead)
+        self._side_by_side = Overlapping(wait or world.advance)
         self._wrap = dataplane
         self.dataplane = RecordingTransport(dataplane(world.data_plane_transport()))
         client, of_events = (self._connect(kubernetes(AuthorizedTransport(world.transport(USER)))) for _ in range(2))
@@ -157,10 +159,10 @@ class Operator:
             drain_timeout=0.0,
             on_defect=on_defect,
         )
-        self._controllers = build(runtime) if build else self._of_tidb(runtime, settings, permitted)
-        for controller in self._controllers:
+        self.controllers = build(runtime) if build else self._of_tidb(runtime, settings, permitted)
+        for controller in self.controllers:
             controller.sync = watched(controller.sync)
-        self.sync = self._controllers[0].sync
+        self.sync = self.controllers[0].sync
         self.caches = informers.caches()
         self._seen = -1
         self.resyncs = True
@@ -178,14 +180,14 @@ class Operator:
         """Look, and sync one key if one is ready; return whether one was."""
         self.look()
         self.timers.fire_due()
-        worked = any(controller.process_ready_item() for controller in self._controllers)
+        worked = any(controller.process_ready_item() for controller in self.controllers)
         self.recorder.send_queued()
         return worked
 
     @property
     def loops(self) -> tuple[Callable[[], bool], ...]:
         """The same as one step of each thread that a process has."""
-        first, *others = (controller.process_ready_item for controller in self._controllers)
+        first, *others = (controller.process_ready_item for controller in self.controllers)
         return self._inform, first, *others, *others, self._send_events
 
     def look(self) -> None:
@@ -224,7 +226,8 @@ class Operator:
         return self.recorder.send_queued()
 
     def _of_tidb(self, runtime: Runtime, settings: Settings, permitted: Collection[Resource]) -> Sequence[Controller]:
-        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock, self._world.data_plane.sql())
+        sql = self._world.data_plane.sql()
+        data_plane = DataPlane(self._dataplane_with, runtime.fence, self.clock, sql, self._side_by_side)
         draw = self._passwords
         return tidb_controllers(runtime, data_plane, settings, selector="", permitted=permitted, passwords=draw)
 

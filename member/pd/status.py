@@ -1,17 +1,19 @@
 """What PD is like right now (lifecycle.md 5.1). Reads only."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from apis.component_statuses import PDStatus
+from apis.components import component_names
 from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
 from dataplane.addresses import Stranger
 from dataplane.errors import AddressNotUnderstood, BadTlsMaterial, DataPlaneError, Unavailable
-from dataplane.pd import Health, PDClient
+from dataplane.pd import Health, PDReads
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
@@ -126,30 +128,45 @@ def _answers_of_any(ctx: ReconcileContext) -> _Answers:
     Raises DataPlaneError.
     """
     try:
-        return _answers(ctx, api_clients.pd(ctx))
+        return _answers(ctx, api_clients.pd_answers(ctx))
     except Unavailable as error:
         another = api_clients.responding_pd_member(ctx) if isinstance(error.cause, _NO_ANSWER) else None
         if another is None:
             raise
-        return _answers(ctx, another)
+        # which answers the next questions, too
+        return _answers(ctx, api_clients.pd_answers(ctx))
 
 
-def _answers(ctx: ReconcileContext, pd: PDClient) -> _Answers:
-    """The cheap question comes first: a PD that was silent gets little time for the next one (`dataplane.timeouts`).
+def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
+    """Members and health; where there are stores, side by side with what the stages are going to ask about them.
 
-    Asking for health takes seconds when a member is dead. Raises DataPlaneError, also where the answers contradict.
+    Raises DataPlaneError, also where the answers contradict.
     """
+    expected = desired_replicas(ctx.tc, "pd")
+    if of_stores := tuple(_reads_of_stores(ctx, pd)):
+        api_clients.ask_ahead(ctx, (pd.members, partial(pd.health, expected), *of_stores))
     membership = pd.members()
     if membership.leader is None:
         # a leader that is resigning names none
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/members", "PD has no leader")
     leader, cluster_id = membership.leader.name, str(membership.cluster_id or pd.cluster_id())
-    healths = pd.health(members=desired_replicas(ctx.tc, "pd"))
+    healths = pd.health(expected)
     if all(health.name != leader for health in healths):
         # absence is no evidence (R19): nobody was removed because an answer leaves out even who leads
         what = f"PD reports the health of {len(healths)} members, and not of its leader {leader}; ignoring its answer"
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
     return _Answers(leader, cluster_id, healths)
+
+
+def _reads_of_stores(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
+    """What is asked about stores where there are some, and where there are to be fewer."""
+    kinds = component_names(lambda row: row.is_store)
+    sets = {name: live.decode()["spec"] for name in kinds if (live := ctx.stateful_set(name))}
+    if sets:
+        yield pd.all_stores
+    for name, spec in sets.items():
+        if spec.get("replicas", 1) > desired_replicas(ctx.tc, name):
+            yield from pd.reads_before_removal(tiflash=name == "tiflash")
 
 
 def _set_members(ctx: ReconcileContext, status: PDStatus, healths: tuple[Health, ...], leader: str) -> None:

@@ -20,6 +20,12 @@ def end(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
     pd.end_evict_leaders(store)
 
 
+def end_of_tombstone(ctx: ReconcileContext, pd: PDClient, store: int) -> None:
+    """Remove what is left of the eviction of a store that PD lists as Tombstone. Raises DataPlaneError."""
+    remember(ctx, store)
+    pd.end_evict_leaders(store, confirm=False)
+
+
 def remember(ctx: ReconcileContext, store: int) -> None:
     """Note that a store is, or was, evicted for us."""
     ctx.memory.evicted_stores.add(store)

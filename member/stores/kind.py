@@ -8,7 +8,7 @@ from apis.component_specs import TiFlashSpec, TiKVSpec
 from apis.component_statuses import StoresStatus
 from apis.components import component_type
 from apis.tidbcluster import TidbClusterSpec, TidbClusterStatus
-from dataplane.pd import PDClient, Store
+from dataplane.pd import PDReads, Store
 from member.context import FailoverSettings, ReconcileContext
 
 StoreSpec: TypeAlias = TiKVSpec | TiFlashSpec
@@ -33,7 +33,7 @@ class StoreKind:
     `name` is the component; `spec` and `status` find its parts of the cluster's; `period` are the seconds after which a
     loss is recorded. `ask` asks the server of a pod anything, to hear whether it serves; `leaders` how many regions it
     leads, where it leads any; `replicas` how many replicas of a region vote on stores of the kind, None where none do.
-    `needs` says, from a live read, below how many stores of the kind replicas have no place, and `needs_again` after
+    `needs` says, from PD's answers, below how many stores of the kind replicas lack a place, and `needs_again` after
     how many seconds it may say otherwise, where no change of the spec alone decides that.
     """
 
@@ -42,9 +42,9 @@ class StoreKind:
     status: Callable[[TidbClusterStatus], StoresStatus]
     period: Callable[[FailoverSettings], float]
     ask: Callable[[ReconcileContext, str], object]
-    needs: Callable[[PDClient], Needs]
+    needs: Callable[[PDReads], Needs]
     leaders: Callable[[ReconcileContext, str], int] | None = None
-    replicas: Callable[[PDClient], int] | None = None
+    replicas: Callable[[PDReads], int] | None = None
     needs_again: float | None = None
 
     @property

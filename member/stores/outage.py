@@ -43,6 +43,6 @@ def _trouble(ctx: ReconcileContext, kind: StoreKind, store: TiKVStore) -> str:
 
 def _replicas(ctx: ReconcileContext, kind: StoreKind) -> int:
     try:
-        return kind.replicas(api_clients.pd(ctx)) if kind.replicas else _USUAL_REPLICAS
+        return kind.replicas(api_clients.pd_answers(ctx)) if kind.replicas else _USUAL_REPLICAS
     except DataPlaneError:
         return _USUAL_REPLICAS

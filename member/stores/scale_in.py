@@ -1,6 +1,6 @@
 """How a store gives up its pod: its leaders move away, then its data, then it (lifecycle.md 8.5, 8.6)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -9,7 +9,7 @@ from apis import predicates
 from apis.accessor import component as component_of
 from apis.times import stamp
 from dataplane.errors import Conflict, DataPlaneError, NotBootstrapped, Unavailable
-from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDClient, Store
+from dataplane.pd import DISCONNECTED, DOWN, OFFLINE, TOMBSTONE, UP, LiveStore, PDReads, Store
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_store, no_store, not_serving, pods_live, spec_or_wait, store_gone
@@ -19,10 +19,11 @@ from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
 from member.observed.pods import Pod
 from member.outcome import Refused, Wait, Waiting
-from member.polling import next_poll
+from member.polling import next_poll, poll_interval
 from member.stores import evictions
 from member.stores.kind import Needs, StoreKind
 from member.stores.reports import own_stores, restarting, without_store
+from ports.side_by_side import both
 from ports.transport import ConnectionRefused
 
 _EVICTION = 300.0
@@ -37,6 +38,9 @@ What it did while PD did not answer proves nothing, however long that was.
 
 _ASK_AGAIN = 30.0
 """Seconds until PD is asked again for what it refused by rule."""
+
+_FIRST_LOOK = 2.0
+"""Seconds after which a store that has few regions has given them up, however long others took before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,48 +112,48 @@ def _drain(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | Refused
     ctx = removal.ctx
     if not predicates.is_synced(ctx.tc, kind.name):
         return _unknown(ctx, kind)
-    pd = api_clients.pd(ctx)
-    stores = _stores(pd)
+    stores = _stores(api_clients.pd_answers(ctx))
     own = own_stores(ctx, kind, stores, removal.ordinal)
     if len(own) > 1 or any(not store.complete for store in own):
         ids = ", ".join(str(store.id) for store in own)
         return Waiting(
             "StoresUnknown", f"PD does not report exactly one store for pod {removal.name}: {ids}", _soon(ctx, kind)
         )
-    return _drain_store(kind, removal, pd, own[0], stores) if own else _without_store(kind, removal, pd)
+    return _drain_store(kind, removal, own[0], stores) if own else _without_store(kind, removal)
 
 
-def _drain_store(
-    kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStore, stores: Sequence[Store]
-) -> Waiting | Refused:
-    ctx, name = removal.ctx, removal.name
+def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores: Sequence[Store]) -> Waiting | Refused:
+    ctx, name, answers = removal.ctx, removal.name, api_clients.pd_answers(removal.ctx)
     leaders = _leaders(ctx, kind, name, store)
-    is_evicted = leaders != 0 and store.id in pd.evicting_stores()
-    others = _others(ctx, kind, stores, store, removal.ordinal)
+    is_evicted = leaders != 0 and store.id in answers.evicting_stores()
     leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
-    wanted = component_of(ctx.tc, kind.name).workload.replicas
-    step = next_step(kind, store, name, others, kind.needs(pd), leaders_gone=leaders_gone, wanted=wanted)
-    match step:
+    wanted, needs = component_of(ctx.tc, kind.name).workload.replicas, kind.needs(answers)
+
+    def step(store: Store, stores: Sequence[Store]) -> Step:
+        others = _others(ctx, kind, stores, store, removal.ordinal)
+        return next_step(kind, store, name, others, needs, leaders_gone=leaders_gone, wanted=wanted)
+
+    match step(store, stores):
         case Wait(what):
             if store.state_name == OFFLINE and not removal.begun:
                 # v1.6 notes it of TiKV alone, on pods that may have been made anew since
                 removal.note(store.id)
             return Waiting("ScalingIn", what, _soon(ctx, kind))
-        case Refuse(why) | Keep(why):
-            if removal.begun:
-                _restore(kind, removal, pd, store)
-            if isinstance(step, Keep):
-                return Waiting("ScalingIn", why, _soon(ctx, kind))
+        case Keep(why):
+            _take_back(kind, removal, store.id)
+            return Waiting("ScalingIn", why, _soon(ctx, kind))
+        case Refuse(why):
+            _take_back(kind, removal, store.id)
             return Refused("FailedScaleIn", why, kind.needs_again)
         case Evict():
             removal.note(store.id)
             if not is_evicted:
-                evictions.begin(ctx, pd, store.id)
+                evictions.begin(ctx, api_clients.pd(ctx), store.id)
             left = "an unknown number" if leaders is None else leaders
             what = f"evicting leaders from pod {name} (store {store.id}): {left} left"
-            return Waiting("ScalingIn", what, _soon(ctx, kind))
+            return Waiting("ScalingIn", what, _soon(ctx, kind) if is_evicted else poll_interval(0.0))
         case TakeOffline():
-            return _others_restarting(kind, removal, stores, store) or _take_offline(kind, removal, pd, store)
+            return _others_restarting(kind, removal, stores, store) or _take_offline(kind, removal, store, step)
 
 
 def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[Store], store: Store) -> Waiting | None:
@@ -163,30 +167,48 @@ def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[St
     return Waiting("ScalingIn", f"{what} of pod {removal.name}", _soon(ctx, kind))
 
 
-def _take_offline(kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStore) -> Waiting | Refused:
+def _take_offline(
+    kind: StoreKind, removal: PodRemoval, store: LiveStore, step: Callable[[Store, Sequence[Store]], Step]
+) -> Waiting | Refused:
+    """Have PD move the data of a store away, if `step` still says so of the stores that PD lists at that moment."""
     ctx = removal.ctx
     wanted = spec_or_wait(ctx, _soon(ctx, kind))
     if isinstance(wanted, Waiting):
         return wanted
     removal.note(store.id)
+
+    def may_go(listed: Sequence[Store]) -> bool:
+        now = next((each for each in listed if each.id == store.id), None)
+        return now is None or isinstance(step(now, listed), TakeOffline)
+
     try:
-        delete_store(pd, store, wanted)
+        is_going = delete_store(api_clients.pd(ctx), store, wanted, may_go)
     except Conflict as error:
         return Refused(
             "FailedScaleIn", f"PD refused to remove store {store.id} of pod {removal.name}: {error}", _ASK_AGAIN
         )
+    if not is_going:
+        what = f"PD's list of stores changed before store {store.id} of pod {removal.name} was removed; checking again"
+        return Waiting("ScalingIn", what, poll_interval(0.0))
     what = f"removing store {store.id} of pod {removal.name}: {store.region_count} regions left to move"
-    return Waiting("ScalingIn", what, _soon(ctx, kind))
+    return Waiting("ScalingIn", what, min(_soon(ctx, kind), _FIRST_LOOK))
 
 
-def _without_store(kind: StoreKind, removal: PodRemoval, pd: PDClient) -> Evidence | Waiting:
+def _without_store(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     """What is left to do for a pod whose store is Tombstone, or that never had one."""
-    known = removal.store_id
+    ctx, known = removal.ctx, removal.store_id
     if known is None:
         return _unregistered(kind, removal)
-    gone = _gone(kind, removal)
-    if isinstance(gone, Evidence) and kind.leaders and known in pd.evicting_stores():
-        evictions.end(removal.ctx, pd, known)
+    if not kind.leaders or known not in api_clients.pd_answers(ctx).evicting_stores():
+        return _gone(kind, removal)
+    if not _is_tombstone(ctx, known):
+        gone = _gone(kind, removal)
+        if isinstance(gone, Evidence):
+            evictions.end(ctx, api_clients.pd(ctx), known)
+        return gone
+    # a Tombstone leads nothing, whatever the evidence turns out to be
+    ending = partial(evictions.end_of_tombstone, ctx, api_clients.pd(ctx), known)
+    gone, _ = both(ctx.deps.dataplane.side_by_side, partial(_gone, kind, removal), ending)
     return gone
 
 
@@ -197,13 +219,20 @@ def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
     to be Tombstone may still answer.
     """
     ctx, known, pod = removal.ctx, removal.store_id, removal.name
-    witness = (
-        not_serving(ctx, kind.name, pod, partial(kind.ask, ctx, pod)) if known is None else store_gone(ctx, known, "")
+    if known is None:
+        if not_serving(ctx, kind.name, pod, partial(kind.ask, ctx, pod)) is None:
+            what = f"PD reports no store for pod {pod}, which may be serving; waiting for PD to report the store"
+            return Waiting("StoresUnknown", what, _soon(ctx, kind))
+        return no_store(ctx, kind.name, pod) or _unknown(ctx, kind)
+    is_gone, is_unlisted = both(
+        ctx.deps.dataplane.side_by_side, partial(store_gone, ctx, known, ""), partial(no_store, ctx, kind.name, pod)
     )
-    if witness is None and known is None:
-        what = f"PD reports no store for pod {pod}, which may be serving; waiting for PD to report the store"
-        return Waiting("StoresUnknown", what, _soon(ctx, kind))
-    return (witness and no_store(ctx, kind.name, pod)) or _unknown(ctx, kind)
+    return (is_gone and is_unlisted) or _unknown(ctx, kind)
+
+
+def _is_tombstone(ctx: ReconcileContext, store_id: int) -> bool:
+    listed = api_clients.pd_answers(ctx).all_stores()
+    return any(each.id == store_id and each.state_name == TOMBSTONE for each in listed)
 
 
 def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
@@ -232,19 +261,22 @@ def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
     if not kept:
         return _gone(kind, removal)
     for store in kept:
-        _restore(kind, removal, pd, store)
+        if store.state_name == OFFLINE:
+            pd.restore_store(store)
+        _take_back(kind, removal, store.id)
     return None
 
 
-def _restore(kind: StoreKind, removal: PodRemoval, pd: PDClient, store: LiveStore) -> None:
-    if store.state_name == OFFLINE:
-        pd.restore_store(store)
+def _take_back(kind: StoreKind, removal: PodRemoval, store_id: int) -> None:
+    """End what prepared the removal of a store, if that was begun."""
+    if not removal.begun:
+        return
     if kind.leaders:
-        evictions.end(removal.ctx, pd, store.id)
+        evictions.end(removal.ctx, api_clients.pd(removal.ctx), store_id)
     removal.clear()
 
 
-def _stores(pd: PDClient) -> tuple[LiveStore, ...]:
+def _stores(pd: PDReads) -> tuple[LiveStore, ...]:
     try:
         return pd.stores()
     except NotBootstrapped:

@@ -39,7 +39,7 @@ def observe(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
 
 def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcome:
     try:
-        stores, tombstones = _listed(ctx)
+        listed = api_clients.pd_answers(ctx).all_stores()
     except NotBootstrapped:
         if status.stores:
             what = f"PD reports that no TiKV has registered, though store {', '.join(status.stores)} has"
@@ -49,6 +49,8 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
     except DataPlaneError as error:
         whose = f"PD is that of {joined_cluster(ctx.tc)}; " if ctx.tc.spec.pd is None else ""
         return Failed("PDUnreachable", f"{whose}{error}")
+    stores = tuple(store for store in listed if store.state_name != TOMBSTONE)
+    tombstones = [store for store in listed if store.state_name == TOMBSTONE]
     gone = {str(store.id) for store in tombstones}
     if not stores and (lost := [each for each in status.stores if each not in gone]):
         # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it
@@ -68,15 +70,6 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
     _set_boot_strapped(status, True)
     _note_pods(ctx, kind)
     return Done()
-
-
-def _listed(ctx: ReconcileContext) -> tuple[tuple[Store, ...], tuple[Store, ...]]:
-    """The stores, and those that are Tombstone: PD is asked once for all kinds. Raises DataPlaneError."""
-    if ctx.stores_listed is None:
-        found = api_clients.pd(ctx).all_stores()
-        gone = tuple(store for store in found if store.state_name == TOMBSTONE)
-        ctx.stores_listed = tuple(store for store in found if store.state_name != TOMBSTONE), gone
-    return ctx.stores_listed
 
 
 def _set_boot_strapped(status: StoresStatus, found: bool) -> None:

@@ -6,7 +6,7 @@ from dataplane.errors import BadTlsMaterial, DataPlaneError
 from dataplane.ticdc import PORT, TiCDCClient
 from member import api_clients
 from member.context import ReconcileContext
-from member.observed.asking import ask_in_turn
+from member.observed.asking import ask_all
 from member.observed.pods import started_pods
 from member.observed.status import observe_pods
 from member.outcome import Done, Failed, Outcome
@@ -31,18 +31,18 @@ def observe(ctx: ReconcileContext) -> Outcome:
 
 
 def _captures(ctx: ReconcileContext, pods: list[str], running: set[str]) -> dict[str, TiCDCCapture]:
+    clients = {pod: client(ctx, pod) for pod in pods if pod in running}
+
     def ask(pod: str, timeout: float) -> TiCDCCapture:
+        if pod not in clients:
+            return TiCDCCapture(pod_name=pod)
         try:
-            if pod not in running:
-                return TiCDCCapture(pod_name=pod)
-            says = client(ctx, pod).status(timeout)
-        except BadTlsMaterial:
-            raise
+            says = clients[pod].status(timeout)
         except DataPlaneError:
             return TiCDCCapture(pod_name=pod)
         return TiCDCCapture(pod_name=pod, id=says.id, version=says.version, is_owner=says.is_owner, ready=True)
 
-    return ask_in_turn(ctx.deps.clock, sorted(pods), ctx.status.ticdc.servers, ask)
+    return ask_all(ctx, sorted(pods), ctx.status.ticdc.servers, ask)
 
 
 def client(ctx: ReconcileContext, pod: str) -> TiCDCClient:

@@ -7,7 +7,7 @@ from apis.component_statuses import TiDBMember
 from dataplane.errors import BadTlsMaterial
 from member import api_clients
 from member.context import ReconcileContext
-from member.observed.asking import ask_in_turn
+from member.observed.asking import ask_all
 from member.observed.pods import Pod
 from member.observed.status import observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
@@ -35,12 +35,14 @@ def _members(ctx: ReconcileContext, names: list[str], pods: Mapping[str, Pod]) -
     """Every server as it is now."""
     clock, before = ctx.deps.clock, ctx.status.tidb.members
 
-    def ask(name: str, timeout: float) -> TiDBMember:
-        pod = pods.get(name)
-        health = pod is not None and pod.has_started("tidb") and api_clients.tidb(ctx, name).healthy(timeout)
-        return _member(name, health, pod, before.get(name), clock.wall())
+    running = [name for name in names if (pod := pods.get(name)) and pod.has_started("tidb")]
+    servers = {name: api_clients.tidb(ctx, name) for name in running}
 
-    return ask_in_turn(clock, names, ctx.status.tidb.servers, ask)
+    def ask(name: str, timeout: float) -> TiDBMember:
+        health = name in servers and servers[name].healthy(timeout)
+        return _member(name, health, pods.get(name), before.get(name), clock.wall())
+
+    return ask_all(ctx, names, ctx.status.tidb.servers, ask)
 
 
 def _member(name: str, health: bool, pod: Pod | None, old: TiDBMember | None, now: datetime) -> TiDBMember:

@@ -1,6 +1,6 @@
 """TiFlash's stores: learners of the tables that have replicas on them (lifecycle.md 8.6, 9.3)."""
 
-from dataplane.pd import PDClient
+from dataplane.pd import PDReads
 from member import api_clients
 from member.context import ReconcileContext
 from member.stores.kind import Needs, StoreKind
@@ -13,7 +13,7 @@ def _status(ctx: ReconcileContext, pod: str) -> str:
     return api_clients.tiflash(ctx, pod).store_status()
 
 
-def _needs(pd: PDClient) -> Needs:
+def _needs(pd: PDReads) -> Needs:
     """As many as the table with the most replicas has: PD moves none of them to where another one is."""
     most = max(pd.tiflash_rules(), key=lambda rule: (rule.count, rule.id), default=None)
     if most is None:

@@ -3,7 +3,7 @@
 from apis.component_statuses import TiProxyMember
 from dataplane.errors import BadTlsMaterial
 from member.context import ReconcileContext
-from member.observed.asking import ask_in_turn
+from member.observed.asking import ask_all
 from member.observed.pods import started_pods
 from member.observed.status import observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
@@ -34,13 +34,14 @@ def _members(ctx: ReconcileContext, names: list[str], running: set[str]) -> dict
     One that has no TiDB to hand connections to is not ill where no TiDB is healthy: nobody would start it for that.
     """
     clock, before, all_proxies = ctx.deps.clock, ctx.status.tiproxy.members, proxies(ctx)
+    clients = {name: all_proxies.client(name) for name in names if name in running}
     servers = any(each.health for each in ctx.status.tidb.members.values())
 
     def ask(name: str, timeout: float) -> TiProxyMember:
-        says = all_proxies.client(name).health(timeout) if name in running else None
+        says = clients[name].health(timeout) if name in clients else None
         old, health = before.get(name), says is not None and (says.serves or not servers)
         info = f"{says.info}\n" if says is not None and health else old.info if old else ""
         changed = transition_time(old, old is not None and old.health == health, clock.wall())
         return TiProxyMember(name=name, health=health, info=info, last_transition_time=changed)
 
-    return ask_in_turn(clock, names, ctx.status.tiproxy.servers, ask)
+    return ask_all(ctx, names, ctx.status.tiproxy.servers, ask)

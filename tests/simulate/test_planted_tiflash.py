@@ -6,7 +6,7 @@ import pytest
 
 import member.stores.scale_in
 import member.tiflash.upgrade
-from dataplane.pd import PDClient
+from dataplane.pd import PDReads
 from member.evidence import Evidence, pods_live, spared
 from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
@@ -47,7 +47,7 @@ def test_I5_the_rules_of_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatc
     )
     assert set() == rules(plan, lambda: None)
 
-    def careless(_: PDClient) -> Needs:
+    def careless(_: PDReads) -> Needs:
         return Needs(0, "", "")
 
     scaling = replace(TIFLASH.scaling, in_=member.stores.scale_in.scale_in(replace(KIND, needs=careless)))

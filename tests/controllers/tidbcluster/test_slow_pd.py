@@ -1,0 +1,119 @@
+"""A PD that takes seconds for each answer: what is asked in a reconcile, and how long stores take to leave (R31)."""
+
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from controllers.controller import Result
+from dataplane.clients import DataPlane
+from ports.clock import FakeClock
+from ports.transport import Request
+from sandbox.apiserver.audit import Call
+from tests.operator_world import OperatorWorld, sample
+
+MOST = {0.0: 10.0, 4.0: 120.0, 10.0: 250.0}
+"""Seconds within which three stores leave, by the seconds that PD takes for an answer."""
+
+
+class Writes:
+    """When StatefulSets were written."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self._clock = clock
+        self.last = 0.0
+
+    def __call__(self, call: Call) -> None:
+        if call.resource == "statefulsets.apps" and call.request.method == "PATCH":
+            self.last = self._clock.now()
+
+
+def _three_leave(world: OperatorWorld, writes: Writes, answers_after: float) -> float:
+    """The seconds until the StatefulSet of TiKV has three of six pods."""
+    cluster = sample("basic")
+    cluster["spec"]["tikv"]["replicas"] = 6
+    world.apply(cluster)
+    world.run_until_ready()
+    if answers_after:
+        world.world.faults.network_slow(answers_after, "default/basic-pd-*")
+        # it is known to be slow and not silent
+        world.run(400.0)
+    world.forget()
+    began = world.clock.now()
+    world.change(tikv={"replicas": 3})
+    world.run_until(lambda: world.replicas("tikv") == 3, 1500.0)
+    return writes.last - began
+
+
+def _slow_world(clock: FakeClock) -> tuple[OperatorWorld, Writes]:
+    writes = Writes(clock)
+    return OperatorWorld(clock=clock, faults=writes), writes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("answers_after", "most"), MOST.items())
+def test_R31_three_stores_leave_soon_whatever_pd_takes_for_an_answer(
+    clock: FakeClock, answers_after: float, most: float
+) -> None:
+    world, writes = _slow_world(clock)
+    assert most >= _three_leave(world, writes, answers_after)
+    world.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.planted
+def test_planted_stages_that_ask_pd_each_for_itself_are_seen(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DataPlane, "sharing", property(lambda self: self))
+    world, writes = _slow_world(clock)
+    assert MOST[4.0] < _three_leave(world, writes, 4.0)
+    world.stop()
+
+
+def _questions(world: OperatorWorld) -> list[Counter[str]]:
+    """What is read of PD in each reconcile from now on, by question."""
+    found: list[Counter[str]] = []
+    requests = world.operator.dataplane.requests
+    (controller,) = [each for each in world.operator.controllers if each.sync is world.operator.sync]
+
+    def watched(sync: Callable[[str], Result | None]) -> Callable[[str], Result | None]:
+        def run(key: str) -> Result | None:
+            before = len(requests)
+            try:
+                return sync(key)
+            finally:
+                found.append(Counter(map(_question, filter(_is_pds, requests[before:]))))
+
+        return run
+
+    controller.sync = watched(controller.sync)
+    return found
+
+
+def _is_pds(request: Request) -> bool:
+    return request.is_read and ":2379" in request.url
+
+
+def _question(request: Request) -> str:
+    return request.url.partition(":2379")[2]
+
+
+@pytest.mark.slow
+def test_R31_stages_share_answers_and_only_evidence_is_asked_for_anew(clock: FakeClock) -> None:
+    world = OperatorWorld(clock=clock)
+    cluster = sample("basic")
+    cluster["spec"]["tikv"]["replicas"] = 5
+    world.apply(cluster)
+    world.run_until_ready()
+    world.run(60.0)
+    asked = _questions(world)
+    world.change(tikv={"replicas": 3})
+    world.run_until(lambda: world.replicas("tikv") == 3)
+    world.run(60.0)
+
+    twice = {question for of_one in asked for question, times in of_one.items() if times > 1}
+    assert {"/pd/api/v1/stores?state=0&state=1&state=2"} == twice
+    assert 2 == max(times for of_one in asked for times in of_one.values())
+    assert [{"/pd/api/v1/members", "/pd/api/v1/health", "/pd/api/v1/stores?state=0&state=1&state=2"}] == [
+        set(asked[-1])
+    ]
+    world.stop()

@@ -1,0 +1,85 @@
+"""Calls side by side, in threads and in turn."""
+
+import threading
+from collections.abc import Callable
+from contextvars import ContextVar
+
+import pytest
+
+from ports.side_by_side import InTurn, SideBySide, Threads, both
+from tests.workqueue.background import DEADLINE
+
+KINDS: list[Callable[[], SideBySide]] = [InTurn, Threads, lambda: Threads(most=1)]
+_MARK: ContextVar[str] = ContextVar("mark", default="")
+
+
+def _numbered(count: int) -> list[Callable[[], int]]:
+    return [lambda number=number: number for number in range(count)]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", [0, 1, 2, 7])
+def test_results_come_in_the_order_of_the_calls(kind: Callable[[], SideBySide], count: int) -> None:
+    assert list(range(count)) == kind().run(_numbered(count))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_first_call_that_fails_is_raised_after_all_have_ended(kind: Callable[[], SideBySide]) -> None:
+    ended: list[int] = []
+
+    def fail(number: int) -> None:
+        ended.append(number)
+        raise ValueError(number)
+
+    with pytest.raises(ValueError, match="1"):
+        kind().run([lambda: ended.append(0), lambda: fail(1), lambda: fail(2), lambda: ended.append(3)])
+    assert [0, 1, 2, 3] == sorted(ended)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_calls_have_results_of_two_types(kind: Callable[[], SideBySide]) -> None:
+    assert (1, "one") == both(kind(), lambda: 1, lambda: "one")
+
+
+def test_threads_make_calls_at_the_same_time() -> None:
+    met = threading.Barrier(3)
+    Threads().run([lambda: met.wait(DEADLINE) for _ in range(3)])
+
+
+def test_a_caller_who_gets_no_thread_makes_the_calls_itself() -> None:
+    threads, inner = Threads(most=2), set[str]()
+
+    def call() -> list[None]:
+        return threads.run([lambda: inner.add(threading.current_thread().name) for _ in range(3)])
+
+    threads.run([call, call, call])
+    assert inner
+
+
+def test_a_call_sees_the_context_of_its_caller() -> None:
+    met = threading.Barrier(2)
+
+    def look() -> str:
+        met.wait(DEADLINE)
+        return _MARK.get()
+
+    _MARK.set("observing")
+    assert ["observing", "observing"] == Threads().run([look, look])
+
+
+def test_no_thread_outlives_its_calls() -> None:
+    before = threading.active_count()
+    Threads().run(_numbered(8))
+    assert before == threading.active_count()
+
+
+def test_a_thread_that_failed_can_be_had_again() -> None:
+    threads, met = Threads(most=1), threading.Barrier(2)
+
+    def fail() -> None:
+        met.wait(DEADLINE)
+        raise LookupError
+
+    for _ in range(2):
+        with pytest.raises(LookupError):
+            threads.run([fail, fail])

@@ -1,0 +1,68 @@
+"""Calls side by side on a stepped clock take as long as the longest of them."""
+
+from datetime import timedelta
+
+import pytest
+
+from ports.clock import FakeClock
+from sandbox.overlap import Overlapping, overlapping
+from sandbox.waiting_clock import WaitingClock
+
+
+class Passing:
+    """A clock that whoever waits moves, and how often it was moved."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.waits: list[float] = []
+        self.pause = overlapping(self.wait)
+        self.seen = WaitingClock(self.clock, self.wait, timedelta)
+        self.side_by_side = Overlapping(self.wait)
+
+    def wait(self, seconds: float) -> None:
+        self.waits.append(seconds)
+        self.clock.step(seconds)
+
+    def call(self, *seconds: float) -> float:
+        """Wait some times, and see how long that took."""
+        began = self.seen.now()
+        for each in seconds:
+            self.pause(each)
+        return self.seen.now() - began
+
+
+def test_the_longest_call_is_the_time_of_all() -> None:
+    world = Passing()
+    began = world.clock.now()
+    took = world.side_by_side.run([lambda: world.call(4.0), lambda: world.call(1.0, 9.0), world.call])
+    assert [4.0, 10.0, 0.0] == took
+    assert (10.0, [10.0]) == (world.clock.now() - began, world.waits)
+
+
+def test_outside_of_such_calls_each_wait_counts() -> None:
+    world = Passing()
+    assert 5.0 == world.call(2.0, 3.0)
+    assert [2.0, 3.0] == world.waits
+
+
+def test_calls_within_calls_add_up_along_the_longest_way() -> None:
+    world = Passing()
+
+    def outer() -> float:
+        world.side_by_side.run([lambda: world.call(2.0), lambda: world.call(3.0)])
+        return world.call(1.0)
+
+    world.side_by_side.run([outer, lambda: world.call(1.0)])
+    assert [4.0] == world.waits
+
+
+def test_what_fails_takes_its_time_as_well() -> None:
+    world = Passing()
+
+    def fail() -> float:
+        world.call(7.0)
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        world.side_by_side.run([fail, lambda: world.call(2.0)])
+    assert [7.0] == world.waits
