@@ -113,6 +113,12 @@ def _diff(arguments: Sequence[str]) -> int:
     return diff.run(arguments)
 
 
+def _uninstall(arguments: Sequence[str]) -> int:
+    from cli import uninstall
+
+    return uninstall.run(arguments)
+
+
 def _tidb(arguments: Sequence[str]) -> int:
     from cli.tidb import main as tidb
 
@@ -127,6 +133,7 @@ _COMMANDS: Mapping[str, Callable[[Sequence[str]], int]] = {
     "diff": _diff,
     "doctor": lambda arguments: _tidb(["doctor", *arguments]),
     "tidb": _tidb,
+    "uninstall": _uninstall,
 }
 
 
@@ -145,5 +152,6 @@ certs      FILE: print the Secrets with certificates that its clusters need, for
 diff       what the controller-manager would write now; nothing is written, and all of its flags are taken
            -n NAMESPACE       look at this namespace only
 doctor     CLUSTER: say why a cluster is not as it should be, and the way out
+uninstall  --check: say which objects would hang without the operator, and in which order to delete them
 tidb       the plugin of kubectl, as `kubectl tidb`: see, restart, pause, drain, ... clusters (docs/kubectl-tidb.md)
 """

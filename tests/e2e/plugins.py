@@ -7,15 +7,20 @@ from pathlib import Path
 
 from tests.e2e.operators import ROOT
 
-_PROGRAMS = {"kubectl-tidb": "main", "kubectl_complete-tidb": "complete"}
+_PROGRAMS = {
+    "kubectl-tidb": ("cli.tidb.__main__", "main"),
+    "kubectl_complete-tidb": ("cli.tidb.__main__", "complete"),
+    "tidb-operator": ("cli.main", "main"),
+}
+"""The module and the function of each program."""
 
 
 def install(directory: Path) -> Path:
     """Put them into a directory, which is returned."""
     directory.mkdir(exist_ok=True)
-    for name, function in _PROGRAMS.items():
+    for name, (module, function) in _PROGRAMS.items():
         program = directory / name
-        start = f"import sys; from cli.tidb.__main__ import {function}; sys.exit({function}())"
+        start = f"import sys; from {module} import {function}; sys.exit({function}())"
         program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -c "{start}" "$@"\n')
         program.chmod(0o755)
     return directory

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e import worlds
+from tests.e2e import plugins, worlds
 from tests.e2e.guides import KUBECTL, Shell, anchor, commands, contains
 from tests.e2e.operators import ROOT
 
@@ -52,6 +52,7 @@ def test_what_a_document_tells_to_type_works(name: str, tmp_path: Path) -> None:
     text = (DOCS / name).read_text(encoding="utf-8")
     with worlds.sandbox(tmp_path, installed=name != "install.md") as place:
         shell = Shell(place, ROOT)
+        shell.environment = plugins.with_path(shell.environment, plugins.install(tmp_path / "bin"))
         if name != "install.md":
             shell.run("kubectl apply -f manifests/operator/deployment.yaml -f manifests/samples/basic.yaml")
         for block in _BLOCK.finditer(text):
