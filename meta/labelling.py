@@ -10,10 +10,9 @@ from functools import partial
 
 from apis import pod_commands
 from apis.components import component_names
-from dataplane.errors import DataPlaneError
 from kube.objects import Json, Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from member import api_clients, labels
+from member import labels
 from member.context import ClusterContext, ReconcileContext
 from member.naming import referenced_cluster
 from member.observed.belonging import is_own_pod
@@ -62,20 +61,18 @@ def _pods(ctx: ClusterContext) -> list[Object]:
 
 
 def _cluster_id(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[str, NotDone | None]:
-    """The id to write, empty when the labels can stay or it is not known yet, and why it can't be known.
+    """The id to write, empty where it is not known yet, and why it cannot be known where that leaves pods unlabelled.
 
-    Without a PD of its own a cluster has no id in its status: the other cluster's PD is asked, once per pod.
+    It stands in the status, also for a cluster that uses the PD of another one.
     """
     known = ctx.tc.status.cluster_id
     if known or not isinstance(ctx, ReconcileContext) or referenced_cluster(ctx.tc) is None:
         return known, None
-    if all(labels.CLUSTER_ID in pod.metadata.labels for pod in pods):
+    observed = ctx.observations.get("pd")
+    if not isinstance(observed, Failed) or all(labels.CLUSTER_ID in pod.metadata.labels for pod in pods):
         return "", None
-    try:
-        return str(api_clients.pd_answers(ctx).cluster_id()), None
-    except DataPlaneError as error:
-        unknown = Failed("PDUnreachable", f"cannot set the label {labels.CLUSTER_ID}: {error}")
-        return "", without_pd(ctx) or unknown
+    unknown = Failed(observed.reason, f"cannot set the label {labels.CLUSTER_ID}: {observed.message}")
+    return "", without_pd(ctx) or unknown
 
 
 def _remind(ctx: ClusterContext, pod: Object) -> None:

@@ -63,7 +63,7 @@ from member.objects.config_map import (
 )
 from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
 from member.observed.pods import Pod, pods_of
-from member.observed.referenced_cluster import without_pd
+from member.observed.referenced_cluster import unverified_pd, without_pd
 from member.observed.status import SUSPEND, UPGRADE, set_phase
 from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
@@ -74,13 +74,16 @@ REMOVED = "ComponentRemoved"
 
 
 def observe(ctx: ClusterContext, member: Workload) -> Outcome:
-    """Bring the status of one component up to date; that of one that is gone tells of no member. Raises as `act`."""
+    """Bring the status of one component up to date; without a spec and a StatefulSet it has no members.
+
+    Raises as `act`.
+    """
     if find(ctx.tc, member.name) is not None:
         return member.observe(ctx)
     status = predicates.status_of(ctx.tc, member.name)
     if status is not None and status.stateful_set and _is_gone(ctx, member.name):
         status.forget_members()
-    return Done()
+    return member.observe_elsewhere(ctx)
 
 
 def _is_gone(ctx: ClusterContext, component: str) -> bool:
@@ -158,7 +161,7 @@ def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome
     if waiting := _gate(ctx, member):
         return waiting
     live = known or _ours(ctx, member.name, _left_unseen(ctx, member.name))
-    if live is None and (unwanted := advanced_stateful_set(ctx, member.name)):
+    if live is None and (unwanted := advanced_stateful_set(ctx, member.name) or unverified_pd(ctx)):
         return unwanted
     services = [partial(apply_service, ctx, service) for service in member.services(ctx.tc)]
     refused = first_refusal(ctx, member.name, services)

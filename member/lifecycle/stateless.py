@@ -10,6 +10,7 @@ from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.naming import ordinal_of
 from member.observed.pods import ready_pods
+from member.observed.referenced_cluster import unverified_pd
 from member.outcome import Waiting
 from member.polling import next_poll
 
@@ -31,10 +32,6 @@ def _cancel(removal: PodRemoval) -> None:
     removal.clear()
 
 
-def _no_obstacle(_: ClusterContext) -> None:
-    return None
-
-
 def _spec_confirmed(ctx: ClusterContext, _: str) -> Evidence | None:
     """A volume that is there holds logs at most."""
     return spec_confirmed(ctx)
@@ -53,7 +50,7 @@ def scale_out_parallelism(own: Component) -> int:
 SCALING = Scaling(
     ScaleOut(
         limit=scale_out_parallelism,
-        allowed=_no_obstacle,
+        allowed=unverified_pd,
         is_member=lambda _ctx, _pod: True,
         volumes_unused=_spec_confirmed,
     ),

@@ -49,9 +49,10 @@ def _not_located(_ctx: ClusterContext, _pod: str, _labels: Mapping[str, str]) ->
 class Workload:
     """A component as verbs.
 
-    `observe` brings its status up to date, with reads alone. `outage` is the verdict on it where it serves no more, by
-    default that no server is healthy. `gate` says what must be there first, beside the
-    components that it starts after; `unused` why nothing is made for it though the spec has it; `services`, `content`
+    `observe` brings its status up to date, with reads alone. `observe_elsewhere` looks at the one of another cluster,
+    for a cluster that lacks the component. `outage` is the verdict on it where it serves no more, by default that no
+    server is healthy. `gate` says what must be there first, beside the components that it starts
+    after; `unused` why nothing is made for it though the spec has it; `services`, `content`
     and `stateful_set` what is desired; `scaling` how it grows and shrinks, `rolling` how its pods are restarted,
     `failover` how lost ones are replaced; `serving` what it still lacks when all its pods are Ready, by default healthy
     members; `housekeeping` what else is to do in each reconcile, None when nothing. `locate` tells one server by its
@@ -66,6 +67,7 @@ class Workload:
     content: Callable[[OwnCluster], Content]
     stateful_set: Callable[[OwnCluster, str], Json]
     outage: Callable[[OwnContext], Verdict | None] | None = None
+    observe_elsewhere: Callable[[OwnContext], Outcome] = _done
     unused: Callable[[OwnCluster], str] = _used
     gate: Callable[[OwnContext], Waiting | Refused | None] = _nothing
     scaling: Scaling = stateless.SCALING

@@ -1,10 +1,22 @@
-"""Whether there is a PD for a cluster that lacks one of its own, or that is to join another's (objects.md 8)."""
+"""The PD of another TidbCluster that a cluster uses or joins: is there one, and is it still the same (objects.md 8)?"""
 
+from collections.abc import Sequence
+
+from apis.accessor import workloads
+from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.tidbcluster import TidbCluster
+from dataplane.errors import DataPlaneError
 from kube.errors import ApiError
 from kube.resources import TIDB_CLUSTERS
-from member.context import ClusterContext
-from member.outcome import Waiting
+from member import api_clients
+from member.context import ClusterContext, ReconcileContext
+from member.labels import CLUSTER_ID
+from member.naming import referenced_cluster
+from member.observed.claims import labelled_ids
+from member.observed.pods import pods_of
+from member.outcome import Done, Failed, Outcome, Refused, Waiting
+
+_FOREIGN = "ForeignPDCluster"
 
 _LOOK_AGAIN = 10.0
 """Seconds; what happens to another cluster brings this one back through no event."""
@@ -25,6 +37,56 @@ def without_pd(ctx: ClusterContext) -> Waiting | None:
     if spec.pd is not None or spec.pd_addresses:
         return None
     return Waiting("NoPD", "the cluster has no PD: add spec.pd, or name a cluster that has one in spec.cluster")
+
+
+def observe_joined_pd(ctx: ReconcileContext) -> Outcome:
+    """Record the id of the PD cluster that a cluster without its own PD uses; refuse another one (F40, I7).
+
+    The referenced TidbCluster may have been deleted and recreated under its name. The id is known from the status, else
+    from the labels of the claims that hold data, else from those of the pods. A refusal lasts while PD is silent.
+    """
+    if referenced_cluster(ctx.tc) is None:
+        return Done()
+    labelled = labelled_ids(ctx) or _ids_of_pods(ctx)
+    known = known_cluster_ids(ctx.tc, labelled)
+    given_up = not known or is_abandoned(ctx.tc, labelled)
+    try:
+        found = str(api_clients.pd(ctx).cluster_id())
+    except DataPlaneError as error:
+        refused = any(each.reason == _FOREIGN for each in ctx.tc.status.conditions)
+        if refused and not given_up:
+            return _foreign(ctx.tc, known, f"last reported another cluster id, and does not answer now ({error})")
+        silent = f"PD is that of {joined_cluster(ctx.tc)}; {error}"
+        return Failed("PDUnreachable", silent) if known else Waiting("PDNotAnswering", silent, _LOOK_AGAIN)
+    if found in known or given_up or labelled == {found}:
+        ctx.status.cluster_id = found
+        return Done()
+    return _foreign(ctx.tc, known, f"reports cluster id {found}")
+
+
+def unverified_pd(ctx: ClusterContext) -> Waiting | None:
+    """The wait of new pods of a cluster without its own PD until PD answers: it may be another one now (F40)."""
+    observed = ctx.observations.get("pd")
+    if not isinstance(ctx.tc, TidbCluster) or referenced_cluster(ctx.tc) is None or not isinstance(observed, Failed):
+        return None
+    what = "waiting for PD to report its cluster id before adding pods"
+    return Waiting(observed.reason, f"{what}: {observed.message}", _LOOK_AGAIN)
+
+
+def _foreign(tc: TidbCluster, known: Sequence[str], what: str) -> Refused:
+    way_out = (
+        "no changes are made; restore that PD from its own volumes, name the right cluster in spec.cluster, or, to "
+        "use the new PD, delete the volume claims of this cluster and set the annotation "
+        f'{FORCE_PD_BOOTSTRAP}: "{known[0]}"'
+    )
+    belongs = f"but this cluster belongs to {', '.join(known)}"
+    return Refused(_FOREIGN, f"PD of {joined_cluster(tc)} {what}, {belongs}: {way_out}")
+
+
+def _ids_of_pods(ctx: ReconcileContext) -> frozenset[str]:
+    """The ids of PD clusters that the pods of components are labelled with."""
+    pods = (pod for each in workloads(ctx.tc) for pod in pods_of(ctx, each.name))
+    return frozenset(pod.metadata.labels.get(CLUSTER_ID, "") for pod in pods) - {""}
 
 
 def joined_cluster(tc: TidbCluster) -> str:

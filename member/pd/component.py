@@ -17,6 +17,7 @@ from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
 from member.naming import ordinal_of, pod_name
 from member.observed.claims import claimed_ids
+from member.observed.referenced_cluster import observe_joined_pd
 from member.outcome import Done, Outcome, Waiting
 from member.ownership import member_owner, own_member
 from member.pd import (
@@ -103,6 +104,7 @@ PD = Workload(
     name="pd",
     observe=observe,
     outage=_outage,
+    observe_elsewhere=observe_joined_pd,
     services=desired.services,
     content=desired.content,
     stateful_set=desired.stateful_set,

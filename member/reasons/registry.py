@@ -460,10 +460,10 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     ),
     "ForeignPDCluster": Reason(
         "PD reports another cluster id than this cluster has: it was started on empty volumes, or on those of another "
-        "cluster.",
-        "It makes no changes to this cluster.",
-        "Restore PD's own volumes. To abandon the old data, delete the volume claims of TiKV and set the annotation "
-        "`tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the old cluster id.",
+        "cluster. Without `spec.pd`, the TidbCluster that `spec.cluster` names was deleted and recreated.",
+        "It makes no changes to this cluster, and adds no pods, which would join the other PD.",
+        "Restore PD's own volumes, or correct `spec.cluster`. To abandon the old data, delete the volume claims of "
+        "TiKV and set the annotation `tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the old cluster id.",
     ),
     "ForeignPD": Reason(
         "PD reports another cluster id than this cluster has, so commands on pods are ignored.",

@@ -78,7 +78,7 @@ def test_8_members_and_stores_of_both_are_in_one_cluster(worlds: JoinedWorlds, n
 def test_8_stores_join_across_without_a_pd_of_their_own(worlds: JoinedWorlds) -> None:
     join(worlds, pd=0)
     assert {"guest-tikv-0", "guest-tikv-1"} == pods_of(status(worlds.north, "tikv")["peerStores"])
-    assert "clusterID" not in worlds.south.cluster("guest")["status"]
+    assert worlds.north.cluster()["status"]["clusterID"] == worlds.south.cluster("guest")["status"]["clusterID"]
     assert not worlds.south.exists(STATEFUL_SETS, "guest-pd")
 
     worlds.south.world.faults.kubernetes_cut_off()

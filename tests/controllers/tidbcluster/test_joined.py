@@ -2,8 +2,9 @@
 
 import pytest
 
+from apis.identity import FORCE_PD_BOOTSTRAP
 from kube.objects import Json
-from kube.resources import NAMESPACES, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 _ELSEWHERE = "elsewhere"
@@ -59,7 +60,7 @@ def test_8_members_and_stores_of_others_are_peers(world: OperatorWorld) -> None:
 @pytest.mark.parametrize("without", [("pd",), ("pd", "tidb"), ("pd", "tikv")])
 def test_8_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, without: tuple[str, ...]) -> None:
     join(world, guest(*without))
-    assert "clusterID" not in world.cluster("guest")["status"]
+    assert world.cluster()["status"]["clusterID"] == world.cluster("guest")["status"]["clusterID"]
     assert not world.exists(STATEFUL_SETS, "guest-pd")
     assert ({"guest-tikv-0"} if "tikv" not in without else set()) == names(world, "basic", "tikv", "peerStores")
 
@@ -120,3 +121,59 @@ def test_8_I4_the_last_pd_stays_while_no_member_of_others_is_healthy(world: Oper
     assert 3 == world.replicas("pd")
     assert 3 == len(names(world, "basic", "pd", "members"))
     assert "without a healthy PD in another cluster" in world.condition("Progressing")["message"]
+
+
+def stateless(component: str, section: Json) -> Json:
+    """A guest with one component that keeps no data, so that no claim tells its cluster id."""
+    cluster = guest("pd", "tikv", "tidb")
+    cluster["spec"][component] = {"replicas": 1, "config": {}} | section
+    return cluster
+
+
+_GUESTS = {
+    "tikv": guest("pd", "tidb"),
+    "tikv and tidb": guest("pd"),
+    "tidb": guest("pd", "tikv"),
+    "tiproxy": stateless("tiproxy", {"version": "v1.2.0"}),
+    "ticdc": stateless("ticdc", {}),
+}
+
+
+def recreate_host(world: OperatorWorld) -> str:
+    """Delete the host with its volumes and create it under the same name; return the id of its first PD cluster."""
+    before = str(world.cluster()["status"]["clusterID"])
+    world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
+    world.run_until(lambda: not world.exists(STATEFUL_SETS, "basic-tikv"))
+    world.run(30.0)
+    for claim in world.every(PERSISTENT_VOLUME_CLAIMS):
+        if "-basic-" in (name := claim["metadata"]["name"]):
+            world.admin.delete(PERSISTENT_VOLUME_CLAIMS, name, NAMESPACE)
+    world.run(5.0)
+    world.apply(host())
+    world.run_until(lambda: world.cluster()["status"].get("clusterID") not in (None, "", before), within=300.0)
+    return before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", _GUESTS)
+@pytest.mark.parametrize("forgets", [False, True])
+def test_F40_8_a_cluster_without_pd_refuses_a_pd_that_was_recreated(
+    world: OperatorWorld, what: str, forgets: bool
+) -> None:
+    join(world, _GUESTS[what])
+    before = recreate_host(world)
+    if forgets:
+        world.admin.patch(TIDB_CLUSTERS, "guest", NAMESPACE, {"status": {"clusterID": None}}, subresource="status")
+    world.run_until(lambda: world.reason("guest") == "ForeignPDCluster")
+    message = world.condition("Progressing", "guest")["message"]
+    assert ("TidbCluster default/basic" in message, before in message) == (True, True)
+    component = what.partition(" ")[0]
+    world.forget()
+    world.change("guest", **{component: {"replicas": 2}})
+    world.run(60.0)
+    assert (1, []) == (world.replicas(component, "guest"), [each for each in world.writes() if "guest-" in each])
+    assert not world.is_ready("guest")
+
+    world.admin.patch(TIDB_CLUSTERS, "guest", NAMESPACE, {"metadata": {"annotations": {FORCE_PD_BOOTSTRAP: before}}})
+    world.run_until(lambda: world.replicas(component, "guest") == 2)
+    assert world.cluster()["status"]["clusterID"] == world.cluster("guest")["status"]["clusterID"]
