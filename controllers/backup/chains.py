@@ -15,10 +15,10 @@ from apis.backups import Backup, is_incremental
 
 def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
     """The snapshots from which a log backup restores, the oldest first. All objects have their defaults."""
-    until = _tso(log.status.log_checkpoint_ts)
+    until = moment(log.status.log_checkpoint_ts)
     stay = [each for each in backups if is_candidate(log, each) and not _goes(each) and not _is_wrong(each)]
-    found = [each for each in stay if _tso(each.status.commit_ts) <= until]
-    return sorted(found, key=lambda each: _tso(each.status.commit_ts))
+    found = [each for each in stay if moment(each.status.commit_ts) <= until]
+    return sorted(found, key=lambda each: moment(each.status.commit_ts))
 
 
 def is_candidate(log: Backup, backup: Backup) -> bool:
@@ -27,13 +27,13 @@ def is_candidate(log: Backup, backup: Backup) -> bool:
         return False
     if backup.spec.br is None or is_incremental(backup.spec.br.options):
         return False
-    begins = max(_tso(log.status.commit_ts), _tso(log.status.log_success_truncate_until))
-    return _is_complete(backup) and 0 < begins <= _tso(backup.status.commit_ts)
+    begins = max(moment(log.status.commit_ts), moment(log.status.log_success_truncate_until))
+    return is_complete(backup) and 0 < begins <= moment(backup.status.commit_ts)
 
 
 def base_of(log: Backup, backups: Iterable[Backup], since: int) -> Backup | None:
     """The snapshot to keep so that any moment from the TSO `since` on can be restored; None when there is none."""
-    return next((each for each in reversed(bases(log, backups)) if _tso(each.status.commit_ts) <= since), None)
+    return next((each for each in reversed(bases(log, backups)) if moment(each.status.commit_ts) <= since), None)
 
 
 def needing(snapshot: Backup, backups: Sequence[Backup]) -> Backup | None:
@@ -63,7 +63,8 @@ def _is_wrong(backup: Backup) -> bool:
     return any(each.status == "False" and each.reason == FILES_DIFFER for each in found)
 
 
-def _is_complete(backup: Backup) -> bool:
+def is_complete(backup: Backup) -> bool:
+    """Whether a Backup has ended well."""
     return any(each.type == "Complete" and each.status == "True" for each in backup.status.conditions)
 
 
@@ -79,8 +80,8 @@ def same_cluster(one: Backup, other: Backup) -> bool:
     return (mine.cluster_namespace, mine.cluster) == (theirs.cluster_namespace, theirs.cluster)
 
 
-def _tso(text: str) -> int:
-    """A timestamp of a status; 0 for one that can't be read."""
+def moment(text: str) -> int:
+    """The TSO of a timestamp in a status; 0 for one that cannot be read."""
     try:
         return tso.parse(text)
     except ValueError:

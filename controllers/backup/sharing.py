@@ -1,8 +1,5 @@
 """Who else needs the files of a Backup (backup.md 3.9): looked at live, since removing them is for good."""
 
-import contextlib
-from collections.abc import Iterable, Iterator
-
 from apis.backup_defaulting import with_backup_defaults
 from apis.backup_paths import backup_path
 from apis.backups import Backup
@@ -11,7 +8,7 @@ from apis.problem import InvalidField
 from apis.storage_providers import StorageProvider
 from controllers.backup import chains
 from controllers.job_owners import status
-from controllers.job_owners.files import compacts, everything, reads
+from controllers.job_owners.files import compacts, everything, readable, reads
 from controllers.job_owners.job_owner import JobOwner
 from kube.objects import Json, Object
 from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES
@@ -27,7 +24,7 @@ def user_of(ctx: JobOwner[Backup], path: str) -> str:
     for other in backups:
         if other.metadata.uid != ctx.owner.metadata.uid and _shares(other, path, ctx.model.spec):
             return f"Backup {other.key}"
-    if log_backup := chains.needing(ctx.model, list(_readable(backups))):
+    if log_backup := chains.needing(ctx.model, list(readable(backups))):
         meta = log_backup.metadata
         return f"log backup {meta.namespace}/{meta.name}, which restores from no other snapshot,"
     return reader_of(ctx, path)
@@ -57,17 +54,10 @@ def log_backup_named(ctx: JobOwner[Backup], name: str) -> str:
 
     Raises ApiError, TransportError.
     """
-    others = (each for each in _readable(everything(ctx, BACKUPS)) if each.metadata.uid != ctx.owner.metadata.uid)
+    others = (each for each in readable(everything(ctx, BACKUPS)) if each.metadata.uid != ctx.owner.metadata.uid)
     named = (each for each in others if each.metadata.name == name and chains.same_cluster(each, ctx.model))
     begun = (each.metadata for each in named if each.spec.backup_mode == "log" and each.status.commit_ts)
     return next((f"{each.namespace}/{each.name}" for each in begun), "")
-
-
-def _readable(backups: Iterable[Object]) -> Iterator[Backup]:
-    """Those that can be decoded, with their defaults."""
-    for each in backups:
-        with contextlib.suppress(InvalidField):
-            yield with_backup_defaults(decode(each.decode(), Backup))
 
 
 def _shares(other: Object, path: str, own: StorageProvider) -> bool:

@@ -9,14 +9,14 @@ from apis.validation.backups import validate_compact
 from controllers.compact_backup import status
 from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, job_going
-from controllers.job_owners.files import BEING_REMOVED, being_removed
+from controllers.job_owners.files import BEING_REMOVED, being_removed, everything
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster
 from controllers.job_owners.starting import LOOK_AGAIN, REASON, what_keeps_it
 from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, Object
-from kube.resources import JOBS
+from kube.resources import BACKUPS, JOBS
 from member.backups import pods
 from member.backups.compactions import compaction_job
 from member.backups.environment import BadJob, secret_names
@@ -104,7 +104,7 @@ def _built(ctx: JobOwner[CompactBackup]) -> Json:
     spec = ctx.model.spec
     if spec.br is None:
         raise BadJob("InvalidSpec", "spec.br is required; name the TidbCluster in spec.br.cluster")
-    if going := being_removed(ctx, [spec]):
+    if going := being_removed(everything(ctx, BACKUPS), [spec]):
         raise BadJob(BEING_REMOVED, f"{going} is being deleted with the files to compact; delete this one, too")
     tc = cluster(ctx, spec.br)
     return compaction_job(ctx.model, tc, ctx.secrets(secret_names(spec, None)), ctx.settings)

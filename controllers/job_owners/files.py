@@ -1,8 +1,10 @@
 """Who else has to do with the files of a backup, read live (backup.md 3.9)."""
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 
 from apis import tso
+from apis.backup_defaulting import with_backup_defaults
 from apis.backup_paths import backup_path
 from apis.backups import Backup
 from apis.compact_backups import CompactBackup
@@ -14,11 +16,11 @@ from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import NotFound
 from kube.objects import Json, Object, condition_of
-from kube.resources import BACKUPS, Resource
+from kube.resources import Resource
 from member.backups.paths import overlap, shared
 
 BEING_REMOVED = "FilesBeingRemoved"
-"""The reason of who waits for files that are being removed."""
+"""The reason of the wait for files that are being removed."""
 
 _BEGUN = (status.SCHEDULED, status.RUNNING)
 
@@ -31,12 +33,16 @@ def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:
         return []
 
 
-def being_removed(ctx: JobOwner[M], storages: Sequence[StorageProvider]) -> str:
-    """The Backup whose files are being removed from one of these places, in words; empty when there is none.
+def readable(backups: Iterable[Object]) -> Iterator[Backup]:
+    """The Backups that can be decoded, with their defaults."""
+    for each in backups:
+        with contextlib.suppress(InvalidField):
+            yield with_backup_defaults(decode(each.decode(), Backup))
 
-    Raises ApiError, TransportError.
-    """
-    for backup in everything(ctx, BACKUPS):
+
+def being_removed(backups: Iterable[Object], storages: Sequence[StorageProvider]) -> str:
+    """The Backup whose files are being removed from one of these places, in words; empty when there is none."""
+    for backup in backups:
         if backup.metadata.deletion_timestamp and any(_removes_from(backup, each) for each in storages):
             return f"Backup {backup.key}"
     return ""

@@ -17,7 +17,7 @@ from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
 from member.backups.environment import BadJob
 from member.labels import base_labels, selector_text
@@ -114,29 +114,42 @@ def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
 
 
 def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str) -> Waiting | None:
-    """Have the Job `name`, which `build` makes, and say so; `reason` is that of not getting it.
+    """Create the Job `name`, which `build` makes, and report it; `reason` is the one of a failure.
 
-    One of ours that is there already was made by this process or by one before; v1.6 calls it a failure where its
-    cache lacks it. Raises RequeueError, ApiError, TransportError.
+    One of this object that exists was made by this process or by one before; v1.6 calls it a failure where its cache
+    lacks it. Raises RequeueError, ApiError, TransportError.
     """
-    there = ctx.live_job(name)
+    there = require_free_name(ctx, name, reason)
     if there is None:
         make(ctx, build, reason)
     elif there.metadata.deletion_timestamp:
         return job_going(name)
-    elif not ctx.controls(there):
-        kind = ctx.resource.kind
-        give_up(ctx, reason, f"Job {there.key} is not this {kind}'s; delete it, or rename the {kind}")
     ctx.say(status.SCHEDULED)
     return None
 
 
-def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> None:
-    """Make a Job. Raises RequeueError, TransportError."""
+def require_free_name(ctx: JobOwner[M], name: str, reason: str) -> Object | None:
+    """The Job of this object with a name, read live; None where there is none.
+
+    Raises RequeueError for a Job of others; ApiError, TransportError.
+    """
+    there, kind = ctx.live_job(name), ctx.resource.kind
+    if there is not None and not there.metadata.deletion_timestamp and not ctx.controls(there):
+        give_up(ctx, reason, f"Job {there.key} is not this {kind}'s; delete it, or rename the {kind}")
+    return there
+
+
+def require_built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json:
+    """What `build` makes. Raises RequeueError where something that it needs is missing."""
     try:
-        job = build()
+        return build()
     except BadJob as error:
         give_up(ctx, error.reason, str(error))
+
+
+def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> None:
+    """Create a Job. Raises RequeueError, TransportError."""
+    job = require_built(ctx, build)
     try:
         ctx.create(JOBS, job)
     except AlreadyExists as error:

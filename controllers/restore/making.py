@@ -7,7 +7,7 @@ from apis.restores import Restore
 from apis.tidbcluster import TidbCluster
 from apis.validation.backups import validate_restore
 from controllers.job_owners import status
-from controllers.job_owners.files import BEING_REMOVED, being_removed
+from controllers.job_owners.files import BEING_REMOVED, being_removed, everything, readable
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import (
     cluster,
@@ -15,18 +15,24 @@ from controllers.job_owners.prerequisites import (
     give_up,
     no_longer_invalid,
     refuse,
+    require_built,
+    require_free_name,
     schedule,
     serving_cluster,
 )
 from controllers.job_owners.starting import await_start
+from controllers.restore import log_range
 from controllers.restore.point_in_time import wait_for_gc_off
 from kube.errors import AlreadyExists, ApiError
 from kube.objects import Json, condition_of
-from kube.resources import JOBS
+from kube.resources import BACKUPS, JOBS
 from member.backups import pods, restores
 from member.backups.environment import BadJob
 from member.backups.naming import prune_job_name, restore_job_name
-from member.outcome import Outcome
+from member.observed.restores import JOB_FAILED
+from member.outcome import Outcome, Wait, Waiting
+
+_LOOK_AGAIN = 10.0
 
 
 def sync(ctx: JobOwner[Restore]) -> Outcome | None:
@@ -67,20 +73,38 @@ def _make(ctx: JobOwner[Restore]) -> Outcome | None:
     if problems := validate_restore(ctx.model):
         refuse(ctx, problems)
         return None
-    br = ctx.model.spec.br
-    tc = cluster(ctx, br) if br else None
+    spec = ctx.model.spec
+    tc = cluster(ctx, spec.br) if spec.br else None
     if tc is not None and (problems := validate_restore(ctx.model, pods.tikv_version(tc))):
         refuse(ctx, problems)
         return None
+    backups = everything(ctx, BACKUPS)
+    is_to_point = spec.restore_mode == "pitr"
+    missing = log_range.obstacles(ctx.model, list(readable(backups))) if is_to_point else []
+    if missing and not isinstance(missing, Wait):
+        refuse(ctx, missing)
+        return None
     no_longer_invalid(ctx)
-    tc = serving_cluster(ctx, br) if br else None
-    spec = ctx.model.spec
-    if going := being_removed(ctx, (spec, spec.pitr_full_backup_storage_provider)):
+    tc = serving_cluster(ctx, spec.br) if spec.br else None
+    if going := being_removed(backups, (spec, spec.pitr_full_backup_storage_provider)):
         message = f"{going} is being deleted with the files to restore; restore another one, and delete this Restore"
         give_up(ctx, BEING_REMOVED, message)
-    if spec.restore_mode == "pitr" and tc is not None:
-        wait_for_gc_off(ctx, tc)
-    return schedule(ctx, restore_job_name(ctx.name), lambda: _built(ctx, tc), "CreateRestoreJobFailed")
+    if isinstance(missing, Wait):
+        return Waiting("WaitingForLog", missing.what, _LOOK_AGAIN)
+    name = restore_job_name(ctx.name)
+    if is_to_point and tc is not None:
+        _prepare_tikv(ctx, name, tc)
+    return schedule(ctx, name, lambda: _built(ctx, tc), JOB_FAILED)
+
+
+def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> None:
+    """Have TiKV restarted without garbage collection, once nothing else keeps the Job from being created.
+
+    Raises RequeueError, ApiError, TransportError.
+    """
+    require_free_name(ctx, job, "JobNameTaken")
+    require_built(ctx, lambda: _built(ctx, tc))
+    wait_for_gc_off(ctx, tc)
 
 
 def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:

@@ -17,7 +17,7 @@ from kube.objects import Json, is_observed
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.naming import member_name
 from member.objects.config_map import CONFIG_FILE, in_use_config_map_name
-from member.observed.restores import joined
+from member.observed.restores import WAITING_FOR_GC_OFF, joined
 from member.tikv.desired import GC_OFF, GC_RATIO
 
 _LOOK_AGAIN = 10.0
@@ -35,8 +35,8 @@ def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
         _warn_of_unseen(ctx, tc, parts)
         return
     message = f"waiting for TiKV to run with {GC_RATIO} = {GC_OFF}, which the operator sets for this Restore: {why}"
-    ctx.say(status.RETRY_FAILED, "WaitingForGCOff", message)
-    raise RequeueError("WaitingForGCOff", message, _LOOK_AGAIN)
+    ctx.say(status.RETRY_FAILED, WAITING_FOR_GC_OFF, message)
+    raise RequeueError(WAITING_FOR_GC_OFF, message, _LOOK_AGAIN)
 
 
 def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:

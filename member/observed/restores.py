@@ -21,14 +21,19 @@ from member.labels import RESTORING_TO_POINT_IN_TIME
 ClusterKey: TypeAlias = tuple[str, str]
 """Namespace and name of a TidbCluster."""
 
-_BEGUN = ("RetryFailed", "Scheduled", "Running")
-"""Conditions of one that was found valid: what is not is not to restart a database."""
+WAITING_FOR_GC_OFF = "WaitingForGCOff"
+JOB_FAILED = "CreateRestoreJobFailed"
+
+_BEGUN = ("Scheduled", "Running")
+_CHECKED = (WAITING_FOR_GC_OFF, JOB_FAILED)
+"""Reasons of the condition RetryFailed of a Restore that has passed all checks: others must not restart a database."""
 _ENDED = ("Complete", "Failed", "Invalid")
 
 
 class _Condition(msgspec.Struct, frozen=True):
     type: str = ""
     status: str = ""
+    reason: str = ""
 
 
 class _Cluster(msgspec.Struct, frozen=True, rename="camel"):
@@ -102,8 +107,9 @@ def into(restore: Object) -> ClusterKey | None:
         return None  # nothing is done for one that can't be read
     br = found.spec.br
     conditions = (found.status and found.status.conditions) or ()
-    held = {each.type for each in conditions if each.status == "True"}
-    goes_on = not held.isdisjoint(_BEGUN) and held.isdisjoint(_ENDED) and not restore.metadata.deletion_timestamp
+    held = {each.type: each.reason for each in conditions if each.status == "True"}
+    has_begun = not held.keys().isdisjoint(_BEGUN) or held.get("RetryFailed") in _CHECKED
+    goes_on = has_begun and held.keys().isdisjoint(_ENDED) and not restore.metadata.deletion_timestamp
     if found.spec.restore_mode != "pitr" or br is None or not goes_on:
         return None
     return br.cluster_namespace or restore.metadata.namespace, br.cluster

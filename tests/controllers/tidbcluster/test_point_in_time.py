@@ -4,7 +4,7 @@ import pytest
 
 from apis import toml
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, PODS, RESTORES, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, PODS, RESTORES, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.apis.backups import by_br, tree
 from tests.operator_world import NAMESPACE, OperatorWorld
 
@@ -25,6 +25,13 @@ def uids(world: OperatorWorld, component: str) -> set[str]:
     return {each["uid"] for each in pods if each["name"].startswith(f"basic-{component}-")}
 
 
+def add_keys(world: OperatorWorld) -> None:
+    """The Secret that the Job of a Restore needs."""
+    world.admin.create(
+        SECRETS, {"metadata": {"name": "keys"}, "data": {"access_key": "QQ==", "secret_key": "QQ=="}}, NAMESPACE
+    )
+
+
 def restore(world: OperatorWorld, **br: str) -> None:
     spec = by_br(restoreMode="pitr", logRestoreStartTs="7", br={"cluster": "basic", **br})
     body = tree("Restore", spec, name="back", namespace=NAMESPACE)
@@ -42,6 +49,7 @@ def test_4_4_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: Operat
     basic.run_until_ready(within=300)
     others = uids(basic, "pd"), uids(basic, "tidb")
     assert ratio(basic) is None
+    add_keys(basic)
     restore(basic)  # v1.6 sees only those that name the namespace as well
     before = uids(basic, "tikv")
     basic.run(5)
@@ -95,3 +103,50 @@ def test_4_4_one_that_is_invalid_restarts_nothing(basic: OperatorWorld) -> None:
     basic.run(60)
     assert "Invalid" == basic.get(RESTORES, "back")["status"]["phase"]
     assert ratio(basic) is None
+
+
+_LOGS: dict[str, tuple[str, Json]] = {
+    "begins later": ("InvalidSpec", {"commitTs": "8"}),
+    "was truncated": ("InvalidSpec", {"commitTs": "1", "logSuccessTruncateUntil": "8"}),
+    "has not come so far": ("WaitingForLog", {"commitTs": "1", "logCheckpointTs": "6", "phase": "Running"}),
+    "ended before": ("InvalidSpec", {"commitTs": "1", "logCheckpointTs": "6", "phase": "Stopped"}),
+}
+
+
+@pytest.fixture
+def rolling(basic: OperatorWorld) -> OperatorWorld:
+    """The cluster, which restarts TiKV for a change of its configuration."""
+    basic.change(configUpdateStrategy="RollingUpdate")
+    basic.run(5)
+    basic.run_until_ready(within=300)
+    return basic
+
+
+def restarts_nothing_for(reason: str, world: OperatorWorld) -> None:
+    before = uids(world, "tikv")
+    restore(world)
+    world.run(90)
+    assert reason in [each.get("reason") for each in world.get(RESTORES, "back")["status"]["conditions"]]
+    assert (None, before) == (ratio(world), uids(world, "tikv"))
+
+
+@pytest.mark.parametrize("what", _LOGS)
+def test_4_4_a_restore_outside_its_log_restarts_nothing(rolling: OperatorWorld, what: str) -> None:
+    """v1.6 restarts TiKV for it, and back again when the user gives up."""
+    reason, status = _LOGS[what]
+    add_keys(rolling)
+    body = tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE)
+    rolling.admin.create(BACKUPS, body | {"status": {"backupPath": "s3://lab/full", **status}}, NAMESPACE)
+    restarts_nothing_for(reason, rolling)
+
+
+def test_4_4_a_restore_without_its_secret_restarts_nothing(rolling: OperatorWorld) -> None:
+    restarts_nothing_for("GetS3SecretFailed", rolling)
+
+
+def test_4_4_a_restore_whose_job_has_another_owner_restarts_nothing(rolling: OperatorWorld) -> None:
+    add_keys(rolling)
+    pod = {"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Never"}
+    job = {"metadata": {"name": "restore-back"}, "spec": {"template": {"spec": pod}}}
+    rolling.admin.create(JOBS, job, NAMESPACE)
+    restarts_nothing_for("JobNameTaken", rolling)

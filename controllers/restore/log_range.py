@@ -1,0 +1,96 @@
+"""Whether the log of a restore to a point in time covers the moments that it needs (backup.md 4.4). Pure.
+
+The status of the log's Backup tells the range. BR checks it as well, but in its Job, for which TiKV is restarted first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from apis import log_backups, tso
+from apis.backup_paths import is_at
+from apis.backups import Backup
+from apis.problem import Problem
+from apis.restores import Restore
+from apis.storage_providers import StorageProvider
+from controllers.backup.chains import is_complete, moment
+from member.backups.paths import same_store
+from member.outcome import Wait
+
+
+@dataclass(frozen=True, slots=True)
+class _Needed:
+    """A moment that a Restore needs, as a TSO; `what` it is, as the beginning of a sentence."""
+
+    field: str
+    value: str
+    at: int
+    what: str
+
+    def problem(self, why: str) -> Problem:
+        return Problem(self.field, self.value, f"{self.what} {_time(self.at)}, {why}")
+
+
+def obstacles(restore: Restore, backups: Sequence[Backup]) -> list[Problem] | Wait:
+    """The moments that the log lacks for good, or the wait for a log that has yet to reach one.
+
+    Empty where the log has all, and where no Backup is known that wrote it. All objects have their defaults.
+    """
+    needed = _needed(restore, backups)
+    logs = [each for each in backups if each.spec.backup_mode == "log" and _is_from(each, restore.spec)]
+    found = [_missing(log, needed) for log in logs if moment(log.status.commit_ts)]
+    if not found or [] in found:
+        return []
+    return next((each for each in found if isinstance(each, Wait)), found[0])
+
+
+def _missing(log: Backup, needed: Sequence[_Needed]) -> list[Problem] | Wait:
+    now, name = log.status, f"Backup {log.metadata.namespace}/{log.metadata.name}"
+    begins, ends = max(moment(now.commit_ts), moment(now.log_success_truncate_until)), moment(now.log_checkpoint_ts)
+    early = f"before the log of {name} begins, at {_time(begins)}; use a later one"
+    if problems := [each.problem(early) for each in needed if each.at < begins]:
+        return problems
+    late = [each for each in needed if 0 < ends < each.at]
+    if not late:
+        return []
+    if now.phase == log_backups.STOPPED:
+        return [each.problem(f"after the log of {name} ends, at {_time(ends)}; use an earlier one") for each in late]
+    last = max(late, key=lambda each: each.at)
+    resume = "; resume it" if now.phase == log_backups.PAUSED else ""
+    return Wait(
+        f"waiting for the log of {name} to reach {last.field} {_time(last.at)}; it has reached {_time(ends)}{resume}"
+    )
+
+
+def _needed(restore: Restore, backups: Sequence[Backup]) -> list[_Needed]:
+    spec, snapshot = restore.spec, _snapshot(restore, backups)
+    asked = [
+        _Needed("spec.pitrRestoredTs", spec.pitr_restored_ts, tso.parse(spec.pitr_restored_ts), "is"),
+        _Needed("spec.logRestoreStartTs", spec.log_restore_start_ts, tso.parse(spec.log_restore_start_ts), "is"),
+    ]
+    if snapshot is not None:
+        path, at = snapshot.status.backup_path, moment(snapshot.status.commit_ts)
+        asked.append(_Needed("spec.pitrFullBackupStorageProvider", path, at, "has the data of"))
+    return [each for each in asked if each.at]
+
+
+def _snapshot(restore: Restore, backups: Sequence[Backup]) -> Backup | None:
+    """The Backup that made the snapshot below the log: the newest one at its place."""
+    below = restore.spec.pitr_full_backup_storage_provider
+    there = [each for each in backups if each.spec.backup_mode == "snapshot" and is_complete(each)]
+    return max((each for each in there if _is_from(each, below)), key=_taken, default=None)
+
+
+def _taken(snapshot: Backup) -> int:
+    return moment(snapshot.status.commit_ts)
+
+
+def _is_from(backup: Backup, storage: StorageProvider) -> bool:
+    """Whether a Backup has written what is at a place; a bucket of the same name may be another one elsewhere."""
+    own = backup.spec
+    if not is_at(backup.status.backup_path, storage) or not same_store(own, storage):
+        return False
+    return own.s3 is None or storage.s3 is None or own.s3.endpoint.rstrip("/") == storage.s3.endpoint.rstrip("/")
+
+
+def _time(at: int) -> str:
+    return f"{tso.time_of(at):%Y-%m-%dT%H:%M:%SZ} (TSO {at})"
