@@ -4,6 +4,8 @@ DM moves a source by itself when its worker ends, if another one is free. Withou
 so such a worker stays. A worker is taken out of DM when it is offline, and has no source any more.
 """
 
+from collections.abc import Sequence
+
 from apis import predicates
 from apis.ordinals import desired_ordinals
 from dataplane.dm import OFFLINE, LiveWorker
@@ -44,11 +46,20 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting:
         gone = worker_gone(ctx, removal.name)
         return gone or Waiting("ScalingIn", f"worker {removal.name} has just registered", soon)
     free = worker_unbound(leaving) or worker_replaceable(leaving, found)
-    if free is None:
-        what = f"pod {removal.name} replicates source {leaving.source}, and no other worker is free to take it over"
-        return Waiting("DMWorkerBound", f"{what}; add a worker, or stop or transfer the source with dmctl", soon)
+    if (bound := _without_heir(ctx, found, removal.staying)) or free is None:
+        what = f"no worker that stays is free to take over {', '.join(bound) or leaving.source}"
+        way_out = "add a worker, or stop or transfer the source with dmctl"
+        return Waiting("DMWorkerBound", f"keeping pod {removal.name}: {what}; {way_out}", soon)
     removal.note()
     return free
+
+
+def _without_heir(ctx: DMContext, found: Sequence[LiveWorker], staying: int) -> list[str]:
+    """The sources of all workers that are to leave, where fewer workers that stay are free."""
+    leaves = [each for each in found if _is_above(ctx, each, staying - 1)]
+    free = [each for each in found if each not in leaves and not each.source and each.stage not in ("", OFFLINE)]
+    bound = [f"source {each.source} of pod {each.name}" for each in leaves if each.source]
+    return bound if len(bound) > len(free) else []
 
 
 def _is_above(ctx: DMContext, worker: LiveWorker, ordinal: int) -> bool:

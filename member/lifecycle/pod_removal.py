@@ -18,11 +18,15 @@ from member.naming import pod_name, pvc_name
 
 @dataclass(frozen=True, slots=True)
 class PodRemoval:
-    """A pod that leaves, or that was about to; what is known of it may come from the cache."""
+    """A pod that leaves, or that was about to; what is known of it may come from the cache.
+
+    `staying` pods, the lowest, are to stay: all others leave, this one among them.
+    """
 
     ctx: OwnContext
     component: str
     ordinal: int
+    staying: int
     pod: Object | None
     claims: tuple[Object, ...]
 
@@ -97,16 +101,20 @@ def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> Pod
     lister, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
     claims = (lister.get(namespace, name) for name in claims_of_templates(body, pod))
     found = tuple(claim for claim in claims if claim is not None)
-    return PodRemoval(ctx, component, ordinal, ctx.listers.pods.get(namespace, pod), found)
+    return PodRemoval(ctx, component, ordinal, ordinal, ctx.listers.pods.get(namespace, pod), found)
 
 
-def live(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> PodRemoval:
-    """A pod and its claims as the API server has them now. Raises ApiError, TransportError."""
+def live(ctx: ClusterContext, component: str, body: Json, ordinal: int, staying: int | None = None) -> PodRemoval:
+    """A pod and its claims as the API server has them now; without `staying`, all pods below this one stay.
+
+    Raises ApiError, TransportError.
+    """
     pod = pod_name(ctx.tc, component, ordinal)
     find, namespace = ctx.deps.client.find, ctx.namespace
     claims = (find(PERSISTENT_VOLUME_CLAIMS, name, namespace) for name in claims_of_templates(body, pod))
     found = tuple(claim for claim in claims if claim is not None)
-    return PodRemoval(ctx, component, ordinal, find(PODS, pod, namespace), found)
+    stays = ordinal if staying is None else staying
+    return PodRemoval(ctx, component, ordinal, stays, find(PODS, pod, namespace), found)
 
 
 def claims_of_templates(body: Json, pod: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Shrinking a component, pod by pod from the highest ordinal down (lifecycle.md 8.1, 8.3, 8.5), and not after all.
 
-A pod goes when nothing of it is left in the data plane, and the cluster, read live, asks for fewer; then its claims are
+No pod leaves unless all that are to leave can: `PodRemoval.staying` tells the drain of each which pods will be left. A
+pod goes when nothing of it is left in the data plane, and the cluster, read live, asks for fewer; then its claims are
 marked, and the StatefulSet gets smaller. Several may leave at a time. Those that are done go even while others take
 longer or fail (F37), as far as they are the highest: a StatefulSet removes from the top.
 """
@@ -52,7 +53,7 @@ def next_lower_replicas(
     gone: list[Evidence] = []
     unfinished: list[NotDone] = []
     for ordinal in chosen:
-        left = _attempt(partial(_drain_one, ctx, component, scale_in, body, ordinal))
+        left = _attempt(partial(_drain_one, ctx, component, scale_in, body, ordinal, staying=wanted))
         if not isinstance(left, Evidence):
             unfinished.append(left)
         elif not unfinished:
@@ -80,8 +81,10 @@ def cancel_removals(
     return wanted, None
 
 
-def _drain_one(ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int) -> Evidence | NotDone:
-    removal = pod_removal.live(ctx, component, body, ordinal)
+def _drain_one(
+    ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, ordinal: int, *, staying: int
+) -> Evidence | NotDone:
+    removal = pod_removal.live(ctx, component, body, ordinal, staying)
     with bound_contextvars(pod=removal.name):
         left = scale_in.drain(removal)
         if not isinstance(left, Evidence):

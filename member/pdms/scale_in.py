@@ -23,7 +23,7 @@ _ASK_AGAIN = 30.0
 def drain(removal: PodRemoval) -> Evidence | NotDone:
     """One step of taking a pod out. Raises ApiError, TransportError, DataPlaneError."""
     ctx, name = removal.ctx, removal.component
-    if removal.ordinal == 0 and name == TSO and (needed := _needed(ctx)):
+    if removal.staying == 0 and name == TSO and (needed := _needed(ctx)):
         return needed
     if waiting := hand_over(ctx, name, removal.name, "ScalingIn"):
         return waiting
@@ -31,13 +31,11 @@ def drain(removal: PodRemoval) -> Evidence | NotDone:
 
 
 def _needed(ctx: ReconcileContext) -> NotDone | None:
-    """Why the last pod of tso must stay: a PD in microservice mode gives no timestamps itself."""
+    """Why tso cannot go to 0 pods: a PD in microservice mode gives no timestamps itself."""
     if predicates.uses_microservices(ctx.tc):
         way_out = "set spec.pdms[].replicas to 1 or more, or let PD give timestamps again with spec.pd.mode empty"
-        return Refused(
-            "FailedScaleIn", f"keeping the last pod of {TSO}: PD is in microservice mode; {way_out}", _ASK_AGAIN
-        )
-    what = f"keeping the last pod of {TSO} until PD gives timestamps itself"
+        return Refused("FailedScaleIn", f"keeping the pods of {TSO}: PD is in microservice mode; {way_out}", _ASK_AGAIN)
+    what = f"keeping the pods of {TSO} until PD gives timestamps itself"
     if api_clients.pd(ctx).microservice_members(TSO) is not None:
         still = f"{what}: it is still in microservice mode{_way_out(ctx)}"
         return Waiting("ScalingIn", still, next_poll(ctx, TSO))

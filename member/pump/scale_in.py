@@ -31,19 +31,19 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     if node.state == PUMP_OFFLINE:
         return pump_node_gone(ctx, removal.name) or _unknown(removal)
     if node.state == PUMP_ONLINE:
-        others = [ordinal for ordinal, each in nodes if ordinal < removal.ordinal and each.state == PUMP_ONLINE]
+        others = [ordinal for ordinal, each in nodes if ordinal < removal.staying and each.state == PUMP_ONLINE]
         return _still_needed(removal, others) or _close(removal, node)
     return _waiting(removal, node)
 
 
 def _still_needed(removal: PodRemoval, others: list[int]) -> Waiting | Refused | None:
-    """The wait of the last Pump that takes binlogs: without one, TiDB can't commit."""
+    """Why no Pump may leave: none of those that stay takes binlogs, and without one TiDB cannot commit."""
     ctx = removal.ctx
     writers = [pod.metadata.name for pod in pods_live(ctx, "tidb").pods if _writes_binlogs(pod)]
     if others or not writers:
         return None
-    what = f"keeping pod {removal.name}: no other Pump node is online, and {', '.join(writers)} writes binlogs"
-    if removal.ordinal > 0:
+    what = f"keeping pod {removal.name}: no Pump node that stays is online, and {', '.join(writers)} writes binlogs"
+    if removal.staying > 0:
         return Waiting("ScalingIn", what, _soon(removal))
     way_out = (
         "set spec.pump.replicas to 1 and spec.tidb.binlogEnabled to false; scale Pump in to 0 once all TiDB pods have "

@@ -45,7 +45,7 @@ _FIRST_LOOK = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Without this store there would be too few; why."""
+    """Without the stores that are to leave there would be too few; why."""
 
     why: str
 
@@ -83,7 +83,7 @@ def next_step(
 ) -> Step:
     """The next step to remove a store (I5, F35, O12).
 
-    `others` are without those that leave before it; `wanted` of them are asked for, and PD `needs` so many.
+    `others` are those that stay once all have left that are to leave; `wanted` are asked for, and PD `needs` so many.
     `leaders_gone`: no leaders are left on it, or they had their time.
     """
     replicas = needs.stores
@@ -99,7 +99,7 @@ def next_step(
         silent = ", ".join(f"store {each}" for each in others.silent)
         return Wait(f"waiting until {silent} has reported to PD before removing store {store.id} of pod {pod}")
     if others.up < replicas:
-        return Refuse(f"cannot remove store {store.id} of pod {pod}: {too_few}")
+        return Refuse(f"spec.{kind.name}.replicas: {wanted}: {too_few}")
     if others.up < wanted and store.state_name != DOWN:
         return Keep(
             f"only {others.up} of {wanted} {kind.title} stores would be Up without pod {pod}; waiting for the others "
@@ -130,7 +130,7 @@ def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores:
     wanted, needs = component_of(ctx.tc, kind.name).workload.replicas, kind.needs(answers)
 
     def step(store: Store, stores: Sequence[Store]) -> Step:
-        others = _others(ctx, kind, stores, store, removal.ordinal)
+        others = _others(ctx, kind, stores, store, removal.staying)
         return next_step(kind, store, name, others, needs, leaders_gone=leaders_gone, wanted=wanted)
 
     match step(store, stores):
@@ -297,12 +297,12 @@ def _leaders(ctx: ReconcileContext, kind: StoreKind, pod: str, store: Store) -> 
         return store.leader_count or (0 if not_running else None)
 
 
-def _others(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, ordinal: int) -> Others:
-    """The stores of the kind, those of peers included, that stay when this one and those above it have left."""
+def _others(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, staying: int) -> Others:
+    """The stores of the kind, those of peers included, that stay once all have left that are to leave."""
     book = address_book(ctx.tc)
     others = [each for each in stores if each.id != store.id and kind.has(each)]
     owners = {each.id: book.ordinal_of(kind.name, each.address) for each in others}
-    stay = [each for each in others if (owner := owners[each.id]) is None or owner < ordinal]
+    stay = [each for each in others if (owner := owners[each.id]) is None or owner < staying]
     return Others(
         sum(each.state_name == UP for each in stay), [each.id for each in stay if each.state_name == DISCONNECTED]
     )

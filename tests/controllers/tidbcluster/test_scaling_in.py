@@ -264,7 +264,7 @@ def test_F13_F35_no_store_is_taken_offline_while_another_one_has_not_reported_si
 def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorWorld) -> None:
     wide_tikv.change(tikv={"replicas": 2, "scalePolicy": {"scaleInParallelism": 5}})
     wide_tikv.run(60.0)
-    assert ({"Up"}, 3) == ({store.state_name for store in stores_of(wide_tikv).values()}, wide_tikv.replicas("tikv"))
+    assert ({"Up"}, 5) == ({store.state_name for store in stores_of(wide_tikv).values()}, wide_tikv.replicas("tikv"))
     (event,) = wide_tikv.events("FailedScaleIn")
     assert "2 TiKV stores would be Up, but PD keeps 3 replicas of each region" in event["message"]
     assert frozenset() == pd_of(wide_tikv).evicting_stores()

@@ -1,0 +1,74 @@
+"""A scale-in is decided for all pods that are to leave, before the first one does (lifecycle.md 8)."""
+
+import pytest
+
+from kube.objects import Json
+from kube.resources import PERSISTENT_VOLUME_CLAIMS
+from member.components import workload_names
+from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME
+from simulate.homes import home_of
+from simulate.worlds import CLUSTERS
+from tests.operator_world import NAMESPACE, OperatorWorld
+
+pytestmark = pytest.mark.slow
+
+_REFUSED = {
+    "pd": "spec.pd.replicas cannot be 0",
+    "tikv": "only 1 TiKV stores would be Up, but PD keeps 3 replicas of each region",
+    "tiflash": "only 0 TiFlash stores would be Up, but the placement rule",
+    "pump": "no Pump node that stays is online",
+    "tso": "keeping the pods of tso",
+}
+"""Components that cannot have so few pods in the clusters of this test, and why; all others can."""
+
+_WISHES = {"tikv": (5, 1)}
+"""From how many pods to how many; that others go from 3 to 0 is a valid spec."""
+
+
+def with_pods(component: str, replicas: int) -> Json:
+    """The home of a component, with so many pods of it; TiDB writes binlogs where there is Pump."""
+    home = home_of(component)
+    cluster = CLUSTERS[home.cluster]()
+    listed = cluster["spec"][home.part]
+    section = next(each for each in listed if each["name"] == component) if isinstance(listed, list) else listed
+    section["replicas"] = replicas
+    return cluster
+
+
+def ask_for(world: OperatorWorld, component: str, replicas: int) -> None:
+    home, name = home_of(component), world.names()[0]
+    section = world.cluster(name)["spec"][home.part]
+    if isinstance(section, list):
+        world.change(
+            name,
+            **{home.part: [each | ({"replicas": replicas} if each["name"] == component else {}) for each in section]},
+        )
+    else:
+        world.change(name, **{home.part: {"replicas": replicas}})
+
+
+@pytest.mark.parametrize("component", workload_names())
+def test_8_a_wish_is_met_as_a_whole_or_nothing_leaves(world: OperatorWorld, component: str) -> None:
+    before, wanted = _WISHES.get(component, (3, 0))
+    world.apply(with_pods(component, before))
+    (name,) = world.names()
+    world.run_until_ready(name, within=300.0)
+    if component == "tiflash":
+        world.world.faults.tiflash_replicas(f"{NAMESPACE}/{name}", 1)
+    world.run(5.0)
+    world.forget()
+    ask_for(world, component, wanted)
+    if component not in _REFUSED:
+        world.run_until(lambda: world.replicas(component, name) == wanted, within=300.0)
+        return
+    world.run(60.0)
+    assert ("FailedScaleIn", before) == (world.reason(name), world.replicas(component, name))
+    assert _REFUSED[component] in world.condition("Progressing", name)["message"]
+    assert [] == [call.url for call in world.operator.dataplane.writes()]
+    marks = {
+        mark for each in world.every(PERSISTENT_VOLUME_CLAIMS) for mark in each["metadata"].get("annotations") or {}
+    }
+    assert set() == marks & {PVC_DEFER_DELETING, SCALE_IN_TIME}
+
+    ask_for(world, component, before)
+    world.run_until_ready(name)
