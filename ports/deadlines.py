@@ -61,7 +61,7 @@ class DeadlineConnection(HTTPConnection):
     reading: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
-        return _with_deadline(super()._new_conn())
+        return with_deadline(super()._new_conn())
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         """The answer; from here on the deadline runs."""
@@ -75,7 +75,7 @@ class DeadlineTlsConnection(HTTPSConnection):
     reading: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
-        plain = _with_deadline(super()._new_conn())
+        plain = with_deadline(super()._new_conn())
         plain.arm(plain.gettimeout())
         return plain
 
@@ -94,7 +94,14 @@ def limit_silence(connected: socket.socket, seconds: float) -> None:
         connected.settimeout(seconds)
 
 
-def _with_deadline(plain: socket.socket) -> DeadlineSocket:
+def arm(connected: socket.socket, seconds: float | None) -> None:
+    """From now on all reads together may take so many seconds; None: as long as they want."""
+    if isinstance(connected, _Deadline):
+        connected.arm(seconds)
+
+
+def with_deadline(plain: socket.socket) -> DeadlineSocket:
+    """The same connection as a socket that has a deadline once it is armed."""
     timeout = plain.gettimeout()
     wrapped = DeadlineSocket(plain.family, plain.type, plain.proto, plain.detach())
     wrapped.settimeout(timeout)

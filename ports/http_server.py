@@ -3,25 +3,46 @@
 import socket
 import socketserver
 import ssl
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from io import BufferedIOBase
+from io import BufferedIOBase, BufferedReader, BytesIO
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import structlog
 
+from ports.deadlines import DeadlineTlsSocket, arm, with_deadline
 from ports.transport import ByteStream, Request, Response
 
 _log = structlog.get_logger(__name__)
 
 _CLIENT_TIMEOUT = 10.0
-"""Seconds that a client may keep us waiting: for its handshake, its request, or for taking the answer."""
+"""Seconds that a client may keep the server waiting: for a whole request, handshake included, or while it takes the
+answer."""
 
 _LONGEST_BODY = 1 << 20
-"""Bytes of a request, where nobody says how many it may have."""
+"""Bytes of a request, where the server says nothing else."""
+
+_LONGEST_HEAD = 1 << 15
+"""Bytes of a request's first line and headers."""
+
+_MOST_CONNECTIONS = 100
+"""Connections that are open at a time, each with a thread; one more ends the oldest, and new clients get through."""
+
+_BACKLOG = 1024
+"""Connections that the kernel keeps until they are accepted."""
+
+_POLL = 0.1
+"""Seconds after which a server notices that it is to stop."""
+
+_DIGITS = 20
+"""Of a length that is worth reading."""
+
+_PIECE = 1 << 16
+"""Bytes of a body that are read at once."""
 
 _OF_ONE_HOP = frozenset(
     {
@@ -42,6 +63,10 @@ _OF_ONE_HOP = frozenset(
 class ListenError(Exception):
     """Raised when a server cannot start; the message names the port, or the file, and the cause."""
 
+    def __init__(self, message: str, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause
+
 
 Answer = Callable[["Conversation", Request], None]
 """Answers one request by what the conversation offers."""
@@ -55,24 +80,79 @@ def whole_body(reader: BufferedIOBase, length: int) -> bytes:
     return body
 
 
+class _TooLong(Exception):
+    """Raised for a request with a longer head, or more bytes of bodies in memory, than the server allows."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class _Bodies:
+    """The bytes of all bodies that are being received or answered: what clients together may have the server keep."""
+
+    def __init__(self, most: int) -> None:
+        self._lock = threading.Lock()
+        self._left = most
+
+    def take(self, count: int) -> None:
+        """Raises _TooLong where there is no room."""
+        with self._lock:
+            if count > self._left:
+                raise _TooLong(503, "the server is busy with the requests of others; try again")
+            self._left -= count
+
+    def give_back(self, count: int) -> None:
+        with self._lock:
+            self._left += count
+
+
+class _Reader(BufferedReader):
+    """Reads requests; each head may have so many bytes."""
+
+    left = _LONGEST_HEAD
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        """As `BufferedReader.readline`. Raises _TooLong."""
+        limit = self.left + 1
+        line = super().readline(limit if size is None or size < 0 else min(size, limit))
+        self.left -= len(line)
+        if self.left < 0:
+            raise _TooLong(431, f"the request line and the headers have more than {_LONGEST_HEAD} bytes")
+        return line
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = _BACKLOG
 
     def __init__(
-        self, name: str, address: tuple[str, int], answer: Answer, longest_body: int, tls: "ServerTls | None"
+        self,
+        name: str,
+        address: tuple[str, int],
+        answer: Answer,
+        tls: "ServerTls | None",
+        *,
+        longest_body: int,
+        patience: float,
     ) -> None:
         self.tls = tls
+        self.patience = patience
         self.name = name
         self.answer = answer
         self.longest_body = longest_body
+        self.bodies = _Bodies(max(longest_body, _MOST_CONNECTIONS * _LONGEST_BODY // 4))
+        self._open: dict[socket.socket, None] = {}
+        self._open_lock = threading.Lock()
         everywhere = not address[0] and socket.has_dualstack_ipv6()
-        self.address_family = socket.AF_INET6 if everywhere else socket.AF_INET
+        self.address_family = socket.AF_INET6 if everywhere or ":" in address[0] else socket.AF_INET
         super().__init__(address, Conversation)
 
     def server_bind(self) -> None:
-        """Bind, for IPv4 and IPv6 alike; the base class would look up a name that nobody needs."""
+        """Bind, for IPv4 and IPv6 alike; the base class would look up a name that is not needed."""
         if self.address_family == socket.AF_INET6:
-            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+            only_v6 = 1 if self.server_address[0] else 0
+            self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_v6)
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = self.name, self.server_address[1]
 
@@ -82,25 +162,84 @@ class _Server(ThreadingHTTPServer):
         The handshake is its thread's affair: a silent client must not block the others.
         """
         connection, client = super().get_request()
+        limited = with_deadline(connection)
         if self.tls is None:
-            return connection, client
+            return limited, client
         context = self.tls.context()
-        return context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False), client
+        context.sslsocket_class = DeadlineTlsSocket
+        return context.wrap_socket(limited, server_side=True, do_handshake_on_connect=False), client
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection on a thread of its own; where there are too many, the oldest ends."""
+        with self._open_lock:
+            self._open[request] = None
+            if len(self._open) > _MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                _hang_up(oldest)
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """As the base class, on a thread with a name."""
+        threading.current_thread().name = f"{self.name}-request"
+        super().process_request_thread(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a connection that has ended."""
+        with self._open_lock:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """End all connections."""
+        super().server_close()
+        with self._open_lock:
+            for connection in self._open:
+                _hang_up(connection)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
-        """A client that went away in the middle is no event."""
-        _log.debug("connection broken", client=str(client_address), exc_info=True)
+        """A client that goes away is one line for debugging; anything else is a defect."""
+        error = sys.exception()
+        if isinstance(error, OSError):
+            _log.debug("connection broken", server=self.name, client=str(client_address), cause=str(error))
+        else:
+            _log.error("request failed", server=self.name, client=str(client_address), exc_info=error)
+
+
+def _hang_up(connection: socket.socket) -> None:
+    with suppress(OSError):
+        # as `socket`, since a TLS connection would wait for the client's goodbye
+        socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class Conversation(BaseHTTPRequestHandler):
     """What a client asks over one connection."""
 
     server: _Server
-    timeout = _CLIENT_TIMEOUT
     protocol_version = "HTTP/1.1"
     server_version = "tidb-operator"
     sys_version = ""
     disable_nagle_algorithm: ClassVar[bool] = True
+    rfile: _Reader
+
+    def setup(self) -> None:
+        """Read through a limit for heads."""
+        super().setup()
+        self.connection.settimeout(self.server.patience)
+        self.rfile.close()
+        # `makefile` counts what is open on a connection
+        self.rfile = _Reader(self.connection.makefile("rb", buffering=0))
+
+    def handle_one_request(self) -> None:
+        """Answer the next request, which must be complete in time."""
+        self.rfile.left = _LONGEST_HEAD
+        arm(self.connection, self.server.patience)
+        try:
+            super().handle_one_request()
+        except _TooLong as error:
+            self.close_connection = True
+            self.command, self.request_version = "", self.protocol_version
+            self._refuse(error)
 
     def send_response_of(self, response: Response) -> None:
         """Send a whole answer."""
@@ -129,15 +268,46 @@ class Conversation(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         length = self.headers.get("content-length", "0")
-        if "transfer-encoding" in self.headers or not length.isdecimal() or int(length) > self.server.longest_body:
-            self.close_connection = True
-            self.send_response_of(Response(413, {"connection": "close"}, b"the request body is too large\n"))
+        is_number = len(length) < _DIGITS and length.isascii() and length.isdecimal()
+        if "transfer-encoding" in self.headers or not is_number or int(length) > self.server.longest_body:
+            self._refuse(_TooLong(413, "the request body is too large"))
             return
-        body = whole_body(self.rfile, int(length)) or None
+        held = 0
+        body = BytesIO()
+        try:
+            while held < int(length):
+                count = min(_PIECE, int(length) - held)
+                self.server.bodies.take(count)
+                held += count
+                body.write(whole_body(self.rfile, count))
+            self._answer(body.getvalue() or None)
+        except _TooLong as error:
+            self._refuse(error)
+        finally:
+            self.server.bodies.give_back(held)
+
+    def _answer(self, body: bytes | None) -> None:
+        self._begin_answer()
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.answer(self, Request(self.command, self.path, headers, body))
+        request = Request(self.command, self.path, headers, body, client=_plain(self.client_address[0]))
+        self.server.answer(self, request)
+
+    def _begin_answer(self) -> None:
+        """From here on, each write has its time."""
+        arm(self.connection, None)
+        self.connection.settimeout(self.server.patience)
+
+    def _refuse(self, error: _TooLong) -> None:
+        self.close_connection = True
+        self._begin_answer()
+        self.send_response_of(Response(error.status, {"connection": "close"}, f"{error}\n".encode()))
 
     do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = do_OPTIONS = _serve  # noqa: N815  (http.server's names)
+
+
+def _plain(address: str) -> str:
+    """An address of IPv4 in its own form, which a socket for both kinds shows as one of IPv6."""
+    return address.removeprefix("::ffff:")
 
 
 class Server:
@@ -151,13 +321,18 @@ class Server:
         tls: "ServerTls | None" = None,
         *,
         longest_body: int = _LONGEST_BODY,
+        patience: float = _CLIENT_TIMEOUT,
     ) -> None:
-        """Listen at once; port 0 is any free one. `longest_body` is in bytes. Raises ListenError."""
+        """Listen at once; port 0 is any free one. Raises ListenError.
+
+        `longest_body` is in bytes; `patience` is how many seconds a client may take for a request, and for an answer.
+        """
         try:
-            self._server = _Server(name, address, answer, longest_body, tls)
+            self._server = _Server(name, address, answer, tls, longest_body=longest_body, patience=patience)
         except OSError as error:
-            raise ListenError(f"{name}: cannot listen on port {address[1]}: {error.strerror or error}") from error
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name=name)
+            cause = error.strerror or str(error)
+            raise ListenError(f"{name}: cannot listen on port {address[1]}: {cause}", cause) from error
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name=f"{name}-server")
 
     @property
     def port(self) -> int:
@@ -165,16 +340,24 @@ class Server:
         port: int = self._server.server_address[1]
         return port
 
+    def start(self) -> None:
+        """Serve from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop, and end open connections."""
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join(_CLIENT_TIMEOUT)
+
     @contextmanager
     def serving(self) -> Iterator[None]:
         """Serve while the block runs."""
-        self._thread.start()
+        self.start()
         try:
             yield
         finally:
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join(_CLIENT_TIMEOUT)
+            self.stop()
 
 
 def answer_with(handle: Callable[[Request], Response]) -> Answer:

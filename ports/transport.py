@@ -92,7 +92,8 @@ class Request:
 
     `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece. Such a
     body may take as long as it wants: `timeout` then is for each silence. A transport that has the whole body anyway
-    may ignore it. `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway, and writes
+    may ignore it. `client` is the IP address that a server received the request from; who sends one leaves it empty.
+    `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway, and writes
     that the API server only tries.
     """
 
@@ -103,6 +104,7 @@ class Request:
     timeout: float = 30.0
     receiver: Callable[[], Callable[[bytes], None]] | None = field(default=None, compare=False, repr=False)
     only_asks: bool = False
+    client: str = field(default="", compare=False)
     longest_answer: int = LONGEST_ANSWER
 
     @property

@@ -8,17 +8,22 @@ without a word: a status of its own would look like the backend's.
 import contextlib
 import socket
 import ssl
+import sys
 import threading
 from collections.abc import Callable
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import structlog
+
 from ports.http_server import whole_body
 from ports.transport import Request, Transport, TransportError
 from sandbox.dataplane.sql import SqlServer
 from sandbox.dataplane.tls import ServerSide, server_context
 from sandbox.sql_session import SqlSession
+
+_log = structlog.get_logger(__name__)
 
 _POLL = 0.05
 _TLS_HANDSHAKE = b"\x16"
@@ -89,6 +94,12 @@ class _Server(ThreadingHTTPServer):
         with self._lock:
             self._open.discard(request)
         super().shutdown_request(request)
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
+        """A client that goes away is no news; anything else is a defect."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            _log.error("a request through the proxy failed", client=str(client_address), exc_info=error)
 
     def replace(self, plain: socket.socket, secured: socket.socket) -> None:
         with self._lock:

@@ -33,8 +33,8 @@ from scheduler.options import PROGRAM, Options, parse_options
 
 _log = structlog.get_logger(__name__)
 
-_LONGEST_QUESTION = 1 << 28
-"""Bytes: kube-scheduler may send five thousand whole nodes."""
+_LONGEST_QUESTION = 1 << 27
+"""Bytes: kube-scheduler may send five thousand whole nodes of 25 KB. All questions together have no more room."""
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:

@@ -431,7 +431,7 @@ class Questions:
     def _ask(self, running: Running, question: Request) -> Response | None:
         origin = replace(Origin.of(running.launch), certificate=_certificate(running.process))
         try:
-            return self._data_plane.network.deliver(question, origin)
+            return self._data_plane.network.deliver(replace(question, client=running.launch.address), origin)
         except TransportError as error:
             _log.debug("no answer", pod=running.pod, error=str(error))
             return None
