@@ -126,12 +126,16 @@ def misread(body: bytes, error: Exception) -> str:
     return f"malformed answer: {error}"
 
 
+_ERROR = msgspec.json.Decoder(str | dict[str, msgspec.Raw])
+_TEXT = msgspec.json.Decoder(str)
+
+
 def said(body: bytes) -> str:
     """What a server said, if it is an error in a documented form, else what the answer looks like."""
     if _PLAIN_ERRORS.fullmatch(body):
         return shortened(body.decode("utf-8", "replace"))
     try:
-        found = msgspec.json.decode(body, type=str | dict[str, msgspec.Raw])
+        found = _ERROR.decode(body)
     except UNREADABLE as error:
         is_json = isinstance(error, msgspec.ValidationError)
         return f"answered with {len(body)} bytes that are {'no error message' if is_json else 'not JSON'}"
@@ -142,6 +146,6 @@ def said(body: bytes) -> str:
 def _text(value: msgspec.Raw | None) -> str:
     """The string that is the value of a field; empty for anything else."""
     try:
-        return msgspec.json.decode(value, type=str) if value else ""
+        return _TEXT.decode(value) if value else ""
     except UNREADABLE:
         return ""

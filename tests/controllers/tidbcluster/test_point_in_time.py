@@ -69,8 +69,7 @@ def test_4_4_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: Operat
     assert [] == basic.writes()
 
 
-@pytest.mark.parametrize("named", ["basic", "guest"])
-def test_stores_that_joined_from_another_cluster_keep_their_garbage_too(basic: OperatorWorld, named: str) -> None:
+def test_stores_that_joined_from_another_cluster_keep_their_garbage_too(basic: OperatorWorld) -> None:
     """They hold parts of the same tables; v1.6 switches it off for the TidbCluster that the Restore names."""
     tikv = {"baseImage": "pingcap/tikv", "replicas": 1, "requests": {"storage": "1Gi"}, "config": {}}
     spec = {"version": "v8.5.2", "cluster": {"name": "basic"}, "configUpdateStrategy": "RollingUpdate", "tikv": tikv}
@@ -79,9 +78,8 @@ def test_stores_that_joined_from_another_cluster_keep_their_garbage_too(basic: O
     basic.admin.create(TIDB_CLUSTERS, body, NAMESPACE)
     basic.run(60)
     basic.run_until_ready(within=300)
-    status = {"phase": "RetryFailed", "conditions": [{"type": "RetryFailed", "status": "True"}]}
-    pitr = by_br(restoreMode="pitr", logRestoreStartTs="7", br={"cluster": named})
-    basic.admin.create(RESTORES, tree("Restore", pitr, name="back", namespace=NAMESPACE, status=status), NAMESPACE)
+    add_keys(basic)
+    restore(basic)
     basic.run(120)
     assert (-1, -1) == (ratio(basic), ratio(basic, "guest"))
     end(basic, "Complete")
