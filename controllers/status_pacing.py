@@ -4,8 +4,9 @@ While a cluster comes up, or rolls, some number in its status changes many times
 that counts, or for a short while.
 
 A node that comes and goes takes the status of what runs on it to what it was before, again and again, and each time
-that would be a write for every cluster that has a pod there. What is new is written at once; what has been there lately
-has to wait for its turn, once it is seen to come and go. If it is gone until then, nobody has missed anything.
+that would be a write for every cluster that has a pod there. With several nodes, the mixtures are new each time. So
+once a status is seen to come and go, its writes keep a distance: a real loss shows at the end of it, and what is over
+by then needs no write. While a component is upgraded or scaled, new steps show at once all the same.
 """
 
 from collections import OrderedDict, deque
@@ -24,7 +25,7 @@ APART = 5.0
 """Seconds within which several returns are one: much happens at once when something starts."""
 
 EVERY = 20.0
-"""Seconds between two writes of a status that goes back and forth."""
+"""Seconds between two writes of a status that goes back and forth: three in a minute."""
 
 DETAILS_EVERY = 10.0
 """Seconds for which one write is earned that brings nothing but details: a cluster that comes up brings what counts
@@ -55,9 +56,10 @@ class StatusPacing:
     def pause(self, stored: Json, status: Json) -> float:
         """Seconds until a status may be written in the place of the `stored` one; 0 when it may be now."""
         self._forget()
-        if len(self._returns) >= OFTEN and _shape(status) in self._seen:
-            return max(self._written + EVERY - self._clock.now(), 0.0)
-        return max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status) else 0.0
+        details = max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status) else 0.0
+        if len(self._returns) < OFTEN or (_is_operated_on(stored, status) and _shape(status) not in self._seen):
+            return details
+        return max(self._written + EVERY - self._clock.now(), details, 0.0)
 
     def wrote(self, stored: Json, status: Json) -> None:
         """Note a write, in the place of the `stored` status."""
@@ -83,6 +85,12 @@ class StatusPacing:
             self._returns.popleft()
         while self._seen and next(iter(self._seen.values())) <= before:
             self._seen.popitem(last=False)
+
+
+def _is_operated_on(*statuses: Json) -> bool:
+    """Whether a component is in a phase other than that of rest, such as an upgrade, whose steps show at once."""
+    parts = (part for status in statuses for part in status.values() if isinstance(part, dict))
+    return any(part.get("phase", NORMAL) not in ("", NORMAL) for part in parts)
 
 
 def tells_reconciles(stored: Json, status: Json) -> bool:

@@ -5,6 +5,7 @@ import pytest
 from controllers.status_pacing import APART, DETAILS_EVERY, DETAILS_SAVED, EVERY, LATELY, OFTEN, StatusPacing
 from kube.objects import Json
 from ports.clock import FakeClock
+from ports.randomness import SeededRandomness
 
 UP: Json = {
     "conditions": [
@@ -47,9 +48,19 @@ def test_I29_what_happens_within_seconds_is_no_coming_and_going() -> None:
         flaps.wrote({}, each)
 
 
-def test_I29_what_is_new_is_written_at_once() -> None:
+def test_I29_a_new_step_of_an_operation_is_written_at_once() -> None:
     flaps = _flapping(FakeClock())
-    assert 0 == flaps.pause(UP, DOWN | {"pd": {"phase": "Upgrade"}})
+    upgrading: Json = DOWN | {"pd": {"phase": "Upgrade"}}
+    assert 0 == flaps.pause(UP, upgrading)
+    flaps.wrote(UP, upgrading)
+    assert 0 == flaps.pause(upgrading, upgrading | {"tikv": {"stores": {"1": {"leaderCountBeforeUpgrade": 3}}}})
+    assert EVERY == flaps.pause(upgrading, UP)
+
+
+def test_I29_a_loss_shows_within_a_distance_while_others_come_and_go() -> None:
+    flaps = _flapping(FakeClock())
+    lost: Json = {"tikv": {"stores": {"1": {"state": "Down"}}}}
+    assert 0 < flaps.pause(UP, DOWN | lost) <= EVERY
 
 
 def test_I29_another_sentence_is_no_return() -> None:
@@ -78,6 +89,32 @@ def test_I29_a_flapping_node_costs_three_writes_a_minute() -> None:
             flaps.wrote({}, now)
             writes += 1
     assert 30 >= writes
+
+
+@pytest.mark.parametrize("components", [1, 2, 4])
+@pytest.mark.parametrize("seed", range(25))
+def test_I29_whatever_comes_and_goes_in_whatever_rhythm_costs_three_writes_a_minute(components: int, seed: int) -> None:
+    clock, draw = FakeClock(), SeededRandomness(seed)
+    pacing, stored = StatusPacing(clock), UP
+    periods = [draw.integer(5, 120) for _ in range(components)]
+    began, written, unwritten_since = clock.now(), list[float](), None
+    for _ in range(1500):
+        clock.step(1)
+        elapsed = clock.now() - began
+        is_up = {f"basic-tikv-{number}": elapsed % each < each / 2 for number, each in enumerate(periods)}
+        status: Json = (UP if all(is_up.values()) else DOWN) | {"tikv": {"servers": is_up}}
+        if status == stored:
+            unwritten_since = None
+        elif pacing.pause(stored, status):
+            unwritten_since = unwritten_since or clock.now()
+            assert clock.now() - unwritten_since <= EVERY
+        else:
+            pacing.wrote(stored, status)
+            stored, unwritten_since = status, None
+            written.append(elapsed)
+    settled = [at for at in written if at > LATELY]
+    most = max((sum(at <= other < at + 60 for other in settled) for at in settled), default=0)
+    assert most <= 3
 
 
 @pytest.mark.parametrize(
