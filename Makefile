@@ -98,6 +98,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep sidecar --every 30 $(DRAW)
 	@$(BIN)/python -m simulate sweep refused --every 239 $(DRAW)
 	@$(BIN)/python -m simulate sweep operator --every 60 $(DRAW)
+	@$(BIN)/python -m simulate sweep outage --every 7 $(DRAW)
 	@$(BIN)/python -m simulate sweep foreign foreign-others foreign-dm insist --every 100 $(DRAW)
 	@$(BIN)/python -m simulate sweep no-resync --every 80 $(DRAW)
 	@$(BIN)/python -m simulate sweep lag clock --every 200 $(DRAW)
@@ -117,6 +118,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep sidecar --every 3 $(DRAW)
 	@$(BIN)/python -m simulate sweep refused --every 16 $(DRAW)
 	@$(BIN)/python -m simulate sweep operator --every 8 $(DRAW)
+	@$(BIN)/python -m simulate sweep outage
 	@$(BIN)/python -m simulate sweep order backup schedule beside joined crossed invalid dm other --every 4 $(DRAW)
 	@$(BIN)/python -m simulate sweep mistake field same --every $(or $(EVERY_FIELD),4) $(DRAW)
 	@$(BIN)/python -m simulate sweep pair flip --every 16 $(DRAW)

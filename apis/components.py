@@ -71,13 +71,15 @@ class Unready:
 class Outage:
     """What conditions and events say while none of a component serves (`member.availability`).
 
-    `effect` is what stops meanwhile and what goes on, in sentences. Components with a quorum have two further reasons:
+    `effect` is what stops meanwhile and what goes on, in sentences; `stops_all`: nothing of the database serves, and
+    the outages of other components are its consequences. Components with a quorum have two further reasons:
     `leaderless`, when a majority runs without a leader, and `unreachable`, when the operator gets no answer though a
     majority seems to run.
     """
 
     reason: str
     effect: str
+    stops_all: bool = False
     leaderless: str = ""
     unreachable: str = ""
 
@@ -227,6 +229,7 @@ _TABLE: dict[str, ComponentType] = {
             outage=Outage(
                 reason="NoTSOServer",
                 effect="No component gets a timestamp, so the database cannot serve.",
+                stops_all=True,
             ),
         ),
         ComponentType(
@@ -267,6 +270,7 @@ _TABLE: dict[str, ComponentType] = {
             outage=Outage(
                 reason="PDQuorumLost",
                 effect="The database cannot serve.",
+                stops_all=True,
                 leaderless="PDNoLeader",
                 unreachable="PDUnreachable",
             ),

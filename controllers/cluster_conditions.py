@@ -13,7 +13,7 @@ Observed is ours, and a component has it from the first time that its members co
 
 from datetime import datetime
 
-from apis.accessor import component, workloads
+from apis.accessor import Component, component, workloads
 from apis.cluster import Cluster
 from apis.components import component_type
 from apis.ordinals import desired_replicas
@@ -24,6 +24,7 @@ from kube.events import NORMAL, WARNING
 from kube.objects import Json, condition_of
 from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS, Verdict
 from member.context import ClusterContext
+from member.failover.outages import ANSWERS
 from member.failover.steps import stored_status
 from member.objects.stateful_set import ON_DELETE
 from member.observed.status import UPGRADE
@@ -31,9 +32,6 @@ from member.outcome import DONE, Failed, NotDone, Waiting
 
 OBSERVED = "Observed"
 """The condition of a component that says whether what its status lists of its members is of the last reconcile."""
-
-_ANSWERS = frozenset({"NoPrimary", "PDWithoutMicroservices"})
-"""Reasons of observations that wait for something although the members could be read."""
 
 _AGAIN = 600.0
 """Seconds in which the same outage is an event once, however often it begins and ends."""
@@ -62,8 +60,14 @@ def headline(ctx: ClusterContext) -> Verdict | None:
         if outcome.reason in (NO_SUCH_CLUSTER, NO_PD):
             return Verdict("pd", outcome.reason, f"{outcome.message}.")
     found = [each for each in workloads(ctx.tc) if each.name in ctx.unavailable]
-    first = min(found, key=lambda each: each.type.unready.rank if each.type.unready else 0, default=None)
+    first = min(found, key=_rank_as_cause, default=None)
     return ctx.unavailable[first.name] if first else None
+
+
+def _rank_as_cause(component: Component) -> tuple[bool, int]:
+    """The lower, the sooner its outage is the headline."""
+    row = component.type
+    return not (row.outage and row.outage.stops_all), row.unready.rank if row.unready else 0
 
 
 def component_ready(tc: Cluster, name: str) -> ConditionValue:
@@ -133,7 +137,7 @@ def _observed(ctx: ClusterContext, name: str, part: ComponentStatus) -> Conditio
     Before the first of them was ever read there is nothing that could be outdated.
     """
     seen, known = ctx.observations.get(name), condition_of(part.conditions, OBSERVED)
-    if isinstance(seen, NotDone) and seen.reason not in _ANSWERS:
+    if isinstance(seen, NotDone) and seen.reason not in ANSWERS:
         before = component_type(name).status(stored_status(ctx))
         is_outdated = bool(known or part.health or (before and before.health))
         return (False, seen.reason, seen.message) if is_outdated else None

@@ -164,6 +164,12 @@ class WorldFaults:
         self.pod_crash(pod)
         return healed
 
+    def pod_disk_full(self, pod: str) -> Heal:
+        """The volumes of such pods are full: the processes end now, and each time they are started."""
+        healed = self._hold(self._kubelet.faults.full, pod)
+        self.pod_crash(pod)
+        return healed
+
     def pod_evicted(self, pod: str) -> None:
         """Nodes that run out of room end such pods for good: they have Failed, and others must take their place."""
         for namespace, name in self._data_plane.pods(pod):

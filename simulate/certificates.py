@@ -23,11 +23,11 @@ KEYS = ("ca.crt", "tls.crt", "tls.key")
 """What such a Secret holds."""
 
 
-def secrets(cluster: Json, namespace: str) -> Iterator[Json]:
-    """Those of a cluster; none where nothing speaks TLS."""
+def secrets(cluster: Json, namespace: str, ends: datetime = _TO) -> Iterator[Json]:
+    """Those of a cluster, valid until then; none where nothing speaks TLS."""
     tc = with_defaults(decode(cluster | {"metadata": cluster["metadata"] | {"namespace": namespace}}, TidbCluster))
     for name, need in needs(tc).items():
-        parts = zip(KEYS, _pair(all_hosts(tc, need)), strict=True)
+        parts = zip(KEYS, _pair(all_hosts(tc, need), ends), strict=True)
         data = {key: base64.b64encode(part).decode() for key, part in parts}
         yield {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "data": data}
 
@@ -38,10 +38,10 @@ def _authority() -> trustme.CA:
 
 
 @cache
-def _pair(hosts: tuple[str, ...]) -> tuple[bytes, bytes, bytes]:
+def _pair(hosts: tuple[str, ...], ends: datetime) -> tuple[bytes, bytes, bytes]:
     """CA, certificate and key, PEM. All have one common name, as PD, TiKV and TiDB can be told to ask for."""
     issued = _authority().issue_cert(
-        *hosts, common_name="TiDB", not_before=_FROM, not_after=_TO, key_type=trustme.KeyType.ECDSA
+        *hosts, common_name="TiDB", not_before=_FROM, not_after=ends, key_type=trustme.KeyType.ECDSA
     )
     chain = b"".join(each.bytes() for each in issued.cert_chain_pems)
     return _authority().cert_pem.bytes(), chain, issued.private_key_pem.bytes()

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from kube.errors import ApiError, Invalid, NotFound
 from kube.objects import Json
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import SECRETS, TIDB_CLUSTERS
 from ports.transport import TransportError
 from simulate import plan
 from simulate.caches import Cache
+from simulate.certificates import secrets
 from simulate.hands import Hands, key_of, named, namespace_of
 from simulate.request_faults import ByWrite
 from simulate.rivals import Rival
 from simulate.state import State
-from simulate.worlds import CLUSTERS, KEY
+from simulate.worlds import CLUSTERS, KEY, NAMESPACE
 from simulate.write_addresses import Address, address
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ _RETRY_AFTER = 5.0
 """Seconds after which a refused edit is tried again."""
 
 _SECOND = "operator-2"
+
+_MOMENT = timedelta(seconds=20)
+"""How long a certificate still holds that is about to expire: long enough for every server to have read it."""
 
 
 class Sight:
@@ -126,8 +130,8 @@ class Events:
                 self._with_retries(lambda: self._by_hand(event))
             case plan.Insists():
                 self._rivals.append(Rival(self._engine, event))
-            case plan.World():
-                self._world_fault(event)
+            case plan.World() | plan.Expires():
+                self._break_world(event)
             case _:
                 raise plan.InvalidPlan(f"{_described(event)}: hits a single request and needs `write`")
 
@@ -213,6 +217,25 @@ class Events:
         self._engine.start_operator(at=at)
         self._engine.operators["operator"].look()
         self._blind(plan.Stale(at=0.0, seconds=event.seconds))
+
+    def _break_world(self, event: plan.World | plan.Expires) -> None:
+        if isinstance(event, plan.Expires):
+            self._expire(event)
+        else:
+            self._world_fault(event)
+
+    def _expire(self, event: plan.Expires) -> None:
+        """The Secret gets a certificate of the same names that holds for a moment, then its own back."""
+        admin, cluster = self._engine.admin, self._engine.cluster()
+        moment = self._engine.clock.wall().replace(microsecond=0) + _MOMENT
+        short = next(each for each in secrets(cluster, NAMESPACE, moment) if each["metadata"]["name"] == event.secret)
+        own = admin.get(SECRETS, event.secret, NAMESPACE).decode()["data"]
+        admin.patch(SECRETS, event.secret, NAMESPACE, {"data": short["data"]})
+
+        def renew() -> None:
+            admin.patch(SECRETS, event.secret, NAMESPACE, {"data": own})
+
+        self._engine.later(_MOMENT.total_seconds() + event.seconds, renew)
 
     def _world_fault(self, event: plan.World) -> None:
         verb = getattr(self._engine.world.faults, event.verb, None)

@@ -190,6 +190,13 @@ class Insists(_Triggered, frozen=True, kw_only=True, tag="insists", tag_field="f
     seconds: float = 240.0
 
 
+class Expires(_Triggered, frozen=True, kw_only=True, tag="expires", tag_field="fault"):
+    """A certificate of the cluster, in a Secret of that name, expires; somebody renews it `seconds` later."""
+
+    secret: str
+    seconds: float = 60.0
+
+
 class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):
     """A verb of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), taken back after `seconds`.
 
@@ -218,6 +225,7 @@ Fault: TypeAlias = (
     | Deleted
     | Created
     | Insists
+    | Expires
     | World
 )
 
@@ -245,6 +253,19 @@ Hand: TypeAlias = Foreign | Deleted | Created
 """What others do to the objects of a cluster."""
 
 
+class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What every surface must show of a `component` that loses pods between two seconds of the plan.
+
+    `reasons` are those of Ready that may say so, any where none is given. `shows`: whether Ready can say so at all.
+    """
+
+    component: str
+    begins: float
+    ends: float
+    reasons: tuple[str, ...] = ()
+    shows: bool = True
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """See the module. `given` is what breaks in the reference run, too: it is what the plan is about.
 
@@ -263,6 +284,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     `awaited`: whether what events wait for must come.
     `resyncs`: whether informers resync; if not, only events and timers bring an object back.
     `serves_at`: seconds at which the clusters are Ready, and what they were made of is there; 0 where nobody looks.
+    `outage`: what surfaces must show meanwhile (`simulate.outage_judge`).
     """
 
     name: str
@@ -285,6 +307,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     awaited: bool = True
     resyncs: bool = True
     serves_at: float = 0.0
+    outage: Outage | None = None
 
     @property
     def ends_done(self) -> bool:

@@ -22,6 +22,7 @@ from simulate.neighbourhood import Neighbourhood
 from simulate.operator import RESYNC
 from simulate.operator import SETTINGS as DEFAULTS
 from simulate.other_kinds import OTHER_KINDS, unfinished
+from simulate.outage_judge import OutageJudge
 from simulate.plan import DELETED, Plan
 from simulate.restarts import are_judged
 from simulate.state import State
@@ -160,6 +161,9 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
 
 def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
     """The time of a plan; what is written after it is to be silent breaks O3."""
+    if plan.outage:
+        OutageJudge(engine, plan.outage, lambda what: judge.report("O8", what)).follow()
+        return
     if plan.serves_at:
         engine.run(plan.serves_at)
         for what in unserved(judge.state):

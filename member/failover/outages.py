@@ -49,6 +49,9 @@ _CRASHED_LATELY = 60.0
 _NOTICED = timedelta(seconds=60)
 """Within this time after it has ended, a member that was last read healthy is no longer read at all."""
 
+ANSWERS = frozenset({"NoPrimary", "PDWithoutMicroservices"})
+"""Reasons of observations that wait for something although the members could be read."""
+
 _NO_LEADER = "no leader"
 """What members of PD and of DM say while they elect none, each in an error of its own."""
 
@@ -75,7 +78,7 @@ def _judge(ctx: ClusterContext, member: Workload) -> float | None:
     if left > 0 and not (stored and _is_told(stored)):
         return min(left, _LOOK_AGAIN)
     ctx.unavailable[name] = verdict
-    if isinstance(ctx.observations.get(name), NotDone):
+    if not is_observed(ctx, name):
         # what the members did not answer becomes what that means
         ctx.observations[name] = Failed(verdict.reason, verdict.message, _LOOK_AGAIN)
     return _LOOK_AGAIN
@@ -200,7 +203,8 @@ def seen_of_pods(ctx: ClusterContext, component: str, servers: Iterable[Server])
 
 def is_observed(ctx: ClusterContext, component: str) -> bool:
     """Whether this reconcile has read the members of a component."""
-    return isinstance(ctx.observations.get(component), Done)
+    observed = ctx.observations.get(component)
+    return isinstance(observed, Done) or (observed is not None and observed.reason in ANSWERS)
 
 
 def has_served(ctx: ClusterContext, component: str) -> bool:

@@ -23,6 +23,8 @@ class KubeletFaults:
     """Images that are there although none of that name was released."""
     crashing: set[str] = field(default_factory=set)
     """Pods whose containers end as soon as they start."""
+    full: set[str] = field(default_factory=set)
+    """Pods whose volumes are full: their containers end as soon as they start, and say so in their logs."""
     out_of_memory: set[str] = field(default_factory=set)
     """Pods whose containers are killed by the kernel as soon as they start."""
     slow: dict[str, float] = field(default_factory=dict)

@@ -330,7 +330,10 @@ class Kubelet:
         container.running = self._data_plane.start(launch)
         container.outputs = [*container.outputs[-1:], container.running.output]
         container.started_at, container.started_stamp = now, stamp(self._cluster.clock.wall())
-        if matches_any(self.faults.crashing, pod):
+        if matches_any(self.faults.full, pod):
+            container.running.output.note("FATAL", "no space left on device")
+            self._data_plane.kill(container.running, 1)
+        elif matches_any(self.faults.crashing, pod):
             self._data_plane.kill(container.running, 1)
         elif matches_any(self.faults.out_of_memory, pod):
             self._data_plane.kill(container.running)

@@ -12,7 +12,7 @@ from kube.objects import Json
 
 RULES = Path(__file__).parents[2] / "manifests" / "monitoring" / "alerts.yaml"
 
-_MISSING = "_"
+_MISSING, _STALE = "_", "stale"
 
 
 _ON_CLUSTERS = 'ALERTS{alertstate="firing", alertname=~"TidbCluster.*"}'
@@ -38,7 +38,8 @@ class Recording:
     def scrape(self) -> None:
         """Scrape all of them once."""
         for values in self._series.values():
-            values.append(_MISSING)
+            # Prometheus ends a series at once that is gone from a scrape
+            values.append(_MISSING if values[-1] in (_MISSING, _STALE) else _STALE)
         for instance, registry in self._targets.items():
             for family in registry.collect():
                 for sample in family.samples:

@@ -23,8 +23,11 @@ _PATIENCE_OF_ASKING = timedelta(seconds=30)
 
 def part_of(facts: Facts, component: str) -> Json:
     """The status of a component that is to run."""
-    found: Json = facts.status.get(component) or {}
-    return found if facts.spec.get(component) and found.get("phase") != "Suspend" else {}
+    # PD's microservices are listed by name
+    listed = {str(each.get("name")): each for each in facts.spec.get("pdms") or ()}
+    found: Json = facts.status.get(component) or (facts.status.get("pdms") or {}).get(component) or {}
+    wanted = facts.spec.get(component) or listed.get(component)
+    return found if wanted and found.get("phase") != "Suspend" else {}
 
 
 def is_observed(component: str, part: Json) -> bool:

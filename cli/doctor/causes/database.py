@@ -8,7 +8,8 @@ from apis.components import component_names
 from cli.doctor.causes.availability import is_observed, part_of
 from cli.doctor.facts import NETWORK_POLICIES, Facts, component_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
-from kube.objects import Json
+from controllers.conditions import READY
+from kube.objects import Json, condition_of
 from member.observed.status import UPGRADE
 
 _PATIENCE = timedelta(minutes=1)
@@ -16,7 +17,9 @@ _PATIENCE = timedelta(minutes=1)
 
 _RESTART = timedelta(minutes=5)
 """The same while the operator restarts the pods of the component itself."""
-_NO_RESTART = timedelta(seconds=30)
+_RECONNECT = timedelta(seconds=10)
+"""For how long a store may be Disconnected, of which PD has not heard for 20 seconds then."""
+_NO_RESTART = timedelta(seconds=20)
 """For how long a member may be away that nothing restarts."""
 
 _UNREACHABLE = frozenset(
@@ -42,22 +45,29 @@ def _outlasts_restart(facts: Facts, part: Json, since: object) -> bool:
 def _sick_members(facts: Facts) -> Iterator[Sign]:
     for component in component_names():
         part = _observed_part(facts, component)
-        for name, since in _sick(part.get("members") or {}):
+        for name, since in _sick(part):
             if _outlasts_restart(facts, part, since):
                 message = " ".join(filter(None, ("has not been healthy", facts.text_of_age(since))))
                 yield Sign(f"Pod {name.partition('.')[0]}", message, f"status.{component}.members.health", "false")
 
 
-def _sick(members: Json | list[Json]) -> Iterator[tuple[str, str]]:
-    """Names, or hosts, of members that are not healthy, and since when; Pumps are listed, and have no time."""
+def _sick(part: Json) -> Iterator[tuple[str, str]]:
+    """Names, or hosts, of members that are not healthy, and since when.
+
+    Pumps and captures of TiCDC have no time of their own: it is that of the component.
+    """
+    ready = condition_of(part.get("conditions") or (), READY)
+    since = str(ready.get("lastTransitionTime") or "") if ready.get("status") == "False" else ""
+    members = part.get("members") or {}
     if isinstance(members, list):
-        yield from ((str(each.get("host")), "") for each in members if each.get("state") != PUMP_ONLINE)
-    else:
-        yield from (
-            (name, str(each.get("lastTransitionTime") or ""))
-            for name, each in members.items()
-            if not each.get("health")
-        )
+        # members of PD's microservices are addresses: what is registered serves
+        nodes = (each for each in members if isinstance(each, dict))
+        yield from ((str(each.get("host")), since) for each in nodes if each.get("state") != PUMP_ONLINE)
+        return
+    yield from ((name, since) for name, each in (part.get("captures") or {}).items() if not each.get("ready"))
+    for name, each in members.items():
+        if not each.get("health"):
+            yield name, str(each.get("lastTransitionTime") or "")
 
 
 def _stores(facts: Facts) -> Iterator[Sign]:
@@ -65,7 +75,8 @@ def _stores(facts: Facts) -> Iterator[Sign]:
         part = _observed_part(facts, component)
         for each in (part.get("stores") or {}).values():
             state = str(each.get("state", ""))
-            lasts = _outlasts_restart(facts, part, each.get("lastTransitionTime"))
+            patience = _RESTART if part.get("phase") == UPGRADE else _RECONNECT
+            lasts = facts.lasts(each.get("lastTransitionTime"), patience)
             if state == "Down" or (state == "Disconnected" and lasts):
                 message = f"PD does not hear of its store {each.get('id', '')}: it is {state}"
                 yield Sign(f"Pod {each.get('podName', '')}", message, f"status.{component}.stores.state", state)

@@ -536,12 +536,19 @@ def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
 
     assert {"StoreDown"} == found(facts(status("Down", JUST_NOW))).keys()
     assert {"StoreDown"} == found(facts(status("Disconnected", LONG_AGO))).keys()
-    assert {} == found(facts(status("Disconnected", JUST_NOW)))
+    assert {} == found(facts(status("Disconnected", stamp(NOW - timedelta(seconds=5)))))
     assert {} == found(facts(status("Up", LONG_AGO)))
     sick = {"name": "basic-pd-0", "health": False, "lastTransitionTime": LONG_AGO}
     well = {"name": "basic-pd-1", "health": True, "lastTransitionTime": LONG_AGO}
     members = {"basic-pd-0": sick, "basic-pd-1": well, "basic-pd-2": well | {"name": "basic-pd-2"}}
     assert {"MemberUnhealthy"} == found(facts({"pd": {"synced": True, "members": members}})).keys()
+
+
+def test_a_microservice_whose_members_are_addresses_is_read() -> None:
+    spec = SPEC | {"pdms": [{"name": "tso", "replicas": 1}]}
+    conditions = [said("Ready", "NoTSOServer", "No tso serves.")]
+    tso = {"name": "tso", "members": ["http://basic-tso-0.basic-tso-peer:2379"], "conditions": conditions}
+    assert {"NoTSOServer"} == found(facts({"pdms": {"tso": tso}}, spec)).keys()
 
 
 def test_pumps_that_are_not_online_are_named_though_they_are_a_list() -> None:

@@ -1,0 +1,221 @@
+"""Judges what is shown of an outage: within a minute, on every surface, the same on all of them, and no longer.
+
+The world says when service is taken away and when it is there again; the surfaces (`simulate.surfaces`) are read every
+few seconds between the two, and after.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from apis.components import DM_CLUSTER, component_type
+from apis.times import parse_time
+from cli.doctor.finding import Severity
+from kube.objects import Json, condition_of
+from kube.resources import PODS, STATEFUL_SETS
+from member.availability import REASONS
+from sandbox.conditions import holds
+from simulate.engine import Engine
+from simulate.other_kinds import DM
+from simulate.plan import Outage
+from simulate.surfaces import Surfaces, look
+from simulate.worlds import NAME, NAMESPACE
+
+WITHIN = 60.0
+"""Seconds from the beginning of an outage until all surfaces show it, and from its end until none does."""
+
+_EVERY = 5.0
+_RESTORED_WITHIN = 240.0
+"""Seconds from the end of a fault until all pods must be Ready again; what the world needs for that is not judged."""
+
+_GREEN = "\x1b[32m"
+_NOT_RUNNING = frozenset({"Pending", "Failed", "Missing", "CrashLoopBackOff", "Error"})
+
+Report = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class _Timed:
+    """The reason of Ready at the last look, the time of that look, and of the last look that saw another one."""
+
+    reason: str = ""
+    at: float = 0.0
+    seen_otherwise: float = 0.0
+
+
+class OutageJudge:
+    """Follows the outage of one plan."""
+
+    def __init__(self, engine: Engine, outage: Outage, report: Report) -> None:
+        self._engine, self._outage, self._report = engine, outage, report
+        self._is_of_dm = component_type(outage.component).of == DM_CLUSTER
+        self._name = DM if self._is_of_dm else NAME
+        self._timed = _Timed()
+        self._begun_at = self._over_at = 0.0
+
+    def follow(self) -> None:
+        """Let the world run until a minute after the outage, and report what the surfaces fail to show."""
+        self._engine.run(self._outage.begins - self._engine.elapsed)
+        self._begun_at = self._engine.clock.wall().timestamp()
+        while self._engine.elapsed < self._outage.ends:
+            self._engine.run(_EVERY)
+            seen = self._look()
+            if self._engine.elapsed >= self._outage.begins + WITHIN and self._engine.elapsed < self._outage.ends:
+                self._tell("after a minute", unreported(seen, self._outage, self._begun_at, self._hit()))
+        self._over_at = self._engine.clock.wall().timestamp()
+        if not self._engine.run_until(self._is_whole, _RESTORED_WITHIN):
+            self._report("the world is not whole again: no plan for this family")
+            return
+        since = self._engine.elapsed
+        while self._engine.elapsed < since + 2 * WITHIN:
+            self._engine.run(_EVERY)
+            seen = self._look()
+            if self._engine.elapsed >= since + WITHIN:
+                self._tell("a minute after its end", uncleared(seen))
+
+    def _look(self) -> Surfaces:
+        seen = look(self._engine, NAMESPACE, f"{'dc' if self._is_of_dm else 'tc'}/{self._name}")
+        self._tell("at all times", contradictions(seen))
+        self._tell("at all times", self._wrong_times(seen))
+        return seen
+
+    def _wrong_times(self, seen: Surfaces) -> Iterator[str]:
+        """A reason that is said to have held while another one was seen."""
+        reason, since = str(seen.ready.get("reason")), parse_time(str(seen.ready.get("lastTransitionTime") or ""))
+        if reason == self._timed.reason and since and since.timestamp() < self._timed.seen_otherwise:
+            yield f"{reason} is said to hold since {since}, when Ready had another reason"
+        # a condition has whole seconds
+        before = self._timed.seen_otherwise if reason == self._timed.reason else float(int(self._timed.at))
+        self._timed = _Timed(reason, self._engine.clock.wall().timestamp(), before)
+
+    def _hit(self) -> set[str]:
+        """The components whose pods do not all run: what takes a machine takes more than one."""
+        hit = {self._outage.component}
+        for each in self._workloads():
+            workload = each["metadata"]["name"]
+            running = self._engine.world.data_plane.pods(f"{NAMESPACE}/{workload}-*")
+            if len(running) < each["spec"]["replicas"]:
+                hit.add(workload.removeprefix(f"{self._name}-"))
+        return hit
+
+    def _workloads(self) -> list[Json]:
+        """The StatefulSets of the cluster."""
+        found = self._engine.admin.list_page(STATEFUL_SETS, NAMESPACE).items
+        return [each.decode() for each in found if each.metadata.name.startswith(f"{self._name}-")]
+
+    def _is_whole(self) -> bool:
+        """Whether Kubernetes has all pods of the cluster Ready."""
+        pods = [each.decode() for each in self._engine.admin.list_page(PODS, NAMESPACE).items]
+        ready = [each for each in pods if holds(each, "Ready") and not each["metadata"].get("deletionTimestamp")]
+        return all(_count(ready, each["metadata"]["name"]) == each["spec"]["replicas"] for each in self._workloads())
+
+    def _tell(self, when: str, found: Iterator[str]) -> None:
+        for what in found:
+            self._report(f"{self._outage.component}: {when}: {what}")
+
+
+def _count(pods: list[Json], workload: str) -> int:
+    return sum(each["metadata"]["name"].rpartition("-")[0] == workload for each in pods)
+
+
+def contradictions(seen: Surfaces) -> Iterator[str]:
+    """Where two surfaces say different things at the same instant."""
+    ready, report = seen.ready.get("status") == "True", seen.report
+    if report.ready is not ready or report.reason != seen.ready.get("reason", ""):
+        yield f"the document says {report.ready}, {report.reason}, the condition {seen.ready}"
+    if seen.columns["Ready"] != seen.ready.get("status") or seen.columns["Status"] != seen.ready.get("message"):
+        yield "the printed columns differ from the condition"
+    if not ready and (
+        report.reason not in seen.page or report.message not in seen.page or report.reason not in seen.line
+    ):
+        yield f"the page does not say {report.reason}: {report.message}"
+    if f"{_GREEN}?" in seen.coloured_page:
+        yield "the page shows in green what is unknown"
+    if ready and (wrong := sorted(seen.reasons)):
+        yield f"Ready is True while a component gives the reason {', '.join(wrong)}"
+    yield from _of_pods(seen, is_ready=ready)
+    yield from _of_metrics(seen, is_ready=ready)
+    yield from _of_doctor(seen, is_ready=ready)
+
+
+def _of_pods(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
+    for each in seen.report.components:
+        if is_ready and each.last_seen:
+            yield f"Ready is True while the members of {each.name} cannot be asked"
+        if each.last_seen and f"?/{each.desired}" not in seen.page:
+            yield f"the page shows the members of {each.name} as if they had been asked"
+    for pod in seen.report.pods:
+        if pod.state in _NOT_RUNNING and pod.member and (pod.member.healthy or pod.member.leads):
+            yield f"{pod.name} is {pod.state} and {pod.member.state}"
+
+
+def _of_metrics(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
+    if seen.metrics is None:
+        return
+    if (seen.metrics["ready"][()] == 1) is not is_ready:
+        yield "the metric ready differs from the condition"
+    for each in seen.report.components:
+        if each.name not in seen.parts:
+            continue
+        values = {name: seen.metrics.get(name, {}).get((each.name,)) for name in ("members", "healthy_members")}
+        if values != {"members": each.members, "healthy_members": each.healthy}:
+            yield f"{each.name} has {each.healthy} of {each.members} members, and as metrics {values}"
+        observed = seen.metrics["observed"][each.name,]
+        if (observed == 1) is not (each.last_seen is None):
+            yield f"the metric observed of {each.name} is {observed}, and the status shows {each.last_seen}"
+    metrics = {labels for labels, value in seen.metrics.get("unavailable", {}).items() if value}
+    conditions = {(name, reason) for name, part in seen.parts.items() if (reason := _reason(part)) in REASONS}
+    if metrics != conditions and {reason for _, reason in metrics} != seen.reasons & REASONS:
+        yield f"the metric unavailable has {sorted(metrics)}, the conditions {sorted(conditions)}"
+
+
+def _reason(part: Json) -> str:
+    ready = condition_of(part.get("conditions") or (), "Ready")
+    return str(ready.get("reason")) if ready.get("status") == "False" else ""
+
+
+def _of_doctor(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
+    if seen.findings is None:
+        return
+    found = [each.reason for each in seen.findings if each.severity is Severity.PROBLEM]
+    said = seen.reasons & REASONS
+    if missing := sorted(said - set(found)):
+        yield f"doctor does not find {', '.join(missing)}"
+    if said and found and found[0] not in said:
+        yield f"doctor begins with {found[0]} while {', '.join(sorted(said))} is why nothing serves"
+    if is_ready and (more := sorted(set(found) & REASONS)):
+        yield f"doctor finds {', '.join(more)} while Ready is True"
+
+
+def unreported(seen: Surfaces, outage: Outage, begun_at: float, hit: Collection[str]) -> Iterator[str]:
+    """What no longer serves, and is not shown.
+
+    `begun_at` is the time of day of its beginning, in seconds; `hit` are the components that lack pods.
+    """
+    if not outage.shows:
+        return
+    reason, message = str(seen.ready.get("reason")), str(seen.ready.get("message"))
+    if seen.ready.get("status") != "False":
+        yield "Ready is not False"
+        return
+    if outage.reasons and reason not in outage.reasons:
+        yield f"Ready gives the reason {reason}, and {' or '.join(outage.reasons)} is the cause: {message}"
+    named = {outage.component} if outage.reasons else hit
+    if not any(each in message or component_type(each).title in message for each in named):
+        yield f"the message of Ready does not name {', '.join(sorted(named))}: {message}"
+    if reason in REASONS and not any(_is_warning(each, reason, begun_at) for each in seen.events):
+        yield f"no Warning event has the reason {reason}"
+    if seen.findings is not None and all(each.severity is not Severity.PROBLEM for each in seen.findings):
+        yield "doctor finds no problem"
+
+
+def _is_warning(event: Json, reason: str, since: float) -> bool:
+    time = parse_time(str(event.get("lastTimestamp") or ""))
+    return (event["type"], event["reason"]) == ("Warning", reason) and bool(time and time.timestamp() >= int(since))
+
+
+def uncleared(seen: Surfaces) -> Iterator[str]:
+    """What is still shown of an outage that is over."""
+    if seen.ready.get("status") != "True":
+        yield f"Ready is still False: {seen.ready.get('reason')}: {seen.ready.get('message')}"
+    if left := sorted(seen.reasons & REASONS):
+        yield f"{', '.join(left)} is still a reason"

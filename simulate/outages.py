@@ -1,0 +1,244 @@
+"""Every way to take service away from a component, and whether each surface shows it (reliability.md O8).
+
+`outage/pd.pending.all` keeps all pods of PD without a node for two minutes, `outage/tikv.lost-node.one` stops the
+machine of one TiKV pod. What must be shown meanwhile, and a minute after the end no longer, is in
+`simulate.outage_judge`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+
+from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type
+from kube.resources import PODS
+from simulate.certificates import secrets
+from simulate.components import asked_one_by_one
+from simulate.family import Family
+from simulate.homes import Home, all_components, home_of
+from simulate.other_kinds import DM, sources
+from simulate.plan import Deleted, Expires, Fault, InvalidPlan, Outage, Plan, World
+from simulate.worlds import CLUSTERS, NAME, NAMESPACE, replicas_of
+
+_BEGINS = 25.0
+_LASTS = 120.0
+_AFTERWARDS = 460.0
+"""Seconds in which the world becomes whole again, and surfaces are read, at most."""
+
+_PEER_PORTS: Mapping[str, int] = {"pd": 2380, "dm-master": 8291}
+"""Of components that elect a leader, the port at which their members reach each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Victims:
+    """The pods that a plan hits: all of a component, or its last one."""
+
+    home: Home
+    takes_all: bool
+
+    @property
+    def component(self) -> str:
+        """The name of the component."""
+        return self.home.component
+
+    @property
+    def count(self) -> int:
+        """How many pods the component has."""
+        if self.home.is_of_dm:
+            return int(self.home.section["replicas"])
+        return replicas_of(self.home.cluster)[self.component]
+
+    @property
+    def pods(self) -> Sequence[str]:
+        """Their names."""
+        ordinals = range(0 if self.takes_all else self.count - 1, self.count)
+        return [f"{self._cluster}-{self.component}-{ordinal}" for ordinal in ordinals]
+
+    def of(self, component: str) -> str:
+        """A glob of all pods of a component of the same cluster, as faults name them."""
+        return f"{NAMESPACE}/{self._cluster}-{component}-*"
+
+    @property
+    def _cluster(self) -> str:
+        return DM if self.home.is_of_dm else NAME
+
+    @property
+    def cluster(self) -> str:
+        """The cluster, as faults name it."""
+        return f"{NAMESPACE}/{self._cluster}"
+
+    @property
+    def begins(self) -> float:
+        """When they are hit."""
+        return self.home.begins_at + _BEGINS
+
+
+Trouble = Callable[[Victims], Iterator[Fault]]
+
+
+def _of_each(verb: str) -> Trouble:
+    def faults(hit: Victims) -> Iterator[Fault]:
+        for pod in hit.pods:
+            yield _world(hit, verb, pod=f"{NAMESPACE}/{pod}")
+
+    return faults
+
+
+def _world(hit: Victims, verb: str, **arguments: object) -> World:
+    return World(at=hit.begins, verb=verb, arguments=arguments, seconds=_LASTS)
+
+
+def _gone(hit: Victims) -> Iterator[Fault]:
+    for pod in hit.pods:
+        yield Deleted(at=hit.begins + 0.1, target=f"{PODS}/{pod}")
+
+
+def _pending(hit: Victims) -> Iterator[Fault]:
+    yield from _of_each("pod_pending")(hit)
+    yield from _gone(hit)
+
+
+def _deleted(hit: Victims) -> Iterator[Fault]:
+    """Nothing may take their place: a quota is used up."""
+    for pod in hit.pods:
+        yield _world(hit, "creation_refused", resource=str(PODS), name=pod)
+    yield from _gone(hit)
+
+
+def _unreachable(hit: Victims) -> Iterator[Fault]:
+    for pod in hit.pods:
+        yield _world(hit, "network_cut", target=f"{NAMESPACE}/{pod}")
+
+
+def _apart(hit: Victims) -> Iterator[Fault]:
+    """Their members do not reach each other; clients reach all of them."""
+    port = _PEER_PORTS[hit.component]
+    for pod in hit.pods:
+        yield _world(hit, "network_cut", target=f"{NAMESPACE}/{pod}", origin="*", port=port)
+
+
+def _cut_off(hit: Victims) -> Iterator[Fault]:
+    """They do not reach PD, or DM's masters, to which they report."""
+    target = hit.of("dm-master" if hit.home.is_of_dm else "pd")
+    for pod in hit.pods:
+        yield _world(hit, "network_cut", target=target, origin=f"{NAMESPACE}/{pod}")
+
+
+def _leaderless(hit: Victims) -> Iterator[Fault]:
+    yield _world(hit, "pd_no_leader", cluster=hit.cluster)
+
+
+def _expired(hit: Victims) -> Iterator[Fault]:
+    # its last certificate but one holds for some seconds
+    yield Expires(at=hit.begins - _BEGINS + 4.0, secret=_secret(hit.component), seconds=_LASTS)
+
+
+def _secret(component: str) -> str:
+    return f"{NAME}-{component}-cluster-secret"
+
+
+@cache
+def _secrets(home: Home) -> frozenset[str]:
+    """The Secrets with certificates of a cluster."""
+    return frozenset(each["metadata"]["name"] for each in secrets(CLUSTERS[home.cluster](), NAMESPACE))
+
+
+_TROUBLES: Mapping[str, Trouble] = {
+    "pending": _pending,
+    "crashing": _of_each("pod_crash_loop"),
+    "deleted": _deleted,
+    "lost-node": _of_each("host_gone"),
+    "disk-full": _of_each("pod_disk_full"),
+    "unreachable": _unreachable,
+    "apart": _apart,
+    "cut-off": _cut_off,
+    "leaderless": _leaderless,
+    "expired": _expired,
+}
+_WHO = ("one", "all")
+
+
+def _plan(rest: str) -> Plan:
+    """The plan called `outage/<rest>`. Raises InvalidPlan."""
+    component, trouble, who = (*rest.split("."), "", "", "")[:3]
+    if component not in all_components() or trouble not in _TROUBLES or who not in _WHO:
+        raise InvalidPlan(
+            f"{rest!r} is no `COMPONENT.TROUBLE.WHO` of {', '.join(all_components())}; {', '.join(_TROUBLES)}; "
+            f"{', '.join(_WHO)}"
+        )
+    if not _makes_sense(component, trouble, who):
+        raise InvalidPlan(f"{rest!r}: there is nothing that could be seen, or nothing of the kind")
+    hit = Victims(_home(component, trouble), who == "all")
+    return Plan(
+        name=f"{FAMILY.name}/{rest}",
+        cluster=hit.home.cluster,
+        budget=hit.begins + _LASTS + _AFTERWARDS,
+        edits=hit.home.made,
+        given=(sources(hit.home.begins_at - 10.0, "orders", "clients"),) if hit.home.is_of_dm else (),
+        faults=tuple(_TROUBLES[trouble](hit)),
+        reference=False,
+        outage=Outage(
+            component=component,
+            begins=hit.begins,
+            ends=hit.begins + _LASTS,
+            reasons=tuple(_reasons(component, trouble, who)),
+            shows=(component, trouble, who) not in _UNSEEN,
+        ),
+    )
+
+
+def _home(component: str, trouble: str) -> Home:
+    """The smallest cluster that has the component, with TLS where certificates expire."""
+    home = home_of(component)
+    if trouble != "expired":
+        return home
+    return Home(component, f"{home.cluster}+tls" if f"{home.cluster}+tls" in CLUSTERS else "tls")
+
+
+_UNSEEN = frozenset({*product(_PEER_PORTS, ("unreachable", "apart"), ("one",)), ("pump", "expired", "all")})
+"""What no answer to the operator shows: others answer in the place of one member, and PD in the place of Pumps."""
+
+
+def _makes_sense(component: str, trouble: str, who: str) -> bool:
+    row = component_type(component)
+    elects, reports_itself = component in _PEER_PORTS, row.of == TIDB_CLUSTER and asked_one_by_one(component)
+    if who == "one" and Victims(home_of(component), takes_all=False).count == 1:
+        return False
+    match trouble:
+        case "unreachable":
+            # of all others PD reports, or DM's masters do
+            sensible = elects or reports_itself
+        case "apart":
+            sensible = elects
+        case "cut-off":
+            # of these the operator knows what PD hears, or a master of DM, from time to time
+            sensible = row.is_store or (row.of == DM_CLUSTER and not elects)
+        case "leaderless":
+            sensible = elects and who == "all"
+        case "expired":
+            sensible = who == "all" and _secret(component) in _secrets(_home(component, trouble))
+        case _:
+            sensible = True
+    return sensible
+
+
+def _reasons(component: str, trouble: str, who: str) -> Iterator[str]:
+    """Those of Ready that name the cause; none where what else is hit decides it."""
+    outage = component_type(component).outage
+    if outage is None or who == "one" or trouble in ("lost-node", "expired"):
+        return
+    if trouble == "unreachable":
+        yield outage.unreachable or outage.reason
+    elif trouble in ("apart", "leaderless"):
+        yield outage.leaderless
+    else:
+        yield outage.reason
+
+
+def _plans() -> Iterator[Plan]:
+    for component, trouble, who in product(all_components(), _TROUBLES, _WHO):
+        if _makes_sense(component, trouble, who):
+            yield _plan(f"{component}.{trouble}.{who}")
+
+
+FAMILY = Family("outage", _plan, _plans)

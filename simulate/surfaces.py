@@ -1,0 +1,122 @@
+"""What users, programs and alerts are shown of a cluster at one instant: each surface, read in this process."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from apis.components import component_names
+from cli.doctor.diagnosis import OF_CLUSTER, diagnose
+from cli.doctor.finding import Finding
+from cli.doctor.reading import read
+from cli.tidb.clusters import Found, find_cluster
+from cli.tidb.output import Page, rendered
+from cli.tidb.status.facts import read_facts
+from cli.tidb.status.page import page_of, page_of_all
+from cli.tidb.status.report import Report
+from cli.tidb.status.reporting import report_of, summary
+from kube.objects import Json, condition_of
+from kube.resources import DM_CLUSTERS, EVENTS, TIDB_CLUSTERS
+from simulate.engine import Engine
+
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
+_WIDE = 250
+"""Columns of a page on which nothing is broken."""
+_PREFIX = "tidb_operator_cluster_"
+
+Series = Mapping[str, Mapping[tuple[str, ...], float]]
+"""Of each metric, by its name without the prefix, the values by component, and by reason where it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surfaces:
+    """One look at all of them: `report`, `page` and `line` are those of `kubectl tidb status`.
+
+    `findings` and `metrics` are None for a DMCluster, which neither doctor nor the metrics know.
+    """
+
+    ready: Json
+    parts: Mapping[str, Json]
+    columns: Mapping[str, str]
+    report: Report
+    page: str
+    coloured_page: str
+    line: str
+    events: Sequence[Json]
+    findings: Sequence[Finding] | None
+    metrics: Series | None
+
+    @property
+    def reasons(self) -> set[str]:
+        """The reasons for which the cluster or a component says that it is not Ready."""
+        parts = (condition_of(each.get("conditions") or (), "Ready") for each in self.parts.values())
+        return {str(each.get("reason")) for each in (self.ready, *parts) if each.get("status") == "False"}
+
+
+def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
+    """Read what is shown of a cluster, named as `kubectl tidb` names it, such as `tc/basic`."""
+    found = find_cluster(engine.admin, namespace, cluster)
+    report, now = report_of(read_facts(engine.admin, found)), engine.clock.wall()
+    status = found.object.decode().get("status") or {}
+    is_tidb = found.resource == TIDB_CLUSTERS
+    return Surfaces(
+        ready=condition_of(status.get("conditions") or (), "Ready"),
+        parts=dict(_parts(found, status)),
+        columns=_columns(engine, found),
+        report=report,
+        page=_in_one_line(page_of(report, now)),
+        coloured_page=rendered(page_of(report, now), _WIDE, colours=True),
+        line=_in_one_line(page_of_all([summary(found)], now, with_namespace=False)),
+        events=_events(engine, found),
+        findings=_findings(engine, found) if is_tidb else None,
+        metrics=_metrics(engine, found) if is_tidb else None,
+    )
+
+
+def _in_one_line(page: Page) -> str:
+    """A page whose sentences are not broken."""
+    return " ".join(rendered(page, _WIDE).split())
+
+
+def _parts(found: Found, status: Json) -> Iterator[tuple[str, Json]]:
+    """The statuses of the components of a cluster."""
+    for name in component_names(of=found.resource.kind):
+        part = status.get(name.removeprefix("dm-") if found.resource == DM_CLUSTERS else name)
+        # PD's microservices are listed by name
+        part = part or (status.get("pdms") or {}).get(name)
+        if part:
+            yield name, part
+
+
+def _columns(engine: Engine, found: Found) -> Mapping[str, str]:
+    """What `kubectl get -o wide` prints, by column; of those that share a name, the cluster's own comes first."""
+    meta = found.object.metadata
+    answer = engine.admin.request("GET", found.resource.path(meta.namespace, meta.name), accept=_TABLE)
+    table = msgspec.json.decode(answer.body)
+    names = [each["name"] for each in table["columnDefinitions"]]
+    cells = zip(names, map(str, table["rows"][0]["cells"]), strict=True)
+    return dict(reversed(list(cells)))
+
+
+def _events(engine: Engine, found: Found) -> Sequence[Json]:
+    meta = found.object.metadata
+    about = f"involvedObject.kind={found.resource.kind},involvedObject.name={meta.name}"
+    return [each.decode() for each in engine.admin.list_page(EVENTS, meta.namespace, field_selector=about).items]
+
+
+def _findings(engine: Engine, found: Found) -> Sequence[Finding]:
+    """What doctor finds of the cluster; the process of the operator holds no Lease here."""
+    meta = found.object.metadata
+    (facts,) = read(engine.admin, meta.namespace, [meta.name], engine.clock.wall())
+    return diagnose(facts, OF_CLUSTER)
+
+
+def _metrics(engine: Engine, found: Found) -> Series:
+    meta, series = found.object.metadata, dict[str, dict[tuple[str, ...], float]]()
+    own = {"namespace": meta.namespace, "name": meta.name}
+    for family in engine.operators["operator"].registry.collect():
+        for sample in family.samples:
+            if own.items() <= sample.labels.items():
+                labels = tuple(sample.labels[each] for each in ("component", "reason") if each in sample.labels)
+                series.setdefault(sample.name.removeprefix(_PREFIX), {})[labels] = sample.value
+    return series

@@ -1,0 +1,99 @@
+"""The checks can fail: surfaces that show an outage as if nothing had happened, each with a defect of its own."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import cli.doctor.causes.availability
+import cli.tidb.status.page
+import cli.tidb.status.reporting
+import controllers.cluster_conditions
+import controllers.tidbcluster.metrics
+import simulate.surfaces
+from controllers.conditions import with_condition
+from simulate.generate import generated
+from simulate.run import prepare
+from tests.monitoring.conftest import required
+from tests.monitoring.recording import RULES
+from tests.simulate.planting import broken
+from tests.simulate.test_outages import alert_is_judged
+
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
+
+Plant = Callable[[pytest.MonkeyPatch], object]
+
+
+def _nothing(*_: Any, **__: Any) -> Any:
+    return None
+
+
+def _stale_shown_as_fresh(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.tidb.status.reporting, "_last_seen", _nothing)
+
+
+def _member_of_a_pending_pod_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.tidb.status.reporting, "_down", lambda member: member)
+    monkeypatch.setattr(cli.tidb.status.reporting, "_unknown", lambda member: member)
+
+
+def _unknown_in_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cli.tidb.status.page, "UNDER_WAY", "green")
+
+
+def _silent_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulate.surfaces, "diagnose", lambda *_: [])
+
+
+def _silent_metric(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controllers.tidbcluster.metrics, "REASONS", frozenset())
+
+
+def _silent_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(controllers.cluster_conditions, "_record", _nothing)
+
+
+def _time_of_another_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = with_condition
+
+    def of_status(*arguments: Any, **options: Any) -> Any:
+        return honest(*arguments, **{**options, "times_status": True})
+
+    monkeypatch.setattr("controllers.reconciler.with_condition", of_status)
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        (_stale_shown_as_fresh, "the metric observed of pd is"),
+        (_member_of_a_pending_pod_leads, "is Pending and healthy"),
+        (_unknown_in_green, "the page shows in green what is unknown"),
+        (_silent_doctor, "doctor does not find PDQuorumLost"),
+        (_silent_metric, "the metric unavailable has []"),
+        (_silent_events, "no Warning event has the reason PDQuorumLost"),
+        (_time_of_another_reason, "when Ready had another reason"),
+    ],
+)
+def test_O8_a_surface_that_hides_an_outage(plant: Plant, expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = broken(generated("outage/pd.pending.all"), lambda: plant(monkeypatch))
+    assert any(violation.rule == "O8" and expected in violation.what for violation in outcome.violations)
+
+
+def test_O8_an_outage_that_is_never_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = generated("outage/tidb.crashing.all")
+    outcome = broken(plan, lambda: monkeypatch.setattr("controllers.tidbcluster.conditions.headline", _nothing))
+    assert any("NoTiDBServer is the cause" in violation.what for violation in outcome.violations)
+
+
+def test_an_alert_that_does_not_fire(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    promtool, rules = required("promtool"), yaml.safe_load(RULES.read_text(encoding="utf-8"))
+    every = (rule for group in rules["groups"] for rule in group["rules"])
+    (alert,) = [rule for rule in every if rule["alert"] == "TidbClusterUnavailable"]
+    alert["for"] = "3m"
+    slow = tmp_path / "rules.yaml"
+    slow.write_text(yaml.safe_dump(rules), encoding="utf-8")
+    monkeypatch.setattr("tests.monitoring.recording.RULES", slow)
+    plan = generated("outage/pd.pending.all")
+    assert "FAILED" in alert_is_judged(promtool, prepare(plan), plan, tmp_path)
