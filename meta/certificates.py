@@ -37,6 +37,14 @@ WARNINGS: Mapping[str, timedelta] = {
 SOON = max(WARNINGS.values())
 """How long before its end a certificate is first spoken of."""
 
+_END = timedelta()
+
+_PAST = 1.0
+"""Seconds behind a moment, which is a whole second, at which it is over."""
+
+_BEFORE_LONG = 3600.0
+"""Seconds ahead for which a reconcile is scheduled; those that come earlier look again."""
+
 _ONE_AUTHORITY = f"sign both with one authority, or put both into {CA} of both"
 
 _MOST = 3
@@ -57,7 +65,16 @@ def act(ctx: ClusterContext) -> Outcome:
     _, reason, message = condition(ctx)[CERTIFICATES_VALID]
     if reason in WARNINGS and _stored_reason(ctx) != reason and book.is_news(cluster, reason):
         ctx.deps.recorder.event(ctx.owner, WARNING, reason, message)
-    return Refused("BadCertificate", message, book.LOOK_AGAIN_AT_TROUBLE) if reason == BAD else Done()
+    if reason == BAD:
+        return Refused("BadCertificate", message, book.LOOK_AGAIN_AT_TROUBLE)
+    return Done(retry_after=_until_next_word(book.findings(cluster), ctx.deps.clock.wall()))
+
+
+def _until_next_word(findings: Mapping[str, Finding], now: datetime) -> float | None:
+    """Seconds until a certificate ends, or is spoken of because it is about to, where that comes before long."""
+    moments = (each.ends - before for each in findings.values() if each.ends for before in (*WARNINGS.values(), _END))
+    left = [(moment - now).total_seconds() + _PAST for moment in moments if moment >= now]
+    return min((each for each in left if each < _BEFORE_LONG), default=None)
 
 
 def condition(ctx: ClusterContext) -> Mapping[str, tuple[bool, str, str]]:

@@ -27,7 +27,7 @@ _LAST = 260.0
 """Seconds after which nobody edits anything any more, and who wants to leave does."""
 
 
-_REGIONS_LOST = ("PodsNotReady", "RollingUpdate", "StoresNotUp")
+_REGIONS_LOST = ("PodsNotReady", "RollingUpdate", "RollingUpdateStuck", "StoresNotUp")
 """What is said where stores went without a word that held the majority of some regions."""
 
 

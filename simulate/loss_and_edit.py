@@ -291,10 +291,10 @@ def asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
         yield from ("NodeLost", "PodsNotReady")
     if not SUBJECTS[subject].is_replaced:
         # its data, or its place, may be on the machine: only a human knows that this is gone for good
-        yield from ("PodsNotReady", "RollingUpdate", *(["NodeLost"] if lost in MACHINES else []))
+        yield from ("PodsNotReady", "RollingUpdate", "RollingUpdateStuck", *(["NodeLost"] if lost in MACHINES else []))
     if lost == "tainted" and change in _ROLLS:
         # its data are there, and somebody keeps it from them
-        yield "RollingUpdate"
+        yield from ("RollingUpdate", "RollingUpdateStuck")
     if subject == "pump-2" and change == "scale-in":
         # only it has the binlogs that nobody has read
         yield "PumpUnreachable"

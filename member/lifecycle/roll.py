@@ -19,6 +19,7 @@ from functools import partial
 from structlog.contextvars import bound_contextvars
 
 from apis import predicates
+from apis.times import stamp
 from dataplane.errors import AddressNotUnderstood, DataPlaneError
 from kube.objects import Json, Object
 from kube.semantic import covers
@@ -49,6 +50,9 @@ from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_up
 from member.observed.troubles import troubles_of
 from member.outcome import Failed, NotDone, Wait, Waiting
 from member.polling import next_poll, poll_interval, seconds_since
+
+_STUCK = 600.0
+"""Seconds for which one step of a roll may last before the roll counts as stuck."""
 
 _FORCED = "restarting all pods at once (forced)"
 
@@ -425,8 +429,15 @@ def _confirmed(view: RollView, step: Step) -> LivePods | None:
 
 
 def _waiting(view: RollView, what: str) -> Waiting:
-    sentence = "; ".join([what, *_troubles(view)])
-    return Waiting("RollingUpdate", sentence, next_roll_poll(view.ctx, view.component))
+    """The wait for a step of a roll, which has a reason of its own once it lasts much longer than a start."""
+    ctx, component = view.ctx, view.component
+    (step,) = ctx.memory.failure_timers.update(f"{component} step of a roll", [what], ctx.deps.clock).values()
+    sentence, again = "; ".join([what, *_troubles(view)]), next_roll_poll(ctx, component)
+    if step.lasted < _STUCK:
+        return Waiting("RollingUpdate", sentence, again)
+    return Waiting(
+        "RollingUpdateStuck", f"the rolling restart has stood still since {stamp(step.since)}: {sentence}", again
+    )
 
 
 def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:

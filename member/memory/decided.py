@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kube.reading import Readings
-from member.outcome import Done, Outcome
+from member.outcome import Done, Outcome, first_retry
 from ports.clock import Clock
 
 LONGEST: Final = 300.0
@@ -40,7 +40,9 @@ class Decided:
     def nothing_to_do(self, seen: bytes, readings: Readings, outcomes: Mapping[str, Outcome], clock: Clock) -> None:
         """Note what was decided on what was seen and read, if all is done."""
         if all(isinstance(outcome, Done) for outcome in outcomes.values()):
-            self._last = _Decision(seen, readings, dict(outcomes), clock.now() + LONGEST)
+            # what an outcome expects at a time, such as the end of a certificate, no input shows
+            holds_for = min(LONGEST, first_retry(outcomes.values()) or LONGEST)
+            self._last = _Decision(seen, readings, dict(outcomes), clock.now() + holds_for)
         else:
             self.forget()
 

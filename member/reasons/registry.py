@@ -477,8 +477,14 @@ _RESTARTING: Mapping[str, Reason] = {
         "Pods are being restarted one by one, from the highest ordinal down. The message says which one is next, or "
         "what the operator is waiting for.",
         "It restarts the next pod when the pods above are Ready and serving, and the pod no longer leads anything.",
-        "Nothing. If a pod does not become Ready: `kubectl describe pod`, then correct the spec; the pods that the "
-        "wrong spec broke are replaced first.",
+        "Nothing while it proceeds. After ten minutes at one step it is [RollingUpdateStuck](RollingUpdateStuck.md).",
+    ),
+    "RollingUpdateStuck": Reason(
+        "A rolling restart has been at the same step for ten minutes: the pod that the message names does not come up, "
+        "or does not serve. The pods below it still run the old revision.",
+        "It restarts no further pod, and continues by itself once the pod serves.",
+        "`kubectl describe pod` and `kubectl logs` of that pod say why. If the new spec is wrong, correct it or take "
+        "it back: the pods that it broke are replaced first. If a node has no room or is gone, see to the node.",
     ),
     "Scaling": Reason(
         "The pods have a new template while the component is being scaled.",

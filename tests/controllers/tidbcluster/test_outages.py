@@ -227,3 +227,17 @@ def _registry(world: OperatorWorld) -> CollectorRegistry:
     clusters.trees = [world.cluster()]
     ClusterMetrics(registry, clusters, world.clock, lambda _: OpenFence())
     return registry
+
+
+@pytest.mark.slow
+def test_7_a_roll_that_stands_still_has_a_reason_of_its_own(wide: OperatorWorld) -> None:
+    image = wide.cluster()["spec"]["version"]
+    wide.change(tikv={"version": "v0.0.0-nobody-has-it"})
+    wide.run(300.0)
+    assert "RollingUpdate" == of_component(wide, "tikv", "Progressing")["reason"]
+    wide.run(420.0)
+    stuck = of_component(wide, "tikv", "Progressing")
+    assert ("True", "RollingUpdateStuck") == (stuck["status"], stuck["reason"])
+    assert "basic-tikv-2" in stuck["message"]
+    wide.change(tikv={"version": image})
+    wide.run_until_ready(within=600.0)

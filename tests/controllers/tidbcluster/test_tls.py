@@ -248,6 +248,20 @@ def test_9_1_the_end_of_a_certificate_is_announced_30_7_and_1_days_before(tls: T
 
 
 @pytest.mark.slow
+def test_9_1_a_certificate_that_ends_is_named_at_once(tls: TlsWorld) -> None:
+    tls.put_all()
+    tls.put("tikv", tls.authority.of("tikv", ends=TODAY + _DAY / 48))
+    tls.apply()
+    tls.world.run_until_ready()
+    end = 1800.0
+    tls.world.run(end - tls.world.clock.now() - 1.0)
+    assert "ExpiresWithin1Day" == tls.world.condition("CertificatesValid")["reason"]
+    tls.world.run(5.0)
+    assert "BadCertificate" == tls.world.condition("CertificatesValid")["reason"]
+    assert "BadCertificate" == tls.world.reason()
+
+
+@pytest.mark.slow
 def test_9_1_expiry_is_measured_by_secret(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("pd", tls.authority.of("pd", ends=TODAY + _DAY))
