@@ -20,14 +20,18 @@ PROGRESSING = "Progressing"
 INVALID = "InvalidSpec"
 """The reason of Progressing while the spec is not valid."""
 
+_REFUSALS = 6
+"""So many refusals beside the first are in a message, which must stay readable."""
+
 ConditionValue: TypeAlias = tuple[bool, str, str]
 """Whether a condition holds, its reason, its message."""
 
 
 def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> ConditionValue:
-    """What the operator is doing for the `subject`: the first stage that needs the user, else the first not done.
+    """What the operator is doing for the `subject`: the stages that need the user, else the first that is not done.
 
-    One that serves and only waits to be as before comes last.
+    Of several refusals the first gives the reason, and the message lists all. A stage that serves and only waits to be
+    as before comes last.
     """
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
@@ -35,7 +39,11 @@ def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> Con
         said = f"{stage}: {outcome.message}"
         if outcome.reason == INVALID:
             # a problem of the spec names its field, and is not why pods are missing
-            said = "; ".join((outcome.message, *(f"{other}: {each.message}" for other, each in others[:1])))
+            said = outcome.message
+        more = _other_refusals(outcome, others)
+        if outcome.reason == INVALID and not more:
+            more = [f"{other}: {each.message}" for other, each in others[:1]]
+        said = "; ".join((said, *more))
         # it may be the cause of all others
         contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
         said = "; ".join((said, *contested))
@@ -44,6 +52,14 @@ def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> Con
         first = next(iter(resting.values()))
         return False, first.reason, f"{', '.join(resting)}: {first.message}"
     return False, DONE, f"the {subject} matches its spec"
+
+
+def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]]) -> list[str]:
+    """What else needs the user, without what repeats the first; of many, the last are only counted."""
+    refused = [(stage, each.message) for stage, each in others if isinstance(each, Refused)]
+    told = list(dict.fromkeys(f"{stage}: {message}" for stage, message in refused if first.message not in message))
+    left = len(told) - _REFUSALS
+    return told if left <= 0 else [*told[:_REFUSALS], f"and {left} more refusals, in the conditions of components"]
 
 
 def _urgency(outcome: NotDone) -> int:

@@ -19,10 +19,21 @@ EARLIER = "2026-01-01T00:00:00Z"
         ({"pd": Waiting("A", "a"), "tikv": Waiting("B", "b")}, (True, "A", "pd: a")),
         ({"pd": Waiting("A", "a"), "tikv": Failed("B", "b")}, (True, "B", "tikv: b")),
         ({"pd": Failed("A", "a"), "tikv": Refused("B", "b")}, (False, "B", "tikv: b")),
+        ({"pd": Refused("A", "a"), "tikv": Refused("B", "b")}, (False, "A", "pd: a; tikv: b")),
+        ({"pd": Refused("A", "a"), "tikv": Waiting("B", "b"), "tidb": Refused("A", "a")}, (False, "A", "pd: a")),
+        ({"spec": Refused("InvalidSpec", "a"), "pd": Waiting("B", "b")}, (False, "InvalidSpec", "a; pd: b")),
+        ({"spec": Refused("InvalidSpec", "a"), "pd": Refused("B", "b")}, (False, "InvalidSpec", "a; pd: b")),
     ],
 )
 def test_what_needs_the_user_is_told_first(outcomes: dict[str, Outcome], expected: tuple[bool, str, str]) -> None:
     assert expected == progressing(outcomes)
+
+
+def test_of_very_many_refusals_the_last_are_counted() -> None:
+    refused: dict[str, Outcome] = {f"s{each}": Refused("A", f"m{each}") for each in range(9)}
+    message = progressing(refused)[2]
+    assert "s0: m0; s1: m1; " == message[:16]
+    assert "s6: m6; and 2 more refusals, in the conditions of components" == message[-60:]
 
 
 def condition(status: str, reason: str, message: str = "m") -> Json:
