@@ -18,6 +18,7 @@ from kube.objects import Json
 from kube.semantic import covers, semantically_equal
 from member import labels
 from member.apply.record_shape import PodShape, RecordShape, shaped_as
+from member.apply.server_defaults import without_defaults
 from member.objects.services import without_allocated
 from ports.structs import UNREADABLE
 
@@ -162,15 +163,32 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
 def template_change(live: Json, desired: Json) -> FieldChange | None:
     """The first field in which the pod templates differ, compared as `compare_stateful_set` does.
 
-    What `desired` may keep of the running template, it has by now (`with_running_template`).
+    A default of the API server that is spelled out, or no longer, makes no other pods. What `desired` may keep of the
+    running template, it has by now (`with_running_template`).
     """
     record = read_record(live)
+    if record is not None and _differs_in_defaults(record.spec, live["spec"], desired["spec"]):
+        return None
     same = semantically_equal if record is not None else covers
     old = (record.spec if record is not None else live["spec"]).get("template") or {}
     new = desired["spec"]["template"]
+    if record is not None and not same_template(old, new):
+        # a default is not what the user changed
+        old, new = without_defaults(old), without_defaults(new)
     return first_difference(old.get("spec") or {}, new["spec"], "spec.template.spec", same) or first_difference(
         old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
     )
+
+
+def _differs_in_defaults(record: Json, live: Json, desired: Json) -> bool:
+    """Whether only defaults differ from what was written, and the API server, or a webhook, has set the same ones."""
+    template = desired["template"]
+    return same_template(record.get("template") or {}, template) and covers(live.get("template") or {}, template)
+
+
+def same_template(one: Json, other: Json) -> bool:
+    """Whether two pod templates make the same pods, whichever of them spells defaults of the API server out."""
+    return semantically_equal(without_defaults(one), without_defaults(other))
 
 
 def with_running_template(live: Json, desired: Json, before: Callable[[], Json | None] = lambda: None) -> Json:

@@ -42,13 +42,40 @@ _DERIVED: Mapping[str, str] = {
 """Fields that repeat another one beside them."""
 
 
+_OF_PODS = ("restartPolicy", "terminationGracePeriodSeconds")
+"""Fields that have their default in a pod, and mean something else in a container or a probe that leaves them out."""
+
+_USERS_KEYS = ("annotations", "labels", "matchLabels", "nodeSelector")
+"""Maps whose keys are the user's, and no fields."""
+
+
 def is_default(key: str, value: Any, beside: Json) -> bool:
     """Whether the API server gives a field this value when it is left out; `beside` is the tree that holds it."""
     if key == "imagePullPolicy":
-        return bool(value == _pull_policy(beside.get("image") or ""))
+        return bool(value == _pull_policy(str(beside.get("image") or "")))
     if key in _DERIVED:
         return bool(value == beside.get(_DERIVED[key]))
     return key in _CONSTANT and bool(value == _CONSTANT[key])
+
+
+def without_defaults(tree: Json) -> Json:
+    """A pod template, or a part of it, without what the API server would add all the same; in doubt a field stays."""
+    return {key: _without(key, value) for key, value in tree.items() if not _is_added(key, value, tree)}
+
+
+def _is_added(key: str, value: Any, beside: Json) -> bool:
+    if key in _OF_PODS and "containers" not in beside:
+        return False
+    # a default in the network of the host alone
+    return key != "hostPort" and is_default(key, value, beside)
+
+
+def _without(key: str, value: Any) -> Any:
+    if key in _USERS_KEYS:
+        return value
+    if isinstance(value, dict):
+        return without_defaults(value)
+    return [_without(key, each) for each in value] if isinstance(value, list) else value
 
 
 def _pull_policy(image: str) -> str:

@@ -28,9 +28,8 @@ from apis.identity import INSTANCE_LABEL
 from apis.problem import InvalidField
 from kube.field_change import FieldChange
 from kube.objects import Json, Object
-from kube.semantic import semantically_equal
 from member import labels
-from member.apply.last_applied import read_record, with_running_template
+from member.apply.last_applied import read_record, same_template, with_running_template
 from member.context import ClusterContext
 from member.lifecycle.refused_writes import noted
 from member.lifecycle.workload import Workload
@@ -141,7 +140,7 @@ def _asks_for_another(member: Workload, before: Cluster, now: Cluster) -> bool:
         there, wanted = (member.content(tc) for tc in (before, now))
     except InvalidField:
         return True
-    return not semantically_equal(one, other) or not there.says_the_same(wanted)
+    return not same_template(one, other) or not there.says_the_same(wanted)
 
 
 # What is remembered
