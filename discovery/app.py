@@ -8,6 +8,7 @@ from urllib.parse import unquote, urlsplit
 import structlog
 
 from dataplane.clients import DataPlane, MakeTransport
+from discovery.askers import compares_addresses
 from discovery.asking import Refused
 from discovery.masters import DMDiscovery
 from discovery.reading import LiveClusters, LiveDMClusters, LiveMasters, LiveMembers
@@ -16,6 +17,7 @@ from kube.client import Client
 from kube.errors import ApiError
 from ports.clock import Clock
 from ports.fencing import OpenFence
+from ports.foreign_text import printable, shortened
 from ports.transport import Request, Response, Transport, TransportError
 
 _log = structlog.get_logger(__name__)
@@ -41,21 +43,21 @@ class App:
             return _text(405, f"{request.method} is not supported\n")
         match [unquote(part) for part in urlsplit(request.url).path.split("/")]:
             case ["", "new", encoded] | ["", "new", encoded, "pd"]:
-                return self._new(encoded, self._discovery.new)
+                return self._new(encoded, request.client, self._discovery.new)
             case ["", "new", encoded, "dm"]:
-                return self._new(encoded, self._masters.new)
+                return self._new(encoded, request.client, self._masters.new)
             case ["", "new", _, kind]:
                 return _text(500, f"register type {kind} is not supported; only pd and dm are\n")
             case ["", "verify", encoded]:
                 return self._verify(encoded)
         return _text(404, "404 page not found\n")
 
-    def _new(self, encoded: str, decide: Callable[[str], str]) -> Response:
+    def _new(self, encoded: str, source: str, decide: Callable[[str, str], str]) -> Response:
         try:
             asked = _decoded(encoded)
-            answer = decide(asked)
+            answer = decide(asked, source)
         except (Refused, ApiError, TransportError) as error:
-            _log.info("a pod must wait", question=encoded, reason=str(error))
+            _log.info("a pod must wait", question=shortened(encoded), source=source, reason=printable(str(error)))
             return _text(500, f"{error}\n")
         _log.info("a pod may start", pod=asked, answer=answer)
         return _text(200, answer)
@@ -66,7 +68,7 @@ class App:
             asked = _decoded(encoded)
             answer = self._discovery.verify(asked)
         except (Refused, ApiError, TransportError) as error:
-            _log.info("cannot verify PD address", question=encoded, reason=str(error))
+            _log.info("cannot verify PD address", question=shortened(encoded), reason=printable(str(error)))
             return _text(500, f"{error}\n{asked}")
         return _text(200, answer)
 
@@ -85,9 +87,11 @@ def make_handler(
 def make_app(environ: Mapping[str, str], client: Client, dataplane: DataPlane, clock: Clock) -> App:
     """Discovery for the namespace in MY_POD_NAMESPACE. Raises MissingSetting."""
     namespace = setting(environ, "MY_POD_NAMESPACE")
+    clusters = LiveClusters(client, compares_addresses=compares_addresses(environ))
+    dm_clusters = LiveDMClusters(client, compares_addresses=compares_addresses(environ))
     return App(
-        Discovery(LiveClusters(client), LiveMembers(client, dataplane), clock, namespace),
-        DMDiscovery(LiveDMClusters(client), LiveMasters(client, dataplane), clock, namespace),
+        Discovery(clusters, LiveMembers(client, dataplane), clock, namespace),
+        DMDiscovery(dm_clusters, LiveMasters(client, dataplane), clock, namespace),
     )
 
 

@@ -19,8 +19,9 @@ What is known when a pod without data asks, and what can happen at the same time
   volume is lost.* It asks again, empty. Members that answer are joined. But members that are starting, waiting for
   their quorum, or crash-looping do not answer, and neither do they ask: they have data. Therefore the beginner is
   allowed only when every other desired pod has itself asked within the last minute, and has not been told to join
-  since. A pod asks only while its volume is empty, so at that moment no desired pod has data. Discovery remembers who
-  asked in memory only: after a restart it knows nothing, and waits until all have asked again.
+  since. A question counts only when it is verified as that of the pod (`discovery.askers`). A pod asks only while its
+  volume is empty, so at that moment no desired pod has data. Discovery remembers who asked in memory only: after a
+  restart it knows nothing, and waits until all have asked again.
 - *The TidbCluster was deleted and created again over its old volumes,* one of which is empty: the same rule.
 - *OrderedReady.* The other pods are created after the beginner is Ready, so they cannot have asked. Here each of them
   must be absent instead: nobody listens at its address, or its name is unknown. An answer of any kind, a timeout and a

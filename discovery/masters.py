@@ -13,6 +13,7 @@ from apis.identity import scheme
 from dataplane.addresses import DM_MASTER_PEER_PORT, DM_MASTER_PORT
 from dataplane.dm import LiveMaster
 from dataplane.errors import DataPlaneError, Unavailable
+from discovery.askers import Askers
 from discovery.asking import Refused
 from discovery.bootstrap import Claims, Evidence, desired_pods, is_ordered, leaving, not_the_turn, others_may_have_data
 from discovery.memory import Memory
@@ -24,8 +25,8 @@ _LONGEST_READ = 1.0
 _WAY_OUT = "restore a volume of a master, or give up all data: suspend the masters, delete their PVCs, and resume"
 
 
-class DMClusters(Claims, Protocol):
-    """Reads DMClusters and their claims."""
+class DMClusters(Claims, Askers, Protocol):
+    """Reads DMClusters, their pods and their claims."""
 
     def get(self, namespace: str, name: str) -> DMCluster:
         """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
@@ -76,26 +77,32 @@ class DMDiscovery:
         self._lock = threading.Lock()
         self._memories: dict[str, Memory] = {}
 
-    def new(self, advertised: str) -> str:
+    def new(self, advertised: str, source: str) -> str:
         """The flag with which a master that advertises the address starts: `--join=...` or `--initial-cluster=...`.
 
-        Raises Refused, kube.errors.ApiError, TransportError.
+        `source` is the IP address that the question came from. Raises Refused, kube.errors.ApiError, TransportError.
         """
         pod = asker(advertised)
         arrived = self._clock.now()
         dc = self._clusters.get(self._namespace, pod.cluster)
         if dc.spec.master is None:
             raise Refused(f"DMCluster {self._namespace}/{pod.cluster} has no spec.master")
-        with self._lock:
-            self._memory(dc).note_question(pod.pod, arrived)
         try:
             found = self._masters.masters(dc, _LONGEST_READ)
         except DataPlaneError as error:
+            if doubt := self._clusters.doubt(self._namespace, f"{pod.cluster}-{_MASTER}", pod.pod, source):
+                raise Refused(f"{doubt}; {error}") from error
+            with self._lock:
+                self._memory(dc).note_question(pod.pod, arrived)
             return self._begin(dc, pod, error)
         return self._join(dc, pod, found)
 
     def _memory(self, dc: DMCluster) -> Memory:
-        return self._memories.setdefault(dc.metadata.uid, Memory())
+        """What is remembered of a cluster, and not of another that had its name before."""
+        memory = self._memories.get(dc.metadata.name)
+        if memory is None or memory.uid != dc.metadata.uid:
+            memory = self._memories[dc.metadata.name] = Memory(dc.metadata.uid)
+        return memory
 
     def _join(self, dc: DMCluster, pod: Asker, found: Sequence[LiveMaster]) -> str:
         urls = [each.peer_urls[0] for each in found if each.name != pod.pod and each.peer_urls]
@@ -105,7 +112,7 @@ class DMDiscovery:
         if reason := leaving(dc, pod.pod, pods, self._clusters, _MASTER):
             raise Refused(reason)
         with self._lock:
-            self._memory(dc).answered[pod.pod] = self._clock.now()
+            self._memory(dc).note_answer(pod.pod, self._clock.now())
         clients = (url.replace(f":{DM_MASTER_PEER_PORT}", f":{DM_MASTER_PORT}") for url in urls)
         return f"--join={','.join(clients)}"
 

@@ -18,19 +18,30 @@ from dataplane.dm import DMMasterClient, LiveMaster
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Membership
 from dataplane.tls import TlsMaterial
+from discovery.askers import doubt_about
 from discovery.asking import Refused
 from kube.client import Client
-from kube.errors import ApiError
+from kube.errors import ApiError, Forbidden
 from kube.objects import ObjectMeta, secret_data
-from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, SECRETS, TIDB_CLUSTERS
+from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS, TIDB_CLUSTERS
 from ports.transport import ConnectionRefused, TransportError
 
 
-class _LiveClaims:
-    """Volume claims as the API server has them now."""
+class _LiveObjects:
+    """Pods that ask, and volume claims, as the API server has them now."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, *, compares_addresses: bool = True) -> None:
+        """`compares_addresses`: whether a question must come from the address of its pod."""
         self._client = client
+        self._compares_addresses = compares_addresses
+
+    def doubt(self, namespace: str, workload: str, pod: str, source: str) -> str:
+        """See `Askers`."""
+        try:
+            found = self._client.find(PODS, pod, namespace)
+        except Forbidden:
+            return f"pod {pod} cannot be verified: the Role of discovery does not allow it to get pods"
+        return doubt_about(found, pod, workload, source, compares=self._compares_addresses)
 
     def is_given_up(self, namespace: str, claim: str) -> bool:
         """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
@@ -49,7 +60,7 @@ class _LiveClaims:
         return [each.metadata for each in page.items]
 
 
-class LiveClusters(_LiveClaims):
+class LiveClusters(_LiveObjects):
     """TidbClusters as the API server has them now."""
 
     def get(self, namespace: str, name: str) -> TidbCluster:
@@ -69,7 +80,7 @@ class LiveClusters(_LiveClaims):
         return frozenset(found) - {""}
 
 
-class LiveDMClusters(_LiveClaims):
+class LiveDMClusters(_LiveObjects):
     """DMClusters as the API server has them now."""
 
     def get(self, namespace: str, name: str) -> DMCluster:

@@ -12,6 +12,7 @@ from apis.tidbcluster import TidbCluster
 from dataplane.addresses import PD_CLIENT_PORT, PD_PEER_PORT, Address, without_path
 from dataplane.errors import DataPlaneError, Unavailable
 from dataplane.pd import Member, Membership
+from discovery.askers import Askers
 from discovery.asking import (
     Asker,
     Refused,
@@ -35,8 +36,8 @@ _BUDGET = 2.4
 _LONGEST_READ = 1.0
 
 
-class Clusters(Claims, Protocol):
-    """Reads TidbClusters and their claims."""
+class Clusters(Claims, Askers, Protocol):
+    """Reads TidbClusters, their pods and their claims."""
 
     def get(self, namespace: str, name: str) -> TidbCluster:
         """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
@@ -80,21 +81,23 @@ class Discovery:
         self._lock = threading.Lock()
         self._memories: dict[str, Memory] = {}
 
-    def new(self, advertise_peer_url: str) -> str:
+    def new(self, advertise_peer_url: str, source: str) -> str:
         """The flag with which a PD that advertises the address starts: `--join=...` or `--initial-cluster=...`.
 
-        Raises Refused, kube.errors.ApiError, TransportError.
+        `source` is the IP address that the question came from. Raises Refused, kube.errors.ApiError, TransportError.
         """
         pod = asker(advertise_peer_url, self._namespace)
         arrived = self._clock.now()
         tc = self._clusters.get(pod.namespace, pod.cluster)
-        self._remember_question(tc, pod, arrived)
         deadline = arrived + _BUDGET
         view = self._look(tc, pd_services(tc), deadline)
         if view.membership is not None:
             return self._join(tc, pod, view.membership)
         if tc.spec.pd_addresses and tc.spec.cluster is None:
             return self._join_given(tc, pod)
+        if doubt := self._clusters.doubt(pod.namespace, f"{pod.cluster}-pd", pod.pod, source):
+            raise Refused("; ".join([doubt, *view.failures]))
+        self._remember_question(tc, pod, arrived)
         return self._begin(tc, pod, view, deadline)
 
     def verify(self, pd_url: str) -> str:
@@ -116,8 +119,14 @@ class Discovery:
 
     def _remember_question(self, tc: TidbCluster, pod: Asker, arrived: float) -> None:
         with self._lock:
-            memory = self._memories.setdefault(tc.metadata.uid, Memory())
-            memory.note_question(pod.pod, arrived)
+            self._memory(tc).note_question(pod.pod, arrived)
+
+    def _memory(self, tc: TidbCluster) -> Memory:
+        """What is remembered of a cluster, and not of another that had its name before."""
+        memory = self._memories.get(tc.metadata.name)
+        if memory is None or memory.uid != tc.metadata.uid:
+            memory = self._memories[tc.metadata.name] = Memory(tc.metadata.uid)
+        return memory
 
     def _look(self, tc: TidbCluster, urls: Iterable[Address], deadline: float) -> _View:
         """Ask one after another until one names its members."""
@@ -165,7 +174,7 @@ class Discovery:
         present = self._present(tc, pods[1:], deadline) if pod.pod in pods[:1] else {}
 
         def evidence(claimed: frozenset[str] = frozenset()) -> Evidence:
-            memory = self._memories[tc.metadata.uid]
+            memory = self._memory(tc)
             return Evidence(memory.empty(self._clock.now()), present, view.alive, memory.bootstrapping, claimed)
 
         with self._lock:
@@ -177,7 +186,7 @@ class Discovery:
             with self._lock:
                 reason = obstacle(tc, pod, pods, evidence(claimed))
                 if not reason:
-                    self._memories[tc.metadata.uid].note_beginning(pod.pod, self._clock.now())
+                    self._memory(tc).note_beginning(pod.pod, self._clock.now())
         if reason:
             raise Refused("; ".join([reason, *view.failures]))
         long_name = tc.spec.across_k8s or tc.spec.cluster_domain
@@ -201,7 +210,7 @@ class Discovery:
 
     def _remember_answer(self, tc: TidbCluster, pod: Asker) -> None:
         with self._lock:
-            self._memories[tc.metadata.uid].answered[pod.pod] = self._clock.now()
+            self._memory(tc).note_answer(pod.pod, self._clock.now())
 
 
 def _is_absence(error: DataPlaneError) -> bool:

@@ -23,6 +23,10 @@ _MAY_LIST_CLAIMS: Json = {"apiGroups": [""], "resources": ["persistentvolumeclai
 """They tell whether a PD cluster exists, even when the status does not (F40)."""
 
 
+_MAY_GET_PODS: Json = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+"""Their owner, address and readiness show whether a question is that of the pod which it names (10.3)."""
+
+
 def wanted(tc: Cluster) -> bool:
     """Whether the cluster needs Discovery: for a PD or masters of its own, or to reach PD in another Kubernetes."""
     return not isinstance(tc, TidbCluster) or tc.spec.pd is not None or tc.spec.across_k8s
@@ -34,11 +38,11 @@ def name(tc: Cluster) -> str:
 
 
 def role(tc: Cluster) -> Json:
-    """What Discovery may read: its cluster, the labels of volume claims, and with TLS the certificate for PD.
+    """What Discovery may read: its cluster, the labels of volume claims, pods, and with TLS the certificate for PD.
 
     v1.6 lets it read every Secret of the namespace.
     """
-    rules = [_may_get("pingcap.com", RESOURCES[tc.kind].plural, tc.metadata.name), _MAY_LIST_CLAIMS]
+    rules = [_may_get("pingcap.com", RESOURCES[tc.kind].plural, tc.metadata.name), _MAY_LIST_CLAIMS, _MAY_GET_PODS]
     if tls_enabled(tc):
         rules.append(_may_get("", "secrets", cluster_client_secret(tc)))
     return _object(tc, f"{_RBAC}/v1", "Role", rules=rules)

@@ -92,6 +92,12 @@ NO_CLAIMS = (
     200,
     '{"kind":"PartialObjectMetadataList","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"1"},"items":[]}',
 )
+GET_POD = "GET /api/v1/namespaces/default/pods/demo-pd-0"
+POD = (
+    200,
+    '{"apiVersion":"v1","kind":"Pod","metadata":{"name":"demo-pd-0","namespace":"default",'
+    '"ownerReferences":[{"apiVersion":"apps/v1","kind":"StatefulSet","name":"demo-pd","uid":"u"}]},"status":{"podIP":"10.0.0.1"}}',
+)
 MEMBERS = "GET /pd/api/v1/members"
 
 
@@ -104,22 +110,22 @@ class Kubernetes(ScriptedTransport):
 
 def in_process(kubernetes: ScriptedTransport, dataplane: ScriptedTransport) -> Response:
     handle = make_handler({"MY_POD_NAMESPACE": "default"}, kubernetes, lambda _: dataplane, FakeClock())
-    return handle(Request("GET", f"/new/{b64(address(0))}"))
+    return handle(Request("GET", f"/new/{b64(address(0))}", client="10.0.0.1"))
 
 
 def test_12_discovery_in_process_reads_the_cluster_and_pd() -> None:
     pd = ScriptedTransport().on(MEMBERS, ConnectionRefused)
-    answer = in_process(Kubernetes().on(GET_TC, (200, TC % "")).on(GET_CLAIMS, NO_CLAIMS), pd)
+    answer = in_process(Kubernetes().on(GET_TC, (200, TC % "")).on(GET_CLAIMS, NO_CLAIMS).on(GET_POD, POD), pd)
     assert b"--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2380" == answer.body
     assert {"http://demo-pd.default:2379/pd/api/v1/members"} == {request.url for request in pd.requests}
 
 
 def test_9_1_with_tls_pd_is_asked_with_the_client_certificate() -> None:
     kubernetes = Kubernetes().on(GET_TC, (200, TC % ',"tlsCluster":{"enabled":true}')).on(GET_SECRET, (200, SECRET))
-    kubernetes.on(GET_CLAIMS, NO_CLAIMS)
+    kubernetes.on(GET_CLAIMS, NO_CLAIMS).on(GET_POD, POD)
     answer = in_process(kubernetes, ScriptedTransport().on(MEMBERS, ConnectionRefused))
     assert b"--initial-cluster=demo-pd-0=https://demo-pd-0.demo-pd-peer.default.svc:2380" == answer.body
-    assert [GET_TC, GET_SECRET, GET_CLAIMS] == kubernetes.calls
+    assert [GET_TC, GET_SECRET, GET_POD, GET_CLAIMS] == kubernetes.calls
 
 
 @pytest.mark.parametrize(

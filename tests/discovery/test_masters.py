@@ -17,6 +17,9 @@ from ports.fencing import OpenFence
 from tests.dataplane.scripted import ScriptedTransport
 from tests.discovery.worlds import refused
 
+HERE = "10.0.0.1"
+"""Where all masters ask from."""
+
 URL = Address("http://sync-dm-master.etl:8261")
 
 
@@ -60,6 +63,10 @@ class World:
         assert ("etl", "sync") == (namespace, name)
         return self.dc
 
+    def doubt(self, namespace: str, workload: str, pod: str, source: str) -> str:
+        assert ("etl", "sync-dm-master") == (namespace, workload)
+        return "" if source == HERE else f"{pod} is at {HERE}"
+
     def is_given_up(self, namespace: str, claim: str) -> bool:
         return f"{namespace}/{claim}" in self.given_up
 
@@ -83,34 +90,36 @@ def test_10_4_the_first_begins_when_all_others_have_asked() -> None:
     discovery = World().discovery()
     for ordinal in (0, 1):
         with pytest.raises(Refused):
-            discovery.new(address(ordinal))
+            discovery.new(address(ordinal), HERE)
     with pytest.raises(Refused, match="waiting for sync-dm-master-0"):
-        discovery.new(address(2))
+        discovery.new(address(2), HERE)
     begin = "--initial-cluster=sync-dm-master-0=http://sync-dm-master-0.sync-dm-master-peer:8291"
-    assert begin == discovery.new(address(0))
+    assert begin == discovery.new(address(0), HERE)
 
 
 def test_10_4_one_alone_begins_at_once_with_TLS_where_the_cluster_has_it() -> None:
     dc = cluster(master={"replicas": 1}, tlsCluster={"enabled": True})
     begin = "--initial-cluster=sync-dm-master-0=https://sync-dm-master-0.sync-dm-master-peer:8291"
-    assert begin == World(dc).discovery().new(address(0))
+    assert begin == World(dc).discovery().new(address(0), HERE)
 
 
 def test_10_4_who_comes_later_joins_the_others_at_the_port_of_clients() -> None:
     joins = "--join=http://sync-dm-master-0.sync-dm-master-peer:8261,http://sync-dm-master-2.sync-dm-master-peer:8261"
-    assert joins == World(there=masters(0, 1, 2)).discovery().new(address(1))
+    assert joins == World(there=masters(0, 1, 2)).discovery().new(address(1), HERE)
 
 
 def test_8_3_who_is_to_leave_does_not_join_any_more() -> None:
     with pytest.raises(Refused, match="sync-dm-master-1 is not wanted any more: the spec asks for sync-dm-master-0"):
-        World(cluster(master={"replicas": 1}), there=masters(0)).discovery().new(address(1))
+        World(cluster(master={"replicas": 1}), there=masters(0)).discovery().new(address(1), HERE)
     with pytest.raises(Refused, match="was about to leave"):
-        World(there=masters(0), given_up=frozenset({"etl/dm-master-sync-dm-master-1"})).discovery().new(address(1))
+        World(there=masters(0), given_up=frozenset({"etl/dm-master-sync-dm-master-1"})).discovery().new(
+            address(1), HERE
+        )
 
 
 def test_10_4_a_master_that_is_listed_alone_has_nobody_to_join() -> None:
     with pytest.raises(Refused, match="no member other than"):
-        World(there=masters(1)).discovery().new(address(1))
+        World(there=masters(1)).discovery().new(address(1), HERE)
 
 
 MEMBER = {"name": "sync-dm-master-1", "id": "2", "clientURL": "", "health": False}
@@ -121,7 +130,7 @@ def test_F40_nobody_begins_a_cluster_that_is_known() -> None:
     for _ in range(2):
         for ordinal in (2, 1, 0):
             with pytest.raises(Refused, match="exists, but none"):
-                discovery.new(address(ordinal))
+                discovery.new(address(ordinal), HERE)
 
 
 def test_F40_nobody_begins_over_volumes_with_data_which_are_listed_when_nothing_else_is_in_the_way() -> None:
@@ -129,11 +138,11 @@ def test_F40_nobody_begins_over_volumes_with_data_which_are_listed_when_nothing_
     discovery = world.discovery()
     for ordinal, why in ((0, "may hold data"), (2, "waiting for sync-dm-master-0"), (1, "waiting for")):
         with pytest.raises(Refused, match=why):
-            discovery.new(address(ordinal))
+            discovery.new(address(ordinal), HERE)
     assert 0 == world.lists
     for lists in (1, 2):
         with pytest.raises(Refused, match="volumes with the data of masters exist"):
-            discovery.new(address(0))
+            discovery.new(address(0), HERE)
         assert lists == world.lists
 
 
@@ -141,18 +150,18 @@ def test_F40_a_pod_that_was_told_to_begin_is_not_empty_any_more() -> None:
     discovery = World().discovery()
     for ordinal in (1, 2):
         with pytest.raises(Refused):
-            discovery.new(address(ordinal))
-    discovery.new(address(0))
+            discovery.new(address(ordinal), HERE)
+    discovery.new(address(0), HERE)
     for ordinal in (1, 2):
         with pytest.raises(Refused, match="waiting for sync-dm-master-0"):
-            discovery.new(address(ordinal))
+            discovery.new(address(ordinal), HERE)
 
 
 def test_10_4_one_by_one_the_first_begins_when_nobody_is_at_the_addresses_of_the_others() -> None:
     dc = cluster(podManagementPolicy="OrderedReady")
-    assert World(dc).discovery().new(address(0)).startswith("--initial-cluster=")
+    assert World(dc).discovery().new(address(0), HERE).startswith("--initial-cluster=")
     with pytest.raises(Refused, match="other members may be running"):
-        World(dc, alive=frozenset({2})).discovery().new(address(0))
+        World(dc, alive=frozenset({2})).discovery().new(address(0), HERE)
 
 
 @pytest.mark.parametrize(

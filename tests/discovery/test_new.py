@@ -19,7 +19,7 @@ BEGIN = "--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2
 def told(discovery: Discovery, ordinal: int) -> str:
     """What a pod is told: the answer, or why there is none."""
     try:
-        return discovery.new(address(ordinal))
+        return discovery.new(address(ordinal), "10.0.0.1")
     except Refused as refused:
         return str(refused)
 
@@ -91,7 +91,7 @@ def test_10_3_members_have_long_names_where_clusters_span_networks(
     spec: dict[str, Any], domain: str, expected: str
 ) -> None:
     discovery = World(cluster(pd={"replicas": 1}, **spec)).discovery()
-    assert f"--initial-cluster={expected}" == discovery.new(address(0, domain))
+    assert f"--initial-cluster={expected}" == discovery.new(address(0, domain), "10.0.0.1")
 
 
 PEER: dict[str, Any] = {
@@ -136,7 +136,7 @@ def test_10_3_given_addresses_are_joined_by_the_first_pod_before_the_others() ->
 )
 def test_10_3_strangers_are_refused(advertised: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        World(cluster()).discovery().new(advertised)
+        World(cluster()).discovery().new(advertised, "10.0.0.1")
 
 
 def test_F40_nothing_begins_once_the_cluster_has_an_id() -> None:

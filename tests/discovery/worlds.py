@@ -68,6 +68,12 @@ class World:
     labelled: frozenset[str] = frozenset()
     lists: int = 0
     given_up: frozenset[str] = frozenset()
+    pods: dict[str, str] = field(default_factory=dict)
+    """Why pods are not believed, where they are not."""
+
+    def doubt(self, namespace: str, workload: str, pod: str, source: str) -> str:
+        """Why a pod is not believed; empty when it is."""
+        return self.pods.get(pod, "")
 
     def get(self, namespace: str, name: str) -> TidbCluster:
         """The cluster. Raises it, when it is an error."""

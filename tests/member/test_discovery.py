@@ -74,6 +74,7 @@ def test_10_1_rights() -> None:
     assert [
         (["tidbclusters"], ["demo"], ["get"]),
         (["persistentvolumeclaims"], None, ["list"]),
+        (["pods"], None, ["get"]),
         (["secrets"], ["demo-cluster-client-secret"], ["get"]),
     ] == may_read
     binding = discovery.role_binding(tc)

@@ -40,11 +40,12 @@ def test_6_4_all_objects_are_made_as_recorded() -> None:
     assert {"StatefulSet/sync-dm-worker": [PARTITION]} == {key: lines for key, lines in found.items() if lines}
 
 
-def test_6_4_discovery_may_read_its_cluster_the_labels_of_claims_and_one_secret() -> None:
+def test_6_4_discovery_may_read_its_cluster_the_labels_of_claims_pods_and_one_secret() -> None:
     (role,) = [each for each in desired_objects(dm(tlsCluster={"enabled": True}), "image") if each["kind"] == "Role"]
     assert [
         ("dmclusters", ["sync"], ["get"]),
         ("persistentvolumeclaims", None, ["list"]),
+        ("pods", None, ["get"]),
         ("secrets", ["sync-dm-client-secret"], ["get"]),
     ] == [(rule["resources"][0], rule.get("resourceNames"), rule["verbs"]) for rule in role["rules"]]
 

@@ -60,7 +60,8 @@ def test_10_1_F40_discovery_reads_its_cluster_and_named_secrets_and_lists_claims
     assert theirs[0] == ours[0]
     named = [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [s], "verbs": ["get"]} for s in secrets]
     claims = {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]}
-    assert [claims, *named] == ours[1:]
+    pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
+    assert [claims, pods, *named] == ours[1:]
 
 
 def test_the_comparison_notices_a_changed_a_missing_and_an_extra_field() -> None:
