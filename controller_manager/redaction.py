@@ -7,6 +7,8 @@ from typing import Any
 
 from structlog.typing import EventDict, WrappedLogger
 
+from ports.foreign_text import printable
+
 REDACTED = "[redacted]"
 
 _SECRET_NAME = re.compile(
@@ -55,7 +57,8 @@ def _redacted(value: Any) -> Any:
         case None | bool() | int() | float():
             return value
         case str():
-            return redact_text(value)
+            # stack traces have lines; JSON leaves C1 controls and marks of direction as they are
+            return printable(redact_text(value), lines=True)
         case Mapping():
             return {str(name): _redacted_field(name, inner) for name, inner in value.items()}
         case list() | tuple() | set() | frozenset():

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from apis.times import parse_time, stamp
 from kube.objects import Json, condition_of
 from member.outcome import CONTESTED, DONE, Done, NotDone, Outcome, Refused, Waiting
+from ports.foreign_text import printable
 
 READY = "Ready"
 PROGRESSING = "Progressing"
@@ -98,6 +99,8 @@ def with_condition(
     message, too.
     """
     holds, reason, message = value
+    # specs, tools and servers have a say in messages, and users print them on terminals
+    message = printable(message, lines=True)
     status = "True" if holds else "False"
     # another writer may have left entries without a type; no reader knows those
     conditions = [c for c in conditions if isinstance(c.get("type"), str) and c["type"]]

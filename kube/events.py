@@ -20,6 +20,7 @@ from kube.objects import Json, Object
 from kube.resources import EVENTS
 from ports import effects
 from ports.clock import Clock
+from ports.foreign_text import printable
 from ports.observation import is_observing
 from ports.randomness import Randomness
 from ports.stopping import Stop
@@ -77,7 +78,7 @@ class EventRecorder:
             return
         effects.note()
         reference = about if isinstance(about, ObjectReference) else reference_to(about)
-        happening = Happening(reference, type, reason, message, self._clock.wall())
+        happening = Happening(reference, type, reason, printable(message, lines=True), self._clock.wall())
         with self._condition:
             accepted = self._unsent() < _QUEUED and not self._stopping
             if accepted:

@@ -70,7 +70,7 @@ def test_a_line_begins_with_when_and_what_and_hides_no_letters(clock: FakeClock)
     line = stream.getvalue()
     assert line.startswith('{"timestamp": "2026-01-01T00:00:00.000Z", "level": "info", "event": "patched", "kind": "St')
     assert '"3 → 4"' in line
-    assert {"odd": "\udc80"}.items() <= json.loads(line).items()
+    assert {"odd": "\N{REPLACEMENT CHARACTER}"}.items() <= json.loads(line).items()
     line.encode()
 
 
