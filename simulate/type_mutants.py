@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from functools import cache
+from itertools import count
 from multiprocessing import get_context
 from typing import Any
 
@@ -22,7 +23,7 @@ from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from kube.errors import ApiError, NotFound
 from kube.objects import Json
-from kube.resources import TIDB_CLUSTERS, Resource
+from kube.resources import SECRETS, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import Randomness, SeededRandomness
 from sandbox.world import World
@@ -58,7 +59,7 @@ def kind_of(seed: int) -> Resource:
 
 def judge(seeds: Sequence[int]) -> list[Verdict]:
     """The verdicts of seeds, whose objects come and go in one world: `refused`, `reconciled` or `defect`."""
-    world = _MutantWorld(seeds[0])
+    world = MutantWorld(seeds[0])
     return [world.judge(seed) for seed in seeds]
 
 
@@ -99,7 +100,7 @@ def _paths(tree: object, path: _Path = ()) -> Iterator[_Path]:
         yield from _paths(value, (*path, key))
 
 
-class _MutantWorld:
+class MutantWorld:
     """A sandbox with one cluster, to which the mutants refer, and an operator whose exceptions are noted."""
 
     def __init__(self, seed: int) -> None:
@@ -109,10 +110,14 @@ class _MutantWorld:
         )
         self._admin = self._world.client()
         self._raised: list[str] = []
+        self._numbers = count()
         self._operator = Operator(
             self._world, self._clock, seed, watched=self._watched, on_defect=lambda _, error: self._note(error)
         )
         self._admin.create(TIDB_CLUSTERS, CLUSTERS["tiny"]() | {"metadata": {"name": "tiny"}}, _NAMESPACE)
+        for name in ("passwords", "some-secret", "s3-keys", "tidb-password"):
+            keys = {"some-key": "eA==", "root": "eA==", "password": "eA==", "access_key": "eA==", "secret_key": "eA=="}
+            self._admin.create(SECRETS, {"metadata": {"name": name}, "data": keys}, _NAMESPACE)
         self._run(30.0)
 
     def judge(self, seed: int) -> Verdict:
@@ -138,6 +143,19 @@ class _MutantWorld:
         if self._raised:
             return Verdict(seed, DEFECT, self._raised[0])
         return _verdict(seed, seen.get("status") or {})
+
+    def objects_of(self, resource: Resource, spec: Json, kinds: Sequence[Resource]) -> list[Json]:
+        """What the operator makes of an object with this spec, of the given kinds; nothing where it is refused."""
+        name = f"m{next(self._numbers)}"
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+        try:
+            self._admin.create(resource, body | {"metadata": {"name": name, "namespace": _NAMESPACE}}, _NAMESPACE)
+        except ApiError:
+            return []
+        self._run(_SECONDS)
+        made = [each.decode() for kind in kinds for each in self._admin.list_page(kind, _NAMESPACE).items]
+        self._remove(resource, name)
+        return [each for each in made if name in each["metadata"]["name"]]
 
     def _change(self, resource: Resource, tree: Json) -> None:
         written = self._admin.replace(resource, tree["metadata"]["name"], _NAMESPACE, tree)

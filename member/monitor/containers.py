@@ -12,6 +12,7 @@ from member.monitor.inputs import ASSETS, First, Inputs
 from member.monitor.naming import VOLUME
 from member.objects.pod import NAMESPACE, POD_NAME, container_port, env, without_unset
 from member.objects.volumes import mount
+from member.startscript.shell import expanding_words, quoted
 
 PROMETHEUS_PORT = 9090
 RELOADER_PORT = 9089
@@ -157,6 +158,7 @@ def _start_script(arguments: Sequence[str]) -> str:
 
 
 def _arguments(monitor: TidbMonitor) -> list[str]:
+    """Words of the script; as in v1.6, white space separates those of `commandOptions`."""
     spec = monitor.spec.prometheus
     retention = spec.retention_time or (f"{spec.reserve_days}d" if spec.reserve_days else _RETENTION)
     arguments = [
@@ -168,8 +170,9 @@ def _arguments(monitor: TidbMonitor) -> list[str]:
     ]
     if spec.log_level:
         arguments.append(f"--log.level={spec.log_level}")
+    arguments = [quoted(argument) for argument in arguments]
     if spec.config is not None:
-        arguments += spec.config.command_options
+        arguments += [word for option in spec.config.command_options for word in expanding_words(option)]
     if spec.disable_compaction or monitor.spec.thanos is not None:
         arguments += ["--storage.tsdb.max-block-duration=2h", "--storage.tsdb.min-block-duration=2h"]
     return arguments

@@ -12,6 +12,7 @@ from apis.shared import LogTailerSpec
 from kube.objects import Json
 from member import labels
 from member.objects.strategic_merge import with_additional_containers
+from member.startscript.shell import quoted
 
 
 def env(name: str, value: str) -> Json:
@@ -66,7 +67,7 @@ def log_tailer(
         "name": name,
         "image": helper_image(component.tc),
         "imagePullPolicy": helper_image_pull_policy(component.tc),
-        "command": ["sh", "-c", f"touch {file}; tail -n0 -F {file};"],
+        "command": ["sh", "-c", f"touch {quoted(file)}; tail -n0 -F {quoted(file)};"],
         "volumeMounts": [mount],
     }
     if tailer is not None:
@@ -167,7 +168,7 @@ def _sysctl_init(component: Component, name: str) -> tuple[Json | None, list[Jso
     sysctls = (context or {}).get("sysctls")
     if component.annotations.get(labels.SYSCTL_INIT) != "true" or not context or not sysctls:
         return context, []
-    settings = " ".join(f"{sysctl['name']}={sysctl['value']}" for sysctl in sysctls)
+    settings = " ".join(quoted(f"{sysctl['name']}={sysctl['value']}") for sysctl in sysctls)
     init = {
         "name": name,
         "image": helper_image(component.tc),

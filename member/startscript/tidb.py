@@ -6,6 +6,7 @@ from apis.component_specs import TiDBSpec
 from apis.tidbcluster import TidbCluster
 from member.startscript import options
 from member.startscript.fragments import assemble, fragment, settings
+from member.startscript.shell import expanding_strings
 
 
 def tidb_script(tc: TidbCluster) -> str:
@@ -45,10 +46,5 @@ def _plugins(tidb: TiDBSpec, name: str) -> str:
 
 def _extra(arguments: Iterable[str]) -> str:
     """`spec.tidb.arguments`: as in v1.6, white space separates words and the pod's environment may be referred to."""
-    words = [_expanding(word) for argument in arguments for word in argument.split()]
+    words = [word for argument in arguments for word in expanding_strings(argument)]
     return f'set -- "$@" {" ".join(words)}\n' if words else ""
-
-
-def _expanding(word: str) -> str:
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
-    return f'"{escaped}"'

@@ -3,6 +3,7 @@
 from apis.component_specs import CustomizedStartupProbe
 from kube.objects import Json
 from member.objects import pod, volumes
+from member.startscript.shell import quoted
 
 _DIRECTORY = "/var/lib/customized-startup-probe"
 
@@ -20,7 +21,7 @@ def mount(probe: CustomizedStartupProbe) -> Json:
 def init_container(probe: CustomizedStartupProbe, security_context: Json | None) -> Json:
     """The container that copies the program."""
     name = probe.binary_name
-    copy = f"cp /{name} {_DIRECTORY}/{name} && echo '{name} copied'"
+    copy = f"cp {quoted(f'/{name}')} {quoted(f'{_DIRECTORY}/{name}')} && echo {quoted(f'{name} copied')}"
     return pod.without_unset(
         {
             "name": name,

@@ -5,7 +5,8 @@ What depends on the spec is a variable that the script sets before the pieces th
 
 import functools
 import importlib.resources
-import shlex
+
+from member.startscript.shell import quoted
 
 
 def assemble(shebang: str, purpose: str, *parts: str) -> str:
@@ -21,7 +22,7 @@ def fragment(name: str, room: str = __name__) -> str:
 
 def settings(**values: str | int) -> str:
     """Assignments of literal values."""
-    return "".join(f"{name}={shlex.quote(str(value))}\n" for name, value in values.items())
+    return "".join(f"{name}={quoted(value)}\n" for name, value in values.items())
 
 
 def expressions(**values: str) -> str:

@@ -1,0 +1,31 @@
+"""Values of a spec as words of POSIX sh.
+
+Nothing in a value runs. Where v1.6 lets a value refer to the pod's environment (`spec.tidb.arguments`, Prometheus'
+`commandOptions`), `$NAME` and `${NAME}` still do; every other `$` and every backquote is itself.
+"""
+
+import re
+import shlex
+
+_NOT_A_VARIABLE = re.compile(r"\$(?![A-Za-z_]|\{[A-Za-z_][A-Za-z0-9_]*\})")
+
+
+def quoted(value: str | int) -> str:
+    """A value as one word; a text that needs no quotes has none."""
+    return shlex.quote(str(value))
+
+
+def expanding_words(text: str) -> list[str]:
+    """The words of a text, which white space separates, with its variables expanded; quotes only where they matter."""
+    return [word if quoted(word) == word else _expanding(word) for word in text.split()]
+
+
+def expanding_strings(text: str) -> list[str]:
+    """As `expanding_words`, each in double quotes, whether or not they matter."""
+    return [_expanding(word) for word in text.split()]
+
+
+def _expanding(word: str) -> str:
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
+    literal = _NOT_A_VARIABLE.sub(r"\\$", escaped)
+    return f'"{literal}"'

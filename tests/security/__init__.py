@@ -1,0 +1,1 @@
+"""What users of a namespace, data planes and clients cannot do through the operator."""
