@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from controllers.cluster_conditions import OBSERVED
 from kube.objects import Json
 from kube.resources import (
     BACKUPS,
@@ -161,6 +162,8 @@ def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[s
                 yield from _leaves(inner, f"{path}.{_named(key, path, names)}", names)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
+            if isinstance(inner, dict) and inner.get("type") == OBSERVED and inner.get("status") == "True":
+                continue  # left by a moment in which members could not be read
             # the order of conditions says nothing
             place = inner.get("type", index) if path.endswith(".conditions") else index
             yield from _leaves(inner, f"{path}[{place}]", names)

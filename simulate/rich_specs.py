@@ -3,7 +3,7 @@
 What changes one value of a spec, such as `type_mutants`, starts here: a field that is absent cannot be changed.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
@@ -99,40 +99,50 @@ def _pod(main: str) -> Json:
 
 _STORAGE_VOLUME: Json = {"name": "more", "storageSize": "1Gi", "mountPath": "/more"}
 _SERVICE: Json = {"type": "ClusterIP", "annotations": {"a": "b"}, "loadBalancerSourceRanges": []}
-_COMPONENTS: Mapping[str, Json] = {
-    "pd": {"service": _SERVICE, "storageVolumes": [_STORAGE_VOLUME]},
-    "tidb": {
-        "service": _SERVICE | {"additionalPorts": [{"name": "more", "port": 9999, "targetPort": 9999}]},
-        "storageVolumes": [_STORAGE_VOLUME],
-        "slowLogVolumeName": "more",
-        "slowLogTailer": {"limits": {"cpu": "1"}, "securityContext": _SECURITY},
-        "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
-        "arguments": ["--log-file=/var/log/tidb.log"],
-        "plugins": ["audit-1"],
-        "customizedStartupProbe": {"image": "busybox:1", "binaryName": "ready", "args": ["-x"]},
-    },
-    "tikv": {
-        "storageVolumes": [_STORAGE_VOLUME],
-        "rocksDBLogVolumeName": "more",
-        "separateRocksDBLog": True,
-        "raftLogVolumeName": "more",
-        "separateRaftLog": True,
-        "logTailer": {"limits": {"cpu": "1"}, "securityContext": _SECURITY},
-        "storeLabels": ["zone"],
-        "dataSubDir": "data",
-    },
-    "tiflash": {
-        "storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}],
-        "config": {
-            "config": {"logger": {"log": "/data0/logs/server.log", "errorlog": "/data0/logs/error.log"}},
-            "proxy": {"log-level": "info"},
+_COMPONENTS: Sequence[tuple[str, Json]] = (
+    ("pd", {"service": _SERVICE, "storageVolumes": [_STORAGE_VOLUME]}),
+    (
+        "tidb",
+        {
+            "service": _SERVICE | {"additionalPorts": [{"name": "more", "port": 9999, "targetPort": 9999}]},
+            "storageVolumes": [_STORAGE_VOLUME],
+            "slowLogVolumeName": "more",
+            "slowLogTailer": {"limits": {"cpu": "1"}, "securityContext": _SECURITY},
+            "lifecycle": {"preStop": {"exec": {"command": ["true"]}}},
+            "arguments": ["--log-file=/var/log/tidb.log"],
+            "plugins": ["audit-1"],
+            "customizedStartupProbe": {"image": "busybox:1", "binaryName": "ready", "args": ["-x"]},
         },
-        "initializer": {"limits": {"cpu": "1"}, "securityContext": _SECURITY},
-        "logTailer": {"limits": {"cpu": "1"}},
-    },
-    "ticdc": {"storageVolumes": [_STORAGE_VOLUME], "config": {"log-file": "/var/log/ticdc.log"}},
-    "tiproxy": {"storageVolumes": [_STORAGE_VOLUME]},
-}
+    ),
+    (
+        "tikv",
+        {
+            "storageVolumes": [_STORAGE_VOLUME],
+            "rocksDBLogVolumeName": "more",
+            "separateRocksDBLog": True,
+            "raftLogVolumeName": "more",
+            "separateRaftLog": True,
+            "logTailer": {"limits": {"cpu": "1"}, "securityContext": _SECURITY},
+            "storeLabels": ["zone"],
+            "dataSubDir": "data",
+        },
+    ),
+    (
+        "tiflash",
+        {
+            "storageClaims": [{"resources": {"requests": {"storage": "1Gi"}}}],
+            "config": {
+                "config": {"logger": {"log": "/data0/logs/server.log", "errorlog": "/data0/logs/error.log"}},
+                "proxy": {"log-level": "info"},
+            },
+            "initializer": {"limits": {"cpu": "1"}, "securityContext": _SECURITY},
+            "logTailer": {"limits": {"cpu": "1"}},
+        },
+    ),
+    ("ticdc", {"storageVolumes": [_STORAGE_VOLUME], "config": {"log-file": "/var/log/ticdc.log"}}),
+    ("tiproxy", {"storageVolumes": [_STORAGE_VOLUME]}),
+)
+"""Pairs, since only the table of components lists them by name."""
 
 
 def _cluster() -> Json:
@@ -154,7 +164,7 @@ def _cluster() -> Json:
     for row in component_types():
         if row.default_image:
             own: Json = {"replicas": 1, "config": {"log": {"level": "info"}}, "maxFailoverCount": 0} | _SIZE
-            spec = row.slot.tree(merged(own | _pod(row.name), _COMPONENTS.get(row.name, {}))) | spec
+            spec = row.slot.tree(merged(own | _pod(row.name), dict(_COMPONENTS).get(row.name, {}))) | spec
     return spec
 
 

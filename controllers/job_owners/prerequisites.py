@@ -6,7 +6,7 @@ from typing import NoReturn
 from apis import quantity
 from apis.accessor import find
 from apis.backup_shared import BRConfig
-from apis.components import component_type
+from apis.components import component_type, with_needed
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.predicates import in_phase, is_available
@@ -60,9 +60,9 @@ def serving_cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
 
 def _not_serving(tc: TidbCluster) -> str:
     """What of PD and TiKV does not serve, in words; empty when regions have their majorities, as far as PD tells."""
-    for name in ("pd", "tikv"):
-        if not is_available(tc, name):
-            return component_type(name).unavailable
+    for row in with_needed(component_type("tikv")):
+        if not is_available(tc, row.name):
+            return row.unavailable
     stores = [*tc.status.tikv.stores.values(), *tc.status.tikv.peer_stores.values()]
     down = sorted(each.pod_name or each.id for each in stores if not each.is_up)
     tolerated = 1 if len(stores) >= _REPLICAS else 0

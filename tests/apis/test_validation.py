@@ -137,7 +137,6 @@ def test_environment_variables_may_come_from_fields_of_the_pod(source: Json) -> 
     ("part", "field"),
     [
         ({"additionalVolumes": [{}]}, "additionalVolumes[0].name"),
-        ({"additionalVolumes": [{"name": 5}]}, "additionalVolumes[0].name"),
         ({"additionalVolumes": [{"name": "A_b", "emptyDir": {}}]}, "additionalVolumes[0].name"),
         ({"additionalVolumes": [{"name": "x"}, {"name": "x"}]}, "additionalVolumes[1].name"),
         ({"additionalVolumeMounts": [{"mountPath": "/x"}]}, "additionalVolumeMounts[0].name"),

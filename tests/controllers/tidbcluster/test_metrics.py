@@ -148,7 +148,7 @@ def test_what_others_make_of_the_status_breaks_no_scrape(bench: Bench, condition
 
 
 def test_a_cluster_that_cannot_be_read_hides_no_other(bench: Bench) -> None:
-    bench.clusters.trees.insert(0, named("odd", pd={"statefulSet": {"replicas": "three", "updatedReplicas": []}}))
+    bench.clusters.trees.insert(0, named("odd") | {"status": "spoilt"})
     with capture_logs() as logs:
         assert {"basic": 0.0} == bench.told("ready", "name")
     assert ["ns/odd"] == [entry["cluster"] for entry in logs]

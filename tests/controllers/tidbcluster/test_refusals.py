@@ -94,7 +94,8 @@ def test_3_2_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -
     basic.world.data_plane.hang(NAMESPACE, "basic-tidb-0")
     basic.run(60.0)
 
-    assert ["patch tidbclusters.pingcap.com/status basic"] == sorted(set(basic.writes()))
+    assert ["create events ", "patch tidbclusters.pingcap.com/status basic"] == sorted(set(basic.writes()))
+    assert {"NoTiDBServer", "Paused"} == {each["reason"] for each in basic.events() if each["type"] == "Warning"}
     assert [] == basic.operator.dataplane.writes()
     assert not basic.cluster()["status"]["tidb"]["members"]["basic-tidb-0"].get("health")
     basic.world.data_plane.hang(NAMESPACE, "basic-tidb-0", hung=False)

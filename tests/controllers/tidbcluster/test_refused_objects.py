@@ -36,7 +36,6 @@ def undone(part: Json, before: Json) -> Json:
         ("tikv", {"additionalVolumes": [{}]}, "spec.tikv.additionalVolumes[0].name"),
         ("tikv", {"additionalVolumes": [{"name": "x", "hostPath": {}}]}, "volumes[4].hostPath.path"),
         ("tikv", {"additionalVolumeMounts": [_MOUNT]}, "containers[0].volumeMounts[4].name"),
-        ("tikv", {"additionalContainers": [_SIDECAR | {"ports": [{"containerPort": "80"}]}]}, "ports.containerPort"),
         (
             "tikv",
             {"additionalContainers": [_SIDECAR | {"ports": [{"containerPort": 99999}]}]},
@@ -80,9 +79,9 @@ def test_a_type_that_the_server_cannot_read_quotes_no_object(world: OperatorWorl
     world.apply(refused("tikv", {"env": [{"name": "PASSWORD", "value": "hush"}]}))
     world.run_until_ready()
     before = world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["generation"]
-    world.change(tikv={"additionalContainers": [_SIDECAR | {"ports": [{"containerPort": "80"}]}]})
-    world.run_until(lambda: "containerPort" in world.condition("Progressing")["message"])
+    world.change(tikv={"additionalVolumes": [{"name": "x", "csi": {"driver": 5}}]})
+    world.run_until(lambda: "driver" in world.condition("Progressing")["message"])
 
     assert "hush" not in world.condition("Progressing")["message"]
-    assert "cannot unmarshal string into Go struct field" in world.condition("Progressing")["message"]
+    assert "cannot unmarshal number into Go struct field" in world.condition("Progressing")["message"]
     assert before == world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["generation"]
