@@ -96,6 +96,7 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep midway --every 89 $(DRAW)
 	@$(BIN)/python -m simulate sweep return --every 241 $(DRAW)
 	@$(BIN)/python -m simulate sweep sidecar --every 30 $(DRAW)
+	@$(BIN)/python -m simulate sweep silence --every 20 $(DRAW)
 	@$(BIN)/python -m simulate sweep refused --every 239 $(DRAW)
 	@$(BIN)/python -m simulate sweep operator --every 60 $(DRAW)
 	@$(BIN)/python -m simulate sweep outage --every 7 $(DRAW)
@@ -116,6 +117,7 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@$(BIN)/python -m simulate sweep midway --every 8 $(DRAW)
 	@$(BIN)/python -m simulate sweep return --every 16 $(DRAW)
 	@$(BIN)/python -m simulate sweep sidecar --every 3 $(DRAW)
+	@$(BIN)/python -m simulate sweep silence $(DRAW)
 	@$(BIN)/python -m simulate sweep refused --every 16 $(DRAW)
 	@$(BIN)/python -m simulate sweep operator --every 8 $(DRAW)
 	@$(BIN)/python -m simulate sweep outage

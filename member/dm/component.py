@@ -50,6 +50,14 @@ def _workers_serving(ctx: DMContext) -> Outcome:
     return Waiting("DMWorkerUnhealthy", what, next_poll(ctx, WORKER))
 
 
+def _workers_known(ctx: DMContext) -> Waiting | None:
+    """Without the word of the masters, another worker may be the one that is away (F7)."""
+    if ctx.status.worker.synced:
+        return None
+    what = "waiting for DM to report its workers before restarting their pods"
+    return Waiting("DMWorkerUnknown", what, next_poll(ctx, WORKER))
+
+
 def _unmet_condition(ctx: DMContext, pod: Object) -> str:
     member = ctx.status.worker.members.get(pod.metadata.name)
     return "" if member and member.serves else "is a worker that the masters hear of"
@@ -77,7 +85,7 @@ DM_WORKER = Workload(
     stateful_set=workers.stateful_set,
     serving=_workers_serving,
     scaling=worker_scaling.SCALING,
-    rolling=Rolling(unmet_condition=_unmet_condition, ignored_pods=worker_failover.ignored_pods),
+    rolling=Rolling(_workers_known, _unmet_condition, ignored_pods=worker_failover.ignored_pods),
     failover=worker_failover.failover,
     housekeeping=worker_scaling.take_out_offline,
 )

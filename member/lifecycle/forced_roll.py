@@ -3,16 +3,22 @@
 from member import labels
 from member.context import ClusterContext
 from member.evidence import Evidence, unobservable
+from member.observed.activity import Activity, cached_activity
+from member.observed.pods import pods_of
 from member.outcome import Done, Refused
 
 
 def forced(ctx: ClusterContext, component: str, *, alone: bool) -> Evidence | None:
     """Evidence that a component does not report its members, where its pods are restarted all the same.
 
-    That is so where the user has said so by annotation, and where a member is `alone`. One that is alone is left to
-    serve while certificates are missing or of no use: that may be why nobody can ask it, and its new pod needs them.
+    The user asks for that by annotation; a member that is `alone` has no quorum to lose. It is left to serve while
+    certificates are missing or of no use, which may be why it cannot be asked, and its new pod needs them, and while
+    its node is cut off, behind which it may serve.
     """
     if ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true":
         return unobservable(ctx, component)
     lacks_certificates = isinstance(ctx.outcomes.get("certificates", Done()), Refused)
-    return unobservable(ctx, component) if alone and not lacks_certificates else None
+    if not alone or lacks_certificates:
+        return None
+    found = (cached_activity(ctx, component, pod) for pod in pods_of(ctx, component))
+    return None if Activity.UNHEARD in found else unobservable(ctx, component)

@@ -27,6 +27,7 @@ from member.labels import CONTROLLER_REVISION_HASH, PVC_DEFER_DELETING, base_lab
 from member.lifecycle.claims_of_others import claim_names
 from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
+from member.observed.activity import Activity, cached_activity
 from member.observed.claims import own_claims
 from member.observed.pods import Pod, pods_of
 from member.outcome import Waiting
@@ -197,7 +198,7 @@ def remade_before_it_ran(
     if not (fixed_field_change(body, wanted) or unwanted_mounts(body, wanted) or sizes_differ(body, wanted)):
         return None
     pods = pods_live(ctx, component).pods
-    if _any_ran(pods) or not _are_all(ctx, component, body, pods):
+    if _any_ran(pods) or _any_unheard(ctx, component, pods) or not _are_all(ctx, component, body, pods):
         return None
     # with the pods: Kubernetes could not give them the volumes of the new one, and would do nothing more
     return _delete(ctx, component, cached, "Foreground")
@@ -218,6 +219,11 @@ def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Obj
     names = (pod_name(ctx.tc, component, ordinal) for ordinal in range(body["spec"]["replicas"]))
     unseen = tuple(f"-{name}" for name in names if name not in seen)
     return not any(name.endswith(unseen) for name in claim_names(ctx))
+
+
+def _any_unheard(ctx: ClusterContext, component: str, pods: Iterable[Object]) -> bool:
+    """Whether a pod may have started on a node that reports nothing any more."""
+    return any(cached_activity(ctx, component, pod) is Activity.UNHEARD for pod in pods)
 
 
 def _any_ran(pods: Iterable[Object]) -> bool:

@@ -9,6 +9,7 @@ from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.scale_out import ScaleOut
 from member.lifecycle.scaling import Scaling
 from member.naming import ordinal_of
+from member.observed.activity import Activity, cached_activity
 from member.observed.pods import ready_pods
 from member.observed.referenced_cluster import unverified_pd
 from member.outcome import Waiting
@@ -22,7 +23,10 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting:
     live = pods_live(ctx, name)
     serving = {ordinal_of(pod.metadata.name) for pod in ready_pods(live.pods) if not pod.metadata.deletion_timestamp}
     staying = sum(ordinal < wanted for ordinal in serving)
-    if removal.ordinal not in serving or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
+    # behind a node that is cut off, it may serve all the same
+    unheard = (each for each in live.pods if cached_activity(ctx, name, each) is Activity.UNHEARD)
+    may_serve = serving | {ordinal_of(each.metadata.name) for each in unheard}
+    if removal.ordinal not in may_serve or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
         return live
     what = f"keeping pod {removal.name} until more of the {wanted} remaining pods are Ready; {staying} are"
     return Waiting("ScalingIn", what, next_poll(ctx, name))

@@ -93,6 +93,7 @@ ON_STATE: Mapping[str, OnState] = {
     "I21": failover.too_many_replicas,
     "I36": control.unfounded_ready,
     "I39": upkeep.unannotated_ddl_pause,
+    "I46": losses.i46,
     "O8": control.o8,
     "6.9": upkeep.lost_password,
 }

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
+from member.observed.pods import OF_IMAGES
 from simulate.components import profile
 from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
 from simulate.operator_write import OperatorWrite
-from simulate.state import State, component_of, pod_of, pod_of_member, replicas
+from simulate.state import State, component_of, is_outdated, pod_of, pod_of_member, replicas
 
 
 def o11(write: OperatorWrite) -> str | None:
@@ -39,6 +40,28 @@ def o12(write: OperatorWrite) -> str | None:
         up = {pod_of(each) for each in kin if before.store_state(each) == "Up"}
         return _too_few(write, component, pod_of(given_up), up) if given_up else None
     return None
+
+
+def i46(state: State) -> str | None:
+    """No second member or store is taken to a new revision whose image no registry has."""
+    known = {"pd": {pod_of_member(each) for each in state.members}}
+    for store in state.stores:
+        known.setdefault(component_of(store), set()).add(pod_of(store))
+    for component, names in known.items():
+        live = state.stateful_set(component)
+        if live is None or live["status"].get("currentRevision") == live["status"].get("updateRevision"):
+            continue
+        pods = {state.pod_name(component, ordinal): pod for ordinal, pod in state.pods(component).items()}
+        stuck = [name for name in sorted(names & pods.keys()) if _lacks_image(live, pods[name])]
+        if len(stuck) > 1:
+            return f"{', '.join(stuck)} wait for the image of a revision that has never run"
+    return None
+
+
+def _lacks_image(live: Json, pod: Json) -> bool:
+    """Whether a pod of the newest revision waits for an image that cannot be pulled."""
+    states = (each["state"].get("waiting") or {} for each in pod["status"].get("containerStatuses") or ())
+    return not is_outdated(live, pod) and any(each.get("reason") in OF_IMAGES for each in states)
 
 
 def abandoned(state: State) -> Iterator[str]:

@@ -1,0 +1,63 @@
+"""The judge notices when the operator takes silence for death: one defect in each test (docs/rules/silence.md)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import member.lifecycle.roll
+import member.lifecycle.roll_view
+from kube.objects import Object
+from member.context import ClusterContext
+from member.evidence import spared
+from member.lifecycle import roll_steps
+from member.lifecycle.roll_steps import RollingPod
+from member.observed.activity import Activity
+from member.pd.component import PD
+from simulate.plan import Fault, World, load
+from tests.simulate.planting import plant_workload, rules
+
+pytestmark = [pytest.mark.slow, pytest.mark.planted]
+
+_PLAN = next((Path(__file__).parent / "plans").glob("silence-*.yaml"))
+
+
+def _as_if_heard(_: ClusterContext, __: str, pod: Object) -> Activity:
+    """Death is what the node controller says."""
+    return Activity.STOPPED
+
+
+def test_I9_a_voting_pd_behind_a_broken_node_is_deleted_while_pd_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    # a roll comes to the highest ordinal first
+    lost, cut_off, *others = load(_PLAN).faults
+    swapped = (_at(lost, "default/basic-pd-0"), _at(cut_off, "default/basic-pd-1"), *others)
+    plan = msgspec.structs.replace(load(_PLAN), faults=swapped, budget=400.0)
+
+    def plant() -> None:
+        careless = replace(PD.rolling, spare=lambda _, pod: spared(pod, "planted"))
+        plant_workload(monkeypatch, replace(PD, rolling=careless))
+        monkeypatch.setattr(member.lifecycle.roll_view, "cached_activity", _as_if_heard)
+        monkeypatch.setattr(member.lifecycle.roll_view.RollView, "may_fix_unready", lambda *_: True)
+
+    assert "I9" not in rules(plan, lambda: None)
+    assert "I9" in rules(plan, plant)
+
+
+def _at(fault: Fault, pod: str) -> Fault:
+    assert isinstance(fault, World)
+    return msgspec.structs.replace(fault, arguments={"pod": pod})
+
+
+def test_I46_crashing_members_follow_each_other_to_an_image_that_no_registry_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plan = load(_PLAN.parent / "F11-crashing-members-and-an-image-that-no-registry-has.yaml")
+    assert set() == rules(plan, lambda: None)
+    honest = roll_steps.next_step
+
+    def hasty(pods: Sequence[RollingPod]) -> roll_steps.Step:
+        return honest([replace(pod, untried=False) for pod in pods])
+
+    assert "I46" in rules(plan, lambda: monkeypatch.setattr(member.lifecycle.roll, "next_step", hasty))
