@@ -123,6 +123,10 @@ def _has_run(pod: Json) -> bool:
     return any(each.get("restartCount") or (each.get("state") or {}).keys() - {"waiting"} for each in containers)
 
 
+_UNNOTICED = 40.0
+"""Seconds for which the operator may take a store for Up that has died."""
+
+
 def i20(write: OperatorWrite) -> str | None:
     """A component is created only when what it needs serves; of a PD of others that is not asked (lifecycle.md 3.1).
 
@@ -135,8 +139,12 @@ def i20(write: OperatorWrite) -> str | None:
     if "pd" in row.starts_after and spec_of(write.seen, "pd") and lacks_quorum:
         return f"{row.title} is created while PD has no majority of healthy members"
     of_tikv = (each for each in write.before.stores if not each.is_tiflash)
-    # one of another cluster that runs is Up again once PD, which may just have come back, has heard of it
-    up = (write.before.store_state(each) == "Up" or each.died_at is None for each in of_tikv)
+    # one of another cluster that runs is Up again once PD, which may just have come back, has heard of it; one that
+    # has died is Up to PD for 20 s, and to whoever asks a slow PD for as long as that takes to answer
+    up = (
+        write.before.store_state(each) == "Up" or each.died_at is None or write.before.now - each.died_at <= _UNNOTICED
+        for each in of_tikv
+    )
     if "tikv" in row.starts_after and not any(up):
         return f"{row.title} is created while no TiKV store is Up"
     if "tso" in row.starts_after and write.before.pd is not None and not write.before.pd.gives_timestamps():
