@@ -88,7 +88,7 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
     ),
     "tidb.binlogEnabled": AtRunTime(
         "TiDB waits for a Pump that is online",
-        f"{_SYNCS}/test_pump.py::test_8_8_the_last_node_stays_while_tidb_writes_binlogs",
+        f"{_SYNCS}/test_pump.py::test_8_8_all_nodes_stay_while_tidb_writes_binlogs",
     ),
     "clusterDomain": AtRunTime(
         "refused on a cluster that has bootstrapped",

@@ -100,9 +100,10 @@ def test_clients_together_have_room_for_one_of_the_longest_bodies() -> None:
     half = b"x" * (longest // 2)
     head = f"POST / HTTP/1.1\r\nconnection: close\r\ncontent-length: {longest}\r\n\r\n".encode()
     with serving(longest_body=longest) as port, connect(port) as first, connect(port) as second:
-        for client in (first, second):
-            client.sendall(head + half)
-        first.sendall(half[:-1])
+        with contextlib.suppress(OSError):  # the server hangs up on one of them, maybe before it has sent all
+            for client in (first, second):
+                client.sendall(head + half)
+            first.sendall(half[:-1])
         refused = said(second) if _arrives(second) else said(first)
         assert 503 == status(refused)
     with serving(longest_body=longest) as port, connect(port) as alone:

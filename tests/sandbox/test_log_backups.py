@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kube.objects import Json
+from kube.objects import Json, condition_of
 from kube.resources import BACKUPS, PODS, RESTORES
 from ports.clock import FakeClock
 from sandbox.dataplane.log_backup import LogTask
@@ -58,14 +58,18 @@ def snapshot(world: OperatorWorld) -> None:
 
 
 def into_a_new_cluster(world: OperatorWorld, until: str = "", **spec: object) -> Json:
-    """Everything is lost, and restored to a moment."""
+    """Lose everything, restore it to a moment, and return the status of the Restore at its end."""
+    begin_in_a_new_cluster(world, until, **spec)
+    return ended(world, RESTORES, within=300)
+
+
+def begin_in_a_new_cluster(world: OperatorWorld, until: str = "", **spec: object) -> None:
     delete_with_volumes(world)
     world.apply(sample("basic"))
     world.run_until_ready()
     full = {"pitrFullBackupStorageProvider": {"local": on_volume("full")["local"]}}
     point = {"pitrRestoredTs": until} if until else {}
     create(world, RESTORES, on_volume("log", restoreMode="pitr", **full, **point, **spec))
-    return ended(world, RESTORES, within=300)
 
 
 def edit(world: OperatorWorld, **spec: object) -> None:
@@ -100,10 +104,14 @@ def test_without_a_moment_all_that_was_logged_comes_back(world: OperatorWorld) -
     assert digest == tables(world).digest()
 
 
-def test_a_moment_that_the_log_does_not_reach_fails_and_leaves_nothing(world: OperatorWorld) -> None:
+def test_a_moment_that_the_log_has_yet_to_reach_is_waited_for_and_leaves_nothing(world: OperatorWorld) -> None:
     snapshot(world)
-    restored = into_a_new_cluster(world, "2099-01-01T00:00:00Z")
-    assert ("Failed", True) == (restored["phase"], "the log is complete up to" in restored["conditions"][-1]["message"])
+    begin_in_a_new_cluster(world, "2099-01-01T00:00:00Z")
+    world.run(60)
+    (restore,) = world.every(RESTORES)
+    waiting = condition_of(restore["status"]["conditions"], "Waiting")
+    assert ("True", "WaitingForLog") == (waiting["status"], waiting["reason"])
+    assert "to reach spec.pitrRestoredTs 2099-01-01T00:00:00Z" in waiting["message"]
     assert [] == tables(world).schemas()
 
 
