@@ -6,7 +6,8 @@ that counts, or for a short while.
 A node that comes and goes takes the status of what runs on it to what it was before, again and again, and each time
 that would be a write for every cluster that has a pod there. With several nodes, the mixtures are new each time. So
 once a status is seen to come and go, its writes keep a distance: a real loss shows at the end of it, and what is over
-by then needs no write. While a component is upgraded or scaled, new steps show at once all the same.
+by then needs no write. While a component is upgraded or scaled, new steps show at once all the same, and so does each
+record of failover.
 """
 
 from collections import OrderedDict, deque
@@ -36,6 +37,8 @@ DETAILS_SAVED = 30.0
 
 _REMEMBERED = 64
 
+_FAILURES = ("failureMembers", "failureStores")
+
 _UNSTEADY = ("time", "count", "generation")
 """Ends of the names of fields that differ each time, whatever happens."""
 
@@ -57,7 +60,9 @@ class StatusPacing:
         """Seconds until a status may be written in the place of the `stored` one; 0 when it may be now."""
         self._forget()
         details = max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status) else 0.0
-        if len(self._returns) < OFTEN or (_is_operated_on(stored, status) and _shape(status) not in self._seen):
+        if len(self._returns) < OFTEN or _failures(stored) != _failures(status):
+            return details
+        if _is_operated_on(stored, status) and _shape(status) not in self._seen:
             return details
         return max(self._written + EVERY - self._clock.now(), details, 0.0)
 
@@ -85,6 +90,12 @@ class StatusPacing:
             self._returns.popleft()
         while self._seen and next(iter(self._seen.values())) <= before:
             self._seen.popitem(last=False)
+
+
+def _failures(status: Json) -> dict[tuple[str, str], object]:
+    """The records of failover, which the next step reads, by component and field."""
+    parts = {name: part for name, part in status.items() if isinstance(part, dict)}
+    return {(name, key): part[key] for name, part in parts.items() for key in _FAILURES if part.get(key)}
 
 
 def _is_operated_on(*statuses: Json) -> bool:

@@ -57,6 +57,15 @@ def test_I29_a_new_step_of_an_operation_is_written_at_once() -> None:
     assert EVERY == flaps.pause(upgrading, UP)
 
 
+@pytest.mark.parametrize(("component", "records"), [("pd", "failureMembers"), ("tikv", "failureStores")])
+def test_I29_a_record_of_failover_is_written_at_once(component: str, records: str) -> None:
+    flaps = _flapping(FakeClock())
+    failed: Json = DOWN | {component: {records: {"1": {"podName": "basic-1"}}}}
+    assert 0 == flaps.pause(DOWN, failed)
+    flaps.wrote(DOWN, failed)
+    assert 0 == flaps.pause(failed, DOWN)
+
+
 def test_I29_a_loss_shows_within_a_distance_while_others_come_and_go() -> None:
     flaps = _flapping(FakeClock())
     lost: Json = {"tikv": {"stores": {"1": {"state": "Down"}}}}
