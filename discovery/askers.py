@@ -1,4 +1,4 @@
-"""Is a question that of the pod which it names? (objects.md 10.3)
+"""Does a question come from the pod that it names? (objects.md 10.3)
 
 A pod asks while its volume is empty, and a cluster is begun when all of its pods have asked. Anyone in the network can
 ask in the name of a pod, so a question counts as evidence only when the pod exists and the request came from its

@@ -23,7 +23,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One component is out of service, or nobody can see whether it is.
+    """One component is out of service, or the operator cannot see whether it is.
 
     `sentence` says in a user's words what does not work and what still does, and `detail` adds what servers or
     Kubernetes said of it. `failed` are the servers, by pod where they have one here, that something keeps from serving.

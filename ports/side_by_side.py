@@ -1,6 +1,6 @@
 """Calls that go out side by side, so that several slow servers cost the time of the slowest.
 
-The real implementation is `Threads`; that of a world with a stepped clock is `sandbox.overlap`.
+The real implementation is `Threads`; `sandbox.overlap` is the one for a stepped clock.
 """
 
 import threading
@@ -84,7 +84,7 @@ def both(side_by_side: SideBySide, one: Callable[[], _T], other: Callable[[], _U
 
 
 class _Batch(Generic[_T]):
-    """Calls of one `run`, which whoever works takes one by one."""
+    """Calls of one `run`, which each worker takes one by one."""
 
     def __init__(self, calls: Sequence[Callable[[], _T]]) -> None:
         self._calls = calls

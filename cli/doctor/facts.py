@@ -118,7 +118,7 @@ class Facts:
         return self.now - at if at else None
 
     def lasts(self, since: object, patience: timedelta) -> bool:
-        """Whether a state outlasts the patience for it; one that nobody has dated is not known to be new."""
+        """Whether a state outlasts the patience for it; one without a time is not known to be new."""
         age = self.age(since)
         return age is None or age > patience
 

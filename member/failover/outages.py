@@ -100,7 +100,7 @@ def _verdict(ctx: ClusterContext, member: Workload) -> Verdict | None:
 
 
 def no_server(ctx: ClusterContext, component: str) -> Verdict | None:
-    """The verdict on servers that have served before; None while one serves, or nobody knows."""
+    """The verdict on servers that have served before; None while one serves, or that is unknown."""
     status = predicates.status_of(ctx.tc, component)
     if status is None or not is_observed(ctx, component) or any(status.health) or not has_served(ctx, component):
         return None

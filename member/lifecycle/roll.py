@@ -394,7 +394,7 @@ def _may_return(pod: RollingPod, pods: Sequence[RollingPod]) -> RollingPod | Non
 
 
 def _kept(view: RollView, silence: Silence, what: str) -> Waiting:
-    """The wait of a roll that may not touch a pod, as nobody can be asked whether it is needed."""
+    """The wait of a roll that may not touch a pod, as the data plane does not say whether it is needed."""
     sentence = "; ".join(filter(None, (silence.what, what, silence.way_out)))
     return Waiting(silence.reason, sentence, next_roll_poll(view.ctx, view.component))
 

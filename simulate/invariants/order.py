@@ -140,7 +140,7 @@ def i20(write: OperatorWrite) -> str | None:
         return f"{row.title} is created while PD has no majority of healthy members"
     of_tikv = (each for each in write.before.stores if not each.is_tiflash)
     # one of another cluster that runs is Up again once PD, which may just have come back, has heard of it; one that
-    # has died is Up to PD for 20 s, and to whoever asks a slow PD for as long as that takes to answer
+    # has died is Up to PD for 20 s, and to an operator that asks a slow PD for as long as PD takes to answer
     up = (
         write.before.store_state(each) == "Up" or each.died_at is None or write.before.now - each.died_at <= _UNNOTICED
         for each in of_tikv

@@ -31,7 +31,7 @@ def part_of(facts: Facts, component: str) -> Json:
 
 
 def is_observed(component: str, part: Json) -> bool:
-    """Whether the members in the status of a component are those of now: they are not while nobody can ask them."""
+    """Whether the members in the status of a component are those of now: not while they cannot be asked."""
     observed = condition_of(part.get("conditions") or (), OBSERVED)
     return observed.get("status") != "False" and (bool(part.get("synced")) or not _says_synced(component))
 
