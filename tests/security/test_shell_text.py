@@ -49,6 +49,7 @@ _GENERATIONS: Sequence[Json] = ({}, {"startScriptVersion": "v2"})
 Path_ = tuple[str | int, ...]
 
 
+@pytest.mark.slow
 @pytest.mark.thorough
 def test_values_of_specs_do_not_run(tmp_path: Path) -> None:
     assert _judge(list(_cases())[::970], Room(tmp_path)) > 0
