@@ -15,7 +15,6 @@ import member.lifecycle.roll_view
 import member.pd.upgrade
 import member.tidb.upgrade
 import member.tikv.upgrade
-from apis.tidbcluster import TidbCluster
 from controllers.stages import Stage
 from controllers.tidbcluster import stages
 from kube.objects import Json
@@ -48,7 +47,7 @@ def test_I36_a_status_treated_as_good_after_a_failed_observation(monkeypatch: py
     cut = World(at=1, verb="network_cut", arguments={}, seconds=0)
     plan = Plan(name="cut", budget=90.0, faults=(cut,))
 
-    def good(_: TidbCluster) -> tuple[bool, str, str]:
+    def good(*_: object) -> tuple[bool, str, str]:
         return True, "Ready", "TiDB cluster is fully up and running"
 
     assert "I36" in rules(plan, lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "ready", good))

@@ -31,5 +31,9 @@ def test_6_8_a_worker_goes_whose_source_nobody_takes_over(monkeypatch: pytest.Mo
     assert "DM-source" not in rules(plan, lambda: None)
 
     evidence = Evidence(_LIVE_READ, "planted")
-    plant = lambda: monkeypatch.setattr(member.dm.worker_scaling, "worker_replaceable", lambda *_: evidence)  # noqa: E731
+
+    def plant() -> None:
+        monkeypatch.setattr(member.dm.worker_scaling, "worker_replaceable", lambda *_: evidence)
+        monkeypatch.setattr(member.dm.worker_scaling, "_without_heir", lambda *_: [])
+
     assert "DM-source" in rules(plan, plant)

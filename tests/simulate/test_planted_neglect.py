@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -153,7 +152,7 @@ def test_I40_O9_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_I36_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    premature: Callable[[Any], tuple[bool, str, str]] = lambda _: (True, "Ready", "it will be")  # noqa: E731
+    premature: Callable[..., tuple[bool, str, str]] = lambda *_: (True, "Ready", "it will be")  # noqa: E731
 
     assert "I36" in rules(
         short("tidb-out"), lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "ready", premature)
