@@ -70,9 +70,23 @@ class Component:
         """
         if isinstance(self.spec, DiscoverySpec):
             return ""
-        base, version = self.workload.base_image, self.spec.version
-        own = images.with_version(base, self.cluster.version if version is None else version) if base else ""
-        return own or self.spec.image or self._image_of_pd()
+        if self.runs_image_field:
+            return self.spec.image
+        return images.with_version(self.workload.base_image or "", self.wanted_version) or self._image_of_pd()
+
+    @property
+    def wanted_version(self) -> str:
+        """The version that the spec chooses, the component's before the cluster's; empty when it chooses none."""
+        return (self.cluster.version if self.spec.version is None else self.spec.version) or ""
+
+    @property
+    def runs_image_field(self) -> bool:
+        """Whether the deprecated field `image` says what runs: no version is chosen, nor an image to add one to.
+
+        The CRD fills in `baseImage`, so its default is not the user's choice (defaults-and-validation.md 2.1).
+        """
+        is_chosen = self.workload.base_image not in (None, "", self.type.default_image)
+        return bool(self.spec.image) and not self.wanted_version and not is_chosen
 
     def _image_of_pd(self) -> str:
         """What PD microservices without an image run."""

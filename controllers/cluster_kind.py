@@ -5,6 +5,9 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TypeVar
 
+from msgspec import structs
+
+from apis.accessor import workloads
 from apis.cluster import Cluster
 from apis.defaulting import with_defaults
 from apis.problem import Problem
@@ -20,7 +23,9 @@ from member.components import workload_names
 from member.context import ClusterContext, Dependencies
 from member.lifecycle import own_changes
 from member.memory.cluster import ClusterMemory
+from member.naming import member_name
 from member.observed.removed_components import running_without_spec, with_removed
+from member.observed.status import image_of
 from ports.effects import NotedClock
 
 M = TypeVar("M", bound=Cluster)
@@ -40,19 +45,20 @@ def cluster_kind(
     problems: Callable[[M, Dependencies], Sequence[Problem]],
 ) -> Kind[M, C, Dependencies, ClusterMemory]:
     """A kind of cluster; see `Kind` for what `run`, `conditions` and `problems` do."""
-    workloads = workload_names(resource.kind)
+    names = workload_names(resource.kind)
 
     def new_context(owner: Object, tc: M, deps: Dependencies, memory: ClusterMemory) -> C:
-        removed = running_without_spec(tc, deps.listers.stateful_sets, workloads)
+        removed = running_without_spec(tc, deps.listers.stateful_sets, names)
         readings = Readings()
         once = replace(_noted(deps, readings), dataplane=deps.dataplane.for_one_reconcile())
-        ctx = context(owner, with_removed(tc, removed), once, memory, frozenset(removed))
+        whole = _with_images_that_run(with_removed(tc, removed), deps)
+        ctx = context(owner, whole, once, memory, frozenset(removed))
         ctx.readings = readings
         return ctx
 
     def last_written(owner: Object, deps: Dependencies) -> Json | None:
-        names = (f"{owner.metadata.name}-{component}" for component in workloads)
-        found = (deps.listers.stateful_sets.get(owner.metadata.namespace, name) for name in names)
+        named = (f"{owner.metadata.name}-{component}" for component in names)
+        found = (deps.listers.stateful_sets.get(owner.metadata.namespace, name) for name in named)
         return own_changes.last_written(owner.metadata.uid, [each for each in found if each is not None])
 
     return Kind(
@@ -73,6 +79,19 @@ def cluster_kind(
         hold=hold,
         last_written=last_written,
     )
+
+
+def _with_images_that_run(tc: M, deps: Dependencies) -> M:
+    """The cluster without `image` where v1.6 ran the untagged default of `baseImage` instead.
+
+    Which version that is nobody knows, so the tag of `image` may be an older one, which data does not survive.
+    """
+    for each in (each for each in workloads(tc) if each.runs_image_field):
+        base_image = each.workload.base_image
+        live = deps.listers.stateful_sets.get(tc.metadata.namespace, member_name(tc, each.name))
+        if live and base_image and image_of(live.decode(), each.name) == base_image:
+            tc = structs.replace(tc, spec=each.type.replaced(tc.spec, structs.replace(each.workload, image="")))
+    return tc
 
 
 def _noted(deps: Dependencies, readings: Readings) -> Dependencies:

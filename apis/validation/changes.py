@@ -111,22 +111,13 @@ def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
 
 def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
     for component in workloads(tc):
-        if component.type.guarded:
-            if component.spec.image:
-                message = "is deprecated and not accepted for new clusters; set baseImage and version instead"
-                yield Problem(f"{component.field}.image", component.spec.image, message)
-            if not component.workload.base_image:
-                yield Problem(f"{component.field}.baseImage", "", "must not be empty")
-        if (
-            component.workload.base_image
-            and images.is_reference(component.image)
-            and not _is_versioned(component.image)
-        ):
-            yield Problem(
-                _version_field(component),
-                "",
-                f"must not be empty; without it the version of {component.name} is unknown",
-            )
+        if not component.image and component.type.guarded:
+            yield Problem(f"{component.field}.baseImage", "", "must not be empty")
+        if images.is_reference(component.image) and not _is_versioned(component.image):
+            message = f"must not be empty; without it the version of {component.name} is unknown"
+            if component.runs_image_field:
+                message = f"must have a tag; without it the version of {component.name} is unknown"
+            yield Problem(*_version_of(component), message)
 
 
 def _is_versioned(image: str) -> bool:
@@ -134,8 +125,12 @@ def _is_versioned(image: str) -> bool:
     return bool(reference.tag or reference.digest)
 
 
-def _version_field(component: Component) -> str:
-    return "spec.version" if component.spec.version is None else f"{component.field}.version"
+def _version_of(component: Component) -> tuple[str, str]:
+    """The field that says which version of a component runs, and what it says."""
+    if component.runs_image_field:
+        return f"{component.field}.image", component.spec.image
+    field = "spec.version" if component.spec.version is None else f"{component.field}.version"
+    return field, component.wanted_version
 
 
 def _check_instance(tc: TidbCluster, running: Running) -> Iterator[Problem]:
@@ -257,11 +252,11 @@ def _check_emptied(component: Component, running: Running) -> Iterator[Problem]:
     image = running.images.get(component.name)
     if image is None:
         return
-    if not component.workload.base_image:
-        if component.type.guarded and component.image != image:
+    if not component.image:
+        if component.type.guarded:
             yield Problem(f"{component.field}.baseImage", "", f"cannot be emptied while {image} is running")
     elif _is_versioned(image) and not _is_versioned(component.image):
-        yield Problem(_version_field(component), "", f"cannot be emptied while {component.name} is running {image}")
+        yield Problem(*_version_of(component), f"cannot be emptied while {component.name} is running {image}")
     if component.type.guarded and component.config is None and _written_by_user(component, running):
         message = (
             "cannot be removed while the running configuration has settings; set `config: {}` to return to the defaults"

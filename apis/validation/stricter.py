@@ -144,16 +144,15 @@ def _check_image(component: Component, live: Json | None) -> Iterator[Problem]:
     image = component.image
     if not image or images.is_reference(image) or _runs_image(image, live):
         return
-    spec, base = component.spec, component.workload.base_image
-    version = component.cluster.version if spec.version is None else spec.version
-    if base and version and not images.is_tag(version):
-        field = "spec.version" if spec.version is None else f"{component.field}.version"
+    version, base = component.wanted_version, component.workload.base_image
+    if component.runs_image_field:
+        yield Problem(f"{component.field}.image", image, _NO_IMAGE)
+    elif base and version and not images.is_tag(version):
+        field = "spec.version" if component.spec.version is None else f"{component.field}.version"
         message = "is no version of an image: letters, digits, `_`, `.` and `-`, at most 128; write one such as v8.5.2"
         yield Problem(field, version, message)
-    elif base:
-        yield Problem(f"{component.field}.baseImage", base, _NO_IMAGE)
     else:
-        yield Problem(f"{component.field}.image", image, _NO_IMAGE)
+        yield Problem(f"{component.field}.baseImage", base, _NO_IMAGE)
 
 
 def _check_containers(component: Component, live: Json | None) -> Iterator[Problem]:

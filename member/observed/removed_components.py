@@ -57,7 +57,8 @@ def _with_spec(tc: C, name: str, body: Json, replicas: int) -> C:
 def _content(row: ComponentType, body: Json) -> Json:
     """What a StatefulSet tells of the spec that it was made of, as far as a status shows it."""
     containers = body["spec"]["template"]["spec"]["containers"]
-    content: Json = {"image": next((each["image"] for each in containers if each["name"] == row.name), "")}
+    image = next((each["image"] for each in containers if each["name"] == row.name), "")
+    content: Json = {"image": image, "baseImage": "", "version": ""}
     claims = {each["metadata"]["name"]: each["spec"] for each in body["spec"].get("volumeClaimTemplates") or ()}
     if row.storage_claims:
         return content | {"storageClaims": [_storage_claim(spec) for _, spec in sorted(claims.items(), key=_place)]}

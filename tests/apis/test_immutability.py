@@ -155,13 +155,19 @@ def test_version_can_not_be_emptied_but_may_move_to_the_components() -> None:
     assert ["spec.tidb.version"] == fields(minimal(**KEPT, tidb={"version": ""}))
 
 
-def test_base_image_can_not_be_emptied_but_the_deprecated_image_may_keep_running() -> None:
+def test_base_image_can_be_emptied_where_the_deprecated_image_says_what_runs() -> None:
     emptied = {"baseImage": "", "image": "pingcap/pd:v8.5.2"}
     spec = minimal(**{**KEPT, "pd": {**KEPT["pd"], **emptied}})
     versioned = {name: {**part, "version": "v8.5.2"} for name, part in spec.items() if name in ("tikv", "tidb")}
     assert [] == fields({**spec, **versioned, "version": ""})
-    spec["pd"]["image"] = "pingcap/pd:v9"
-    assert ["spec.pd.baseImage"] == fields({**spec, **versioned, "version": ""})
+    for image, problems in {
+        "pingcap/pd:v9": [],
+        "pingcap/pd@sha256:" + "0" * 64: [],
+        "pingcap/pd": ["spec.pd.image"],
+        "": ["spec.pd.baseImage"],
+    }.items():
+        spec["pd"]["image"] = image
+        assert problems == fields({**spec, **versioned, "version": ""})
 
 
 def test_configuration_can_not_vanish_while_it_says_something() -> None:
@@ -190,6 +196,7 @@ def test_observation_finds_instance_images_and_bootstrap_sql() -> None:
 
 
 NOTHING = Running()
+IMAGES: Json = {name: {"image": f"pingcap/{name}:v6.5.0"} for name in ("pd", "tikv", "tidb")}
 
 
 @pytest.mark.parametrize(
@@ -197,14 +204,16 @@ NOTHING = Running()
     [
         (minimal(), []),
         ({**minimal(), "version": ""}, ["spec.version"] * 3),
-        (minimal(tikv={"image": "pingcap/tikv:v1"}), ["spec.tikv.image"]),
+        (minimal(tikv={"image": "pingcap/tikv:v1"}), []),
+        ({**minimal(**IMAGES), "version": ""}, []),
+        ({**minimal(**IMAGES | {"tidb": {"image": "pingcap/tidb"}}), "version": ""}, ["spec.tidb.image"]),
         (
             {**minimal(pd={"baseImage": ""}, tikv={"version": "v1"}, tidb={"version": "v1"}), "version": ""},
             ["spec.pd.baseImage"],
         ),
         (minimal(pd={"version": ""}), ["spec.pd.version"]),
         ({**minimal(pd={"baseImage": "r:5/pd:v1"}, tikv={"version": "v1"}, tidb={"version": "v1"}), "version": ""}, []),
-        ({"tiflash": {"replicas": 1, "storageClaims": [], "image": "x"}}, ["spec.version"]),
+        ({"tiflash": {"replicas": 1, "storageClaims": [], "image": "x"}}, ["spec.tiflash.image"]),
     ],
 )
 def test_new_clusters_name_version_and_image_properly(spec: Json, expected: list[str]) -> None:

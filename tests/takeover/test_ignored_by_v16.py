@@ -61,6 +61,20 @@ def test_3_5_what_v16_ignored_comes_in_with_the_next_change(
     halfway.world.stop()
 
 
+def test_8_1_an_image_beside_the_untagged_default_that_v16_ran_restarts_nothing(clock: FakeClock) -> None:
+    """Nobody knows which version that is: the tag of `image` may be an older one."""
+    cdc: Json = {"baseImage": "pingcap/ticdc", "version": "", "replicas": 1}
+    halfway = Halfway(clock, {"ticdc": cdc}, pd=1, tikv=1, tidb=1)
+    halfway.world.change(ticdc={"image": "pingcap/ticdc:v6.5.0"})
+    assert set() == halfway.take_over()
+    halfway.world.change(ticdc={"replicas": 2} | TEAM)
+    halfway.world.run(60.0)
+    halfway.world.run_until_ready(within=300.0)
+    pod = halfway.world.get(STATEFUL_SETS, f"{NAME}-ticdc")["spec"]["template"]["spec"]
+    assert ["pingcap/ticdc"] == [each["image"] for each in pod["containers"]]
+    halfway.world.stop()
+
+
 def test_6_7_tiflash_whose_version_is_no_number_keeps_its_configuration(clock: FakeClock) -> None:
     """Its pods, which no registry has, need not run for that."""
     halfway = Halfway(clock, {"tiflash": FLASH}, pd=1, tikv=1, tidb=1)

@@ -188,3 +188,19 @@ def test_F52_an_update_strategy_that_somebody_changed_is_put_right(basic: Operat
     basic.run_until_ready()
     found = [basic.get(STATEFUL_SETS, f"basic-{each}")["spec"]["updateStrategy"] for each in ("pd", "tikv", "tidb")]
     assert [{"type": "RollingUpdate", "rollingUpdate": {"partition": 1}}] * 3 == found
+
+
+@pytest.mark.slow
+def test_8_1_a_cluster_that_says_image_alone_runs_it_and_is_upgraded_by_its_tag(world: OperatorWorld) -> None:
+    cluster = sample("basic")
+    del cluster["spec"]["version"]
+    for part in ("pd", "tikv", "tidb"):
+        del cluster["spec"][part]["baseImage"]
+        cluster["spec"][part]["image"] = f"pingcap/{part}:v8.1.0"
+    world.apply(cluster)
+    world.run_until_ready()
+    assert "pingcap/tidb:v8.1.0" == world.cluster()["status"]["tidb"]["image"]
+
+    world.change(tidb={"image": "pingcap/tidb:v8.1.1"})
+    world.run_until(lambda: world.cluster()["status"]["tidb"]["image"] == "pingcap/tidb:v8.1.1")
+    world.run_until_ready()
