@@ -1,4 +1,4 @@
-"""The command line of the controller-manager: v1.6's flags, and four of our own (scheduler-deployment.md 3.1).
+"""The command line of the controller-manager: v1.6's flags, and some of our own (scheduler-deployment.md 3.1).
 
 Where v1.6 differs: an unknown feature is an error, the client throttle defaults to 50/100 (OP-6), and klog's flags for
 log files are accepted without effect.
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 
 from apis.components import component_names
+from apis.consent import BY_CONSENT, ReferencePolicy, parse_policy
 from controller_manager.features import FeatureGates, format_features, parse_features
 from controller_manager.flag_parser import FlagParser, format_value, parse_shards
 from controller_manager.go_values import parse_duration
@@ -89,6 +90,8 @@ class Options:
 
     tidb_backup_manager_image: str = MANAGER_IMAGE
     tidb_discovery_image: str = "pingcap/tidb-operator:latest"
+
+    cross_namespace_references: ReferencePolicy = BY_CONSENT
 
     metrics_addr: str = ":6060"
     observe: bool = False
@@ -172,6 +175,12 @@ def _flags(version: str) -> FlagParser:
         "pod-hard-recovery-period", parse_duration, "how long a member must be down before its host is considered down"
     )
 
+    flags.flag(
+        "cross-namespace-references",
+        parse_policy,
+        "references into other namespaces: consent (of the owner, by annotation), allow, or pairs FROM:TO that need "
+        "no consent, such as monitoring:*,backup:prod (default consent)",
+    )
     flags.flag("leader-resource-lock", str, "kind of lock; only leases")
     flags.flag("tidb-backup-manager-image", str, "image of backup and restore jobs")
     flags.flag("tidb-discovery-image", str, "image of the discovery service")

@@ -126,7 +126,12 @@ def settings_of(options: Options) -> Settings:
         detect_node_failure=options.detect_node_failure,
         pod_hard_recovery_period=options.pod_hard_recovery_period,
     )
-    return Settings(options.tidb_discovery_image, failover, replaces_volumes=options.features.volume_replacing)
+    return Settings(
+        options.tidb_discovery_image,
+        failover,
+        replaces_volumes=options.features.volume_replacing,
+        references=options.cross_namespace_references,
+    )
 
 
 def _explain_watch_error(reflector: Reflector, error: Exception) -> None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from apis.consent import BY_CONSENT, ReferencePolicy
 from apis.problem import Problem
 from apis.shared import Model
 from controllers.conditions import PROGRESSING, READY, ConditionValue, done, progressing
@@ -39,7 +40,8 @@ class OwnedObjects:
     """What a process gives to the reconciles of a kind.
 
     `managed_by` is the label of all that is made for it, `caches` are those of what its objects own, read or refer to.
-    `is_selective`: whether the caches of custom resources hold only what a label selector selects.
+    `is_selective`: whether the caches of custom resources hold only what a label selector selects. `references` says
+    which references into other namespaces the administrator permits.
     """
 
     kind: str
@@ -48,6 +50,7 @@ class OwnedObjects:
     managed_by: str
     caches: Mapping[Resource, Lister]
     is_selective: bool = False
+    references: ReferencePolicy = BY_CONSENT
 
 
 @dataclass(slots=True)
@@ -230,11 +233,13 @@ class SimpleKind(Generic[M]):
         selector: str = "",
         permitted: Collection[Resource] | None = None,
         shared: Mapping[Resource, Informers] = MappingProxyType({}),
+        references: ReferencePolicy = BY_CONSENT,
     ) -> tuple[Controller, ...]:
         """Its controller, its handlers registered; nothing is started.
 
         `selector` selects the custom resources by label. Of what is cluster-scoped in `reads`, only those that are
-        `permitted` are cached, None for all. `shared` watch resources of which others own some, too.
+        `permitted` are cached, None for all. `shared` watch resources of which others own some, too. `references`: see
+        `OwnedObjects`.
         """
         kind = self._kind()
         managed_by = self.managed_by or kind.name
@@ -244,15 +249,15 @@ class SimpleKind(Generic[M]):
         informers = {resource: shared.get(resource, owned) for resource in (*self.owns, *readable)}
         caches = {resource: each.lister_for(resource) for resource, each in informers.items()}
         caches |= {resource: objects.lister_for(resource) for resource in self.refers}
-        deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches, bool(selector))
+        deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches, bool(selector), references)
         controller = kind_controller(runtime, kind, objects, deps)
         for resource in self.owns:
             handler = enqueue_owner(self.resource, lister, controller.enqueue)
             informers[resource].informer_for(resource).add_event_handler(handler, NO_RESYNC)
         for resource, refers_to in self.refers.items():
-            references = References(refers_to)
-            objects.informer_for(self.resource).add_event_handler(references.noting(), NO_RESYNC)
-            objects.informer_for(resource).add_event_handler(references.enqueueing(controller.enqueue), NO_RESYNC)
+            referring = References(refers_to)
+            objects.informer_for(self.resource).add_event_handler(referring.noting(), NO_RESYNC)
+            objects.informer_for(resource).add_event_handler(referring.enqueueing(controller.enqueue), NO_RESYNC)
         return (controller,)
 
     def _kind(self) -> Kind[M, Reconcile[M], OwnedObjects, TakenNames]:

@@ -59,10 +59,10 @@ def where_seen(ctx: Reconcile[Any], namespace: str) -> str:
 
 def listed_cluster(ctx: Reconcile[Any], references: Sequence[TidbClusterRef]) -> TidbCluster | Waiting:
     """The one TidbCluster of `spec.clusters`, if there is a PD for it; else the wait for that."""
-    reference = references[0]
-    tc = find_cluster(ctx, reference.namespace or ctx.namespace, reference.name, "spec.clusters[0]")
+    name, namespace = references[0].name, references[0].namespace or ctx.namespace
+    tc = find_cluster(ctx, namespace, name, "spec.clusters[0]")
     if isinstance(tc, TidbCluster) and tc.spec.pd is None and referenced_cluster(tc) is None:
-        return Waiting("NoPD", f"TidbCluster {reference.name} has no PD: waiting for its spec.pd")
+        return Waiting("NoPD", f"TidbCluster {name} has no PD: waiting for its spec.pd")
     return tc
 
 

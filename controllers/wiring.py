@@ -90,8 +90,12 @@ def tidb_controllers(
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps, others),
         compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
-        *tidb_monitor_controllers(runtime, selector, permitted, etcd),
-        *(made for each in _SIMPLE_KINDS for made in each.controllers(runtime, selector, permitted, {JOBS: jobs})),
+        *tidb_monitor_controllers(runtime, selector, permitted, etcd, settings.references),
+        *(
+            controller
+            for kind in _SIMPLE_KINDS
+            for controller in kind.controllers(runtime, selector, permitted, {JOBS: jobs}, settings.references)
+        ),
     )
 
 

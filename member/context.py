@@ -10,6 +10,7 @@ from enum import Enum
 from typing import Any, TypeAlias
 
 from apis.cluster import Cluster
+from apis.consent import BY_CONSENT, ReferencePolicy
 from apis.dmcluster import DMCluster, DMClusterStatus
 from apis.tidbcluster import TidbCluster, TidbClusterStatus
 from dataplane.addresses import Address
@@ -89,6 +90,8 @@ class Settings:
     rechecks: bool = False
     """Whether what is decided once is decided again on the same inputs, and compared: for tests."""
     backup_manager: ManagerSettings = field(default_factory=ManagerSettings)
+    references: ReferencePolicy = BY_CONSENT
+    """Which references into other namespaces need no consent of the owner."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ What is dialled, `dataplane.addresses` knows; here a cluster's spec is turned in
 from collections.abc import Callable
 
 from apis.cluster import Cluster
-from apis.components import component_type
+from apis.components import DM_CLUSTER, component_type
 from apis.dmcluster import DMCluster
 from apis.identity import is_heterogeneous, tls_enabled
 from apis.shared import TidbClusterRef
@@ -112,7 +112,12 @@ def cluster_secret(tc: Cluster, component: str) -> str:
 
 def cluster_client_secret(tc: Cluster) -> str:
     """The Secret with the certificate of the operator's own clients."""
-    return f"{tc.metadata.name}-{'dm' if isinstance(tc, DMCluster) else 'cluster'}-client-secret"
+    return client_secret_of(tc.kind, tc.metadata.name)
+
+
+def client_secret_of(kind: str, name: str) -> str:
+    """The same Secret, by kind and name of the cluster."""
+    return f"{name}-{'dm' if kind == DM_CLUSTER else 'cluster'}-client-secret"
 
 
 def tidb_server_secret(tc: TidbCluster) -> str:

@@ -27,9 +27,9 @@ def telling(etcd_of: EtcdOf) -> Stage[Reconcile[TidbMonitor]]:
 
 
 def _clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
-    """Those with a PD of their own that is not suspended."""
+    """Those that may be written to, with a PD of their own that is not suspended."""
     targets = ctx.found.clusters if isinstance(ctx.found, Inputs) else ()
-    there = (ctx.referred(TIDB_CLUSTERS, each.namespace, each.name) for each in targets)
+    there = (ctx.referred(TIDB_CLUSTERS, each.namespace, each.name) for each in targets if not each.is_kept)
     return [cluster for cluster in there if cluster is not None and _has_pd(cluster)]
 
 

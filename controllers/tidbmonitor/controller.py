@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from apis.consent import BY_CONSENT, ReferencePolicy
 from apis.monitor_defaulting import with_monitor_defaults
 from apis.monitors import CLUSTER_SELECTOR, TidbMonitor
 from apis.validation.monitors import labels_selected_by, validate_monitor
@@ -48,14 +49,18 @@ TIDB_MONITOR = SimpleKind(
 
 
 def tidb_monitor_controllers(
-    runtime: Runtime, selector: str, permitted: Collection[Resource], etcd_of: EtcdOf
+    runtime: Runtime,
+    selector: str,
+    permitted: Collection[Resource],
+    etcd_of: EtcdOf,
+    references: ReferencePolicy = BY_CONSENT,
 ) -> tuple[Controller, ...]:
     """Register handlers and return the controller; nothing is started.
 
     `etcd_of` reaches the etcd of clusters; for the others see `SimpleKind.controllers`.
     """
     kind = replace(TIDB_MONITOR, stages=(*STAGES, telling(etcd_of)))
-    (controller,) = kind.controllers(runtime, selector, permitted)
+    (controller,) = kind.controllers(runtime, selector, permitted, references=references)
     objects = runtime.informers(selector)
     monitors = objects.lister_for(TIDB_MONITORS)
     objects.informer_for(TIDB_CLUSTERS).add_event_handler(_selecting(monitors, controller.enqueue), NO_RESYNC)

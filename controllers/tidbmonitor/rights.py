@@ -6,7 +6,11 @@ that of two monitors: of `basic` in `tidb-prod`, and of `prod-basic` in `tidb`.
 
 from functools import partial
 
+from msgspec import structs
+
+from apis.consent import FLAG, Permission
 from apis.monitors import TidbMonitor
+from controllers.consent import marked, marks
 from controllers.owned_deletion import delete_if
 from controllers.simple_kind import OwnedObjects, Reconcile
 from kube.client import Client
@@ -20,12 +24,36 @@ OF_ALL_NAMESPACES = (CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
 """In the order in which they go."""
 
 
+def refuse_cluster_scoped(ctx: Reconcile[TidbMonitor]) -> list[str]:
+    """What keeps a monitor from rights in all namespaces, if the administrator does not permit them.
+
+    The reconcile goes on as if it were not clusterScoped, and rights that had been granted go. What v1.6 made stays.
+    Raises Conflict, other ApiErrors, TransportError.
+    """
+    bindings = ctx.owned.caches.get(CLUSTER_ROLE_BINDINGS)
+    if not ctx.model.spec.cluster_scoped or bindings is None or _permitted(ctx) is not Permission.NONE:
+        return []
+    there = bindings.get("", cluster_role_name(ctx.namespace, ctx.name))
+    if there is None or not _is_of(ctx.name, there) or marks(there):
+        ctx.model = structs.replace(ctx.model, spec=structs.replace(ctx.model.spec, cluster_scoped=False))
+        withdraw_unwanted(ctx)
+    what = "spec.clusterScoped lets Prometheus find the pods of all namespaces, for which no owner can consent"
+    return [f"{what}; ask the administrator to start the operator with {FLAG}={ctx.namespace}:*"]
+
+
+def _permitted(ctx: Reconcile[TidbMonitor]) -> Permission:
+    return ctx.owned.references.judge_everywhere(ctx.namespace)
+
+
 def apply_cluster_scoped(ctx: Reconcile[TidbMonitor], resource: Resource, desired: Json) -> Outcome:
     """Make a ClusterRole or its binding, or patch what differs. Raises OwnerGone, ApiError, TransportError."""
     cache = ctx.owned.caches.get(resource)
     if cache is None:
         way_out = "leave it out, or have an operator manage all namespaces (-cluster-scoped=true)"
         return Refused("NotPermitted", f"spec.clusterScoped: this operator manages one namespace only; {way_out}")
+    if _permitted(ctx) is Permission.NONE:
+        return Done()
+    desired = marked(desired, "*") if _permitted(ctx) is Permission.GRANTED else desired
     name = desired["metadata"]["name"]
     runtime, cached = ctx.owned.runtime, cache.get("", name)
     if cached is None:

@@ -1,12 +1,14 @@
 """The stage `clusters`: which clusters are there, and what Prometheus needs to scrape them (other-resources.md 3.2).
 
 Secrets and ConfigMaps of users are read live: the operator may read them, but not list what it does not need. A
-cluster that is not there is left out until it is; v1.6 does nothing at all then.
+cluster that does not exist is left out until it does; v1.6 does nothing at all then. One of another namespace is left
+out until its owner consents, unless it was monitored before (`earlier`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from apis.consent import Permission, how_to_consent
 from apis.decoding import decode
 from apis.dmcluster import DMCluster
 from apis.identity import instance_name, tls_enabled
@@ -15,10 +17,12 @@ from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import labels_selected_by
+from controllers.consent import permission
 from controllers.simple_kind import Reconcile
-from controllers.target_cluster import find_cluster, where_seen
-from controllers.tidbmonitor import provisions
-from kube.objects import Json, Object
+from controllers.target_cluster import CERTIFICATE_KEYS, find_cluster, where_seen
+from controllers.tidbmonitor import provisions, rights
+from controllers.tidbmonitor.earlier import Earlier
+from kube.objects import Object
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.monitor import first, remote_write
 from member.monitor.inputs import First, Inputs, Key, Target, asset
@@ -32,40 +36,71 @@ _GIVEN_CONFIG = "prometheus-config"
 
 
 class Missing(Exception):
-    """Raised when what the spec refers to is not there; says what."""
+    """Raised when what the spec refers to does not exist, or may not be referred to."""
+
+    def __init__(self, message: str, reason: str = "ReferenceMissing") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 @dataclass(slots=True)
 class _Found:
-    """What is being gathered in one reconcile."""
+    """What is being gathered in one reconcile.
+
+    `granted` are the targets in other namespaces that the monitor may refer to, `refused` those that it may not, each
+    with what its owner can do; nothing is said of a cluster that the monitor does not name.
+    """
 
     ctx: Reconcile[TidbMonitor]
+    earlier: Earlier
     absent: list[str] = field(default_factory=list)
+    refused: dict[str, str] = field(default_factory=dict)
+    granted: set[str] = field(default_factory=set)
     assets: dict[str, str] = field(default_factory=dict)
-    read: dict[tuple[Resource, str, str], Json] = field(default_factory=dict)
+    read: dict[tuple[Resource, str, str], Object | None] = field(default_factory=dict)
 
-    def object(self, resource: Resource, namespace: str, name: str, what: str) -> Json:
-        """An object, read live once in a reconcile. Raises Missing, ApiError, TransportError."""
+    def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """An object, read live once in a reconcile. Raises ApiError, TransportError."""
         key = resource, namespace, name
         if key not in self.read:
-            found = self.ctx.owned.runtime.client.find(resource, name, namespace)
-            if found is None:
-                raise Missing(f"{resource.kind} {namespace}/{name} with {what} is not there; create it")
-            self.read[key] = found.decode()
+            self.read[key] = self.ctx.owned.runtime.client.find(resource, name, namespace)
         return self.read[key]
 
+    def data(self, resource: Resource, namespace: str, name: str, what: str) -> dict[str, str]:
+        """What an object holds. Raises Missing, ApiError, TransportError."""
+        found = self.find(resource, namespace, name)
+        if found is None:
+            raise Missing(f"{resource.kind} {namespace}/{name} with {what} is not there; create it")
+        data: dict[str, str] = found.decode().get("data") or {}
+        return data
+
     def value(self, resource: Resource, namespace: str, name: str, key: str, what: str) -> str:
-        """The text of a key, as the object holds it. Raises as `object`."""
-        data: dict[str, str] = self.object(resource, namespace, name, what).get("data") or {}
+        """The text of a key, as the object holds it. Raises as `data`."""
+        data = self.data(resource, namespace, name, what)
         if key not in data:
             raise Missing(f"{resource.kind} {namespace}/{name} with {what} has no key {key}; add it")
         return data[key]
 
     def certificates(self, namespace: str, name: str, cluster: str) -> None:
-        """Make files of all keys of the Secret of a cluster. Raises as `object`."""
-        tree = self.object(SECRETS, namespace, name, f"the client certificate of {cluster}")
-        for key, value in (tree.get("data") or {}).items():
-            self.assets[asset(namespace, name, key)] = value
+        """Make files of the certificate in the Secret of a cluster. Raises as `data`."""
+        data = self.data(SECRETS, namespace, name, f"the client certificate of {cluster}")
+        self.assets |= {asset(namespace, name, key): data[key] for key in CERTIFICATE_KEYS if key in data}
+
+    def may_refer(self, resource: Resource, target: Object | None, namespace: str, name: str) -> bool:
+        """Whether the monitor may refer to an object, which is noted."""
+        permitted, key = permission(self.ctx, target, namespace), f"{resource.kind} {namespace}/{name}"
+        if permitted is Permission.NONE:
+            self.refused[key] = how_to_consent(self.ctx.namespace, resource.kind, namespace, name)
+        if permitted is Permission.GRANTED:
+            self.granted.add(key)
+        return permitted is not Permission.NONE
+
+    def kept(self, kind: str, namespace: str, name: str) -> Target | None:
+        """A cluster that the monitor may not refer to, as it is monitored already, certificate included."""
+        target = self.earlier.target(kind, namespace, name)
+        if target is not None:
+            self.assets |= self.earlier.certificate(namespace, target.secret)
+        return target
 
 
 def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
@@ -73,23 +108,31 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
 
     Raises ApiError, TransportError.
     """
-    found = _Found(ctx)
+    found = _Found(ctx, Earlier.of(ctx))
+    refused_rights = rights.refuse_cluster_scoped(ctx)
     try:
         inputs = _inputs(found)
     except Missing as error:
-        return Waiting("ReferenceMissing", str(error), _LOOK_AGAIN)
-    is_some = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
-    ctx.found = inputs if is_some else None
-    if found.absent:
-        return Waiting("ClusterMissing", "; ".join(found.absent), _LOOK_AGAIN)
-    if not is_some:
+        return Waiting(error.reason, str(error), _LOOK_AGAIN)
+    named = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
+    # what was monitored by a consent that has been withdrawn must go, even if nothing else is monitored
+    ctx.found = inputs if named or found.earlier.marks else None
+    return _outcome(ctx, [*refused_rights, *filter(None, found.refused.values())], found.absent)
+
+
+def _outcome(ctx: Reconcile[TidbMonitor], refused: Sequence[str], absent: Sequence[str]) -> Outcome:
+    if refused:
+        return Waiting("ReferenceNotAllowed", "; ".join([*refused, *absent]), _LOOK_AGAIN)
+    if absent:
+        return Waiting("ClusterMissing", "; ".join(absent), _LOOK_AGAIN)
+    if ctx.found is None:
         return Waiting("ClusterMissing", "waiting for a TidbCluster with the labels that the monitor selects")
     return Done()
 
 
 def _inputs(found: _Found) -> Inputs:
     monitor = found.ctx.model
-    clusters = [tc for tc in _clusters(found) if tc is not None]
+    clusters = [each for each in _clusters(found) if each is not None]
     dm_clusters = [_dm(found, each) for each in (monitor.spec.dm.clusters if monitor.spec.dm else ())]
     namespace = monitor.metadata.namespace
     for kind, name, key in remote_write.references(monitor):
@@ -101,7 +144,7 @@ def _inputs(found: _Found) -> Inputs:
         for name, key in remote_write.users(monitor)
     }
     inputs = Inputs(
-        clusters=[_target(found, tc) for tc in clusters],
+        clusters=[_target(found, each) for each in clusters],
         dm_clusters=[_target(found, each) for each in dm_clusters if each is not None],
         assets=found.assets,
         users=users,
@@ -109,10 +152,13 @@ def _inputs(found: _Found) -> Inputs:
         operator_rules=provisions.rules(),
         operator_dashboard=provisions.dashboard(),
     )
-    return _with_first_clusters(found, inputs, [first.of_tidb(tc) for tc in clusters if tc.spec.pd is not None])
+    # a mark stays while the reference is named: what it once brought is never taken for what v1.6 made
+    inputs = replace(inputs, granted=frozenset(found.granted) | (found.earlier.marks & found.refused.keys()))
+    known = [each for each in clusters if isinstance(each, TidbCluster)]
+    return _with_first_clusters(found, inputs, [first.of_tidb(tc) for tc in known if tc.spec.pd is not None])
 
 
-def _clusters(found: _Found) -> Iterator[TidbCluster | None]:
+def _clusters(found: _Found) -> Iterator[TidbCluster | Target | None]:
     """Those that are named, then those that are selected; None for one that is not there."""
     named = found.ctx.model.spec.clusters
     for each in named:
@@ -124,6 +170,9 @@ def _clusters(found: _Found) -> Iterator[TidbCluster | None]:
         if (prefix := f"{meta.namespace}-{meta.name}") not in jobs:
             jobs.add(prefix)
             yield _cluster(found, TidbClusterRef(namespace=meta.namespace, name=meta.name))
+            if (key := f"{TIDB_CLUSTERS.kind} {meta.namespace}/{meta.name}") in found.refused:
+                # which clusters other namespaces have is not to be read off a condition
+                found.refused[key] = ""
 
 
 def selected_clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
@@ -136,7 +185,10 @@ def selected_clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
     return sorted((each for each in there if not each.metadata.deletion_timestamp), key=lambda each: each.key)
 
 
-def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | None:
+def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | Target | None:
+    target = found.ctx.referred(TIDB_CLUSTERS, reference.namespace, reference.name)
+    if not found.may_refer(TIDB_CLUSTERS, target, reference.namespace, reference.name):
+        return found.kept(TIDB_CLUSTERS.kind, reference.namespace, reference.name)
     there = find_cluster(found.ctx, reference.namespace, reference.name, "spec.clusters")
     if isinstance(there, Waiting):
         found.absent.append(there.message)
@@ -144,8 +196,10 @@ def _cluster(found: _Found, reference: TidbClusterRef) -> TidbCluster | None:
     return there
 
 
-def _dm(found: _Found, reference: TidbClusterRef) -> DMCluster | None:
+def _dm(found: _Found, reference: TidbClusterRef) -> DMCluster | Target | None:
     there = found.ctx.referred(DM_CLUSTERS, reference.namespace, reference.name)
+    if not found.may_refer(DM_CLUSTERS, there, reference.namespace, reference.name):
+        return found.kept(DM_CLUSTERS.kind, reference.namespace, reference.name)
     where = f"waiting for DMCluster {reference.namespace}/{reference.name}"
     if there is None:
         what = f"{where}, which does not exist{where_seen(found.ctx, reference.namespace)}"
@@ -158,7 +212,9 @@ def _dm(found: _Found, reference: TidbClusterRef) -> DMCluster | None:
         return None
 
 
-def _target(found: _Found, cluster: TidbCluster | DMCluster) -> Target:
+def _target(found: _Found, cluster: TidbCluster | DMCluster | Target) -> Target:
+    if isinstance(cluster, Target):
+        return cluster
     meta, secret = cluster.metadata, cluster_client_secret(cluster) if tls_enabled(cluster) else ""
     if secret:
         found.certificates(meta.namespace, secret, f"{cluster.kind} {meta.namespace}/{meta.name}")
@@ -218,4 +274,16 @@ def _given_config(found: _Found) -> str | None:
     if reference is None or not reference.name:
         return None
     namespace = reference.namespace or found.ctx.namespace
+    target = found.find(CONFIG_MAPS, namespace, reference.name) if namespace != found.ctx.namespace else None
+    if not found.may_refer(CONFIG_MAPS, target, namespace, reference.name):
+        return _refused_config(found, f"{CONFIG_MAPS.kind} {namespace}/{reference.name}")
     return found.value(CONFIG_MAPS, namespace, reference.name, _GIVEN_CONFIG, "the configuration of Prometheus")
+
+
+def _refused_config(found: _Found, key: str) -> str | None:
+    """What is there already; None, for what is generated, where the consent was withdrawn. Raises Missing."""
+    if key in found.earlier.marks:
+        return None
+    if found.earlier.config is None:
+        raise Missing(found.refused[key], "ReferenceNotAllowed")
+    return found.earlier.config

@@ -12,12 +12,14 @@ class Target:
     """A cluster whose pods are scraped.
 
     `instance` is the label of its pods; `secret` holds the certificate to show to them, empty where they speak no TLS.
+    `is_kept`: its owner has not consented, and it is only monitored as it was before.
     """
 
     namespace: str
     name: str
     instance: str
     secret: str = ""
+    is_kept: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,8 @@ class Inputs:
     `first` is the first TidbCluster with a PD of its own, `first_dm` the first DMCluster; `running` and `running_dm`
     are those that the pods were started with, as long as these are wanted, or else the same. `assets` are files for
     Prometheus, in base64 by name: certificates and passwords. `users` are names for remote write, by Secret and key.
-    `given_config` replaces the whole generated configuration.
+    `given_config` replaces the whole generated configuration. `granted` are the targets in other namespaces whose
+    owners have consented to what they bring.
     """
 
     clusters: Sequence[Target]
@@ -57,6 +60,7 @@ class Inputs:
     assets: Mapping[str, str] = field(default_factory=dict)
     users: Mapping[tuple[str, str], str] = field(default_factory=dict)
     given_config: str | None = None
+    granted: frozenset[str] = frozenset()
     operator_rules: str = ""
     operator_dashboard: str = ""
 

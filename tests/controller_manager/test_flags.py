@@ -60,6 +60,7 @@ def test_3_1_defaults() -> None:
         "leader_resource_lock": "leases",
         "tidb_backup_manager_image": "tidb-operator-py-backup-manager:latest",
         "tidb_discovery_image": "pingcap/tidb-operator:latest",
+        "cross_namespace_references": {"is_open": False, "pairs": frozenset()},
         "metrics_addr": ":6060",
         "observe": False,
         "shards": 1,

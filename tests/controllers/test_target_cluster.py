@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
+from apis.consent import parse_policy
 from controllers.controller import Controller
 from controllers.dashboard.kind import TIDB_DASHBOARD
 from controllers.initializer.kind import TIDB_INITIALIZER
@@ -45,7 +46,7 @@ def of_monitors(runtime: Runtime) -> Sequence[Controller]:
     def no_etcd(cluster: Object) -> EtcdClient:
         raise AssertionError(f"{cluster.key} has no members")
 
-    return tidb_monitor_controllers(runtime, SELECTOR, (), no_etcd)
+    return tidb_monitor_controllers(runtime, SELECTOR, (), no_etcd, parse_policy("lab:far"))
 
 
 def handed_over(world: SimpleWorld) -> None:

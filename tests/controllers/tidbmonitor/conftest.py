@@ -1,13 +1,19 @@
 """The operator in a world of its own, with the cluster `basic`."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from structlog.testing import capture_logs
 
+from apis.consent import parse_policy
 from ports.clock import FakeClock
+from simulate.operator import SETTINGS
 from tests.controllers.tidbmonitor.monitors import Monitors
 from tests.operator_world import OperatorWorld, sample
+
+EVERYWHERE = replace(SETTINGS, references=parse_policy("*:*"))
+"""The administrator permits references into all namespaces."""
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +27,7 @@ def _no_stack_trace() -> Iterator[None]:
 @pytest.fixture
 def world(clock: FakeClock) -> Iterator[OperatorWorld]:
     """An empty world with the operator in it."""
-    made = OperatorWorld(clock=clock)
+    made = OperatorWorld(clock=clock, settings=EVERYWHERE)
     yield made
     made.stop()
 

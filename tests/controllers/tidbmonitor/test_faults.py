@@ -21,6 +21,7 @@ from ports.clock import FakeClock
 from ports.transport import ByteStream, Request, RequestTimeout, Response, Transport
 from sandbox.actor_system import NeverSettles
 from simulate.operator import Operator
+from tests.controllers.tidbmonitor.conftest import EVERYWHERE
 from tests.controllers.tidbmonitor.monitors import CONTAINERS, Monitors, monitor
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -67,7 +68,7 @@ def lose(request: Request) -> None:
 
 @pytest.fixture
 def paused(clock: FakeClock) -> Iterator[OperatorWorld]:
-    made = OperatorWorld(clock=clock)
+    made = OperatorWorld(clock=clock, settings=EVERYWHERE)
     body = sample("basic")
     made.apply(body | {"spec": body["spec"] | {"paused": True}})
     made.run(1.0)
@@ -77,7 +78,13 @@ def paused(clock: FakeClock) -> Iterator[OperatorWorld]:
 
 def replace_operator(world: OperatorWorld, fail: Callable[[Request], None], times: int) -> None:
     """Another process, whose first writes fail so."""
-    world.operator = Operator(world.world, world.clock, 2, kubernetes=lambda transport: Faulty(transport, fail, times))
+    world.operator = Operator(
+        world.world,
+        world.clock,
+        2,
+        settings=EVERYWHERE,
+        kubernetes=lambda transport: Faulty(transport, fail, times),
+    )
 
 
 def run_on(world: OperatorWorld, condition: Callable[[], bool]) -> int:
@@ -135,7 +142,7 @@ def cluster_roles(world: OperatorWorld) -> list[str]:
 
 @pytest.fixture(scope="module")
 def undisturbed() -> list[Json]:
-    world = OperatorWorld()
+    world = OperatorWorld(settings=EVERYWHERE)
     try:
         body = sample("basic")
         world.apply(body | {"spec": body["spec"] | {"paused": True}})
@@ -220,7 +227,7 @@ def test_a_deleted_monitor_that_cannot_be_cleaned_up_says_why_and_goes_when_it_c
     monitors = Monitors(paused)
     monitors.create(FULL)
     monitors.run_until_ready()
-    paused.operator = Operator(paused.world, paused.clock, 2, kubernetes=refusing)
+    paused.operator = Operator(paused.world, paused.clock, 2, settings=EVERYWHERE, kubernetes=refusing)
     paused.admin.delete(TIDB_MONITORS, "basic", NAMESPACE)
     paused.run(30.0)
     status, reason, message = monitors.condition()

@@ -1,0 +1,68 @@
+"""What the objects of a monitor hold of clusters in other namespaces: made by v1.6, or while everything was permitted.
+
+Where the owner of such a cluster has not consented, the monitor goes on with exactly that, and nothing is read anew.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from apis.components import DM_CLUSTER
+from apis.monitors import TidbMonitor
+from controllers.consent import marks
+from controllers.simple_kind import Reconcile
+from controllers.target_cluster import CERTIFICATE_KEYS
+from kube.objects import Object
+from kube.resources import CONFIG_MAPS, SECRETS
+from member.monitor.inputs import Target, asset
+from member.monitor.naming import assets_name, monitor_name
+from member.monitor.scrape import jobs_of_cluster, jobs_of_table
+from member.naming import client_secret_of
+
+
+@dataclass(frozen=True, slots=True)
+class Earlier:
+    """`config` is the configuration of Prometheus, `assets` are its files in base64.
+
+    `marks` are the targets on whose grants it was made: what they brought goes when the grant does.
+    """
+
+    config: str | None
+    assets: Mapping[str, str]
+    marks: frozenset[str]
+
+    @classmethod
+    def of(cls, ctx: Reconcile[TidbMonitor]) -> Self:
+        """As the caches show it."""
+        config = ctx.cached(CONFIG_MAPS, monitor_name(ctx.model))
+        text = _data(ctx, config).get("prometheus.yml")
+        return cls(text, _data(ctx, ctx.cached(SECRETS, assets_name(ctx.model))), marks(config))
+
+    def target(self, kind: str, namespace: str, name: str) -> Target | None:
+        """A cluster as it is monitored already; None for one that is not, or that was on the strength of a grant."""
+        instance = self._instance(kind, namespace, name)
+        if not instance or f"{kind} {namespace}/{name}" in self.marks:
+            return None
+        secret = client_secret_of(kind, name)
+        return Target(namespace, name, instance, secret if self.certificate(namespace, secret) else "", is_kept=True)
+
+    def certificate(self, namespace: str, secret: str) -> dict[str, str]:
+        """The files that are there of the Secret of a cluster."""
+        files = [asset(namespace, secret, key) for key in CERTIFICATE_KEYS]
+        return {file: self.assets[file] for file in files if file in self.assets}
+
+    def _instance(self, kind: str, namespace: str, name: str) -> str:
+        """The label by which its pods are found: the first expression of a job."""
+        jobs = jobs_of_table(DM_CLUSTER) if kind == DM_CLUSTER else jobs_of_cluster()
+        names = "|".join(re.escape(job.name) for job in jobs)
+        job = rf"^- job_name: {re.escape(f'{namespace}-{name}')}-(?:{names})$"
+        found = re.search(rf"{job}.*?^ +regex: (\S+)$", self.config or "", re.MULTILINE | re.DOTALL)
+        return found[1].replace("\\.", ".") if found else ""
+
+
+def _data(ctx: Reconcile[TidbMonitor], found: Object | None) -> Mapping[str, str]:
+    if found is None or not ctx.controls(found):
+        return {}
+    data: Mapping[str, str] = found.decode().get("data") or {}
+    return data

@@ -1,0 +1,192 @@
+"""A reference into another namespace shows and reaches nothing until its owner, or the administrator, consents."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from kube.resources import CONFIG_MAPS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
+from tests.controllers.tidbmonitor.monitors import CONTAINERS
+from tests.security.references import AUTHOR, MONITORS, OWNER, TARGET, THERE, Case, TwoNamespaces, of_monitor
+
+EVERYWHERE = of_monitor("spec.clusterScoped", spec={"clusters": [{"name": "own"}], "clusterScoped": True})
+ASSETS = "tidbmonitor-demo-tls-assets"
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest) -> Iterator[TwoNamespaces]:
+    case: Case = request.param if hasattr(request, "param") else MONITORS[0]
+    made = TwoNamespaces(case.resource)
+    made.add_cluster("own")
+    yield made
+    made.stop()
+
+
+def of_each(*cases: Case) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        ("world", "case"),
+        [(case, case) for case in cases],
+        indirect=["world"],
+        ids=[f"{case.resource.kind}-{case.name}" for case in cases],
+    )
+
+
+@of_each(*MONITORS)
+def test_nothing_is_shown_without_consent(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    assert [] == world.leaks()
+    assert [] == world.reaching()
+    command = f"kubectl -n {OWNER} annotate {case.target.kind.lower()} {TARGET}"
+    assert "ReferenceNotAllowed: " in world.said()
+    assert f"{command} tidb.pingcap.com/allow-references-from={AUTHOR}" in world.said()
+
+
+@of_each(*MONITORS)
+def test_consent_is_given_and_withdrawn(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.consent(case)
+    assert [] != world.leaks()
+    assert "ReferenceNotAllowed" not in world.said()
+    world.consent(case, "somebody-else")
+    assert [] == world.leaks()
+    assert "ReferenceNotAllowed" in world.said()
+    world.resyncs(3)
+    assert [] == world.leaks()
+    world.consent(case, "a-third, *")
+    assert [] != world.leaks()
+
+
+@of_each(*MONITORS)
+def test_a_target_that_does_not_exist_is_not_told_from_one_that_does_not_consent(
+    world: TwoNamespaces, case: Case
+) -> None:
+    world.refer(case)
+    before = world.said()
+    world.admin.delete(case.target, TARGET, OWNER)
+    world.resyncs(2)
+    assert before == world.said()
+
+
+@of_each(*MONITORS)
+@pytest.mark.parametrize("flag", ["allow", f"{AUTHOR}:{OWNER}", f"{AUTHOR}:*", "*:*"])
+def test_the_administrator_permits_by_a_flag(world: TwoNamespaces, case: Case, flag: str) -> None:
+    world.permit(flag)
+    world.refer(case)
+    assert [] != world.leaks()
+    assert "ReferenceNotAllowed" not in world.said()
+
+
+@of_each(*MONITORS)
+@pytest.mark.parametrize("flag", [f"{OWNER}:{AUTHOR}", f"{AUTHOR}:other", "other:*"])
+def test_a_flag_for_other_namespaces_permits_nothing(world: TwoNamespaces, case: Case, flag: str) -> None:
+    world.permit(flag)
+    world.refer(case)
+    assert [] == world.leaks()
+    assert "ReferenceNotAllowed" in world.said()
+
+
+@of_each(*MONITORS)
+def test_what_runs_when_consent_becomes_needed_runs_on_and_is_read_no_more(world: TwoNamespaces, case: Case) -> None:
+    """As after v1.6, which asks for no consent: all that a monitor has stays."""
+    world.permit("allow")
+    world.refer(case)
+    before = [each.raw for each in world.written() if each.kind in ("Secret", "ConfigMap", "StatefulSet")]
+    world.permit("consent")
+    world.resyncs(3)
+    assert before == [each.raw for each in world.written() if each.kind in ("Secret", "ConfigMap", "StatefulSet")]
+    assert f"tidb.pingcap.com/allow-references-from={AUTHOR}" in world.said()
+
+    world.admin.patch(SECRETS, f"{TARGET}-cluster-client-secret", OWNER, {"data": {"tls.key": "bmV3"}})
+    world.admin.patch(CONFIG_MAPS, TARGET, OWNER, {"data": {"prometheus-config": "bmV3"}})
+    world.change(externalLabels={"a": "b"})
+    world.resyncs(2)
+    assert not any(b"bmV3" in each.raw for each in world.written())
+
+    world.consent(case)
+    world.resyncs(2)
+    assert "ReferenceNotAllowed" not in world.said()
+    world.consent(case, None)
+    assert [] == world.leaks()
+
+
+def test_only_what_prometheus_needs_of_a_certificate_is_copied(world: TwoNamespaces) -> None:
+    world.refer(MONITORS[0])
+    world.consent(MONITORS[0])
+    files = {f"secret_{OWNER}_{TARGET}-cluster-client-secret_{key}" for key in ("ca.crt", "tls.crt", "tls.key")}
+    assert files == world.get(SECRETS, ASSETS)["data"].keys()
+
+
+def test_a_monitor_watches_its_own_clusters_while_another_one_does_not_consent(world: TwoNamespaces) -> None:
+    world.refer(of_monitor("", spec={"clusters": [{"name": "own"}, THERE]}))
+    config = world.get(CONFIG_MAPS, "demo-monitor")["data"]["prometheus.yml"]
+    assert (True, False) == (f"{AUTHOR}-own-tikv" in config, TARGET in config)
+
+
+@of_each(EVERYWHERE)
+def test_rights_in_all_namespaces_are_the_administrators_to_give(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    assert [] == world.rights_everywhere()
+    assert "demo-monitor" in world.names(CONFIG_MAPS)
+    assert f"-cross-namespace-references={AUTHOR}:*" in world.said()
+    world.permit(f"{AUTHOR}:*")
+    assert 2 == len(world.rights_everywhere())
+    assert "ReferenceNotAllowed" not in world.said()
+    world.permit(f"{AUTHOR}:{OWNER}")
+    assert [] == world.rights_everywhere()
+    assert "ReferenceNotAllowed" in world.said()
+
+
+@of_each(EVERYWHERE)
+def test_rights_in_all_namespaces_that_v16_gave_stay(world: TwoNamespaces, case: Case) -> None:
+    world.permit("allow")
+    world.refer(case)
+    world.permit("consent")
+    world.resyncs(2)
+    assert 2 == len(world.rights_everywhere())
+    assert f"-cross-namespace-references={AUTHOR}:*" in world.said()
+
+
+@of_each(EVERYWHERE)
+def test_a_selector_shows_no_cluster_that_does_not_consent(world: TwoNamespaces, case: Case) -> None:
+    world.permit("allow")
+    world.refer(case)
+    world.permit("consent")
+    world.annotate(**{"cluster-selector": "team=a"})
+    world.resyncs(2)
+    assert [] == world.leaks()
+    assert "spec.clusterScoped" in world.said()
+    assert TARGET not in world.said()
+    world.consent(case)
+    assert [] != world.leaks()
+
+
+def test_a_monitor_of_v16_keeps_its_clusters_of_other_namespaces_through_edits(world: TwoNamespaces) -> None:
+    world.permit("allow")
+    world.refer(of_monitor("", spec={"clusters": [{"name": "own"}, THERE]}))
+    before = world.get(SECRETS, ASSETS)["data"]
+    world.permit("consent")
+    world.change(externalLabels={"region": "north"})
+    config = world.get(CONFIG_MAPS, "demo-monitor")["data"]["prometheus.yml"]
+    assert (True, True) == ("region: north" in config, f"job_name: {OWNER}-{TARGET}-tikv" in config)
+    assert before == world.get(SECRETS, ASSETS)["data"]
+
+
+@of_each(MONITORS[2])
+def test_a_configuration_whose_consent_was_withdrawn_follows_the_spec_again(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.consent(case)
+    world.consent(case, None)
+    world.resyncs(2)
+    world.change(externalLabels={"region": "north"})
+    assert "region: north" in world.get(CONFIG_MAPS, "demo-monitor")["data"]["prometheus.yml"]
+
+
+def test_consent_of_one_cluster_is_none_of_another(world: TwoNamespaces) -> None:
+    body = world.admin.get(TIDB_CLUSTERS, TARGET, OWNER).decode()
+    other = {"metadata": {"name": "other"}, "spec": body["spec"] | {"tlsCluster": {"enabled": False}}}
+    world.admin.create(TIDB_CLUSTERS, {"apiVersion": body["apiVersion"], "kind": body["kind"]} | other, OWNER)
+    world.refer(MONITORS[0])
+    assert TIDB_MONITORS == world.resource
+    world.consent(MONITORS[0])
+    world.change(clusters=[{"name": "other", "namespace": OWNER}], **CONTAINERS)
+    assert [] == world.leaks()
+    assert f"annotate tidbcluster other tidb.pingcap.com/allow-references-from={AUTHOR}" in world.said()
