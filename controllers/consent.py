@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from apis.consent import Permission, how_to_consent
+from apis.tidbcluster import TidbCluster
 from controllers.owned_deletion import delete_if
 from controllers.simple_kind import Reconcile
 from kube.events import NORMAL
@@ -20,7 +21,6 @@ from member.outcome import Waiting
 MARK = "tidb.pingcap.com/by-consent-of"
 """On what the operator made: the targets whose owners, or the administrator, had granted the reference."""
 
-NOT_ALLOWED = "ReferenceNotAllowed"
 _LOOK_AGAIN = 10.0
 """Seconds until a target is looked at again of which no event tells."""
 
@@ -33,7 +33,14 @@ def permission(ctx: Reconcile[Any], target: Object | None, namespace: str) -> Pe
 
 def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: str) -> Waiting:
     """The wait for the consent of a target."""
-    return Waiting(NOT_ALLOWED, how_to_consent(ctx.namespace, resource.kind, namespace, name), _LOOK_AGAIN)
+    return Waiting("ReferenceNotAllowed", how_to_consent(ctx.namespace, resource.kind, namespace, name), _LOOK_AGAIN)
+
+
+def granted_by(ctx: Reconcile[Any], cluster: TidbCluster) -> list[str]:
+    """The cluster, as marks name it, if the owner refers to it on the strength of a grant."""
+    meta = cluster.metadata
+    permitted = ctx.owned.references.judge(ctx.namespace, meta.namespace, meta.annotations)
+    return [f"{cluster.kind} {meta.namespace}/{meta.name}"] if permitted is Permission.GRANTED else []
 
 
 def marked(desired: Json, targets: Iterable[str]) -> Json:
@@ -46,6 +53,19 @@ def marks(found: Object | None) -> frozenset[str]:
     """The granted targets that an object names."""
     text = found.metadata.annotations.get(MARK, "") if found is not None else ""
     return frozenset(text.split(",")) - {""}
+
+
+def apply_data(ctx: Reconcile[Any], resource: Resource, desired: Json, granted: Iterable[str]) -> None:
+    """Bring a Secret or ConfigMap to what is desired, marked with its grants; nothing else stays in its data.
+
+    So the certificate of a cluster goes when the reference goes. Raises as `Reconcile.apply`.
+    """
+    cached = ctx.cached(resource, desired["metadata"]["name"])
+    before: Json | None = None
+    if cached is not None:
+        carried = {key: value for key, value in cached.metadata.annotations.items() if key == MARK}
+        before = {"data": cached.decode().get("data") or {}, "metadata": {"annotations": carried}}
+    ctx.apply(resource, marked(desired, granted), applied=before)
 
 
 def withdraw(ctx: Reconcile[Any], resources: Iterable[Resource]) -> None:

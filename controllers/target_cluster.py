@@ -3,14 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+from apis.consent import Permission
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
+from controllers.consent import not_allowed, permission, withdraw
 from controllers.simple_kind import Reconcile
 from kube.objects import Json, Object
-from kube.resources import SECRETS, TIDB_CLUSTERS
+from kube.resources import SECRETS, TIDB_CLUSTERS, Resource
 from member.naming import referenced_cluster
 from member.outcome import Waiting
 
@@ -57,9 +59,18 @@ def where_seen(ctx: Reconcile[Any], namespace: str) -> str:
     return "" if namespace == ctx.namespace else " where this operator may look"
 
 
-def listed_cluster(ctx: Reconcile[Any], references: Sequence[TidbClusterRef]) -> TidbCluster | Waiting:
-    """The one TidbCluster of `spec.clusters`, if there is a PD for it; else the wait for that."""
+def listed_cluster(
+    ctx: Reconcile[Any], references: Sequence[TidbClusterRef], made: Sequence[Resource]
+) -> TidbCluster | Waiting:
+    """The one TidbCluster of `spec.clusters`, if there is a PD for it; else the wait for that.
+
+    What is `made` for a cluster that has withdrawn its consent is deleted. Raises as `referred`.
+    """
     name, namespace = references[0].name, references[0].namespace or ctx.namespace
+    target = ctx.referred(TIDB_CLUSTERS, namespace, name)
+    if permission(ctx, target, namespace) is Permission.NONE:
+        withdraw(ctx, made)
+        return not_allowed(ctx, TIDB_CLUSTERS, namespace, name)
     tc = find_cluster(ctx, namespace, name, "spec.clusters[0]")
     if isinstance(tc, TidbCluster) and tc.spec.pd is None and referenced_cluster(tc) is None:
         return Waiting("NoPD", f"TidbCluster {name} has no PD: waiting for its spec.pd")

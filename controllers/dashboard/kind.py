@@ -2,6 +2,8 @@
 
 from apis.dashboards import TidbDashboard
 from apis.validation.dashboards import validate_dashboard
+from controllers.consent import apply_data, granted_by, marked
+from controllers.owned_deletion import prune
 from controllers.owned_volumes import keep_volumes
 from controllers.owned_workloads import apply_service, apply_stateful_set, observe
 from controllers.simple_kind import Reconcile, SimpleKind
@@ -23,17 +25,21 @@ from member.outcome import Outcome, Waiting
 
 def _make(ctx: Reconcile[TidbDashboard]) -> Outcome:
     """Copies of certificates, Service and StatefulSet, all once the TidbCluster is there."""
-    tc = listed_cluster(ctx, ctx.model.spec.clusters)
+    tc = listed_cluster(ctx, ctx.model.spec.clusters, (STATEFUL_SETS, SECRETS))
     if isinstance(tc, Waiting):
         return tc
-    for copy, source in desired.certificates(ctx.model, tc).values():
+    granted = granted_by(ctx, tc)
+    copies = desired.certificates(ctx.model, tc).values()
+    for copy, source in copies:
         data = certificate(ctx, tc.metadata.namespace, source)
         if isinstance(data, Waiting):
             return data
         metadata = {"name": copy, "labels": desired.own_labels(ctx.model)}
-        ctx.apply(SECRETS, {"metadata": metadata, "type": "Opaque", "data": data})
+        apply_data(ctx, SECRETS, {"metadata": metadata, "type": "Opaque", "data": data}, granted)
     apply_service(ctx, desired.service(ctx.model))
-    return apply_stateful_set(ctx, desired.stateful_set(ctx.model, tc))
+    made = apply_stateful_set(ctx, marked(desired.stateful_set(ctx.model, tc), granted))
+    prune(ctx, SECRETS, {copy for copy, _ in copies})
+    return made
 
 
 def _volumes(ctx: Reconcile[TidbDashboard]) -> Outcome:

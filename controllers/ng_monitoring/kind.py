@@ -3,6 +3,7 @@
 from apis.ng_monitorings import TidbNGMonitoring
 from apis.tidbcluster import TidbCluster
 from apis.validation.dashboards import validate_ng_monitoring
+from controllers.consent import apply_data, granted_by, marked
 from controllers.owned_volumes import keep_volumes
 from controllers.owned_workloads import apply_service, apply_stateful_set, observe
 from controllers.simple_kind import Reconcile, SimpleKind
@@ -26,18 +27,19 @@ from member.outcome import Outcome, Refused, Waiting
 
 def _make(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
     """Certificates, Service, ConfigMap and StatefulSet, all once the TidbCluster is there."""
-    tc = listed_cluster(ctx, ctx.model.spec.clusters)
+    tc = listed_cluster(ctx, ctx.model.spec.clusters, (STATEFUL_SETS, SECRETS))
     if isinstance(tc, Waiting):
         return tc
+    granted = granted_by(ctx, tc)
     source = desired.source_secret(tc)
     data = certificate(ctx, tc.metadata.namespace, source) if source else {}
     if isinstance(data, Waiting):
         return data
-    ctx.apply(SECRETS, desired.certificates(ctx.model, tc, data))
+    apply_data(ctx, SECRETS, desired.certificates(ctx.model, tc, data), granted)
     if ctx.model.spec.paused:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     apply_service(ctx, desired.service(ctx.model))
-    made = desired.stateful_set(ctx.model, tc, _config_map(ctx, tc))
+    made = marked(desired.stateful_set(ctx.model, tc, _config_map(ctx, tc)), granted)
     options = noted_options(desired.script_options(ctx.model, tc))
     return apply_stateful_set(ctx, with_annotation(made, START_SCRIPT_OPTIONS, options))
 

@@ -1,7 +1,7 @@
 """What a reconcile of a TidbMonitor does, one stage after another (other-resources.md 3.2)."""
 
 from apis.monitors import TidbMonitor
-from controllers.consent import MARK, marked
+from controllers.consent import apply_data
 from controllers.owned_deletion import prune
 from controllers.owned_volumes import keep_volumes
 from controllers.owned_workloads import apply_service, apply_stateful_set, bring_to_ready
@@ -64,18 +64,8 @@ def _services(ctx: Monitor) -> Outcome:
 def _configuration(ctx: Monitor) -> Outcome:
     if (inputs := _inputs(ctx)) is not None:
         for resource, desired in objects.configured_by(ctx.model, inputs):
-            _apply_data(ctx, resource, marked(desired, inputs.granted))
+            apply_data(ctx, resource, desired, inputs.granted)
     return Done()
-
-
-def _apply_data(ctx: Monitor, resource: Resource, desired: Json) -> None:
-    """Nothing stays in it but what is desired: not the certificate of a cluster that is gone."""
-    cached = ctx.cached(resource, desired["metadata"]["name"])
-    before: Json | None = None
-    if cached is not None:
-        carried = {key: value for key, value in cached.metadata.annotations.items() if key == MARK}
-        before = {"data": cached.decode().get("data") or {}, "metadata": {"annotations": carried}}
-    ctx.apply(resource, desired, applied=before)
 
 
 def _stateful_sets(ctx: Monitor) -> Outcome:

@@ -144,3 +144,17 @@ MONITORS = (
         },
     ),
 )
+
+
+DASHBOARDS = (
+    Case(
+        "spec.clusters[].namespace",
+        TIDB_DASHBOARDS,
+        {"clusters": [THERE], "version": "v8.5.2", "requests": {"storage": "1Gi"}},
+    ),
+    Case(
+        "spec.clusters[].namespace",
+        TIDB_NG_MONITORINGS,
+        {"clusters": [THERE], "ngMonitoring": {"version": "v8.5.2", "requests": {"storage": "1Gi"}}},
+    ),
+)

@@ -6,9 +6,20 @@ import pytest
 
 from kube.resources import CONFIG_MAPS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
-from tests.security.references import AUTHOR, MONITORS, OWNER, TARGET, THERE, Case, TwoNamespaces, of_monitor
+from tests.security.references import (
+    AUTHOR,
+    DASHBOARDS,
+    MONITORS,
+    OWNER,
+    TARGET,
+    THERE,
+    Case,
+    TwoNamespaces,
+    of_monitor,
+)
 
 EVERYWHERE = of_monitor("spec.clusterScoped", spec={"clusters": [{"name": "own"}], "clusterScoped": True})
+COPYING = (*MONITORS, *DASHBOARDS)
 ASSETS = "tidbmonitor-demo-tls-assets"
 
 
@@ -30,7 +41,7 @@ def of_each(*cases: Case) -> pytest.MarkDecorator:
     )
 
 
-@of_each(*MONITORS)
+@of_each(*COPYING)
 def test_nothing_is_shown_without_consent(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     assert [] == world.leaks()
@@ -40,7 +51,7 @@ def test_nothing_is_shown_without_consent(world: TwoNamespaces, case: Case) -> N
     assert f"{command} tidb.pingcap.com/allow-references-from={AUTHOR}" in world.said()
 
 
-@of_each(*MONITORS)
+@of_each(*COPYING)
 def test_consent_is_given_and_withdrawn(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     world.consent(case)
@@ -55,7 +66,7 @@ def test_consent_is_given_and_withdrawn(world: TwoNamespaces, case: Case) -> Non
     assert [] != world.leaks()
 
 
-@of_each(*MONITORS)
+@of_each(*COPYING)
 def test_a_target_that_does_not_exist_is_not_told_from_one_that_does_not_consent(
     world: TwoNamespaces, case: Case
 ) -> None:
@@ -66,7 +77,7 @@ def test_a_target_that_does_not_exist_is_not_told_from_one_that_does_not_consent
     assert before == world.said()
 
 
-@of_each(*MONITORS)
+@of_each(*COPYING)
 @pytest.mark.parametrize("flag", ["allow", f"{AUTHOR}:{OWNER}", f"{AUTHOR}:*", "*:*"])
 def test_the_administrator_permits_by_a_flag(world: TwoNamespaces, case: Case, flag: str) -> None:
     world.permit(flag)
@@ -75,7 +86,7 @@ def test_the_administrator_permits_by_a_flag(world: TwoNamespaces, case: Case, f
     assert "ReferenceNotAllowed" not in world.said()
 
 
-@of_each(*MONITORS)
+@of_each(*COPYING)
 @pytest.mark.parametrize("flag", [f"{OWNER}:{AUTHOR}", f"{AUTHOR}:other", "other:*"])
 def test_a_flag_for_other_namespaces_permits_nothing(world: TwoNamespaces, case: Case, flag: str) -> None:
     world.permit(flag)
@@ -190,3 +201,35 @@ def test_consent_of_one_cluster_is_none_of_another(world: TwoNamespaces) -> None
     world.change(clusters=[{"name": "other", "namespace": OWNER}], **CONTAINERS)
     assert [] == world.leaks()
     assert f"annotate tidbcluster other tidb.pingcap.com/allow-references-from={AUTHOR}" in world.said()
+
+
+@of_each(*DASHBOARDS)
+def test_a_dashboard_that_runs_when_consent_becomes_needed_runs_on(world: TwoNamespaces, case: Case) -> None:
+    world.permit("allow")
+    world.refer(case)
+    before = [each.raw for each in world.written() if each.kind in ("Secret", "ConfigMap", "StatefulSet")]
+    world.permit("consent")
+    world.admin.patch(SECRETS, f"{TARGET}-cluster-client-secret", OWNER, {"data": {"tls.key": "bmV3"}})
+    world.resyncs(3)
+    assert before == [each.raw for each in world.written() if each.kind in ("Secret", "ConfigMap", "StatefulSet")]
+    assert f"tidb.pingcap.com/allow-references-from={AUTHOR}" in world.said()
+
+
+@of_each(*DASHBOARDS)
+def test_a_dashboard_of_a_cluster_that_withdraws_its_consent_goes(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.consent(case)
+    assert 1 == len(world.reaching())
+    world.consent(case, None)
+    assert [] == world.reaching()
+    assert any(reason == "ConsentWithdrawn" for reason, _ in world.events())
+
+
+@of_each(*DASHBOARDS)
+def test_a_certificate_goes_with_the_reference(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.consent(case)
+    assert [] != world.leaks()
+    world.change(clusters=[{"name": "own"}])
+    world.resyncs(1)
+    assert [] == world.leaks()
