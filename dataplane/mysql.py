@@ -1,4 +1,8 @@
-"""SQL over MySQL's client protocol, by PyMySQL; through an HTTP proxy where `ALL_PROXY` names one."""
+"""SQL over MySQL's client protocol, by PyMySQL; through an HTTP proxy where `ALL_PROXY` names one.
+
+The server is not trusted: all it sends in a login together has a size, and the handshake and each answer have a
+deadline (docs/security.md).
+"""
 
 import contextlib
 import socket
@@ -10,10 +14,11 @@ from urllib.parse import urlsplit
 import pymysql
 from pymysql.constants import CR
 
+from ports.deadlines import DeadlineTlsSocket, arm, with_deadline
 from ports.proxies import proxy_for
 from ports.sql import SqlLogin, SqlRefused
 from ports.tls import verifying_context
-from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
+from ports.transport import AnswerRefused, ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
 
 _OF_CLIENT = range(CR.CR_ERROR_FIRST, CR.CR_ERROR_FIRST + 1000)
 """The codes that a server does not send."""
@@ -23,6 +28,9 @@ _NONSENSE = (struct.error, LookupError, ValueError, AssertionError, RuntimeError
 
 _LONGEST_HEAD = 10_000
 """Bytes of a proxy's answer."""
+
+_MOST_BYTES = 1 << 16
+"""Bytes that a server may send in one login: a greeting, and an OK or an error for each statement, take hundreds."""
 
 
 class MySqlConnector:
@@ -34,29 +42,69 @@ class MySqlConnector:
 
     def execute(self, login: SqlLogin, statements: Sequence[str]) -> None:
         """See `SqlConnector`."""
-        proxy = proxy_for(login.url, self._environ)
-        with _typed_errors(login), contextlib.closing(_connection(login)) as connection:
-            connection.connect(_tunnel(proxy, login) if proxy else None)
+        with _typed_errors(login), contextlib.closing(_Bounded(login)) as connection:
+            connection.connect(with_deadline(_dialled(login, proxy_for(login.url, self._environ))))
             with connection.cursor() as cursor:
                 for statement in statements:
+                    connection.restart_deadline()
                     cursor.execute(statement)
 
 
-def _connection(login: SqlLogin) -> "pymysql.Connection[pymysql.cursors.Cursor]":
-    """One that is yet to connect."""
-    context = verifying_context(cadata=login.ca) if login.ca else None
-    return pymysql.Connection(
-        defer_connect=True,
-        host=login.host,
-        port=login.port,
-        user=login.user,
-        connect_timeout=login.timeout,
-        read_timeout=login.timeout,
-        write_timeout=login.timeout,
-        autocommit=None,
-        ssl=context,
-        ssl_disabled=context is None,
-    )
+class _TooLong(Exception):
+    """Raised for a server that sends more than its answers may have."""
+
+
+class _Bounded(pymysql.Connection):
+    """A connection on a socket with a deadline, which reads so many bytes and no more."""
+
+    _sock: socket.socket
+
+    def __init__(self, login: SqlLogin) -> None:
+        context = verifying_context(cadata=login.ca) if login.ca else None
+        if context is not None:
+            context.sslsocket_class = DeadlineTlsSocket
+        self._patience = login.timeout
+        self._left = _MOST_BYTES
+        self._armed: object = None
+        super().__init__(
+            defer_connect=True,
+            host=login.host,
+            port=login.port,
+            user=login.user,
+            read_timeout=login.timeout,
+            write_timeout=login.timeout,
+            autocommit=None,
+            ssl=context,
+            ssl_disabled=context is None,
+        )
+
+    def restart_deadline(self) -> None:
+        """Give the server its full time for the next answer."""
+        self._armed = None
+
+    def _read_bytes(self, num_bytes: int) -> bytes:
+        """All that PyMySQL reads. Raises _TooLong."""
+        self._left -= num_bytes
+        if self._left < 0:
+            raise _TooLong
+        # the handshake of TLS puts another socket in place of the first
+        if self._armed is not self._sock:
+            arm(self._sock, self._patience)
+            self._armed = self._sock
+        read: bytes = super()._read_bytes(num_bytes)  # type: ignore[misc]  # its stubs leave it out
+        return read
+
+
+def _dialled(login: SqlLogin, proxy: str | None) -> socket.socket:
+    """A connection to the server. Raises TransportError."""
+    if proxy:
+        return _tunnel(proxy, login)
+    try:
+        return socket.create_connection((login.host, login.port), login.timeout)
+    except TimeoutError:
+        raise RequestTimeout("SQL", login.url, f"no answer within {login.timeout} s") from None
+    except OSError as error:
+        raise ConnectionRefused("SQL", login.url, str(error)) from error
 
 
 def _tunnel(proxy: str, login: SqlLogin) -> socket.socket:
@@ -93,10 +141,15 @@ def _ask_for_tunnel(connection: socket.socket, target: str) -> None:
 def _typed_errors(login: SqlLogin) -> Iterator[None]:
     try:
         yield
+    except _TooLong as error:
+        what = f"the server sent more than the {_MOST_BYTES} bytes that its answers may have"
+        raise AnswerRefused("SQL", login.url, what) from error
     except pymysql.MySQLError as error:
         raise _typed(login, error) from error
     except _NONSENSE as error:
-        raise ConnectionLost("SQL", login.url, f"the server does not speak MySQL's protocol: {error}") from error
+        # these errors quote what the server sent
+        what = f"the server does not speak MySQL's protocol ({type(error).__name__})"
+        raise ConnectionLost("SQL", login.url, what) from error
 
 
 def _typed(login: SqlLogin, error: pymysql.MySQLError) -> Exception:
@@ -110,4 +163,8 @@ def _typed(login: SqlLogin, error: pymysql.MySQLError) -> Exception:
     match error.args:
         case (int(code), str(message)) if code and code not in _OF_CLIENT:
             return SqlRefused(code, message)
+        case (CR.CR_AUTH_PLUGIN_CANNOT_LOAD | CR.CR_AUTH_PLUGIN_ERR, _):
+            # PyMySQL quotes the name that the server sent
+            what = "the server asks for a method of authentication that a user without a password cannot answer"
+            return ConnectionLost("SQL", login.url, what)
     return ConnectionLost("SQL", login.url, str(error))

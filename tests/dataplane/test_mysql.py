@@ -1,11 +1,12 @@
 """SQL over MySQL's protocol, against a server that is scripted byte by byte (dataplane-apis.md 6, A10)."""
 
 import contextlib
+import itertools
 import socket
 import ssl
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from dataplane.mysql import MySqlConnector
 from dataplane.sql import AccessDenied, RootClient, quoted
 from ports.fencing import OpenFence
 from ports.sql import SqlLogin, SqlRefused
-from ports.transport import ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
+from ports.transport import AnswerRefused, ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
 from tests.dataplane.certificates import Authority
 
 GREETING = (
@@ -112,6 +113,95 @@ def test_a_refusal_has_code_and_message(answers: tuple[bytes, ...]) -> None:
     with serving(*answers) as server, pytest.raises(SqlRefused, match="Access denied for user 'root'") as refused:
         execute(server.login, "FLUSH PRIVILEGES")
     assert 1045 == refused.value.code
+
+
+def framed(payload: bytes, first: int) -> Iterator[bytes]:
+    """One payload after another in packets of a running number."""
+    for number in itertools.count(first):
+        yield packet(number % 256, payload)
+
+
+@contextmanager
+def pouring(*pieces: Iterable[bytes], pause: float = 0.0, greets: bool = True) -> Iterator[SqlLogin]:
+    """A server that greets and lets in whoever comes, then sends what never ends, with a pause before each piece."""
+    listener, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
+
+    def pour() -> None:
+        with contextlib.suppress(OSError):
+            connection, _ = listener.accept()
+            with connection:
+                if greets:
+                    connection.sendall(packet(0, GREETING))
+                    for number in (2, 1):
+                        header = _read(connection, 4)
+                        _read(connection, int.from_bytes(header[:3], "little"))
+                        connection.sendall(packet(number, OK))
+                    header = _read(connection, 4)
+                    _read(connection, int.from_bytes(header[:3], "little"))
+                for piece in itertools.chain(*pieces):
+                    connection.sendall(piece)
+                    if ended.wait(pause):
+                        return
+
+    thread = threading.Thread(target=pour, name="mysql", daemon=True)
+    thread.start()
+    try:
+        host, port = listener.getsockname()
+        yield SqlLogin(host, port, "root", timeout=0.5 if pause else 20.0)
+    finally:
+        ended.set()
+        listener.close()
+        thread.join(5.0)
+
+
+LARGEST = b"\xff\xff\xff"
+COLUMN = b"\x03def\0\0\0\x01c\0\x0c\x2d\0\x01\0\0\0\xfd\0\0\0\0\0"
+END_OF_COLUMNS = b"\xfe\0\0\x02\0"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "greets"),
+    [
+        pytest.param([[LARGEST + b"\0\x0a"], itertools.repeat(b"8" * 65536)], False, id="greeting-of-16-megabytes"),
+        pytest.param([[LARGEST + b"\x01"], itertools.repeat(b"x" * 65536)], True, id="answer-of-16-megabytes"),
+        pytest.param([[packet(1, b"\xfc\xff\xff")], framed(COLUMN, 2)], True, id="columns-without-end"),
+        pytest.param(
+            [[packet(1, b"\x01"), packet(2, COLUMN), packet(3, END_OF_COLUMNS)], framed(b"\x03row", 4)],
+            True,
+            id="rows-without-end",
+        ),
+    ],
+)
+def test_what_a_server_sends_in_a_login_has_a_size(pieces: list[Iterable[bytes]], greets: bool) -> None:
+    with pouring(*pieces, greets=greets) as login, pytest.raises(AnswerRefused, match="more than the 65536 bytes"):
+        execute(login, "FLUSH PRIVILEGES")
+
+
+@pytest.mark.parametrize(
+    ("pieces", "greets"),
+    [([[b"\x50\0\0\0"], itertools.repeat(b"8")], False), ([[b"\x50\0\0\x01"], itertools.repeat(b"\0")], True)],
+    ids=["greeting", "answer"],
+)
+def test_an_answer_byte_by_byte_has_one_deadline(pieces: list[Iterable[bytes]], greets: bool) -> None:
+    with pouring(*pieces, pause=0.1, greets=greets) as login, pytest.raises(RequestTimeout):
+        execute(login, "FLUSH PRIVILEGES")
+
+
+def test_a_server_does_not_get_the_file_that_it_asks_for() -> None:
+    asks = [packet(1, b"\xfb/etc/passwd")]
+    with pouring(asks) as login, pytest.raises(ConnectionLost, match="does not speak MySQL's protocol"):
+        execute(login, "FLUSH PRIVILEGES")
+
+
+@pytest.mark.parametrize(
+    "answers",
+    [(GREETING.replace(b"8.0.11", b"SECRET"),), (GREETING, b"\xfeSECRET\0" + b"1" * 20 + b"\0")],
+    ids=["version", "method-of-authentication"],
+)
+def test_what_a_server_says_beside_errors_is_not_quoted(answers: tuple[bytes, ...]) -> None:
+    with serving(*answers) as server, pytest.raises(ConnectionLost) as raised:
+        execute(server.login, "FLUSH PRIVILEGES")
+    assert "SECRET" not in str(raised.value)
 
 
 @pytest.mark.parametrize("answers", [(b"\x09",), (b"HTTP/1.1 400",), (GREETING, b"\x01"), (GREETING,)])
