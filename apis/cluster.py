@@ -84,6 +84,11 @@ class ClusterSpec(Model, kw_only=True):
         return False
 
 
+SETTINGS_OVERRIDDEN = "SettingsOverridden"
+WITHOUT_EFFECT = (SETTINGS_OVERRIDDEN,)
+"""The types of conditions that name what the user has written in vain."""
+
+
 class ClusterCondition(Model, kw_only=True):
     """An entry of `status.conditions` (lifecycle.md 2.3)."""
 

@@ -13,10 +13,11 @@ from typing import Any, TypeVar
 
 from msgspec import structs
 
-from apis import config_schema, listen_settings, pod_commands
+from apis import config_schema, flag_settings, listen_settings, pod_commands
 from apis.cluster import ClusterSpec
 from apis.component_specs import DiscoverySpec
 from apis.config_schema import ConfigSchema
+from apis.flag_settings import FlagSettings
 from apis.listen_settings import ListenSettings
 from apis.pod_commands import PodCommands
 from apis.shared import ComponentSpec, ComponentStatus, Json
@@ -97,17 +98,17 @@ class ComponentType:
     the kind of cluster that has it.
     `slot` is where its spec stands, `status` finds its status, None where a cluster has none. `ports` are numbers by
     name, `metrics_port` names one of them; `peer_ports` are those of its headless Service, by the names that they have
-    there. `peer_suffix` ends the name of that Service. `listens` are the settings that would move them. `data_volume`
-    is the claim template of its main volume, whose size is required; empty when it has none. `storage_claims`: its
-    volumes are those of a list. `is_store`: PD knows its pods as stores. `starts_after`: the components that must serve
-    first (3.1); `upgrades_after`: those whose upgrade or scaling comes first (7.2); `suspend_rank`: who is served goes
-    before who serves (12). `unavailable` says what a component lacks while others wait for it, `outage` what users lack
-    when it no longer serves. `replaceable`: failover replaces lost members (9). `guarded`: image and configuration may
-    not be emptied (defaults-and-validation.md 4). `commands` are those that its pods know (13). `configured_in_place`:
-    another configuration restarts no pod, whatever the spec says (objects.md 6.5). `located_since`: the version from
-    which its servers can be told where they run, each by itself (7.9); empty when they never can. `label` is the value
-    of its label where that is not its name, and `instance_suffix` what its instance name has more than that of the
-    others.
+    there. `peer_suffix` ends the name of that Service. `listens` are the settings that would move them, `flags` those
+    that its start script overrides. `data_volume` is the claim template of its main volume, whose size is required;
+    empty when it has none. `storage_claims`: its volumes are those of a list. `is_store`: PD knows its pods as stores.
+    `starts_after`: the components that must serve first (3.1); `upgrades_after`: those whose upgrade or scaling comes
+    first (7.2); `suspend_rank`: who is served goes before who serves (12). `unavailable` says what a component lacks
+    while others wait for it, `outage` what users lack when it no longer serves. `replaceable`: failover replaces lost
+    members (9). `guarded`: image and configuration may not be emptied (defaults-and-validation.md 4). `commands` are
+    those that its pods know (13). `configured_in_place`: another configuration restarts no pod, whatever the spec says
+    (objects.md 6.5). `located_since`: the version from which its servers can be told where they run, each by itself
+    (7.9); empty when they never can. `label` is the value of its label where that is not its name, and
+    `instance_suffix` what its instance name has more than that of the others.
     """
 
     name: str
@@ -122,6 +123,7 @@ class ComponentType:
     peer_suffix: str = "-peer"
     config: ConfigSchema = config_schema.NONE
     listens: ListenSettings = field(default_factory=dict)
+    flags: FlagSettings = field(default_factory=dict)
     data_volume: str = ""
     storage_claims: bool = False
     claims: Claims = field(default_factory=Claims)
@@ -221,6 +223,7 @@ _TABLE: dict[str, ComponentType] = {
             ports={"server": 2379},
             metrics_port="server",
             config=config_schema.PD_MICROSERVICE,
+            flags=flag_settings.OF_PD_MICROSERVICE,
             starts_after=("pd",),
             upgrades_after=("pd",),
             suspend_rank=8,
@@ -241,6 +244,7 @@ _TABLE: dict[str, ComponentType] = {
             ports={"server": 2379},
             metrics_port="server",
             config=config_schema.PD_MICROSERVICE,
+            flags=flag_settings.OF_PD_MICROSERVICE,
             starts_after=("pd",),
             upgrades_after=("pd",),
             suspend_rank=9,
@@ -262,6 +266,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"tcp-peer-2380": "peer", "tcp-peer-2379": "client"},
             config=config_schema.PD,
             listens=listen_settings.OF_PD,
+            flags=flag_settings.OF_PD,
             data_volume="pd",
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             suspend_rank=7,
@@ -289,6 +294,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"tiproxy-api": "api", "tiproxy-peer": "peer"},
             config=config_schema.TIPROXY,
             listens=listen_settings.OF_TIPROXY,
+            flags=flag_settings.OF_TIPROXY,
             suspend_rank=6,
             unready=Unready(rank=6, reason="TiProxyUnhealthy", message="TiProxy(s) are not healthy"),
             outage=Outage(
@@ -317,6 +323,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"tiflash": "tiflash", "proxy": "proxy", "metrics": "metrics", "proxy-metrics": "status"},
             config=config_schema.TIFLASH,
             listens=listen_settings.OF_TIFLASH,
+            flags=flag_settings.OF_TIFLASH,
             storage_claims=True,
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             is_store=True,
@@ -342,6 +349,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"peer": "server"},
             config=config_schema.TIKV,
             listens=listen_settings.OF_TIKV,
+            flags=flag_settings.OF_TIKV,
             data_volume="tikv",
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             is_store=True,
@@ -370,6 +378,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_suffix="",
             config=config_schema.PUMP,
             listens=listen_settings.OF_PUMP,
+            flags=flag_settings.OF_PUMP,
             data_volume="data",
             claims=Claims(labelled=True, reclaim_policy=True),
             starts_after=("pd",),
@@ -395,6 +404,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"status": "status"},
             config=config_schema.TIDB,
             listens=listen_settings.OF_TIDB,
+            flags=flag_settings.OF_TIDB,
             claims=Claims(labelled=True, reclaim_policy=True, deferred=True),
             starts_after=("tikv", "pump"),
             upgrades_after=("pd", "tiflash", "tikv", "pump"),
@@ -420,6 +430,7 @@ _TABLE: dict[str, ComponentType] = {
             peer_ports={"ticdc": "ticdc"},
             config=config_schema.TICDC,
             listens=listen_settings.OF_TICDC,
+            flags=flag_settings.OF_TICDC,
             claims=Claims(labelled=True),
             starts_after=("pd", "tikv"),
             upgrades_after=("pd", "tiflash", "tikv", "pump", "tidb"),
@@ -452,6 +463,7 @@ _TABLE: dict[str, ComponentType] = {
             metrics_port="client",
             peer_ports={"dm-master-peer": "peer"},
             config=config_schema.DM_MASTER,
+            flags=flag_settings.OF_DM_MASTER,
             data_volume="dm-master",
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             suspend_rank=2,
@@ -477,6 +489,7 @@ _TABLE: dict[str, ComponentType] = {
             metrics_port="client",
             peer_ports={"dm-worker": "client"},
             config=config_schema.DM_WORKER,
+            flags=flag_settings.OF_DM_WORKER,
             data_volume="dm-worker",
             claims=Claims(hold_data=True, labelled=True, reclaim_policy=True, deferred=True),
             starts_after=("dm-master",),

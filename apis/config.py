@@ -5,7 +5,7 @@ number is a float, and may use names of v1.6's typed schema that differ from tho
 put right here. No key is ever dropped.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from apis import toml
@@ -44,6 +44,21 @@ def get(table: Mapping[str, Any], path: str) -> Any:
             return None
         table = below
     return table.get(name)
+
+
+def find(table: Mapping[str, Any], path: str) -> Iterator[tuple[str, object]]:
+    """The values at a dotted path in lower case, each with its path as it is written.
+
+    PD and TiDB decode keys in any case.
+    """
+    name, _, rest = path.partition(".")
+    for key, value in table.items():
+        if key.lower() != name:
+            continue
+        if not rest:
+            yield key, value
+        elif isinstance(value, Mapping):
+            yield from ((f"{key}.{below}", found) for below, found in find(value, rest))
 
 
 def put(table: Table, path: str, value: object) -> None:

@@ -19,7 +19,7 @@ class Problem:
         """`field: value: message`, the value in JSON and shortened; without it where there is none."""
         if self.value is None:
             return f"{self.field}: {self.message}"
-        return f"{self.field}: {_shown(self.value)}: {self.message}"
+        return f"{self.field}: {shown(self.value)}: {self.message}"
 
 
 class InvalidField(Exception):
@@ -35,7 +35,8 @@ class InvalidField(Exception):
         return "; ".join(map(str, self.problems))
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value of a manifest in a sentence: in JSON, shortened, without control characters."""
     text = json.dumps(value, ensure_ascii=False, default=str)
     if not text.isprintable():  # what would turn a line around, or a terminal's colours
         text = json.dumps(value, default=str).replace("\x7f", "\\u007f")

@@ -111,6 +111,7 @@ def immutability(tc: TidbCluster, running: Running) -> list[Problem]:
 
 def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
     for component in workloads(tc):
+        yield from _check_founding(component)
         if not component.image and component.type.guarded:
             yield Problem(f"{component.field}.baseImage", "", "must not be empty")
         if images.is_reference(component.image) and not _is_versioned(component.image):
@@ -118,6 +119,19 @@ def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
             if component.runs_image_field:
                 message = f"must have a tag; without it the version of {component.name} is unknown"
             yield Problem(*_version_of(component), message)
+
+
+def _check_founding(component: Component) -> Iterator[Problem]:
+    """Settings with which members that join do not start; a cluster that runs with them is only told of it."""
+    founding = [each for each in component.type.flags.values() if each.founding]
+    try:
+        tables = component.config_tables() if founding else {}
+    except InvalidField:  # `validate` reports it
+        return
+    for setting in founding:
+        for path, value in config.find(tables, setting.path):
+            message = "would keep members that join from starting, as Discovery says whom they join; remove it"
+            yield Problem(f"{component.config_field}.{path}", value, message)
 
 
 def _is_versioned(image: str) -> bool:

@@ -1,7 +1,8 @@
 """Settings that move what Services, probes and the operator reach: refused before a pod is touched (issue 11, R25).
 
-Most have no effect, since the start script gives the server a flag for the same; the others make a component that runs
-count as ill for ever. Values that say what is so anyway are accepted: configurations of other deployments have them.
+They would make a component that runs count as ill for ever. Where a flag of the start script wins, the setting has no
+effect, and `member.fields.settings` names it. Values that say what is so anyway are accepted: configurations of other
+deployments have them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,15 +10,18 @@ from itertools import pairwise
 
 from apis.component_specs import TiDBSpec
 from apis.components import component_type
+from apis.config import find
 from apis.listen_settings import Accepted
 from apis.problem import Problem
 from apis.toml import Table
 
 
 def check_config(component: str, config: Table, field: str) -> Iterator[Problem]:
-    """Problems of a configuration file. Keys are compared in any case, as the decoder of PD and TiDB does."""
+    """Problems of a configuration file, but for settings that a flag of the start script overrides in any case."""
+    row = component_type(component)
+    flagged = {each.path for each in row.flags.values() if not each.sometimes}
     for path, accepted in _settings(component).items():
-        for written, value in _found(config, path.split(".")):
+        for written, value in find(config, path) if path not in flagged else ():
             if value is not None and not _is_accepted(value, accepted):
                 yield Problem(f"{field}.{written}", value, _message(component, accepted))
 
@@ -49,18 +53,6 @@ def _settings(component: str) -> Mapping[str, Accepted]:
     """The paths of such settings in a component's configuration file, with the values that change nothing."""
     row = component_type(component)
     return {path: accepted(row.ports) for path, accepted in row.listens.items()}
-
-
-def _found(table: Mapping[str, object], path: Sequence[str]) -> Iterator[tuple[str, object]]:
-    """The values at a path, with the path as it is written."""
-    name, *rest = path
-    for key, value in table.items():
-        if key.lower() != name:
-            continue
-        if not rest:
-            yield key, value
-        elif isinstance(value, Mapping):
-            yield from ((f"{key}.{below}", found) for below, found in _found(value, rest))
 
 
 def _is_accepted(value: object, accepted: Accepted) -> bool:

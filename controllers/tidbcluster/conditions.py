@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 
+from controllers import unheeded
 from controllers.cluster_conditions import headline, ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
 from member.context import ReconcileContext
@@ -24,5 +25,5 @@ def conditions(
     """
     set_component_conditions(ctx, now)
     news = progressing({**commands, **ctx.outcomes}, "cluster")
-    more = {**certificates.condition(ctx), **binlog.condition(ctx)}
+    more = {**certificates.condition(ctx), **binlog.condition(ctx), **unheeded.conditions(ctx)}
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, headline(ctx)), news), **more}

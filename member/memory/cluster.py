@@ -1,8 +1,9 @@
 """What is remembered of one cluster, of whatever kind, from one reconcile to the next."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from apis.problem import Problem
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.complaints import Complaints
 from member.memory.decided import Decided
@@ -35,6 +36,7 @@ class ClusterMemory:
     """The stores of which an event has told that others have their leaders moved away."""
     without_effect: frozenset[str] = frozenset()
     """The settings of PD of which an event has told that they have no effect."""
+    unheeded: KeptAnswer[Mapping[str, Sequence[Problem]]] = field(default_factory=KeptAnswer)
     silent_stores: dict[int, int] = field(default_factory=dict)
     """The stores that do not answer, and when PD had heard from each of them as it was asked first; see `Store`."""
     ddl_marks: Mapping[str, str] = field(default_factory=dict)

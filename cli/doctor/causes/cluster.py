@@ -5,11 +5,12 @@ from datetime import timedelta
 
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
-from apis.problem import Problem
+from apis.problem import Problem, shown
 from apis.validation import validate
 from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Severity, Sign
 from controllers.conditions import INVALID, PROGRESSING, READY
+from member.fields.settings import overridden
 from member.outcome import DONE
 from member.reasons.registry import REASONS
 
@@ -80,6 +81,12 @@ def _paused(facts: Facts) -> Iterator[Sign]:
         yield Sign(_object(facts), "changes of its spec are not carried out", "spec.paused", "true")
 
 
+def _overridden(facts: Facts) -> Iterator[Sign]:
+    if not isinstance(facts.model, InvalidField):
+        for each in overridden(with_defaults(facts.model)):
+            yield Sign(_object(facts), each.message, each.field, shown(each.value))
+
+
 CAUSES = (
     Cause(
         "InvalidSpec",
@@ -111,6 +118,13 @@ CAUSES = (
         "Somebody has paused the cluster: nothing is changed, upgraded, scaled or replaced.",
         "`kubectl tidb resume CLUSTER`, or set `spec.paused: false`.",
         _paused,
+        Severity.WARNING,
+    ),
+    Cause(
+        "SettingsOverridden",
+        "A flag of the start script, or the operator, overrides what the configuration says: it has no effect.",
+        "Remove the setting, or write what the message says instead.",
+        _overridden,
         Severity.WARNING,
     ),
 )

@@ -25,6 +25,7 @@ def page_of(report: Report, now: datetime) -> Page:
         ("", _pods(report.pods)),
         ("Replaced by failover", _failures(report, now)),
         ("Volumes being changed", _volumes(report)),
+        ("Without effect", map(_indented, report.without_effect)),
         ("Certificates", _certificates(report)),
         ("Backups", _backups(report, now)),
         ("Monitors", _monitors(report)),

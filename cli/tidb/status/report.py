@@ -180,11 +180,12 @@ class Summary(Part):
 
 
 class Report(Summary):
-    """A cluster at one glance."""
+    """A cluster at one glance; `without_effect` are sentences on what its user has written in vain."""
 
     pods: list[Pod]
     failures: list[Failure]
     volumes: list[Volume]
+    without_effect: list[str]
     certificates: Certificates | None
     backups: Backups
     monitors: list[Monitor]

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import structs
 
 from apis.accessor import Component, workloads
-from apis.cluster import Cluster, ClusterCondition
+from apis.cluster import WITHOUT_EFFECT, Cluster, ClusterCondition
 from apis.ordinals import desired_ordinals, desired_replicas
 from apis.predicates import status_of
 from apis.shared import ComponentStatus
@@ -61,6 +61,7 @@ def report_of(facts: Facts) -> Report:
         pods=list(_pods(cluster, facts.pods, statuses)),
         failures=[each for name, status in statuses.items() for each in failures(status, name)],
         volumes=[each for name, status in statuses.items() for each in _volumes(name, status)],
+        without_effect=[each.message for each in cluster.status.conditions if _is_unheeded(each)],
         certificates=_certificates(cluster),
         backups=backups_of(meta.namespace, meta.name, facts.backups, facts.schedules),
         monitors=[_monitor(each) for each in facts.monitors if _is_monitored_by(found, each)],
@@ -76,6 +77,10 @@ def _statuses(cluster: Cluster) -> Mapping[str, ComponentStatus]:
 
 def _condition(cluster: Cluster, kind: str) -> ClusterCondition | None:
     return next((each for each in cluster.status.conditions if each.type == kind), None)
+
+
+def _is_unheeded(condition: ClusterCondition) -> bool:
+    return condition.type in WITHOUT_EFFECT and condition.status == "True"
 
 
 def _components(cluster: Cluster) -> Iterator[report.Component]:

@@ -186,6 +186,14 @@ IN_BOTH: Mapping[str, Plant] = {
         field_="spec.pd.storageVolumes[0].storageSize",
         value="much",
     ),
+    "overridden": Plant(
+        "SettingsOverridden",
+        {"config": {"data-dir": "/elsewhere"}},
+        object=_CLUSTER,
+        field_="spec.pd.config.data-dir",
+        value='"/elsewhere"',
+        severity="Warning",
+    ),
     "paused": Plant(
         "Paused", of_cluster={"paused": True}, object=_CLUSTER, field_="spec.paused", value="true", severity="Warning"
     ),

@@ -294,6 +294,14 @@ def test_9_1_certificates_are_told_where_there_are_some() -> None:
     assert "Certificates\n  ExpiresWithin7Days: Secret a/b" in page(facts(cluster(status=status)))
 
 
+def test_what_has_no_effect_is_told_until_it_is_corrected() -> None:
+    message = "spec.tidb.config.store has no effect"
+    told = condition("SettingsOverridden", "SettingsOverridden", message) | {"status": "True"}
+    corrected = told | {"status": "False"}
+    assert f"Without effect\n  {message}" in page(facts(cluster(status={"conditions": [told]})))
+    assert [] == report_of(facts(cluster(status={"conditions": [corrected]}))).without_effect
+
+
 def backup(name: str, phase: str, completed: str = "", **spec: object) -> Json:
     status = {"phase": phase, "timeStarted": LONG_AGO, "timeCompleted": completed, "conditions": []}
     return {

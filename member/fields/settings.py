@@ -1,0 +1,118 @@
+"""Settings of configurations that have no effect, since flags or the operator override them. A pure function of a spec.
+
+A flag of a start script overrides what the file says (`apis.flag_settings`), and the operator writes some settings of
+the file itself: both are found by comparing what the user has written with what the pods get.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from apis import config, config_schema, toml
+from apis.accessor import Component, workloads
+from apis.cluster import Cluster
+from apis.component_specs import TiFlashSpec
+from apis.problem import InvalidField, Problem, shown
+from apis.shared import WorkloadSpec
+from apis.toml import Table
+from kube.objects import Json
+from member.components import workload
+from member.objects.config_map import STARTUP_SCRIPT, Content
+from member.startscript.flags import given_flags
+from member.tiflash.configuration import PROXY_TEMPLATE, SERVER_TEMPLATE
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A configuration file: what the user has written of it below `field`, and what the pods get."""
+
+    field: str
+    written: Table
+    made: Table
+
+
+def overridden(tc: Cluster) -> list[Problem]:
+    """The settings that the user of a defaulted cluster has written in vain; each message has the way out."""
+    return [problem for own in workloads(tc) if _is_configured(own.workload) for problem in _of_component(own)]
+
+
+def _is_configured(spec: WorkloadSpec) -> bool:
+    return bool(spec.server_config) or (isinstance(spec, TiFlashSpec) and spec.config is not None)
+
+
+def _of_component(own: Component) -> Iterator[Problem]:
+    try:
+        content = workload(own.name).content(own.tc)
+        files = list(_files(own, content))
+    except InvalidField:
+        return  # `validate` reports it
+    flags, taken = server_flags(own, content), set[str]()
+    for flag, setting in own.type.flags.items():
+        for path, value in config.find(files[0].written, setting.path) if setting.path else ():
+            field = f"{files[0].field}.{path}"
+            if flag in flags:
+                taken.add(field)
+            if why := _overriding(own, flag, value, flags.get(flag)):
+                yield Problem(field, value, f"has no effect, because {why}; {setting.instead}")
+    for file in files:
+        for field, value, made in _differences(file.field, file.written, file.made):
+            if field not in taken:
+                what = "leaves it out" if made is None else f"writes {shown(made)}"
+                yield Problem(field, value, f"has no effect, because the operator {what}; remove it")
+
+
+def _overriding(own: Component, flag: str, value: object, given: str | None) -> str:
+    """Why a setting does not hold, given the value of its flag; empty if it does."""
+    setting = own.type.flags[flag]
+    if setting.founding:
+        return f"Discovery says whom a new {own.type.title} joins, and with it the next one does not start"
+    if given is None or _same(own, setting.path, value, given):
+        return ""
+    return f"the start script passes --{flag}={given}"
+
+
+def _same(own: Component, path: str, value: object, given: str) -> bool:
+    """Whether a setting means what the flag says; scheme and notation of addresses do not matter."""
+    accepted = own.type.listens.get(path)
+    if accepted is not None and value in accepted(own.type.ports):
+        return True
+    items = value if isinstance(value, list) else [value]
+    text = ",".join(str(each).lower() if isinstance(each, bool) else str(each) for each in items)
+    return _bare(text) == _bare(given)
+
+
+def _bare(addresses: str) -> str:
+    return addresses.replace("http://", "").replace("https://", "")
+
+
+def server_flags(own: Component, content: Content) -> Mapping[str, str]:
+    """The flags of a pod's server; `<pod>` stands for its name."""
+    template = workload(own.name).stateful_set(own.tc, "")["spec"]["template"]["spec"]
+    container: Json = next(each for each in template["containers"] if each["name"] == own.name)
+    script = content.data.get(STARTUP_SCRIPT) or "\n".join(container["command"])
+    meta = own.tc.metadata
+    known = {"POD": "<pod>", "POD_NAME": "<pod>", "CLUSTER": meta.name, "NAMESPACE": meta.namespace}
+    return given_flags(
+        script, known | {each["name"]: each["value"] for each in container.get("env", ()) if "value" in each}
+    )
+
+
+def _files(own: Component, content: Content) -> Iterator[_File]:
+    """The configuration files that the pods get. Raises InvalidField."""
+    schema, spec = own.type.config, own.spec
+    written = config.tables(own.config, schema, own.config_field)
+    key = SERVER_TEMPLATE if isinstance(spec, TiFlashSpec) else schema.file
+    yield _File(own.config_field, written, toml.loads(content.data[key]) if key in content.data else written)
+    if isinstance(spec, TiFlashSpec) and spec.config and spec.config.proxy:
+        field = f"{own.field}.config.proxy"
+        proxy = config.tables(spec.config.proxy, config_schema.TIFLASH_PROXY, field)
+        yield _File(field, proxy, toml.loads(content.data[PROXY_TEMPLATE]))
+
+
+def _differences(field: str, written: Table, made: Table) -> Iterator[tuple[str, object, object]]:
+    """Field, value and what the pods get instead, of each value that they do not get."""
+    for key, value in written.items():
+        now = made.get(key)
+        if isinstance(value, dict):
+            yield from _differences(f"{field}.{key}", value, now if isinstance(now, dict) else {})
+        elif now != value:
+            yield f"{field}.{key}", value, now
