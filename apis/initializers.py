@@ -2,7 +2,7 @@
 
 from msgspec import field
 
-from apis.embedded import Condition, LocalReference, PodSecurity, Resources, Toleration
+from apis.embedded import JobCondition, LocalReference, PodSecurity, Resources, Toleration
 from apis.shared import Int32, Json, Metadata, Model, TidbClusterRef, Time
 
 
@@ -29,7 +29,7 @@ class TidbInitializerSpec(Model, kw_only=True):
 class TidbInitializerStatus(Model, kw_only=True):
     """`status`: that of the Job (batch/v1 JobStatus), and a phase (other-resources.md 2.1)."""
 
-    conditions: list[Condition] = []
+    conditions: list[JobCondition] = []
     start_time: Time | None = None
     completion_time: Time | None = None
     active: Int32 = 0

@@ -20,6 +20,7 @@ from apis.embedded import (
     DnsConfig,
     LocalReference,
     Mount,
+    PodClaim,
     PodSecurity,
     StatefulSetStatus,
     Toleration,
@@ -91,7 +92,7 @@ class Metadata(Model, kw_only=True):
 class ResourceRequirements(Model, kw_only=True):
     """Kubernetes core/v1 ResourceRequirements, inline. `requests.storage` is the size of the data volume."""
 
-    claims: list[LocalReference] = []
+    claims: list[PodClaim] = []
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 
@@ -165,7 +166,7 @@ class PodSettings(Model, kw_only=True):
 class ComponentSpec(PodSettings, kw_only=True):
     """What every component can set for its pods; `requests.storage` is the size of the data volume."""
 
-    claims: list[LocalReference] = []
+    claims: list[PodClaim] = []
     limits: dict[str, Quantity] = {}
     requests: dict[str, Quantity] = {}
 

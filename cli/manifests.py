@@ -11,10 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from apis.decoding import decode, unknown_fields
+from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.problem import InvalidField, Problem
 from apis.tidbcluster import TidbCluster
+from apis.unknown_fields import unknown_fields
 from apis.validation import Running, immutability, validate
 from cli.documents import BadDocument, decode_documents, read_bytes
 from cli.failures import Failure
@@ -147,10 +148,7 @@ _KINDS_OF_VALUES = {
 
 
 def _check_tidb_cluster(manifest: Manifest) -> None:
-    problems = [
-        f"{unknown.path}: unknown field" + (f"; did you mean {unknown.nearest}?" if unknown.nearest else "")
-        for unknown in unknown_fields(manifest.body, TidbCluster)
-    ]
+    problems = [str(unknown) for unknown in unknown_fields(manifest.body, TidbCluster)]
     try:
         cluster = with_defaults(decode(manifest.body, TidbCluster))
     except InvalidField as error:

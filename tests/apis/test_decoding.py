@@ -4,10 +4,11 @@ import msgspec
 import pytest
 
 from apis.backups import Backup
-from apis.decoding import UnknownField, decode, decode_json, encode, unknown_fields, without_nulls
+from apis.decoding import decode, decode_json, encode, without_nulls
 from apis.problem import InvalidField
 from apis.shared import Json
 from apis.tidbcluster import TidbCluster
+from apis.unknown_fields import unknown_fields
 from tests.apis.clusters import golden_clusters, minimal, tree
 
 
@@ -81,6 +82,10 @@ def test_given_tree_stays_as_it_is() -> None:
             {"pd": {"replicas": 1, "additionalVolumes": [{"name": "a", "emptyDir": {"sizeLimit": []}}]}},
             "spec.pd.additionalVolumes[0].emptyDir.sizeLimit: []: must be a string or an integer or a number",
         ),
+        (
+            {"pd": {"replicas": 1, "additionalVolumes": [{"name": "a", "csi": {"driver": 1}}]}},
+            "spec.pd.additionalVolumes[0].csi.driver: 1: must be a string",
+        ),
     ],
 )
 def test_misfit_names_field_value_and_way_out(spec: Json, message: str) -> None:
@@ -130,24 +135,6 @@ def test_long_values_are_shortened_in_messages() -> None:
     assert len(str(caught.value)) < 200
 
 
-def test_unknown_fields_are_told_with_the_nearest_known_name() -> None:
-    body = tree(
-        {
-            "pvreclaimpolicy": "Retain",
-            "tikv": {"replicas": 1, "storageVolumes": [{"nmae": "x"}], "requests": {"any-resource": 1}},
-            "pd": {"replica": 3, "qqq": 1},
-        },
-        labels={"any": "x"},
-        finalizers=[],
-    )
-    assert [
-        UnknownField("spec.pvreclaimpolicy", "pvReclaimPolicy"),
-        UnknownField("spec.pd.replica", "replicas"),
-        UnknownField("spec.pd.qqq", ""),
-        UnknownField("spec.tikv.storageVolumes[0].nmae", "name"),
-    ] == unknown_fields(body, TidbCluster)
-
-
 @pytest.mark.parametrize("levels", [66, 5000])
 def test_refuses_a_tree_that_is_nested_beyond_any_use(levels: int) -> None:
     config = b'{"a":' * levels + b"1" + b"}" * levels
@@ -167,8 +154,3 @@ def test_a_number_may_be_whole_but_not_a_text() -> None:
 
 def _backup(option: Json) -> Json:
     return {"metadata": {"name": "a"}, "spec": {"cleanOption": option}}
-
-
-def test_fields_that_kubernetes_may_have_are_not_unknown() -> None:
-    parts = {"affinity": {"new": 1}, "config": {"any": {"key": 1}}, "env": [{"name": "A", "newField": 1}]}
-    assert [] == unknown_fields(tree(minimal(pd=parts, tikv=parts)), TidbCluster)
