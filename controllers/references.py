@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Collection
 
+from apis.consent import ALLOWED_FROM
 from controllers.enqueueing import NEWS, Enqueue, is_resync
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.keys import deletion_handling_meta_namespace_key_func
@@ -11,6 +12,11 @@ from kube.objects import Object
 
 RefersTo = Callable[[Object], Collection[str]]
 """The keys, `namespace/name`, of what an object refers to."""
+
+
+def consents_differ(old: Object, new: Object) -> bool:
+    """Whether an update changes who may refer to an object."""
+    return old.metadata.annotations.get(ALLOWED_FROM) != new.metadata.annotations.get(ALLOWED_FROM)
 
 
 class References:
@@ -35,15 +41,20 @@ class References:
             on_delete=lambda deleted: self._note(deletion_handling_meta_namespace_key_func(deleted), ()),
         )
 
-    def enqueueing(self, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-        """For the objects that are referred to: what happens to one enqueues those that refer to it."""
+    def enqueueing(
+        self, enqueue: Enqueue, is_news: Callable[[Object, Object], bool] = lambda _old, _new: True
+    ) -> ResourceEventHandlerDetailedFuncs:
+        """For the objects that are referred to: what happens to one enqueues those that refer to it.
+
+        `is_news`: which updates count.
+        """
 
         def tell(target: Object | None) -> None:
             for source in self.sources_of(target.key) if target else ():
                 enqueue(source, NEWS)
 
         def on_update(old: Object, new: Object) -> None:
-            if not is_resync(old, new):
+            if not is_resync(old, new) and is_news(old, new):
                 tell(new)
 
         def on_delete(deleted: LastKnown) -> None:

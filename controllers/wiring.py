@@ -85,11 +85,11 @@ def tidb_controllers(
     return (
         tidb_clusters,
         tidb_cluster_pod_controller(runtime, clusters, owned, deps, commands, enqueue_cluster=tidb_clusters.enqueue),
-        backup_controller(runtime, clusters, jobs, settings.backup_manager, etcd),
-        restore_controller(runtime, clusters, jobs, settings.backup_manager),
+        backup_controller(runtime, clusters, jobs, settings.backup_manager, settings.references, etcd),
+        restore_controller(runtime, clusters, jobs, settings.backup_manager, settings.references),
         backup_schedule_controller(runtime, clusters, jobs, settings.backup_manager),
         dm_cluster_controller(runtime, clusters, owned, deps, others),
-        compact_backup_controller(runtime, clusters, jobs, settings.backup_manager),
+        compact_backup_controller(runtime, clusters, jobs, settings.backup_manager, settings.references),
         *tidb_monitor_controllers(runtime, selector, permitted, etcd, settings.references),
         *(
             controller

@@ -4,6 +4,7 @@ from functools import partial
 
 from apis.backup_defaulting import with_backup_defaults
 from apis.backups import Backup
+from apis.consent import ReferencePolicy
 from controllers.backup import cleaning, logs, making
 from controllers.backup.kernel import Kernel, Watched
 from controllers.backup.metrics import BackupMetrics
@@ -20,8 +21,13 @@ from member.backups.pods import ManagerSettings
 from member.outcome import Outcome
 
 
-def backup_controller(
-    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings, etcd_of: EtcdOf
+def backup_controller(  # noqa: PLR0917  (what a controller is made of)
+    runtime: Runtime,
+    resources: Informers,
+    owned: Informers,
+    settings: ManagerSettings,
+    references: ReferencePolicy,
+    etcd_of: EtcdOf,
 ) -> Controller:
     """Register handlers and return the controller; nothing is started.
 
@@ -39,4 +45,4 @@ def backup_controller(
     BackupMetrics(
         runtime.registry, resources.lister_for(BACKUPS), runtime.clock, partial(runtime.key_locks.fence_of, BACKUPS)
     )
-    return job_owner_controller(BACKUP, kind, runtime, resources, owned, settings)
+    return job_owner_controller(BACKUP, kind, runtime, resources, owned, settings, references)

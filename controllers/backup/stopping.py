@@ -55,7 +55,8 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     ended = pods.finished(there.decode()) if there and ctx.controls(there) else ""
     if ctx.status.get("phase") == STOPPED or ended == "Complete":
         return None
-    found = _cluster(ctx)
+    br = ctx.model.spec.br
+    found = _cluster(ctx) and ctx.tidb_cluster(br.cluster_namespace, br.cluster) if br else None
     if found is None:
         return None
     if there is not None and ctx.controls(there) and (ended != "Failed" or there.metadata.deletion_timestamp):
@@ -75,6 +76,9 @@ def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
     """
     found = None if ctx.status.get("phase") == STOPPED else _cluster(ctx)
     if found is None or found.metadata.namespace == ctx.namespace:
+        return None
+    if not ctx.may_refer(found, found.metadata.namespace):
+        log.warning("a log backup of a cluster that does not consent is left to itself", cluster=found.key)
         return None
     task = kernel.ask(found, ctx.name)
     if task is not None and _is_unknown(ctx, task):

@@ -2,6 +2,7 @@
 
 from apis.backup_defaulting import with_compact_defaults
 from apis.compact_backups import CompactBackup
+from apis.consent import ReferencePolicy
 from controllers.compact_backup import making
 from controllers.compact_backup.status import with_state, with_wait
 from controllers.controller import Controller
@@ -25,7 +26,11 @@ _KIND = JobOwnerKind(
 
 
 def compact_backup_controller(
-    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings
+    runtime: Runtime,
+    resources: Informers,
+    owned: Informers,
+    settings: ManagerSettings,
+    references: ReferencePolicy,
 ) -> Controller:
     """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
-    return job_owner_controller(NAME, _KIND, runtime, resources, owned, settings)
+    return job_owner_controller(NAME, _KIND, runtime, resources, owned, settings, references)

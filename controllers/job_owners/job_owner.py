@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 import structlog
 
+from apis.consent import BY_CONSENT, Permission, ReferencePolicy, how_to_consent
 from apis.shared import Model
 from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, delete_job, lingering_pod, pod_at_work
@@ -40,6 +41,9 @@ NODE_LOST = "NodeLost"
 _WORD_FROM_POD = 60.0
 """Seconds after the end of a Job that its pod's last word may take to be seen."""
 
+_LOOK_AGAIN = 10.0
+"""Seconds until a cluster that does not consent is looked at again, if no event tells of it."""
+
 _TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
 """Conditions that are told as a warning, too."""
 
@@ -67,7 +71,7 @@ class JobOwner(Generic[M]):
     """One sync of one object.
 
     `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults; `merge` is how what
-    `say` says gets into its status.
+    `say` says gets into its status. `references` are those into other namespaces that need no consent.
     """
 
     resource: Resource
@@ -78,6 +82,7 @@ class JobOwner(Generic[M]):
     settings: ManagerSettings
     own_write: OwnWrite
     merge: Merge = with_condition
+    references: ReferencePolicy = BY_CONSENT
 
     @property
     def namespace(self) -> str:
@@ -149,11 +154,21 @@ class JobOwner(Generic[M]):
     def tidb_cluster(self, namespace: str, name: str) -> Object | None:
         """A TidbCluster, be it selected or not: what the cache lacks is read live (F1).
 
-        None where it does not exist, or is in another namespace that may not be read. Raises ApiError, TransportError.
+        None where it does not exist, or is in another namespace that may not be read. Raises RequeueError where a
+        cluster of another namespace does not consent, ApiError, TransportError.
         """
-        cached = self.caches.tidb_clusters.get(namespace, name)
-        if cached is not None:
-            return cached
+        found = self.caches.tidb_clusters.get(namespace, name) or self._live_cluster(namespace, name)
+        if not self.may_refer(found, namespace):
+            what = how_to_consent(self.namespace, TIDB_CLUSTERS.kind, namespace, name)
+            raise RequeueError("ReferenceNotAllowed", what, _LOOK_AGAIN)
+        return found
+
+    def may_refer(self, cluster: Object | None, namespace: str) -> bool:
+        """Whether a TidbCluster of a namespace may be worked on; one that does not exist consents to nothing."""
+        annotations = cluster.metadata.annotations if cluster is not None else {}
+        return self.references.judge(self.namespace, namespace, annotations) is not Permission.NONE
+
+    def _live_cluster(self, namespace: str, name: str) -> Object | None:
         try:
             return self.runtime.client.find(TIDB_CLUSTERS, name, namespace)
         except Forbidden:

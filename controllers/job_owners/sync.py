@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Generic
 
+from apis.consent import BY_CONSENT, ReferencePolicy
 from apis.decoding import decode
 from apis.problem import InvalidField
 from controllers.controller import Result
@@ -58,8 +59,17 @@ class JobOwnerKind(Generic[M]):
 class JobOwnerSync(Generic[M]):
     """Carries the objects of a kind out. Safe for use by many workers, one per key."""
 
-    def __init__(self, kind: JobOwnerKind[M], caches: JobCaches, runtime: Runtime, settings: ManagerSettings) -> None:
+    def __init__(
+        self,
+        kind: JobOwnerKind[M],
+        caches: JobCaches,
+        runtime: Runtime,
+        settings: ManagerSettings,
+        references: ReferencePolicy = BY_CONSENT,
+    ) -> None:
+        """`references`: see `JobOwner`."""
         self._kind = kind
+        self._references = references
         self._caches = caches
         self._runtime = runtime
         self._settings = settings
@@ -103,7 +113,17 @@ class JobOwnerSync(Generic[M]):
             patch_status(self._runtime.applier, kind.resource, owner, before, after)
             return None
         writes = self._writes.of(key)
-        ctx = JobOwner(kind.resource, owner, model, self._caches, self._runtime, self._settings, writes, kind.merge)
+        ctx = JobOwner(
+            kind.resource,
+            owner,
+            model,
+            self._caches,
+            self._runtime,
+            self._settings,
+            writes,
+            kind.merge,
+            self._references,
+        )
         try:
             outcome = self._step(ctx)
         finally:

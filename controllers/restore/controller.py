@@ -1,6 +1,7 @@
 """The controller of Restore, put together: handlers, queue, sync (CW-1)."""
 
 from apis.backup_defaulting import with_restore_defaults
+from apis.consent import ReferencePolicy
 from apis.restores import Restore
 from controllers.controller import Controller
 from controllers.informing import Informers
@@ -16,7 +17,11 @@ _KIND = JobOwnerKind(resource=RESTORES, model=Restore, defaults=with_restore_def
 
 
 def restore_controller(
-    runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings
+    runtime: Runtime,
+    resources: Informers,
+    owned: Informers,
+    settings: ManagerSettings,
+    references: ReferencePolicy,
 ) -> Controller:
     """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
-    return job_owner_controller(RESTORE, _KIND, runtime, resources, owned, settings)
+    return job_owner_controller(RESTORE, _KIND, runtime, resources, owned, settings, references)

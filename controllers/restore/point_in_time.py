@@ -42,7 +42,8 @@ def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
 def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:
     """The TidbClusters of the database of `tc`, itself first, as far as this operator may see them."""
     there = everything(ctx, TIDB_CLUSTERS)
-    keys = joined((tc.metadata.namespace, tc.metadata.name), there) - {(tc.metadata.namespace, tc.metadata.name)}
+    own = (tc.metadata.namespace, tc.metadata.name)
+    keys = joined(own, there, ctx.references) - {own}
     others = (each for each in there if (each.metadata.namespace, each.metadata.name) in keys)
     stay = (each for each in others if not each.metadata.deletion_timestamp)
     found = [tc]

@@ -64,7 +64,9 @@ def tidb_cluster_controller(
     controller = kind_controller(runtime, kind, clusters, deps, metrics)
     enqueue = controller.enqueue
     clusters.informer_for(TIDB_CLUSTERS).add_event_handler(events.of_rivals(lister, enqueue), NO_RESYNC)
-    clusters.informer_for(RESTORES).add_event_handler(events.of_restores(lister, enqueue), NO_RESYNC)
+    clusters.informer_for(RESTORES).add_event_handler(
+        events.of_restores(lister, enqueue, deps.settings.references), NO_RESYNC
+    )
     for resource in _OWNED:
         owned.informer_for(resource).add_event_handler(events.of_owned(lister, enqueue), NO_RESYNC)
     owned.informer_for(PODS).add_event_handler(events.of_pods(lister, enqueue), NO_RESYNC)

@@ -4,6 +4,7 @@ TidbClusters come on every event, resyncs included: what depends on time is look
 when it changed; a pod or a volume claim only when something a decision reads has changed.
 """
 
+from apis.consent import ReferencePolicy
 from apis.identity import INSTANCE_LABEL
 from controllers.child_events import news_of_claim, news_of_pod, of_clusters_of, seen_of_claim, seen_of_pod
 from controllers.enqueueing import NEWS, Enqueue, enqueue_object, enqueue_owner, priority_of_add
@@ -71,12 +72,12 @@ def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetaile
     return of_clusters_of(lambda claim: clusters_of_instance(clusters, claim), enqueue, seen_of_claim, news_of_claim)
 
 
-def of_restores(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
+def of_restores(clusters: Lister, enqueue: Enqueue, references: ReferencePolicy) -> ResourceEventHandlerDetailedFuncs:
     """A Restore that begins or ceases to need TiKV's garbage enqueues all TidbClusters of its database."""
 
     def told(restore: Object | None, priority: int = NEWS) -> None:
         target = restores.into(restore) if restore is not None else None
-        for key in restores.joined(target, clusters.list()) if target else ():
+        for key in restores.joined(target, clusters.list(), references) if target else ():
             if cluster := clusters.get(*key):
                 enqueue(cluster.key, priority)
 

@@ -18,7 +18,8 @@ from member.observed.running_spec import running
 def _context(
     owner: Object, tc: TidbCluster, deps: Dependencies, memory: ClusterMemory, removed: frozenset[str]
 ) -> ReconcileContext:
-    tc = restores.marked(tc, deps.listers.restores.list() if deps.listers.restores else (), deps.listers.tidb_clusters)
+    there = deps.listers.restores.list() if deps.listers.restores else ()
+    tc = restores.marked(tc, there, deps.listers.tidb_clusters, deps.settings.references)
     return ReconcileContext(owner, tc, deps, memory=memory, removed=removed)
 
 

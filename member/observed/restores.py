@@ -6,12 +6,14 @@ that joined from other TidbClusters hold parts of the same tables, so that all T
 switches garbage collection off for the one that the Restore names.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import TypeAlias
 
 import msgspec
 from msgspec import structs
 
+from apis.consent import Permission, ReferencePolicy
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from kube.objects import Object
@@ -63,24 +65,47 @@ class _TidbCluster(msgspec.Struct, frozen=True):
     spec: _Parts
 
 
-def marked(tc: TidbCluster, restores: Iterable[Object], clusters: Lister) -> TidbCluster:
-    """The cluster, with the annotation while something is restored into its database to a point in time."""
-    targets = {target for each in restores if (target := into(each))}
-    own = (tc.metadata.namespace, tc.metadata.name)
-    if not targets or targets.isdisjoint(joined(own, clusters.list())):
+def marked(tc: TidbCluster, restores: Iterable[Object], clusters: Lister, references: ReferencePolicy) -> TidbCluster:
+    """The cluster, with the annotation while something is restored into its database to a point in time.
+
+    Restores of other namespaces count if the cluster that they name consents, or `references` permits it.
+    """
+    named = [(each.metadata.namespace, target) for each in restores if (target := into(each))]
+    if not named:
+        return tc
+    there = clusters.list()
+    may_refer = partial(_may_refer, references, {_key(each): each for each in there})
+    targets = {target for source, target in named if may_refer(source, target)}
+    if targets.isdisjoint(joined((tc.metadata.namespace, tc.metadata.name), there, references)):
         return tc
     annotations = tc.metadata.annotations | {RESTORING_TO_POINT_IN_TIME: "true"}
     return structs.replace(tc, metadata=structs.replace(tc.metadata, annotations=annotations))
 
 
-def joined(key: ClusterKey, clusters: Iterable[Object]) -> set[ClusterKey]:
-    """The TidbClusters of one database: the given one, and all that `spec.cluster` leads to from it, or to it."""
-    edges = [edge for each in clusters if (edge := _edge(each))]
+def joined(key: ClusterKey, clusters: Iterable[Object], references: ReferencePolicy) -> set[ClusterKey]:
+    """The TidbClusters of one database: the given one, and all that `spec.cluster` leads to from it, or to it.
+
+    One that names a cluster of another namespace belongs to it if that one consents, or `references` permits it.
+    """
+    by_key = {_key(each): each for each in clusters}
+    edges = [edge for each in by_key.values() if (edge := _edge(each))]
+    edges = [(a, b) for a, b in edges if _may_refer(references, by_key, a[0], b)]
     found, size = {key}, 0
     while size < len(found):
         size = len(found)
         found |= {end for edge in edges if not found.isdisjoint(edge) for end in edge}
     return found
+
+
+def _key(cluster: Object) -> ClusterKey:
+    return cluster.metadata.namespace, cluster.metadata.name
+
+
+def _may_refer(
+    references: ReferencePolicy, there: Mapping[ClusterKey, Object], source: str, target: ClusterKey
+) -> bool:
+    annotations = there[target].metadata.annotations if target in there else {}
+    return references.judge(source, target[0], annotations) is not Permission.NONE
 
 
 def _edge(cluster: Object) -> tuple[ClusterKey, ClusterKey] | None:
@@ -89,8 +114,7 @@ def _edge(cluster: Object) -> tuple[ClusterKey, ClusterKey] | None:
         of = cluster.decode_as(_TidbCluster).spec.cluster
     except msgspec.ValidationError:
         return None
-    meta = cluster.metadata
-    return ((meta.namespace, meta.name), (of.namespace or meta.namespace, of.name)) if of else None
+    return (_key(cluster), (of.namespace or cluster.metadata.namespace, of.name)) if of else None
 
 
 def into(restore: Object) -> ClusterKey | None:

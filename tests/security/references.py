@@ -30,6 +30,7 @@ from kube.resources import (
     Resource,
 )
 from simulate.operator import SETTINGS
+from tests.apis.backups import S3, by_br
 from tests.apis.clusters import minimal
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
@@ -65,6 +66,8 @@ class TwoNamespaces(SimpleWorld):
     def __init__(self, resource: Resource, **options: Any) -> None:
         super().__init__(resource, **options)
         self.admin.create(NAMESPACES, {"metadata": {"name": OWNER}})
+        keys_of_storage = {"metadata": {"name": "keys"}, "data": {"access_key": "QUs=", "secret_key": "U0s="}}
+        self.admin.create(SECRETS, keys_of_storage, AUTHOR)
         keys = ("ca.crt", "tls.crt", "tls.key", "password-of-something-else")
         data = {key: base64.b64encode(f"{MARK} {key}".encode()).decode() for key in keys}
         for kind in ("cluster", "dm"):
@@ -98,9 +101,15 @@ class TwoNamespaces(SimpleWorld):
         self.run(1.0 if case.target != CONFIG_MAPS else 40.0)
 
     def said(self) -> str:
-        """All reasons and messages of the conditions of the author's object."""
-        conditions = self.status().get("conditions") or ()
-        return "\n".join(f"{each.get('reason')}: {each.get('message')}" for each in conditions)
+        """All reasons and messages in the status of the author's object, which for a CompactBackup is one."""
+        status = self.status()
+        said = [f"{each.get('reason')}: {each.get('message')}" for each in status.get("conditions") or ()]
+        return "\n".join([*said, str(status.get("message") or "")])
+
+    def is_refused(self) -> bool:
+        """Whether the status says that a reference needs consent, or the administrator's permission."""
+        said = self.said()
+        return "does not allow references from namespace" in said or "for which no owner can consent" in said
 
     def written(self) -> list[Object]:
         """Every object in the author's namespace that the operator writes."""
@@ -156,5 +165,22 @@ DASHBOARDS = (
         "spec.clusters[].namespace",
         TIDB_NG_MONITORINGS,
         {"clusters": [THERE], "ngMonitoring": {"version": "v8.5.2", "requests": {"storage": "1Gi"}}},
+    ),
+)
+
+ELSEWHERE = {"cluster": TARGET, "clusterNamespace": OWNER}
+JOBS_OF = (
+    Case("spec.br.clusterNamespace", BACKUPS, by_br(br=ELSEWHERE)),
+    Case("spec.br.clusterNamespace (log)", BACKUPS, by_br(br=ELSEWHERE, backupMode="log")),
+    Case("spec.br.clusterNamespace", RESTORES, by_br(br=ELSEWHERE)),
+    Case(
+        "spec.br.clusterNamespace (pitr)",
+        RESTORES,
+        by_br(br=ELSEWHERE, restoreMode="pitr", pitrFullBackupStorageProvider={"s3": S3}),
+    ),
+    Case(
+        "spec.br.clusterNamespace",
+        COMPACT_BACKUPS,
+        by_br(br=ELSEWHERE, startTs="2026-01-01T00:00:00Z", endTs="2026-01-02T00:00:00Z"),
     ),
 )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from apis import log_backups
+from apis.consent import ALLOWED_FROM, BY_CONSENT
 from apis.crd import KINDS, definition
 from apis.log_backups import LogCondition
 from controllers.backup.controller import backup_controller
@@ -39,10 +40,10 @@ def build(runtime: Runtime, etcd_of: EtcdOf) -> Sequence[Controller]:
     owned = runtime.informers("app.kubernetes.io/managed-by in (backup-operator,restore-operator)")
     resources, settings = runtime.informers(""), ManagerSettings("manager")
     return (
-        backup_controller(runtime, resources, owned, settings, etcd_of),
-        restore_controller(runtime, resources, owned, settings),
+        backup_controller(runtime, resources, owned, settings, BY_CONSENT, etcd_of),
+        restore_controller(runtime, resources, owned, settings, BY_CONSENT),
         backup_schedule_controller(runtime, resources, owned, settings),
-        compact_backup_controller(runtime, resources, owned, settings),
+        compact_backup_controller(runtime, resources, owned, settings, BY_CONSENT),
     )
 
 
@@ -110,6 +111,12 @@ class BackupsWorld:
         body = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": name}}
         self.admin.create(TIDB_CLUSTERS, body | {"spec": minimal()}, NAMESPACE)
         self.set_ready(name, is_ready=is_ready)
+
+    def consent(self, *namespaces: str) -> None:
+        """Have `basic` allow references from some namespaces, and from no others."""
+        annotations = {ALLOWED_FROM: ",".join(namespaces) or None}
+        self.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
+        self.run()
 
     def set_ready(self, name: str = "basic", *, is_ready: bool) -> None:
         """Say whether it is Ready."""

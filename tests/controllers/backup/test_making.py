@@ -3,7 +3,16 @@
 import pytest
 
 from apis.shared import Json
-from kube.resources import BACKUPS, JOBS, PERSISTENT_VOLUME_CLAIMS, PODS, TIDB_CLUSTERS
+from kube.resources import (
+    BACKUPS,
+    JOBS,
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PODS,
+    SECRETS,
+    SERVICE_ACCOUNTS,
+    TIDB_CLUSTERS,
+)
 from tests.apis.backups import ACCESS, S3, by_br, tree
 from tests.apis.clusters import minimal
 from tests.controllers.backup.backups_world import NAMESPACE, BackupsWorld
@@ -120,6 +129,29 @@ def test_7_6_a_part_of_a_cluster_is_refused_with_the_name_of_the_whole(backups: 
     backups.add(br={"cluster": "part"})
     message = "TidbCluster lab/part has no PD of its own; name lab/basic in spec.br.cluster"
     assert ("True", "NoPD", message) == backups.condition("RetryFailed")
+
+
+def test_a_backup_of_another_namespaces_cluster_gets_its_job_when_that_consents(backups: BackupsWorld) -> None:
+    """It reads all data of the cluster."""
+    backups.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
+    keys = {"metadata": {"name": "keys"}, "data": {"access_key": "QUs=", "secret_key": "U0s="}}
+    backups.admin.create(SECRETS, keys, "far")
+    backups.admin.create(SERVICE_ACCOUNTS, {"metadata": {"name": "tidb-backup-manager"}}, "far")
+    spec = by_br(br={"cluster": "basic", "clusterNamespace": NAMESPACE})
+    backups.admin.create(BACKUPS, tree("Backup", spec, namespace="far"), "far")
+    backups.consent("near")
+    backups.run(30)
+    (condition,) = backups.admin.get(BACKUPS, "demo", "far").decode()["status"]["conditions"]
+    assert ("Waiting", "ReferenceNotAllowed") == (condition["type"], condition["reason"])
+    command = "kubectl -n lab annotate tidbcluster basic tidb.pingcap.com/allow-references-from=far"
+    assert condition["message"].endswith(f"ask its owner to run: {command}")
+    assert [] == backups.admin.list_page(JOBS, "far").items
+
+    backups.consent("near", "far")
+    assert ["backup-demo"] == [each.metadata.name for each in backups.admin.list_page(JOBS, "far").items]
+    backups.consent()
+    backups.run(30)
+    assert ["backup-demo"] == [each.metadata.name for each in backups.admin.list_page(JOBS, "far").items]
 
 
 def test_a_cluster_that_is_not_there_is_named_and_waited_for(backups: BackupsWorld) -> None:

@@ -160,6 +160,7 @@ def elsewhere() -> Iterator[LogBackupsWorld]:
     world.delete()
     world.run(30)
     world.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
+    world.consent("far")
     br = {"cluster": "basic", "clusterNamespace": NAMESPACE}
     spec = by_br(backupMode="log", br=br, s3=S3 | {"prefix": "far"})
     body = tree("Backup", spec, name="demo", namespace="far", finalizers=["tidb.pingcap.com/backup-protection"])
@@ -222,6 +223,27 @@ def test_a_namespace_that_goes_ends_no_task_of_another_backup(elsewhere: LogBack
     elsewhere.admin.delete(NAMESPACES, "far")
     elsewhere.run(30)
     assert (False, True) == (is_there(elsewhere), elsewhere.task.exists)
+
+
+def test_the_task_of_a_cluster_that_does_not_consent_is_not_ended(elsewhere: LogBackupsWorld) -> None:
+    """Else anyone could end the log backup of another namespace by a Backup of its name."""
+    elsewhere.consent()
+    elsewhere.admin.delete(BACKUPS, "demo", "far")
+    elsewhere.run(60)
+    waiting = elsewhere.admin.get(BACKUPS, "demo", "far").decode()["status"]["conditions"]
+    assert ["ReferenceNotAllowed"] == [each["reason"] for each in waiting if each["type"] == "Waiting"]
+    assert elsewhere.task.exists
+    elsewhere.admin.delete(NAMESPACES, "far")
+    elsewhere.run(30)
+    assert (False, True) == (is_there(elsewhere), elsewhere.task.exists)
+
+
+def test_pd_of_a_cluster_that_does_not_consent_is_not_asked(elsewhere: LogBackupsWorld) -> None:
+    elsewhere.consent()
+    elsewhere.task.stop()
+    elsewhere.admin.delete(BACKUPS, "demo", "far")
+    elsewhere.run(60)
+    assert is_there(elsewhere)
 
 
 @pytest.mark.parametrize("command", ["log-pause", "log-truncate"])

@@ -47,8 +47,8 @@ def test_a_restore_waits_for_pd_and_tikv_alone(restores: BackupsWorld) -> None:
 
 
 def test_a_cluster_that_is_not_there_is_named_and_waited_for(restores: BackupsWorld) -> None:
-    restores.add(br={"cluster": "other", "clusterNamespace": "far"})
-    assert "failed to fetch tidbcluster far/other" == restores.condition("RetryFailed")[1]
+    restores.add(br={"cluster": "other"})
+    assert f"failed to fetch tidbcluster {NAMESPACE}/other" == restores.condition("RetryFailed")[1]
     assert [] == restores.jobs()
 
 

@@ -3,8 +3,9 @@
 import pytest
 
 from apis import toml
+from apis.consent import ALLOWED_FROM
 from kube.objects import Json
-from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, PODS, RESTORES, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, NAMESPACES, PODS, RESTORES, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
 from tests.apis.backups import by_br, tree
 from tests.operator_world import NAMESPACE, OperatorWorld
 
@@ -25,10 +26,10 @@ def uids(world: OperatorWorld, component: str) -> set[str]:
     return {each["uid"] for each in pods if each["name"].startswith(f"basic-{component}-")}
 
 
-def add_keys(world: OperatorWorld) -> None:
+def add_keys(world: OperatorWorld, namespace: str = NAMESPACE) -> None:
     """The Secret that the Job of a Restore needs."""
     world.admin.create(
-        SECRETS, {"metadata": {"name": "keys"}, "data": {"access_key": "QQ==", "secret_key": "QQ=="}}, NAMESPACE
+        SECRETS, {"metadata": {"name": "keys"}, "data": {"access_key": "QQ==", "secret_key": "QQ=="}}, namespace
     )
 
 
@@ -92,6 +93,22 @@ def test_4_4_restores_into_others_restart_nothing(basic: OperatorWorld, br: dict
     restore(basic, **br)
     basic.run(60)
     assert ratio(basic) is None
+
+
+def test_4_4_one_of_another_namespace_restarts_tikv_only_by_consent(basic: OperatorWorld) -> None:
+    """Whatever its status says: its author can write that."""
+    basic.change(configUpdateStrategy="RollingUpdate")
+    basic.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
+    br = {"cluster": "basic", "clusterNamespace": NAMESPACE}
+    spec = by_br(restoreMode="pitr", logRestoreStartTs="7", br=br)
+    basic.admin.create(RESTORES, tree("Restore", spec, name="back", namespace="far"), "far")
+    add_keys(basic, "far")
+    waiting = {"type": "RetryFailed", "status": "True", "reason": "WaitingForGCOff"}
+    basic.admin.patch(RESTORES, "back", "far", {"status": {"phase": "RetryFailed", "conditions": [waiting]}})
+    basic.run(60)
+    assert ratio(basic) is None
+    basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": {ALLOWED_FROM: "far"}}})
+    basic.run_until(lambda: ratio(basic) == -1, 120)
 
 
 def test_4_4_one_that_is_invalid_restarts_nothing(basic: OperatorWorld) -> None:

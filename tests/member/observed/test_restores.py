@@ -5,6 +5,7 @@ from itertools import permutations
 import msgspec
 import pytest
 
+from apis.consent import ALLOWED_FROM, BY_CONSENT, ReferencePolicy, parse_policy
 from apis.shared import Json
 from kube.objects import Object
 from member.observed.restores import joined
@@ -29,4 +30,24 @@ def test_clusters_that_join_each_other_in_any_way_are_one_database(names: tuple[
     }[shape]
     clusters = [joining(name, {"name": hosts[name]} if name in hosts else None) for name in "abc"]
     clusters.append(joining("stranger", {"name": "a", "namespace": "elsewhere"}))
-    assert {frozenset(KEYS)} == {frozenset(joined(key, clusters)) for key in KEYS}
+    assert {frozenset(KEYS)} == {frozenset(joined(key, clusters, BY_CONSENT)) for key in KEYS}
+
+
+@pytest.mark.parametrize(
+    ("annotations", "references", "database"),
+    [
+        ({}, BY_CONSENT, {("ns", "a")}),
+        ({ALLOWED_FROM: "others"}, BY_CONSENT, {("ns", "a")}),
+        ({ALLOWED_FROM: "elsewhere"}, BY_CONSENT, {("ns", "a"), ("elsewhere", "guest")}),
+        ({}, parse_policy("elsewhere:ns"), {("ns", "a"), ("elsewhere", "guest")}),
+    ],
+)
+def test_a_cluster_of_another_namespace_joins_by_consent(
+    annotations: Json, references: ReferencePolicy, database: set[tuple[str, str]]
+) -> None:
+    """Else a Restore of its namespace would have TiKV of this one restarted."""
+    host = {"apiVersion": "v1", "kind": "TidbCluster", "spec": {}}
+    metadata = {"name": "a", "namespace": "ns", "annotations": annotations}
+    guest = {"name": "guest", "namespace": "elsewhere"}
+    bodies = [host | {"metadata": metadata}, host | {"metadata": guest, "spec": {"cluster": metadata}}]
+    assert database == joined(("ns", "a"), [Object(msgspec.json.encode(each)) for each in bodies], references)
