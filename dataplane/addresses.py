@@ -253,6 +253,14 @@ def without_path(announced: str, scheme: str = "http") -> str | None:
     return None if found is None else f"{found[0]}://{found[1]}:{found[2]}"
 
 
+def shown_url(announced: str) -> str:
+    """What a status shows of a URL that a server announces: no path, which may say anything; all of it if it is no URL.
+
+    An odd address stays as it is, so that a status shows why it is not understood.
+    """
+    return without_path(announced) or announced
+
+
 def host_of(address: str) -> str:
     """The host of a URL, or of `host:port`, in lower case; empty when it cannot be read."""
     return _host(address)

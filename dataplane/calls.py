@@ -5,7 +5,7 @@ used, and a location that is not a member of the cluster is an error.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import urljoin, urlsplit
 
@@ -122,13 +122,12 @@ class Caller:
 
     def decoded(self, path: str, answer: Response, decoder: msgspec.json.Decoder[_T]) -> _T:
         """The value in an answer. Raises MalformedAnswer."""
-        # each value but the first of its list or object follows a comma
-        if answer.body.count(b",") > _FEW_VALUES + len(answer.body) // _BYTES_PER_VALUE:
-            raise self.malformed(path, "malformed answer: it has more values than its API allows")
-        try:
-            return decoder.decode(answer.body)
-        except UNREADABLE as error:
-            raise self.malformed(path, misread(answer.body, error)) from error
+        found = _decoded(answer.body, decoder)
+        if isinstance(found, _Unreadable):
+            # an error keeps the frames that it passed, and may be kept itself: none of them keeps the answer
+            del answer
+            raise self.malformed(path, found.reason)
+        return found
 
     def write(
         self,
@@ -196,6 +195,23 @@ class Caller:
         if not 200 <= answer.status < 300 and answer.status not in also:
             raise error_from_answer(method, self.base_url + path, answer)
         return answer
+
+
+@dataclass(frozen=True, slots=True)
+class _Unreadable:
+    """Why an answer is not what the API promises; the reason quotes nothing of it."""
+
+    reason: str
+
+
+def _decoded(body: bytes, decoder: msgspec.json.Decoder[_T]) -> _T | _Unreadable:
+    # each value but the first of its list or object follows a comma
+    if body.count(b",") > _FEW_VALUES + len(body) // _BYTES_PER_VALUE:
+        return _Unreadable("malformed answer: it has more values than its API allows")
+    try:
+        return decoder.decode(body)
+    except UNREADABLE as error:
+        return _Unreadable(misread(body, error))
 
 
 def _admit_none(announced: str) -> Address:

@@ -22,7 +22,13 @@ from requests.utils import urldefragauth
 from urllib3.exceptions import HTTPError, NewConnectionError, ReadTimeoutError
 
 from dataplane.tls import TlsMaterial, client_context
-from ports.deadlines import DeadlineConnection, DeadlineTlsConnection, DeadlineTlsSocket, limit_silence
+from ports.deadlines import (
+    DeadlineConnection,
+    DeadlineTlsConnection,
+    DeadlineTlsSocket,
+    HeadTooLong,
+    limit_silence,
+)
 from ports.proxies import proxy_for
 from ports.tls import verifying_context
 from ports.transport import (
@@ -43,7 +49,8 @@ _CONNECT_TIMEOUT = 3.0
 USER_AGENT = "tidb-operator"
 
 _LONGEST_HEAD = 1 << 16
-"""Bytes of all headers of an answer. `http.client` ends the reading at 100 lines of 64 KiB each."""
+"""Bytes of all headers of an answer, those of interim answers included. `http.client` would read 100 lines of 64 KiB
+each, and any number of interim answers."""
 
 _NOT_ENCODED = ("", "identity")
 _POOL_SIZE = 32
@@ -100,11 +107,6 @@ class HttpTransport:
             # the answer proper is still to come, and must not be taken for that of the next request
             answer.close()
             raise ConnectionLost(request.method, request.url, f"the server answered {answer.status_code} first")
-        if sum(map(len, (*answer.headers, *answer.headers.values()))) > _LONGEST_HEAD:
-            answer.close()
-            raise AnswerRefused(
-                request.method, request.url, f"the server sent more than {_LONGEST_HEAD} bytes of headers"
-            )
         return answer
 
 
@@ -187,12 +189,20 @@ def _target(url: str, *, is_proxied: bool) -> str:
     return (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
 
 
+class _Connection(DeadlineConnection):
+    longest_head = _LONGEST_HEAD
+
+
+class _TlsConnection(DeadlineTlsConnection):
+    longest_head = _LONGEST_HEAD
+
+
 class _HttpPool(urllib3.HTTPConnectionPool):
-    ConnectionCls = DeadlineConnection
+    ConnectionCls = _Connection
 
 
 class _HttpsPool(urllib3.HTTPSConnectionPool):
-    ConnectionCls = DeadlineTlsConnection
+    ConnectionCls = _TlsConnection
 
 
 def _keep_deadlines(manager: Any) -> None:
@@ -240,14 +250,17 @@ def _body(answer: requests.Response, headers: Mapping[str, str], request: Reques
     """The body, read up to its limit. Raises AnswerRefused, what `requests` and urllib3 raise."""
     if headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
         raise AnswerRefused(request.method, request.url, "the server encoded its answer, which was not asked for")
-    pieces, left = [], request.longest_answer
-    while piece := answer.raw.read(left + 1, decode_content=False):
-        left -= len(piece)
-        if left < 0:
-            what = f"the server sent more than the {request.longest_answer} bytes that its answer may have"
-            raise AnswerRefused(request.method, request.url, what)
-        pieces.append(piece)
-    return b"".join(pieces)
+    body = bytearray()
+    try:
+        while piece := answer.raw.read(_CHUNK, decode_content=False):
+            body += piece
+            if len(body) > request.longest_answer:
+                what = f"the server sent more than the {request.longest_answer} bytes that its answer may have"
+                raise AnswerRefused(request.method, request.url, what)
+        return bytes(body)
+    finally:
+        # an error keeps the frames that it passed, and may be kept itself
+        body.clear()
 
 
 def _lower(headers: Mapping[str, str]) -> dict[str, str]:
@@ -277,24 +290,24 @@ def _classify(error: Exception, timeout: float) -> tuple[type[TransportError], s
         return TlsError, str(root)
     if isinstance(error, requests.Timeout) or isinstance(root, ReadTimeoutError | TimeoutError):
         return RequestTimeout, f"no complete answer within {timeout:g} s"
+    if isinstance(root, HeadTooLong):
+        return AnswerRefused, f"the server sent more than {_LONGEST_HEAD} bytes of headers"
     if isinstance(root, NewConnectionError):
         return ConnectionRefused, _without_repr(root)
     if isinstance(error, _NOT_SENT):
         return ConnectionRefused, str(error)
-    if not isinstance(root, OSError):
-        # these errors quote what the server sent
-        return ConnectionLost, f"the server does not speak HTTP ({type(root).__name__})"
-    return ConnectionLost, str(root)
+    # errors that are not the system's quote what the server sent
+    is_quoting = not isinstance(root, OSError)
+    return ConnectionLost, f"the server does not speak HTTP ({type(root).__name__})" if is_quoting else str(root)
 
 
 def _root(error: Exception) -> BaseException:
     """What happened, below the layers that report it."""
     current: BaseException = error
     while True:
-        inner = (
-            getattr(current, "reason", None) or getattr(current, "original_error", None) or next(iter(current.args), 0)
-        )
-        if not isinstance(inner, BaseException):
+        named = getattr(current, "reason", None) or getattr(current, "original_error", None)
+        inner = next((each for each in (named, *current.args) if isinstance(each, BaseException)), None)
+        if inner is None:
             return current
         current = inner
 

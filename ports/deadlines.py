@@ -7,6 +7,7 @@ ever. These sockets know when the whole answer must be there.
 import contextlib
 import socket
 import ssl
+from collections.abc import Iterator
 from typing import Any
 
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -15,13 +16,21 @@ from urllib3.response import HTTPResponse
 from ports.clock import Clock, SystemClock
 
 
+class HeadTooLong(OSError):
+    """Raised when the head of an answer has more bytes than the connection reads."""
+
+
 class _Deadline:
-    """When a socket must have read everything; None: its plain timeout applies."""
+    """When a socket must have read everything, and how much it may read; None: its plain timeout applies, or no limit.
+
+    A limit may be exceeded by what one read brings.
+    """
 
     _clock: Clock = SystemClock()
     """Real sockets wait in real time, whatever clock the rest of the program has."""
 
     deadline: float | None = None
+    unread: int | None = None
 
     def arm(self, seconds: float | None) -> None:
         self.deadline = None if seconds is None else self._clock.now() + seconds
@@ -34,30 +43,42 @@ class _Deadline:
             raise TimeoutError("timed out")
         return left
 
+    def count(self, received: int) -> int:
+        """Note bytes that were read. Raises HeadTooLong."""
+        if self.unread is not None:
+            self.unread -= received
+            if self.unread < 0:
+                raise HeadTooLong("the head is too long")
+        return received
+
 
 class DeadlineSocket(_Deadline, socket.socket):
     """A plain socket with a deadline for reading."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """As `socket.recv_into`. Raises TimeoutError past the deadline."""
+        """As `socket.recv_into`. Raises TimeoutError past the deadline, HeadTooLong."""
         if left := self.remaining():
             self.settimeout(left)
-        return super().recv_into(*arguments, **options)
+        return self.count(super().recv_into(*arguments, **options))
 
 
 class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
     """A TLS socket with a deadline for reading."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """As `SSLSocket.recv_into`. Raises TimeoutError past the deadline."""
+        """As `SSLSocket.recv_into`. Raises TimeoutError past the deadline, HeadTooLong."""
         if left := self.remaining():
             self.settimeout(left)
-        return super().recv_into(*arguments, **options)
+        return self.count(super().recv_into(*arguments, **options))
 
 
 class DeadlineConnection(HTTPConnection):
-    """A connection whose answer, headers and body, must be read within its read timeout."""
+    """A connection whose answer, headers and body, must be read within its read timeout.
 
+    `longest_head` is how many bytes the status line and the headers may have, those of interim answers included.
+    """
+
+    longest_head: int | None = None
     reading: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
@@ -66,12 +87,14 @@ class DeadlineConnection(HTTPConnection):
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         """The answer; from here on the deadline runs."""
         self.reading = _armed(self.sock, self.timeout)
-        return super().getresponse()
+        with _limited(self.reading, self.longest_head):
+            return super().getresponse()
 
 
 class DeadlineTlsConnection(HTTPSConnection):
     """The same over TLS; its context must make DeadlineTlsSockets. A proxy must open its tunnel in time, too."""
 
+    longest_head: int | None = None
     reading: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
@@ -82,7 +105,8 @@ class DeadlineTlsConnection(HTTPSConnection):
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
         """The answer; from here on the deadline runs."""
         self.reading = _armed(self.sock, self.timeout)
-        return super().getresponse()
+        with _limited(self.reading, self.longest_head):
+            return super().getresponse()
 
 
 def limit_silence(connected: socket.socket, seconds: float) -> None:
@@ -106,6 +130,19 @@ def with_deadline(plain: socket.socket) -> DeadlineSocket:
     wrapped = DeadlineSocket(plain.family, plain.type, plain.proto, plain.detach())
     wrapped.settimeout(timeout)
     return wrapped
+
+
+@contextlib.contextmanager
+def _limited(connected: Any, count: int | None) -> Iterator[None]:
+    """Limit what is read within the block."""
+    if not isinstance(connected, _Deadline):
+        yield
+        return
+    connected.unread = count
+    try:
+        yield
+    finally:
+        connected.unread = None
 
 
 def _armed(sock: Any, timeout: Any) -> socket.socket | None:

@@ -103,8 +103,12 @@ class _Batch(Generic[_T]):
 
     def results(self) -> list[_T]:
         """What the calls returned, once all have ended. Raises what the first one that failed raised."""
-        for number in sorted(self._errors):
-            raise self._errors[number]
+        if self._errors:
+            try:
+                raise self._errors[min(self._errors)]
+            finally:
+                # else the error and this frame, which is in its traceback, keep each other, and what the error keeps
+                self._errors.clear()
         return [self._results[number] for number in range(len(self._calls))]
 
     def _take(self) -> int | None:

@@ -7,6 +7,7 @@ from apis.dm_components import DMMasterStatus, DMWorkerMember
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
+from dataplane.addresses import shown_url
 from dataplane.dm import DMMasterClient, LiveMaster, LiveWorker
 from dataplane.errors import BadTlsMaterial, DataPlaneError, Unavailable
 from kube.objects import Object
@@ -100,7 +101,7 @@ def _master(seen: LiveMaster, old: PDMember | None, now: datetime) -> PDMember:
     return PDMember(
         name=seen.name,
         id=seen.id,
-        client_url=seen.client_urls[0] if seen.client_urls else "",
+        client_url=shown_url(seen.client_urls[0]) if seen.client_urls else "",
         health=seen.alive,
         last_transition_time=transition_time(old, old is not None and old.health == seen.alive, now),
     )

@@ -11,7 +11,7 @@ from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.ordinals import desired_replicas
 from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
-from dataplane.addresses import Stranger
+from dataplane.addresses import Stranger, shown_url
 from dataplane.errors import AddressNotUnderstood, BadTlsMaterial, DataPlaneError, Unavailable
 from dataplane.pd import Health, PDReads
 from kube.objects import Object
@@ -188,7 +188,7 @@ def _member(health: Health, old: PDMember | None, now: datetime) -> PDMember:
     return PDMember(
         name=health.name,
         id=str(health.member_id),
-        client_url=health.client_urls[0] if health.client_urls else "",
+        client_url=shown_url(health.client_urls[0]) if health.client_urls else "",
         health=health.healthy,
         last_transition_time=transition_time(old, old is not None and old.health == health.healthy, now),
     )

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from dataplane.addresses import Address, AddressBook, Reach, Stranger, without_path
+from dataplane.addresses import Address, AddressBook, Reach, Stranger, shown_url, without_path
 from dataplane.errors import NotInCluster
 
 PLAIN = AddressBook("demo", "ns")
@@ -192,3 +192,16 @@ def test_only_this_module_makes_addresses_of_texts(pytestconfig: pytest.Config) 
     makers = [file.name for file in files if re.search(r"(?<![\w.])Address\(", file.read_text())]
     assert ["addresses.py"] == makers
     assert "x" == Address("x")
+
+
+@pytest.mark.parametrize(
+    ("announced", "shown"),
+    [
+        ("http://demo-pd-0.demo-pd-peer.ns.svc:2379", "http://demo-pd-0.demo-pd-peer.ns.svc:2379"),
+        ("https://host:1/path?query", "https://host:1"),
+        ("no url", "no url"),
+        ("", ""),
+    ],
+)
+def test_a_status_shows_no_path_of_an_address(announced: str, shown: str) -> None:
+    assert shown == shown_url(announced)

@@ -122,6 +122,32 @@ def test_many_small_values_cost_no_more_memory_than_the_answer(value: bytes) -> 
         tracemalloc.stop()
 
 
+class SaysAtLength(Says):
+    """Answers every question with a megabyte, and does not keep it."""
+
+    def request(self, request: Request) -> Response:
+        """See `Transport`."""
+        return Response(200, {}, b'{"x":"' + b"y" * 1_000_000 + super().request(request).body)
+
+
+@pytest.mark.parametrize(
+    "end", [b'","stores":1}', b"", b'"' + b"," * 40_000], ids=["of-another-type", "no-json", "dense"]
+)
+def test_an_error_does_not_keep_the_answer_that_it_is_about(end: bytes) -> None:
+    client = PDClient(SaysAtLength(end), URL, OpenFence(), FakeClock())
+    kept = []
+    tracemalloc.start()
+    try:
+        for _ in range(10):
+            with pytest.raises(MalformedAnswer) as raised:
+                client.stores()
+            kept.append(raised.value)
+        assert tracemalloc.get_traced_memory()[0] < 3_000_000
+    finally:
+        tracemalloc.stop()
+    assert 10 == len(kept)
+
+
 @pytest.mark.parametrize(
     ("body", "quoted"),
     [

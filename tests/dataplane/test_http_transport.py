@@ -5,6 +5,7 @@ import gzip
 import socket
 import ssl
 import threading
+import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
@@ -169,6 +170,53 @@ def test_headers_have_limits(transport: HttpTransport, headers: str) -> None:
     text = f"HTTP/1.1 200 OK\r\n{headers}Content-Length: 0\r\n\r\n"
     with serving(answers(text)) as port, pytest.raises((AnswerRefused, ConnectionLost)):
         transport.request(get(port))
+
+
+def _pours(head: bytes, line: bytes) -> Peer:
+    """Sends `head`, then the same line again and again."""
+
+    def peer(connection: socket.socket) -> None:
+        _read_request(connection)
+        connection.sendall(head)
+        while True:
+            connection.sendall(line)
+
+    return peer
+
+
+@pytest.mark.parametrize(
+    ("head", "line"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X-Long: " + b"y" * 60_000 + b"\r\n"),
+        (b"HTTP/1.1 200 OK\r\nX-Long: ", b"y" * 60_000),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n" * 1_000),
+    ],
+    ids=["lines", "one-line", "interim-answers"],
+)
+def test_a_head_is_read_up_to_its_limit(transport: HttpTransport, head: bytes, line: bytes) -> None:
+    with serving(_pours(head, line)) as port:
+        tracemalloc.start()
+        try:
+            with pytest.raises(AnswerRefused, match="more than 65536 bytes of headers"):
+                transport.request(get(port, timeout=20))
+            assert tracemalloc.get_traced_memory()[1] < 1_000_000
+        finally:
+            tracemalloc.stop()
+
+
+def test_an_error_does_not_keep_the_answer_that_it_is_about(transport: HttpTransport) -> None:
+    kept = []
+    with serving(_floods(_LONG)) as port:
+        tracemalloc.start()
+        try:
+            for _ in range(10):
+                with pytest.raises(AnswerRefused) as raised:
+                    transport.request(get(port, timeout=20))
+                kept.append(raised.value)
+            assert tracemalloc.get_traced_memory()[0] < 3_000_000
+        finally:
+            tracemalloc.stop()
+    assert 10 == len(kept)
 
 
 @pytest.mark.parametrize(

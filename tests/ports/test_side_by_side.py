@@ -1,6 +1,8 @@
 """Calls side by side, in threads and in turn."""
 
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
 
@@ -34,6 +36,25 @@ def test_the_first_call_that_fails_is_raised_after_all_have_ended(kind: Callable
     with pytest.raises(ValueError, match="1"):
         kind().run([lambda: ended.append(0), lambda: fail(1), lambda: fail(2), lambda: ended.append(3)])
     assert [0, 1, 2, 3] == sorted(ended)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_error_is_freed_once_it_was_handled(kind: Callable[[], SideBySide]) -> None:
+    class Failure(Exception):
+        pass
+
+    def fail() -> None:
+        raise Failure
+
+    gc.disable()
+    try:
+        with pytest.raises(Failure) as raised:
+            kind().run([fail, fail])
+        seen = weakref.ref(raised.value)
+        del raised
+        assert seen() is None
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("kind", KINDS)
