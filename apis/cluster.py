@@ -84,8 +84,9 @@ class ClusterSpec(Model, kw_only=True):
         return False
 
 
+UNKNOWN_FIELDS = "UnknownFields"
 SETTINGS_OVERRIDDEN = "SettingsOverridden"
-WITHOUT_EFFECT = (SETTINGS_OVERRIDDEN,)
+WITHOUT_EFFECT = (UNKNOWN_FIELDS, SETTINGS_OVERRIDDEN)
 """The types of conditions that name what the user has written in vain."""
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import field
 
 from apis.backup_shared import JobSpec
-from apis.shared import Int32, Metadata, Model, Time, crd_default
+from apis.shared import Conditions, Int32, Metadata, Model, Time, crd_default
 
 
 class CompactSpec(JobSpec, kw_only=True):
@@ -34,6 +34,7 @@ class CompactStatus(Model, kw_only=True):
     message: str = ""
     end_ts: str = ""
     backoff_retry_status: list[CompactRetryRecord] = []
+    conditions: Conditions = []
 
 
 class CompactBackup(Model, kw_only=True):

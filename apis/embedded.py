@@ -6,7 +6,7 @@ trees themselves stay as users write them (`apis.shared.Json`), so that fields n
 that the type does not have. What else a tree must be, such as complete, the API server knows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -43,6 +43,11 @@ def shape(name: str) -> type[msgspec.Struct]:
     fields = [(_python_name(field), _type_of(text) | None, None) for field, text in _published()[name].items()]
     names = {_python_name(field): field for field in _published()[name]}
     return msgspec.defstruct(name, fields, rename=names, kw_only=True)
+
+
+def known_fields(name: str) -> Collection[str]:
+    """The fields of a type; a newer Kubernetes may have more."""
+    return _published()[name].keys()
 
 
 @cache

@@ -8,6 +8,7 @@ from controllers.cache_waits import CacheWaits
 from controllers.own_write import OwnWrite
 from controllers.status_pacing import StatusPacing
 from controllers.status_write_limiter import StatusWriteLimiter
+from controllers.unknown_fields import UnknownFields
 from controllers.validity import Validity
 from controllers.wait_log import WaitLog
 from kube.failure_log import FailureLog
@@ -61,6 +62,7 @@ class KeyMemory(Generic[R]):
     slowness: FailureLog
     own_write: OwnWrite = field(default_factory=OwnWrite)
     validity: Validity = field(default_factory=Validity)
+    unknown_fields: UnknownFields = field(default_factory=UnknownFields)
     cache_waits: CacheWaits = field(default_factory=CacheWaits)
     reported_spec: bytes = b""
     is_slow: bool = False

@@ -19,6 +19,7 @@ from typing import Generic
 import msgspec
 import structlog
 
+from apis.cluster import UNKNOWN_FIELDS
 from apis.problem import Problem
 from controllers.conditions import INVALID, PROGRESSING, READY, with_condition
 from controllers.controller import Result
@@ -162,6 +163,7 @@ class Reconciler(Generic[M, C, D, R]):
             patch_status(self._runtime.applier, self._kind.resource, owner, stored, stored | {"conditions": after})
 
     def _reconcile(self, owner: Object, memory: KeyMemory[R]) -> Result | None:
+        memory.unknown_fields.judge(owner, self._kind.model)
         try:
             model = self._kind.read(owner, self._deps, memory.validity)
         except InvalidSpec as error:
@@ -193,7 +195,7 @@ class Reconciler(Generic[M, C, D, R]):
         if ctx.owner is not owner:
             memory.own_write.remember(ctx.owner)
         stored = self._runtime.applier.status_of(self._kind.resource, ctx.owner)
-        pause = self._write_status(ctx.owner, memory, stored, self._status(ctx, stored))
+        pause = self._write_status(ctx.owner, memory, stored, self._status(ctx, memory, stored))
         self._metrics.note_sync(owner.metadata.namespace, owner.metadata.name, ctx.outcomes)
         result = result_of(memory.cache_waits.paced(ctx.outcomes, self._runtime.clock))
         return sooner(sooner(result, pause), min((each.look_again for each in contested), default=0.0))
@@ -209,14 +211,14 @@ class Reconciler(Generic[M, C, D, R]):
             memory.slowness.worked("the data plane of a cluster answers soon again")
         memory.is_slow = bool(slow)
 
-    def _status(self, ctx: C, stored: Json) -> Json:
+    def _status(self, ctx: C, memory: KeyMemory[R], stored: Json) -> Json:
         """The new status with its conditions; a refusal that is new is an event, too."""
         now = self._runtime.clock.wall()
         values = self._kind.conditions(ctx, now)
         status: Json = msgspec.to_builtins(self._kind.status(ctx))
         conditions: list[Json] = stored.get("conditions") or []
         if (others := self._kind.others_conditions(ctx)) is not None:
-            conditions = [*others, *(each for each in conditions if each.get("type") in values)]
+            conditions = [*others, *(each for each in conditions if each.get("type") in (*values, UNKNOWN_FIELDS))]
         for kind, value in values.items():
             before = conditions
             conditions = with_condition(before, kind, value, now, update_time=self._kind.update_times)
@@ -225,7 +227,11 @@ class Reconciler(Generic[M, C, D, R]):
             is_news = conditions != before and kind == PROGRESSING and value[1] not in known
             if is_news and _is_refused(ctx.outcomes):
                 self._runtime.recorder.event(ctx.owner, WARNING, value[1], value[2])
-        return status | {"conditions": conditions}
+        return status | {"conditions": self._with_unknown_fields(ctx.owner, memory, conditions)}
+
+    def _with_unknown_fields(self, owner: Object, memory: KeyMemory[R], conditions: Sequence[Json]) -> Sequence[Json]:
+        now, record = self._runtime.clock.wall(), self._runtime.recorder
+        return memory.unknown_fields.reported(owner, conditions, now, record, update_time=self._kind.update_times)
 
     def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> Refused:
         """Say what is wrong with the spec, with one event for each distinct one (I28)."""
@@ -249,7 +255,8 @@ class Reconciler(Generic[M, C, D, R]):
         # what nobody can look at is not Ready for all that is known
         for kind in [PROGRESSING, READY]:
             conditions = with_condition(conditions, kind, value, now, update_time=self._kind.update_times)
-        return self._write_status(owner, memory, stored, stored | {"conditions": conditions})
+        status = stored | {"conditions": self._with_unknown_fields(owner, memory, conditions)}
+        return self._write_status(owner, memory, stored, status)
 
     def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> float:
         """Write what differs; return the seconds until it may be written, where that has to wait."""

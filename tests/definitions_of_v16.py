@@ -9,7 +9,7 @@ from apis.crd import KINDS, definition
 from kube.objects import Json
 
 _SUBRESOURCES = ("TidbDashboard", "TidbNGMonitoring")
-_NO_CONDITIONS = ("BackupSchedule", "TidbDashboard", "TidbMonitor", "TidbNGMonitoring")
+_NO_CONDITIONS = ("BackupSchedule", "CompactBackup", "TidbDashboard", "TidbMonitor", "TidbNGMonitoring")
 
 
 @cache

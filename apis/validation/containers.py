@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from apis.accessor import Component
+from apis.embedded import known_fields
 from apis.problem import Problem
 from apis.shared import Json, WorkloadSpec
 from apis.validation import names
@@ -53,12 +54,13 @@ def _check_variable(entry: Json, field: str) -> Iterator[Problem]:
 
 
 def _check_source(source: object, field: str) -> Iterator[Problem]:
-    if not isinstance(source, dict) or len(source) != 1:
+    known = [kind for kind in source if kind in known_fields("EnvVarSource")] if isinstance(source, dict) else []
+    if not isinstance(source, dict) or not source or len(known) > 1:
         yield Problem(field, source, "must have exactly one source, such as configMapKeyRef, secretKeyRef or fieldRef")
         return
-    kind, reference = next(iter(source.items()))
-    if kind not in _KEY_REFERENCES:
+    if not known or known[0] not in _KEY_REFERENCES:
         return
+    kind, reference = known[0], source[known[0]]
     reference = reference if isinstance(reference, dict) else {}
     name, key = str(reference.get("name") or ""), str(reference.get("key") or "")
     if not names.OBJECT.fullmatch(name):

@@ -6,6 +6,7 @@ A mount of no volume is for the component's own stage, which knows all volumes o
 from collections.abc import Iterator, Sequence
 
 from apis.accessor import Component
+from apis.embedded import known_fields
 from apis.problem import Problem
 from apis.shared import Json
 
@@ -14,7 +15,8 @@ def check(component: Component) -> Iterator[Problem]:
     """Volumes have one source, mounts a path of their own, containers a name of their own."""
     spec, field = component.spec, component.field
     for index, volume in enumerate(spec.additional_volumes):
-        sources = [key for key, value in volume.items() if key != "name" and value is not None]
+        given = (key for key, value in volume.items() if key != "name" and value is not None)
+        sources = [key for key in given if key in known_fields("Volume")]
         if len(sources) > 1:
             message = f"has {len(sources)} sources ({', '.join(sources)}); keep one"
             yield Problem(f"{field}.additionalVolumes[{index}]", volume.get("name"), message)

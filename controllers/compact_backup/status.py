@@ -1,4 +1,4 @@
-"""The status of a CompactBackup as JSON: a state and a message in place of conditions (backup.md 6). Pure.
+"""The status of a CompactBackup as JSON: a state and a message (backup.md 6). Pure.
 
     "" → Scheduled → Prepare → Running → Complete, or RetryFailed → … → Failed
 
@@ -39,7 +39,7 @@ def with_state(
 
 
 def with_wait(status: Json, wait: NotDone | None, _now: datetime) -> Json:
-    """The status with what is waited for; a CompactBackup has no conditions, and its next state has a message anew."""
+    """The status with what is waited for: its message, which the next state replaces."""
     if wait is None or status.get("state") in ENDED:
         return status
     return status | {"message": wait.message}

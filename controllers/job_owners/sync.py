@@ -5,7 +5,7 @@ its status.
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -25,6 +25,7 @@ from controllers.own_write import OwnWrite
 from controllers.runtime import Runtime
 from controllers.stages import EXPECTED
 from controllers.status_patch import patch_status
+from controllers.unknown_fields import UnknownFields
 from controllers.wait_log import WaitLog
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object, condition_of
@@ -75,6 +76,7 @@ class JobOwnerSync(Generic[M]):
         self._settings = settings
         self._writes = runtime.memory(OwnWrite, kind.resource)
         self._phases = runtime.memory(PhaseLog, kind.resource)
+        self._unknown_fields = runtime.memory(UnknownFields, kind.resource)
         self._waits = runtime.memory(lambda: _Waits(WaitLog(runtime.clock)), kind.resource)
 
     def __call__(self, key: str) -> Result | None:
@@ -92,6 +94,7 @@ class JobOwnerSync(Generic[M]):
         if owner is None:
             self._writes.forget(key)
             self._phases.forget(key)
+            self._unknown_fields.forget(key)
             self._waits.forget(key)
             self._kind.forget(key)
             return None
@@ -124,12 +127,25 @@ class JobOwnerSync(Generic[M]):
             kind.merge,
             self._references,
         )
+        self._report_unknown_fields(ctx, self._unknown_fields.of(key))
         try:
             outcome = self._step(ctx)
         finally:
             if ctx.is_in_trouble:
                 phases.look(ctx.owner, clock.now(), is_told=True)
         return self._retry(ctx, outcome, self._waits.of(key))
+
+    def _report_unknown_fields(self, ctx: JobOwner[M], unknown: UnknownFields) -> None:
+        """Write the unknown fields of the spec into the status, if they are news."""
+        if ctx.owner.metadata.deletion_timestamp:
+            return
+        unknown.judge(ctx.owner, self._kind.model)
+        status = ctx.status
+        before: Sequence[Json] = status.get("conditions") or []
+        after = unknown.reported(ctx.owner, before, ctx.now, self._runtime.recorder)
+        if after != before:
+            with contextlib.suppress(*EXPECTED, RequeueError):  # the next sync writes it
+                ctx.write(status | {"conditions": list(after)})
 
     def _step(self, ctx: JobOwner[M]) -> Outcome:
         """Take the next step; what it raises is its outcome."""

@@ -12,7 +12,9 @@ from tests.apis.field_trees import Schema, shared_file, tree_schema
 
 KINDS = pytest.mark.parametrize("kind", crd.KINDS, ids=lambda kind: kind.name)
 
-OURS = dict.fromkeys(("BackupSchedule", "TidbDashboard", "TidbMonitor", "TidbNGMonitoring"), ("conditions",))
+OURS = dict.fromkeys(
+    ("BackupSchedule", "CompactBackup", "TidbDashboard", "TidbMonitor", "TidbNGMonitoring"), ("conditions",)
+)
 """Fields of a status that v1.6 does not have; a v1.6 that is installed over them drops them."""
 
 

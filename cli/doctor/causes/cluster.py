@@ -6,6 +6,8 @@ from datetime import timedelta
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
 from apis.problem import Problem, shown
+from apis.tidbcluster import TidbCluster
+from apis.unknown_fields import unknown_fields
 from apis.validation import validate
 from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Severity, Sign
@@ -81,6 +83,11 @@ def _paused(facts: Facts) -> Iterator[Sign]:
         yield Sign(_object(facts), "changes of its spec are not carried out", "spec.paused", "true")
 
 
+def _unknown(facts: Facts) -> Iterator[Sign]:
+    for each in unknown_fields({"spec": facts.spec}, TidbCluster):
+        yield Sign(_object(facts), str(each), each.path)
+
+
 def _overridden(facts: Facts) -> Iterator[Sign]:
     if not isinstance(facts.model, InvalidField):
         for each in overridden(with_defaults(facts.model)):
@@ -118,6 +125,13 @@ CAUSES = (
         "Somebody has paused the cluster: nothing is changed, upgraded, scaled or replaced.",
         "`kubectl tidb resume CLUSTER`, or set `spec.paused: false`.",
         _paused,
+        Severity.WARNING,
+    ),
+    Cause(
+        "UnknownFields",
+        "Neither the operator nor this Kubernetes, unless it is newer, knows a field: it has no effect.",
+        "Write the field that the message names, where it names it; a field that Kubernetes knows may stay.",
+        _unknown,
         Severity.WARNING,
     ),
     Cause(

@@ -186,6 +186,13 @@ IN_BOTH: Mapping[str, Plant] = {
         field_="spec.pd.storageVolumes[0].storageSize",
         value="much",
     ),
+    "misspelled": Plant(
+        "UnknownFields",
+        {"affinity": {"podAntiAffinity": {"requiredDuringScheduling": []}}},
+        object=_CLUSTER,
+        field_="spec.pd.affinity.podAntiAffinity.requiredDuringScheduling",
+        severity="Warning",
+    ),
     "overridden": Plant(
         "SettingsOverridden",
         {"config": {"data-dir": "/elsewhere"}},

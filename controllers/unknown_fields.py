@@ -1,0 +1,72 @@
+"""The fields of a spec that the operator does not know (`apis.unknown_fields`), as a condition of the object.
+
+True     the message names each of them, and what was meant
+False    there were some, and they have been corrected
+
+The fields stay in what the operator writes: a newer Kubernetes may know them.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from apis.cluster import UNKNOWN_FIELDS
+from apis.shared import Model
+from apis.unknown_fields import unknown_fields
+from controllers.conditions import with_condition
+from kube.events import WARNING, EventRecorder
+from kube.objects import Json, Object, condition_of
+from member.outcome import DONE
+
+_MOST = 10
+"""So many fields are in a message, which must stay readable."""
+
+
+class UnknownFields:
+    """The unknown fields of one object, as one process knows them. For one thread at a time."""
+
+    def __init__(self) -> None:
+        self._judged: tuple[str, int] | None = None
+        self._message = ""
+
+    def judge(self, owner: Object, model: type[Model]) -> None:
+        """Find the unknown fields of the spec of an object, once for each generation."""
+        generation = owner.metadata.uid, owner.metadata.generation
+        if generation != self._judged:
+            self._judged, self._message = generation, _message(_found(owner, model))
+
+    def reported(
+        self,
+        owner: Object,
+        conditions: Sequence[Json],
+        now: datetime,
+        recorder: EventRecorder,
+        *,
+        update_time: bool = False,
+    ) -> Sequence[Json]:
+        """The conditions of the object with the unknown fields; what is new there is an event, too."""
+        if not self._message and not condition_of(conditions, UNKNOWN_FIELDS):
+            return conditions
+        value = (bool(self._message), UNKNOWN_FIELDS, self._message)
+        corrected = (False, DONE, "what was named here has been corrected")
+        after = with_condition(
+            conditions, UNKNOWN_FIELDS, value if self._message else corrected, now, update_time=update_time
+        )
+        if self._message and after != conditions:
+            recorder.event(owner, WARNING, UNKNOWN_FIELDS, self._message)
+        return after
+
+
+def _found(owner: Object, model: type[Model]) -> Sequence[str]:
+    try:
+        spec = owner.decode().get("spec")
+    except RecursionError:  # which the decoding of the model reports
+        return ()
+    return [str(each) for each in unknown_fields({"spec": spec}, model)]
+
+
+def _message(found: Sequence[str]) -> str:
+    """All fields in a sentence; empty where there are none."""
+    if not found:
+        return ""
+    more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
+    return f"Kubernetes ignores the fields that it does not know: {'; '.join(found[:_MOST])}{more}"
