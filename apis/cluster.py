@@ -86,7 +86,8 @@ class ClusterSpec(Model, kw_only=True):
 
 UNKNOWN_FIELDS = "UnknownFields"
 SETTINGS_OVERRIDDEN = "SettingsOverridden"
-WITHOUT_EFFECT = (UNKNOWN_FIELDS, SETTINGS_OVERRIDDEN)
+FIELDS_IGNORED = "FieldsIgnored"
+WITHOUT_EFFECT = (UNKNOWN_FIELDS, SETTINGS_OVERRIDDEN, FIELDS_IGNORED)
 """The types of conditions that name what the user has written in vain."""
 
 

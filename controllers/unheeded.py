@@ -4,19 +4,19 @@ True     the message names each of it, with what holds and what to write instead
 False    there was something, and it has been corrected
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from apis.cluster import SETTINGS_OVERRIDDEN, Cluster
+from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN
 from apis.problem import Problem
 from controllers.conditions import ConditionValue
 from kube.events import WARNING
 from member.context import ClusterContext
+from member.fields.ignored import ignored
 from member.fields.settings import overridden
 from member.outcome import DONE
 from ports.foreign_text import printable
 
-_JUDGES: Mapping[str, Callable[[Cluster], Sequence[Problem]]] = {SETTINGS_OVERRIDDEN: overridden}
-"""What decides, by the type of the condition, which is its reason as well."""
 _MOST = 10
 """So many problems are in a message, which must stay readable."""
 
@@ -39,7 +39,15 @@ def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
 
 
 def _problems(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
-    """What each judge finds; all of them look at the spec alone, so they look once at each."""
+    """What each judge finds; both look at the spec alone, so they look once at each."""
     meta = ctx.owner.metadata
     spec = meta.uid, meta.generation, ctx.tc.metadata.annotations, ctx.removed
-    return ctx.memory.unheeded.of(spec, ctx.deps.clock, lambda: {kind: each(ctx.tc) for kind, each in _JUDGES.items()})
+    return ctx.memory.unheeded.of(spec, ctx.deps.clock, partial(_judged, ctx))
+
+
+def _judged(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
+    """By the type of the condition, which is its reason as well."""
+    return {
+        SETTINGS_OVERRIDDEN: overridden(ctx.tc),
+        FIELDS_IGNORED: ignored(ctx.tc, ctx.owner.decode()["spec"]),
+    }

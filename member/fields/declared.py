@@ -124,37 +124,49 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
     ),
 }
 
-_NO_STATEFUL_SET = "Discovery is a Deployment without configuration"
-_NO_PROBE = "its readiness is that of its container"
-_ALWAYS_TCP = "its port is probed"
-_OPERATORS_IMAGE = "its image is the operator's (flag `-tidb-discovery-image`)"
-_NOT_IN_SERVICE = "PD's Service does not have it"
 
-NO_EFFECT: Mapping[str, str] = {
+REMOVE = "remove it"
+
+
+class NoEffect(NamedTuple):
+    """Why a field has no effect, and what to write instead."""
+
+    because: str
+    instead: str = REMOVE
+
+
+_NO_STATEFUL_SET = NoEffect("Discovery is a Deployment without configuration")
+_NO_PROBE = NoEffect("its readiness is that of its container")
+_ALWAYS_TCP = NoEffect("its port is probed")
+_OPERATORS_IMAGE = NoEffect("its image is the operator's", "set the operator's flag `-tidb-discovery-image`")
+_NOT_IN_SERVICE = NoEffect("PD's Service does not have it")
+_PORT_OF_PD = NoEffect("clients of PD know its port")
+_IN_PLACE = NoEffect("its configuration is always changed in place")
+
+NO_EFFECT: Mapping[str, NoEffect] = {
     "discovery.image": _OPERATORS_IMAGE,
     "discovery.version": _OPERATORS_IMAGE,
     "discovery.configUpdateStrategy": _NO_STATEFUL_SET,
     "discovery.statefulSetUpdateStrategy": _NO_STATEFUL_SET,
     "discovery.podManagementPolicy": _NO_STATEFUL_SET,
     "discovery.suspendAction.suspendStatefulSet": _NO_STATEFUL_SET,
-    "*.readinessProbe.*": _NO_PROBE,
-    "*.readinessProbe.type": _NO_PROBE,
     "discovery.readinessProbe.type": _ALWAYS_TCP,
     "discovery.livenessProbe.type": _ALWAYS_TCP,
     "pd.readinessProbe.type": _ALWAYS_TCP,
     "tikv.readinessProbe.type": _ALWAYS_TCP,
-    "*.service.port": "clients of PD know its port",
-    "*.service.loadBalancerSourceRanges": _NOT_IN_SERVICE,
-    "*.service.loadBalancerClass": _NOT_IN_SERVICE,
-    "pdms[].maxFailoverCount": "microservices keep no data, and Kubernetes replaces their pods",
-    "pdms[].tlsClientSecretName": "microservices have no dashboard",
-    "pdms[].startUpScriptVersion": "they have one script",
-    "pdms[].startTimeout": "`spec.pd.startTimeout` counts",
-    "tiproxy.configUpdateStrategy": "its configuration is always changed in place",
-    "tidb.customizedStartupProbe.initialDelaySeconds": "the probe begins at once",
-    "tidb.customizedStartupProbe.successThreshold": "Kubernetes takes only 1",
+    **{f"{name}.readinessProbe.*": _NO_PROBE for name in ("pdms[]", "tiflash", "ticdc", "tiproxy", "pump")},
+    **{f"{name}.service.port": _PORT_OF_PD for name in ("pd", "pdms[]")},
+    **{f"{name}.service.loadBalancerSourceRanges": _NOT_IN_SERVICE for name in ("pd", "pdms[]")},
+    **{f"{name}.service.loadBalancerClass": _NOT_IN_SERVICE for name in ("pd", "pdms[]")},
+    "pdms[].maxFailoverCount": NoEffect("microservices keep no data, and Kubernetes replaces their pods"),
+    "pdms[].tlsClientSecretName": NoEffect("microservices have no dashboard"),
+    "pdms[].startUpScriptVersion": NoEffect("they have one script"),
+    "pdms[].startTimeout": NoEffect("`spec.pd.startTimeout` counts", "set spec.pd.startTimeout"),
+    "tiproxy.configUpdateStrategy": _IN_PLACE,
+    "tidb.customizedStartupProbe.initialDelaySeconds": NoEffect("the probe begins at once"),
+    "tidb.customizedStartupProbe.successThreshold": NoEffect("Kubernetes takes only 1"),
 }
-"""Why fields have no effect, neither here nor with v1.6."""
+"""Which fields have no effect, neither here nor with v1.6. A glob fits no field that has one."""
 
 _POD = "member/objects/test_pod.py"
 _SERVICES = "member/objects/test_services.py"

@@ -195,9 +195,12 @@ class Pair(NamedTuple):
     after: Json
 
 
-def pairs(path: str, node: Json) -> Iterator[Pair]:
-    """Clusters to compare for a field with a schema, one pair for each setting that has its component."""
-    needs = last_fit(path, _NEEDS) or Needs()
+def pairs(path: str, node: Json, *, alone: bool = False) -> Iterator[Pair]:
+    """Clusters to compare for a field with a schema, one pair for each setting that has its component.
+
+    `alone`: without what else must be said for the field to mean something.
+    """
+    needs = Needs() if alone else last_fit(path, _NEEDS) or Needs()
     top = path.partition(".")[0].removesuffix(ITEM)
     base = _every_component()
     for setting in SETTINGS:

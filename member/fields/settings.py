@@ -42,10 +42,10 @@ def _is_configured(spec: WorkloadSpec) -> bool:
 def _of_component(own: Component) -> Iterator[Problem]:
     try:
         content = workload(own.name).content(own.tc)
-        files = list(_files(own, content))
+        files, flags = list(_files(own, content)), server_flags(own, content)
     except InvalidField:
         return  # `validate` reports it
-    flags, taken = server_flags(own, content), set[str]()
+    taken = set[str]()
     for flag, setting in own.type.flags.items():
         for path, value in config.find(files[0].written, setting.path) if setting.path else ():
             field = f"{files[0].field}.{path}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from member.fields.declared import AT_RUN_TIME, NO_EFFECT, TESTS, AtRunTime
+from member.fields.declared import AT_RUN_TIME, NO_EFFECT, REMOVE, TESTS, AtRunTime, NoEffect
 from member.fields.effects import Place
 from member.fields.probe import effect, made_of
 from member.fields.samples import pairs
@@ -27,6 +27,9 @@ objects is said after "at run time". `<component>` stands for every component th
 
 The last column names the test of what a field means, below `tests/`. That each arrives in the places told here, and
 that no field is without an effect but those of which it is said, `member/test_fields.py` tests of all of them.
+
+A field that a user sets and that has no effect, never or not in that cluster, is named with what to write instead: in
+the condition `FieldsIgnored`, an event, `kubectl tidb status` and `doctor` (`member/fields/ignored.py`).
 
 All fields of `status` are the operator's, and it writes all of them but `status.tidb.resignDDLOwnerRetryCount`, which
 v1.6 does not write either.
@@ -58,7 +61,7 @@ def defects() -> list[str]:
     found = []
     for path in fields():
         shows = bool(effect(path).places)
-        if shows and path in NO_EFFECT:
+        if shows and _nothing(path):
             found.append(f"spec.{path} has an effect, and member/fields/declared.py says that it has none")
         elif not (shows or _nothing(path) or _runs(path)):
             found.append(f"spec.{path} has no effect; give it one, or say in member/fields/declared.py why it has none")
@@ -94,7 +97,8 @@ def row(path: str) -> Row:
     """What is told of one field."""
     found, runs, nothing = effect(path), _runs(path), _nothing(path)
     if nothing:
-        return Row(f"{_NO_EFFECT}: {nothing}", _SAID)
+        instead = f"; {nothing.instead}" if nothing.instead != REMOVE else ""
+        return Row(f"{_NO_EFFECT}: {nothing.because}{instead}", _SAID)
     told = []
     if found.places:
         prefix = f"{found.title}: " if found.title else ""
@@ -109,11 +113,8 @@ def _runs(path: str) -> AtRunTime | None:
     return last_fit(path, AT_RUN_TIME)
 
 
-def _nothing(path: str) -> str:
-    """Why a field has no effect, empty for one that has: what is said of it by name goes before globs."""
-    if path not in NO_EFFECT and (effect(path).places or _runs(path)):
-        return ""
-    return last_fit(path, NO_EFFECT) or ""
+def _nothing(path: str) -> NoEffect | None:
+    return last_fit(path, NO_EFFECT)
 
 
 def _groups() -> Iterator[_Group]:

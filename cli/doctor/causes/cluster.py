@@ -12,6 +12,7 @@ from apis.validation import validate
 from cli.doctor.facts import Facts
 from cli.doctor.finding import Cause, Severity, Sign
 from controllers.conditions import INVALID, PROGRESSING, READY
+from member.fields.ignored import ignored
 from member.fields.settings import overridden
 from member.outcome import DONE
 from member.reasons.registry import REASONS
@@ -94,6 +95,12 @@ def _overridden(facts: Facts) -> Iterator[Sign]:
             yield Sign(_object(facts), each.message, each.field, shown(each.value))
 
 
+def _ignored(facts: Facts) -> Iterator[Sign]:
+    if not isinstance(facts.model, InvalidField):
+        for each in ignored(with_defaults(facts.model), facts.spec):
+            yield Sign(_object(facts), each.message, each.field, shown(each.value))
+
+
 CAUSES = (
     Cause(
         "InvalidSpec",
@@ -139,6 +146,13 @@ CAUSES = (
         "A flag of the start script, or the operator, overrides what the configuration says: it has no effect.",
         "Remove the setting, or write what the message says instead.",
         _overridden,
+        Severity.WARNING,
+    ),
+    Cause(
+        "FieldsIgnored",
+        "A field has no effect, neither here nor with v1.6, or not without another one.",
+        "Remove it, or write what the message says instead.",
+        _ignored,
         Severity.WARNING,
     ),
 )

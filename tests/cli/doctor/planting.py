@@ -193,6 +193,14 @@ IN_BOTH: Mapping[str, Plant] = {
         field_="spec.pd.affinity.podAntiAffinity.requiredDuringScheduling",
         severity="Warning",
     ),
+    "ignored": Plant(
+        "FieldsIgnored",
+        {"service": {"port": 2380}},
+        object=_CLUSTER,
+        field_="spec.pd.service.port",
+        value="2380",
+        severity="Warning",
+    ),
     "overridden": Plant(
         "SettingsOverridden",
         {"config": {"data-dir": "/elsewhere"}},

@@ -545,7 +545,7 @@ def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
 
 
 def test_a_microservice_whose_members_are_addresses_is_read() -> None:
-    spec = SPEC | {"pdms": [{"name": "tso", "replicas": 1}]}
+    spec = SPEC | {"pd": SPEC["pd"] | {"mode": "ms"}, "pdms": [{"name": "tso", "replicas": 1}]}
     conditions = [said("Ready", "NoTSOServer", "No tso serves.")]
     tso = {"name": "tso", "members": ["http://basic-tso-0.basic-tso-peer:2379"], "conditions": conditions}
     assert {"NoTSOServer"} == found(facts({"pdms": {"tso": tso}}, spec)).keys()

@@ -1,0 +1,220 @@
+"""Fields that a user has set and that have no effect: never, or not in this cluster. A pure function of a spec."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import NamedTuple
+
+from apis import images
+from apis.accessor import Component, components, workloads
+from apis.cluster import Cluster
+from apis.component_specs import TiDBSpec, TiKVSpec
+from apis.identity import speaks_sql_tls, tls_enabled
+from apis.problem import Problem
+from apis.shared import Json, WorkloadSpec
+from apis.tidbcluster import TidbCluster
+from member.fields.declared import NO_EFFECT, REMOVE, NoEffect
+from member.fields.schema import ITEM, fields, last_fit
+from member.startscript import options
+
+
+def ignored(tc: Cluster, spec: Json) -> list[Problem]:
+    """The fields of a cluster, defaulted, that have no effect, as its user has written them in `spec`.
+
+    What is empty or false asks for nothing, and is not named.
+    """
+    found = [*_images(tc, spec), *(problem for own in components(tc) for problem in _volumes(own, spec))]
+    if isinstance(tc, TidbCluster):
+        found += _declared(tc, spec)
+    return found
+
+
+def _problem(field: str, value: object, why: NoEffect) -> Problem:
+    return Problem(field, value, f"has no effect, because {why.because}; {why.instead}")
+
+
+# Images
+
+
+def _images(tc: Cluster, spec: Json) -> Iterator[Problem]:
+    """The deprecated `image` where `baseImage` and a version say what runs (defaults-and-validation.md 8.1)."""
+    for own in workloads(tc):
+        image = _section(own, spec).get("image")
+        if image and image != own.image:
+            yield _problem(f"{own.field}.image", image, NoEffect(f"{own.image} runs", _instead_of(image)))
+
+
+def _instead_of(image: str) -> str:
+    reference = images.parse(image)
+    base = str(images.Reference(reference.repository, "", reference.digest))
+    return f"write baseImage: {base} and version: {reference.tag}" if reference.tag else f"write baseImage: {base}"
+
+
+# Volumes
+
+
+def _volumes(own: Component, spec: Json) -> Iterator[Problem]:
+    """What is said of the data volume of a component that has none."""
+    if own.type.data_volume:
+        return
+    written, because, instead = _section(own, spec), f"{own.type.title} has no data volume", REMOVE
+    if own.type.storage_claims:
+        because, instead = "its volumes are those of storageClaims", "set the size there"
+    elif isinstance(own.spec, WorkloadSpec):
+        instead = "remove it, or list volumes in storageVolumes"
+    if size := (written.get("requests") or {}).get("storage"):
+        yield _problem(f"{own.field}.requests.storage", size, NoEffect(because, instead))
+    for name in ("storageClassName", "volumeAttributesClassName"):
+        if (value := written.get(name)) and not written.get("storageVolumes"):
+            yield _problem(f"{own.field}.{name}", value, NoEffect(because, instead))
+
+
+def _section(own: Component, spec: Json) -> Json:
+    """What the user has written of a component; empty for one that runs although the spec lacks it."""
+    found = [value for _, value in _written(spec, own.field.removeprefix("spec."))]
+    return found[0] if found and isinstance(found[0], dict) else {}
+
+
+# Fields that never have an effect, and those that need another
+
+
+class _Need(NamedTuple):
+    """When a field has an effect, and the way out where it has none."""
+
+    holds: Callable[[TidbCluster], bool]
+    why: NoEffect
+
+
+def _tidb(tc: TidbCluster) -> TiDBSpec:
+    return tc.spec.tidb or TiDBSpec(replicas=0)
+
+
+def _tikv(tc: TidbCluster) -> TiKVSpec:
+    return tc.spec.tikv or TiKVSpec(replicas=0)
+
+
+def _offers_tls(tc: TidbCluster) -> bool:
+    client = _tidb(tc).tls_client
+    return client is not None and client.enabled
+
+
+def _has_load_balancer(tc: TidbCluster) -> bool:
+    service = _tidb(tc).service
+    return service is not None and service.type == "LoadBalancer"
+
+
+_TLS = _Need(tls_enabled, NoEffect("components speak no TLS", "set spec.tlsCluster.enabled to true, or remove it"))
+_SQL_TLS = _Need(
+    _offers_tls, NoEffect("TiDB offers clients no TLS", "set spec.tidb.tlsClient.enabled to true, or remove it")
+)
+_LOAD_BALANCER = _Need(
+    _has_load_balancer, NoEffect("its Service is no LoadBalancer", "set spec.tidb.service.type, or remove it")
+)
+_SLOW_LOG = _Need(
+    lambda tc: _tidb(tc).separate_slow_log is not False,
+    NoEffect("no slow log is kept apart", "set spec.tidb.separateSlowLog to true, or remove it"),
+)
+_ROCKSDB_LOG = _Need(
+    lambda tc: bool(_tikv(tc).separate_rocks_db_log),
+    NoEffect("no log of RocksDB is kept apart", "set spec.tikv.separateRocksDBLog to true, or remove it"),
+)
+_RAFT_LOG = _Need(
+    lambda tc: bool(_tikv(tc).separate_raft_log),
+    NoEffect("no log of Raft is kept apart", "set spec.tikv.separateRaftLog to true, or remove it"),
+)
+_ANY_LOG = _Need(
+    lambda tc: bool(_tikv(tc).sidecars),
+    NoEffect("no log is kept apart", "set spec.tikv.separateRocksDBLog or separateRaftLog to true, or remove it"),
+)
+
+
+def _has_microservices(tc: TidbCluster) -> bool:
+    return tc.spec.pd is not None and tc.spec.pd.mode == "ms"
+
+
+def _pd_script_is_v2(tc: TidbCluster) -> bool:
+    return options.is_v2(tc) or (_has_microservices(tc) and bool(tc.spec.pdms))
+
+
+def _pd_waits_for_its_address(tc: TidbCluster) -> bool:
+    is_alone = not (_has_microservices(tc) and tc.spec.pdms)
+    waits = options.has_flag(tc, options.WAIT_FOR_OWN_ADDRESS) if is_alone else True
+    return _pd_script_is_v2(tc) and waits and not options.has_flag(tc, options.NO_WAIT_DNS)
+
+
+_MICROSERVICES = _Need(
+    _has_microservices,
+    NoEffect("PD serves alone", "set spec.pd.mode to ms, or remove the microservice"),
+)
+
+_V2 = _Need(
+    _pd_script_is_v2,
+    NoEffect("start scripts are v1", "set spec.startScriptVersion to v2, or remove it"),
+)
+
+NEEDS: Mapping[str, _Need] = {
+    "startScriptV2FeatureFlags": _V2,
+    "pd.startUpScriptVersion": _Need(
+        lambda tc: not _pd_script_is_v2(tc), NoEffect("it chooses among scripts of the first generation")
+    ),
+    "pd.initWaitTime": _Need(
+        _pd_waits_for_its_address,
+        NoEffect("PD does not wait for its own address", f"set {options.WAIT_FOR_OWN_ADDRESS}, or remove it"),
+    ),
+    "tlsCluster.enableDiscoveryMTLS": _TLS,
+    "*.mountClusterClientSecret": _TLS,
+    "tiproxy.certLayout": _Need(lambda tc: tls_enabled(tc) or _offers_tls(tc), _TLS.why),
+    "pd.tlsClientSecretName": _SQL_TLS,
+    "tidb.tlsClient.disableClientAuthn": _SQL_TLS,
+    "tidb.tlsClient.skipInternalClientCA": _SQL_TLS,
+    "tiproxy.tlsClientSecretName": _SQL_TLS,
+    "tiproxy.sslEnableTiDB": _Need(
+        lambda tc: not speaks_sql_tls(tc) and _offers_tls(tc),
+        NoEffect("TiProxy speaks TLS with TiDB exactly if TiDB offers it"),
+    ),
+    "tidb.service.loadBalancer*": _LOAD_BALANCER,
+    "tidb.slowLogVolumeName": _SLOW_LOG,
+    "tikv.rocksDBLogVolumeName": _ROCKSDB_LOG,
+    "tikv.raftLogVolumeName": _RAFT_LOG,
+    "tikv.logTailer.*": _ANY_LOG,
+    "pdms[].replicas": _MICROSERVICES,
+}
+"""What has an effect only beside something else, by globs of paths."""
+
+
+def _declared(tc: TidbCluster, spec: Json) -> Iterator[Problem]:
+    for path, default in _named().items():
+        why = last_fit(path, NO_EFFECT)
+        need = last_fit(path, NEEDS)
+        if why is None and need is not None and not need.holds(tc):
+            why = need.why
+        for field, value in _written(spec, path) if why else ():
+            if value and value != default:
+                assert why
+                yield _problem(f"spec.{field}", value, why)
+
+
+@cache
+def _named() -> Mapping[str, object]:
+    """The fields of which a table here says something, with their defaults."""
+    tables: tuple[Mapping[str, object], ...] = (NO_EFFECT, NEEDS)
+    found = (path for path in fields() if any(last_fit(path, table) for table in tables))
+    return {path: fields()[path].get("default") for path in found}
+
+
+def _written(tree: object, path: str) -> Iterator[tuple[str, object]]:
+    """What is written at a path, such as `pdms[].version` or `pdms[0].version`, with its path."""
+    step, _, rest = path.partition(".")
+    name, _, index = step.partition("[")
+    value = tree.get(name) if isinstance(tree, dict) else None
+    if step.endswith(ITEM):
+        found = [(f"{name}[{at}]", item) for at, item in enumerate(value if isinstance(value, list) else ())]
+    elif index:
+        at = int(index.rstrip("]"))
+        found = [(step, value[at])] if isinstance(value, list) and at < len(value) else []
+    else:
+        found = [(step, value)]
+    for here, inner in found:
+        if rest:
+            yield from ((f"{here}.{below}", leaf) for below, leaf in _written(inner, rest))
+        elif inner is not None:
+            yield here, inner

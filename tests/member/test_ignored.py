@@ -1,0 +1,139 @@
+"""R22: a field that has no effect in a cluster is named there, with what to write instead."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from apis.decoding import InvalidField, decode
+from apis.defaulting import with_defaults
+from apis.tidbcluster import TidbCluster
+from apis.validation import stricter, validate
+from kube.objects import Json, condition_of
+from kube.resources import STATEFUL_SETS
+from member.fields import ignored as module
+from member.fields.declared import AT_RUN_TIME, NO_EFFECT
+from member.fields.effects import differences
+from member.fields.ignored import NEEDS, ignored
+from member.fields.probe import made_of
+from member.fields.samples import SETTINGS, Pair, pairs
+from member.fields.schema import fields, fits, last_fit
+from member.fields.settings import overridden
+from ports.clock import FakeClock
+from tests.apis.clusters import minimal
+from tests.operator_world import OperatorWorld, sample
+
+OWNERS = sorted({path.partition(".")[0] for path in fields()})
+
+
+def named(spec: Json) -> dict[str, str]:
+    """The fields of a spec that are named, each with the message."""
+    tc = with_defaults(decode({"metadata": {"name": "c", "namespace": "ns"}, "spec": spec}, TidbCluster))
+    return {each.field: each.message for each in ignored(tc, spec)}
+
+
+def told(cluster: Json) -> list[str]:
+    """What is said of a cluster: refusals, and what is named; a cluster that cannot be read is refused as well."""
+    try:
+        tc = with_defaults(decode(cluster, TidbCluster))
+    except InvalidField as error:
+        return [str(error)]
+    problems = [*validate(tc), *stricter.check(tc, {})] or [*ignored(tc, cluster["spec"]), *overridden(tc)]
+    return list(map(str, problems))
+
+
+def silent(path: str) -> Iterator[str]:
+    """The sorts of clusters in which a field, set by itself, changes nothing, and of which nothing is said."""
+    for pair in pairs(path, fields()[path], alone=True):
+        is_tried = pair.title in SORTS and pair.before != pair.after and not last_fit(path, AT_RUN_TIME)
+        if is_tried and not has_effect(pair):
+            yield f"{path} {pair.title}"
+
+
+SORTS = tuple(each.title for each in SETTINGS if each.patch.get("pd", {}) is not None)
+"""The settings with a PD of their own."""
+
+
+def has_effect(pair: Pair) -> bool:
+    """Whether something is made otherwise, or said; half of a reference to another cluster is refused in both."""
+    before = told(pair.before)
+    if set(told(pair.after)) - set(before) or any("spec.cluster" in each for each in before):
+        return True
+    return bool(differences(made_of(pair.before), made_of(pair.after)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("owner", OWNERS)
+def test_R22_no_field_is_silent_in_any_sort_of_cluster(owner: str) -> None:
+    own = (path for path in fields() if path.partition(".")[0] == owner)
+    assert [] == [each for path in own for each in silent(path)]
+
+
+def test_storage_of_a_component_without_a_volume_is_named_with_what_to_write_instead() -> None:
+    found = named(minimal(tidb={"requests": {"storage": "30Gi", "cpu": "2"}, "storageClassName": "standard"}))
+    why = "has no effect, because TiDB has no data volume; remove it, or list volumes in storageVolumes"
+    assert {"spec.tidb.requests.storage": why, "spec.tidb.storageClassName": why} == found
+
+
+def test_a_class_for_further_volumes_is_not_named() -> None:
+    volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
+    assert {} == named(minimal(tidb={"storageVolumes": [volume], "storageClassName": "standard"}))
+
+
+@pytest.mark.parametrize(
+    ("image", "instead"),
+    [
+        ("localhost:5000/tidb:patched", "write baseImage: localhost:5000/tidb and version: patched"),
+        ("localhost:5000/tidb", "write baseImage: localhost:5000/tidb"),
+        (f"tidb@sha256:{'0' * 64}", f"write baseImage: tidb@sha256:{'0' * 64}"),
+    ],
+)
+def test_8_1_an_image_beside_base_image_and_version_is_named(image: str, instead: str) -> None:
+    why = f"has no effect, because pingcap/tidb:v8.5.2 runs; {instead}"
+    assert {"spec.tidb.image": why} == named(minimal(tidb={"image": image, "baseImage": "pingcap/tidb"}))
+
+
+def test_8_1_an_image_that_runs_is_not_named() -> None:
+    images: Json = {name: {"image": f"pingcap/{name}:v6.5.0"} for name in ("pd", "tikv", "tidb")}
+    assert {} == named(minimal(**images) | {"version": ""})
+    assert {} == named(minimal(tidb={"image": "pingcap/tidb:v8.5.2"}))
+
+
+def test_an_entry_of_a_list_is_named_by_its_place() -> None:
+    spec = minimal() | {"pdms": [{"name": "tso", "replicas": 1}, {"name": "scheduling", "replicas": 2}]}
+    assert {"spec.pdms[0].replicas", "spec.pdms[1].replicas"} == named(spec).keys()
+
+
+def test_what_is_false_or_the_default_asks_for_nothing() -> None:
+    pdms = [{"name": "tso", "replicas": 1, "startTimeout": 30, "maxFailoverCount": 0}]
+    assert {} == named(minimal(pd={"mode": "ms", "mountClusterClientSecret": False}) | {"pdms": pdms})
+
+
+def test_what_is_declared_here_exists() -> None:
+    tables: list[Json] = [dict(NO_EFFECT), dict(NEEDS)]
+    assert [] == [glob for table in tables for glob in table if not any(fits(path, glob) for path in fields())]
+
+
+def test_a_field_without_its_declaration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(NEEDS, "tikv.raftLogVolumeName")
+    monkeypatch.setattr(module, "_named", module._named.__wrapped__)
+    assert "tikv.raftLogVolumeName " in list(silent("tikv.raftLogVolumeName"))
+
+
+@pytest.mark.slow
+def test_a_running_cluster_names_an_ignored_field_once_and_restarts_nothing(clock: FakeClock) -> None:
+    world = OperatorWorld(clock=clock)
+    world.apply(sample("basic"))
+    world.run_until_ready()
+    before = [each["spec"] for each in world.every(STATEFUL_SETS)]
+    world.change(tidb={"image": "localhost:5000/tidb:patched"})
+    world.run(5.0)
+    world.restart()
+    world.run(60.0)
+    condition = condition_of(world.cluster()["status"]["conditions"], "FieldsIgnored")
+    assert ("True", True) == (condition["status"], "spec.tidb.image" in condition["message"])
+    assert [1] == [each["count"] for each in world.events("FieldsIgnored")]
+    assert before == [each["spec"] for each in world.every(STATEFUL_SETS)]
+    world.change(tidb={"image": None})
+    world.run(5.0)
+    assert "False" == condition_of(world.cluster()["status"]["conditions"], "FieldsIgnored")["status"]
+    world.stop()
