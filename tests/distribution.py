@@ -27,6 +27,7 @@ LONGEST = (
     "tests/e2e/test_upstream.py",
     "tests/controllers/tidbcluster/test_across.py",
     "tests/simulate/test_campaigns.py",
+    "tests/security/test_hostile_servers.py",
     "tests/e2e/test_tls.py",
     "tests/e2e/test_volumes.py",
     "tests/e2e/test_kills.py",

@@ -77,7 +77,7 @@ class Forked:
     def __init__(self, flags: tuple[str, ...], environ: Mapping[str, str], directory: Path, log: Path) -> None:
         pid = forks().ask(Start(list(flags), dict(environ), str(directory), str(log)))
         assert pid is not None
-        self._pid = pid
+        self.pid = pid
         self._ended: int | None = None
         self._lock = threading.Lock()
 
@@ -85,13 +85,13 @@ class Forked:
         """How it has ended; negative for a signal, None when it has not."""
         with self._lock:
             if self._ended is None:
-                self._ended = forks().ask(Look(self._pid))
+                self._ended = forks().ask(Look(self.pid))
             return self._ended
 
     def send_signal(self, number: int) -> None:
         """Send a signal to a process that has not ended, as far as anybody has looked."""
         if self.poll() is None:
-            os.kill(self._pid, number)
+            os.kill(self.pid, number)
 
     def kill(self) -> None:
         """SIGKILL."""

@@ -21,7 +21,9 @@ ROOT = Path(__file__).parents[2]
 QUICK_LEASE = ("--leader-lease-duration=2s", "--leader-renew-deadline=1500ms", "--leader-retry-period=300ms")
 """For operators that are killed: the next one takes over in seconds."""
 
-_PROGRAM = (sys.executable, "-m", "controller_manager")
+PROGRAM = (sys.executable, "-m", "controller_manager")
+"""A process that imports all it needs, as users start it."""
+
 _CLEAN = ("KUBECONFIG", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy", "NAMESPACE", "HELM_RELEASE")
 
 
@@ -34,7 +36,7 @@ class Operator:
     """One process. What it says on stderr and stdout is in `said`."""
 
     def __init__(
-        self, log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] | None = _PROGRAM
+        self, log: Path, environ: Mapping[str, str], *flags: str, program: tuple[str, ...] | None = PROGRAM
     ) -> None:
         """Start it, with `environ` in place of what this process has of its kind. Without a `program` it is forked."""
         self._log = log
@@ -64,6 +66,12 @@ class Operator:
         """The lines of the log, decoded."""
         lines = [line for line in self.said.splitlines() if line.startswith("{") and line.endswith("}")]
         return [msgspec.json.decode(line) for line in lines]
+
+    @property
+    def peak_memory(self) -> int:
+        """The most bytes that it has ever had resident."""
+        status = Path(f"/proc/{self._process.pid}/status").read_text("ascii")
+        return next(int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmHWM:"))
 
     @property
     def is_running(self) -> bool:
