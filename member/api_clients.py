@@ -4,13 +4,16 @@ The certificates are the user's Secret and read live: the operator caches no Sec
 """
 
 import contextlib
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 
+from apis.consent import Permission, how_to_consent
 from apis.identity import tls_enabled
 from apis.shared import PDMember
-from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT, Address, Reach
+from apis.tidbcluster import TidbCluster
+from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT, Address, Reach, host_of
 from dataplane.calls import Admit, Caller
 from dataplane.dm import DMMasterClient
 from dataplane.errors import BadTlsMaterial, DataPlaneError, NotInCluster
@@ -23,8 +26,9 @@ from dataplane.tidb import TiDBClient
 from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
+from kube.errors import Forbidden
 from kube.objects import secret_data
-from kube.resources import SECRETS
+from kube.resources import SECRETS, TIDB_CLUSTERS
 from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import (
     address_book,
@@ -32,6 +36,7 @@ from member.naming import (
     ordinal_of,
     pd_url,
     reach,
+    referenced_cluster,
     tidb_server_secret,
     tidb_status_url,
     tiflash_status_url,
@@ -41,14 +46,64 @@ from ports.sql import SqlLogin
 
 _SHORT_TIMEOUT = 1.0
 """Seconds."""
+_PD_SERVICE = re.compile(
+    r"(?:[a-z0-9-]+\.)?(?P<cluster>[a-z0-9-]+)-pd(?:-peer)?\.(?P<namespace>[a-z0-9-]+)(?:\.svc(?:\..+)?)?\.?"
+)
+"""A host name by which a Service of the PD of a TidbCluster, or one of its pods, is reached."""
+
+
+def reference_refusal(ctx: ReconcileContext) -> str:
+    """Why the cluster may not join, or use the PD of, one in another namespace that it names; empty if it may.
+
+    Such clusters are named by `spec.cluster` and by the hosts of `spec.pdAddresses`. The API server is asked for those
+    that the cache lacks, once in a reconcile. Raises ApiError, TransportError.
+    """
+    if ctx.reference_refusal is None:
+        refusals = (_refusal(ctx, *each) for each in _clusters_elsewhere(ctx.tc))
+        ctx.reference_refusal = next(filter(None, refusals), "")
+    return ctx.reference_refusal
+
+
+def _clusters_elsewhere(tc: TidbCluster) -> Iterator[tuple[str, str, bool]]:
+    """Namespace and name of what is named in other namespaces, and whether it may be in another Kubernetes cluster."""
+    reference, own = tc.spec.cluster, tc.metadata.namespace
+    if reference is not None and reference.name and reference.namespace not in ("", own):
+        yield reference.namespace, reference.name, bool(reference.cluster_domain or tc.spec.across_k8s)
+    for namespace, name in clusters_of_addresses(tc.spec.pd_addresses):
+        if namespace != own:
+            yield namespace, name, True
+
+
+def _refusal(ctx: ReconcileContext, namespace: str, name: str, may_be_beyond: bool) -> str:
+    """What an owner must do before a cluster may be joined; empty if nothing.
+
+    In another Kubernetes cluster nobody can consent here. An operator that may not look there has no rights to lend.
+    """
+    try:
+        found = ctx.listers.tidb_clusters.get(namespace, name) or ctx.deps.client.find(TIDB_CLUSTERS, name, namespace)
+    except Forbidden:
+        return ""
+    if found is None and may_be_beyond:
+        return ""
+    annotations = found.metadata.annotations if found is not None else {}
+    permitted = ctx.settings.references.judge(ctx.namespace, namespace, annotations)
+    return how_to_consent(ctx.namespace, TIDB_CLUSTERS.kind, namespace, name) if permitted is Permission.NONE else ""
+
+
+def clusters_of_addresses(addresses: Iterable[str]) -> list[tuple[str, str]]:
+    """Namespace and name of the TidbClusters whose PD addresses name by a Service or a pod."""
+    named = [found for address in addresses if (found := _PD_SERVICE.fullmatch(host_of(address)))]
+    return [(found["namespace"], found["cluster"]) for found in named]
 
 
 def pd(ctx: ReconcileContext) -> PDClient:
     """The PD of the cluster: its Service, or the first of its peers that answers (dataplane-apis.md 2).
 
     Whichever was found, by this or by `responding_pd_member`, is PD for the rest of the reconcile. Raises
-    BadTlsMaterial.
+    BadTlsMaterial; NotInCluster where PD is that of a cluster which does not consent.
     """
+    if referenced_cluster(ctx.tc) is not None and (refusal := reference_refusal(ctx)):
+        raise NotInCluster(refusal)
     admit = _admit_pd(ctx)
     if ctx.pd_url:
         return ctx.deps.dataplane.pd(ctx.pd_url, _tls(ctx), admit)
@@ -239,7 +294,8 @@ def _admit_pd(ctx: ReconcileContext) -> Admit:
 
 
 def _reach(ctx: ReconcileContext) -> Reach:
-    return reach(ctx.tc, partial(_shares_pd, ctx))
+    found = reach(ctx.tc, partial(_shares_pd, ctx))
+    return replace(found, hosts=frozenset()) if found.hosts and reference_refusal(ctx) else found
 
 
 def _shares_pd(ctx: ReconcileContext, namespace: str, name: str) -> bool:

@@ -191,14 +191,16 @@ class ReconcileContext(ClusterContext):
     """One reconcile of a TidbCluster.
 
     `pd_url`: a member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`:
-    whether PD, when asked, had members that never started. `stores` are those that PD lists, once it was asked, but the
-    ones that are Tombstone, as they were when components were observed.
+    whether PD, when asked, had members that never started. `reference_refusal`: what keeps the cluster from the one
+    that it joins, once `api_clients.reference_refusal` has looked. `stores` are those that PD lists, once it was asked,
+    but the ones that are Tombstone, as they were when components were observed.
     """
 
     tc: TidbCluster
     stores: tuple[Store, ...] = ()
     pd_url: Address | None = None
     unstarted_pd_members: bool = False
+    reference_refusal: str | None = None
 
     @property
     def status(self) -> TidbClusterStatus:

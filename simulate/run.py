@@ -27,7 +27,7 @@ from simulate.plan import DELETED, Plan
 from simulate.restarts import are_judged
 from simulate.state import State
 from simulate.trace import Show
-from simulate.worlds import CLUSTERS, KEY, NODES, SETTINGS, neighbour
+from simulate.worlds import CLUSTERS, KEY, NODES, SETTINGS, consenting, neighbour
 
 _MEMBER = re.compile(r"\b(\w+-pd)-\d+\.\1-peer\.(\w+)\.svc\b")
 """A member of PD: which of them is asked is chance."""
@@ -97,7 +97,7 @@ def prepare(plan: Plan, show: Show | None = None) -> Engine:
 
 def _create(engine: Engine, plan: Plan) -> None:
     """The clusters of a plan; those that join have a PD to join."""
-    engine.apply(CLUSTERS[plan.cluster]())
+    engine.apply(consenting(CLUSTERS[plan.cluster](), plan.joined))
     for key, kind in plan.neighbours.items():
         engine.apply(neighbour(key, kind, joins=key in plan.joined), key.partition("/")[0])
 

@@ -9,6 +9,7 @@ import msgspec
 import yaml
 
 from apis.components import component_type
+from apis.consent import ALLOWED_FROM
 from apis.crd import KINDS, definition
 from apis.decoding import decode
 from apis.ordinals import desired_replicas
@@ -16,6 +17,7 @@ from apis.tidbcluster import TidbCluster
 from cli.world import COMMANDS, PROGRAMS
 from kube.objects import Json
 from member.context import FailoverSettings, Settings
+from member.labels import with_annotation
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.directory import CLUSTER_DOMAIN
@@ -310,6 +312,12 @@ def neighbour(key: str, kind: str, *, joins: bool) -> Json:
     if joins:
         cluster["spec"]["cluster"] = {"name": NAME, "namespace": NAMESPACE}
     return cluster
+
+
+def consenting(cluster: Json, joined: Sequence[str]) -> Json:
+    """A cluster that those of other namespaces may join, of the keys that do."""
+    namespaces = sorted({key.partition("/")[0] for key in joined} - {NAMESPACE})
+    return with_annotation(cluster, ALLOWED_FROM, ",".join(namespaces)) if namespaces else cluster
 
 
 @cache

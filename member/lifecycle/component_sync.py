@@ -63,7 +63,7 @@ from member.objects.config_map import (
 )
 from member.observed.nodes import kept_by_lost_nodes, missing_behind_lost_nodes
 from member.observed.pods import Pod, pods_of
-from member.observed.referenced_cluster import unverified_pd, without_pd
+from member.observed.referenced_cluster import not_allowed, unverified_pd, without_pd
 from member.observed.status import SUSPEND, UPGRADE, set_phase
 from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
@@ -146,8 +146,8 @@ def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
         return Refused("Paused", "spec.paused is true: no changes are made until it is false")
     suspended = suspension(ctx, member.name)
     if isinstance(suspended, Postponed):
-        return suspended.merged_with(_maintain(ctx, member, spec))
-    return suspended or _maintain(ctx, member, spec)
+        return suspended.merged_with(not_allowed(ctx) or _maintain(ctx, member, spec))
+    return suspended or not_allowed(ctx) or _maintain(ctx, member, spec)
 
 
 def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:

@@ -39,6 +39,15 @@ def without_pd(ctx: ClusterContext) -> Waiting | None:
     return Waiting("NoPD", "the cluster has no PD: add spec.pd, or name a cluster that has one in spec.cluster")
 
 
+def not_allowed(ctx: ClusterContext) -> Waiting | None:
+    """The wait for the consent of the TidbCluster of another namespace that this one joins, or whose PD it uses.
+
+    Raises ApiError, TransportError.
+    """
+    refusal = api_clients.reference_refusal(ctx) if isinstance(ctx, ReconcileContext) else ""
+    return Waiting("ReferenceNotAllowed", refusal, _LOOK_AGAIN) if refusal else None
+
+
 def observe_joined_pd(ctx: ReconcileContext) -> Outcome:
     """Record the id of the PD cluster that a cluster without its own PD uses; refuse another one (F40, I7).
 
@@ -47,6 +56,8 @@ def observe_joined_pd(ctx: ReconcileContext) -> Outcome:
     """
     if referenced_cluster(ctx.tc) is None:
         return Done()
+    if wait := not_allowed(ctx):
+        return wait
     labelled = labelled_ids(ctx) or _ids_of_pods(ctx)
     known = known_cluster_ids(ctx.tc, labelled)
     given_up = not known or is_abandoned(ctx.tc, labelled)

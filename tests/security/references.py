@@ -46,7 +46,7 @@ _WRITTEN_TO = (
     *(TIDB_CLUSTERS, TIDB_MONITORS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS),
     *(BACKUPS, RESTORES, COMPACT_BACKUPS),
 )
-REACHING = (STATEFUL_SETS, DEPLOYMENTS, JOBS, ROLE_BINDINGS)
+REACHING = (STATEFUL_SETS, JOBS, ROLE_BINDINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +121,8 @@ class TwoNamespaces(SimpleWorld):
         return [f"{each.kind} {each.metadata.name}" for each in self.written() if any(m in each.raw for m in marks)]
 
     def reaching(self) -> list[str]:
-        """What of the author's runs or grants rights, by name."""
-        return [name for kind in REACHING for name in self.names(kind)]
+        """What of the author's runs or grants rights, by name; Discovery serves its own namespace alone."""
+        return [name for kind in REACHING for name in self.names(kind) if not name.endswith("-discovery")]
 
     def rights_everywhere(self) -> list[str]:
         """The rights in all namespaces that the author's monitor has."""
@@ -182,5 +182,22 @@ JOBS_OF = (
         "spec.br.clusterNamespace",
         COMPACT_BACKUPS,
         by_br(br=ELSEWHERE, startTs="2026-01-01T00:00:00Z", endTs="2026-01-02T00:00:00Z"),
+    ),
+)
+
+JOINING = (
+    Case(
+        "spec.cluster.namespace",
+        TIDB_CLUSTERS,
+        {key: value for key, value in minimal().items() if key != "pd"} | {"cluster": THERE},
+    ),
+    Case("spec.cluster.namespace (with a PD of its own)", TIDB_CLUSTERS, minimal() | {"cluster": THERE}),
+    *(
+        Case(f"spec.pdAddresses[] ({host})", TIDB_CLUSTERS, minimal() | {"pdAddresses": [f"http://{host}:2379"]})
+        for host in (
+            f"{TARGET}-pd.{OWNER}",
+            f"{TARGET}-pd.{OWNER}.svc",
+            f"{TARGET}-pd-0.{TARGET}-pd-peer.{OWNER}.svc.cluster.local",
+        )
     ),
 )

@@ -1,6 +1,7 @@
 """A reference into another namespace shows and reaches nothing until its owner, or the administrator, consents."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from tests.security.references import (
     AUTHOR,
     DASHBOARDS,
     JOBS_OF,
+    JOINING,
     MONITORS,
     OWNER,
     TARGET,
@@ -42,7 +44,7 @@ def of_each(*cases: Case) -> pytest.MarkDecorator:
     )
 
 
-@of_each(*COPYING, *JOBS_OF)
+@of_each(*COPYING, *JOBS_OF, *JOINING)
 def test_nothing_is_shown_without_consent(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     assert [] == world.leaks()
@@ -67,7 +69,7 @@ def test_consent_is_given_and_withdrawn(world: TwoNamespaces, case: Case) -> Non
     assert [] != world.leaks()
 
 
-@of_each(*COPYING, *JOBS_OF)
+@of_each(*COPYING, *JOBS_OF, *JOINING[:2])
 def test_a_target_that_does_not_exist_is_not_told_from_one_that_does_not_consent(
     world: TwoNamespaces, case: Case
 ) -> None:
@@ -87,7 +89,7 @@ def test_the_administrator_permits_by_a_flag(world: TwoNamespaces, case: Case, f
     assert not world.is_refused()
 
 
-@of_each(*COPYING, *JOBS_OF)
+@of_each(*COPYING, *JOBS_OF, *JOINING)
 @pytest.mark.parametrize("flag", [f"{OWNER}:{AUTHOR}", f"{AUTHOR}:other", "other:*"])
 def test_a_flag_for_other_namespaces_permits_nothing(world: TwoNamespaces, case: Case, flag: str) -> None:
     world.permit(flag)
@@ -244,3 +246,41 @@ def test_a_job_for_another_namespace_waits_for_consent_alone(world: TwoNamespace
     world.run(15.0)
     assert not world.is_refused()
     assert world.names(JOBS) or f"TidbCluster {OWNER}/{TARGET}" in world.said() or "WaitingForLog" in world.said()
+
+
+@of_each(*JOINING)
+def test_a_cluster_joins_another_one_by_consent(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.consent(case)
+    assert world.reaching() in (["demo-pd"], ["demo-tikv"])
+    world.run(5.0)
+    assert not world.is_refused()
+
+
+@of_each(*JOINING)
+def test_a_cluster_that_has_joined_is_left_alone_when_the_consent_goes(world: TwoNamespaces, case: Case) -> None:
+    """A database is not stopped by an annotation; nothing of it is changed until there is consent again."""
+    world.permit("allow")
+    world.refer(case)
+    before = [each.raw for each in world.written() if each.kind in ("StatefulSet", "ConfigMap", "Service")]
+    world.permit("consent")
+    world.change(version="v8.5.3")
+    world.resyncs(2)
+    assert before == [each.raw for each in world.written() if each.kind in ("StatefulSet", "ConfigMap", "Service")]
+    assert world.is_refused()
+
+
+@of_each(JOINING[0])
+def test_a_cluster_in_another_kubernetes_needs_no_consent_that_nobody_there_could_give(
+    world: TwoNamespaces, case: Case
+) -> None:
+    spec = case.spec | {"cluster": {"name": "far", "namespace": "there", "clusterDomain": "k8s.example.com"}}
+    world.refer(replace(case, spec=spec))
+    assert not world.is_refused()
+
+
+@of_each(JOINING[0])
+def test_a_domain_is_no_way_around_the_consent_of_a_cluster_that_is_here(world: TwoNamespaces, case: Case) -> None:
+    world.refer(replace(case, spec=case.spec | {"cluster": THERE | {"clusterDomain": "cluster.local"}}))
+    assert world.is_refused()
+    assert [] == world.reaching()

@@ -2,9 +2,11 @@
 
 import pytest
 
+from apis.consent import ALLOWED_FROM
 from apis.identity import FORCE_PD_BOOTSTRAP
 from kube.objects import Json
 from kube.resources import NAMESPACES, PERSISTENT_VOLUME_CLAIMS, STATEFUL_SETS, TIDB_CLUSTERS
+from member.labels import with_annotation
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 _ELSEWHERE = "elsewhere"
@@ -67,7 +69,7 @@ def test_8_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, wit
 
 @pytest.mark.slow
 def test_8_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: OperatorWorld) -> None:
-    world.apply(host())
+    world.apply(with_annotation(host(), ALLOWED_FROM, _ELSEWHERE))
     world.run_until_ready()
     world.admin.create(NAMESPACES, {"metadata": {"name": _ELSEWHERE}})
     world.admin.create(TIDB_CLUSTERS, guest("pd"), _ELSEWHERE)
