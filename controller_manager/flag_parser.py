@@ -27,6 +27,8 @@ class FlagParser:
 
     def __init__(self, program: str, version: str, options: type[Options]) -> None:
         self._options = options
+        self._without_effect: dict[str, str] = {}
+        self._harmless: dict[str, str] = {}
         self._parser = argparse.ArgumentParser(
             prog=program,
             usage=f"{program} [flags]    (-help lists them)",
@@ -51,14 +53,23 @@ class FlagParser:
             f"--{name}", type=_typed(parse_bool), nargs="?", const=True, metavar="BOOL", help=help_text
         )
 
-    def without_effect(self, name: str, why: str) -> None:
-        """A flag that is accepted because others have it."""
+    def without_effect(self, name: str, why: str, harmless: str = "") -> None:
+        """A flag that is accepted because v1.6 has it; a value of `harmless` asks for what is so anyway."""
+        self._without_effect[f"({name})"], self._harmless[f"({name})"] = f"-{name} has no effect: {why}", harmless
         self._parser.add_argument(f"--{name}", nargs="?", dest=f"({name})", help=f"accepted, without effect: {why}")
 
     def parse(self, argv: Sequence[str]) -> dict[str, Any]:
-        """The values that are given, by field. Raises SystemExit: code 2 after a message on stderr, 0 after help."""
+        """The values that are given, by field; `without_effect` has a sentence on each flag that is given in vain.
+
+        Raises SystemExit: code 2 after a message on stderr, 0 after help.
+        """
         given = vars(self._parser.parse_args([_with_two_dashes(argument) for argument in argv]))
-        return {name: value for name, value in given.items() if not name.startswith("(")}
+        in_vain = [self._without_effect[name] for name, value in given.items() if self._is_in_vain(name, value)]
+        values = {name: value for name, value in given.items() if name not in self._without_effect}
+        return values | ({"without_effect": tuple(in_vain)} if in_vain else {})
+
+    def _is_in_vain(self, name: str, value: str | None) -> bool:
+        return name in self._without_effect and (value or "true") != self._harmless[name]
 
     def refuse(self, problem: str) -> NoReturn:
         """End the program with a message on stderr. Raises SystemExit, code 2."""

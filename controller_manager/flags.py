@@ -1,7 +1,7 @@
 """The command line of the controller-manager: v1.6's flags, and some of our own (scheduler-deployment.md 3.1).
 
-Where v1.6 differs: an unknown feature is an error, the client throttle defaults to 50/100 (OP-6), and klog's flags for
-log files are accepted without effect.
+Where v1.6 differs: an unknown feature is an error, the client throttle defaults to 50/100 (OP-6), and what has no
+effect here, such as klog's flags for log files, is accepted with a warning in the log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ from member.backups.pods import MANAGER_IMAGE
 
 PROGRAM = "tidb-controller-manager"
 
-WITHOUT_EFFECT = (
+_OF_KLOG = (
     "add_dir_header",
     "alsologtostderr",
     "log_backtrace_at",
@@ -40,6 +40,11 @@ WITHOUT_EFFECT = (
     "vmodule",
 )
 """klog's flags: logs always go to stderr."""
+
+_NO_MODIFYING = (
+    "-features=VolumeModifying=true has no effect: this version changes no disk through AWS or Azure; set "
+    "volumeAttributesClassName, or replace volumes with -features=VolumeReplacing=true and spec.enablePVCReplace"
+)
 
 _REPLACEABLE_OF_DM = ("dm-master", "dm-worker")
 """Components of DM clusters, which the table of components does not have."""
@@ -66,7 +71,6 @@ class Options:
     cluster_permission_sc: bool = False
     selector: str = ""
     features: FeatureGates = field(default_factory=FeatureGates)
-    test_mode: bool = False
 
     auto_failover: bool = True
     pd_failover_period: float = 300.0
@@ -97,6 +101,13 @@ class Options:
     observe: bool = False
     shards: int = 1
     v: int = 0
+    without_effect: tuple[str, ...] = ()
+    """A sentence on each flag that is given in vain."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is asked for and does not happen, a sentence each."""
+        return (*self.without_effect, *((_NO_MODIFYING,) if self.features.volume_modifying else ()))
 
     @property
     def lease_name(self) -> str:
@@ -137,7 +148,7 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], version: str) -> Opti
 def flag_lines(options: Options) -> Iterator[str]:
     """Every flag with its value, in the form that users search the log for: `FLAG: --selector=""`."""
     for option in fields(options):
-        if option.name not in {"namespace", "helm_release"}:
+        if option.name not in {"namespace", "helm_release", "without_effect"}:
             value = _format(option.name, getattr(options, option.name))
             yield f'FLAG: --{option.name.replace("_", "-")}="{value}"'
 
@@ -160,8 +171,8 @@ def _flags(version: str) -> FlagParser:
     flags.switch("cluster-permission-sc", "with -cluster-scoped=false: access to storage classes is granted")
     flags.flag("selector", _selector, "label selector on custom resources")
     flags.flag("shards", parse_shards, "divide the clusters among the replicas over so many Leases; 1: one leads")
-    flags.flag("features", parse_features, "feature gates, such as VolumeModifying=true,VolumeReplacing=false")
-    flags.switch("test-mode", "for tests only")
+    flags.flag("features", parse_features, "feature gates, such as VolumeReplacing=true")
+    flags.without_effect("test-mode", "TiKV's evict-leader schedulers are removed without a pause", "false")
 
     flags.switch("auto-failover", "replace failed members")
     for component in (*component_names(lambda row: row.replaceable), *_REPLACEABLE_OF_DM):
@@ -184,9 +195,14 @@ def _flags(version: str) -> FlagParser:
     flags.flag("leader-resource-lock", str, "kind of lock; only leases")
     flags.flag("tidb-backup-manager-image", str, "image of backup and restore jobs")
     flags.flag("tidb-discovery-image", str, "image of the discovery service")
-    for name in WITHOUT_EFFECT:
-        flags.without_effect(name, "logs go to stderr")
+    declare_log_flags(flags)
     return flags
+
+
+def declare_log_flags(flags: FlagParser) -> None:
+    """The flags of klog that decide where logs go and how they look."""
+    for name in _OF_KLOG:
+        flags.without_effect(name, "logs go to stderr", "true" if name == "logtostderr" else "")
 
 
 def _selector(text: str) -> str:

@@ -30,6 +30,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     log.info("starting tidb-controller-manager", version=project_version())
     for line in flag_lines(options):
         log.debug(line)
+    for warning in options.warnings:
+        log.warning("a flag has no effect", why=warning)
 
     def make(config: ClusterConfig) -> ControllerManager:
         return tidb_controller_manager(options, config, environ, clock, SystemRandomness())

@@ -43,6 +43,8 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
     clock = SystemClock()
     options = parse_options(sys.argv[1:] if argv is None else argv, environ, project_version())
     configure_logs(options.v, clock=clock)
+    for warning in options.without_effect:
+        _log.warning("a flag has no effect", why=warning)
     stop = Stop()
     log_uncaught_exceptions(lambda _thread: stop.set())
     try:

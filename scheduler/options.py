@@ -6,7 +6,7 @@ from pathlib import Path
 
 from controller_manager.features import FeatureGates, parse_features
 from controller_manager.flag_parser import FlagParser, address, parse_count, parse_rate
-from controller_manager.flags import WITHOUT_EFFECT
+from controller_manager.flags import declare_log_flags
 from controller_manager.process_options import DEFAULT_BURST, DEFAULT_QPS, completed
 from scheduler.app import COMPONENT
 
@@ -27,6 +27,8 @@ class Options:
     tls_private_key_file: str = ""
     client_ca_file: str = ""
     v: int = 0
+    without_effect: tuple[str, ...] = ()
+    """A sentence on each flag that is given in vain."""
 
     @property
     def clients(self) -> Path | None:
@@ -51,8 +53,7 @@ def parse_options(argv: Sequence[str], environ: Mapping[str, str], version: str)
     flags.flag("tls-private-key-file", str, "its key")
     flags.flag("client-ca-file", str, "CA that clients must have a certificate of")
     flags.flag("v", parse_count, "log verbosity; 4 is debug", "-v")
-    for name in WITHOUT_EFFECT:
-        flags.without_effect(name, "logs go to stderr")
+    declare_log_flags(flags)
     options = Options(**completed(flags.parse(argv), environ))
     if bool(options.tls_cert_file) != bool(options.tls_private_key_file):
         flags.refuse("--tls-cert-file and --tls-private-key-file belong together: give both, or none")

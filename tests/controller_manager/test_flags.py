@@ -40,7 +40,6 @@ def test_3_1_defaults() -> None:
             "volume_modifying": False,
             "volume_replacing": False,
         },
-        "test_mode": False,
         "auto_failover": True,
         "pd_failover_period": 300,
         "tikv_failover_period": 300,
@@ -65,6 +64,7 @@ def test_3_1_defaults() -> None:
         "observe": False,
         "shards": 1,
         "v": 0,
+        "without_effect": (),
     } == asdict(options())
 
 
@@ -197,6 +197,25 @@ def test_help_names_every_flag_and_its_default(capsys: pytest.CaptureFixture[str
     for line in flag_lines(options()):
         assert line.removeprefix("FLAG: ").partition("=")[0] in text
     assert "how long to wait before a failed tikv member is replaced (default 5m0s)" in text
+
+
+@pytest.mark.parametrize(
+    ("argument", "beginning"),
+    [
+        ("-test-mode", "-test-mode has no effect: "),
+        ("-features=VolumeModifying=true", "-features=VolumeModifying=true has no effect: "),
+        ("--log_dir=/var/log", "-log_dir has no effect: logs go to stderr"),
+        ("-logtostderr=false", "-logtostderr has no effect: logs go to stderr"),
+    ],
+)
+def test_a_flag_without_effect_is_warned_of(argument: str, beginning: str) -> None:
+    (warning,) = options(argument).warnings
+    assert warning.startswith(beginning)
+
+
+@pytest.mark.parametrize("argument", ["-test-mode=false", "-logtostderr", "-features=VolumeModifying=false"])
+def test_a_flag_that_asks_for_what_is_so_anyway_is_not_warned_of(argument: str) -> None:
+    assert () == options(argument).warnings
 
 
 def test_5_flags_are_logged_in_the_form_that_users_search_for() -> None:
