@@ -146,6 +146,9 @@ _MICROSERVICES = _Need(
     NoEffect("PD serves alone", "set spec.pd.mode to ms, or remove the microservice"),
 )
 
+_PRIVILEGES = NoEffect(
+    "securityContext says what the container may do", "set securityContext.privileged to true, or remove it"
+)
 _V2 = _Need(
     _pd_script_is_v2,
     NoEffect("start scripts are v1", "set spec.startScriptVersion to v2, or remove it"),
@@ -176,6 +179,10 @@ NEEDS: Mapping[str, _Need] = {
     "tikv.rocksDBLogVolumeName": _ROCKSDB_LOG,
     "tikv.raftLogVolumeName": _RAFT_LOG,
     "tikv.logTailer.*": _ANY_LOG,
+    "tikv.privileged": _Need(lambda tc: _tikv(tc).security_context is None, _PRIVILEGES),
+    "tiflash.privileged": _Need(
+        lambda tc: tc.spec.tiflash is None or tc.spec.tiflash.security_context is None, _PRIVILEGES
+    ),
     "pdms[].replicas": _MICROSERVICES,
 }
 """What has an effect only beside something else, by globs of paths."""

@@ -51,7 +51,7 @@ def _service(
             "loadBalancerIP": chosen.load_balancer_ip,
             "loadBalancerSourceRanges": chosen.load_balancer_source_ranges,
             "loadBalancerClass": chosen.load_balancer_class,
-            "ipFamilyPolicy": "PreferDualStack" if monitor.spec.prefer_ipv6 else None,
+            **_families(monitor),
         }
     )
     labels = {**chosen.labels, **monitor.spec.labels, **base_labels(monitor), **(used_by or {})}
@@ -69,8 +69,13 @@ def _headless(monitor: TidbMonitor, shard: int) -> Json:
             "ports": [port("http-prometheus", PROMETHEUS_PORT)],
             "publishNotReadyAddresses": True,
             "selector": _selector(monitor, shard),
+            **_families(monitor),
         },
     }
+
+
+def _families(monitor: TidbMonitor) -> Json:
+    return {"ipFamilyPolicy": "PreferDualStack"} if monitor.spec.prefer_ipv6 else {}
 
 
 def _selector(monitor: TidbMonitor, shard: int) -> Json:

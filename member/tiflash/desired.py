@@ -76,7 +76,8 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         ],
         builtin_env=_env(tc, spec),
     )
-    container.setdefault("securityContext", {"privileged": bool(spec.privileged)})
+    if spec.security_context is None:
+        container["securityContext"] = {"privileged": bool(spec.privileged)}
     template = pod.pod_template(
         tiflash,
         containers=[container, *(_log_tailer(tc, sidecar) for sidecar in LOGS)],

@@ -75,7 +75,8 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
         ],
         builtin_env=_env(tc),
     )
-    container.setdefault("securityContext", {"privileged": bool(spec.privileged)})
+    if spec.security_context is None:
+        container["securityContext"] = {"privileged": bool(spec.privileged)}
     if spec.readiness_probe is not None:
         container["readinessProbe"] = probes.readiness(probes.tcp(TIKV_SERVER_PORT), spec.readiness_probe)
     tailers = [

@@ -60,6 +60,13 @@ def test_3_3_without_grafana_nothing_of_it_is_made() -> None:
     assert ("Secret", "basic-monitor") not in made()
 
 
+@pytest.mark.parametrize(("prefers", "policies"), [(True, {"PreferDualStack"}), (False, {None})])
+def test_3_4_preferring_ipv6_makes_every_service_dual_stack(prefers: bool, policies: set[str | None]) -> None:
+    services = [tree for (kind, _), tree in made(preferIPv6=prefers, grafana=GRAFANA).items() if kind == "Service"]
+    assert 4 == len(services)
+    assert policies == {each["spec"].get("ipFamilyPolicy") for each in services}
+
+
 def test_3_6_the_pull_policy_of_the_monitor_holds_where_a_container_has_none() -> None:
     own = CONTAINERS["reloader"] | {"imagePullPolicy": "Never"}
     found = pod(imagePullPolicy="Always", reloader=own)

@@ -176,3 +176,11 @@ def test_6_5_the_same_in_another_order_of_keys_keeps_name_and_text() -> None:
     other = tiflash.content(with_tiflash(tiflash={"config": {"proxy": "log-level = 'warn'\n"}}))
     changed = choose_config_map("demo-tiflash", other, "RollingUpdate", "demo-tiflash-1", in_use)
     assert (False, other.data) == (changed.same_config, changed.data)
+
+
+def test_4_6_an_empty_security_context_switches_privileges_off() -> None:
+    assert {"privileged": True} == container_of(made(with_tiflash(tiflash={"privileged": True})), "tiflash")[
+        "securityContext"
+    ]
+    own = made(with_tiflash(tiflash={"privileged": True, "securityContext": {}}))
+    assert "securityContext" not in container_of(own, "tiflash")

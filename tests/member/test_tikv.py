@@ -38,6 +38,10 @@ def test_4_3_security_context_defaults_to_unprivileged() -> None:
     assert {"runAsUser": 1} == own["securityContext"]
 
 
+def test_4_3_an_empty_security_context_switches_privileges_off() -> None:
+    assert "securityContext" not in container_of(_tikv(privileged=True, securityContext={}), "tikv")
+
+
 def test_4_3_the_status_port_is_named_when_wished() -> None:
     assert ["server"] == names(container_of(_tikv(), "tikv")["ports"])
     assert ["server", "status"] == names(container_of(_tikv(enableNamedStatusPort=True), "tikv")["ports"])
