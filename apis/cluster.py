@@ -84,6 +84,8 @@ class ClusterSpec(Model, kw_only=True):
         return False
 
 
+OBSERVED = "Observed"
+"""The type of the condition of a component that says whether its members were read in the last reconcile."""
 UNKNOWN_FIELDS = "UnknownFields"
 SETTINGS_OVERRIDDEN = "SettingsOverridden"
 FIELDS_IGNORED = "FieldsIgnored"

@@ -14,7 +14,7 @@ Observed is ours, and a component has it from the first time that its members co
 from datetime import datetime
 
 from apis.accessor import Component, component, workloads
-from apis.cluster import Cluster
+from apis.cluster import OBSERVED, Cluster
 from apis.components import component_type
 from apis.ordinals import desired_replicas
 from apis.predicates import all_members_ready, status_of
@@ -29,9 +29,6 @@ from member.failover.steps import stored_status
 from member.objects.stateful_set import ON_DELETE
 from member.observed.status import UPGRADE
 from member.outcome import DONE, Failed, NotDone, Waiting
-
-OBSERVED = "Observed"
-"""The condition of a component that says whether what its status lists of its members is of the last reconcile."""
 
 _AGAIN = 600.0
 """Seconds in which the same outage is an event once, however often it begins and ends."""

@@ -20,7 +20,7 @@ from member.apply.last_applied import (
 from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import ON_DELETE, is_rolling
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 10.0

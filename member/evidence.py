@@ -27,7 +27,8 @@ from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import address_book, ordinal_of
 from member.observed.activity import Activity, activity
 from member.observed.nodes import Node, NodeState
-from member.observed.pods import Pod, read_pods
+from member.observed.pod import Pod
+from member.observed.pods import read_pods
 from member.outcome import Done, Waiting
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
 from ports.side_by_side import both

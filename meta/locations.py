@@ -20,7 +20,7 @@ from member import api_clients
 from member.components import workload, workload_names
 from member.context import ReconcileContext
 from member.observed.location import location, with_zone
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done, Outcome
 
 log = structlog.get_logger(__name__)

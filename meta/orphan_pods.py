@@ -16,7 +16,8 @@ from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
 from member.context import ClusterContext
 from member.evidence import Evidence, delete, look_up
 from member.observed.claims import own_claims
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Done, Outcome, Waiting
 
 

@@ -13,7 +13,7 @@ from member import labels
 from member.context import ClusterContext
 from member.observed.belonging import is_of_advanced, is_own_pod, is_pod_of
 from member.observed.instances import clusters_of_instance
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done, Outcome, Refused
 
 _LOOK_AGAIN = 30.0

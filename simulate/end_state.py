@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from controllers.cluster_conditions import OBSERVED
+from apis.cluster import OBSERVED
 from kube.objects import Json
 from kube.resources import (
     BACKUPS,

@@ -37,8 +37,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 DOCTOR = Command(
-    "doctor",
-    "say why a cluster is not as it should be, and the way out",
     _run,
     _add_arguments,
     details=(

@@ -15,7 +15,7 @@ from kube.resources import EVENTS, NODES, PERSISTENT_VOLUME_CLAIMS, PODS, STATEF
 from member import labels
 from member.memory.certificate_book import Finding as CertificateFinding
 from member.observed.events import Event
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from ports.structs import convert
 
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")

@@ -95,8 +95,6 @@ def _state(certificate: Certificate, now: datetime) -> Text:
 
 
 CERTS = Command(
-    "certs",
-    "show the certificates that a cluster needs, and until when they hold",
     _run,
     _add_arguments,
     details="Exit code 1 when one is missing, or of no use. With -f as `tidb-operator certs`: some are made.",

@@ -1,4 +1,4 @@
-"""What a command of the plugin is: a name, its arguments, and what it does."""
+"""What a command of the plugin is: its arguments, and what it does. Its name is in the table (`cli.tidb.commands`)."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -16,13 +16,11 @@ def no_arguments(_parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `summary` is its line in the list, `details` what `--help` says below the usage.
+    """One command. `details` is what `--help` says below the usage, after the summary of the table.
 
     `hands_on`: flags that its parser does not know are for another program, and are in the last argument of `run`.
     """
 
-    name: str
-    summary: str
     run: Run
     add_arguments: Callable[[argparse.ArgumentParser], None] = no_arguments
     details: str = ""

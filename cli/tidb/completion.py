@@ -14,6 +14,7 @@ from cli.failures import plainly
 from cli.tidb.command import Command
 from cli.tidb.completing import FILES, Line, completions
 from cli.tidb.connection import Kubeconfig
+from cli.tidb.main import make_parser
 from cli.tidb.output import Output
 from cli.tidb.session import Session
 from ports.clock import SystemClock
@@ -72,8 +73,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _answer(words: Sequence[str], environ: Mapping[str, str]) -> int:
-    from cli.tidb.main import make_parser  # noqa: PLC0415  (its table has `completion`)
-
     with ExitStack() as to_close:
 
         def open_session(given: argparse.Namespace) -> Session:
@@ -82,7 +81,7 @@ def _answer(words: Sequence[str], environ: Mapping[str, str]) -> int:
             to_close.callback(server.close)
             return Session(server, clock, Output(), given.namespace)
 
-        found = completions(Line(words, make_parser()), open_session)
+        found = completions(Line(words, make_parser(words)), open_session)
     lines = [_FILES] if found == [FILES] else [*found, _NO_FILES]
     print("\n".join(lines))
     return 0
@@ -98,8 +97,6 @@ def _run(_session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 COMPLETION = Command(
-    "completion",
-    "print what a shell is to run so that it completes kubectl-tidb",
     _run,
     _add_arguments,
     details="`kubectl tidb` itself is completed by kubectl, which asks kubectl_complete-tidb.",

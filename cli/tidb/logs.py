@@ -80,4 +80,4 @@ def _containers(pod: ClusterPod, given: argparse.Namespace) -> Iterator[str]:
         raise Failure(f"pod {pod.name} has no container {given.container}; it has {', '.join((*names, *hidden))}")
 
 
-LOGS = Command("logs", "print what pods of a cluster print, several at once", _run, _add_arguments)
+LOGS = Command(_run, _add_arguments)

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 
 from cli.failures import Failure, plainly
@@ -40,7 +40,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequence[str]]:
     """The command, its arguments, and the flags that it hands on. Raises SystemExit."""
-    parser = make_parser()
+    parser = make_parser(arguments)
     given, handed_on = parser.parse_known_args(arguments)
     command: Command = given.command
     if handed_on and not command.hands_on:
@@ -48,8 +48,11 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequen
     return command, given, handed_on
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """The parser of the whole command line. Shared flags may stand before the command, and after it."""
+def make_parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser of a command line that consists of `words`: it knows the arguments of the commands among them.
+
+    Shared flags may stand before the command, and after it.
+    """
     parser = argparse.ArgumentParser(
         PROGRAM,
         description="See and handle the clusters that the operator manages, with your own rights.",
@@ -60,12 +63,13 @@ def make_parser() -> argparse.ArgumentParser:
     _add_shared_flags(parser)
     parser.set_defaults(kubeconfig="", context="", namespace="", output=FORMATS[0], no_color=False)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS.values():
+    for name, listed in COMMANDS.items():
+        if name not in words:
+            commands.add_parser(name, help=listed.summary)
+            continue
+        command, summary = listed.load(), f"{listed.summary[:1].upper()}{listed.summary[1:]}."
         own = commands.add_parser(
-            command.name,
-            help=command.summary,
-            description=f"{command.summary[:1].upper()}{command.summary[1:]}. {command.details}",
-            allow_abbrev=False,
+            name, help=listed.summary, description=f"{summary} {command.details}", allow_abbrev=False
         )
         command.add_arguments(own)
         _add_shared_flags(own)

@@ -51,5 +51,5 @@ def _state(*, paused: bool) -> str:
     return "paused: nothing is changed until it is resumed" if paused else "resumed"
 
 
-PAUSE = Command("pause", "keep the operator from changing clusters", _pause, _add_arguments)
-RESUME = Command("resume", "let the operator change clusters again", _resume, _add_arguments)
+PAUSE = Command(_pause, _add_arguments)
+RESUME = Command(_resume, _add_arguments)

@@ -21,8 +21,6 @@ def _run(session: Session, _: argparse.Namespace, flags: Sequence[str]) -> int:
 
 
 DIFF = Command(
-    "diff",
-    "show what the operator would write now",
     _run,
     details=(
         "Nothing is written. Changes that spec.paused holds back are shown, too. Without -n, all namespaces. "

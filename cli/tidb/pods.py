@@ -10,7 +10,7 @@ from kube.objects import Object
 from kube.resources import PODS
 from member.commands.annotations import commands_of
 from member.labels import INSTANCE, MANAGED_BY, NAME, TIDB_OPERATOR, base_labels
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 
 @dataclass(frozen=True, slots=True)

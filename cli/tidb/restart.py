@@ -115,8 +115,6 @@ def _look_at(session: Session, found: Found, pod: ClusterPod, known: tuple[str, 
 
 
 RESTART = Command(
-    "restart",
-    "restart a component pod by pod, or one pod",
     _run,
     _add_arguments,
     details="The operator does it, with all of its checks: leaders are moved away, one pod at a time.",

@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from apis import images
 from apis.accessor import Component, workloads
+from apis.cluster import OBSERVED
 from apis.decoding import decode
 from apis.ordinals import desired_replicas
 from apis.predicates import status_of
@@ -24,7 +25,6 @@ from apis.problem import InvalidField
 from apis.shared import ComponentStatus, Json
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
-from controllers.cluster_conditions import OBSERVED
 from controllers.conditions import PROGRESSING, READY
 from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
 from controllers.outcomes import failed

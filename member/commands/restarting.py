@@ -15,7 +15,7 @@ from member.evidence import Evidence, delete, pods_live, spec_or_wait
 from member.naming import member_name, ordinal_of, pod_name
 from member.objects.stateful_set import ON_DELETE
 from member.observed.claims import own_claims
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Done, Outcome, Waiting
 
 RESTARTED = "PodRestarted"

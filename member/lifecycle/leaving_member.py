@@ -7,7 +7,8 @@ from dataplane.errors import Conflict
 from member.evidence import Evidence, spec_or_wait
 from member.lifecycle.pod_removal import PodRemoval
 from member.naming import ordinal_of
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Waiting
 from member.polling import next_poll
 

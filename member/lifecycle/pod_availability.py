@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from member import labels
 from member.context import ClusterContext
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.polling import seconds_since
 
 

@@ -29,7 +29,8 @@ from member.naming import member_name, ordinal_of, pod_name, pvc_name
 from member.objects.config_map import in_use_config_map_name
 from member.observed.activity import Activity, cached_activity
 from member.observed.claims import own_claims
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Waiting
 
 RECREATING = "Recreating"

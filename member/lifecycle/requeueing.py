@@ -13,7 +13,8 @@ from member.context import ClusterContext
 from member.labels import REQUEUED_AT
 from member.lifecycle.refused_writes import noted
 from member.observed.belonging import controls
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 
 _FIRST = 5.0
 """Seconds in which Kubernetes usually creates pods, and tries again in short intervals."""

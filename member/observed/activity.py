@@ -9,7 +9,7 @@ from enum import Enum
 from kube.objects import Object
 from member.context import ClusterContext
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 
 class Activity(Enum):

@@ -10,7 +10,8 @@ from kube.objects import Object
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.context import ClusterContext
 from member.observed.claims import claim_names, claims_of
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Refused, Waiting
 
 

@@ -15,7 +15,8 @@ from member.context import ClusterContext
 from member.observed.claims import Claim, own_claims
 from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.observed.removed_by_others import removal_by_others
 from ports.clock import Clock
 from ports.transport import TransportError

@@ -17,7 +17,7 @@ from member.failover.witnesses import Failing
 from member.lifecycle import pod_removal
 from member.naming import ordinal_of
 from member.observed.nodes import NodeState, node_state
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Waiting
 from member.ownership import own_member
 from member.polling import next_poll, seconds_since

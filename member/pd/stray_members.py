@@ -20,7 +20,7 @@ from member.failover.steps import record_event
 from member.lifecycle import pod_removal
 from member.lifecycle.pod_removal import PodRemoval
 from member.naming import ordinal_of, pod_name
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Outcome, Waiting
 from member.ownership import member_owner, require_understood_members
 from member.pd.scale_in import SCALE_IN, ordinal_of_member

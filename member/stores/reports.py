@@ -11,7 +11,7 @@ from kube.objects import Object
 from member import ownership
 from member.context import ReconcileContext
 from member.naming import address_book, ordinal_of
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.stores.kind import StoreKind
 from member.stores.peers import peer_pod
 

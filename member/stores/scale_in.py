@@ -17,7 +17,7 @@ from member.lifecycle.pod_removal import PodRemoval
 from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.outcome import Refused, Wait, Waiting
 from member.polling import next_poll, poll_interval
 from member.stores import evictions

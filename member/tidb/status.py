@@ -8,7 +8,7 @@ from dataplane.errors import BadTlsMaterial
 from member import api_clients
 from member.context import ReconcileContext
 from member.observed.asking import ask_all
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 from member.observed.status import observe_pods, server_pods, transition_time
 from member.outcome import Done, Failed, Outcome
 from member.tidb.failover import ignored_pods

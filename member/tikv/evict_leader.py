@@ -19,7 +19,8 @@ from member.commands.annotations import RETRY_BUSY, RETRY_DRAINING, RETRY_SOON, 
 from member.commands.restarting import restart
 from member.context import ReconcileContext
 from member.naming import ordinal_of, pod_name
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Done, Failed, Outcome, Refused, Waiting
 from member.stores import evictions
 from member.stores.failover import ignored_pods

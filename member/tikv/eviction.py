@@ -30,7 +30,8 @@ from member.lifecycle.roll_events import tell_restart
 from member.memory.stopwatches import Stopwatch
 from member.naming import ordinal_of
 from member.observed.claims import claims_of
-from member.observed.pods import Pod, pods_of
+from member.observed.pod import Pod
+from member.observed.pods import pods_of
 from member.outcome import Waiting
 from member.polling import poll_interval, poll_on_progress
 from member.stores import evictions

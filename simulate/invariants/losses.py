@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
-from member.observed.pods import OF_IMAGES
+from member.observed.pod import OF_IMAGES
 from simulate.components import profile
 from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
 from simulate.operator_write import OperatorWrite

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
+from apis.cluster import OBSERVED
 from apis.components import component_names, component_type, component_types
 from apis.tidbcluster import TidbClusterStatus
 from cli.doctor.facts import Facts, name_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
-from controllers.cluster_conditions import OBSERVED
 from controllers.conditions import READY
 from kube.objects import Json, condition_of
 from member.availability import BAD_TLS, NO_PD, NO_SUCH_CLUSTER

@@ -8,7 +8,7 @@ from cli.doctor.facts import Facts, containers_of, field_of, is_deleted, pod, po
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json
 from kube.resources import SECRETS
-from member.observed.pods import OF_IMAGES, ContainerWaiting
+from member.observed.pod import OF_IMAGES, ContainerWaiting
 
 
 def _unpulled(facts: Facts) -> Iterator[tuple[Json, str, ContainerWaiting]]:

@@ -71,8 +71,6 @@ def _page(node: str, steps: Sequence[Step], *, begun: bool) -> Page:
 
 
 DRAIN = Command(
-    "drain",
-    "move the pods of clusters off a node, one at a time",
     _run,
     _add_arguments,
     details=(

@@ -14,7 +14,7 @@ from kube.client import Client
 from kube.objects import Object
 from kube.resources import NODES, PODS
 from member.commands.annotations import commands_of
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 
 def cordon(client: Client, node: Object, *, on: bool) -> None:

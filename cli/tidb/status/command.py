@@ -70,4 +70,4 @@ def _show_all(session: Session, namespace: str) -> None:
     session.output.show(document, lambda: page_of_all(found, session.clock.wall(), with_namespace=not namespace))
 
 
-STATUS = Command("status", "show a cluster at a glance, or a line for each", _run, _add_arguments)
+STATUS = Command(_run, _add_arguments)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import structs
 
 from apis.accessor import Component, workloads
-from apis.cluster import WITHOUT_EFFECT, Cluster, ClusterCondition
+from apis.cluster import OBSERVED, WITHOUT_EFFECT, Cluster, ClusterCondition
 from apis.ordinals import desired_ordinals, desired_replicas
 from apis.predicates import status_of
 from apis.shared import ComponentStatus
@@ -16,7 +16,6 @@ from cli.tidb.status.backups import backups_of
 from cli.tidb.status.facts import Facts
 from cli.tidb.status.members import failures, members
 from cli.tidb.status.report import Report, Summary
-from controllers.cluster_conditions import OBSERVED
 from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS
 from member.naming import pod_name

@@ -1,5 +1,7 @@
 """The frame: flags, help, what is no command, forms of output."""
 
+import subprocess
+import sys
 from collections.abc import Mapping
 
 import msgspec
@@ -40,7 +42,7 @@ def test_every_command_has_help(command: str, capsys: pytest.CaptureFixture[str]
 def test_the_list_has_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert 0 == main(["--help"])
     told = capsys.readouterr().out
-    assert all(f"    {each.name} " in told and each.summary[:30] in told for each in COMMANDS.values())
+    assert all(f"    {name} " in told and each.summary[:30] in told for name, each in COMMANDS.items())
 
 
 @pytest.mark.parametrize(
@@ -86,3 +88,11 @@ def test_documents_can_be_read_by_programs(capsys: pytest.CaptureFixture[str]) -
     assert document == msgspec.json.decode(capsys.readouterr().out)
     Output("yaml").show(document, list)
     assert document == yaml.safe_load(capsys.readouterr().out)
+
+
+def test_status_waits_for_nothing_that_it_does_not_need() -> None:
+    """The operator's own context, SQL and cryptography take longer to import than `status` takes to answer."""
+    code = "import sys; from cli.tidb.main import parse; parse(['status']); print(*sys.modules)"
+    imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    heavy = {"pymysql", "cryptography", "tenacity", "requests", "kubernetes", "member.context", "dataplane.clients"}
+    assert set() == {*imported.stdout.split()} & {*heavy, "cli.doctor.command", "cli.tidb.certificates"}

@@ -6,7 +6,7 @@ import pytest
 from kube.objects import Json
 from member.observed.activity import Activity, activity
 from member.observed.nodes import NodeState
-from member.observed.pods import Pod
+from member.observed.pod import Pod
 
 _ENDED: Json = {"terminated": {"exitCode": 1, "reason": "Error"}}
 _CRASHES: Json = {"waiting": {"reason": "CrashLoopBackOff"}}
