@@ -45,6 +45,24 @@ _NOT_KNOWN = frozenset(
 _DENIED = frozenset({"AccessDenied", "AuthorizationPermissionMismatch", "InsufficientAccountPermissions"})
 _LONGEST = 200
 
+_OAUTH_CODE = re.compile(r'"error"\s*:\s*"(\w+)"')
+_OAUTH_MESSAGE = re.compile(r'"error_description"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_OAUTH_IDS = re.compile(r"\s*(?:Trace ID|Correlation ID|Timestamp):.*", re.DOTALL)
+"""What a service that exchanges credentials for a token answers (RFC 6749, 5.2); Azure adds ids of the request."""
+_METADATA = ("169.254.169.254", "metadata.google")
+"""Where credentials are looked for when the spec names none."""
+_ASKED = re.compile(r"performing \w+ (https?://[^/\s?]+)")
+
+_CHECK = {
+    Kind.S3: "check access_key and secret_key in the Secret that {field}.secretName names, or the role of the pod's "
+    "service account",
+    Kind.GCS: "check the key credentials in the Secret that {field}.secretName names, or the pod's workload identity",
+    Kind.AZURE: "check AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or AZURE_STORAGE_KEY, in the Secret "
+    "that {field}.secretName names, or {field}.sasToken",
+}
+"""The way out where a service has refused credentials."""
+_SERVICES = {Kind.S3: "S3", Kind.GCS: "Google Cloud", Kind.AZURE: "Azure"}
+
 _CREDENTIALS = {
     Kind.S3: "secretName must name a Secret with the keys access_key and secret_key, "
     "or the service account of the pod must have a role",
@@ -65,10 +83,12 @@ def error_from(error: Exception, doing: str, permission: str, location: Location
     if meaning is BucketMissing:
         cause = _no_bucket(location, said)
     elif meaning is BadCredentials:
-        why = f"the credentials are missing or not accepted: {said}" if said else "the credentials cannot be used"
-        cause = f"{why}; {location.field}.{_CREDENTIALS[location.kind]}"
+        cause = _bad_credentials(location, text, said)
     elif meaning is AccessDenied:
         cause = f"the permission is missing: {said}; allow {permission} there"
+    elif _is_unanswered(text, status):
+        asked = found[1] if (found := _ASKED.search(text)) else "the service that issues tokens"
+        cause = f"no answer from {asked}, which exchanges the credentials for a token; does a network policy allow it?"
     elif location.kind is Kind.LOCAL:
         # a file system has no credentials that its errors could hold
         cause = said or text
@@ -77,12 +97,28 @@ def error_from(error: Exception, doing: str, permission: str, location: Location
     return meaning(doing, location, cause)
 
 
+def _bad_credentials(location: Location, text: str, said: str) -> str:
+    """What is wrong with the credentials: the service has refused them, or there are none."""
+    if said and location.kind in _CHECK and not any(each in text for each in _METADATA):
+        refused = f"{_SERVICES[location.kind]} refuses the credentials: {said}"
+        return f"{refused}; {_CHECK[location.kind].format(field=location.field)}"
+    why = f"there are no credentials, or none that are accepted: {said}" if said else "the credentials cannot be used"
+    return f"{why}; {location.field}.{_CREDENTIALS[location.kind]}"
+
+
+def _is_unanswered(text: str, status: int | None) -> bool:
+    """Whether nobody answered where credentials are exchanged for a token."""
+    return "token request" in text and status is None and not any(each in text for each in _METADATA)
+
+
 def _refusal(
     error: Exception, text: str, code: str, status: int | None, location: Location
 ) -> type[StorageError] | None:
     """Which of the errors that do not pass by themselves it is; None: none of them."""
     if code in _NO_BUCKET or (location.kind is Kind.LOCAL and "canonicalize filesystem root" in text):
         return BucketMissing
+    if _is_unanswered(text, status):
+        return None
     if _TOKEN.search(text) or isinstance(error, UnauthenticatedError) or code in _NOT_KNOWN or status == 401:
         return BadCredentials
     denied = isinstance(error, PermissionDeniedError | PermissionError) or code in _DENIED
@@ -113,8 +149,21 @@ def _no_bucket(location: Location, said: str) -> str:
 
 
 def _code(text: str) -> str:
-    found = _CODE.search(text)
-    return (found[1] or found[2] or "") if found else ""
+    if found := _CODE.search(text):
+        return found[1] or found[2] or ""
+    return found[1] if (found := _OAUTH_CODE.search(text)) else ""
+
+
+def _message(text: str) -> str:
+    """What the service says to its error."""
+    if found := _MESSAGE.search(text):
+        return found[1].strip()
+    found = _OAUTH_MESSAGE.search(text)
+    return (
+        _OAUTH_IDS.sub("", found[1].replace('\\"', '"').replace("\\r", " ").replace("\\n", " ")).strip()
+        if found
+        else ""
+    )
 
 
 def _status(text: str) -> int | None:
@@ -124,7 +173,7 @@ def _status(text: str) -> int | None:
 
 def _said(text: str, code: str, status: int | None) -> str:
     """What the service or the system answered, without what was asked."""
-    message = found[1].strip()[:_LONGEST] if (found := _MESSAGE.search(text)) else ""
+    message = _message(text)[:_LONGEST]
     system = found[1].strip() if (found := _OF_SYSTEM.search(text)) else ""
     answered = code or (f"status {status}" if status else "")
     return ": ".join(part for part in (answered, message, system) if part)

@@ -1,5 +1,6 @@
 """Errors name bucket, prefix, provider and what is missing, and never a credential (backup.md 2.3)."""
 
+import json
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -133,7 +134,9 @@ def test_a_service_that_echoes_the_request_gets_none_of_it_into_a_message() -> N
     with answering(403, body) as url:
         error = error_of(replace(S3_PLACE, endpoint=url), S3_KEYS)
     assert isinstance(error, BadCredentials)
-    assert "secretName must name a Secret with the keys access_key and secret_key" in str(error)
+    assert "S3 refuses the credentials: SignatureDoesNotMatch; check access_key and secret_key in the Secret" in str(
+        error
+    )
 
 
 @pytest.mark.slow
@@ -165,6 +168,38 @@ def test_azure_does_not_know_another_key_or_sas_token(servers: object) -> None:
     assert isinstance(error, BadCredentials)
     with_token = replace(location, sas_token=f"sv=2021-08-06&sp=rl&sig={CANARY}%3D")
     assert isinstance(error_of(with_token, azure.environ), BadCredentials)
+
+
+CLIENT = {"AZURE_STORAGE_ACCOUNT": "acc", "AZURE_CLIENT_ID": "c", "AZURE_TENANT_ID": "t", "AZURE_CLIENT_SECRET": CANARY}
+REFUSED = {
+    "error": "invalid_client",
+    "error_description": "AADSTS7000215: Invalid client secret provided.\r\nTrace ID: 1f\r\nTimestamp: 2026-11-27",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("status", [400, 401])
+def test_what_azure_answers_to_the_credentials_of_a_client_is_said(
+    status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with answering(status, json.dumps(REFUSED)) as url:
+        monkeypatch.setenv("AZURE_AUTHORITY_HOST", url)
+        monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
+        error = error_of(AZURE_PLACE, CLIENT | {"AZURE_STORAGE_ENDPOINT": url})
+    assert isinstance(error, BadCredentials)
+    assert "Azure refuses the credentials: invalid_client: AADSTS7000215: Invalid client secret provided.;" in str(
+        error
+    )
+    assert "check AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID" in str(error)
+    assert "Trace ID" not in str(error)
+
+
+@pytest.mark.slow
+def test_a_token_service_that_does_not_answer_is_no_fault_of_the_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_AUTHORITY_HOST", "http://127.0.0.1:1")
+    error = error_of(AZURE_PLACE, CLIENT | {"AZURE_STORAGE_ENDPOINT": "http://127.0.0.1:1"})
+    assert isinstance(error, Unreachable)
+    assert "no answer from http://127.0.0.1:1, which exchanges the credentials for a token" in str(error)
 
 
 @pytest.mark.slow
