@@ -3,7 +3,7 @@
 Keys are the Go names of the fields, in any case; objects inside are Kubernetes' own JSON.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -13,6 +13,12 @@ from kube.objects import Object
 from ports.structs import UNREADABLE
 
 _T = TypeVar("_T")
+
+_MOST_NODES = 20_000
+"""Kubernetes supports 5,000. A hundred megabytes of tiny nodes would take gigabytes and most of a minute."""
+
+_LONGEST_NAMES = _MOST_NODES * 256
+"""Bytes of a list of names, which have at most 253 characters each."""
 
 _NULL = msgspec.Raw(b"null")
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -63,7 +69,11 @@ def read_question(body: bytes | None) -> Question:
     if whole is not None:
         nodes = [_object(raw, "Node") for raw in _items(whole)]
         return Question(pod, [node.metadata.name for node in nodes], {node.metadata.name: node for node in nodes})
-    return Question(pod, _value(given, "nodenames", list[str]) or [])
+    if len(bytes(given.get("nodenames", _NULL))) > _LONGEST_NAMES:
+        raise BadQuestion(f"nodenames: more than {_LONGEST_NAMES} bytes")
+    names = _value(given, "nodenames", list[str]) or []
+    _require_few("nodenames", names)
+    return Question(pod, names)
 
 
 def write_answer(question: Question, answer: Answer) -> bytes:
@@ -87,6 +97,7 @@ def read_preemption(body: bytes | None) -> Preemption:
     given = _struct(body or b"", "the request")
     whole = _value(given, "nodenametovictims", dict[str, msgspec.Raw])
     named = _value(given, "nodenametometavictims", dict[str, msgspec.Raw])
+    _require_few("victims", whole or named or {})
     victims = {node: _victims(raw) for node, raw in (whole or named or {}).items()}
     return Preemption(_pod(given), victims)
 
@@ -124,23 +135,29 @@ def _object(raw: bytes, kind: str) -> Object:
 
 
 def _items(nodes: msgspec.Raw) -> list[bytes]:
-    items = _value(_struct(bytes(nodes), "Nodes"), "items", list[msgspec.Raw])
-    return [bytes(item) for item in items or ()]
+    items = _value(_struct(nodes, "Nodes"), "items", list[msgspec.Raw]) or []
+    _require_few("Nodes", items)
+    return [bytes(item) for item in items]
+
+
+def _require_few(what: str, found: Sized) -> None:
+    if len(found) > _MOST_NODES:
+        raise BadQuestion(f"{what}: {len(found)} nodes, more than {_MOST_NODES}")
 
 
 def _victims(raw: msgspec.Raw) -> Victims:
-    given = _struct(bytes(raw), "victims")
-    pods = [_struct(bytes(pod), "a victim") for pod in _value(given, "pods", list[msgspec.Raw]) or ()]
+    given = _struct(raw, "victims")
+    pods = [_struct(pod, "a victim") for pod in _value(given, "pods", list[msgspec.Raw]) or ()]
     return Victims(tuple(_uid(pod) for pod in pods), _value(given, "numpdbviolations", int) or 0)
 
 
 def _uid(pod: Mapping[str, msgspec.Raw]) -> str:
     if "metadata" in pod:
-        return _uid(_struct(bytes(pod["metadata"]), "the metadata of a victim"))
+        return _uid(_struct(pod["metadata"], "the metadata of a victim"))
     return _value(pod, "uid", str) or ""
 
 
-def _struct(raw: bytes, what: str) -> dict[str, msgspec.Raw]:
+def _struct(raw: bytes | msgspec.Raw, what: str) -> dict[str, msgspec.Raw]:
     """The fields by name in small letters; Go reads them in any case."""
     try:
         return {name.lower(): value for name, value in _fields.decode(raw).items()}

@@ -20,6 +20,7 @@ from scheduler.options import Options as SchedulerOptions
 from scheduler.options import parse_options
 from tests.chart.helm import CHART, NAMESPACE, RELEASE, ROOT, Helm, arguments, one
 from tests.controlplane.processes import BINARIES, require_or_reason
+from tests.sql_server import certificates
 
 MANAGER, SCHEDULER = "tidb-controller-manager", "tidb-scheduler"
 MONITORING = ROOT / "manifests" / "monitoring"
@@ -139,14 +140,38 @@ def test_2_8_the_profile_is_called_as_the_scheduler(helm: Helm) -> None:
     assert f":{parse_options(arguments(objects, name), {}, '').port}/" in extender["urlPrefix"]
 
 
+def test_the_extender_and_its_scheduler_show_each_other_the_certificate_of_a_secret(helm: Helm) -> None:
+    secret = {"scheduler.extenderTLSSecret": "extender", "scheduler.extenderServerName": "here"}
+    objects = helm.template({"scheduler.create": True, **secret})
+    (extender,) = yaml.safe_load(one(objects, "ConfigMap", SCHEDULER)["data"]["scheduler.yaml"])["extenders"]
+    options = parse_options(arguments(objects, SCHEDULER), {}, "")
+    assert ("https://127.0.0.1:10262/scheduler", True) == (extender["urlPrefix"], extender["enableHTTPS"])
+    assert {
+        "serverName": "here",
+        "caFile": options.client_ca_file,
+        "certFile": options.tls_cert_file,
+        "keyFile": options.tls_private_key_file,
+    } == extender["tlsConfig"]
+    pod = one(objects, "Deployment", SCHEDULER)["spec"]["template"]["spec"]
+    assert {"name": "extender-tls", "secret": {"secretName": "extender"}} in pod["volumes"]
+    directory = str(Path(options.tls_cert_file).parent)
+    mounted = [[each["mountPath"] for each in container["volumeMounts"]] for container in pod["containers"]]
+    assert [True, True] == [directory in paths for paths in mounted]
+
+
 @pytest.mark.controlplane
+@pytest.mark.parametrize("secret", ["", "extender"])
 @pytest.mark.parametrize("kubernetes", ["v1.25.16", "v1.33.4"])
-def test_2_8_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: str, tmp_path: Path) -> None:
+def test_2_8_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: str, secret: str, tmp_path: Path) -> None:
     if reason := require_or_reason():
         pytest.skip(reason)
-    objects = helm.template({"scheduler.create": True}, f"--kube-version={kubernetes}")
+    values = {"scheduler.create": True, "scheduler.extenderTLSSecret": secret}
+    objects = helm.template(values, f"--kube-version={kubernetes}")
     given, taken = tmp_path / "given.yaml", tmp_path / "taken.yaml"
-    given.write_text(one(objects, "ConfigMap", SCHEDULER)["data"]["scheduler.yaml"])
+    # it reads the certificate, so there is one
+    certificates(tmp_path / "tls")
+    text = one(objects, "ConfigMap", SCHEDULER)["data"]["scheduler.yaml"]
+    given.write_text(text.replace("/etc/extender-tls", str(tmp_path / "tls")))
     # it writes down what it understands, and ends
     command = [
         str(BINARIES / "kube-scheduler"),

@@ -63,6 +63,9 @@ def test_2_3_every_node_is_as_good() -> None:
         (body({"Pod": POD, "NodeNames": [1]}), "nodenames: "),
         (body({"Pod": POD, "Nodes": {"items": [{}]}}), "Node: "),
         (body({"Pod": POD, "Nodes": []}), "Nodes: "),
+        (body({"Pod": POD, "NodeNames": ["n"] * 20_001}), "nodenames: 20001 nodes"),
+        (body({"Pod": POD, "NodeNames": ["n" * 6_000_000]}), "nodenames: more than"),
+        (body({"Pod": POD, "Nodes": {"items": [{}] * 20_001}}), "Nodes: 20001 nodes"),
     ],
 )
 def test_2_3_what_cannot_be_read_is_named(sent: bytes, what: str) -> None:

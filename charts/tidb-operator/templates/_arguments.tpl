@@ -57,10 +57,18 @@ leaderElection:
 profiles:
   - schedulerName: {{ include "tidb-operator.scheduler.name" . }}
 extenders:
-  - urlPrefix: http://127.0.0.1:10262/scheduler
+  - urlPrefix: {{ ternary "https" "http" (not (empty .Values.scheduler.extenderTLSSecret)) }}://127.0.0.1:10262/scheduler
     filterVerb: filter
     preemptVerb: preempt
     weight: 1
     httpTimeout: 30s
     nodeCacheCapable: true # names of nodes are sent, not thousands of whole ones
+    {{- if .Values.scheduler.extenderTLSSecret }}
+    enableHTTPS: true
+    tlsConfig:
+      serverName: {{ .Values.scheduler.extenderServerName }}
+      caFile: /etc/extender-tls/ca.crt
+      certFile: /etc/extender-tls/tls.crt
+      keyFile: /etc/extender-tls/tls.key
+    {{- end }}
 {{- end -}}
