@@ -158,12 +158,10 @@ def _message(text: str) -> str:
     """What the service says to its error."""
     if found := _MESSAGE.search(text):
         return found[1].strip()
-    found = _OAUTH_MESSAGE.search(text)
-    return (
-        _OAUTH_IDS.sub("", found[1].replace('\\"', '"').replace("\\r", " ").replace("\\n", " ")).strip()
-        if found
-        else ""
-    )
+    if found := _OAUTH_MESSAGE.search(text):
+        said = found[1].replace('\\"', '"').replace("\\r", " ").replace("\\n", " ")
+        return _OAUTH_IDS.sub("", said).strip()
+    return ""
 
 
 def _status(text: str) -> int | None:

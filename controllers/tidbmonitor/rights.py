@@ -4,6 +4,7 @@ What is in no namespace has no owner in one: it is known by its name and labels,
 that of two monitors: of `basic` in `tidb-prod`, and of `prod-basic` in `tidb`.
 """
 
+from collections.abc import Iterable
 from functools import partial
 
 from msgspec import structs
@@ -14,11 +15,16 @@ from controllers.consent import marked, marks
 from controllers.owned_deletion import delete_if
 from controllers.simple_kind import OwnedObjects, Reconcile
 from kube.client import Client
+from kube.errors import Forbidden
 from kube.objects import Json, Object
-from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, TIDB_MONITORS, Resource
+from kube.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, TIDB_MONITORS, Resource
 from member.labels import INSTANCE, MANAGED_BY, TIDB_OPERATOR
-from member.monitor.naming import FINALIZER, cluster_role_name
-from member.outcome import Done, Outcome, Refused
+from member.monitor.inputs import Target
+from member.monitor.naming import FINALIZER, cluster_role_name, monitor_name
+from member.outcome import Done, Outcome, Refused, Waiting
+
+_LOOK_AGAIN = 30.0
+"""Seconds until bindings are read again: no event tells of those of others."""
 
 OF_ALL_NAMESPACES = (CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
 """In the order in which they go."""
@@ -77,6 +83,44 @@ def withdraw_unwanted(ctx: Reconcile[TidbMonitor]) -> None:
         cached = cache.get("", name) if cache is not None else None
         if cached is not None and _is_of(ctx.name, cached):
             delete_if(ctx.owned.runtime.client, resource, name, "", partial(_is_of, ctx.name))
+
+
+def await_sight(ctx: Reconcile[TidbMonitor], targets: Iterable[Target]) -> Outcome:
+    """Wait until Prometheus may list the pods of each namespace with a target.
+
+    A monitor that is not clusterScoped has a Role in its own namespace alone; elsewhere its user may have bound one.
+    Raises ApiError, TransportError.
+    """
+    unseen: dict[str, list[str]] = {}
+    for each in targets:
+        if each.namespace != ctx.namespace and not ctx.model.spec.cluster_scoped:
+            unseen.setdefault(each.namespace, []).append(each.name)
+    blind = {namespace: names for namespace, names in unseen.items() if not _is_bound(ctx, namespace)}
+    if not blind:
+        return Done()
+    clusters = ", ".join(f"{namespace}/{name}" for namespace, names in blind.items() for name in names)
+    account = f"ServiceAccount {ctx.namespace}/{monitor_name(ctx.model)}"
+    way_out = f"set spec.clusterScoped to true, or bind a Role there that lets {account} get, list and watch pods"
+    what = f"Prometheus may not list the pods of {', '.join(blind)}, so it scrapes nothing of {clusters}"
+    return Waiting("PodsNotVisible", f"{what}; {way_out}", _LOOK_AGAIN)
+
+
+def _is_bound(ctx: Reconcile[TidbMonitor], namespace: str) -> bool:
+    """Whether a binding there, or one for all namespaces, names Prometheus, as far as the operator may look."""
+    client, wide = ctx.owned.runtime.client, CLUSTER_ROLE_BINDINGS in ctx.owned.caches
+    try:
+        bindings = client.list_page(ROLE_BINDINGS, namespace).items
+        bindings = [*bindings, *(client.list_page(CLUSTER_ROLE_BINDINGS).items if wide else ())]
+    except Forbidden:
+        return True
+    account = ("ServiceAccount", monitor_name(ctx.model), ctx.namespace)
+    group = ("Group", f"system:serviceaccounts:{ctx.namespace}", "")
+    return any(subjects & {account, group} for subjects in map(_subjects, bindings))
+
+
+def _subjects(binding: Object) -> set[tuple[str, str, str]]:
+    found = binding.decode().get("subjects") or ()
+    return {(each.get("kind", ""), each.get("name", ""), each.get("namespace", "")) for each in found}
 
 
 def finalize(monitor: Object, owned: OwnedObjects) -> None:

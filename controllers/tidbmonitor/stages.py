@@ -54,6 +54,14 @@ def _rights(ctx: Monitor) -> Outcome:
     return refused
 
 
+def _sight(ctx: Monitor) -> Outcome:
+    """Say whether Prometheus finds the pods of what it monitors; the user's own configuration may find them itself."""
+    inputs = _inputs(ctx)
+    if inputs is None or inputs.given_config is not None:
+        return Done()
+    return rights.await_sight(ctx, [*inputs.clusters, *inputs.dm_clusters])
+
+
 def _services(ctx: Monitor) -> Outcome:
     if _inputs(ctx) is not None:
         for _, desired in objects.reached_by(ctx.model):
@@ -147,6 +155,7 @@ STAGES = (
     Stage("finalizer", _protect),
     Stage("clusters", find_clusters),
     Stage("rights", _rights),
+    Stage("sight", _sight),
     Stage("services", _services),
     Stage("configuration", _configuration),
     Stage("migration", migrate),

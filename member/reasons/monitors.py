@@ -18,6 +18,13 @@ MONITORS: Mapping[str, Reason] = {
         "It looks again every 30 seconds. What it made before stays as it is.",
         "Create what the message names. For a cluster with TLS that is `<cluster>-cluster-client-secret`.",
     ),
+    "PodsNotVisible": Reason(
+        "The TidbMonitor names a cluster of another namespace and is not clusterScoped, and no binding there names its "
+        "ServiceAccount: Prometheus finds no pod of it. v1.6 calls such a monitor Ready.",
+        "It makes everything else, and looks again every 30 seconds.",
+        "Set `spec.clusterScoped: true`, or create a Role and a RoleBinding in the namespace of the cluster that let "
+        "ServiceAccount `<monitor>-monitor` get, list and watch pods.",
+    ),
     "NotPermitted": Reason(
         "The spec asks for rights in all namespaces, and this operator manages one namespace only.",
         "It makes everything else; Prometheus finds pods in its own namespace.",

@@ -7,7 +7,16 @@ import pytest
 import yaml
 
 from kube.objects import Json
-from kube.resources import CONFIG_MAPS, DM_CLUSTERS, PODS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.resources import (
+    CONFIG_MAPS,
+    DM_CLUSTERS,
+    NAMESPACES,
+    PODS,
+    ROLE_BINDINGS,
+    SECRETS,
+    STATEFUL_SETS,
+    TIDB_CLUSTERS,
+)
 from tests.controllers.tidbmonitor.monitors import CONTAINERS, Monitors, monitor
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -223,3 +232,38 @@ def test_3_2_what_is_wrong_is_told_once_with_its_field_and_nothing_is_made(monit
     assert "spec.storage" in message
     assert 1 == len(monitors.world.events("FailedValidation"))
     assert not monitors.world.exists(STATEFUL_SETS, "basic-monitor")
+
+
+def elsewhere(world: OperatorWorld) -> None:
+    """A cluster of a namespace of its own."""
+    world.admin.create(NAMESPACES, {"metadata": {"name": "tidb-cluster"}})
+    body = other("advanced")
+    world.admin.create(TIDB_CLUSTERS, body | {"spec": body["spec"] | {"paused": True}}, "tidb-cluster")
+
+
+@pytest.mark.slow
+def test_3_4_a_monitor_that_may_not_see_the_pods_of_a_cluster_is_not_ready_and_says_why(monitors: Monitors) -> None:
+    elsewhere(monitors.world)
+    monitors.create(monitor(clusters=[{"name": "basic"}, {"name": "advanced", "namespace": "tidb-cluster"}]))
+    monitors.world.run(60.0)
+    _, reason, message = monitors.condition()
+    assert ("PodsNotVisible", False) == (reason, monitors.is_ready())
+    assert "scrapes nothing of tidb-cluster/advanced; set spec.clusterScoped to true, or bind a Role" in message
+
+    monitors.change(clusterScoped=True)
+    monitors.run_until_ready()
+
+
+@pytest.mark.slow
+def test_3_4_a_binding_of_the_users_lets_prometheus_see_pods_elsewhere(monitors: Monitors) -> None:
+    elsewhere(monitors.world)
+    monitors.create(monitor(clusters=[{"name": "advanced", "namespace": "tidb-cluster"}]))
+    monitors.world.run(60.0)
+    assert "PodsNotVisible" == monitors.condition()[1]
+    binding = {
+        "metadata": {"name": "sees-pods"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+        "subjects": [{"kind": "ServiceAccount", "name": "basic-monitor", "namespace": NAMESPACE}],
+    }
+    monitors.world.admin.create(ROLE_BINDINGS, binding, "tidb-cluster")
+    monitors.run_until_ready()
