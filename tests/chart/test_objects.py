@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from apis.consent import BY_CONSENT, parse_policy
 from controller_manager.features import FeatureGates
 from controller_manager.flags import Options, parse
 from dataplane import addresses, ticdc, tiproxy
@@ -23,6 +24,7 @@ from tests.controlplane.processes import BINARIES, require_or_reason
 from tests.sql_server import certificates
 
 MANAGER, SCHEDULER = "tidb-controller-manager", "tidb-scheduler"
+PAIRS = parse_policy("a:*,b:c")
 MONITORING = ROOT / "manifests" / "monitoring"
 
 _ALL = {
@@ -101,6 +103,14 @@ def test_9_without_values_the_flags_are_their_defaults(defaults: list[Json]) -> 
         ("controllerManager.leaderRetryPeriod", "3s", "leader_retry_period", 3.0),
         ("controllerManager.kubeClientQPS", 7.5, "kube_client_qps", 7.5),
         ("controllerManager.kubeClientBurst", 9, "kube_client_burst", 9),
+        ("controllerManager.crossNamespaceReferences", "consent", "cross_namespace_references", BY_CONSENT),
+        (
+            "controllerManager.crossNamespaceReferences",
+            "a:*,b:c",
+            "cross_namespace_references",
+            parse_policy("a:*,b:c"),
+        ),
+        ("controllerManager.crossNamespaceReferences", "allow", "cross_namespace_references", parse_policy("allow")),
         ("controllerManager.extraArgs", ["--drain-timeout=10s"], "drain_timeout", 10.0),
     ],
 )

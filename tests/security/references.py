@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from apis.consent import ALLOWED_FROM, parse_policy
+from apis.monitors import CLUSTER_SELECTOR
 from kube.objects import Json, Object
 from kube.resources import (
+    BACKUP_SCHEDULES,
     BACKUPS,
     CLUSTER_ROLE_BINDINGS,
     CLUSTER_ROLES,
@@ -193,7 +195,7 @@ JOINING = (
     ),
     Case("spec.cluster.namespace (with a PD of its own)", TIDB_CLUSTERS, minimal() | {"cluster": THERE}),
     *(
-        Case(f"spec.pdAddresses[] ({host})", TIDB_CLUSTERS, minimal() | {"pdAddresses": [f"http://{host}:2379"]})
+        Case(f"spec.pdAddresses ({host})", TIDB_CLUSTERS, minimal() | {"pdAddresses": [f"http://{host}:2379"]})
         for host in (
             f"{TARGET}-pd.{OWNER}",
             f"{TARGET}-pd.{OWNER}.svc",
@@ -201,3 +203,11 @@ JOINING = (
         )
     ),
 )
+
+SCHEDULE = Case(
+    "spec.backupTemplate.br.clusterNamespace",
+    BACKUP_SCHEDULES,
+    {"schedule": "* * * * *", "backupTemplate": by_br(br=ELSEWHERE)},
+)
+EVERYWHERE = of_monitor("spec.clusterScoped", spec={"clusters": [{"name": "own"}], "clusterScoped": True})
+SELECTING = of_monitor(f"metadata.annotations[{CLUSTER_SELECTOR}]", spec={"clusterScoped": True})

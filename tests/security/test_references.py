@@ -5,15 +5,19 @@ from dataclasses import replace
 
 import pytest
 
-from kube.resources import CONFIG_MAPS, JOBS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
+from apis.references import DOCUMENT, REFERENCES, Reach, ReferenceField, document, named_fields
+from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
 from tests.security.references import (
     AUTHOR,
     DASHBOARDS,
+    EVERYWHERE,
     JOBS_OF,
     JOINING,
     MONITORS,
     OWNER,
+    SCHEDULE,
+    SELECTING,
     TARGET,
     THERE,
     Case,
@@ -21,8 +25,8 @@ from tests.security.references import (
     of_monitor,
 )
 
-EVERYWHERE = of_monitor("spec.clusterScoped", spec={"clusters": [{"name": "own"}], "clusterScoped": True})
 COPYING = (*MONITORS, *DASHBOARDS)
+EVERY_CASE = (*COPYING, *JOBS_OF, *JOINING, SCHEDULE, SELECTING)
 ASSETS = "tidbmonitor-demo-tls-assets"
 
 
@@ -159,10 +163,10 @@ def test_rights_in_all_namespaces_that_v16_gave_stay(world: TwoNamespaces, case:
     assert f"-cross-namespace-references={AUTHOR}:*" in world.said()
 
 
-@of_each(EVERYWHERE)
+@of_each(SELECTING)
 def test_a_selector_shows_no_cluster_that_does_not_consent(world: TwoNamespaces, case: Case) -> None:
     world.permit("allow")
-    world.refer(case)
+    world.refer(replace(case, spec=case.spec | {"clusters": [{"name": "own"}]}))
     world.permit("consent")
     world.annotate(**{"cluster-selector": "team=a"})
     world.resyncs(2)
@@ -284,3 +288,43 @@ def test_a_domain_is_no_way_around_the_consent_of_a_cluster_that_is_here(world: 
     world.refer(replace(case, spec=case.spec | {"cluster": THERE | {"clusterDomain": "cluster.local"}}))
     assert world.is_refused()
     assert [] == world.reaching()
+
+
+@of_each(SCHEDULE)
+def test_what_a_schedule_makes_needs_consent_too(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.run(70.0)
+    (made, *_) = world.admin.list_page(BACKUPS, AUTHOR).items
+    (condition,) = made.decode()["status"]["conditions"]
+    assert ("Waiting", "ReferenceNotAllowed") == (condition["type"], condition["reason"])
+    assert [] == world.leaks() + world.names(JOBS)
+
+
+def test_every_field_that_names_something_has_one_row() -> None:
+    rows = {field: [row for row in REFERENCES if row.covers(*field)] for field in named_fields()}
+    assert {} == {field: len(found) for field, found in rows.items() if len(found) != 1}
+
+
+def test_no_row_speaks_of_a_field_that_is_gone() -> None:
+    def is_known(row: ReferenceField, path: str) -> bool:
+        one = replace(row, paths=(path,))
+        return path.startswith("metadata.") or any(one.covers(*field) for field in fields)
+
+    fields = {*named_fields(), ("TidbMonitor", EVERYWHERE.name)}
+    assert [] == [(row.kinds, path) for row in REFERENCES for path in row.paths if not is_known(row, path)]
+
+
+def test_every_reference_that_needs_consent_is_tested() -> None:
+    tested = [(case.resource.kind, case.name.partition(" ")[0]) for case in EVERY_CASE]
+    rows = [row for row in REFERENCES if row.reach is Reach.CONSENT]
+    untested = [
+        (kind, row.paths)
+        for row in rows
+        for kind in row.kinds
+        if not any(replace(row, kinds=(kind,)).covers(*each) for each in tested)
+    ]
+    assert [] == untested
+
+
+def test_the_document_has_the_table() -> None:
+    assert document() == DOCUMENT.read_text(encoding="utf-8"), "run python -m apis.references"

@@ -26,6 +26,7 @@
   (list "dm-master-failover-period" $own.dmMasterFailoverPeriod)
   (list "dm-worker-failover-period" $own.dmWorkerFailoverPeriod)
   (list "detect-node-failure" (ternary "true" "" $own.detectNodeFailure))
+  (list "cross-namespace-references" (eq $own.crossNamespaceReferences "consent" | ternary "" $own.crossNamespaceReferences))
   (list "pod-hard-recovery-period" (ternary $own.podHardRecoveryPeriod "" $own.detectNodeFailure))
   (list "leader-lease-duration" $own.leaderLeaseDuration)
   (list "leader-renew-deadline" $own.leaderRenewDeadline)

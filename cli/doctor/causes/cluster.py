@@ -22,7 +22,7 @@ _LONG = timedelta(minutes=30)
 _SAID_ELSEWHERE = frozenset({DONE, "Paused", "Suspended", "BadCertificate"})
 """Reasons for which nobody need look, or of which another cause tells more."""
 
-_FOR_USER = frozenset({"NoSuchCluster", "NoPD", "MissingSecret"})
+_FOR_USER = frozenset({"NoSuchCluster", "NoPD", "MissingSecret", "ReferenceNotAllowed"})
 """Waits that nobody but the user ends."""
 
 _STEADY_ERRORS = frozenset({"Forbidden", "Unauthorized", "Invalid", "MethodNotAllowed", "CredentialMissing"})

@@ -585,6 +585,7 @@ def conditions(reason: str, status: str, since: str = JUST_NOW) -> Json:
     [
         (conditions("FailedScaleIn", "False"), {"NeedsYou"}),
         (conditions("NoSuchCluster", "True"), {"NeedsYou"}),
+        (conditions("ReferenceNotAllowed", "True"), {"NeedsYou"}),
         (conditions("Forbidden", "True"), {"OperatorRefused"}),
         (conditions("InvalidSpec", "False"), {"InvalidSpec"}),
         (conditions("PodsNotReady", "True", LONG_AGO), {"Slow"}),
