@@ -88,6 +88,13 @@ class Component:
         is_chosen = self.workload.base_image not in (None, "", self.type.default_image)
         return bool(self.spec.image) and not self.wanted_version and not is_chosen
 
+    @property
+    def version_field(self) -> str:
+        """The path of the field that says which version runs."""
+        if self.runs_image_field:
+            return f"{self.field}.image"
+        return "spec.version" if self.spec.version is None else f"{self.field}.version"
+
     def _image_of_pd(self) -> str:
         """What PD microservices without an image run."""
         pd = find(self.tc, "pd") if isinstance(self.spec, PDMSSpec) else None

@@ -21,6 +21,12 @@ PROGRESSING = "Progressing"
 INVALID = "InvalidSpec"
 """The reason of Progressing while the spec is not valid."""
 
+PAUSED = "Paused"
+"""The reason of Progressing while the user has paused the object."""
+
+_OF_THE_WHOLE = (INVALID, PAUSED)
+"""Reasons that are those of the whole object, whichever stage answered: its name would read like a field."""
+
 _REFUSALS = 6
 """So many refusals beside the first are in a message, which must stay readable."""
 
@@ -28,22 +34,23 @@ ConditionValue: TypeAlias = tuple[bool, str, str]
 """Whether a condition holds, its reason, its message."""
 
 
-def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> ConditionValue:
+def progressing(
+    outcomes: Mapping[str, Outcome], subject: str = "object", *, names_stages: bool = True
+) -> ConditionValue:
     """What the operator is doing for the `subject`: the stages that need the user, else the first that is not done.
 
     Of several refusals the first gives the reason, and the message lists all. A stage that serves and only waits to be
-    as before comes last.
+    as before comes last. `names_stages`: the user knows them, since they are components.
     """
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
         (stage, outcome), *others = sorted(unfinished, key=lambda each: _urgency(each[1]))
-        said = f"{stage}: {outcome.message}"
-        if outcome.reason == INVALID:
-            # a problem of the spec names its field, and is not why pods are missing
-            said = outcome.message
-        more = _other_refusals(outcome, others)
+        named = names_stages and outcome.reason not in _OF_THE_WHOLE
+        said = f"{stage}: {outcome.message}" if named else outcome.message
+        more = _other_refusals(outcome, others, names_stages=names_stages)
+        # a problem of the spec is not why pods are missing
         if outcome.reason == INVALID and not more:
-            more = [f"{other}: {each.message}" for other, each in others[:1]]
+            more = [f"{other}: {each.message}" if names_stages else each.message for other, each in others[:1]]
         said = "; ".join((said, *more))
         # it may be the cause of all others
         contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
@@ -51,14 +58,15 @@ def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> Con
         return not isinstance(outcome, Refused), outcome.reason, said
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))
-        return False, first.reason, f"{', '.join(resting)}: {first.message}"
+        return False, first.reason, f"{', '.join(resting)}: {first.message}" if names_stages else first.message
     return False, DONE, f"the {subject} matches its spec"
 
 
-def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]]) -> list[str]:
+def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]], *, names_stages: bool) -> list[str]:
     """What else needs the user, without what repeats the first; of many, the last are only counted."""
     refused = [(stage, each.message) for stage, each in others if isinstance(each, Refused)]
-    told = list(dict.fromkeys(f"{stage}: {message}" for stage, message in refused if first.message not in message))
+    news = [(stage, message) for stage, message in refused if first.message not in message]
+    told = list(dict.fromkeys(f"{stage}: {message}" if names_stages else message for stage, message in news))
     left = len(told) - _REFUSALS
     return told if left <= 0 else [*told[:_REFUSALS], f"and {left} more refusals, in the conditions of components"]
 
@@ -72,7 +80,7 @@ def _urgency(outcome: NotDone) -> int:
 
 def done(outcomes: Mapping[str, Outcome]) -> ConditionValue:
     """Ready, for what is ready when nothing is left to do."""
-    _, reason, message = progressing(outcomes)
+    _, reason, message = progressing(outcomes, names_stages=False)
     is_done = all(isinstance(outcome, Done) for outcome in outcomes.values())
     return (True, READY, message) if is_done else (False, reason, message)
 

@@ -298,4 +298,4 @@ def _status(ctx: Reconcile[Any]) -> Model:
 
 
 def _conditions(ctx: Reconcile[M], _now: datetime) -> Mapping[str, ConditionValue]:
-    return {PROGRESSING: progressing(ctx.outcomes), READY: done(ctx.outcomes)}
+    return {PROGRESSING: progressing(ctx.outcomes, names_stages=False), READY: done(ctx.outcomes)}

@@ -54,6 +54,11 @@ class Refused:
     retry_after: float | None = None
 
 
+def paused(cluster: str) -> Refused:
+    """The answer of each part of a cluster that its user has paused."""
+    return Refused("Paused", f"Paused: edits wait, failover is off. Resume: kubectl tidb resume {cluster}.")
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """What should have worked did not: an answer was missing, or a request was refused. Retried with back-off.

@@ -140,11 +140,8 @@ def _is_versioned(image: str) -> bool:
 
 
 def _version_of(component: Component) -> tuple[str, str]:
-    """The field that says which version of a component runs, and what it says."""
-    if component.runs_image_field:
-        return f"{component.field}.image", component.spec.image
-    field = "spec.version" if component.spec.version is None else f"{component.field}.version"
-    return field, component.wanted_version
+    """The field that says which version of a component runs, and its value."""
+    return component.version_field, component.spec.image if component.runs_image_field else component.wanted_version
 
 
 def _check_instance(tc: TidbCluster, running: Running) -> Iterator[Problem]:

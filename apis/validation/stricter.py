@@ -148,9 +148,8 @@ def _check_image(component: Component, live: Json | None) -> Iterator[Problem]:
     if component.runs_image_field:
         yield Problem(f"{component.field}.image", image, _NO_IMAGE)
     elif base and version and not images.is_tag(version):
-        field = "spec.version" if component.spec.version is None else f"{component.field}.version"
         message = "is no version of an image: letters, digits, `_`, `.` and `-`, at most 128; write one such as v8.5.2"
-        yield Problem(field, version, message)
+        yield Problem(component.version_field, version, message)
     else:
         yield Problem(f"{component.field}.baseImage", base, _NO_IMAGE)
 

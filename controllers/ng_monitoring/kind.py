@@ -37,7 +37,7 @@ def _make(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
         return data
     apply_data(ctx, SECRETS, desired.certificates(ctx.model, tc, data), granted)
     if ctx.model.spec.paused:
-        return Refused("Paused", "spec.paused is true: no changes are made until it is false")
+        return Refused("Paused", "Paused: edits wait. Resume: set spec.paused to false.")
     apply_service(ctx, desired.service(ctx.model))
     made = marked(desired.stateful_set(ctx.model, tc, _config_map(ctx, tc)), granted)
     options = noted_options(desired.script_options(ctx.model, tc))

@@ -70,7 +70,7 @@ class _Found:
         """What an object holds. Raises Missing, ApiError, TransportError."""
         found = self.find(resource, namespace, name)
         if found is None:
-            raise Missing(f"{resource.kind} {namespace}/{name} with {what} is not there; create it")
+            raise Missing(f"{resource.kind} {namespace}/{name} with {what} does not exist; create it")
         data: dict[str, str] = found.decode().get("data") or {}
         return data
 

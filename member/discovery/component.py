@@ -12,7 +12,7 @@ from member.apply.writes import apply, apply_service
 from member.context import ClusterContext, Held
 from member.discovery import desired
 from member.lifecycle.refused_writes import first_refusal
-from member.outcome import Done, Outcome, Refused
+from member.outcome import Done, Outcome, paused
 
 
 def act(ctx: ClusterContext) -> Outcome:
@@ -23,7 +23,7 @@ def act(ctx: ClusterContext) -> Outcome:
     if ctx.held is Held.OBSERVING:
         return Done("it is made once the spec is valid")
     if tc.spec.paused and ctx.held is Held.NO:
-        return Refused("Paused", "spec.paused is true: no changes are made until it is false")
+        return paused(tc.metadata.name)
     role, account, binding = (
         each.get(ctx.namespace, name) for each in (listers.roles, listers.service_accounts, listers.role_bindings)
     )

@@ -66,7 +66,7 @@ from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.observed.referenced_cluster import not_allowed, unverified_pd, without_pd
 from member.observed.status import SUSPEND, UPGRADE, set_phase
-from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
+from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for, paused
 from member.ownership import not_understood
 from member.polling import next_poll
 
@@ -144,7 +144,7 @@ def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
     if ctx.held is Held.OBSERVING:
         return _observed(ctx, member)
     if ctx.tc.spec.paused and ctx.held is Held.NO:
-        return Refused("Paused", "spec.paused is true: no changes are made until it is false")
+        return paused(ctx.tc.metadata.name)
     suspended = suspension(ctx, member.name)
     if isinstance(suspended, Postponed):
         return suspended.merged_with(not_allowed(ctx) or _maintain(ctx, member, spec))

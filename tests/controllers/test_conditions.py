@@ -21,12 +21,18 @@ EARLIER = "2026-01-01T00:00:00Z"
         ({"pd": Failed("A", "a"), "tikv": Refused("B", "b")}, (False, "B", "tikv: b")),
         ({"pd": Refused("A", "a"), "tikv": Refused("B", "b")}, (False, "A", "pd: a; tikv: b")),
         ({"pd": Refused("A", "a"), "tikv": Waiting("B", "b"), "tidb": Refused("A", "a")}, (False, "A", "pd: a")),
+        ({"discovery": Refused("Paused", "a"), "pd": Refused("Paused", "a")}, (False, "Paused", "a")),
         ({"spec": Refused("InvalidSpec", "a"), "pd": Waiting("B", "b")}, (False, "InvalidSpec", "a; pd: b")),
         ({"spec": Refused("InvalidSpec", "a"), "pd": Refused("B", "b")}, (False, "InvalidSpec", "a; pd: b")),
     ],
 )
 def test_what_needs_the_user_is_told_first(outcomes: dict[str, Outcome], expected: tuple[bool, str, str]) -> None:
     assert expected == progressing(outcomes)
+
+
+def test_a_stage_that_no_user_knows_is_not_named() -> None:
+    outcomes: dict[str, Outcome] = {"clusters": Refused("A", "a"), "objects": Refused("B", "b")}
+    assert (False, "A", "a; b") == progressing(outcomes, names_stages=False)
 
 
 def test_of_very_many_refusals_the_last_are_counted() -> None:
@@ -80,4 +86,4 @@ def test_the_time_of_a_condition_may_be_that_of_its_status_alone() -> None:
 
 def test_what_is_ready_when_done_is_ready_no_sooner() -> None:
     assert (True, "Ready") == done({"a": Done(), "b": Done("resting", "Paused")})[:2]
-    assert (False, "B", "b: b") == done({"a": Done(), "b": Waiting("B", "b")})
+    assert (False, "B", "b") == done({"a": Done(), "b": Waiting("B", "b")})

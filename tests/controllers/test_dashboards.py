@@ -108,7 +108,7 @@ def test_the_sample_is_ready(world: Workloads) -> None:
 def test_before_its_cluster_nothing_is_made_and_with_it_everything(world: Workloads) -> None:
     world.demo()
     assert [] == world.made()
-    message = "objects: waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.clusters[0]"
+    message = "waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.clusters[0]"
     assert ("True", "NoSuchCluster", message) == world.condition()
     world.add_cluster(pd=None)
     world.run()

@@ -62,7 +62,7 @@ def test_2_5_a_statement_that_fails_is_told_by_number(world: OperatorWorld) -> N
     apply_sample(world, initSql="CREATE DATABASE app;\n-- once more\nCREATE DATABASE app;")
     world.run_until(lambda: status(world).get("phase") == "Failed", 120)
     said = condition_of(status(world)["conditions"], "Ready")["message"]
-    assert said.startswith("job: init SQL, statement 2: 1007: Can't create database 'app'; database exists; to run it")
+    assert said.startswith("init SQL, statement 2: 1007: Can't create database 'app'; database exists; to run it")
 
 
 def test_the_sandbox_reads_what_our_script_is_told() -> None:
@@ -79,4 +79,4 @@ def test_2_4_the_wait_for_tidb_ends_and_the_pod_says_so(world: OperatorWorld, mo
     apply_sample(world)
     world.run_until(lambda: status(world).get("phase") == "Failed", 120)
     said = condition_of(status(world)["conditions"], "Ready")["message"]
-    assert said.startswith("job: wait for TiDB: basic-tidb:4000 was still closed after 5 tries, one a second; to run")
+    assert said.startswith("wait for TiDB: basic-tidb:4000 was still closed after 5 tries, one a second; to run")

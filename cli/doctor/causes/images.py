@@ -3,8 +3,11 @@
 import re
 from collections.abc import Callable, Iterator
 
+from apis.accessor import find
+from apis.decoding import InvalidField
+from apis.defaulting import with_defaults
 from cli.doctor.causes.texts import Said, Text, causes
-from cli.doctor.facts import Facts, containers_of, field_of, is_deleted, pod, pod_model
+from cli.doctor.facts import Facts, component_of, containers_of, field_of, is_deleted, pod, pod_model
 from cli.doctor.finding import Cause, Sign
 from kube.objects import Json
 from kube.resources import SECRETS
@@ -29,11 +32,22 @@ def _said_of_images(facts: Facts) -> Iterator[Said]:
         yield Said(each, pod(each), f"{image} {waiting.reason}: {' '.join([waiting.message, *events[-2:]])}")
 
 
-def _sign(what: str) -> Callable[[Facts, Said, re.Match[str]], Sign]:
+def _sign(what: str, *, of_repository: bool = False) -> Callable[[Facts, Said, re.Match[str]], Sign]:
     def sign(facts: Facts, said: Said, _: re.Match[str]) -> Sign:
-        return Sign(said.object, what, field_of(facts, said.tree, "image"), said.text.partition(" ")[0])
+        image = said.text.partition(" ")[0]
+        return Sign(said.object, what, _image_field(facts, said.tree, image, of_repository), image)
 
     return sign
+
+
+def _image_field(facts: Facts, tree: Json, image: str, of_repository: bool) -> str:
+    """The field of the spec that names the repository or the version of an image."""
+    known = None if isinstance(facts.model, InvalidField) else find(with_defaults(facts.model), component_of(tree))
+    if known is None or known.image != image:
+        return field_of(facts, tree, "image")
+    if of_repository and not known.runs_image_field:
+        return f"{known.field}.baseImage"
+    return known.version_field
 
 
 _OF_PLATFORM = r"no match(?:ing manifest)? for (?:platform|\S+/\S+)"
@@ -53,7 +67,7 @@ _TEXTS = (
         _DENIED,
         "The registry does not let the node have the image, or the repository does not exist.",
         "Correct `baseImage`; for a private registry, name a Secret of it in `imagePullSecrets`.",
-        _sign("the registry refuses the image: no such repository, or no right to it"),
+        _sign("the registry refuses the image: no such repository, or no right to it", of_repository=True),
     ),
     Text(
         "ImageNotFound",

@@ -137,13 +137,13 @@ IN_BOTH: Mapping[str, Plant] = {
     "tag": Plant(
         "ImageNotFound",
         {"version": "v8.5.99-nope"},
-        field_="spec.pd.image",
+        field_="spec.pd.version",
         value="pingcap/pd:v8.5.99-nope",
     ),
     "repository": Plant(
         "ImageForbidden",
         {"baseImage": "pingcap/private"},
-        field_="spec.pd.image",
+        field_="spec.pd.baseImage",
         value="pingcap/private:v8.5.2",
     ),
     "pull-secret": Plant(

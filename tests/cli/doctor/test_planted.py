@@ -37,7 +37,7 @@ REFUSED: Mapping[str, tuple[str, Plant]] = {f"refused-{number}": _refused(why) f
 
 BROKEN: Mapping[str, Plant] = {
     "architecture": Plant(
-        "ImageForAnotherArchitecture", {"version": "v8.5.3"}, field_="spec.pd.image", value="pingcap/pd:v8.5.3"
+        "ImageForAnotherArchitecture", {"version": "v8.5.3"}, field_="spec.pd.version", value="pingcap/pd:v8.5.3"
     ),
     "limit": Plant("OutOfMemory", field_="spec.pd.limits.memory", value="1Gi"),
     "topology": Plant(

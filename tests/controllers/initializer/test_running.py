@@ -42,7 +42,7 @@ def phase(world: SimpleWorld, name: str = "demo") -> str:
 def test_2_2_one_that_comes_before_its_cluster_is_pending_and_begins_with_it(world: SimpleWorld) -> None:
     world.add(**SPEC, initSql=SQL)
     assert ("Pending", []) == (phase(world), world.names(JOBS))
-    message = "job: waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.cluster.name"
+    message = "waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.cluster.name"
     assert ("True", "NoSuchCluster", message) == world.condition()
     world.add_cluster()
     world.run()
@@ -123,7 +123,7 @@ def test_2_1_the_step_that_failed_is_told_and_stays(world: SimpleWorld) -> None:
     end(world, "Failed", "init SQL, statement 1: 1007: Can't create database 'shop'; database exists")
     status, reason, message = world.condition("Ready")
     assert ("Failed", "False", "InitializationFailed") == (phase(world), status, reason)
-    assert message.startswith("job: init SQL, statement 1: 1007: Can't create database 'shop'")
+    assert message.startswith("init SQL, statement 1: 1007: Can't create database 'shop'")
     assert "give annotation tidb.pingcap.com/run another value" in message
     assert any(reason == "InitializationFailed" for reason, _ in world.events())
     world.admin.delete(PODS, "p", NAMESPACE)

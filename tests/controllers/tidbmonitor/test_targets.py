@@ -190,7 +190,7 @@ def test_3_7_a_password_is_a_file_and_stands_in_no_config_map(monitors: Monitors
     endpoint = {"url": "https://mimir.example.com/push", "basicAuth": auth, "tlsConfig": tls}
     monitors.create(monitor(prometheus=CONTAINERS["prometheus"] | {"remoteWrite": [endpoint]}))
     world.run(2.0)
-    assert "has no" in monitors.condition()[2] or "is not there" in monitors.condition()[2]
+    assert "has no" in monitors.condition()[2] or "does not exist" in monitors.condition()[2]
     world.admin.create(SECRETS, secret("mimir", {"user": b"ada\n", "password": b"secret!"}), NAMESPACE)
     world.admin.create(CONFIG_MAPS, {"metadata": {"name": "authority"}, "data": {"ca.crt": "PEM"}}, NAMESPACE)
     monitors.run_until_ready()
@@ -209,7 +209,7 @@ def test_3_5_a_config_map_replaces_the_whole_configuration(monitors: Monitors) -
     config = {"configMapRef": {"name": "mine"}}
     monitors.create(monitor(prometheus=CONTAINERS["prometheus"] | {"config": config}))
     monitors.world.run(2.0)
-    assert "ConfigMap default/mine with the configuration of Prometheus is not there" in monitors.condition()[2]
+    assert "ConfigMap default/mine with the configuration of Prometheus does not exist" in monitors.condition()[2]
     body = {"metadata": {"name": "mine"}, "data": {"prometheus-config": "global: {}\n"}}
     monitors.world.admin.create(CONFIG_MAPS, body, NAMESPACE)
     monitors.run_until_ready()
