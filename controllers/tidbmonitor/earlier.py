@@ -61,6 +61,13 @@ class Earlier:
         return found[1].replace("\\.", ".") if found else ""
 
 
+def certificate_files(mark: str) -> list[str]:
+    """The files that a target brings, as marks name it, `Kind namespace/name`."""
+    kind, _, key = mark.partition(" ")
+    namespace, _, name = key.partition("/")
+    return [asset(namespace, client_secret_of(kind, name), each) for each in CERTIFICATE_KEYS]
+
+
 def _data(ctx: Reconcile[TidbMonitor], found: Object | None) -> Mapping[str, str]:
     if found is None or not ctx.controls(found):
         return {}

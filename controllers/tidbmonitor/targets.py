@@ -17,16 +17,16 @@ from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import labels_selected_by
-from controllers.consent import permission
+from controllers.consent import apply_data, permission
 from controllers.simple_kind import Reconcile
 from controllers.target_cluster import CERTIFICATE_KEYS, find_cluster, where_seen
 from controllers.tidbmonitor import provisions, rights
-from controllers.tidbmonitor.earlier import Earlier
+from controllers.tidbmonitor.earlier import Earlier, certificate_files
 from kube.objects import Object
 from kube.resources import CONFIG_MAPS, DM_CLUSTERS, SECRETS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.monitor import first, remote_write
 from member.monitor.inputs import First, Inputs, Key, Target, asset
-from member.monitor.naming import monitor_name
+from member.monitor.naming import assets_name, monitor_name
 from member.naming import cluster_client_secret
 from member.outcome import Done, Outcome, Waiting
 
@@ -113,11 +113,24 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
     try:
         inputs = _inputs(found)
     except Missing as error:
+        _remove_withdrawn(found)
         return Waiting(error.reason, str(error), _LOOK_AGAIN)
     named = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
     # what was monitored by a consent that has been withdrawn must go, even if nothing else is monitored
     ctx.found = inputs if named or found.earlier.marks else None
     return _outcome(ctx, [*refused_rights, *filter(None, found.refused.values())], found.absent)
+
+
+def _remove_withdrawn(found: _Found) -> None:
+    """Remove the certificates of clusters that have withdrawn their consent: whatever else is missing, they go.
+
+    Raises as `Reconcile.apply`.
+    """
+    stale = {file for key in found.earlier.marks & found.refused.keys() for file in certificate_files(key)}
+    if stale.isdisjoint(found.earlier.assets):
+        return
+    kept = {file: value for file, value in found.earlier.assets.items() if file not in stale}
+    apply_data(found.ctx, SECRETS, {"metadata": {"name": assets_name(found.ctx.model)}, "data": kept}, ())
 
 
 def _outcome(ctx: Reconcile[TidbMonitor], refused: Sequence[str], absent: Sequence[str]) -> Outcome:

@@ -1,12 +1,18 @@
 """A reference into another namespace shows and reaches nothing until its owner, or the administrator, consents."""
 
+import base64
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
 from apis.references import DOCUMENT, REFERENCES, Reach, ReferenceField, document, named_fields
+from controllers.tidbmonitor.earlier import Earlier
 from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
+from tests.apis.field_trees import SHARED
+from tests.controllers.simple_faults import faulty_runs
+from tests.controllers.simple_world import SimpleWorld
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
 from tests.security.references import (
     AUTHOR,
@@ -14,6 +20,7 @@ from tests.security.references import (
     EVERYWHERE,
     JOBS_OF,
     JOINING,
+    MARK,
     MONITORS,
     OWNER,
     SCHEDULE,
@@ -188,6 +195,19 @@ def test_a_monitor_of_v16_keeps_its_clusters_of_other_namespaces_through_edits(w
     assert before == world.get(SECRETS, ASSETS)["data"]
 
 
+@of_each(*MONITORS[:2])
+def test_a_certificate_goes_with_the_consent_whatever_else_the_author_lacks(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.consent(case)
+    assert [] != world.leaks()
+    auth = {each: {"name": "missing", "key": each} for each in ("username", "password")}
+    endpoint = {"url": "https://mimir.example.com/push", "basicAuth": auth}
+    world.change(prometheus=CONTAINERS["prometheus"] | {"remoteWrite": [endpoint]})
+    world.consent(case, None)
+    assert "ReferenceMissing" in world.said()
+    assert [] == world.leaks()
+
+
 @of_each(MONITORS[2])
 def test_a_configuration_whose_consent_was_withdrawn_follows_the_spec_again(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
@@ -298,6 +318,49 @@ def test_what_a_schedule_makes_needs_consent_too(world: TwoNamespaces, case: Cas
     (condition,) = made.decode()["status"]["conditions"]
     assert ("Waiting", "ReferenceNotAllowed") == (condition["type"], condition["reason"])
     assert [] == world.leaks() + world.names(JOBS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ends", [True, False], ids=["a process ends", "an answer is lost"])
+@pytest.mark.parametrize("case", [MONITORS[0], MONITORS[2], *DASHBOARDS], ids=lambda case: f"{case.resource.kind}")
+def test_a_consent_that_goes_takes_all_with_it_whatever_happens_to_a_write(case: Case, ends: bool) -> None:
+    def make() -> SimpleWorld:
+        world = TwoNamespaces(case.resource)
+        world.add_cluster("own")
+        world.refer(case)
+        world.consent(case)
+        assert [] != world.leaks()
+        return world
+
+    def play(world: SimpleWorld) -> None:
+        assert isinstance(world, TwoNamespaces)
+        world.consent(case, None)
+        world.run(90.0)
+
+    first, *others = list(faulty_runs(make, play, ends=ends))
+    assert len(others) >= 2
+    marks = (MARK, base64.b64encode(MARK.encode()).decode())
+    assert [] == [state for state in (first, *others) if any(mark in str(state) for mark in marks)]
+
+
+def test_clusters_that_a_monitor_of_v16_has_are_read_from_what_it_made() -> None:
+    recorded = json.loads((SHARED / "golden" / "dev-monitor.json").read_text(encoding="utf-8"))["items"]
+    made = next(each for each in recorded if "prometheus.yml" in (each.get("data") or {}))
+    text = made["data"]["prometheus.yml"].replace("regex: monb\n", "regex: old\\.monb\n")
+    earlier = Earlier(text, {}, frozenset())
+    namespace = made["metadata"]["namespace"]
+    names = ("mona", "monb", "mon", "mona-tikv", "somebody-else")
+    found = {name: earlier.target("TidbCluster", namespace, name) for name in names}
+    assert {"mona": "mona", "monb": "old.monb"} == {name: each.instance for name, each in found.items() if each}
+
+
+@of_each(*COPYING, *JOBS_OF, *JOINING)
+def test_a_wait_for_consent_writes_nothing(world: TwoNamespaces, case: Case) -> None:
+    world.refer(case)
+    world.resyncs(2)
+    world.forget()
+    world.resyncs(3)
+    assert {each.partition(" ")[0] for each in world.requests()} <= {"get", "list"}
 
 
 def test_every_field_that_names_something_has_one_row() -> None:
