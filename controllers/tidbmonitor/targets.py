@@ -17,7 +17,7 @@ from apis.problem import InvalidField
 from apis.shared import TidbClusterRef
 from apis.tidbcluster import TidbCluster
 from apis.validation.monitors import labels_selected_by
-from controllers.consent import apply_data, permission
+from controllers.consent import apply_data, marks, permission
 from controllers.simple_kind import Reconcile
 from controllers.target_cluster import CERTIFICATE_KEYS, find_cluster, where_seen
 from controllers.tidbmonitor import provisions, rights
@@ -48,16 +48,25 @@ class _Found:
     """What is being gathered in one reconcile.
 
     `granted` are the targets in other namespaces that the monitor may refer to, `refused` those that it may not, each
-    with what its owner can do; nothing is said of a cluster that the monitor does not name.
+    with what its owner can do; nothing is said of a cluster that the monitor does not name. `marks` are the targets on
+    whose grants the monitor was made.
     """
 
     ctx: Reconcile[TidbMonitor]
-    earlier: Earlier
+    marks: frozenset[str]
     absent: list[str] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     granted: set[str] = field(default_factory=set)
     assets: dict[str, str] = field(default_factory=dict)
     read: dict[tuple[Resource, str, str], Object | None] = field(default_factory=dict)
+    _earlier: Earlier | None = None
+
+    @property
+    def earlier(self) -> Earlier:
+        """What the monitor has already; decoded only where something of another namespace is refused."""
+        if self._earlier is None:
+            self._earlier = Earlier.of(self.ctx)
+        return self._earlier
 
     def find(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """An object, read live once in a reconcile. Raises ApiError, TransportError."""
@@ -108,7 +117,7 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
 
     Raises ApiError, TransportError.
     """
-    found = _Found(ctx, Earlier.of(ctx))
+    found = _Found(ctx, marks(ctx.cached(CONFIG_MAPS, monitor_name(ctx.model))))
     refused_rights = rights.refuse_cluster_scoped(ctx)
     try:
         inputs = _inputs(found)
@@ -117,7 +126,7 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
         return Waiting(error.reason, str(error), _LOOK_AGAIN)
     named = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
     # what was monitored by a consent that has been withdrawn must go, even if nothing else is monitored
-    ctx.found = inputs if named or found.earlier.marks else None
+    ctx.found = inputs if named or found.marks else None
     return _outcome(ctx, [*refused_rights, *filter(None, found.refused.values())], found.absent)
 
 
@@ -126,8 +135,8 @@ def _remove_withdrawn(found: _Found) -> None:
 
     Raises as `Reconcile.apply`.
     """
-    stale = {file for key in found.earlier.marks & found.refused.keys() for file in certificate_files(key)}
-    if stale.isdisjoint(found.earlier.assets):
+    stale = {file for key in found.marks & found.refused.keys() for file in certificate_files(key)}
+    if not stale or stale.isdisjoint(found.earlier.assets):
         return
     kept = {file: value for file, value in found.earlier.assets.items() if file not in stale}
     apply_data(found.ctx, SECRETS, {"metadata": {"name": assets_name(found.ctx.model)}, "data": kept}, ())
@@ -166,7 +175,7 @@ def _inputs(found: _Found) -> Inputs:
         operator_dashboard=provisions.dashboard(),
     )
     # a mark stays while the reference is named: what it once brought is never taken for what v1.6 made
-    inputs = replace(inputs, granted=frozenset(found.granted) | (found.earlier.marks & found.refused.keys()))
+    inputs = replace(inputs, granted=frozenset(found.granted) | (found.marks & found.refused.keys()))
     known = [each for each in clusters if isinstance(each, TidbCluster)]
     return _with_first_clusters(found, inputs, [first.of_tidb(tc) for tc in known if tc.spec.pd is not None])
 
@@ -295,7 +304,7 @@ def _given_config(found: _Found) -> str | None:
 
 def _refused_config(found: _Found, key: str) -> str | None:
     """What is there already; None, for what is generated, where the consent was withdrawn. Raises Missing."""
-    if key in found.earlier.marks:
+    if key in found.marks:
         return None
     if found.earlier.config is None:
         raise Missing(found.refused[key], "ReferenceNotAllowed")

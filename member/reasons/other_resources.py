@@ -17,7 +17,8 @@ OTHER_RESOURCES: Mapping[str, Reason] = {
         "unless it was made by a consent that has been withdrawn: then the copies are deleted.",
         "Ask the owner to run the command in the message: it sets the annotation "
         "`tidb.pingcap.com/allow-references-from`, a list of namespaces or `*`. Or start the operator with "
-        "`-cross-namespace-references=FROM:TO`; see [security.md](../security.md#references-into-other-namespaces).",
+        "`-cross-namespace-references=FROM:TO`, which an operator of one namespace needs, as it sees no annotations in "
+        "others; see [security.md](../security.md#references-into-other-namespaces).",
     ),
     "ClusterInvalid": Reason(
         "The TidbCluster that is named has a spec that cannot be read.",

@@ -1,16 +1,12 @@
 """A reference into another namespace shows and reaches nothing until its owner, or the administrator, consents."""
 
 import base64
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 
-from apis.references import DOCUMENT, REFERENCES, Reach, ReferenceField, document, named_fields
-from controllers.tidbmonitor.earlier import Earlier
 from kube.resources import BACKUPS, CONFIG_MAPS, JOBS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
-from tests.apis.field_trees import SHARED
 from tests.controllers.simple_faults import faulty_runs
 from tests.controllers.simple_world import SimpleWorld
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
@@ -32,8 +28,9 @@ from tests.security.references import (
     of_monitor,
 )
 
+pytestmark = pytest.mark.slow
+
 COPYING = (*MONITORS, *DASHBOARDS)
-EVERY_CASE = (*COPYING, *JOBS_OF, *JOINING, SCHEDULE, SELECTING)
 ASSETS = "tidbmonitor-demo-tls-assets"
 
 
@@ -320,7 +317,6 @@ def test_what_a_schedule_makes_needs_consent_too(world: TwoNamespaces, case: Cas
     assert [] == world.leaks() + world.names(JOBS)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["a process ends", "an answer is lost"])
 @pytest.mark.parametrize("case", [MONITORS[0], MONITORS[2], *DASHBOARDS], ids=lambda case: f"{case.resource.kind}")
 def test_a_consent_that_goes_takes_all_with_it_whatever_happens_to_a_write(case: Case, ends: bool) -> None:
@@ -343,17 +339,6 @@ def test_a_consent_that_goes_takes_all_with_it_whatever_happens_to_a_write(case:
     assert [] == [state for state in (first, *others) if any(mark in str(state) for mark in marks)]
 
 
-def test_clusters_that_a_monitor_of_v16_has_are_read_from_what_it_made() -> None:
-    recorded = json.loads((SHARED / "golden" / "dev-monitor.json").read_text(encoding="utf-8"))["items"]
-    made = next(each for each in recorded if "prometheus.yml" in (each.get("data") or {}))
-    text = made["data"]["prometheus.yml"].replace("regex: monb\n", "regex: old\\.monb\n")
-    earlier = Earlier(text, {}, frozenset())
-    namespace = made["metadata"]["namespace"]
-    names = ("mona", "monb", "mon", "mona-tikv", "somebody-else")
-    found = {name: earlier.target("TidbCluster", namespace, name) for name in names}
-    assert {"mona": "mona", "monb": "old.monb"} == {name: each.instance for name, each in found.items() if each}
-
-
 @of_each(*COPYING, *JOBS_OF, *JOINING)
 def test_a_wait_for_consent_writes_nothing(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
@@ -361,33 +346,3 @@ def test_a_wait_for_consent_writes_nothing(world: TwoNamespaces, case: Case) -> 
     world.forget()
     world.resyncs(3)
     assert {each.partition(" ")[0] for each in world.requests()} <= {"get", "list"}
-
-
-def test_every_field_that_names_something_has_one_row() -> None:
-    rows = {field: [row for row in REFERENCES if row.covers(*field)] for field in named_fields()}
-    assert {} == {field: len(found) for field, found in rows.items() if len(found) != 1}
-
-
-def test_no_row_speaks_of_a_field_that_is_gone() -> None:
-    def is_known(row: ReferenceField, path: str) -> bool:
-        one = replace(row, paths=(path,))
-        return path.startswith("metadata.") or any(one.covers(*field) for field in fields)
-
-    fields = {*named_fields(), ("TidbMonitor", EVERYWHERE.name)}
-    assert [] == [(row.kinds, path) for row in REFERENCES for path in row.paths if not is_known(row, path)]
-
-
-def test_every_reference_that_needs_consent_is_tested() -> None:
-    tested = [(case.resource.kind, case.name.partition(" ")[0]) for case in EVERY_CASE]
-    rows = [row for row in REFERENCES if row.reach is Reach.CONSENT]
-    untested = [
-        (kind, row.paths)
-        for row in rows
-        for kind in row.kinds
-        if not any(replace(row, kinds=(kind,)).covers(*each) for each in tested)
-    ]
-    assert [] == untested
-
-
-def test_the_document_has_the_table() -> None:
-    assert document() == DOCUMENT.read_text(encoding="utf-8"), "run python -m apis.references"

@@ -1,0 +1,17 @@
+"""What a monitor of v1.6 has of clusters in other namespaces is read from what v1.6 made."""
+
+import json
+
+from controllers.tidbmonitor.earlier import Earlier
+from tests.apis.field_trees import SHARED
+
+
+def test_clusters_are_recognised_by_their_jobs() -> None:
+    recorded = json.loads((SHARED / "golden" / "dev-monitor.json").read_text(encoding="utf-8"))["items"]
+    made = next(each for each in recorded if "prometheus.yml" in (each.get("data") or {}))
+    text = made["data"]["prometheus.yml"].replace("regex: monb\n", "regex: old\\.monb\n")
+    earlier = Earlier(text, {}, frozenset())
+    namespace = made["metadata"]["namespace"]
+    names = ("mona", "monb", "mon", "mona-tikv", "somebody-else")
+    found = {name: earlier.target("TidbCluster", namespace, name) for name in names}
+    assert {"mona": "mona", "monb": "old.monb"} == {name: each.instance for name, each in found.items() if each}
