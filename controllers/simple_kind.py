@@ -10,6 +10,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from apis.cluster import FIELDS_IGNORED
 from apis.consent import BY_CONSENT, ReferencePolicy
 from apis.problem import Problem
 from apis.shared import Model
@@ -22,12 +23,14 @@ from controllers.kind_controller import kind_controller
 from controllers.references import References, RefersTo
 from controllers.runtime import Runtime
 from controllers.stages import Attempt, Stage
+from controllers.unheeded import reported
 from kube.errors import AlreadyExists, ApiError, Forbidden
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.reading import Lister
 from kube.resources import Resource
 from member.apply.writes import OwnerGone
+from member.fields.ignored import ignored_by
 from member.labels import MANAGED_BY
 from member.memory.taken_names import TakenNames
 from member.outcome import Done, Outcome, Refused
@@ -298,4 +301,6 @@ def _status(ctx: Reconcile[Any]) -> Model:
 
 
 def _conditions(ctx: Reconcile[M], _now: datetime) -> Mapping[str, ConditionValue]:
-    return {PROGRESSING: progressing(ctx.outcomes, names_stages=False), READY: done(ctx.outcomes)}
+    ignored = ignored_by(ctx.owned.resource.kind, ctx.owner.decode()["spec"])
+    unheeded = reported(ctx.owner, ctx.owned.runtime.recorder, FIELDS_IGNORED, ignored)
+    return {PROGRESSING: progressing(ctx.outcomes, names_stages=False), READY: done(ctx.outcomes), **unheeded}

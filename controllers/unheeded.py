@@ -1,4 +1,4 @@
-"""What the user has written in vain, as conditions of a cluster, each with an event when it changes.
+"""What the user has written in vain, as conditions of an object, each with an event when it changes.
 
 True     the message names each of it, with what holds and what to write instead
 False    there was something, and it has been corrected
@@ -10,7 +10,8 @@ from functools import partial
 from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN
 from apis.problem import Problem
 from controllers.conditions import ConditionValue
-from kube.events import WARNING
+from kube.events import WARNING, EventRecorder
+from kube.objects import Object, condition_of, stored_condition
 from member.context import ClusterContext
 from member.fields.ignored import ignored
 from member.fields.settings import overridden
@@ -22,20 +23,27 @@ _MOST = 10
 
 
 def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
-    """The conditions, by type; none of what was never written."""
+    """The conditions of a cluster, by type; none of what was never written."""
     found: dict[str, ConditionValue] = {}
     for kind, problems in _problems(ctx).items():
-        stored = next((each for each in ctx.tc.status.conditions if each.type == kind), None)
-        if not problems:
-            found |= {kind: (False, DONE, "what was named here has been corrected")} if stored else {}
-            continue
-        message = "; ".join(map(str, problems[:_MOST]))
-        message += f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
-        message = printable(message, lines=True)
-        if stored is None or stored.status != "True" or stored.message != message:
-            ctx.deps.recorder.event(ctx.owner, WARNING, kind, message)
-        found[kind] = (True, kind, message)
+        found |= reported(ctx.owner, ctx.deps.recorder, kind, problems)
     return found
+
+
+def reported(
+    owner: Object, recorder: EventRecorder, kind: str, problems: Sequence[Problem]
+) -> Mapping[str, ConditionValue]:
+    """The condition of a type with what was found, if there is or was anything; what is new is an event, too."""
+    if not problems:
+        has_been = stored_condition(owner, kind) is not None
+        return {kind: (False, DONE, "what was named here has been corrected")} if has_been else {}
+    message = "; ".join(map(str, problems[:_MOST]))
+    message += f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
+    message = printable(message, lines=True)
+    stored = condition_of((owner.decode().get("status") or {}).get("conditions") or (), kind)
+    if stored.get("status") != "True" or stored.get("message") != message:
+        recorder.event(owner, WARNING, kind, message)
+    return {kind: (True, kind, message)}
 
 
 def _problems(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:

@@ -22,7 +22,7 @@ from cli.world import COMMANDS, PROGRAMS
 from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from kube.errors import ApiError, NotFound
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.resources import SECRETS, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import Randomness, SeededRandomness
@@ -144,6 +144,31 @@ class MutantWorld:
             return Verdict(seed, DEFECT, self._raised[0])
         return _verdict(seed, seen.get("status") or {})
 
+    def outcome_of(
+        self, resource: Resource, spec: Json, kinds: Sequence[Resource], seconds: float
+    ) -> tuple[list[Json], list[Json]] | str:
+        """What comes of an object with this spec: what it owns or is called by it, and its conditions; or the refusal.
+
+        The name of the object is `NAME` in all of it.
+        """
+        name = f"m{next(self._numbers):05}x"
+        body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
+        try:
+            made = self._admin.create(resource, body | {"metadata": {"name": name}}, _NAMESPACE)
+        except ApiError as error:
+            return error.message
+        self._run(seconds)
+        there = [(kind, each) for kind in kinds for each in self._admin.list_page(kind, _where(kind)).items]
+        own = [(kind, each) for kind, each in there if _belongs(each, name, made.metadata.uid)]
+        status = self._admin.get(resource, name, _NAMESPACE).decode().get("status") or {}
+        found = [each.decode() for _, each in own], list(status.get("conditions") or ())
+        for kind, each in own:
+            with suppress(NotFound):
+                self._admin.delete(kind, each.metadata.name, _where(kind))
+        self._remove(resource, name)
+        text = msgspec.json.encode(found).replace(name.encode(), b"NAME")
+        return msgspec.json.decode(text, type=tuple[list[Json], list[Json]])
+
     def objects_of(self, resource: Resource, spec: Json, kinds: Sequence[Resource]) -> list[Json]:
         """What the operator makes of an object with this spec, of the given kinds; nothing where it is refused."""
         name = f"m{next(self._numbers)}"
@@ -194,6 +219,18 @@ class MutantWorld:
                 raise
 
         return watched
+
+
+def _where(kind: Resource) -> str:
+    return _NAMESPACE if kind.namespaced else ""
+
+
+def _belongs(found: Object, name: str, uid: str) -> bool:
+    body = found.decode()
+    owners = body["metadata"].get("ownerReferences") or ()
+    claim = (body.get("spec") or {}).get("claimRef") or {}
+    named = name in found.metadata.name or name in str(claim.get("name"))
+    return named or any(each["uid"] == uid for each in owners)
 
 
 def _verdict(seed: int, status: Json) -> Verdict:

@@ -23,13 +23,29 @@ def ignored(tc: Cluster, spec: Json) -> list[Problem]:
     What is empty or false asks for nothing, and is not named.
     """
     found = [*_images(tc, spec), *(problem for own in components(tc) for problem in _volumes(own, spec))]
-    if isinstance(tc, TidbCluster):
-        found += _declared(tc, spec)
-    return found
+    return [*found, *(_declared(tc, spec) if isinstance(tc, TidbCluster) else ignored_by(tc.kind, spec))]
 
 
 def _problem(field: str, value: object, why: NoEffect) -> Problem:
     return Problem(field, value, f"has no effect, because {why.because}; {why.instead}")
+
+
+def ignored_by(kind: str, spec: Json) -> list[Problem]:
+    """The same of a kind that is not made of components, such as a TidbMonitor."""
+    found = [
+        _problem(f"spec.{field}", value, why)
+        for path, why in OF_KIND.get(kind, {}).items()
+        for field, value in _written(spec, path)
+        if value
+    ]
+    base_field, *image_fields = _IMAGES.get(kind, ("",))
+    base = next((value for _, value in _written(spec, base_field)), "")
+    images_beside = (each for path in image_fields for each in _written(spec, path)) if base else ()
+    return found + [
+        _problem(f"spec.{field}", image, NoEffect(f"{base} runs", _instead_of(str(image))))
+        for field, image in images_beside
+        if image
+    ]
 
 
 # Images
@@ -72,6 +88,49 @@ def _section(own: Component, spec: Json) -> Json:
     """What the user has written of a component; empty for one that runs although the spec lacks it."""
     found = [value for _, value in _written(spec, own.field.removeprefix("spec."))]
     return found[0] if found and isinstance(found[0], dict) else {}
+
+
+# Other kinds
+
+
+_DOMAIN_OF_CLUSTER = NoEffect("the domain is that of the TidbCluster itself")
+_PORT_OF_SERVER = NoEffect("the port of the Service is that of the server")
+_READINESS_OF_CONTAINER = NoEffect("readiness is that of the container")
+_NOT_SUSPENDED = NoEffect("its pod cannot be suspended", "delete the object")
+_ONE_POD = {"readinessProbe": _READINESS_OF_CONTAINER, "suspendAction": _NOT_SUSPENDED}
+_IMAGES = {
+    "TidbDashboard": ("baseImage", "image"),
+    "TidbNGMonitoring": ("ngMonitoring.baseImage", "image", "ngMonitoring.image"),
+}
+"""Of kinds that run one image, the field that says which, then those that do so without it alone."""
+
+OF_KIND: Mapping[str, Mapping[str, NoEffect]] = {
+    "DMCluster": {path: why for path, why in NO_EFFECT.items() if path.startswith("discovery.")}
+    | {
+        "discovery.address": NoEffect("the operator makes Discovery, and its Service has the address"),
+        "tlsCluster.enableDiscoveryMTLS": NoEffect("masters ask Discovery over HTTP"),
+        "master.readinessProbe": _READINESS_OF_CONTAINER,
+        "worker.readinessProbe": _READINESS_OF_CONTAINER,
+        "master.service.port": NoEffect("clients of DM know its port"),
+        "worker.dataSubDir": NoEffect("a worker keeps its data where its configuration says"),
+    },
+    "TidbDashboard": _ONE_POD
+    | {
+        "configUpdateStrategy": NoEffect("it has no configuration"),
+        "clusters[].clusterDomain": _DOMAIN_OF_CLUSTER,
+        "service.port": _PORT_OF_SERVER,
+    },
+    "TidbNGMonitoring": _ONE_POD
+    | {f"ngMonitoring.{name}": why for name, why in _ONE_POD.items()}
+    | {"clusters[].clusterDomain": _DOMAIN_OF_CLUSTER},
+    "TidbMonitor": {
+        "clusters[].clusterDomain": _DOMAIN_OF_CLUSTER,
+        "dm.clusters[].clusterDomain": _DOMAIN_OF_CLUSTER,
+        **{f"{name}.service.port": _PORT_OF_SERVER for name in ("prometheus", "grafana", "reloader")},
+    },
+    "TidbInitializer": {"cluster.clusterDomain": NoEffect("TiDB is reached in the namespace of the initializer")},
+}
+"""By kind and path; what stands at a path may be a whole table."""
 
 
 # Fields that never have an effect, and those that need another

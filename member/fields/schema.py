@@ -22,19 +22,20 @@ def fields() -> Mapping[str, Json]:
     Trees of Kubernetes, such as `affinity`, are one field; of `requests`, the size of a data volume is one more.
     """
     schema = definition(TIDB_CLUSTER)["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
-    found = dict(_leaves("", schema["properties"]["spec"]))
+    found = dict(leaves("", schema["properties"]["spec"]))
     sizes = (f"{row.name}.requests.storage" for row in component_types() if row.data_volume)
     return found | {path: {"type": "string"} for path in sizes}
 
 
-def _leaves(path: str, node: Json) -> Iterator[tuple[str, Json]]:
+def leaves(path: str, node: Json) -> Iterator[tuple[str, Json]]:
+    """The fields below a path, each with its schema, that have no fields below them."""
     items = node.get("items") or {}
     if "properties" in items:
-        yield from _leaves(path + ITEM, items)
+        yield from leaves(path + ITEM, items)
     elif "properties" not in node:
         yield path, node
     for name, inner in node.get("properties", {}).items():
-        yield from _leaves(f"{path}.{name}" if path else name, inner)
+        yield from leaves(f"{path}.{name}" if path else name, inner)
 
 
 def fits(path: str, glob: str) -> bool:
