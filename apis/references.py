@@ -108,7 +108,7 @@ REFERENCES = (
         ("TidbMonitor",),
         (f"metadata.annotations[{OPERATOR_NAMESPACE}]",),
         Reach.ADMINISTRATOR,
-        "scrape the operator, whose metrics are open to whoever reaches its port",
+        "scrape the operator, whose metrics are open to anyone who reaches its port",
         "does not know it",
         "refused in another namespace without `spec.clusterScoped`",
     ),

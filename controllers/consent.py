@@ -22,7 +22,7 @@ MARK = "tidb.pingcap.com/by-consent-of"
 """On what the operator made: the targets whose owners, or the administrator, had granted the reference."""
 
 _LOOK_AGAIN = 10.0
-"""Seconds until a target is looked at again of which no event tells."""
+"""Seconds until the operator reads a target again whose changes are no events, such as a ConfigMap of a user."""
 
 
 def permission(ctx: Reconcile[Any], target: Object | None, namespace: str) -> Permission:
@@ -69,7 +69,7 @@ def apply_data(ctx: Reconcile[Any], resource: Resource, desired: Json, granted: 
 
 
 def withdraw(ctx: Reconcile[Any], resources: Iterable[Resource]) -> None:
-    """Delete what was made for the owner on the strength of a grant that is no more.
+    """Delete what was made for the owner on the strength of a grant that was withdrawn.
 
     Raises Conflict, other ApiErrors, TransportError.
     """

@@ -5,14 +5,13 @@ The certificates are the user's Secret and read live: the operator caches no Sec
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 
 from apis.consent import Permission, how_to_consent
 from apis.identity import tls_enabled
 from apis.shared import PDMember
-from apis.tidbcluster import TidbCluster
 from dataplane.addresses import DM_MASTER_PORT, TIDB_SERVER_PORT, Address, Reach, host_of
 from dataplane.calls import Admit, Caller
 from dataplane.dm import DMMasterClient
@@ -27,7 +26,7 @@ from dataplane.tiflash import TiFlashClient
 from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.errors import Forbidden
-from kube.objects import secret_data
+from kube.objects import Object, secret_data
 from kube.resources import SECRETS, TIDB_CLUSTERS
 from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import (
@@ -55,36 +54,41 @@ _PD_SERVICE = re.compile(
 def reference_refusal(ctx: ReconcileContext) -> str:
     """Why the cluster may not join, or use the PD of, one in another namespace that it names; empty if it may.
 
-    Such clusters are named by `spec.cluster` and by the hosts of `spec.pdAddresses`. The API server is asked for those
-    that the cache lacks, once in a reconcile. Raises ApiError, TransportError.
+    Such clusters are named by `spec.cluster` and by the hosts of `spec.pdAddresses`. Raises ApiError, TransportError.
     """
     if ctx.reference_refusal is None:
-        refusals = (_refusal(ctx, *each) for each in _clusters_elsewhere(ctx.tc))
-        ctx.reference_refusal = next(filter(None, refusals), "")
+        ctx.reference_refusal = _refused_reference(ctx) or _refused_address(ctx)
     return ctx.reference_refusal
 
 
-def _clusters_elsewhere(tc: TidbCluster) -> Iterator[tuple[str, str, bool]]:
-    """Namespace and name of what is named in other namespaces, and whether it may be in another Kubernetes cluster."""
-    reference, own = tc.spec.cluster, tc.metadata.namespace
-    if reference is not None and reference.name and reference.namespace not in ("", own):
-        yield reference.namespace, reference.name, bool(reference.cluster_domain or tc.spec.across_k8s)
-    for namespace, name in clusters_of_addresses(tc.spec.pd_addresses):
-        if namespace != own:
-            yield namespace, name, True
+def _refused_reference(ctx: ReconcileContext) -> str:
+    """The refusal of `spec.cluster`. Asks the API server if the cache lacks the cluster.
 
-
-def _refusal(ctx: ReconcileContext, namespace: str, name: str, may_be_beyond: bool) -> str:
-    """What an owner must do before a cluster may be joined; empty if nothing.
-
-    In another Kubernetes cluster nobody can consent here. An operator that may not look there has no rights to lend.
+    The owner of one in another Kubernetes cluster cannot consent here. An operator that may not read a namespace lends
+    no rights there.
     """
+    reference = ctx.tc.spec.cluster
+    if reference is None or not reference.name or reference.namespace in ("", ctx.namespace):
+        return ""
+    namespace, name = reference.namespace, reference.name
     try:
         found = ctx.listers.tidb_clusters.get(namespace, name) or ctx.deps.client.find(TIDB_CLUSTERS, name, namespace)
     except Forbidden:
         return ""
-    if found is None and may_be_beyond:
-        return ""
+    may_be_beyond = reference.cluster_domain or ctx.tc.spec.across_k8s
+    return "" if found is None and may_be_beyond else _refusal(ctx, namespace, name, found)
+
+
+def _refused_address(ctx: ReconcileContext) -> str:
+    """The refusal of the first host that names the PD of a cluster which the cache shows: a spec may name thousands."""
+    for namespace, name in clusters_of_addresses(ctx.tc.spec.pd_addresses):
+        found = ctx.listers.tidb_clusters.get(namespace, name)
+        if found is not None and (refusal := _refusal(ctx, namespace, name, found)):
+            return refusal
+    return ""
+
+
+def _refusal(ctx: ReconcileContext, namespace: str, name: str, found: Object | None) -> str:
     annotations = found.metadata.annotations if found is not None else {}
     permitted = ctx.settings.references.judge(ctx.namespace, namespace, annotations)
     return how_to_consent(ctx.namespace, TIDB_CLUSTERS.kind, namespace, name) if permitted is Permission.NONE else ""
@@ -100,7 +104,7 @@ def pd(ctx: ReconcileContext) -> PDClient:
     """The PD of the cluster: its Service, or the first of its peers that answers (dataplane-apis.md 2).
 
     Whichever was found, by this or by `responding_pd_member`, is PD for the rest of the reconcile. Raises
-    BadTlsMaterial; NotInCluster where PD is that of a cluster which does not consent.
+    BadTlsMaterial; NotInCluster where PD belongs to a cluster that does not consent.
     """
     if referenced_cluster(ctx.tc) is not None and (refusal := reference_refusal(ctx)):
         raise NotInCluster(refusal)

@@ -1,11 +1,11 @@
 """What the objects of a monitor hold of clusters in other namespaces: made by v1.6, or while everything was permitted.
 
-Where the owner of such a cluster has not consented, the monitor goes on with exactly that, and nothing is read anew.
+Where the owner of such a cluster has not consented, the monitor keeps exactly that, and nothing is read anew.
 """
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 from apis.components import DM_CLUSTER
@@ -20,8 +20,10 @@ from member.monitor.naming import assets_name, monitor_name
 from member.monitor.scrape import jobs_of_cluster, jobs_of_table
 from member.naming import client_secret_of
 
+_JOB, _EXPRESSION = "- job_name: ", "regex: "
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(frozen=True)
 class Earlier:
     """`config` is the configuration of Prometheus, `assets` are its files in base64.
 
@@ -48,17 +50,27 @@ class Earlier:
         return Target(namespace, name, instance, secret if self.certificate(namespace, secret) else "", is_kept=True)
 
     def certificate(self, namespace: str, secret: str) -> dict[str, str]:
-        """The files that are there of the Secret of a cluster."""
+        """The files that the monitor has of the Secret of a cluster."""
         files = [asset(namespace, secret, key) for key in CERTIFICATE_KEYS]
         return {file: self.assets[file] for file in files if file in self.assets}
 
     def _instance(self, kind: str, namespace: str, name: str) -> str:
-        """The label by which its pods are found: the first expression of a job."""
+        """The label by which its pods are found; empty if no job finds them."""
         jobs = jobs_of_table(DM_CLUSTER) if kind == DM_CLUSTER else jobs_of_cluster()
-        names = "|".join(re.escape(job.name) for job in jobs)
-        job = rf"^- job_name: {re.escape(f'{namespace}-{name}')}-(?:{names})$"
-        found = re.search(rf"{job}.*?^ +regex: (\S+)$", self.config or "", re.MULTILINE | re.DOTALL)
-        return found[1].replace("\\.", ".") if found else ""
+        found = (self._instances.get(f"{namespace}-{name}-{job.name}") for job in jobs)
+        return next(filter(None, found), "")
+
+    @cached_property
+    def _instances(self) -> dict[str, str]:
+        """The first expression of each job, which is the label: read once and line by line, as users may edit it."""
+        found: dict[str, str] = {}
+        job = ""
+        for line in (self.config or "").splitlines():
+            if line.startswith(_JOB):
+                job = line.removeprefix(_JOB)
+            elif job and line.lstrip().startswith(_EXPRESSION):
+                found.setdefault(job, line.lstrip().removeprefix(_EXPRESSION).replace("\\.", "."))
+        return found
 
 
 def certificate_files(mark: str) -> list[str]:

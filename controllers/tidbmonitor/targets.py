@@ -33,6 +33,8 @@ from member.outcome import Done, Outcome, Waiting
 _LOOK_AGAIN = 30.0
 """Seconds until what no event tells of is looked at again."""
 _GIVEN_CONFIG = "prometheus-config"
+_MOST = 20
+"""References of which a condition speaks."""
 
 
 class Missing(Exception):
@@ -127,7 +129,20 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
     named = bool(inputs.clusters or inputs.dm_clusters or OPERATOR_NAMESPACE in ctx.owner.metadata.annotations)
     # what was monitored by a consent that has been withdrawn must go, even if nothing else is monitored
     ctx.found = inputs if named or found.marks else None
-    return _outcome(ctx, [*refused_rights, *filter(None, found.refused.values())], found.absent)
+    refused = [*refused_rights, *filter(None, found.refused.values())]
+    if refused:
+        return Waiting("ReferenceNotAllowed", _listed([*refused, *found.absent]), _LOOK_AGAIN)
+    if found.absent:
+        return Waiting("ClusterMissing", _listed(found.absent), _LOOK_AGAIN)
+    if not named:
+        return Waiting("ClusterMissing", "waiting for a TidbCluster with the labels that the monitor selects")
+    return Done()
+
+
+def _listed(sentences: Sequence[str]) -> str:
+    """Sentences in a row, as many of them as a condition should have."""
+    more = [f"and {len(sentences) - _MOST} more"] if len(sentences) > _MOST else []
+    return "; ".join([*sentences[:_MOST], *more])
 
 
 def _remove_withdrawn(found: _Found) -> None:
@@ -140,16 +155,6 @@ def _remove_withdrawn(found: _Found) -> None:
         return
     kept = {file: value for file, value in found.earlier.assets.items() if file not in stale}
     apply_data(found.ctx, SECRETS, {"metadata": {"name": assets_name(found.ctx.model)}, "data": kept}, ())
-
-
-def _outcome(ctx: Reconcile[TidbMonitor], refused: Sequence[str], absent: Sequence[str]) -> Outcome:
-    if refused:
-        return Waiting("ReferenceNotAllowed", "; ".join([*refused, *absent]), _LOOK_AGAIN)
-    if absent:
-        return Waiting("ClusterMissing", "; ".join(absent), _LOOK_AGAIN)
-    if ctx.found is None:
-        return Waiting("ClusterMissing", "waiting for a TidbCluster with the labels that the monitor selects")
-    return Done()
 
 
 def _inputs(found: _Found) -> Inputs:
@@ -303,7 +308,7 @@ def _given_config(found: _Found) -> str | None:
 
 
 def _refused_config(found: _Found, key: str) -> str | None:
-    """What is there already; None, for what is generated, where the consent was withdrawn. Raises Missing."""
+    """The configuration that runs; None, to have one generated, if the consent was withdrawn. Raises Missing."""
     if key in found.marks:
         return None
     if found.earlier.config is None:

@@ -8,32 +8,37 @@ import pytest
 
 from apis.consent import ALLOWED_FROM
 from dataplane.errors import NotInCluster
-from kube.objects import Json
+from kube.objects import Json, Object
 from kube.resources import TIDB_CLUSTERS
 from member import api_clients
 from member.context import Listers, ReconcileContext
 from tests.kube.fakes import FakeApi
 from tests.member.clusters import cluster
-from tests.member.reconciling import context
+from tests.member.reconciling import as_object, context
 
 URL = "http://vault-pd.owner.svc:2379"
 
 
-class Nothing:
-    """A cache that shows nothing."""
+class Cache:
+    """A cache that shows one cluster, or none."""
 
-    def get(self, _namespace: str, _name: str) -> None:
-        return None
+    def __init__(self, shown: Object | None) -> None:
+        self._shown = shown
+
+    def get(self, namespace: str, name: str) -> Object | None:
+        is_shown = self._shown is not None and (namespace, name) == ("owner", "vault")
+        return self._shown if is_shown else None
 
 
-def joining(annotations: Json | None, **spec: Any) -> ReconcileContext:
+def joining(annotations: Json | None, *, is_cached: bool = True, **spec: Any) -> ReconcileContext:
     """A reconcile of a cluster that names one of another namespace; None: which does not exist."""
-    api = FakeApi()
+    api, shown = FakeApi(), None
     if annotations is not None:
         meta = {"name": "vault", "namespace": "owner", "annotations": annotations}
-        api.put(TIDB_CLUSTERS.path("owner", "vault"), {"metadata": meta})
+        shown = as_object(api.put(TIDB_CLUSTERS.path("owner", "vault"), {"metadata": meta}))
     ctx = context(api, cluster(**spec))
-    ctx.deps = replace(ctx.deps, listers=cast("Listers", SimpleNamespace(tidb_clusters=Nothing())))
+    cache = SimpleNamespace(tidb_clusters=Cache(shown if is_cached else None))
+    ctx.deps = replace(ctx.deps, listers=cast("Listers", cache))
     return ctx
 
 
@@ -47,11 +52,18 @@ def test_an_announced_host_of_pd_addresses_is_dialled_by_consent(annotations: Js
     assert is_dialled == (api_clients.reachable_pd_member(ctx, URL) is not None)
 
 
+@pytest.mark.parametrize("is_cached", [True, False])
 @pytest.mark.parametrize("annotations", [None, {}, {ALLOWED_FROM: "other"}])
-def test_pd_of_a_cluster_that_does_not_consent_is_not_asked(annotations: Json | None) -> None:
-    ctx = joining(annotations, without=("pd",), cluster={"name": "vault", "namespace": "owner"})
+def test_pd_of_a_cluster_that_does_not_consent_is_not_asked(annotations: Json | None, is_cached: bool) -> None:
+    ctx = joining(annotations, is_cached=is_cached, without=("pd",), cluster={"name": "vault", "namespace": "owner"})
     with pytest.raises(NotInCluster, match="kubectl -n owner annotate tidbcluster vault"):
         api_clients.pd(ctx)
+
+
+def test_a_cluster_that_the_cache_lacks_is_seen_to_consent() -> None:
+    reference = {"name": "vault", "namespace": "owner"}
+    ctx = joining({ALLOWED_FROM: "ns"}, is_cached=False, without=("pd",), cluster=reference)
+    assert not api_clients.reference_refusal(ctx)
 
 
 @pytest.mark.parametrize(

@@ -78,9 +78,7 @@ def test_consent_is_given_and_withdrawn(world: TwoNamespaces, case: Case) -> Non
 
 
 @of_each(*COPYING, *JOBS_OF, *JOINING[:2])
-def test_a_target_that_does_not_exist_is_not_told_from_one_that_does_not_consent(
-    world: TwoNamespaces, case: Case
-) -> None:
+def test_a_refusal_is_the_same_whether_or_not_the_target_exists(world: TwoNamespaces, case: Case) -> None:
     world.refer(case)
     before = world.said()
     world.admin.delete(case.target, TARGET, OWNER)
@@ -292,9 +290,7 @@ def test_a_cluster_that_has_joined_is_left_alone_when_the_consent_goes(world: Tw
 
 
 @of_each(JOINING[0])
-def test_a_cluster_in_another_kubernetes_needs_no_consent_that_nobody_there_could_give(
-    world: TwoNamespaces, case: Case
-) -> None:
+def test_a_cluster_in_another_kubernetes_needs_no_consent(world: TwoNamespaces, case: Case) -> None:
     spec = case.spec | {"cluster": {"name": "far", "namespace": "there", "clusterDomain": "k8s.example.com"}}
     world.refer(replace(case, spec=spec))
     assert not world.is_refused()
@@ -346,3 +342,10 @@ def test_a_wait_for_consent_writes_nothing(world: TwoNamespaces, case: Case) -> 
     world.forget()
     world.resyncs(3)
     assert {each.partition(" ")[0] for each in world.requests()} <= {"get", "list"}
+
+
+def test_a_condition_names_twenty_references_at_most(world: TwoNamespaces) -> None:
+    clusters = [{"name": f"vault-{number}", "namespace": OWNER} for number in range(2_000)]
+    world.refer(of_monitor("", spec={"clusters": clusters}))
+    assert "; and 1980 more" in world.said()
+    assert len(world.said()) < 20_000

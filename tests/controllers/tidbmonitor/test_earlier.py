@@ -15,3 +15,12 @@ def test_clusters_are_recognised_by_their_jobs() -> None:
     names = ("mona", "monb", "mon", "mona-tikv", "somebody-else")
     found = {name: earlier.target("TidbCluster", namespace, name) for name in names}
     assert {"mona": "mona", "monb": "old.monb"} == {name: each.instance for name, each in found.items() if each}
+
+
+def test_a_long_configuration_is_read_once() -> None:
+    """Its user may edit it, and name as many clusters."""
+    earlier = Earlier("- job_name: b-vault-pd\n" * 45_000 + "  regex: vault\n", {}, frozenset())
+    assert not any(earlier.target("TidbCluster", "b", f"other-{number}") for number in range(5_000))
+    found = earlier.target("TidbCluster", "b", "vault")
+    assert found is not None
+    assert "vault" == found.instance
