@@ -10,7 +10,9 @@ from collections.abc import Mapping
 import pytest
 
 from apis.cluster import Cluster
+from apis.consent import ALLOWED_FROM
 from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS
 from ports.clock import FakeClock
 from tests.definitions_of_v16 import definitions_of_v16
 from tests.member.recordings import GOLDEN
@@ -72,7 +74,10 @@ BACK = {
 RESTORED: Mapping[str, dict[tuple[str, str], set[str]]] = {"dev-restore": {("ConfigMap", "tikv"): {"data"}}}
 """The same where a restore to a point in time is over: v1.6 knows only from what its pod writes, which here is none."""
 
-UNFINISHED: Mapping[str, dict[str, str]] = {"dev-suspend": {"sleepy": "Suspended"}}
+UNFINISHED: Mapping[str, dict[str, str]] = {
+    "dev-suspend": {"sleepy": "Suspended"},
+    "dev-across": {"south": "ReferenceNotAllowed"},
+}
 """Reasons of the condition Progressing, where there is something left to do."""
 
 
@@ -94,6 +99,22 @@ def test_3_5_a_recorded_world_is_taken_over_and_may_go_back(name: str, clock: Fa
     assert [] == [each for each, uid in pods.items() if now.get(each) != uid and not RESTARTED.fullmatch(each)]
     back = BACK | RESTORED.get(name, {})
     assert {} == {key: found for key, item in before.items() if (found := unexplained(item, after[key], back))}
+
+
+def test_a_cluster_that_joined_one_of_another_namespace_is_taken_over_by_consent(clock: FakeClock) -> None:
+    """Until then it runs on as it is, as above."""
+    left = left_by_v16("dev-across", clock)
+    north, south = left.clusters
+    annotations = {ALLOWED_FROM: south.metadata.namespace}
+    left.world.admin.patch(
+        TIDB_CLUSTERS, north.metadata.name, north.metadata.namespace, {"metadata": {"annotations": annotations}}
+    )
+    pods = left.pods()
+    left.world.run(40.0)
+    reasons = [progress(left, tc) for tc in left.clusters]
+    after = left.pods()
+    left.world.stop()
+    assert (["Done", "Done"], pods) == (reasons, after)
 
 
 def progress(left: Left, tc: Cluster) -> str:
