@@ -570,6 +570,24 @@ _SCALING: Mapping[str, Reason] = {
         "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on TiFlash, or remove "
         "what the message names.",
     ),
+    "UnknownFields": Reason(
+        "The spec has fields that this operator, or Kubernetes, does not know: they have no effect. The condition "
+        "`UnknownFields` names each of them, with the field that was probably meant.",
+        "It does everything else as the spec says.",
+        "Correct the spelling or the nesting of what the message names, or remove it.",
+    ),
+    "SettingsOverridden": Reason(
+        "A flag of the start script, or the operator, overrides settings of a configuration: they have no effect. The "
+        "condition `SettingsOverridden` names each of them, what holds, and what to write instead.",
+        "It does everything else as the spec says; no pod is restarted for it.",
+        "Remove the settings, or write what the message says instead.",
+    ),
+    "FieldsIgnored": Reason(
+        "Fields of the spec have no effect, never or not beside what else it says. The condition `FieldsIgnored` names "
+        "each of them, and what to write instead.",
+        "It does everything else as the spec says; no pod is restarted for it.",
+        "Remove the fields, or write what the message says instead.",
+    ),
     "BinlogRemoved": Reason(
         "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a TiDB that runs "
         "already the condition `BinlogSupported` says so; an older one is not upgraded, since drainers would miss all "

@@ -170,7 +170,7 @@ def test_I28_an_invalid_spec_is_refused_once_and_nothing_is_done(post: Post, spe
 def test_a_refusal_is_a_condition_and_an_event(post: Post) -> None:
     post.change(rentedTo="bob")
     post.work(100.0)
-    expected = "NotForRent", "deliver: a mailbox is not for rent: remove spec.rentedTo"
+    expected = "NotForRent", "a mailbox is not for rent: remove spec.rentedTo"
     assert ("False", *expected) == post.condition("Progressing") == post.condition("Ready")
     assert 1 == post.reported("NotForRent")
 

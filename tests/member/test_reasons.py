@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from apis.cluster import WITHOUT_EFFECT
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type, component_types
 from controllers.stages import EXPECTED
 from member.components import workload_names
@@ -64,6 +65,25 @@ def _modules() -> dict[str, _Module]:
     return {module.name: module for module in modules}
 
 
+def _read(name: str) -> _Module:
+    """A module of a room below those with outcomes. Raises KeyError for one of others."""
+    path = ROOT / f"{name.replace('.', '/')}.py"
+    if not path.exists():
+        raise KeyError(name)
+    return _Module(path, ast.parse(path.read_text(), str(path)))
+
+
+def _defaults(module: _Module) -> set[str]:
+    """The reasons that errors have unless they are given another one."""
+    made = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef) and node.name == "__init__"]
+    pairs = [
+        (argument.arg, default)
+        for node in made
+        for argument, default in zip(node.args.args[::-1], node.args.defaults[::-1], strict=False)
+    ]
+    return {str(each.value) for name, each in pairs if name == "reason" and isinstance(each, ast.Constant)} - {""}
+
+
 def _givers(modules: Mapping[str, _Module]) -> dict[str, int]:
     """What takes a reason, and as which argument: outcomes, and functions that make outcomes of a reason."""
     found = dict(_OUTCOMES)
@@ -113,7 +133,8 @@ def _named(modules: Mapping[str, _Module], module: _Module, node: ast.expr, name
         return _values(modules, module, module.constants()[name])
     if name in module.imported():
         origin, original = module.imported()[name]
-        return _values(modules, modules[origin], modules[origin].constants()[original])
+        source = modules[origin] if origin in modules else _read(origin)
+        return _values(modules, source, source.constants()[original])
     for function in ast.walk(module.tree):
         if isinstance(function, ast.FunctionDef) and any(each is node for each in ast.walk(function)):
             if name in [argument.arg for argument in function.args.args]:
@@ -194,8 +215,10 @@ def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
     modules = _modules()
     givers = _givers(modules)
     given = _of_conditions(modules) | {row.unready.reason for row in component_types() if row.unready}
+    given |= set(WITHOUT_EFFECT)
     given |= {reason for row in _MANAGED if row.outage for reason in row.outage.reasons}
     for module in modules.values():
+        given |= _defaults(module)
         for expression in _given(module, givers):
             given |= _values(modules, module, expression)
     assert {"without a page": [], "without a use": []} == {
