@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import structlog
 from prometheus_client import CollectorRegistry
 
@@ -11,6 +12,7 @@ from informers.metrics import InformerMetrics
 from informers.reflector import Reflector, WatchErrorHandler, log_watch_error
 from kube.client import Client
 from kube.errors import Forbidden
+from kube.objects import Object
 from kube.resources import Resource
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -23,7 +25,10 @@ _HANDLERS_TIMEOUT = 5.0
 
 
 class Caches:
-    """A factory for each label selector, and one for the Leases of operators in other namespaces."""
+    """A factory for each label selector, one for the Leases of operators in other namespaces, one for Secrets.
+
+    No reconcile waits for the last two, since not every operator may list what they list.
+    """
 
     def __init__(
         self,
@@ -44,6 +49,8 @@ class Caches:
         self._started = False
         self._other_leases_stop = Stop()
         self.other_leases = self._new_lease_factory() if options.sees_other_leases else None
+        self._unseen_secrets_reported = False
+        self.secret_metadata = self._new_secret_factory()
 
     def of(self, selector: str) -> SharedInformerFactory:
         """The caches of what a label selector selects, the same at each call. Raises InformerNotStarted."""
@@ -66,8 +73,9 @@ class Caches:
         for factory in self.factories:
             factory.start(stop)
 
-    def start_other_leases(self) -> None:
-        """Begin to read the Leases of operators in other namespaces."""
+    def start_unawaited(self, stop: Stop) -> None:
+        """Begin to read what no reconcile waits for, until `stop` is set; Leases until `stop_other_leases`."""
+        self.secret_metadata.start(stop)
         if self.other_leases is not None:
             self.other_leases.start(self._other_leases_stop)
 
@@ -94,6 +102,7 @@ class Caches:
 
     def _all(self) -> Iterator[SharedInformerFactory]:
         yield from self.factories
+        yield self.secret_metadata
         if self.other_leases is not None:
             yield self.other_leases
 
@@ -130,3 +139,45 @@ class Caches:
         elif not self._other_leases_stop.is_set():
             self._other_leases_stop.set()
             log.info("operators in other namespaces go unnoticed: their Leases may not be listed", error=str(error))
+
+    def _new_secret_factory(self) -> SharedInformerFactory:
+        """The names and versions of all Secrets that the operator may read, to see when one changes.
+
+        Users' Secrets carry no label of the operator, so none can be selected. The server leaves out what they hold.
+        """
+        return SharedInformerFactory(
+            self._client,
+            self._clock,
+            self._randomness,
+            namespace=self._options.namespace,
+            transform=_bare,
+            metrics=self._metrics,
+            name="secret-metadata",
+            metadata_only=True,
+            on_watch_error=self._explain_unseen_secrets,
+        )
+
+    def _explain_unseen_secrets(self, reflector: Reflector, error: Exception) -> None:
+        if not isinstance(error, Forbidden):
+            log_watch_error(reflector, error)
+        elif not self._unseen_secrets_reported:
+            self._unseen_secrets_reported = True
+            log.warning(
+                "changes of Secrets go unnoticed for up to five minutes: grant the operator list and watch on secrets",
+                error=str(error),
+            )
+
+
+def _bare(seen: Object) -> Object:
+    """What tells that an object has changed, without labels and annotations.
+
+    Those of a Secret that kubectl has applied hold all that is in it.
+    """
+    meta = seen.metadata
+    kept = {
+        "name": meta.name,
+        "namespace": meta.namespace,
+        "uid": meta.uid,
+        "resourceVersion": meta.resource_version,
+    }
+    return Object(msgspec.json.encode({"metadata": kept}), seen.api_version, seen.kind)

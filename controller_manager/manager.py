@@ -143,7 +143,7 @@ class ControllerManager:
     def _start(self) -> list[threading.Thread]:
         self._recorder.start()
         self._caches.start(self._informers_stop)
-        self._caches.start_other_leases()
+        self._caches.start_unawaited(self._informers_stop)
         threads = [
             threading.Thread(target=self._timers.run, args=(self._informers_stop,), name="timers"),
             threading.Thread(target=self._elector.run, args=(self._election_stop,), name="leader-election"),
@@ -336,6 +336,7 @@ class ControllerManager:
             ownership=self._elector.lease if isinstance(self._elector.lease, Shards) else None,
             registry=self.registry,
             other_leases=self._caches.other_leases,
+            secret_metadata=self._caches.secret_metadata,
             drain_timeout=self._options.drain_timeout,
             rest=REST,
             observes=self._options.observes,

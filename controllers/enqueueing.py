@@ -10,7 +10,7 @@ import msgspec
 
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.keys import deletion_handling_meta_namespace_key_func
-from informers.tombstones import last_known_object
+from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 from kube.reading import Lister
 from kube.resources import STATEFUL_SETS, Resource
@@ -138,6 +138,24 @@ def enqueue_object(
         on_update=on_update,
         on_delete=lambda deleted: enqueue(deletion_handling_meta_namespace_key_func(deleted)),
     )
+
+
+def on_change(tell: Callable[[Object], None]) -> ResourceEventHandlerDetailedFuncs:
+    """Call `tell` with each object that is created, changed or deleted; not for what was there before the handler."""
+
+    def on_add(obj: Object, is_in_initial_list: bool) -> None:
+        if not is_in_initial_list:
+            tell(obj)
+
+    def on_update(old: Object, new: Object) -> None:
+        if not is_resync(old, new):
+            tell(new)
+
+    def on_delete(deleted: LastKnown) -> None:
+        if (gone := last_known_object(deleted)) is not None:
+            tell(gone)
+
+    return ResourceEventHandlerDetailedFuncs(on_add, on_update, on_delete)
 
 
 def enqueue_owner(

@@ -134,6 +134,7 @@ class Reconciler(Generic[M, C, D, R]):
         namespace, _, name = key.rpartition("/")
         self._memory.forget(key)
         self._tried.forget(key)
+        self._runtime.secrets.forget((self._kind.resource, key))
         self._metrics.forget(namespace, name)
 
     def _finalize(self, owner: Object) -> None:

@@ -110,6 +110,10 @@ class Reconcile(Generic[M]):
             self._beyond[key] = self._live_beyond(resource, namespace, name)
         return self._beyond[key]
 
+    def secret(self, name: str, namespace: str) -> Object | None:
+        """A Secret, read live. Its next change brings the owner back. Raises ApiError, TransportError."""
+        return self.owned.runtime.secrets.find((self.owned.resource, self.owner.key), name, namespace)
+
     def _live_beyond(self, resource: Resource, namespace: str, name: str) -> Object | None:
         try:
             return self.owned.runtime.client.find(resource, name, namespace)

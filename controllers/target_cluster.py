@@ -12,7 +12,7 @@ from apis.tidbcluster import TidbCluster
 from controllers.consent import not_allowed, permission, withdraw
 from controllers.simple_kind import Reconcile
 from kube.objects import Json, Object
-from kube.resources import SECRETS, TIDB_CLUSTERS, Resource
+from kube.resources import TIDB_CLUSTERS, Resource
 from member.naming import referenced_cluster
 from member.outcome import Waiting
 
@@ -82,7 +82,7 @@ def certificate(ctx: Reconcile[Any], namespace: str, name: str) -> dict[str, str
 
     Raises ApiError, TransportError.
     """
-    found = ctx.owned.runtime.client.find(SECRETS, name, namespace)
+    found = ctx.secret(name, namespace)
     data = (found.decode().get("data") or {}) if found else {}
     if missing := [key for key in CERTIFICATE_KEYS if not data.get(key)]:
         what = f"has no {', '.join(missing)}" if found else "does not exist"

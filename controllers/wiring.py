@@ -71,6 +71,7 @@ def tidb_controllers(
     jobs = runtime.informers(f"{MANAGED_BY} in ({makers_of_jobs})")
     deps = Dependencies(
         runtime.client,
+        runtime.secrets,
         runtime.applier,
         dataplane,
         runtime.recorder,
@@ -79,6 +80,7 @@ def tidb_controllers(
         _listers(clusters, owned, runtime.informers(""), permitted),
         passwords=passwords or SecretRandomness(),
     )
+    runtime.follow_secrets()
     etcd = etcd_of(deps)
     commands: Commands = runtime.memory(dict, TIDB_CLUSTERS)
     tidb_clusters = tidb_cluster_controller(runtime, clusters, owned, deps, commands, others=others)

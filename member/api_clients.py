@@ -27,7 +27,7 @@ from dataplane.tikv import TiKVClient
 from dataplane.tls import TlsMaterial
 from kube.errors import Forbidden
 from kube.objects import Object, secret_data
-from kube.resources import SECRETS, TIDB_CLUSTERS
+from kube.resources import TIDB_CLUSTERS
 from member.context import ClusterContext, DMContext, ReconcileContext
 from member.naming import (
     address_book,
@@ -229,7 +229,7 @@ def _server_ca(ctx: ReconcileContext) -> str:
     tidb = ctx.tc.spec.tidb
     if tidb is None or tidb.tls_client is None or not tidb.tls_client.enabled:
         return ""
-    secret = ctx.deps.client.find(SECRETS, tidb_server_secret(ctx.tc), ctx.namespace)
+    secret = ctx.secret(tidb_server_secret(ctx.tc))
     return secret_data(secret).get("ca.crt", b"").decode()
 
 
@@ -282,7 +282,7 @@ def dm_master(ctx: DMContext, pod: str) -> DMMasterClient:
 
 def tls_from_secret(ctx: ClusterContext, name: str, required_by: str) -> TlsMaterial:
     """The certificates of a Secret, read live; `required_by` is the field that wants it. Raises BadTlsMaterial."""
-    secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    secret = ctx.secret(name)
     if secret is None:
         raise BadTlsMaterial(
             f"Secret {ctx.namespace}/{name} does not exist; {required_by} requires it, with ca.crt, tls.crt and tls.key"

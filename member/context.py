@@ -23,6 +23,7 @@ from kube.events import EventRecorder
 from kube.objects import Object
 from kube.reading import Lister, Readings
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
+from kube.secret_reads import Reader, SecretReads
 from member.availability import Verdict
 from member.backups.pods import ManagerSettings
 from member.memory.certificate_book import CertificateBook
@@ -102,6 +103,7 @@ class Dependencies:
     """
 
     client: Client
+    secrets: SecretReads
     applier: Applier
     dataplane: DataPlane
     recorder: EventRecorder
@@ -173,6 +175,18 @@ class ClusterContext:
     def name(self) -> str:
         """The name of the cluster."""
         return self.owner.metadata.name
+
+    @property
+    def reader(self) -> Reader:
+        """On whose behalf Secrets are read."""
+        return self.resource, self.owner.key
+
+    def secret(self, name: str) -> Object | None:
+        """A Secret beside the cluster, read live. Its next change brings the cluster back.
+
+        Raises ApiError, TransportError.
+        """
+        return self.deps.secrets.find(self.reader, name, self.namespace)
 
     def stateful_set(self, component: str) -> Object | None:
         """The cached StatefulSet of a component."""

@@ -1,7 +1,7 @@
 """The stage `certificates`: the Secrets that pods mount and the operator reads are there and good (objects.md 9.1).
 
-Servers that do not trust each other say so in a hundred ways, and none of them names a Secret. So the Secrets are
-looked at themselves: live, now and then, and nothing of their content is kept.
+Servers that do not trust each other say so in a hundred ways, and none of them names a Secret. So the operator reads
+the Secrets themselves: live, when one has changed and every five minutes, and keeps nothing of their content.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,6 @@ from apis.times import stamp
 from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
 from kube.events import WARNING
 from kube.objects import secret_data, stored_condition
-from kube.resources import SECRETS
 from member.context import ClusterContext
 from member.memory.certificate_book import Finding
 from member.naming import cluster_client_secret
@@ -60,8 +59,11 @@ def act(ctx: ClusterContext) -> Outcome:
         return Done()
     now = ctx.deps.clock.now()
     is_bad = not all(holds for holds, _, _ in condition(ctx).values())
-    if book.is_due(cluster, frozenset(wanted), now, book.LOOK_AGAIN_AT_TROUBLE if is_bad else book.LOOK_AGAIN):
-        book.note(cluster, _look(ctx, wanted), now)
+    every = book.LOOK_AGAIN_AT_TROUBLE if is_bad else book.LOOK_AGAIN
+    # counted before the look: a change during it makes the next one due
+    changes = ctx.deps.secrets.changes(ctx.reader)
+    if book.is_due(cluster, frozenset(wanted), now, every, changes=changes):
+        book.note(cluster, _look(ctx, wanted), now, changes=changes)
     _, reason, message = condition(ctx)[CERTIFICATES_VALID]
     if reason in WARNINGS and _stored_reason(ctx) != reason and book.is_news(cluster, reason):
         ctx.deps.recorder.event(ctx.owner, WARNING, reason, message)
@@ -153,7 +155,7 @@ def inspect(tc: Cluster, wanted: Mapping[str, Need], found: Mapping[str, Data | 
 
 
 def _read_secret(ctx: ClusterContext, name: str) -> Data | None:
-    secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    secret = ctx.secret(name)
     return None if secret is None else secret_data(secret)
 
 

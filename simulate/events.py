@@ -205,7 +205,8 @@ class Events:
         operator = self._engine.operators.get("operator")
         if operator is None:
             return []
-        return [cache for resource, cache in operator.caches.items() if not names or str(resource) in names]
+        named = [cache for resource, cache in operator.caches.items() if not names or str(resource) in names]
+        return named if names else [*named, operator.secrets]
 
     def _travel(self, event: plan.TimeTravel) -> None:
         versions = self._engine.versions

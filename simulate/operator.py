@@ -22,6 +22,7 @@ from kube.resources import (
     CLUSTER_ROLES,
     NODES,
     PERSISTENT_VOLUMES,
+    SECRETS,
     STORAGE_CLASSES,
     TIDB_CLUSTERS,
     Resource,
@@ -149,11 +150,13 @@ class Operator:
         self.registry = CollectorRegistry()
         self.timers = Timers(self.clock)
         informers = _Informers(world.server, at)
+        secret_metadata = Caches(world.server, selectors.parse("", "", ()), at)
         runtime = new_runtime(
             client=client,
             recorder=self.recorder,
             timers=self.timers,
             informers=informers.selected_by,
+            secret_metadata=secret_metadata,
             fence=OpenFence(),
             registry=self.registry,
             drain_timeout=0.0,
@@ -164,6 +167,7 @@ class Operator:
             controller.sync = watched(controller.sync)
         self.sync = self.controllers[0].sync
         self.caches = informers.caches()
+        self.secrets = secret_metadata.informer_for(SECRETS)
         self._seen = -1
         self.resyncs = True
         self.timers.call_at(clock.now() + RESYNC, self._resync)
@@ -195,7 +199,7 @@ class Operator:
         version = self._world.server.storage.version
         if version != self._seen:
             self._seen = version
-            for cache in self.caches.values():
+            for cache in (*self.caches.values(), self.secrets):
                 cache.look()
 
     def look_again(self) -> None:

@@ -191,7 +191,9 @@ def unreported(seen: Surfaces, outage: Outage, begun_at: float, hit: Collection[
 
     `begun_at` is the time of day of its beginning, in seconds; `hit` are the components that lack pods.
     """
-    if not outage.shows:
+    if outage.secret:
+        yield from _unnamed(seen, outage.secret)
+    if outage.secret or not outage.shows:
         return
     reason, message = str(seen.ready.get("reason")), str(seen.ready.get("message"))
     if seen.ready.get("status") != "False":
@@ -208,6 +210,17 @@ def unreported(seen: Surfaces, outage: Outage, begun_at: float, hit: Collection[
         yield "doctor finds no problem"
 
 
+def _unnamed(seen: Surfaces, secret: str) -> Iterator[str]:
+    """Where a Secret that is missing is not named."""
+    said = f"Secret {NAMESPACE}/{secret} does not exist"
+    if seen.certificates.get("status") != "False" or said not in str(seen.certificates.get("message")):
+        yield f"CertificatesValid does not name Secret {secret}: {seen.certificates}"
+    if said not in seen.page:
+        yield f"the page does not name Secret {secret}"
+    if all(secret not in named for each in seen.findings or () for named in each.objects):
+        yield f"doctor does not name Secret {secret}"
+
+
 def _is_warning(event: Json, reason: str, since: float) -> bool:
     time = parse_time(str(event.get("lastTimestamp") or ""))
     return (event["type"], event["reason"]) == ("Warning", reason) and bool(time and time.timestamp() >= int(since))
@@ -217,5 +230,7 @@ def uncleared(seen: Surfaces) -> Iterator[str]:
     """What is still shown of an outage that is over."""
     if seen.ready.get("status") != "True":
         yield f"Ready is still False: {seen.ready.get('reason')}: {seen.ready.get('message')}"
+    if seen.certificates.get("status") == "False":
+        yield f"CertificatesValid is still False: {seen.certificates['message']}"
     if left := sorted(seen.reasons & REASONS):
         yield f"{', '.join(left)} is still a reason"

@@ -11,13 +11,13 @@ from functools import cache
 from itertools import product
 
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type
-from kube.resources import PODS
+from kube.resources import PODS, SECRETS
 from simulate.certificates import secrets
 from simulate.components import asked_one_by_one
 from simulate.family import Family
 from simulate.homes import Home, all_components, home_of
 from simulate.other_kinds import DM, sources
-from simulate.plan import Deleted, Expires, Fault, InvalidPlan, Outage, Plan, World
+from simulate.plan import Created, Deleted, Expires, Fault, InvalidPlan, Outage, Plan, World
 from simulate.worlds import CLUSTERS, NAME, NAMESPACE, replicas_of
 
 _BEGINS = 25.0
@@ -133,6 +133,13 @@ def _expired(hit: Victims) -> Iterator[Fault]:
     yield Expires(at=hit.begins - _BEGINS + 4.0, secret=_secret(hit.component), seconds=_LASTS)
 
 
+def _without_secret(hit: Victims) -> Iterator[Fault]:
+    """Pods keep what they have mounted; the next one could not start."""
+    secret = f"{SECRETS}/{_secret(hit.component)}"
+    yield Deleted(at=hit.begins, target=secret)
+    yield Created(at=hit.begins + _LASTS, target=secret)
+
+
 def _secret(component: str) -> str:
     return f"{NAME}-{component}-cluster-secret"
 
@@ -154,8 +161,10 @@ _TROUBLES: Mapping[str, Trouble] = {
     "cut-off": _cut_off,
     "leaderless": _leaderless,
     "expired": _expired,
+    "no-secret": _without_secret,
 }
 _WHO = ("one", "all")
+_OF_CERTIFICATES = ("expired", "no-secret")
 
 
 def _plan(rest: str) -> Plan:
@@ -183,14 +192,15 @@ def _plan(rest: str) -> Plan:
             ends=hit.begins + _LASTS,
             reasons=tuple(_reasons(component, trouble, who)),
             shows=(component, trouble, who) not in _UNSEEN,
+            secret=_secret(component) if trouble == "no-secret" else "",
         ),
     )
 
 
 def _home(component: str, trouble: str) -> Home:
-    """The smallest cluster that has the component, with TLS where certificates expire."""
+    """The smallest cluster that has the component, with TLS where certificates are hit."""
     home = home_of(component)
-    if trouble != "expired":
+    if trouble not in _OF_CERTIFICATES:
         return home
     return Home(component, f"{home.cluster}+tls" if f"{home.cluster}+tls" in CLUSTERS else "tls")
 
@@ -215,7 +225,7 @@ def _makes_sense(component: str, trouble: str, who: str) -> bool:
             sensible = row.is_store or (row.of == DM_CLUSTER and not elects)
         case "leaderless":
             sensible = elects and who == "all"
-        case "expired":
+        case "expired" | "no-secret":
             sensible = who == "all" and _secret(component) in _secrets(_home(component, trouble))
         case _:
             sensible = True
@@ -225,7 +235,7 @@ def _makes_sense(component: str, trouble: str, who: str) -> bool:
 def _reasons(component: str, trouble: str, who: str) -> Iterator[str]:
     """Those of Ready that name the cause; none where what else is hit decides it."""
     outage = component_type(component).outage
-    if outage is None or who == "one" or trouble in ("lost-node", "expired"):
+    if outage is None or who == "one" or trouble in ("lost-node", *_OF_CERTIFICATES):
         return
     if trouble == "unreachable":
         yield outage.unreachable or outage.reason

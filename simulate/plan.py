@@ -257,6 +257,7 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """What every surface must show of a `component` that loses pods between two seconds of the plan.
 
     `reasons` are those of Ready that may say so, any where none is given. `shows`: whether Ready can say so at all.
+    Where a `secret` is what goes, the pods serve on: CertificatesValid says so, and names it.
     """
 
     component: str
@@ -264,6 +265,7 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ends: float
     reasons: tuple[str, ...] = ()
     shows: bool = True
+    secret: str = ""
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -17,6 +17,7 @@ from cli.tidb.status.report import Report
 from cli.tidb.status.reporting import report_of, summary
 from kube.objects import Json, condition_of
 from kube.resources import DM_CLUSTERS, EVENTS, TIDB_CLUSTERS
+from meta.certificates import CERTIFICATES_VALID
 from simulate.engine import Engine
 
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -32,10 +33,13 @@ Series = Mapping[str, Mapping[tuple[str, ...], float]]
 class Surfaces:
     """One look at all of them: `report`, `page` and `line` are those of `kubectl tidb status`.
 
+    `ready` and `certificates` are the conditions Ready and CertificatesValid.
+
     `findings` and `metrics` are None for a DMCluster, which neither doctor nor the metrics know.
     """
 
     ready: Json
+    certificates: Json
     parts: Mapping[str, Json]
     columns: Mapping[str, str]
     report: Report
@@ -61,6 +65,7 @@ def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
     is_tidb = found.resource == TIDB_CLUSTERS
     return Surfaces(
         ready=condition_of(status.get("conditions") or (), "Ready"),
+        certificates=condition_of(status.get("conditions") or (), CERTIFICATES_VALID),
         parts=dict(_parts(found, status)),
         columns=_columns(engine, found),
         report=report,

@@ -20,7 +20,7 @@ from controllers.job_deletion import delete_job
 from controllers.simple_kind import Reconcile
 from controllers.target_cluster import find_cluster
 from kube.objects import Object
-from kube.resources import CONFIG_MAPS, JOBS, SECRETS, TIDB_INITIALIZERS, Resource
+from kube.resources import CONFIG_MAPS, JOBS, TIDB_INITIALIZERS, Resource
 from member.initializer import desired
 from member.initializer.desired import INIT_SQL, RUN
 from member.outcome import Done, Outcome, Refused, Waiting
@@ -109,13 +109,12 @@ def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
 
 def _missing(ctx: Reconcile[TidbInitializer], tc: TidbCluster) -> Waiting | None:
     """The wait for what the user has to make; else the pod would wait, and tell nobody."""
-    client = ctx.owned.runtime.client
     for name in desired.secret_names(ctx.model, tc):
-        if client.find(SECRETS, name, ctx.namespace) is None:
+        if ctx.secret(name, ctx.namespace) is None:
             return Waiting("MissingSecret", f"Secret {name} does not exist; create it", _LOOK_AGAIN)
     if not (name := ctx.model.spec.init_sql_config_map or ""):
         return None
-    found = client.find(CONFIG_MAPS, name, ctx.namespace)
+    found = ctx.owned.runtime.client.find(CONFIG_MAPS, name, ctx.namespace)
     if found is None or INIT_SQL not in (found.decode().get("data") or {}):
         what = f"ConfigMap {name} {'does not exist' if found is None else f'has no key {INIT_SQL}'}"
         return Waiting("MissingConfigMap", f"{what}; create it with the SQL under that key", _LOOK_AGAIN)

@@ -27,7 +27,7 @@ from kube.errors import ApiError, Forbidden
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object, condition_of, secret_data
 from kube.reading import Lister
-from kube.resources import JOBS, SECRETS, TIDB_CLUSTERS, Resource
+from kube.resources import JOBS, TIDB_CLUSTERS, Resource
 from member.backups.environment import Secrets
 from member.backups.pods import ManagerSettings, condition_of_job
 from member.outcome import Waiting
@@ -268,11 +268,14 @@ class JobOwner(Generic[M]):
         return is_gone
 
     def secrets(self, names: list[str]) -> Secrets:
-        """Secrets of this namespace, read live. Raises ApiError, TransportError."""
+        """Secrets of this namespace, read live; the next change of one brings this object back.
+
+        Raises ApiError, TransportError.
+        """
         return {name: self._secret(name) for name in names}
 
     def _secret(self, name: str) -> Mapping[str, str] | None:
-        found = self.runtime.client.find(SECRETS, name, self.namespace)
+        found = self.runtime.secrets.find((self.resource, self.owner.key), name, self.namespace)
         if found is None:
             return None
         return {key: value.decode("utf-8", "replace") for key, value in secret_data(found, keeps_empty=True).items()}

@@ -96,6 +96,7 @@ class JobOwnerSync(Generic[M]):
             self._phases.forget(key)
             self._unknown_fields.forget(key)
             self._waits.forget(key)
+            self._runtime.secrets.forget((self._kind.resource, key))
             self._kind.forget(key)
             return None
         look = partial(self._runtime.client.find, self._kind.resource, owner.metadata.name, owner.metadata.namespace)

@@ -74,7 +74,7 @@ class _Found:
         """An object, read live once in a reconcile. Raises ApiError, TransportError."""
         key = resource, namespace, name
         if key not in self.read:
-            self.read[key] = self.ctx.owned.runtime.client.find(resource, name, namespace)
+            self.read[key] = self._live(resource, namespace, name)
         return self.read[key]
 
     def data(self, resource: Resource, namespace: str, name: str, what: str) -> dict[str, str]:
@@ -84,6 +84,11 @@ class _Found:
             raise Missing(f"{resource.kind} {namespace}/{name} with {what} does not exist; create it")
         data: dict[str, str] = found.decode().get("data") or {}
         return data
+
+    def _live(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        if resource == SECRETS:
+            return self.ctx.secret(name, namespace)
+        return self.ctx.owned.runtime.client.find(resource, name, namespace)
 
     def value(self, resource: Resource, namespace: str, name: str, key: str, what: str) -> str:
         """The text of a key, as the object holds it. Raises as `data`."""

@@ -23,6 +23,7 @@ class Finding:
 @dataclass(slots=True)
 class _Page:
     read_at: float
+    changes: int
     findings: Mapping[str, Finding]
     told: str = ""
 
@@ -40,19 +41,22 @@ class CertificateBook:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pages: dict[str, _Page] = field(default_factory=dict)
 
-    def is_due(self, cluster: str, secrets: frozenset[str], now: float, every: float) -> bool:
-        """Whether the Secrets of a cluster should be read, which they are `every` so many seconds."""
+    def is_due(self, cluster: str, secrets: frozenset[str], now: float, every: float, *, changes: int) -> bool:
+        """Whether the Secrets of a cluster should be read: `every` so many seconds, and whenever one has changed.
+
+        `changes` is the number of changes reported so far (`kube.secret_reads`).
+        """
         with self._lock:
             page = self._pages.get(cluster)
-        if page is None or page.findings.keys() != secrets:
+        if page is None or page.findings.keys() != secrets or page.changes != changes:
             return True
         return now - page.read_at >= every
 
-    def note(self, cluster: str, findings: Mapping[str, Finding], now: float) -> None:
-        """The Secrets of a cluster have been read."""
+    def note(self, cluster: str, findings: Mapping[str, Finding], now: float, *, changes: int) -> None:
+        """Record what was read, and how many changes had been reported before that."""
         with self._lock:
             before = self._pages.get(cluster)
-            self._pages[cluster] = _Page(now, findings, before.told if before else "")
+            self._pages[cluster] = _Page(now, changes, findings, before.told if before else "")
 
     def findings(self, cluster: str) -> Mapping[str, Finding]:
         """What was found last, by the name of the Secret; empty before the first look."""

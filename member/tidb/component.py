@@ -2,7 +2,6 @@
 
 from apis import predicates
 from apis.pod_commands import REPLACE_VOLUME, TIDB_GRACEFUL_SHUTDOWN
-from kube.resources import SECRETS
 from member import api_clients
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
@@ -35,7 +34,7 @@ def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
     if tidb is None or not tidb.tls_client or not tidb.tls_client.enabled or ctx.stateful_set("tidb"):
         return None
     name = tidb_server_secret(ctx.tc)
-    secret = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    secret = ctx.secret(name)
     data = (secret.decode().get("data") if secret else None) or {}
     if missing := [key for key in ("tls.crt", "tls.key") if not data.get(key)]:
         what = f"spec.tidb.tlsClient.enabled requires Secret {name} with {' and '.join(missing)}"

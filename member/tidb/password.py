@@ -55,7 +55,7 @@ def act(ctx: ReconcileContext) -> Outcome | None:
 def _password(ctx: ReconcileContext) -> str | Refused:
     """What the Secret holds, which is made where there is none."""
     name = _name(ctx)
-    there = ctx.deps.client.find(SECRETS, name, ctx.namespace)
+    there = ctx.secret(name)
     if there is None:
         password = new_password(ctx.deps.passwords)
         if create_or_find(ctx, SECRETS, _secret(ctx, password)) is None:

@@ -11,6 +11,7 @@ from kube.client import Client
 from kube.events import EventRecorder
 from kube.objects import Json, Object
 from kube.resources import PODS, STATEFUL_SETS, TIDB_CLUSTERS
+from kube.secret_reads import SecretReads
 from member.context import Dependencies, Listers, ReconcileContext, Settings
 from ports.clock import FakeClock
 from ports.randomness import SystemRandomness
@@ -29,6 +30,7 @@ def context(api: FakeApi, tc: TidbCluster | None = None) -> ReconcileContext:
     dataplane, listers = cast("DataPlane", None), cast("Listers", None)
     deps = Dependencies(
         client=client,
+        secrets=SecretReads(client),
         applier=Applier(client, clock),
         dataplane=dataplane,
         recorder=recorder,

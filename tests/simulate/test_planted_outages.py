@@ -87,6 +87,12 @@ def test_O8_an_outage_that_is_never_named(monkeypatch: pytest.MonkeyPatch) -> No
     assert any("NoTiDBServer is the cause" in violation.what for violation in outcome.violations)
 
 
+def test_O8_a_deleted_secret_that_no_watch_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = generated("outage/tikv.no-secret.all")
+    outcome = broken(plan, lambda: monkeypatch.setattr("kube.secret_reads.SecretReads.changed", lambda *_: ()))
+    assert any("CertificatesValid does not name Secret" in violation.what for violation in outcome.violations)
+
+
 def test_an_alert_that_does_not_fire(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     promtool, rules = required("promtool"), yaml.safe_load(RULES.read_text(encoding="utf-8"))
     every = (rule for group in rules["groups"] for rule in group["rules"])

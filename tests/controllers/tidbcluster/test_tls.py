@@ -300,6 +300,32 @@ def test_9_1_an_idle_tls_cluster_reads_its_secrets_rarely(ready: TlsWorld) -> No
 
 
 @pytest.mark.slow
+def test_9_1_a_secret_that_is_deleted_is_named_at_once_and_no_longer_when_it_is_back(ready: TlsWorld) -> None:
+    ready.world.run(100.0)
+    ready.world.admin.delete(SECRETS, "basic-tikv-cluster-secret", NAMESPACE)
+    ready.world.run(10.0)
+    named = ready.world.condition("CertificatesValid")
+    assert ("False", "BadCertificate") == (named["status"], named["reason"])
+    assert "Secret default/basic-tikv-cluster-secret does not exist" in named["message"]
+    ready.put("tikv")
+    ready.world.run(10.0)
+    assert "Valid" == ready.world.condition("CertificatesValid")["reason"]
+
+
+@pytest.mark.slow
+def test_9_1_a_secret_that_changes_all_the_time_costs_a_look_every_three_seconds(ready: TlsWorld) -> None:
+    ready.world.run(100.0)
+    ready.world.forget()
+    for each in range(300):
+        annotations = {"metadata": {"annotations": {"turn": str(each)}}}
+        ready.world.admin.patch(SECRETS, "basic-pd-cluster-secret", NAMESPACE, annotations)
+        ready.world.run(0.1)
+    read = [each for each in ready.world.reads() if "basic-pd-cluster-secret" in each]
+    assert 5 < len(read) <= 11
+    assert [] == ready.world.writes()
+
+
+@pytest.mark.slow
 def test_4_tls_is_not_switched_off_on_a_running_cluster(ready: TlsWorld) -> None:
     ready.world.change(tlsCluster={"enabled": False})
     ready.world.run_until(lambda: ready.world.reason() == "InvalidSpec")
