@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from apis.cluster import OBSERVED
+from apis.cluster import OBSERVED, WITHOUT_EFFECT
 from kube.objects import Json
 from kube.resources import (
     BACKUPS,
@@ -111,6 +111,10 @@ _SHORT = 8
 """Ids of stores, which may be as short, are numbers that mean something else elsewhere."""
 
 
+_OVER = {(OBSERVED, "True"), *((kind, "False") for kind in WITHOUT_EFFECT)}
+"""Conditions that are left by what is over: members that could not be read, and fields that have been corrected."""
+
+
 def end_state(objects: Callable[[Resource], list[Json]], pd: PdCluster | None, now: float) -> Leaves:
     """The leaves of every object that is compared, and of PD at a monotonic time.
 
@@ -162,8 +166,8 @@ def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[s
                 yield from _leaves(inner, f"{path}.{_named(key, path, names)}", names)
     elif isinstance(value, list):
         for index, inner in enumerate(value):
-            if isinstance(inner, dict) and inner.get("type") == OBSERVED and inner.get("status") == "True":
-                continue  # left by a moment in which members could not be read
+            if path.endswith(".conditions") and (inner.get("type"), inner.get("status")) in _OVER:
+                continue
             # the order of conditions says nothing
             place = inner.get("type", index) if path.endswith(".conditions") else index
             yield from _leaves(inner, f"{path}[{place}]", names)
