@@ -99,6 +99,8 @@ class ResourceMetrics:
         self._last_event = families.last_event.labels(self._resource)
         self._latency = families.latency.labels(*self._identity)
         self._unreadable = families.unreadable.labels(self._resource)
+        self._lock = threading.Lock()
+        self._shown: dict[str, Callable[[], int]] = {}
 
     def list_ended(self, result: str) -> None:
         """Count a list, by one of the LIST_ results."""
@@ -130,12 +132,17 @@ class ResourceMetrics:
 
     def show_handler(self, handler: str, pending: Callable[[], int]) -> None:
         """Publish how many notifications wait for a handler, and its failures from 0 on."""
-        self._families.pending.labels(self._resource, handler).set_function(pending)
+        with self._lock:
+            self._shown[handler] = pending
+            self._families.pending.labels(self._resource, handler).set_function(pending)
         self._families.failures.labels(self._resource, handler)
 
-    def hide_handler(self, handler: str) -> None:
-        """Stop publishing what waits for a handler."""
-        self._families.pending.remove(self._resource, handler)
+    def hide_handler(self, handler: str, pending: Callable[[], int]) -> None:
+        """Stop publishing `pending`, unless a handler that took the name since then publishes its own."""
+        with self._lock:
+            if self._shown.get(handler) == pending:
+                del self._shown[handler]
+                self._families.pending.remove(self._resource, handler)
 
     def show_state(self, queued: Callable[[], int], resource_version: Callable[[], str]) -> None:
         """Publish the queue's length and the store's version."""

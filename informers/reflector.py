@@ -36,7 +36,7 @@ from informers.metrics import (
 )
 from informers.pager import PAGE_SIZE, PagedList, list_pages
 from informers.refusals import is_too_large, is_too_many_requests
-from informers.streaming import REQUEST, SILENCE, InitialEvents
+from informers.streaming import COMPLETE, REQUEST, SILENCE, InitialEvents
 from kube.client import Watch, WatchEvent
 from kube.errors import ApiError, BadRequest, Expired, Invalid
 from kube.failure_log import FailureLog
@@ -124,6 +124,7 @@ class Reflector:
         self._stopping = False
         self._version = ""
         self._version_unavailable = False
+        self._expired_version = ""
         self._first_list_was_paginated = False
 
     @property
@@ -149,9 +150,11 @@ class Reflector:
         try:
             return self._act()
         except ANY_FAILURE as error:
-            # the boundary of a round: whatever went wrong, the next list puts it right
+            # the boundary of a round: whatever went wrong, the next list repairs it
             if self._stopping:
                 return 0.0
+            if isinstance(error, Expired):
+                self._note_expired()
             self._report(error if isinstance(error, Exception) else RuntimeError(repr(error)))
             return self._end_round(WATCH_ERROR)
 
@@ -205,7 +208,7 @@ class Reflector:
         return 0.0 if at_once else self._backoff.next()
 
     def _list_instead(self, why: Exception | None) -> float:
-        self._log.debug("cannot stream the list, listing instead", error=str(why or "closed at once"))
+        self._log.debug("cannot stream the list, listing instead", error=str(why or "its end does not come"))
         self._close_watch(WATCH_ERROR)
         self._act = self._list
         return 0.0
@@ -310,8 +313,26 @@ class Reflector:
         self._metrics.event_received(self._clock.wall().timestamp())
         if event.type == "ERROR" and isinstance(event.object, ApiError):
             return self._stream_failed(event.object) if stream.initial else self._refused(event.object)
+        if stream.initial and self._clock.now() - stream.opened_at > COMPLETE and event.type != "BOOKMARK":
+            self._streaming = False  # this server, or a proxy before it, never ends the initial events (REF-40e)
+            return self._list_instead(None)
+        if event.type == "DELETED" and not self._is_readable(event):
+            return self._lost_deletion(event)
         self._store_event(stream, event)
         return 0.0
+
+    def _is_readable(self, event: WatchEvent) -> bool:
+        obj = event.object
+        if isinstance(obj, ApiError) or obj.kind != self._source.kind:
+            return False
+        return bool(obj.metadata.name) or event.type == "BOOKMARK"
+
+    def _lost_deletion(self, event: WatchEvent) -> float:
+        """List again: only a list of the latest version shows which object is gone."""
+        self.failures.failed("a DELETED event does not say which object is gone", object=str(event.object))
+        self._metrics.objects_skipped(1)
+        self._version_unavailable = True
+        return self._end_round(WATCH_ERROR)
 
     def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
         """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26, TH-13).
@@ -340,6 +361,7 @@ class Reflector:
         """Act on an ERROR event (REF-27 to REF-29)."""
         if isinstance(error, Expired):
             self._log.debug("watch expired", error=str(error))
+            self._note_expired()
             return self._end_round(WATCH_EXPIRED)
         if is_too_many_requests(error):
             self._close_watch(WATCH_ERROR)
@@ -348,10 +370,18 @@ class Reflector:
         self.failures.failed("watch ended with an error", error=str(error), reason=error.reason)
         return self._end_round(WATCH_ERROR)
 
+    def _note_expired(self) -> None:
+        """List at the known version once more (REF-27); at the latest one when the same version expires again.
+
+        A watch cache that lags answers "not older than the known version" with that version each time, and its watch
+        expires each time (kubernetes#133810).
+        """
+        self._version_unavailable = self._version == self._expired_version
+        self._expired_version = self._version
+
     def _store_event(self, stream: _OpenWatch, event: WatchEvent) -> None:
         obj = event.object
-        nameless = not isinstance(obj, ApiError) and not obj.metadata.name and event.type != "BOOKMARK"
-        if isinstance(obj, ApiError) or nameless or obj.kind != self._source.kind:
+        if isinstance(obj, ApiError) or not self._is_readable(event):
             self._log.error("watch event without the expected object, skipped", type=event.type, object=str(obj))
             self._metrics.objects_skipped(1)
             return

@@ -92,7 +92,7 @@ class HandlerRegistration:
         with self._condition:
             self._buffer.clear()
             self._condition.notify_all()
-        self._metrics.hide_handler(self.name)
+        self._metrics.hide_handler(self.name, self.pending)
 
     def _append(self, items: Iterable[Notification | _Marker]) -> None:
         with self._condition:

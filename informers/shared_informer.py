@@ -78,10 +78,10 @@ class SharedInformer:
         self._queue = DeltaFIFO(clock)
         self.store = Store(indexers, self._metrics.index_failed)
         self.reflector = Reflector(source, self._queue, clock, randomness, metrics=self._metrics, streaming=streaming)
-        # lock order: state, distribution, then the store's own (TH-2)
-        self._state_lock = threading.Lock()
+        # lock order: state, distribution, then the store's own (TH-2); reentrant, as an index function may stop us
+        self._state_lock = threading.RLock()
         self._state = _State.NOT_STARTED
-        self._distribution = threading.Lock()
+        self._distribution = threading.RLock()
         self._registrations: list[HandlerRegistration] = []
         self._threads: list[threading.Thread] = []
         self._schedule = ResyncSchedule(clock, default_resync)

@@ -15,6 +15,9 @@ REQUEST = MappingProxyType({"sendInitialEvents": "true", "resourceVersionMatch":
 SILENCE = 30.0
 """Seconds without a byte after which a stream that is not complete never will be (REF-40e)."""
 
+COMPLETE = 60.0
+"""Seconds after which a stream that is not complete is given up, however many events arrive (REF-40e)."""
+
 _END = "k8s.io/initial-events-end"
 
 

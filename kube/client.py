@@ -48,6 +48,12 @@ _LONGEST_LINE = 1 << 24
 _LONGEST_REFUSAL = 1 << 20
 """Bytes of a refusal that are read."""
 
+_LONGEST_PENDING = 1 << 26
+"""Bytes of a list that may arrive without a complete item; etcd holds objects of a million or two."""
+
+_LONGEST_PAGE = 1 << 30
+"""Bytes of a page of a list: more than an API server could answer from its own memory in one piece."""
+
 
 OnReceived: TypeAlias = Callable[[], None]
 """Is told that another piece of a list has come."""
@@ -144,16 +150,23 @@ class _ListReading:
         self._splitter = ListSplitter()
         self._items: list[Object] = []
         self._unreadable: list[str] = []
+        self._received = 0
 
     def begin(self) -> Callable[[bytes], None]:
-        """Forget what an attempt that failed has brought."""
+        """Forget what a failed attempt has received."""
         self._splitter = ListSplitter()
         self._items, self._unreadable = [], []
+        self._received = 0
         return self.receive
 
     def receive(self, chunk: bytes) -> None:
+        """Take the next piece. Raises ApiError when the list, or one item of it, is longer than memory allows for."""
         self._on_received()
+        self._received += len(chunk)
         self._keep(self._splitter.feed(chunk))
+        if self._splitter.pending > _LONGEST_PENDING or self._received > _LONGEST_PAGE:
+            limit = "one page" if self._received > _LONGEST_PAGE else "a list without a complete item"
+            raise ApiError(Status(code=500, message=f"gave up after {self._received} bytes of {limit}"))
 
     def end(self, request: str) -> ListPage:
         """The page. Raises ApiError for an answer of another kind, msgspec.DecodeError when it is no list."""

@@ -27,7 +27,7 @@ from kube.config import ClusterConfig, ConfigError
 from kube.connections import OpenConnections, shut_down
 from kube.pools import Pools
 from ports.clock import Clock
-from ports.deadlines import limit_silence
+from ports.deadlines import arm, limit_silence
 from ports.proxies import proxy_for
 from ports.transport import (
     ByteStream,
@@ -85,15 +85,13 @@ class HttpTransport:
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
         """Send and return once the headers are here. Raises TransportError.
 
-        The connection is not shared and not used again, so that ending it can hurt nobody else (TH-17).
+        The connection is neither shared nor reused, so ending it affects no other request (TH-17).
         """
         headers = {"accept-encoding": "identity", "connection": "close", **request.headers}
         pool = self._pools.single()
         answer = self._send(pool, request, headers)
         connected = self._connections.socket_of(answer.connection)
-        if answer.status == 200:
-            limit_silence(connected, idle_timeout)
-        return _HttpStream(answer, request, pool, connected)
+        return _HttpStream(answer, request, pool, connected, _Silence(connected, idle_timeout, self._clock))
 
     def close(self) -> None:
         """End everything that blocks in the network and refuse new requests. Idempotent."""
@@ -166,16 +164,54 @@ class HttpTransport:
         return 0
 
 
+class _Silence:
+    """Limits the seconds spent on reading without the end of a line that is not blank (TH-13).
+
+    A limit on each read would never end a watch whose peer, e.g. a proxy, sends one byte a minute.
+    """
+
+    def __init__(self, connected: socket.socket, limit: float, clock: Clock) -> None:
+        self._connected = connected
+        self._limit = limit
+        self._clock = clock
+        self._left = limit
+        self._line_has_begun = False
+
+    def read(self, read: Callable[[], bytes]) -> bytes:
+        """What `read` returns. Raises TimeoutError once the limit is reached; time between reads does not count."""
+        started = self._clock.now()
+        arm(self._connected, self._left)
+        chunk = read()
+        self._left = self._limit if self._ends_line(chunk) else self._left - (self._clock.now() - started)
+        return chunk
+
+    def _ends_line(self, chunk: bytes) -> bool:
+        head, newline, tail = chunk.rpartition(b"\n")
+        ends = bool(newline) and (self._line_has_begun or _has_text(head))
+        self._line_has_begun = _has_text(tail) or (self._line_has_begun and not newline)
+        return ends
+
+
+def _has_text(chunk: bytes) -> bool:
+    return bool(chunk) and not chunk.isspace()
+
+
 class _HttpStream:
     """The body of a watch as it arrives."""
 
     def __init__(
-        self, answer: BaseHTTPResponse, request: Request, pool: urllib3.PoolManager, connected: socket.socket
+        self,
+        answer: BaseHTTPResponse,
+        request: Request,
+        pool: urllib3.PoolManager,
+        connected: socket.socket,
+        silence: _Silence,
     ) -> None:
         self._answer = answer
         self._request = request
         self._pool = pool
         self._connected = connected
+        self._silence = silence
         self._headers = _lower(answer)
 
     @property
@@ -191,9 +227,14 @@ class _HttpStream:
             yield chunk
 
     def _next(self) -> bytes:
-        # read1 returns what is there; read would wait for a full buffer while events grow old
+        # read1 returns what has arrived; read would wait for a full buffer while events grow old
         with _typed_errors(self._request):
-            return self._answer.read1(_CHUNK, decode_content=False)
+            if self.status == 200:
+                return self._silence.read(self._read)
+            return self._read()
+
+    def _read(self) -> bytes:
+        return self._answer.read1(_CHUNK, decode_content=False)
 
     def abort(self) -> None:
         shut_down(self._connected)

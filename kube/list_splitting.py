@@ -61,6 +61,11 @@ class ListSplitter:
         self._enough = 0
         """So many bytes must be pending before the next guess."""
 
+    @property
+    def pending(self) -> int:
+        """The number of bytes received and not returned yet."""
+        return len(self._pending)
+
     def feed(self, chunk: bytes) -> list[bytes]:
         """Take the next piece of the list; return the items that are complete now and were not returned before."""
         self._pending += chunk

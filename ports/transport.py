@@ -154,7 +154,9 @@ class Transport(Protocol):
         """Send and read the whole answer. Any HTTP status is an answer. Raises TransportError."""
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Send and return once the headers are here. A silence of `idle_timeout` seconds breaks the stream.
+        """Send and return once the headers have arrived.
+
+        The stream breaks after `idle_timeout` seconds without a line; blank lines do not count.
 
         Raises TransportError.
         """

@@ -77,7 +77,8 @@ class ItemFastSlowRateLimiter(Generic[T]):
 class BucketRateLimiter(Generic[T]):
     """Lets `qps` items per second pass, and `burst` at once after a quiet time; all items share the bucket (RL-4).
 
-    A token once taken is never given back. `on_wait` receives each delay above zero (RL-9).
+    A token once taken is never given back. An item whose token is still to come takes no second one: one key that a
+    handler adds a thousand times delays other keys by one token. `on_wait` receives each delay above zero (RL-9).
     """
 
     def __init__(
@@ -90,23 +91,36 @@ class BucketRateLimiter(Generic[T]):
         self._lock = threading.Lock()
         self._tokens = self._burst
         self._filled_at = clock.now()
+        self._due: OrderedDict[T, float] = OrderedDict()
+        """When the token of an item that waits for it will exist, in the order of that time."""
 
-    def when(self, item: T) -> float:  # noqa: ARG002  (all items share the bucket)
-        """Seconds until the token that was taken exists."""
+    def when(self, item: T) -> float:
+        """Seconds until the token of `item` exists."""
         with self._lock:
             now = self._clock.now()
-            filled = self._tokens + (now - self._filled_at) * self._qps
-            self._tokens = min(self._burst, filled) - 1
-            self._filled_at = now
-            delay = max(0.0, -self._tokens / self._qps)
+            self._drop_due(now)
+            delay = self._due[item] - now if item in self._due else self._take(item, now)
         if delay > 0:
             self._on_wait(delay)
         return delay
 
-    def forget(self, item: T) -> None:
-        """Nothing: items are not told apart."""
+    def _take(self, item: T, now: float) -> float:
+        filled = self._tokens + (now - self._filled_at) * self._qps
+        self._tokens = min(self._burst, filled) - 1
+        self._filled_at = now
+        delay = max(0.0, -self._tokens / self._qps)
+        if delay > 0:
+            self._due[item] = now + delay
+        return delay
 
-    def num_requeues(self, item: T) -> int:  # noqa: ARG002  (items are not distinguished)
+    def _drop_due(self, now: float) -> None:
+        while self._due and next(iter(self._due.values())) <= now:
+            self._due.popitem(last=False)
+
+    def forget(self, item: T) -> None:
+        """Nothing: the bucket counts no failures."""
+
+    def num_requeues(self, item: T) -> int:  # noqa: ARG002  (the bucket counts no failures)
         """Always 0."""
         return 0
 

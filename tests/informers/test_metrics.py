@@ -57,3 +57,18 @@ def test_ST_8_failures_of_index_functions_are_counted() -> None:
     InformerMetrics(registry).claim("main", FakeSource().resource).index_failed("shape")
     labels = {"resource": "pods", "index": "shape"}
     assert registry.get_sample_value("informer_index_failures_total", labels) == 1
+
+
+def test_8_4_a_handler_keeps_its_gauge_when_an_older_one_of_its_name_is_removed() -> None:
+    registry = CollectorRegistry()
+    metrics = InformerMetrics(registry).claim("main", FakeSource().resource)
+    older, newer = (lambda: 1), (lambda: 2)
+    metrics.show_handler("h", older)
+    metrics.show_handler("h", newer)
+
+    metrics.hide_handler("h", older)
+    shown = registry.get_sample_value("informer_handler_pending", {"resource": "pods", "handler": "h"})
+    metrics.hide_handler("h", newer)
+
+    assert shown == 2
+    assert registry.get_sample_value("informer_handler_pending", {"resource": "pods", "handler": "h"}) is None

@@ -449,3 +449,24 @@ def test_REF_42_rounds_and_watches_draw_from_one_backoff(world: World) -> None:
     assert 0.0 == world.step()
     world.source.send_error(410, "Expired")
     assert 3.2 <= world.step() < 6.4
+
+
+def test_REF_27_a_version_that_expires_twice_is_followed_by_a_list_of_the_latest(world: World) -> None:
+    for _ in range(3):
+        world.watching()
+        world.source.send_error(410, "Expired")
+        assert _is_backoff(world.step())
+
+    assert ["0", "10", ""] == world.source.params("LIST", "resourceVersion")
+
+
+@pytest.mark.parametrize("gone", [None, {"kind": "Pod"}, {"kind": "Pod", "metadata": {}}, {"kind": "Node"}])
+def test_REF_24_a_deletion_that_does_not_say_of_what_is_followed_by_a_list(world: World, gone: Any) -> None:
+    world.source.add(pod("a"))
+    world.watching()
+    world.source.send_event("DELETED", gone)
+
+    assert _is_backoff(world.step())
+    world.step()
+
+    assert ["0", ""] == world.source.params("LIST", "resourceVersion")

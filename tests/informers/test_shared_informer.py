@@ -368,3 +368,19 @@ def test_INF_31_a_transform_that_drops_the_version_leaves_the_stores_alone(
         source.add(pod("b"))
         eventually(lambda: len(informer.store) == 2)
         assert "11" == informer.store.last_resource_version
+
+
+def test_TH_2_an_index_function_may_stop_the_informer(source: FakeSource, informer: SharedInformer) -> None:
+    stop = Stop()
+
+    def stopping(_: Object) -> list[str]:
+        stop.set()
+        return []
+
+    informer.add_event_handler(Recorder())
+    informer.add_indexers({"stopping": stopping})
+    source.add(pod("a"))
+    thread = start_thread("informer", lambda: informer.run(stop))
+    thread.join(DEADLINE)
+
+    assert (False, True) == (thread.is_alive(), informer.is_stopped())

@@ -182,3 +182,18 @@ def test_REF_40g_each_object_is_transformed_once(clock: FakeClock) -> None:
         source.add(pod("c"))
         recorder.wait_for(3)
     assert ["ns/a", "ns/b", "ns/c"] == seen
+
+
+def test_REF_40e_a_stream_of_events_without_the_end_bookmark_is_replaced_by_a_list(world: World) -> None:
+    world.source.completes_streams = False
+    _told(world)
+    for version in range(8):
+        world.clock.step(10)
+        world.source.modify(pod("a", version=str(version)))
+        world.step()
+
+    assert "replace a,b @20" in _told(world)
+    world.source.send_error(500, "StorageReadError")
+    world.step()
+    _told(world)
+    assert 2 == len(world.source.params("LIST", "resourceVersion"))

@@ -276,3 +276,39 @@ def test_what_the_server_serves_is_not_learned_from_a_page(body: bytes) -> None:
 
     with pytest.raises(InternalError, match="undecodable"):
         ApiResources(kube).has_subresource(PODS, "status")
+
+
+@pytest.mark.parametrize("filler", [b" ", b'"x"'])
+def test_TH_5_a_list_without_a_complete_item_is_given_up(monkeypatch: pytest.MonkeyPatch, filler: bytes) -> None:
+    monkeypatch.setattr("kube.client._LONGEST_PENDING", 1 << 12)
+    head = b'{"kind":"PodList","metadata":{},"items":[{"metadata":{"name":"a"},"x":['
+    transport = _Pieces([head, *[filler * 1000] * 5])
+
+    with pytest.raises(ApiError, match=r"gave up after \d+ bytes of a list without a complete item"):
+        Client(transport).list_page(PODS)
+
+
+def test_TH_5_a_page_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kube.client._LONGEST_PAGE", 1 << 12)
+    item = b'{"metadata":{"name":"a"},"spec":{}},'
+    transport = _Pieces([b'{"kind":"PodList","metadata":{},"items":[', *[item * 20] * 20])
+
+    with pytest.raises(ApiError, match="bytes of one page"):
+        Client(transport).list_page(PODS)
+
+
+class _Pieces:
+    """Streams a body in pieces to the receiver of a request."""
+
+    def __init__(self, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+
+    def request(self, request: Request) -> Response:
+        assert request.receiver
+        receive = request.receiver()
+        for piece in self._pieces:
+            receive(piece)
+        return Response(200, {}, b"")
+
+    def stream(self, request: Request, idle_timeout: float) -> Any:
+        raise AssertionError(request)

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import socket
 import threading
@@ -329,6 +330,39 @@ def test_TH_13_a_silent_watch_ends_at_its_idle_timeout(pair: Callable[..., Pair]
 
     with pytest.raises(RequestTimeout):
         list(stream)
+    stream.close()
+
+
+@pytest.mark.parametrize("piece", [b"\n", b"x", b" \n"])
+def test_TH_13_bytes_that_end_no_line_do_not_keep_a_watch_alive(pair: Callable[..., Pair], piece: bytes) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.begin_chunks()
+        with contextlib.suppress(OSError):
+            while not peer.hang(0.01):
+                peer.chunk(piece)
+
+    stream = pair(serve).transport.stream(GET, idle_timeout=0.2)
+
+    with pytest.raises(RequestTimeout):
+        list(stream)
+    stream.close()
+
+
+def test_TH_13_lines_that_come_in_pieces_keep_a_watch_alive(pair: Callable[..., Pair]) -> None:
+    def serve(peer: Peer) -> None:
+        peer.head()
+        peer.begin_chunks()
+        for _ in range(10):
+            peer.chunk(b"{")
+            peer.hang(0.05)
+            peer.chunk(b"}")
+            peer.chunk(b"\n")
+        peer.chunk(b"")
+
+    stream = pair(serve).transport.stream(GET, idle_timeout=0.3)
+
+    assert b"{}\n" * 10 == b"".join(stream)
     stream.close()
 
 

@@ -52,22 +52,32 @@ def test_RL_3_fast_attempts_come_first(clock: FakeClock) -> None:
 def test_RL_4_a_bucket_lets_a_burst_pass_and_then_a_rate(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=100)
 
-    seen = delays(limiter, "one", 102)
+    seen = [limiter.when(str(item)) for item in range(102)]
 
     assert [0.0] * 100 == seen[:100]
     assert pytest.approx([0.1, 0.2]) == seen[100:]
-    limiter.forget("one")
-    assert 0 == limiter.num_requeues("one")
+    limiter.forget("101")
+    assert 0 == limiter.num_requeues("101")
 
 
 def test_RL_4_a_bucket_refills_up_to_its_burst(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=2)
-    delays(limiter, "one", 4)
+    for item in "abcd":
+        limiter.when(item)
 
     clock.step(0.25)
-    assert pytest.approx(0.05) == limiter.when("one")
+    assert pytest.approx(0.05) == limiter.when("e")
     clock.step(3600)
-    assert [0.0, 0.0, 0.1] == pytest.approx(delays(limiter, "one", 3))
+    assert [0.0, 0.0, 0.1] == pytest.approx([limiter.when(item) for item in "abc"])
+
+
+def test_RL_4_an_item_that_waits_for_its_token_takes_no_second_one(clock: FakeClock) -> None:
+    limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=1)
+
+    assert [0.0, *[0.1] * 1000] == pytest.approx(delays(limiter, "flood", 1001))
+    assert pytest.approx(0.2) == limiter.when("other")
+    clock.step(0.1)
+    assert pytest.approx(0.2) == limiter.when("flood")
 
 
 def test_RL_5_the_longest_delay_holds_and_every_limiter_counts(clock: FakeClock) -> None:
