@@ -12,6 +12,8 @@ from kube.errors import ApiError
 from kube.objects import Object
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member.context import ClusterContext
+from member.labels import MANAGED_BY
+from member.observed.belonging import is_own_pod
 from member.observed.claims import Claim, own_claims
 from member.observed.events import Event, newest_complaint
 from member.observed.nodes import NodeState, node_state
@@ -57,10 +59,38 @@ def troubles_of(ctx: ClusterContext, component: str, names: Iterable[str]) -> di
 def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str) -> str:
     if pod is None:
         live = ctx.stateful_set(component)
-        return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) if live else ""
+        if live is None:
+            return ""
+        return _complaint(ctx, STATEFUL_SETS, live.metadata.name, of_pod=name) or _pod_in_the_way(ctx, live, name)
     if node_state(ctx, pod) is NodeState.NOT_READY:
         return f"node {pod.decode_as(Pod).spec.node_name} is not Ready"
     return trouble_of_own(ctx, pod)
+
+
+def _pod_in_the_way(ctx: ClusterContext, stateful_set: Object, name: str) -> str:
+    """Whose pod has the name of a missing one; Kubernetes records no event about that (F4)."""
+
+    def read() -> str:
+        try:
+            pod = ctx.deps.client.find(PODS, name, ctx.namespace)
+        except (ApiError, TransportError):
+            return ""
+        if pod is None or is_own_pod(ctx, pod):
+            return ""
+        return (
+            f"the name belongs to another pod, {_whose(pod)}, so StatefulSet {stateful_set.metadata.name} cannot "
+            "create its own; delete that pod, or have its controller use another name"
+        )
+
+    return ctx.memory.complaints.of(f"{PODS.kind}/{name}/in the way", read, ctx.deps.clock)
+
+
+def _whose(pod: Object) -> str:
+    owner = pod.metadata.controller
+    if owner:
+        return f"controlled by {owner.kind} {owner.name}"
+    manager = pod.metadata.labels.get(MANAGED_BY, "")
+    return f"managed by {manager}" if manager else "without a controller"
 
 
 def trouble_of_own(ctx: ClusterContext, pod: Object) -> str:

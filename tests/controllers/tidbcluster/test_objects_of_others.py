@@ -113,6 +113,40 @@ def test_F4_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWo
     assert [] == [write for write in world.writes() if "basic-pd" in write]
 
 
+_POD: Json = {"spec": {"containers": [{"name": "c", "image": "busybox"}]}}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["basic-pd-0", "basic-tikv-0", "basic-tidb-0"])
+@pytest.mark.parametrize(
+    ("meta", "whose"),
+    [
+        ({}, "without a controller"),
+        ({"labels": {"app.kubernetes.io/managed-by": "argocd"}}, "managed by argocd"),
+        ({"labels": {"app.kubernetes.io/name": "theirs"}, "ownerReferences": "rival"}, "controlled by ConfigMap rival"),
+    ],
+    ids=["bare", "labelled", "controlled"],
+)
+def test_F4_a_pod_of_others_with_the_name_of_ours_is_named_and_left_alone(
+    world: OperatorWorld, name: str, meta: Json, whose: str
+) -> None:
+    if "ownerReferences" in meta:
+        create(world, PODS, name, _POD, labelled=False)
+    else:
+        world.admin.create(PODS, {"metadata": {"name": name} | meta} | _POD, NAMESPACE)
+    before = world.get(PODS, name)["metadata"]["uid"]
+    world.apply(sample("basic"))
+
+    world.run_until(lambda: whose in world.condition("Progressing")["message"], 60.0)
+    message = world.condition("Progressing")["message"]
+    world.run(120.0)
+
+    assert f"{name} (the name belongs to another pod" in message
+    assert before == world.get(PODS, name)["metadata"]["uid"]
+    world.admin.delete(PODS, name, NAMESPACE)
+    world.run_until_ready(within=600.0)
+
+
 @pytest.mark.slow
 def test_F4_no_pod_is_made_over_a_volume_of_others(world: OperatorWorld) -> None:
     body = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
