@@ -108,7 +108,7 @@ class ComponentType:
     those that its pods know (13). `configured_in_place`: another configuration restarts no pod, whatever the spec says
     (objects.md 6.5). `located_since`: the version from which its servers can be told where they run, each by itself
     (7.9); empty when they never can. `label` is the value of its label where that is not its name, and
-    `instance_suffix` what its instance name has more than that of the others.
+    `instance_suffix`: what its instance name adds to the name of the cluster.
     """
 
     name: str

@@ -169,7 +169,7 @@ class Caches:
 
 
 def _bare(seen: Object) -> Object:
-    """What tells that an object has changed, without labels and annotations.
+    """The metadata by which a change is noticed, without labels and annotations.
 
     Those of a Secret that kubectl has applied hold all that is in it.
     """

@@ -84,7 +84,7 @@ def cluster_kind(
 def _with_images_that_run(tc: M, deps: Dependencies) -> M:
     """The cluster without `image` where v1.6 ran the untagged default of `baseImage` instead.
 
-    Which version that is nobody knows, so the tag of `image` may be an older one, which data does not survive.
+    That version is unknown: the tag of `image` may be an older one, which the data would not survive.
     """
     for each in (each for each in workloads(tc) if each.runs_image_field):
         base_image = each.workload.base_image

@@ -25,7 +25,7 @@ PAUSED = "Paused"
 """The reason of Progressing while the user has paused the object."""
 
 _OF_THE_WHOLE = (INVALID, PAUSED)
-"""Reasons that are those of the whole object, whichever stage answered: its name would read like a field."""
+"""Reasons that concern the whole object; before their message the name of a stage would read like a field."""
 
 _REFUSALS = 6
 """So many refusals beside the first are in a message, which must stay readable."""

@@ -3,6 +3,7 @@
     get → sync ─┬─ returned            → forget          (→ again after Result.requeue_after)
                 ├─ RequeueError        → add, rate limited; or after its own delay
                 ├─ IgnoreError         → forget
+                ├─ LeaseExpired        → add, rate limited; logged without a stack
                 └─ any other exception → add, rate limited; logged with its stack
         → done, always
 
@@ -29,6 +30,7 @@ from controllers.errors import find_requeue, is_ignorable, sentence
 from controllers.metrics import SyncMetrics, SyncOutcome
 from ports.clock import Clock
 from ports.failures import ANY_FAILURE
+from ports.fencing import LeaseExpired
 from ports.stopping import Stop
 from workqueue.priority_queue import PriorityQueue
 from workqueue.timers import require_seconds
@@ -227,6 +229,9 @@ class Controller:
             return "success"
         self._requeue(key)
         log = _log.error if self._is_worth_a_line(key) else _log.debug
+        if isinstance(error, LeaseExpired):
+            log("write held back: this process no longer holds the lease", reason=sentence(error))
+            return "error"
         log("sync failed, requeuing", failures=self._queue.num_requeues(key), exc_info=error)
         return "error"
 

@@ -122,7 +122,7 @@ def _check_creation(tc: TidbCluster) -> Iterator[Problem]:
 
 
 def _check_founding(component: Component) -> Iterator[Problem]:
-    """Settings with which members that join do not start; a cluster that runs with them is only told of it."""
+    """Settings with which members that join do not start; for a cluster that runs with them they are only named."""
     founding = [each for each in component.type.flags.values() if each.founding]
     try:
         tables = component.config_tables() if founding else {}

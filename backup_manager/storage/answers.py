@@ -107,7 +107,7 @@ def _bad_credentials(location: Location, text: str, said: str) -> str:
 
 
 def _is_unanswered(text: str, status: int | None) -> bool:
-    """Whether nobody answered where credentials are exchanged for a token."""
+    """Whether the service that exchanges credentials for a token did not answer."""
     return "token request" in text and status is None and not any(each in text for each in _METADATA)
 
 

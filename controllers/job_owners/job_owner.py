@@ -42,7 +42,7 @@ _WORD_FROM_POD = 60.0
 """Seconds after the end of a Job that its pod's last word may take to be seen."""
 
 _LOOK_AGAIN = 10.0
-"""Seconds until a cluster that does not consent is looked at again, if no event tells of it."""
+"""Seconds until the next look at a cluster that does not consent and whose changes no informer reports."""
 
 _TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
 """Conditions that are told as a warning, too."""

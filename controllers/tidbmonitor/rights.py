@@ -24,7 +24,7 @@ from member.monitor.naming import FINALIZER, cluster_role_name, monitor_name
 from member.outcome import Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 30.0
-"""Seconds until bindings are read again: no event tells of those of others."""
+"""Seconds until the operator reads bindings again: it does not watch those that users create."""
 
 OF_ALL_NAMESPACES = (CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
 """In the order in which they go."""
@@ -33,7 +33,7 @@ OF_ALL_NAMESPACES = (CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
 def refuse_cluster_scoped(ctx: Reconcile[TidbMonitor]) -> list[str]:
     """What keeps a monitor from rights in all namespaces, if the administrator does not permit them.
 
-    The reconcile goes on as if it were not clusterScoped, and rights that had been granted go. What v1.6 made stays.
+    The reconcile continues as if it were not clusterScoped, and granted rights are removed. What v1.6 made stays.
     Raises Conflict, other ApiErrors, TransportError.
     """
     bindings = ctx.owned.caches.get(CLUSTER_ROLE_BINDINGS)

@@ -17,6 +17,7 @@ from controllers.errors import IgnoreError, RequeueError
 from controllers.metrics import ControllerMetrics
 from controllers.queues import controller_queue
 from ports.clock import FakeClock
+from ports.fencing import LeaseExpired
 from ports.stopping import Stop
 from tests.workqueue.background import DEADLINE, in_background
 from workqueue.priority_queue import PriorityQueue
@@ -112,6 +113,16 @@ def test_CW_5_a_failure_is_retried_ever_later_and_logged_with_its_stack(clock: F
     assert world.controller.process_ready_item()
     assert 2.0 == world.due_in()
     assert 2 == world.metric("controller_runtime_reconcile_errors_total")
+
+
+def test_CW_5_a_write_after_the_lease_was_lost_is_one_line_without_a_stack(clock: FakeClock) -> None:
+    world = World(clock, raising(LeaseExpired("the lease expired 2 s ago")))
+
+    world.sync()
+
+    (line,) = world.logs
+    assert ("the lease expired 2 s ago", False) == (line["reason"], "exc_info" in line)
+    assert 1.0 == world.due_in()
 
 
 def test_CW_5_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
