@@ -33,7 +33,7 @@ _COMPONENT = (*_CLUSTER, "component")
 _CONTROLLER = ("controller",)
 _QUEUE = ("name",)
 _REQUEST = ("verb", "host")
-_INFORMER = ("group", "version", "resource")
+_INFORMER = ("name", "group", "version", "resource")
 _HANDLER = ("resource", "handler")
 
 
@@ -142,7 +142,8 @@ TOPICS: Mapping[str, Topic] = {
         },
     ),
     "Caches": Topic(
-        "Every process serves them: a standby keeps its caches filled.",
+        "Every process serves them: a standby keeps its caches filled. `name` is empty, but for the cache of the "
+        "metadata of Secrets.",
         {
             "informer_lists_total": ("resource", "result"),
             "informer_watches_total": ("resource", "reason"),

@@ -6,7 +6,7 @@ A policy takes up to a second, since the server looks for changed ones that seld
 import msgspec
 
 from kube.client import Client
-from kube.errors import ApiError, Forbidden
+from kube.errors import ApiError, Forbidden, TooManyRequests
 from kube.objects import Json
 from kube.resources import Resource
 from tests.e2e.waiting import eventually
@@ -53,7 +53,7 @@ def await_right(place: Place, account: str, resource: Resource, namespace: str) 
     def is_allowed() -> bool:
         try:
             client.list_page(resource, namespace)
-        except Forbidden:
+        except (Forbidden, TooManyRequests):  # the latter while the storage of a new definition is initialized
             return False
         return True
 

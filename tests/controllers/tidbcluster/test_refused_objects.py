@@ -75,7 +75,7 @@ def test_what_is_refused_is_named_and_can_be_put_right(
     world.run_until_ready()
 
 
-def test_a_type_that_the_server_cannot_read_quotes_no_object(world: OperatorWorld) -> None:
+def test_a_value_of_a_wrong_type_quotes_no_object(world: OperatorWorld) -> None:
     world.apply(refused("tikv", {"env": [{"name": "PASSWORD", "value": "hush"}]}))
     world.run_until_ready()
     before = world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["generation"]
@@ -83,5 +83,5 @@ def test_a_type_that_the_server_cannot_read_quotes_no_object(world: OperatorWorl
     world.run_until(lambda: "driver" in world.condition("Progressing")["message"])
 
     assert "hush" not in world.condition("Progressing")["message"]
-    assert "cannot unmarshal number into Go struct field" in world.condition("Progressing")["message"]
+    assert "spec.tikv.additionalVolumes[0].csi.driver: 5: must be a string" in world.condition("Progressing")["message"]
     assert before == world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["generation"]
