@@ -210,7 +210,8 @@ def _backup() -> Json:
 
 
 def _local_restore() -> Json:
-    local = {"prefix": "demo", "volume": _VOLUMES[2], "volumeMount": {"name": "claim", "mountPath": "/mnt/backup"}}
+    volume = {"name": "backups", "persistentVolumeClaim": {"claimName": "some-claim"}}
+    local = {"prefix": "demo", "volume": volume, "volumeMount": {"name": "backups", "mountPath": "/mnt/backup"}}
     return {key: value for key, value in _job("").items() if key != "s3"} | {"local": local, "to": _ACCESS}
 
 

@@ -23,7 +23,7 @@ from controllers.controller import Result, Sync
 from controllers.errors import IgnoreError, RequeueError
 from kube.errors import ApiError, NotFound
 from kube.objects import Json, Object
-from kube.resources import SECRETS, TIDB_CLUSTERS, Resource
+from kube.resources import CONFIG_MAPS, SECRETS, TIDB_CLUSTERS, Resource
 from ports.clock import FakeClock
 from ports.randomness import Randomness, SeededRandomness
 from sandbox.world import World
@@ -118,6 +118,8 @@ class MutantWorld:
         for name in ("passwords", "some-secret", "s3-keys", "tidb-password"):
             keys = {"some-key": "eA==", "root": "eA==", "password": "eA==", "access_key": "eA==", "secret_key": "eA=="}
             self._admin.create(SECRETS, {"metadata": {"name": name}, "data": keys}, _NAMESPACE)
+        for name, key in (("prometheus", "prometheus-config"), ("rules", "rules.yml")):
+            self._admin.create(CONFIG_MAPS, {"metadata": {"name": name}, "data": {key: "{}"}}, _NAMESPACE)
         self._run(30.0)
 
     def judge(self, seed: int) -> Verdict:
@@ -177,10 +179,13 @@ class MutantWorld:
             self._admin.create(resource, body | {"metadata": {"name": name, "namespace": _NAMESPACE}}, _NAMESPACE)
         except ApiError:
             return []
+        owner = self._admin.get(resource, name, _NAMESPACE).metadata.uid
         self._run(_SECONDS)
-        made = [each.decode() for kind in kinds for each in self._admin.list_page(kind, _NAMESPACE).items]
+        made = [each for kind in kinds for each in self._admin.list_page(kind, _NAMESPACE).items]
         self._remove(resource, name)
-        return [each for each in made if name in each["metadata"]["name"]]
+        # an initializer's Job is named after the cluster; a schedule's Backups own what is made for it
+        owned = [each for each in made if any(owner == one.uid for one in each.metadata.owner_references)]
+        return [each.decode() for each in made if each in owned or name in each.metadata.name]
 
     def _change(self, resource: Resource, tree: Json) -> None:
         written = self._admin.replace(resource, tree["metadata"]["name"], _NAMESPACE, tree)
