@@ -313,24 +313,28 @@ class Reflector:
         self._metrics.event_received(self._clock.wall().timestamp())
         if event.type == "ERROR" and isinstance(event.object, ApiError):
             return self._stream_failed(event.object) if stream.initial else self._refused(event.object)
-        if stream.initial and self._clock.now() - stream.opened_at > COMPLETE and event.type != "BOOKMARK":
+        obj = self._readable(event)
+        if obj is None:
+            return self._skip(event)
+        self._store_event(stream, event.type, obj)
+        if stream.initial and self._clock.now() - stream.opened_at > COMPLETE:
             self._streaming = False  # this server, or a proxy before it, never ends the initial events (REF-40e)
             return self._list_instead(None)
-        if event.type == "DELETED" and not self._is_readable(event):
-            return self._lost_deletion(event)
-        self._store_event(stream, event)
         return 0.0
 
-    def _is_readable(self, event: WatchEvent) -> bool:
+    def _readable(self, event: WatchEvent) -> Object | None:
+        """The object of an event if it is one of the resource; a bookmark's has no name."""
         obj = event.object
         if isinstance(obj, ApiError) or obj.kind != self._source.kind:
-            return False
-        return bool(obj.metadata.name) or event.type == "BOOKMARK"
+            return None
+        return obj if obj.metadata.name or event.type == "BOOKMARK" else None
 
-    def _lost_deletion(self, event: WatchEvent) -> float:
-        """List again: only a list of the latest version shows which object is gone."""
-        self.failures.failed("a DELETED event does not say which object is gone", object=str(event.object))
+    def _skip(self, event: WatchEvent) -> float:
+        """Skip an event without an object; after a deletion, only a list of the latest version shows what is gone."""
+        self._log.error("watch event without the expected object, skipped", type=event.type, object=str(event.object))
         self._metrics.objects_skipped(1)
+        if event.type != "DELETED":
+            return 0.0
         self._version_unavailable = True
         return self._end_round(WATCH_ERROR)
 
@@ -379,22 +383,17 @@ class Reflector:
         self._version_unavailable = self._version == self._expired_version
         self._expired_version = self._version
 
-    def _store_event(self, stream: _OpenWatch, event: WatchEvent) -> None:
-        obj = event.object
-        if isinstance(obj, ApiError) or not self._is_readable(event):
-            self._log.error("watch event without the expected object, skipped", type=event.type, object=str(obj))
-            self._metrics.objects_skipped(1)
-            return
+    def _store_event(self, stream: _OpenWatch, event_type: str, obj: Object) -> None:
         if stream.initial:
-            if stream.initial.take(event.type, obj):
+            if stream.initial.take(event_type, obj):
                 self._streamed(stream, stream.initial, obj.metadata.resource_version)
             return
         try:
-            self._hand_over(event.type, obj)
+            self._hand_over(event_type, obj)
         except ANY_FAILURE:
-            self._log.exception("storing a watch event failed", type=event.type, object=repr(obj))
+            self._log.exception("storing a watch event failed", type=event_type, object=repr(obj))
             self._metrics.objects_skipped(1)
-        stream.unordered = stream.unordered and event.type == "ADDED"
+        stream.unordered = stream.unordered and event_type == "ADDED"
         # without a version the next watch would begin anywhere, and what is gone by then would never be told
         if not stream.unordered and obj.metadata.resource_version:
             self._version = obj.metadata.resource_version

@@ -197,3 +197,14 @@ def test_REF_40e_a_stream_of_events_without_the_end_bookmark_is_replaced_by_a_li
     world.step()
     _told(world)
     assert 2 == len(world.source.params("LIST", "resourceVersion"))
+
+
+def test_REF_40e_bookmarks_that_do_not_end_the_initial_events_keep_no_stream_alive(world: World) -> None:
+    world.source.completes_streams = False
+    _told(world)
+    for _ in range(8):
+        world.clock.step(10)
+        world.source.send_event("BOOKMARK", world.source.end_of_initial_events("false"))
+        world.step()
+
+    assert ["replace a,b @12"] == _told(world)
