@@ -27,8 +27,8 @@ class FlagParser:
 
     def __init__(self, program: str, version: str, options: type[Options]) -> None:
         self._options = options
-        self._without_effect: dict[str, str] = {}
-        self._harmless: dict[str, str] = {}
+        self._without_effect: dict[str, tuple[str, str]] = {}
+        """By destination: the warning, and the value that needs none."""
         self._parser = argparse.ArgumentParser(
             prog=program,
             usage=f"{program} [flags]    (-help lists them)",
@@ -55,7 +55,7 @@ class FlagParser:
 
     def without_effect(self, name: str, why: str, harmless: str = "") -> None:
         """A flag that is accepted because v1.6 has it; a value of `harmless` asks for what is so anyway."""
-        self._without_effect[f"({name})"], self._harmless[f"({name})"] = f"-{name} has no effect: {why}", harmless
+        self._without_effect[f"({name})"] = f"-{name} has no effect: {why}", harmless
         self._parser.add_argument(f"--{name}", nargs="?", dest=f"({name})", help=f"accepted, without effect: {why}")
 
     def parse(self, argv: Sequence[str]) -> dict[str, Any]:
@@ -64,12 +64,13 @@ class FlagParser:
         Raises SystemExit: code 2 after a message on stderr, 0 after help.
         """
         given = vars(self._parser.parse_args([_with_two_dashes(argument) for argument in argv]))
-        in_vain = [self._without_effect[name] for name, value in given.items() if self._is_in_vain(name, value)]
         values = {name: value for name, value in given.items() if name not in self._without_effect}
+        in_vain = [
+            warning
+            for name, (warning, harmless) in self._without_effect.items()
+            if name in given and (given[name] or "true") != harmless
+        ]
         return values | ({"without_effect": tuple(in_vain)} if in_vain else {})
-
-    def _is_in_vain(self, name: str, value: str | None) -> bool:
-        return name in self._without_effect and (value or "true") != self._harmless[name]
 
     def refuse(self, problem: str) -> NoReturn:
         """End the program with a message on stderr. Raises SystemExit, code 2."""

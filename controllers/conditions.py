@@ -27,6 +27,12 @@ PAUSED = "Paused"
 _OF_THE_WHOLE = (INVALID, PAUSED)
 """Reasons that concern the whole object; before their message the name of a stage would read like a field."""
 
+CORRECTED = False, DONE, "what was named here has been corrected"
+"""The value of a condition that lists what the user wrote in vain, once nothing is left of it."""
+
+_MOST = 10
+"""So many mistakes are in a message, which must stay readable."""
+
 _REFUSALS = 6
 """So many refusals beside the first are in a message, which must stay readable."""
 
@@ -69,6 +75,12 @@ def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]], *, na
     told = list(dict.fromkeys(f"{stage}: {message}" if names_stages else message for stage, message in news))
     left = len(told) - _REFUSALS
     return told if left <= 0 else [*told[:_REFUSALS], f"and {left} more refusals, in the conditions of components"]
+
+
+def listed(mistakes: Sequence[object]) -> str:
+    """The mistakes of a spec in one message; of many, the last are only counted."""
+    more = f"; and {len(mistakes) - _MOST} more" if len(mistakes) > _MOST else ""
+    return "; ".join(map(str, mistakes[:_MOST])) + more
 
 
 def _urgency(outcome: NotDone) -> int:

@@ -9,17 +9,13 @@ from functools import partial
 
 from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN
 from apis.problem import Problem
-from controllers.conditions import ConditionValue
+from controllers.conditions import CORRECTED, ConditionValue, listed
 from kube.events import WARNING, EventRecorder
 from kube.objects import Object, condition_of, stored_condition
 from member.context import ClusterContext
 from member.fields.ignored import ignored
 from member.fields.settings import overridden
-from member.outcome import DONE
 from ports.foreign_text import printable
-
-_MOST = 10
-"""So many problems are in a message, which must stay readable."""
 
 
 def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
@@ -35,11 +31,8 @@ def reported(
 ) -> Mapping[str, ConditionValue]:
     """The condition of a type with what was found, if there is or was anything; what is new is an event, too."""
     if not problems:
-        has_been = stored_condition(owner, kind) is not None
-        return {kind: (False, DONE, "what was named here has been corrected")} if has_been else {}
-    message = "; ".join(map(str, problems[:_MOST]))
-    message += f"; and {len(problems) - _MOST} more" if len(problems) > _MOST else ""
-    message = printable(message, lines=True)
+        return {kind: CORRECTED} if stored_condition(owner, kind) else {}
+    message = printable(listed(problems), lines=True)
     stored = condition_of((owner.decode().get("status") or {}).get("conditions") or (), kind)
     if stored.get("status") != "True" or stored.get("message") != message:
         recorder.event(owner, WARNING, kind, message)

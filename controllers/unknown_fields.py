@@ -12,13 +12,9 @@ from datetime import datetime
 from apis.cluster import UNKNOWN_FIELDS
 from apis.shared import Model
 from apis.unknown_fields import unknown_fields
-from controllers.conditions import with_condition
+from controllers.conditions import CORRECTED, listed, with_condition
 from kube.events import WARNING, EventRecorder
 from kube.objects import Json, Object, condition_of
-from member.outcome import DONE
-
-_MOST = 10
-"""So many fields are in a message, which must stay readable."""
 
 
 class UnknownFields:
@@ -46,11 +42,8 @@ class UnknownFields:
         """The conditions of the object with the unknown fields; what is new there is an event, too."""
         if not self._message and not condition_of(conditions, UNKNOWN_FIELDS):
             return conditions
-        value = (bool(self._message), UNKNOWN_FIELDS, self._message)
-        corrected = (False, DONE, "what was named here has been corrected")
-        after = with_condition(
-            conditions, UNKNOWN_FIELDS, value if self._message else corrected, now, update_time=update_time
-        )
+        value = (True, UNKNOWN_FIELDS, self._message) if self._message else CORRECTED
+        after = with_condition(conditions, UNKNOWN_FIELDS, value, now, update_time=update_time)
         if self._message and after != conditions:
             recorder.event(owner, WARNING, UNKNOWN_FIELDS, self._message)
         return after
@@ -66,7 +59,4 @@ def _found(owner: Object, model: type[Model]) -> Sequence[str]:
 
 def _message(found: Sequence[str]) -> str:
     """All fields in a sentence; empty where there are none."""
-    if not found:
-        return ""
-    more = f"; and {len(found) - _MOST} more" if len(found) > _MOST else ""
-    return f"Kubernetes ignores the fields that it does not know: {'; '.join(found[:_MOST])}{more}"
+    return f"Kubernetes ignores the fields that it does not know: {listed(found)}" if found else ""

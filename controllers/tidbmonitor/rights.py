@@ -95,8 +95,8 @@ def await_sight(ctx: Reconcile[TidbMonitor], targets: Iterable[Target]) -> Outco
     for each in targets:
         if each.namespace != ctx.namespace and not ctx.model.spec.cluster_scoped:
             unseen.setdefault(each.namespace, []).append(each.name)
-    blind = {namespace: names for namespace, names in unseen.items() if not _is_bound(ctx, namespace)}
-    if not blind:
+    blind = {namespace: names for namespace, names in unseen.items() if not _may_see(ctx, ROLE_BINDINGS, namespace)}
+    if not blind or (CLUSTER_ROLE_BINDINGS in ctx.owned.caches and _may_see(ctx, CLUSTER_ROLE_BINDINGS)):
         return Done()
     clusters = ", ".join(f"{namespace}/{name}" for namespace, names in blind.items() for name in names)
     account = f"ServiceAccount {ctx.namespace}/{monitor_name(ctx.model)}"
@@ -105,12 +105,10 @@ def await_sight(ctx: Reconcile[TidbMonitor], targets: Iterable[Target]) -> Outco
     return Waiting("PodsNotVisible", f"{what}; {way_out}", _LOOK_AGAIN)
 
 
-def _is_bound(ctx: Reconcile[TidbMonitor], namespace: str) -> bool:
-    """Whether a binding there, or one for all namespaces, names Prometheus, as far as the operator may look."""
-    client, wide = ctx.owned.runtime.client, CLUSTER_ROLE_BINDINGS in ctx.owned.caches
+def _may_see(ctx: Reconcile[TidbMonitor], resource: Resource, namespace: str = "") -> bool:
+    """Whether a binding names Prometheus; True, too, where the operator may not list bindings."""
     try:
-        bindings = client.list_page(ROLE_BINDINGS, namespace).items
-        bindings = [*bindings, *(client.list_page(CLUSTER_ROLE_BINDINGS).items if wide else ())]
+        bindings = ctx.owned.runtime.client.list_page(resource, namespace).items
     except Forbidden:
         return True
     account = ("ServiceAccount", monitor_name(ctx.model), ctx.namespace)
