@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Protocol
 
 ALLOWED_FROM = "tidb.pingcap.com/allow-references-from"
 """On the object that is referred to: the namespaces whose objects may refer to it, `ns-a,ns-c`, or `*`."""
@@ -30,6 +31,18 @@ class Permission(Enum):
     NONE = "none"
 
 
+class _Metadata(Protocol):
+    @property
+    def annotations(self) -> Mapping[str, str]: ...
+
+
+class Target(Protocol):
+    """An object that others refer to."""
+
+    @property
+    def metadata(self) -> _Metadata: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReferencePolicy:
     """What the administrator permits beside the consent of owners.
@@ -41,12 +54,13 @@ class ReferencePolicy:
     is_open: bool = False
     pairs: frozenset[tuple[str, str]] = frozenset()
 
-    def judge(self, source: str, target: str, annotations: Mapping[str, str]) -> Permission:
-        """May an object of namespace `source` refer to one of `target` that has these annotations?"""
-        if self.is_open or source == target:
+    def judge(self, source: str, namespace: str, target: Target | None) -> Permission:
+        """May an object of namespace `source` refer to `target` in `namespace`? None: it does not exist."""
+        if self.is_open or source == namespace:
             return Permission.OPEN
-        listed = {each.strip() for each in annotations.get(ALLOWED_FROM, "").split(",")}
-        is_granted = not listed.isdisjoint({source, _EVERY}) or self._permits(source, target)
+        consent = target.metadata.annotations.get(ALLOWED_FROM, "") if target is not None else ""
+        listed = {each.strip() for each in consent.split(",")}
+        is_granted = not listed.isdisjoint({source, _EVERY}) or self._permits(source, namespace)
         return Permission.GRANTED if is_granted else Permission.NONE
 
     def judge_everywhere(self, source: str) -> Permission:

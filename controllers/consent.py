@@ -8,7 +8,7 @@ read (docs/adr/0013-references-need-consent.md).
 from collections.abc import Iterable
 from typing import Any
 
-from apis.consent import Permission, how_to_consent
+from apis.consent import Permission, Target, how_to_consent
 from apis.tidbcluster import TidbCluster
 from controllers.owned_deletion import delete_if
 from controllers.simple_kind import Reconcile
@@ -25,10 +25,9 @@ _LOOK_AGAIN = 10.0
 """Seconds until the operator reads a target again whose changes are no events, such as a ConfigMap of a user."""
 
 
-def permission(ctx: Reconcile[Any], target: Object | None, namespace: str) -> Permission:
+def permission(ctx: Reconcile[Any], target: Target | None, namespace: str) -> Permission:
     """Whether the owner may refer to an object of a namespace; one that does not exist consents to nothing."""
-    annotations = target.metadata.annotations if target is not None else {}
-    return ctx.owned.references.judge(ctx.namespace, namespace, annotations)
+    return ctx.owned.references.judge(ctx.namespace, namespace, target)
 
 
 def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: str) -> Waiting:
@@ -39,7 +38,7 @@ def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: s
 def granted_by(ctx: Reconcile[Any], cluster: TidbCluster) -> list[str]:
     """The cluster, as marks name it, if the owner refers to it on the strength of a grant."""
     meta = cluster.metadata
-    permitted = ctx.owned.references.judge(ctx.namespace, meta.namespace, meta.annotations)
+    permitted = permission(ctx, cluster, meta.namespace)
     return [f"{cluster.kind} {meta.namespace}/{meta.name}"] if permitted is Permission.GRANTED else []
 
 

@@ -89,8 +89,7 @@ def _refused_address(ctx: ReconcileContext) -> str:
 
 
 def _refusal(ctx: ReconcileContext, namespace: str, name: str, found: Object | None) -> str:
-    annotations = found.metadata.annotations if found is not None else {}
-    permitted = ctx.settings.references.judge(ctx.namespace, namespace, annotations)
+    permitted = ctx.settings.references.judge(ctx.namespace, namespace, found)
     return how_to_consent(ctx.namespace, TIDB_CLUSTERS.kind, namespace, name) if permitted is Permission.NONE else ""
 
 

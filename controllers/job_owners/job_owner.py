@@ -165,8 +165,7 @@ class JobOwner(Generic[M]):
 
     def may_refer(self, cluster: Object | None, namespace: str) -> bool:
         """Whether a TidbCluster of a namespace may be worked on; one that does not exist consents to nothing."""
-        annotations = cluster.metadata.annotations if cluster is not None else {}
-        return self.references.judge(self.namespace, namespace, annotations) is not Permission.NONE
+        return self.references.judge(self.namespace, namespace, cluster) is not Permission.NONE
 
     def _live_cluster(self, namespace: str, name: str) -> Object | None:
         try:

@@ -104,8 +104,7 @@ def _key(cluster: Object) -> ClusterKey:
 def _may_refer(
     references: ReferencePolicy, there: Mapping[ClusterKey, Object], source: str, target: ClusterKey
 ) -> bool:
-    annotations = there[target].metadata.annotations if target in there else {}
-    return references.judge(source, target[0], annotations) is not Permission.NONE
+    return references.judge(source, target[0], there.get(target)) is not Permission.NONE
 
 
 def _edge(cluster: Object) -> tuple[ClusterKey, ClusterKey] | None:
