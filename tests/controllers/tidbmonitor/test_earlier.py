@@ -3,11 +3,11 @@
 import json
 
 from controllers.tidbmonitor.earlier import Earlier
-from tests.apis.field_trees import SHARED
+from tests.apis.field_trees import shared_file
 
 
 def test_clusters_are_recognised_by_their_jobs() -> None:
-    recorded = json.loads((SHARED / "golden" / "dev-monitor.json").read_text(encoding="utf-8"))["items"]
+    recorded = json.loads(shared_file("golden", "dev-monitor.json").read_text(encoding="utf-8"))["items"]
     made = next(each for each in recorded if "prometheus.yml" in (each.get("data") or {}))
     text = made["data"]["prometheus.yml"].replace("regex: monb\n", "regex: old\\.monb\n")
     earlier = Earlier(text, {}, frozenset())
