@@ -21,8 +21,8 @@ from kube.resources import (
     TIDB_MONITORS,
     Resource,
 )
+from tests.apis.field_trees import shared_file
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
-from tests.member.recordings import GOLDEN
 
 pytestmark = pytest.mark.slow
 
@@ -35,7 +35,7 @@ CONFIG, ASSETS = "watch-monitor", "tidbmonitor-watch-tls-assets"
 
 
 def recorded() -> list[Json]:
-    items: list[Json] = json.loads((GOLDEN / "dev-monitor.json").read_text(encoding="utf-8"))["items"]
+    items: list[Json] = json.loads(shared_file("golden", "dev-monitor.json").read_text(encoding="utf-8"))["items"]
     return items
 
 
