@@ -1,4 +1,4 @@
-"""The settings by which servers are told where to listen, and the values of them that change nothing (issue 11, R25).
+"""The settings that say where servers listen, and the values of them that change nothing (R25).
 
 Data of the table in `apis.components`; `apis.validation.listening` refuses all other values.
 """

@@ -1,4 +1,4 @@
-"""Backups and restores in the middle of which something breaks, step by step (issue 14).
+"""Backups and restores in the middle of which something breaks, step by step.
 
 `backup/killed@7`: a table is saved, lost and restored; seven steps after the Backup was made, the process in its pod
 ends. `backup/restore-killed@7` is the same for the Restore. `backup/call@7`: the process ends right after it has

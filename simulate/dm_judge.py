@@ -1,4 +1,4 @@
-"""Judges what the operator does to DMClusters, by what DM's masters and Kubernetes hold (issue 15, I1, I9, I10).
+"""Judges what the operator does to DMClusters, by what DM's masters and Kubernetes hold (I1, I9, I10).
 
 | Rule | |
 |---|---|

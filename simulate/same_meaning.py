@@ -1,7 +1,7 @@
-"""Every field of every component that has a second spelling: written in one, then in another (issue 11, 2.15; R22).
+"""Every field of every component that has a second spelling: written in one, then in another (R22).
 
 `same/tikv.env` sets variables, and a while later the same ones in another order. The second edit must write nothing but
-the status (O3), and restart nobody.
+the status (O3), and restart no pod.
 """
 
 from collections.abc import Iterator, Mapping

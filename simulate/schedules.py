@@ -1,6 +1,6 @@
-"""Schedules of backups when time does not pass evenly, and log backups told one thing after the other (issue 14).
+"""Schedules of backups when time does not pass evenly, and log backups that get one command after another.
 
-`schedule/paused-30d` makes a schedule that is due each minute, pauses it, and goes on with it 30 days later;
+`schedule/paused-30d` makes a schedule that is due each minute, pauses it, and resumes it 30 days later;
 `schedule/away-3d` has the operator away meanwhile, `schedule/back-1h` and `ahead-1h` put the clock back and forward,
 `schedule/spring` and `autumn` go through the nights in which Berlin's clocks change, `schedule/two` has two schedules
 at the same seconds, `schedule/group` two of one group. With `@7` behind it, the operator crashes after its 7th write.

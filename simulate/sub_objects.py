@@ -1,8 +1,9 @@
-"""Every sub-object of the kinds beside TidbClusters left empty, and every target absent (issue 15).
+"""Every sub-object of the kinds beside TidbClusters left empty, and every target absent.
 
 `beside/tidbmonitors.grafana={}` makes a TidbMonitor whose `spec.grafana` is an empty object; `=null` leaves nothing of
-it. `beside/tidbmonitors@absent` names a TidbCluster that nobody has, `@deleted` one that goes, `@made-again` one that
-goes and comes back, `@pending` one that is not Ready yet. Each ends Ready or with a reason, and without an exception.
+it. `beside/tidbmonitors@absent` names a TidbCluster that does not exist, `@deleted` one that is deleted, `@made-again`
+one that is deleted and recreated, `@pending` one that is not Ready yet. Each ends Ready or with a reason, and without
+an exception.
 """
 
 from collections.abc import Iterator, Mapping

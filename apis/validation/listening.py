@@ -1,4 +1,4 @@
-"""Settings that move what Services, probes and the operator reach: refused before a pod is touched (issue 11, R25).
+"""Refuse settings that move the ports and addresses which Services, probes and the operator use (R25).
 
 They would make a component that runs count as ill for ever. Where a flag of the start script wins, the setting has no
 effect, and `member.fields.settings` names it. Values that say what is so anyway are accepted: configurations of other

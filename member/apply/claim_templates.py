@@ -1,6 +1,6 @@
-"""The claim templates of a StatefulSet, which nobody can change: how far they are from what is wanted (objects.md 5).
+"""The claim templates of a StatefulSet, which are immutable, compared with the desired ones (objects.md 5).
 
-Larger volumes are `member.volume_changes`' work. Other volumes are not: a pod of the new kind could not be made.
+`member.volumes.changes` handles larger volumes. Any other difference is refused: Kubernetes could not create the pod.
 """
 
 from apis.quantity import parse

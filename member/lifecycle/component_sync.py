@@ -467,7 +467,7 @@ def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> Non
 
 
 def _fixed(body: Json, wanted: Json) -> Refused | None:
-    """The refusal of what can't be changed in a StatefulSet; larger volumes are `member.volume_changes`'."""
+    """Refuse a change of an immutable field of a StatefulSet; `member.volumes.changes` handles larger volumes."""
     if change := fixed_field_change(body, with_sizes_of(body, wanted)):
         return Refused(NOT_YET_SUPPORTED, f"{change}; this version cannot change that in a StatefulSet; take it back")
     return None

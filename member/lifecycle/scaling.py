@@ -1,7 +1,7 @@
 """How many replicas a StatefulSet gets in this reconcile (lifecycle.md 8.1).
 
-Growing comes first when both are pending, and is `member.scale_out`'s; shrinking, and what is left of a shrinking that
-the user took back, is `member.scale_in`'s.
+If both are pending, `member.lifecycle.scale_out` runs before `member.lifecycle.scale_in`, which also undoes a scale-in
+that the user took back.
 """
 
 from dataclasses import dataclass

@@ -31,9 +31,9 @@ def phase(
 ) -> str:
     """The phase of a component from its StatefulSet and pods (4.7).
 
-    An empty updateRevision, as after a re-creation, says nothing: the previous phase stays (F10). Suspend begins and
-    ends with `member.suspend` alone. An upgrade that all pods have come to is ended by `member.rolling`, when the last
-    one serves and nothing is left to tidy up (F16, F20).
+    An empty updateRevision, as after a re-creation, says nothing: the previous phase stays (F10). Only
+    `member.lifecycle.suspend` begins and ends Suspend. `member.lifecycle.rolling` ends an upgrade when the last pod
+    serves and its clean-up is complete (F16, F20).
     """
     if previous == SUSPEND:
         return SUSPEND

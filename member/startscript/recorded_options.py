@@ -1,8 +1,8 @@
 """The options of a spec that show in the text of a start script (objects.md 7.2).
 
-A script whose options are as they were and whose text differs was changed by the operator, not by the user, and a
-running database keeps the text it has (`member.configmap`). Only what differs from the default is listed, so that an
-option added later leaves old lists as they are.
+If the options are unchanged and the text differs, the operator changed the script, not the user, and a running database
+keeps its text (`member.objects.config_map`). Only options that differ from the default are listed, so that a new option
+leaves old lists unchanged.
 """
 
 from apis.component_specs import PDSpec

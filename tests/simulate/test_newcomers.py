@@ -1,4 +1,4 @@
-"""Manifests with mistakes: a Ready cluster or a message, never an exception (issue 12).
+"""Manifests with mistakes: a Ready cluster or a message, never an exception.
 
 All 10,000 are `python -m simulate manifests 0 10000`, a part of `make simulate`.
 """

@@ -1,4 +1,4 @@
-"""What recognises members and stores holds by itself, and the judge sees it fail (issue 11, 2.1 and 2.16)."""
+"""Defects in how members and stores are recognised, each of which the judge must see."""
 
 import pytest
 

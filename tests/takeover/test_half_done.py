@@ -1,4 +1,4 @@
-"""What v1.6 has begun is finished where it stands, and nothing is done twice (issue 16; lifecycle.md 7 to 14)."""
+"""The operator finishes what v1.6 has begun, and does nothing twice (lifecycle.md 7 to 14)."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What v1.6 ignores of the spec and this operator does not waits for the user at a take-over (issue 16, 2.14)."""
+"""Fields that v1.6 ignored take effect with the user's next change, not at the take-over."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What earlier versions of this operator left is taken over, and nothing is written anew (issue 16, design.md 3.5)."""
+"""A take-over from an earlier version of this operator rewrites nothing (design.md 3.5)."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What the metrics tell of Backups: read from the cache at the scrape (issue 14)."""
+"""The metrics of Backups, read from the cache at the scrape."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What PD reports at an address that may be ours proves nothing (lifecycle.md 4.1, F24; issue 11, 2.1)."""
+"""What PD reports at an address that may be ours proves nothing (lifecycle.md 4.1, F24)."""
 
 from collections.abc import Callable
 

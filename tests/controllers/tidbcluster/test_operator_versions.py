@@ -1,4 +1,4 @@
-"""Another version of the operator restarts no database: what it makes otherwise waits for the user (issue 11, 2.14)."""
+"""An upgrade of the operator restarts no database: what it would change waits for the user's next change."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

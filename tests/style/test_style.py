@@ -1,0 +1,66 @@
+"""The linter of prose: what it finds, what it leaves alone, and that its numbers only fall."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.style import ratchet, rules, texts
+
+
+def found(path: str, content: str) -> list[str]:
+    """The findings in a file of that content."""
+    return [each.what.partition(":")[0] for each in rules.findings(path, list(texts.of_file(path, content)))]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ('"""Nobody is told."""\n', ["'nobody'", "'told'"]),
+        ('X = 1\n"""What goes on."""\n', ["'goes on'"]),
+        ("x = 1  # the name is\n# that of a pod\n", ["'that of'"]),
+        ("def test_a_user_is_told() -> None: ...\n", ["'told'"]),
+        ('"""As `member.nowhere` says."""\n', ["member.nowhere does not exist"]),
+        ('"""See issue 14."""\n', ["'issue 14'"]),
+        (f'"""A sentence {"of many words " * 14}."""\n', ["a sentence of 44 words; split it"]),
+        ('text = "nobody"\n', []),
+        ('"""Use `nobody` as the user; see `kube.apply` and pingcap/tidb#70907."""\n', []),
+    ],
+)
+def test_finds_violations_in_python(content: str, expected: list[str]) -> None:
+    assert expected == found("tests/style/test_made_up.py", content)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("# A heading of ours\n", ["'of ours'"]),
+        ("| a | told |\n|---|---|\n", ["'told'"]),
+        (
+            "See [there](nowhere.md), [here](style.md#style), [or](style.md#nothing).\n",
+            ["dead link nowhere.md", "dead anchor style.md#nothing"],
+        ),
+        ("```\nnobody\n```\n<!-- nobody -->\n`nobody` [x](https://example.com/told)\n", []),
+    ],
+)
+def test_finds_violations_in_documents(content: str, expected: list[str]) -> None:
+    assert expected == found("docs/made-up.md", content)
+
+
+def test_a_commit_subject_names_its_part_and_is_short() -> None:
+    assert [] == list(rules.in_subject("member/pd: keep voters while PD is silent"))
+    assert 3 == len(list(rules.in_subject(f"Fix what somebody broke {'x' * 60}")))
+
+
+def test_numbers_only_fall() -> None:
+    allowed = {"a.py": 3, "b.py": 2, "c.py": 1}
+    assert {"a.py": 3, "b.py": 1} == ratchet.lowered(allowed, {"a.py": 5, "b.py": 1, "new.py": 4})
+
+
+def test_a_moved_file_keeps_its_number() -> None:
+    assert {"there/a.py": 3} == ratchet.moved({"here/a.py": 3}, frozenset({"there/a.py", "b.py"}))
+
+
+def test_the_smaller_number_holds_where_git_kept_both(tmp_path: Path) -> None:
+    file = tmp_path / "allowed.txt"
+    file.write_text("3 a.py\n2 a.py\n1 b.py\n", encoding="utf-8")
+    assert {"a.py": 2, "b.py": 1} == ratchet.read(file)
