@@ -254,13 +254,16 @@ def _same(one: Any, other: Any, context: _Context) -> bool:
     if one == other:
         return True
     if isinstance(one, dict) and isinstance(other, dict):
-        return all(_same_field(key, one.get(key), other.get(key), context) for key in one.keys() | other.keys())
+        return all(_same_field(key, one.get(key), other.get(key), context) for key in one | other)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(_same(*pair, context) for pair in zip(one, other, strict=True))
     return bool(_normal(one, context) == _normal(other, context))
 
 
 def _same_field(key: str, one: Any, other: Any, context: _Context) -> bool:
+    # most fields of two objects that differ, at the price of one comparison
+    if one == other:
+        return True
     says = _says(key, one, context)
     if not says or not _says(key, other, context):
         return says is _says(key, other, context)

@@ -166,29 +166,32 @@ def template_change(live: Json, desired: Json) -> FieldChange | None:
     A default of the API server that is spelled out, or no longer, makes no other pods. What `desired` may keep of the
     running template, it has by now (`with_running_template`).
     """
-    record = read_record(live)
-    if record is not None and _differs_in_defaults(record.spec, live["spec"], desired["spec"]):
+    record, new = read_record(live), desired["spec"]["template"]
+    running = live["spec"].get("template") or {}
+    if record is None:
+        return _first_template_difference(running, new, covers)
+    old = record.spec.get("template") or {}
+    if old == new:
         return None
-    same = semantically_equal if record is not None else covers
-    old = (record.spec if record is not None else live["spec"]).get("template") or {}
-    new = desired["spec"]["template"]
-    if record is not None and not same_template(old, new):
+    bare_old, bare_new = without_defaults(old), without_defaults(new)
+    if not semantically_equal(bare_old, bare_new):
         # a default is not what the user changed
-        old, new = without_defaults(old), without_defaults(new)
+        return _first_template_difference(bare_old, bare_new, semantically_equal)
+    if covers(running, new):
+        # the API server, or a webhook, has set the same defaults
+        return None
+    return _first_template_difference(old, new, semantically_equal)
+
+
+def _first_template_difference(old: Json, new: Json, same: Callable[[Json, Json], bool]) -> FieldChange | None:
     return first_difference(old.get("spec") or {}, new["spec"], "spec.template.spec", same) or first_difference(
         old.get("metadata") or {}, new["metadata"], "spec.template.metadata", same
     )
 
 
-def _differs_in_defaults(record: Json, live: Json, desired: Json) -> bool:
-    """Whether only defaults differ from what was written, and the API server, or a webhook, has set the same ones."""
-    template = desired["template"]
-    return same_template(record.get("template") or {}, template) and covers(live.get("template") or {}, template)
-
-
 def same_template(one: Json, other: Json) -> bool:
     """Whether two pod templates make the same pods, whichever of them spells defaults of the API server out."""
-    return semantically_equal(without_defaults(one), without_defaults(other))
+    return one == other or semantically_equal(without_defaults(one), without_defaults(other))
 
 
 def with_running_template(live: Json, desired: Json, before: Callable[[], Json | None] = lambda: None) -> Json:

@@ -49,6 +49,10 @@ _USERS_KEYS = ("annotations", "labels", "matchLabels", "nodeSelector")
 """Maps whose keys are the user's, and no fields."""
 
 
+_WITH_DEFAULTS = frozenset({"imagePullPolicy", *_DERIVED, *_CONSTANT})
+"""All fields that have a default here."""
+
+
 def is_default(key: str, value: Any, beside: Json) -> bool:
     """Whether the API server gives a field this value when it is left out; `beside` is the tree that holds it."""
     if key == "imagePullPolicy":
@@ -60,7 +64,17 @@ def is_default(key: str, value: Any, beside: Json) -> bool:
 
 def without_defaults(tree: Json) -> Json:
     """A pod template, or a part of it, without what the API server would add all the same; in doubt a field stays."""
-    return {key: _without(key, value) for key, value in tree.items() if not _is_added(key, value, tree)}
+    return {
+        key: value if key in _USERS_KEYS else _bare(value)
+        for key, value in tree.items()
+        if key not in _WITH_DEFAULTS or not _is_added(key, value, tree)
+    }
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, dict):
+        return without_defaults(value)
+    return [_bare(each) for each in value] if isinstance(value, list) else value
 
 
 def _is_added(key: str, value: Any, beside: Json) -> bool:
@@ -68,14 +82,6 @@ def _is_added(key: str, value: Any, beside: Json) -> bool:
         return False
     # a default in the network of the host alone
     return key != "hostPort" and is_default(key, value, beside)
-
-
-def _without(key: str, value: Any) -> Any:
-    if key in _USERS_KEYS:
-        return value
-    if isinstance(value, dict):
-        return without_defaults(value)
-    return [_without(key, each) for each in value] if isinstance(value, list) else value
 
 
 def _pull_policy(image: str) -> str:

@@ -1,6 +1,6 @@
 """Fields that a user has set and that have no effect: never, or not in this cluster. A pure function of a spec."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -247,24 +247,38 @@ NEEDS: Mapping[str, _Need] = {
 """What has an effect only beside something else, by globs of paths."""
 
 
+class _Row(NamedTuple):
+    """What the tables here say of a field."""
+
+    path: str
+    default: object
+    never: NoEffect | None
+    need: _Need | None
+
+    def why(self, tc: TidbCluster) -> NoEffect | None:
+        """Why the field has no effect in a cluster; None where it has one."""
+        if self.never is None and self.need is not None and not self.need.holds(tc):
+            return self.need.why
+        return self.never
+
+
 def _declared(tc: TidbCluster, spec: Json) -> Iterator[Problem]:
-    for path, default in _named().items():
-        why = last_fit(path, NO_EFFECT)
-        need = last_fit(path, NEEDS)
-        if why is None and need is not None and not need.holds(tc):
-            why = need.why
-        for field, value in _written(spec, path) if why else ():
-            if value and value != default:
+    for row in _rows():
+        why = row.why(tc)
+        for field, value in _written(spec, row.path) if why else ():
+            if value and value != row.default:
                 assert why
                 yield _problem(f"spec.{field}", value, why)
 
 
 @cache
-def _named() -> Mapping[str, object]:
-    """The fields of which a table here says something, with their defaults."""
-    tables: tuple[Mapping[str, object], ...] = (NO_EFFECT, NEEDS)
-    found = (path for path in fields() if any(last_fit(path, table) for table in tables))
-    return {path: fields()[path].get("default") for path in found}
+def _rows() -> Sequence[_Row]:
+    """The fields of which a table here says something."""
+    rows = (
+        _Row(path, schema.get("default"), last_fit(path, NO_EFFECT), last_fit(path, NEEDS))
+        for path, schema in fields().items()
+    )
+    return [row for row in rows if row.never or row.need]
 
 
 def _written(tree: object, path: str) -> Iterator[tuple[str, object]]:

@@ -115,7 +115,7 @@ def test_what_is_declared_here_exists() -> None:
 
 def test_a_field_without_its_declaration_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(NEEDS, "tikv.raftLogVolumeName")
-    monkeypatch.setattr(module, "_named", module._named.__wrapped__)
+    monkeypatch.setattr(module, "_rows", module._rows.__wrapped__)
     assert "tikv.raftLogVolumeName " in list(silent("tikv.raftLogVolumeName"))
 
 
