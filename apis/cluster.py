@@ -19,6 +19,7 @@ from apis.shared import (
     TopologySpreadConstraints,
     crd_default,
 )
+from apis.unknown_fields import UNKNOWN_FIELDS
 
 
 class DeprecatedService(Model, kw_only=True):
@@ -86,7 +87,6 @@ class ClusterSpec(Model, kw_only=True):
 
 OBSERVED = "Observed"
 """The type of the condition of a component that says whether its members were read in the last reconcile."""
-UNKNOWN_FIELDS = "UnknownFields"
 SETTINGS_OVERRIDDEN = "SettingsOverridden"
 FIELDS_IGNORED = "FieldsIgnored"
 WITHOUT_EFFECT = (UNKNOWN_FIELDS, SETTINGS_OVERRIDDEN, FIELDS_IGNORED)

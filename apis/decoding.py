@@ -14,9 +14,9 @@ from typing import Any, TypeVar
 import msgspec
 from msgspec import inspect
 
+from apis.model import Json, Model
 from apis.model_types import below, is_free, is_none, items, plain, shape_of, shaped, step, type_of
 from apis.problem import InvalidField, Problem
-from apis.shared import Json, Model
 from ports.structs import convert
 
 __all__ = ["InvalidField", "decode", "decode_json", "encode", "without_nulls"]

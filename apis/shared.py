@@ -6,9 +6,8 @@ What the CRD says beyond the type, such as a format or a default, stands in the 
 """
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from typing import Annotated, Literal, Self, TypeAlias
 
-import msgspec
 from msgspec import Meta, field
 
 from apis.embedded import (
@@ -28,9 +27,9 @@ from apis.embedded import (
     VariablesFrom,
     Volume,
 )
-
-Json: TypeAlias = dict[str, Any]
-"""A Kubernetes sub-tree or object, camelCase."""
+from apis.model import Json as Json  # noqa: PLC0414  (models import their base from here as well)
+from apis.model import Metadata as Metadata  # noqa: PLC0414
+from apis.model import Model as Model  # noqa: PLC0414
 
 Config: TypeAlias = Annotated[
     str | Json, Meta(extra_json_schema={"x-kubernetes-preserve-unknown-fields": True}, extra={FREE: True})
@@ -70,23 +69,6 @@ Count: TypeAlias = Annotated[int, Meta(ge=0, extra_json_schema={"format": "int32
 def crd_default(value: str | int | bool) -> Meta:
     """The default that the API server fills in when the key is absent and its parent is there."""
     return Meta(extra_json_schema={"default": value})
-
-
-class Model(msgspec.Struct, rename="camel", omit_defaults=True):
-    """The base of all models: camelCase in JSON, defaults not written."""
-
-
-class Metadata(Model, kw_only=True):
-    """What this project reads of the metadata of a custom resource."""
-
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    generation: int = 0
-    deletion_timestamp: str | None = None
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
 
 
 class ResourceRequirements(Model, kw_only=True):

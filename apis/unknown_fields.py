@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from msgspec import inspect
 
+from apis.model import Json, Metadata, Model
 from apis.model_types import below, is_free, shape_of, shaped, step, type_of
-from apis.shared import Json, Metadata, Model
+
+UNKNOWN_FIELDS = "UnknownFields"
+"""The type of the condition that names unknown fields, and its reason."""
 
 _DEEPEST = 3
 """So many levels below an object a misplaced field is searched for."""

@@ -43,6 +43,7 @@ from kube.throttle import Rate
 from ports.clock import Clock
 from ports.fencing import Fence
 from ports.latch import Latch
+from ports.product import METRIC_PREFIX
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import Transport
@@ -347,7 +348,7 @@ class ControllerManager:
 def _registry() -> CollectorRegistry:
     """A registry with what every process tells: its version, memory, CPU, files, the garbage collector."""
     registry = CollectorRegistry()
-    build = Info("tidb_operator_build", "1, with the versions of operator and Python.", registry=registry)
+    build = Info(f"{METRIC_PREFIX}_build", "1, with the versions of operator and Python.", registry=registry)
     build.info({"version": project_version(), "python": platform.python_version()})
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)

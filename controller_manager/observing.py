@@ -17,6 +17,7 @@ from kube.objects import Json
 from kube.semantic import covers
 from ports.clock import Clock
 from ports.fencing import OpenFence
+from ports.product import METRIC_PREFIX
 from ports.stopping import Stop
 
 log = structlog.get_logger(__name__)
@@ -40,7 +41,7 @@ class PlannedWrites:
         self._lock = threading.Lock()
         self._known: set[bytes] = set()
         self.metric = Counter(
-            "tidb_operator_planned_writes",
+            f"{METRIC_PREFIX}_planned_writes",
             "Different writes that were left out, with --observe or for objects that are only observed.",
             ["verb", "resource"],
             registry=None,

@@ -2,7 +2,9 @@
 
 from importlib.metadata import version
 
+from ports.product import DISTRIBUTION
+
 
 def project_version() -> str:
     """As it was installed."""
-    return version("tidb-operator-py")
+    return version(DISTRIBUTION)

@@ -7,8 +7,7 @@ and brings the object back at once.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from member.outcome import Done, Outcome
-from member.polling import poll_interval
+from member.outcome import Done, Outcome, poll_interval
 from ports.clock import Clock
 
 _REASONS = frozenset({"Conflict", "CacheOutdated", "PodChanged"})

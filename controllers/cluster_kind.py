@@ -16,6 +16,7 @@ from controllers.conditions import ConditionValue
 from controllers.holding import hold
 from controllers.kind import Kind
 from controllers.stages import Attempt
+from controllers.status_fields import STATUS_FIELDS
 from kube.objects import Json, Object
 from kube.reading import Readings
 from kube.resources import Resource
@@ -78,6 +79,7 @@ def cluster_kind(
         tell=status_log.tell,
         hold=hold,
         last_written=last_written,
+        status_fields=STATUS_FIELDS,
     )
 
 

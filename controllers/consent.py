@@ -8,7 +8,7 @@ read (docs/adr/0013-references-need-consent.md).
 from collections.abc import Iterable
 from typing import Any
 
-from apis.consent import Permission, Target, how_to_consent
+from apis.consent import ALLOWED_FROM, BY_CONSENT, Permission, ReferencePolicy, Target, how_to_consent
 from apis.tidbcluster import TidbCluster
 from controllers.owned_deletion import delete_if
 from controllers.simple_kind import Reconcile
@@ -25,9 +25,20 @@ _LOOK_AGAIN = 10.0
 """Seconds until the operator reads a target again whose changes are no events, such as a ConfigMap of a user."""
 
 
+def consents_differ(old: Object, new: Object) -> bool:
+    """Whether an update changes who may refer to an object."""
+    return old.metadata.annotations.get(ALLOWED_FROM) != new.metadata.annotations.get(ALLOWED_FROM)
+
+
+def policy(ctx: Reconcile[Any]) -> ReferencePolicy:
+    """Which references the administrator permits."""
+    given = ctx.owned.settings
+    return given if isinstance(given, ReferencePolicy) else BY_CONSENT
+
+
 def permission(ctx: Reconcile[Any], target: Target | None, namespace: str) -> Permission:
     """Whether the owner may refer to an object of a namespace; one that does not exist consents to nothing."""
-    return ctx.owned.references.judge(ctx.namespace, namespace, target)
+    return policy(ctx).judge(ctx.namespace, namespace, target)
 
 
 def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: str) -> Waiting:

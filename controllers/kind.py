@@ -10,10 +10,11 @@ from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
 from apis.decoding import decode_json
+from apis.model import Model
 from apis.problem import InvalidField, Problem
-from apis.shared import Model
 from controllers.conditions import ConditionValue
 from controllers.stages import Attempt
+from controllers.status_pacing import ALL_ALIKE, StatusFields
 from controllers.validity import Validity
 from kube.objects import Json, Object
 from kube.reading import Readings
@@ -61,7 +62,8 @@ class Kind(Generic[M, C, D, R]):
     other is known: then nothing but what is gone is made again, if `remakes`. `last_written` is the earlier spec,
     labels and annotations where this process has seen none, as what was made of them tells. `finalize` does what must
     be done for a deleted object, as cached, before it goes, and removes the finalizer that keeps it; it raises what
-    stages may raise. Of a spec that is not valid, a kind without `hold` says no more than that.
+    stages may raise. `status_fields`: which fields of the status are written
+    at once, and which can wait. Of a spec that is not valid, a kind without `hold` says no more than that.
     """
 
     name: str
@@ -82,6 +84,7 @@ class Kind(Generic[M, C, D, R]):
     hold: Callable[[C, Object, Refused, bool], None] | None = None
     last_written: Callable[[Object, D], Json | None] = lambda _owner, _deps: None
     finalize: Callable[[Object, D], None] | None = None
+    status_fields: StatusFields = ALL_ALIKE
 
     def read(self, owner: Object, deps: D, validity: Validity | None = None) -> M:
         """The object with its defaults; `validity` is what is known of it. Raises InvalidSpec."""

@@ -9,6 +9,7 @@ from prometheus_client import Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.registry import CollectorRegistry
 
 from member.outcome import Outcome
+from ports.product import METRIC_PREFIX
 
 SyncOutcome = Literal["success", "requeue", "error"]
 
@@ -51,7 +52,7 @@ class ControllerMetrics:
             "controller_runtime_active_workers", "Workers that are inside a sync.", labels, registry=registry
         )
         self._throttled = Counter(
-            "tidb_operator_throttled_retries",
+            f"{METRIC_PREFIX}_throttled_retries",
             "Retries delayed by the controller's shared rate limit.",
             labels,
             registry=registry,

@@ -17,10 +17,11 @@ from structlog.contextvars import bound_contextvars
 from kube.objects import Object
 from kube.resources import Resource
 from ports.observation import observing
+from ports.product import ANNOTATION_PREFIX, METRIC_PREFIX
 
 log = structlog.get_logger(__name__)
 
-OBSERVE = "tidb.pingcap.com/observe"
+OBSERVE = f"{ANNOTATION_PREFIX}/observe"
 """The annotation. Any value but `false` counts: a slip of the pen must not begin to write."""
 
 
@@ -37,7 +38,7 @@ class ObservedObjects:
         self._lock = threading.Lock()
         self._known: set[tuple[str, str]] = set()
         self._metric = Gauge(
-            "tidb_operator_observed",
+            f"{METRIC_PREFIX}_observed",
             f"Objects that are only observed, as their annotation {OBSERVE} asks for.",
             ["kind", "namespace", "name"],
             registry=registry,

@@ -19,8 +19,8 @@ from typing import Generic
 import msgspec
 import structlog
 
-from apis.cluster import UNKNOWN_FIELDS
 from apis.problem import Problem
+from apis.unknown_fields import UNKNOWN_FIELDS
 from controllers.conditions import INVALID, PROGRESSING, READY, with_condition
 from controllers.controller import Result
 from controllers.errors import RequeueError
@@ -74,9 +74,9 @@ class Reconciler(Generic[M, C, D, R]):
 
     def _new_memory(self) -> KeyMemory[R]:
         """What was done for an object and what was only tried are remembered apart."""
-        clock = self._runtime.clock
-        slowness = FailureLog(log, clock)
-        return KeyMemory(self._kind.memory(), StatusWriteLimiter(clock), StatusPacing(clock), WaitLog(clock), slowness)
+        clock, kind = self._runtime.clock, self._kind
+        pacing, slowness = StatusPacing(clock, kind.status_fields), FailureLog(log, clock)
+        return KeyMemory(kind.memory(), StatusWriteLimiter(clock), pacing, WaitLog(clock), slowness)
 
     def is_slow(self, key: str) -> bool:
         """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
@@ -127,7 +127,7 @@ class Reconciler(Generic[M, C, D, R]):
         namespace, _, name = key.rpartition("/")
         owner = self._objects.get(namespace, name)
         if owner is None:
-            log.info(f"{self._kind.resource.kind} has been deleted", cluster=key)
+            log.info(f"{self._kind.resource.kind} has been deleted", key=key)
         return owner
 
     def _forget(self, key: str) -> None:
@@ -207,9 +207,9 @@ class Reconciler(Generic[M, C, D, R]):
     def _note_slowness(self, ctx: C, memory: KeyMemory[R]) -> None:
         slow = self._kind.slow(ctx)
         if slow:
-            memory.slowness.failed("the data plane of a cluster does not answer soon", endpoints=sorted(slow))
+            memory.slowness.failed("servers of the object answer slowly", endpoints=sorted(slow))
         else:
-            memory.slowness.worked("the data plane of a cluster answers soon again")
+            memory.slowness.worked("servers of the object answer promptly again")
         memory.is_slow = bool(slow)
 
     def _status(self, ctx: C, memory: KeyMemory[R], stored: Json) -> Json:
@@ -267,7 +267,7 @@ class Reconciler(Generic[M, C, D, R]):
         if written is not None:
             self._tell_wait(written, old, new)
             self._kind.tell(old, new)
-            memory.own_write.remember(written, is_news=tells_reconciles(old, new))
+            memory.own_write.remember(written, is_news=tells_reconciles(old, new, self._kind.status_fields))
             memory.status_writes.wrote()
             memory.status_pacing.wrote(old, new)
         return 0.0

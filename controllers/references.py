@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Collection
 
-from apis.consent import ALLOWED_FROM
 from controllers.enqueueing import NEWS, Enqueue, is_resync
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.keys import deletion_handling_meta_namespace_key_func
@@ -12,11 +11,6 @@ from kube.objects import Object
 
 RefersTo = Callable[[Object], Collection[str]]
 """The keys, `namespace/name`, of what an object refers to."""
-
-
-def consents_differ(old: Object, new: Object) -> bool:
-    """Whether an update changes who may refer to an object."""
-    return old.metadata.annotations.get(ALLOWED_FROM) != new.metadata.annotations.get(ALLOWED_FROM)
 
 
 class References:

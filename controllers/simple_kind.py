@@ -10,10 +10,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
-from apis.cluster import FIELDS_IGNORED
-from apis.consent import BY_CONSENT, ReferencePolicy
+from apis.model import Model
 from apis.problem import Problem
-from apis.shared import Model
 from controllers.conditions import PROGRESSING, READY, ConditionValue, done, progressing
 from controllers.controller import Controller
 from controllers.enqueueing import enqueue_owner
@@ -23,16 +21,14 @@ from controllers.kind_controller import kind_controller
 from controllers.references import References, RefersTo
 from controllers.runtime import Runtime
 from controllers.stages import Attempt, Stage
-from controllers.unheeded import reported
+from controllers.status_pacing import ALL_ALIKE, StatusFields
+from kube.apply import OwnerGone
 from kube.errors import AlreadyExists, ApiError, Forbidden
 from kube.events import NORMAL, WARNING
-from kube.objects import Json, Object
+from kube.objects import MANAGED_BY_LABEL, Json, Object
 from kube.reading import Lister
 from kube.resources import Resource
-from member.apply.writes import OwnerGone
-from member.fields.ignored import ignored_by
-from member.labels import MANAGED_BY
-from member.memory.taken_names import TakenNames
+from kube.taken_names import TakenNames
 from member.outcome import Done, Outcome, Refused
 
 M = TypeVar("M", bound=Model)
@@ -43,8 +39,8 @@ class OwnedObjects:
     """What a process gives to the reconciles of a kind.
 
     `managed_by` is the label of all that is made for it, `caches` are those of what its objects own, read or refer to.
-    `is_selective`: whether the caches of custom resources hold only what a label selector selects. `references` says
-    which references into other namespaces the administrator permits.
+    `is_selective`: whether the caches of custom resources hold only what a label selector selects. `settings` is what
+    the process that builds the controller hands to its stages.
     """
 
     kind: str
@@ -53,7 +49,7 @@ class OwnedObjects:
     managed_by: str
     caches: Mapping[Resource, Lister]
     is_selective: bool = False
-    references: ReferencePolicy = BY_CONSENT
+    settings: object = None
 
 
 @dataclass(slots=True)
@@ -153,7 +149,7 @@ class Reconcile(Generic[M]):
         }
         filled = {
             "namespace": owner.namespace,
-            "labels": (meta.get("labels") or {}) | {MANAGED_BY: self.owned.managed_by},
+            "labels": (meta.get("labels") or {}) | {MANAGED_BY_LABEL: self.owned.managed_by},
             "ownerReferences": [reference],
         }
         return {"apiVersion": resource.api_version, "kind": resource.kind} | desired | {"metadata": meta | filled}
@@ -217,7 +213,8 @@ class SimpleKind(Generic[M]):
     resources that objects name: a change of one brings back the objects that do. `name` is that of the controller,
     empty: the kind in small letters, and `managed_by` its label, empty: its name. For `defaults` and `problems` see
     `Kind`; `others_conditions` are those of a new status beside Progressing and Ready. `observe` only looks, for the
-    status: nothing else is done while a spec is not valid. `finalize`: see `Kind`.
+    status: nothing else is done while a spec is not valid. `further_conditions` are set beside Progressing and Ready in
+    each reconcile. `finalize`, `status_fields`: see `Kind`.
     """
 
     resource: Resource
@@ -233,6 +230,8 @@ class SimpleKind(Generic[M]):
     others_conditions: Callable[[Reconcile[M]], Sequence[Json] | None] = lambda _ctx: None
     observe: Callable[[Reconcile[M]], Outcome] = lambda _ctx: Done()
     finalize: Callable[[Object, OwnedObjects], None] | None = None
+    further_conditions: Callable[[Reconcile[M]], Mapping[str, ConditionValue]] = lambda _ctx: {}
+    status_fields: StatusFields = ALL_ALIKE
 
     def controllers(
         self,
@@ -240,23 +239,23 @@ class SimpleKind(Generic[M]):
         selector: str = "",
         permitted: Collection[Resource] | None = None,
         shared: Mapping[Resource, Informers] = MappingProxyType({}),
-        references: ReferencePolicy = BY_CONSENT,
+        settings: object = None,
     ) -> tuple[Controller, ...]:
         """Its controller, its handlers registered; nothing is started.
 
         `selector` selects the custom resources by label. Of what is cluster-scoped in `reads`, only those that are
-        `permitted` are cached, None for all. `shared` watch resources of which others own some, too. `references`: see
+        `permitted` are cached, None for all. `shared` watch resources of which others own some, too. `settings`: see
         `OwnedObjects`.
         """
         kind = self._kind()
         managed_by = self.managed_by or kind.name
-        objects, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={managed_by}")
+        objects, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY_LABEL}={managed_by}")
         lister = objects.lister_for(self.resource)
         readable = [each for each in self.reads if each.namespaced or permitted is None or each in permitted]
         informers = {resource: shared.get(resource, owned) for resource in (*self.owns, *readable)}
         caches = {resource: each.lister_for(resource) for resource, each in informers.items()}
         caches |= {resource: objects.lister_for(resource) for resource in self.refers}
-        deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches, bool(selector), references)
+        deps = OwnedObjects(kind.name, self.resource, runtime, managed_by, caches, bool(selector), settings)
         controller = kind_controller(runtime, kind, objects, deps)
         for resource in self.owns:
             handler = enqueue_owner(self.resource, lister, controller.enqueue)
@@ -276,18 +275,23 @@ class SimpleKind(Generic[M]):
             context=Reconcile,
             run=self._run,
             status=_status,
-            conditions=_conditions,
+            conditions=self._conditions,
             others_conditions=self.others_conditions,
             finalize=self.finalize,
             defaults=self.defaults,
             problems=lambda model, _owned: self.problems(model),
             hold=_hold,
+            status_fields=self.status_fields,
         )
 
     def _run(self, ctx: Reconcile[M], attempt: Attempt[Reconcile[M]]) -> None:
         stages = [Stage(_OBSERVED, self.observe)] if _HELD in ctx.outcomes else self.stages
         for stage in stages:
             ctx.outcomes[stage.name] = attempt(stage, ctx)
+
+    def _conditions(self, ctx: Reconcile[M], _now: datetime) -> Mapping[str, ConditionValue]:
+        ours = {PROGRESSING: progressing(ctx.outcomes, names_stages=False), READY: done(ctx.outcomes)}
+        return {**ours, **self.further_conditions(ctx)}
 
 
 _HELD = "spec"
@@ -302,9 +306,3 @@ def _hold(ctx: Reconcile[Any], _owner: Object, refusal: Refused, _remakes: bool)
 def _status(ctx: Reconcile[Any]) -> Model:
     status: Model = ctx.model.status
     return status
-
-
-def _conditions(ctx: Reconcile[M], _now: datetime) -> Mapping[str, ConditionValue]:
-    ignored = ignored_by(ctx.owned.resource.kind, ctx.owner.decode()["spec"])
-    unheeded = reported(ctx.owner, ctx.owned.runtime.recorder, FIELDS_IGNORED, ignored)
-    return {PROGRESSING: progressing(ctx.outcomes, names_stages=False), READY: done(ctx.outcomes), **unheeded}

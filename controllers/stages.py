@@ -8,14 +8,12 @@ import structlog
 from structlog.contextvars import bound_contextvars
 
 from controllers.errors import IgnoreError, RequeueError
-from dataplane.errors import DataPlaneError
-from kube.apply import ForeignOwner
+from kube.apply import ForeignOwner, OwnerChanged, OwnerGone
 from kube.errors import ApiError, Conflict
 from member.apply.names_of_others import NOT_OURS, of_others
-from member.apply.writes import OwnerChanged, OwnerGone
 from member.outcome import Failed, Outcome, Waiting
 from ports.fencing import LeaseExpired
-from ports.transport import TransportError
+from ports.transport import RemoteError, TransportError
 
 log = structlog.get_logger(__name__)
 
@@ -36,13 +34,13 @@ Attempt: TypeAlias = Callable[[Stage[C], C], Outcome]
 OnDefect: TypeAlias = Callable[[str, Exception], None]
 """Gets the name of a stage that raised what nobody expected, and what it raised."""
 
-EXPECTED = (ApiError, TransportError, DataPlaneError, ForeignOwner)
-"""What the outside may refuse a stage with; the class is the reason then."""
+EXPECTED = (ApiError, TransportError, RemoteError, ForeignOwner)
+"""What a server may answer a stage with. The name of the class becomes the reason of the failure."""
 
 INTERNAL_ERROR = "InternalError"
 """The reason of a stage that raised what nobody expected; the API server's own errors may have it, too."""
 
-_OUTDATED = {OwnerGone: "ClusterDeleted", OwnerChanged: "SpecChanged"}
+_OUTDATED = {OwnerGone: "OwnerDeleted", OwnerChanged: "SpecChanged"}
 """The reasons of those that find the owner, read live, another than in the cache, which shows it in a moment."""
 
 _OF_THE_WHOLE = (LeaseExpired, RequeueError, IgnoreError)

@@ -11,9 +11,10 @@ record of failover.
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from kube.objects import Json, digest
-from member.observed.status import NORMAL
 from ports.clock import Clock
 
 LATELY = 600.0
@@ -37,20 +38,32 @@ DETAILS_SAVED = 30.0
 
 _REMEMBERED = 64
 
-_FAILURES = ("failureMembers", "failureStores")
-
 _UNSTEADY = ("time", "count", "generation")
 """Ends of the names of fields that differ each time, whatever happens."""
 
-_DETAILS = frozenset({"statefulSet", "volumes", "leader", "leaderCount", "synced", "image"})
-"""What is observed anew in each reconcile, and shows in `phase` or a condition when it decides anything."""
+
+@dataclass(frozen=True, slots=True)
+class StatusFields:
+    """What the fields of a status are worth to those who read it.
+
+    `details` are observed in each reconcile, and show in `phase` or a condition as soon as they matter. `records` are
+    read by the next reconcile, so they are written at once. `resting` is the value of `phase` that means no operation.
+    """
+
+    details: Collection[str] = ()
+    records: Collection[str] = ()
+    resting: str = ""
+
+
+ALL_ALIKE = StatusFields()
+"""Every field counts the same."""
 
 
 class StatusPacing:
     """When the status of one object may be written, from what it has been lately. For one thread at a time."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, fields: StatusFields = ALL_ALIKE) -> None:
+        self._clock, self._fields = clock, fields
         self._seen: OrderedDict[bytes, float] = OrderedDict()
         self._returns: deque[float] = deque()
         self._written = clock.now() - EVERY
@@ -59,16 +72,17 @@ class StatusPacing:
     def pause(self, stored: Json, status: Json) -> float:
         """Seconds until a status may be written in the place of the `stored` one; 0 when it may be now."""
         self._forget()
-        details = max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status) else 0.0
-        if len(self._returns) < OFTEN or _failures(stored) != _failures(status):
+        fields = self._fields
+        details = max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status, fields) else 0.0
+        if len(self._returns) < OFTEN or _records(stored, fields) != _records(status, fields):
             return details
-        if _is_operated_on(stored, status) and _shape(status) not in self._seen:
+        if _is_operated_on(fields, stored, status) and _shape(status) not in self._seen:
             return details
         return max(self._written + EVERY - self._clock.now(), details, 0.0)
 
     def wrote(self, stored: Json, status: Json) -> None:
         """Note a write, in the place of the `stored` status."""
-        if _only_details(stored, status):
+        if _only_details(stored, status, self._fields):
             self._saved, self._saved_at = self._details() - 1.0, self._clock.now()
         now, shape = self._clock.now(), _shape(status)
         self._written = now
@@ -92,21 +106,21 @@ class StatusPacing:
             self._seen.popitem(last=False)
 
 
-def _failures(status: Json) -> dict[tuple[str, str], object]:
-    """The records of failover, which the next step reads, by component and field."""
+def _records(status: Json, fields: StatusFields) -> dict[tuple[str, str], object]:
+    """The records that the next reconcile reads, by part of the status and field."""
     parts = {name: part for name, part in status.items() if isinstance(part, dict)}
-    return {(name, key): part[key] for name, part in parts.items() for key in _FAILURES if part.get(key)}
+    return {(name, key): part[key] for name, part in parts.items() for key in fields.records if part.get(key)}
 
 
-def _is_operated_on(*statuses: Json) -> bool:
+def _is_operated_on(fields: StatusFields, *statuses: Json) -> bool:
     """Whether a component is in a phase other than that of rest, such as an upgrade, whose steps show at once."""
     parts = (part for status in statuses for part in status.values() if isinstance(part, dict))
-    return any(part.get("phase", NORMAL) not in ("", NORMAL) for part in parts)
+    return any(part.get("phase", "") not in ("", fields.resting) for part in parts)
 
 
-def tells_reconciles(stored: Json, status: Json) -> bool:
+def tells_reconciles(stored: Json, status: Json, fields: StatusFields = ALL_ALIKE) -> bool:
     """Whether a status tells the next reconcile more than the `stored` one: anything but details and conditions."""
-    one, other = (_without_details(each) for each in (stored, status))
+    one, other = (_without_details(each, fields) for each in (stored, status))
     return _without_conditions(one) != _without_conditions(other)
 
 
@@ -129,19 +143,19 @@ def _without_sentences(value: object) -> object:
     return {key: _without_sentences(each) for key, each in kept.items()}
 
 
-def _only_details(stored: Json, status: Json) -> bool:
-    return _without_details(stored) == _without_details(status)
+def _only_details(stored: Json, status: Json, fields: StatusFields) -> bool:
+    return _without_details(stored, fields) == _without_details(status, fields)
 
 
-def _without_details(status: Json) -> Json:
-    """What counts of a status. Of a condition that holds its reason does not; `Normal` is the phase of the rest."""
+def _without_details(status: Json, fields: StatusFields) -> Json:
+    """The part of a status that readers act on. The reason of a condition that holds is not part of it."""
     kept: Json = {}
     for key, each in status.items():
         if key == "conditions":
             kept[key] = _without_messages(each)
-        elif isinstance(each, dict) and key not in _DETAILS:
-            kept[key] = _without_details(each)
-        elif key not in _DETAILS and not (key == "phase" and each == NORMAL):
+        elif isinstance(each, dict) and key not in fields.details:
+            kept[key] = _without_details(each, fields)
+        elif key not in fields.details and not (key == "phase" and each == fields.resting):
             kept[key] = each
     return {key: each for key, each in kept.items() if each not in ({}, None)}
 

@@ -6,14 +6,16 @@ False    there was something, and it has been corrected
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN
 from apis.problem import Problem
 from controllers.conditions import CORRECTED, ConditionValue, listed
+from controllers.simple_kind import Reconcile
 from kube.events import WARNING, EventRecorder
 from kube.objects import Object, condition_of, stored_condition
 from member.context import ClusterContext
-from member.fields.ignored import ignored
+from member.fields.ignored import ignored, ignored_by
 from member.fields.settings import overridden
 from ports.foreign_text import printable
 
@@ -24,6 +26,12 @@ def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
     for kind, problems in _problems(ctx).items():
         found |= reported(ctx.owner, ctx.deps.recorder, kind, problems)
     return found
+
+
+def of_kind(ctx: Reconcile[Any]) -> Mapping[str, ConditionValue]:
+    """The condition of an object other than a cluster: its fields that have no effect."""
+    found = ignored_by(ctx.owned.resource.kind, ctx.owner.decode()["spec"])
+    return reported(ctx.owner, ctx.owned.runtime.recorder, FIELDS_IGNORED, found)
 
 
 def reported(

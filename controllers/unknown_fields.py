@@ -9,9 +9,8 @@ The fields stay in what the operator writes: a newer Kubernetes may know them.
 from collections.abc import Sequence
 from datetime import datetime
 
-from apis.cluster import UNKNOWN_FIELDS
-from apis.shared import Model
-from apis.unknown_fields import unknown_fields
+from apis.model import Model
+from apis.unknown_fields import UNKNOWN_FIELDS, unknown_fields
 from controllers.conditions import CORRECTED, listed, with_condition
 from kube.events import WARNING, EventRecorder
 from kube.objects import Json, Object, condition_of

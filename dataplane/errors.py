@@ -22,7 +22,15 @@ import msgspec
 
 from ports.foreign_text import shortened
 from ports.structs import UNREADABLE
-from ports.transport import ConnectionRefused, RequestTimeout, Response, TlsError, TransportClosed, TransportError
+from ports.transport import (
+    ConnectionRefused,
+    RemoteError,
+    RequestTimeout,
+    Response,
+    TlsError,
+    TransportClosed,
+    TransportError,
+)
 
 _NOT_BOOTSTRAPPED = b"TiKV cluster not bootstrapped"
 _REFUSALS = (b"ErrStoresNotEnough", b"ErrEtcdMemberRemove", b"ErrStoreDestroyed", b"no valid secondary")
@@ -37,7 +45,7 @@ _SAID_IN = ("msg", "message", "error_msg", "error", "reason")
 """The fields in which the components say what is wrong."""
 
 
-class DataPlaneError(Exception):
+class DataPlaneError(RemoteError):
     """Raised when a call to a component did not succeed."""
 
 

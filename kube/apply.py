@@ -58,6 +58,14 @@ class ForeignOwner(Exception):
         self.is_former = is_former
 
 
+class OwnerGone(Exception):
+    """Raised instead of acting for an owner that, read live, is deleted or has been recreated (F4)."""
+
+
+class OwnerChanged(Exception):
+    """Raised instead of creating an object for an owner whose spec, read live, is a newer one (F4, F5)."""
+
+
 class Applier:
     """Makes the cluster say what is desired, with as little writing as possible."""
 

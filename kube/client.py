@@ -18,6 +18,7 @@ from kube.list_splitting import ListSplitter
 from kube.objects import Json, Object
 from kube.resources import PODS, Resource
 from ports import effects
+from ports.product import USER_AGENT
 from ports.structs import UNREADABLE
 from ports.transport import ByteStream, Request, Response, Transport
 
@@ -200,7 +201,7 @@ class Client:
     def __init__(
         self,
         transport: Transport,
-        user_agent: str = "tidb-operator",
+        user_agent: str = USER_AGENT,
         timeout: float = 30.0,
         watch_silence: float = WATCH_SILENCE,
     ) -> None:

@@ -22,6 +22,7 @@ from ports import effects
 from ports.clock import Clock
 from ports.foreign_text import printable
 from ports.observation import is_observing
+from ports.product import EVENT_SOURCE
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import TransportError
@@ -30,8 +31,6 @@ _log = structlog.get_logger(__name__)
 
 NORMAL = "Normal"
 WARNING = "Warning"
-
-COMPONENT = "tidb-controller-manager"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -47,7 +46,7 @@ _JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
 class EventRecorder:
     """Sends events from a thread of its own between `start` and `stop`."""
 
-    def __init__(self, client: Client, clock: Clock, randomness: Randomness, component: str = COMPONENT) -> None:
+    def __init__(self, client: Client, clock: Clock, randomness: Randomness, component: str = EVENT_SOURCE) -> None:
         """Send over `client`, which should not be fenced: that a leader has stopped is news, too.
 
         `component` is the program that the events come from.

@@ -28,6 +28,10 @@ _MODELS = 512
 _MANAGED_FIELDS = b',"managedFields":'
 
 
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+"""On an object that a program manages: the name of the program."""
+
+
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Who owns an object."""
 

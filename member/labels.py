@@ -6,11 +6,11 @@ from apis.cluster import Cluster
 from apis.components import component_type
 from apis.data_volumes import CLUSTER_ID_LABEL, COMPONENT_LABEL, DEFER_DELETING, MEMBER_ID_LABEL, POD_NAME_LABEL
 from apis.identity import INSTANCE_LABEL, instance_name
-from kube.objects import Json
+from kube.objects import MANAGED_BY_LABEL, Json
 
 # Labels (objects.md 13.1)
 NAME = "app.kubernetes.io/name"
-MANAGED_BY = "app.kubernetes.io/managed-by"
+MANAGED_BY = MANAGED_BY_LABEL
 INSTANCE = INSTANCE_LABEL
 COMPONENT = COMPONENT_LABEL
 USED_BY = "app.kubernetes.io/used-by"

@@ -14,6 +14,11 @@ DONE = "Done"
 CONTESTED = "Contested"
 """The condition reason where others undo what the operator writes (`kube.contests`)."""
 
+SOONEST, LATEST = 0.5, 10.0
+"""Seconds until the next look at a wait that has just begun, and at one that has lasted for long."""
+_PART = 0.1
+"""The pause before the next look, as a share of how long the wait has lasted."""
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -32,7 +37,7 @@ class Waiting:
     """The stage can't go on yet, and that is expected.
 
     `reason` is a condition reason (CamelCase), `message` a sentence that says what for. `retry_after` is in seconds;
-    None means that an event will bring the cluster back. `serves`: all that is wanted is there; what else is waited for
+    None means that an event triggers the next reconcile. `serves`: all that is wanted is there; what else is waited for
     is said first.
     """
 
@@ -54,11 +59,6 @@ class Refused:
     retry_after: float | None = None
 
 
-def paused(cluster: str) -> Refused:
-    """The answer of each part of a cluster that its user has paused."""
-    return Refused("Paused", f"Paused: edits wait, failover is off. Resume: kubectl tidb resume {cluster}.")
-
-
 @dataclass(frozen=True, slots=True)
 class Failed:
     """What should have worked did not: an answer was missing, or a request was refused. Retried with back-off.
@@ -75,6 +75,11 @@ NotDone: TypeAlias = Waiting | Refused | Failed
 """Why something does not go on in this reconcile."""
 
 Outcome: TypeAlias = Done | NotDone
+
+
+def poll_interval(age: float) -> float:
+    """Seconds until the next look at a wait that has lasted `age` seconds; negative if the clock was set back."""
+    return max(SOONEST, min(_PART * abs(age), LATEST))
 
 
 def first_retry(outcomes: Iterable[Outcome]) -> float | None:

@@ -10,11 +10,7 @@ from apis import predicates
 from apis.times import parse_time
 from kube.objects import condition_of
 from member.context import ClusterContext
-
-_SOONEST = 0.5
-_LATEST = 10.0
-_PART = 0.1
-"""The share of the time it has lasted so far."""
+from member.outcome import LATEST, SOONEST, poll_interval
 
 
 def next_poll(ctx: ClusterContext, component: str) -> float:
@@ -30,11 +26,6 @@ def poll_since(ctx: ClusterContext, since: str) -> float:
     return poll_interval(seconds_since(since, ctx.deps.clock.wall()))
 
 
-def poll_interval(age: float) -> float:
-    """Seconds until the next look at what has lasted for `age` seconds; less than 0: the clock was put back since."""
-    return max(_SOONEST, min(_PART * abs(age), _LATEST))
-
-
 def poll_on_progress(begun: int, left: int, age: float) -> float:
     """Seconds until the next look at what goes down from `begun` to `left` in `age` seconds: half of what it will take.
 
@@ -43,7 +34,7 @@ def poll_on_progress(begun: int, left: int, age: float) -> float:
     done = begun - left
     if done <= 0 or left <= 0:
         return poll_interval(age)
-    return max(_SOONEST, min(age * left / done / 2, _LATEST))
+    return max(SOONEST, min(age * left / done / 2, LATEST))
 
 
 def seconds_since(since: str, now: datetime) -> float:

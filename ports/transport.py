@@ -51,6 +51,13 @@ class TransportError(Exception):
         self.cause = cause
 
 
+class RemoteError(Exception):
+    """The base of errors that servers other than the Kubernetes API server answer.
+
+    A stage that raises one has failed: the name of the class is the reason, and the stage is retried with back-off.
+    """
+
+
 class ConnectionRefused(TransportError):
     """Raised when nobody listens at the address or its name does not resolve. The request was not sent."""
 

@@ -13,11 +13,11 @@ import yaml
 
 from apis.crd import KINDS, TIDB_CLUSTER, definition
 from cli.world import COMMANDS, PROGRAMS
-from kube.events import COMPONENT
 from kube.objects import Json, Object
 from kube.resources import EVENTS, STATEFUL_SETS, TIDB_CLUSTERS, Resource
 from member.context import Settings
 from ports.clock import FakeClock
+from ports.product import EVENT_SOURCE
 from ports.randomness import SeededRandomness
 from sandbox.actor_system import NeverSettles
 from sandbox.apiserver import Faults
@@ -183,7 +183,7 @@ class OperatorWorld:
 
     def events(self, reason: str = "") -> list[Json]:
         """The events that the operator recorded, oldest first."""
-        found = [each for each in self.every(EVENTS) if (each.get("source") or {}).get("component") == COMPONENT]
+        found = [each for each in self.every(EVENTS) if (each.get("source") or {}).get("component") == EVENT_SOURCE]
         found.sort(key=lambda each: each["metadata"]["name"].rpartition(".")[2])
         return [each for each in found if not reason or each["reason"] == reason]
 

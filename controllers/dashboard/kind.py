@@ -8,7 +8,9 @@ from controllers.owned_volumes import keep_volumes
 from controllers.owned_workloads import apply_service, apply_stateful_set, observe
 from controllers.simple_kind import Reconcile, SimpleKind
 from controllers.stages import Stage
+from controllers.status_fields import STATUS_FIELDS
 from controllers.target_cluster import certificate, listed_cluster, listed_clusters
+from controllers.unheeded import of_kind
 from kube.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -61,4 +63,6 @@ TIDB_DASHBOARD = SimpleKind(
     managed_by=TIDB_OPERATOR,
     observe=_observe,
     problems=validate_dashboard,
+    further_conditions=of_kind,
+    status_fields=STATUS_FIELDS,
 )

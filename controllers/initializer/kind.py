@@ -8,7 +8,9 @@ from controllers.conditions import PROGRESSING, READY
 from controllers.initializer.running import initialize, observe
 from controllers.simple_kind import Reconcile, SimpleKind
 from controllers.stages import Stage
+from controllers.status_fields import STATUS_FIELDS
 from controllers.target_cluster import one_cluster
+from controllers.unheeded import of_kind
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, JOBS, PODS, TIDB_CLUSTERS, TIDB_INITIALIZERS
 from member.labels import TIDB_OPERATOR
@@ -29,4 +31,6 @@ TIDB_INITIALIZER = SimpleKind(
     problems=validate_initializer,
     others_conditions=_conditions_of_job,
     observe=observe,
+    further_conditions=of_kind,
+    status_fields=STATUS_FIELDS,
 )

@@ -1,12 +1,13 @@
 """The controller of a kind whose objects Jobs carry out, put together: handlers, queue, sync (CW-1)."""
 
 from apis.consent import ReferencePolicy
+from controllers.consent import consents_differ
 from controllers.controller import Controller
 from controllers.enqueueing import enqueue_owner
 from controllers.informing import NO_RESYNC, Informers
 from controllers.job_owners.job_owner import JobCaches, M
 from controllers.job_owners.sync import JobOwnerKind, JobOwnerSync
-from controllers.references import References, consents_differ
+from controllers.references import References
 from controllers.runtime import Runtime
 from kube.objects import Object
 from kube.resources import JOBS, TIDB_CLUSTERS

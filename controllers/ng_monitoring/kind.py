@@ -8,7 +8,9 @@ from controllers.owned_volumes import keep_volumes
 from controllers.owned_workloads import apply_service, apply_stateful_set, observe
 from controllers.simple_kind import Reconcile, SimpleKind
 from controllers.stages import Stage
+from controllers.status_fields import STATUS_FIELDS
 from controllers.target_cluster import certificate, listed_cluster, listed_clusters
+from controllers.unheeded import of_kind
 from kube.resources import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -74,4 +76,6 @@ TIDB_NG_MONITORING = SimpleKind(
     managed_by=TIDB_OPERATOR,
     observe=_observe,
     problems=validate_ng_monitoring,
+    further_conditions=of_kind,
+    status_fields=STATUS_FIELDS,
 )

@@ -9,11 +9,12 @@ import msgspec
 
 from apis.shared import TidbClusterRef
 from controllers.conditions import ConditionValue
+from controllers.consent import consents_differ
 from controllers.controller import Controller
 from controllers.informing import NO_RESYNC, Informers
 from controllers.kind_controller import kind_controller
 from controllers.other_operators import OtherOperators
-from controllers.references import References, consents_differ
+from controllers.references import References
 from controllers.runtime import Runtime
 from controllers.tidbcluster import conditions, events
 from controllers.tidbcluster.commands import Commands, not_done

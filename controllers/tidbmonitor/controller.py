@@ -13,11 +13,13 @@ from controllers.enqueueing import NEWS, Enqueue, is_resync
 from controllers.informing import NO_RESYNC
 from controllers.runtime import Runtime
 from controllers.simple_kind import SimpleKind
+from controllers.status_fields import STATUS_FIELDS
 from controllers.target_cluster import listed_clusters
 from controllers.tidbmonitor.addresses import telling
 from controllers.tidbmonitor.rights import OF_ALL_NAMESPACES, finalize
 from controllers.tidbmonitor.stages import PRUNED, STAGES, observe
 from controllers.tidbmonitor.targets import listed_dm_clusters
+from controllers.unheeded import of_kind
 from informers.handlers import ResourceEventHandlerDetailedFuncs
 from informers.tombstones import last_known_object
 from kube.objects import Object
@@ -45,6 +47,8 @@ TIDB_MONITOR = SimpleKind(
     observe=observe,
     problems=validate_monitor,
     finalize=finalize,
+    further_conditions=of_kind,
+    status_fields=STATUS_FIELDS,
 )
 
 
@@ -60,7 +64,7 @@ def tidb_monitor_controllers(
     `etcd_of` reaches the etcd of clusters; for the others see `SimpleKind.controllers`.
     """
     kind = replace(TIDB_MONITOR, stages=(*STAGES, telling(etcd_of)))
-    (controller,) = kind.controllers(runtime, selector, permitted, references=references)
+    (controller,) = kind.controllers(runtime, selector, permitted, settings=references)
     objects = runtime.informers(selector)
     monitors = objects.lister_for(TIDB_MONITORS)
     objects.informer_for(TIDB_CLUSTERS).add_event_handler(_selecting(monitors, controller.enqueue), NO_RESYNC)

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from apis.consent import FLAG, Permission
 from apis.monitors import TidbMonitor
-from controllers.consent import marked, marks
+from controllers.consent import marked, marks, policy
 from controllers.owned_deletion import delete_if
 from controllers.simple_kind import OwnedObjects, Reconcile
 from kube.client import Client
@@ -48,7 +48,7 @@ def refuse_cluster_scoped(ctx: Reconcile[TidbMonitor]) -> list[str]:
 
 
 def _permitted(ctx: Reconcile[TidbMonitor]) -> Permission:
-    return ctx.owned.references.judge_everywhere(ctx.namespace)
+    return policy(ctx).judge_everywhere(ctx.namespace)
 
 
 def apply_cluster_scoped(ctx: Reconcile[TidbMonitor], resource: Resource, desired: Json) -> Outcome:

@@ -2,21 +2,15 @@
 
 from collections.abc import Mapping
 
+from kube.apply import OwnerChanged, OwnerGone, require_ours
 from kube.errors import AlreadyExists, ApiError
 from kube.events import NORMAL, WARNING
 from kube.objects import Json, Object
 from kube.resources import SERVICES, STATEFUL_SETS, Resource
 from member.apply.last_applied import applied, stamped
 from member.context import ClusterContext
+from member.labels import base_labels, object_meta
 from member.objects.services import keep_allocated
-
-
-class OwnerGone(Exception):
-    """Raised instead of acting for a TidbCluster that, read live, is deleted or another one (F4)."""
-
-
-class OwnerChanged(Exception):
-    """Raised instead of creating what a TidbCluster, read live, may not want any more: its spec is another (F4, F5)."""
 
 
 def apply(
@@ -174,3 +168,8 @@ def live_owner(ctx: ClusterContext) -> Object:
     if live.metadata.uid != meta.uid or live.metadata.deletion_timestamp:
         raise OwnerGone(f"the {ctx.tc.kind} is being deleted or was recreated; waiting for the cache to show that")
     return live
+
+
+def require_own(ctx: ClusterContext, resource: Resource, component: str, live: Object) -> None:
+    """Raise ForeignOwner for an object that has the name of one of a component, and is not the cluster's."""
+    require_ours(resource, {"metadata": object_meta(ctx.tc, live.metadata.name, base_labels(ctx.tc, component))}, live)

@@ -12,7 +12,8 @@ from member.apply.writes import apply, apply_service
 from member.context import ClusterContext, Held
 from member.discovery import desired
 from member.lifecycle.refused_writes import first_refusal
-from member.outcome import Done, Outcome, paused
+from member.lifecycle.suspend import paused
+from member.outcome import Done, Outcome
 
 
 def act(ctx: ClusterContext) -> Outcome:

@@ -16,12 +16,12 @@ from apis.components import component_names
 from apis.decoding import decode
 from apis.ordinals import desired_ordinals
 from apis.times import stamp
+from kube.apply import OwnerGone
 from kube.deletion import Destroyer, LiveObject
 from kube.errors import NotFound
 from kube.events import NORMAL, WARNING
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
-from member.apply.writes import OwnerGone
 from member.context import ClusterContext
 from member.evidence import Evidence, LiveStatus, delete, status_live
 from member.failover.witnesses import Failing, desired_pods, is_lost_now

@@ -17,6 +17,7 @@ from structlog.contextvars import bound_contextvars
 from apis import predicates
 from apis.accessor import Component, find
 from apis.components import ComponentType, component_type, with_needed
+from kube.apply import OwnerGone
 from kube.deletion import Destroyer
 from kube.objects import Json, Object
 from kube.resources import PODS, STATEFUL_SETS, Resource
@@ -30,9 +31,9 @@ from member.apply.last_applied import (
     with_fixed_fields,
     with_template_of,
 )
-from member.apply.names_of_others import NOT_OURS, require_own
+from member.apply.names_of_others import NOT_OURS
 from member.apply.stateful_set import with_size, with_strategy
-from member.apply.writes import OwnerGone, apply_service
+from member.apply.writes import apply_service, require_own
 from member.context import ClusterContext, Held
 from member.evidence import delete, pods_live
 from member.labels import WRITTEN_FOR, with_annotation
@@ -53,7 +54,7 @@ from member.lifecycle.roll import PodDeletion, give_back, next_roll
 from member.lifecycle.roll_events import tell_restart
 from member.lifecycle.scaling import next_size, warn_of_slots
 from member.lifecycle.serving_state import serving_state
-from member.lifecycle.suspend import Postponed, suspension
+from member.lifecycle.suspend import Postponed, paused, suspension
 from member.lifecycle.wanted_state import remake_config_map, wanted_state, write_config_map
 from member.lifecycle.workload import Workload
 from member.naming import member_name
@@ -66,7 +67,7 @@ from member.observed.pod import Pod
 from member.observed.pods import pods_of
 from member.observed.referenced_cluster import not_allowed, unverified_pd, without_pd
 from member.observed.status import SUSPEND, UPGRADE, set_phase
-from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for, paused
+from member.outcome import Done, Failed, NotDone, Outcome, Refused, Waiting, in_time_for
 from member.ownership import not_understood
 from member.polling import next_poll
 

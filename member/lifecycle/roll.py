@@ -49,8 +49,8 @@ from member.observed.pods import pods_of
 from member.observed.revisions import is_mislabelled, live_revisions
 from member.observed.status import NORMAL, UPGRADE, is_upgrading, phase_while_upgrading, set_phase
 from member.observed.troubles import troubles_of
-from member.outcome import Failed, NotDone, Wait, Waiting
-from member.polling import next_poll, poll_interval, seconds_since
+from member.outcome import Failed, NotDone, Wait, Waiting, poll_interval
+from member.polling import next_poll, seconds_since
 
 _STUCK = 600.0
 """Seconds for which one step of a roll may last before the roll counts as stuck."""

@@ -123,3 +123,8 @@ def _clear(ctx: ClusterContext, component: str) -> None:
     status = predicates.status_of(ctx.tc, component)
     if status is not None:
         status.forget_members()
+
+
+def paused(cluster: str) -> Refused:
+    """The answer of each part of a cluster that its user has paused."""
+    return Refused("Paused", f"Paused: edits wait, failover is off. Resume: kubectl tidb resume {cluster}.")

@@ -7,8 +7,7 @@ from kube.apply import ForeignOwner
 from kube.objects import Json, Object
 from kube.resources import CONFIG_MAPS
 from member.apply.last_applied import template_change, with_running_template, with_template_of
-from member.apply.names_of_others import require_own
-from member.apply.writes import apply
+from member.apply.writes import apply, require_own
 from member.context import ClusterContext
 from member.lifecycle import own_changes
 from member.lifecycle.own_changes import OwnChange, own_change

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from apis.problem import Problem
+from kube.taken_names import TakenNames
 from member.memory.accepted_settings import AcceptedSettings
 from member.memory.complaints import Complaints
 from member.memory.decided import Decided
@@ -13,7 +14,6 @@ from member.memory.refusals import Refusals
 from member.memory.rolls import Rolls
 from member.memory.settled import Settled
 from member.memory.stopwatches import Stopwatches
-from member.memory.taken_names import TakenNames
 
 
 @dataclass(slots=True)

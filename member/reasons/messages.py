@@ -23,7 +23,7 @@ _WAIT = {"RequeueError": "Waiting"}
 """The kind of outcome that the frame of a controller makes of what a step raises."""
 
 _PARTS: Mapping[str, tuple[str, str, int]] = {
-    "OwnerGone": ("Waiting", "ClusterDeleted", 0),
+    "OwnerGone": ("Waiting", "OwnerDeleted", 0),
     "OwnerChanged": ("Waiting", "SpecChanged", 0),
     "Problem": ("Refused", "InvalidSpec", 2),
     "Keep": ("Waiting", "", 0),

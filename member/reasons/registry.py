@@ -683,9 +683,9 @@ _PASSING: Mapping[str, Reason] = {
         WITH_THE_CACHE,
         TRANSIENT,
     ),
-    "ClusterDeleted": Reason(
-        "The TidbCluster was deleted in the middle of a reconcile.",
-        "It makes no more changes; Kubernetes removes what belongs to the cluster. Volumes are kept.",
+    "OwnerDeleted": Reason(
+        "The object was deleted while the operator was reconciling it.",
+        "The operator makes no more changes. Kubernetes removes what belongs to the object; volumes are kept.",
         NOTHING,
     ),
 }

@@ -18,8 +18,8 @@ from member.lifecycle.scale_in import ScaleIn
 from member.lifecycle.stateless import scale_in_parallelism
 from member.naming import address_book
 from member.observed.pod import Pod
-from member.outcome import Refused, Wait, Waiting
-from member.polling import next_poll, poll_interval
+from member.outcome import Refused, Wait, Waiting, poll_interval
+from member.polling import next_poll
 from member.stores import evictions
 from member.stores.kind import Needs, StoreKind
 from member.stores.reports import own_stores, restarting, without_store

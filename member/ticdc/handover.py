@@ -19,8 +19,7 @@ from kube.events import WARNING
 from kube.objects import Object
 from member.context import ReconcileContext
 from member.naming import address_book, pod_name
-from member.outcome import Waiting
-from member.polling import poll_interval
+from member.outcome import Waiting, poll_interval
 from member.ticdc.status import client
 
 _FIRST = (6, 3, 0)

@@ -32,8 +32,8 @@ from member.naming import ordinal_of
 from member.observed.claims import claims_of
 from member.observed.pod import Pod
 from member.observed.pods import pods_of
-from member.outcome import Waiting
-from member.polling import poll_interval, poll_on_progress
+from member.outcome import Waiting, poll_interval
+from member.polling import poll_on_progress
 from member.stores import evictions
 from member.stores.reports import restarting, store_of
 from member.tikv.kind import KIND

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.status_fields import STATUS_FIELDS
 from controllers.status_pacing import APART, DETAILS_EVERY, DETAILS_SAVED, EVERY, LATELY, OFTEN, StatusPacing
 from kube.objects import Json
 from ports.clock import FakeClock
@@ -23,7 +24,7 @@ DOWN: Json = {
 
 def _flapping(clock: FakeClock) -> StatusPacing:
     """After as many returns as are often; it is down."""
-    flaps = StatusPacing(clock)
+    flaps = StatusPacing(clock, STATUS_FIELDS)
     for each in (UP, DOWN, UP, DOWN, UP)[-OFTEN - 2 :]:
         clock.step(APART)
         assert 0 == flaps.pause({}, each)
@@ -42,7 +43,7 @@ def test_I29_what_comes_and_goes_is_written_now_and_then() -> None:
 
 
 def test_I29_what_happens_within_seconds_is_no_coming_and_going() -> None:
-    flaps = StatusPacing(FakeClock())
+    flaps = StatusPacing(FakeClock(), STATUS_FIELDS)
     for each in (UP, DOWN) * 10:
         assert 0 == flaps.pause({}, each)
         flaps.wrote({}, each)
@@ -73,7 +74,7 @@ def test_I29_a_loss_shows_within_a_distance_while_others_come_and_go() -> None:
 
 
 def test_I29_another_sentence_is_no_return() -> None:
-    flaps = StatusPacing(FakeClock())
+    flaps = StatusPacing(FakeClock(), STATUS_FIELDS)
     for left in range(100):
         status: Json = {"conditions": [UP["conditions"][0] | {"message": f"{left} regions left"}]}
         assert 0 == flaps.pause({}, status)
@@ -104,7 +105,7 @@ def test_I29_a_flapping_node_costs_three_writes_a_minute() -> None:
 @pytest.mark.parametrize("seed", range(25))
 def test_I29_whatever_comes_and_goes_in_whatever_rhythm_costs_three_writes_a_minute(components: int, seed: int) -> None:
     clock, draw = FakeClock(), SeededRandomness(seed)
-    pacing, stored = StatusPacing(clock), UP
+    pacing, stored = StatusPacing(clock, STATUS_FIELDS), UP
     periods = [draw.integer(5, 120) for _ in range(components)]
     began, written, unwritten_since = clock.now(), list[float](), None
     for _ in range(1500):
@@ -137,7 +138,7 @@ def test_I29_whatever_comes_and_goes_in_whatever_rhythm_costs_three_writes_a_min
 )
 def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
     clock = FakeClock()
-    pacing = StatusPacing(clock)
+    pacing = StatusPacing(clock, STATUS_FIELDS)
     assert DETAILS_EVERY == pacing.pause(UP, UP | detail)
     clock.step(DETAILS_EVERY)
     assert 0 == pacing.pause(UP, UP | detail)
@@ -150,7 +151,7 @@ def test_a_detail_waits_for_the_next_write_or_a_while(detail: Json) -> None:
 
 def test_after_a_quiet_time_some_details_show_at_once() -> None:
     clock = FakeClock()
-    pacing = StatusPacing(clock)
+    pacing = StatusPacing(clock, STATUS_FIELDS)
     clock.step(DETAILS_SAVED * DETAILS_EVERY)
     pauses = []
     for leaders in range(32):
@@ -173,7 +174,7 @@ def test_after_a_quiet_time_some_details_show_at_once() -> None:
     ],
 )
 def test_what_counts_is_written_at_once(news: Json) -> None:
-    pacing = StatusPacing(FakeClock())
+    pacing = StatusPacing(FakeClock(), STATUS_FIELDS)
     pacing.wrote(UP, UP | {"pd": {"statefulSet": {}}})
     assert 0 == pacing.pause(UP, UP | news)
     assert 0 == pacing.pause(UP | news, UP)
