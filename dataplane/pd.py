@@ -7,6 +7,7 @@ Removing a member or a store takes it as PD showed it: LiveMember, LiveStore, wh
 (design.md 3.6, F5).
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field
@@ -53,6 +54,12 @@ partition that has replicas on TiFlash."""
 
 _LABELS = 100
 """Labels of a store."""
+
+_LOW_SPACE_RATIO = 0.8
+"""PD's default."""
+
+_SIZE = re.compile(r"(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>[KMGTPE]i)?B")
+_UNITS = {unit: 1024**power for power, unit in enumerate((None, "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))}
 
 _LIVE_READ = object()
 
@@ -113,12 +120,21 @@ class LiveMembership(Membership):
 
 
 @dataclass(frozen=True, slots=True)
+class Space:
+    """The disk of a store as it reports it to PD, in bytes. `available` is free; `used` is taken by the store."""
+
+    capacity: int
+    available: int
+    used: int
+
+
+@dataclass(frozen=True, slots=True)
 class Store:
     """One TiKV or TiFlash store.
 
     `complete` is False when PD left out half of the record: such a store is skipped in status and counts as unstable.
     `last_heartbeat`, by PD's clock, is in nanoseconds since 1970, `start_timestamp`, by the store's own, in seconds; 0
-    when unknown.
+    when unknown. `region_size` is in MiB; it and `space` are None when PD does not report them.
     """
 
     id: int
@@ -132,6 +148,8 @@ class Store:
     start_timestamp: int = 0
     last_heartbeat: int = 0
     complete: bool = True
+    region_size: int | None = None
+    space: Space | None = None
 
     @property
     def is_tiflash(self) -> bool:
@@ -171,11 +189,15 @@ class Microservice:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationConfig:
-    """How PD places replicas. `enable_placement_rules` is None when PD does not know the option."""
+    """How PD places replicas. `enable_placement_rules` is None when PD does not know the option.
+
+    PD moves nothing to a store with less than 1 - `low_space_ratio` of its disk free.
+    """
 
     max_replicas: int
     location_labels: tuple[str, ...]
     enable_placement_rules: bool | None
+    low_space_ratio: float = _LOW_SPACE_RATIO
 
 
 class PDReads(Protocol):
@@ -302,11 +324,13 @@ class PDClient:
 
     def config(self) -> ReplicationConfig:
         """The part of PD's configuration that decides placement. Raises Unavailable, ApiError."""
-        found = self._call.get_json("/pd/api/v1/config", _CONFIG).replication
+        config = self._call.get_json("/pd/api/v1/config", _CONFIG)
+        found = config.replication
         return ReplicationConfig(
             found.max_replicas,
             tuple(label for label in found.location_labels.split(",") if label),
             None if found.enable_placement_rules is None else found.enable_placement_rules == "true",
+            config.schedule.low_space_ratio if config.schedule else _LOW_SPACE_RATIO,
         )
 
     def replicas(self) -> int:
@@ -331,7 +355,7 @@ class PDClient:
     def reads_before_removal(self, *, tiflash: bool) -> Sequence[Callable[[], object]]:
         """What is asked before a store is removed, each request by itself, so that they can go out side by side."""
         if tiflash:
-            return (partial(self._rules, _TIFLASH_RULES_PATH),)
+            return (self.config, partial(self._rules, _TIFLASH_RULES_PATH))
         return (self.config, partial(self._rules, _RULES_PATH), self._scheduler_names, self._eviction_ids)
 
     def enable_placement_rules(self) -> None:
@@ -582,8 +606,13 @@ class _Replication(msgspec.Struct, rename="kebab"):
     enable_placement_rules: Name | None = None
 
 
+class _Schedule(msgspec.Struct, rename="kebab"):
+    low_space_ratio: Annotated[float, Meta(ge=0, le=1)] = _LOW_SPACE_RATIO
+
+
 class _Config(msgspec.Struct):
     replication: _Replication
+    schedule: _Schedule | None = None
 
 
 class _Label(msgspec.Struct):
@@ -609,6 +638,10 @@ class _StoreMeta(msgspec.Struct):
 class _StoreStatus(msgspec.Struct):
     leader_count: Count = 0
     region_count: Count = 0
+    region_size: Count | None = None
+    capacity: Name = ""
+    available: Name = ""
+    used_size: Name = ""
 
 
 class _StoreInfo(msgspec.Struct):
@@ -683,8 +716,24 @@ def _store(info: _StoreInfo) -> LiveStore:
         start_timestamp=meta.start_timestamp,
         last_heartbeat=meta.last_heartbeat,
         complete=info.store is not None and info.status is not None,
+        region_size=status.region_size,
+        space=_space(status),
         maker=_LIVE_READ,
     )
+
+
+def _space(status: _StoreStatus) -> Space | None:
+    """The disk of a store; None before its first heartbeat, or when PD writes a size in a way unknown here."""
+    capacity, available, used = map(_bytes, (status.capacity, status.available, status.used_size))
+    if not capacity or available is None or used is None:
+        return None
+    return Space(capacity, available, used)
+
+
+def _bytes(size: str) -> int | None:
+    """The bytes of a size such as `98.6GiB`; None when it is none."""
+    found = _SIZE.fullmatch(size)
+    return int(float(found["number"]) * _UNITS[found["unit"]]) if found else None
 
 
 def _trailing_ids(names: Iterable[str]) -> Iterable[int]:

@@ -32,6 +32,12 @@ COMMANDS: Mapping[str, Reason] = {
         "It does not remove the store. It retries every minute.",
         "Raise `spec.tikv.replicas` by one first, with `kubectl patch tc`.",
     ),
+    "StoresLackRoom": Reason(
+        "The data of the store that is to leave does not fit on the others: PD would move it until they are low on "
+        "space, and stop there.",
+        "It does not remove the store. It retries every minute.",
+        "Raise `spec.tikv.replicas` or `spec.tiflash.replicas` by one first, with `kubectl patch tc`, or delete data.",
+    ),
     "NoSuccessor": Reason(
         "A PD pod carries `pd-transfer-leader`, and no other member is healthy and without that annotation.",
         "It leaves the leader where it is, and retries every minute.",

@@ -565,10 +565,11 @@ _SCALING: Mapping[str, Reason] = {
         "Offline becomes Up again and keeps its data.",
     ),
     "FailedScaleIn": Reason(
-        "The scale-in would lose data, or something else depends on PD. The message says why.",
-        "It removes nothing, and reverts the steps already taken.",
-        "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on TiFlash, or remove "
-        "what the message names.",
+        "The scale-in would lose data, the stores that stay have no room for the data of those that leave, or "
+        "something else depends on PD. The message says why.",
+        "It removes nothing, and reverts the steps already taken. It asks PD again every 30 seconds.",
+        "Raise the replicas again. To continue: lower PD's `max-replicas`, or a table's replicas on TiFlash, or give "
+        "the stores that stay larger volumes (`requests.storage`), or remove what the message names.",
     ),
     "UnknownFields": Reason(
         "The spec has fields that this operator, or Kubernetes, does not know: they have no effect. The condition "

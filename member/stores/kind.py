@@ -10,6 +10,7 @@ from apis.components import component_type
 from apis.tidbcluster import TidbClusterSpec, TidbClusterStatus
 from dataplane.pd import PDReads, Store
 from member.context import FailoverSettings, ReconcileContext
+from member.stores.room import Placement
 
 StoreSpec: TypeAlias = TiKVSpec | TiFlashSpec
 
@@ -33,8 +34,7 @@ class StoreKind:
     `name` is the component; `spec` and `status` find its parts of the cluster's; `period` are the seconds after which a
     loss is recorded. `ask` asks the server of a pod anything, to hear whether it serves; `leaders` how many regions it
     leads, where it leads any; `replicas` how many replicas of a region vote on stores of the kind, None where none do.
-    `needs` says, from PD's answers, below how many stores of the kind replicas lack a place, and `needs_again` after
-    how many seconds it may say otherwise, where no change of the spec alone decides that.
+    `needs` says, from PD's answers, below how many stores of the kind replicas lack a place.
     """
 
     name: str
@@ -45,12 +45,15 @@ class StoreKind:
     needs: Callable[[PDReads], Needs]
     leaders: Callable[[ReconcileContext, str], int] | None = None
     replicas: Callable[[PDReads], int] | None = None
-    needs_again: float | None = None
 
     @property
     def title(self) -> str:
         """The component as people write it."""
         return component_type(self.name).title
+
+    def placement(self, pd: PDReads) -> Placement:
+        """What PD's configuration allows for the regions on stores of the kind."""
+        return Placement(pd.config().low_space_ratio, self.replicas(pd) if self.replicas else None)
 
     def has(self, store: Store) -> bool:
         """Whether a store is of this kind, by its label (F31)."""

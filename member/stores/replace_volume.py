@@ -25,6 +25,7 @@ from member.outcome import Failed, Outcome, Refused, Waiting
 from member.stores import evictions
 from member.stores.kind import StoreKind
 from member.stores.reports import is_up, not_up, own_stores
+from member.stores.room import shortage
 
 
 def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
@@ -83,11 +84,19 @@ def _may_leave(
             f"waiting for every {kind.title} pod to have its store before removing store {store.id} of pod {pod}",
             RETRY_BUSY,
         )
-    others, needs = sum(is_up(each) and kind.has(each) for each in stores) - 1, kind.needs(pd)
-    if others >= needs.stores:
-        return None
-    too_few = f"without store {store.id} of pod {pod}, only {others} {kind.title} stores would be Up, but {needs.kept}"
-    return Refused("TooFewStores", f"{too_few}; raise spec.{kind.name}.replicas first", RETRY_BUSY)
+    return _missed(kind, pd, store, [each for each in stores if each.id != store.id and kind.has(each)], pod)
+
+
+def _missed(kind: StoreKind, pd: PDClient, store: Store, others: Sequence[Store], pod: str) -> Refused | None:
+    """Why the other stores cannot hold what the store of a pod holds; None if they can (I5, lifecycle.md 8.5)."""
+    up, needs = sum(map(is_up, others)), kind.needs(pd)
+    without, way_out = f"without store {store.id} of pod {pod}", f"raise spec.{kind.name}.replicas first"
+    if up < needs.stores:
+        too_few = f"{without}, only {up} {kind.title} stores would be Up, but {needs.kept}; {way_out}"
+        return Refused("TooFewStores", too_few, RETRY_BUSY)
+    if needs.stores and (lacking := shortage([store], others, kind.placement(pd))):
+        return Refused("StoresLackRoom", f"{without}, {lacking}; {way_out}", RETRY_BUSY)
+    return None
 
 
 def _take_offline(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, store: LiveStore) -> Outcome:

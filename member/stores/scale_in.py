@@ -23,6 +23,7 @@ from member.polling import next_poll
 from member.stores import evictions
 from member.stores.kind import Needs, StoreKind
 from member.stores.reports import own_stores, restarting, without_store
+from member.stores.room import shortage
 from ports.side_by_side import both
 from ports.transport import ConnectionRefused
 
@@ -37,7 +38,7 @@ What it did while PD did not answer proves nothing, however long that was.
 
 
 _ASK_AGAIN = 30.0
-"""Seconds until PD is asked again for what it refused by rule."""
+"""Seconds until PD is asked again for what it does not allow: users change its rules with pd-ctl and SQL."""
 
 _FIRST_LOOK = 2.0
 """Seconds after which a store that has few regions has given them up, however long others took before it."""
@@ -69,10 +70,14 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The stores of a kind that stay: how many are Up, and those of which PD's leader has not heard lately."""
+    """The stores of a kind that stay: how many are Up, and those of which PD's leader has not heard lately.
+
+    `shortage` says why the data of all that leave does not fit on them; empty when it may.
+    """
 
     up: int
     silent: Sequence[int] = ()
+    shortage: str = ""
 
 
 Step: TypeAlias = Wait | Refuse | Keep | Evict | TakeOffline
@@ -91,8 +96,13 @@ def next_step(
         f"only {others.up} {kind.title} stores would be Up, but {needs.kept}; raise spec.{kind.name}.replicas again, "
         f"or {needs.way_out}"
     )
+    no_room = (
+        f"{others.shortage}; raise spec.{kind.name}.replicas again, or give the stores that stay larger volumes"
+        if others.shortage
+        else ""
+    )
     if store.state_name == OFFLINE:
-        stays = f"; {too_few}" if store.region_count and others.up < replicas else ""
+        stays = f"; {too_few}" if store.region_count and others.up < replicas else no_room and f"; {no_room}"
         return Wait(f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move{stays}")
     if others.up < max(replicas, wanted) <= others.up + len(others.silent):
         # all are Disconnected when PD's leader has changed, which says nothing of them
@@ -100,6 +110,9 @@ def next_step(
         return Wait(f"waiting until {silent} has reported to PD before removing store {store.id} of pod {pod}")
     if others.up < replicas:
         return Refuse(f"spec.{kind.name}.replicas: {wanted}: {too_few}")
+    if no_room and store.state_name != DOWN:
+        # PD restores what a Down store held whether or not it is removed
+        return Refuse(f"spec.{kind.name}.replicas: {wanted}: {no_room}")
     if others.up < wanted and store.state_name != DOWN:
         return Keep(
             f"only {others.up} of {wanted} {kind.title} stores would be Up without pod {pod}; waiting for the others "
@@ -128,9 +141,16 @@ def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores:
     is_evicted = leaders != 0 and store.id in answers.evicting_stores()
     leaders_gone = leaders == 0 or _waited(removal, is_evicted) >= _EVICTION
     wanted, needs = component_of(ctx.tc, kind.name).workload.replicas, kind.needs(answers)
+    placement = kind.placement(answers) if needs.stores else None
 
     def step(store: Store, stores: Sequence[Store]) -> Step:
-        others = _others(ctx, kind, stores, store, removal.staying)
+        stay, leave = _divided(ctx, kind, stores, store, removal.staying)
+        lacking = shortage(leave, stay, placement) if placement else ""
+        others = Others(
+            sum(each.state_name == UP for each in stay),
+            [each.id for each in stay if each.state_name == DISCONNECTED],
+            lacking,
+        )
         return next_step(kind, store, name, others, needs, leaders_gone=leaders_gone, wanted=wanted)
 
     match step(store, stores):
@@ -144,7 +164,7 @@ def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores:
             return Waiting("ScalingIn", why, _soon(ctx, kind))
         case Refuse(why):
             _take_back(kind, removal, store.id)
-            return Refused("FailedScaleIn", why, kind.needs_again)
+            return Refused("FailedScaleIn", why, _ASK_AGAIN)
         case Evict():
             removal.note(store.id)
             if not is_evicted:
@@ -297,15 +317,17 @@ def _leaders(ctx: ReconcileContext, kind: StoreKind, pod: str, store: Store) -> 
         return store.leader_count or (0 if not_running else None)
 
 
-def _others(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, staying: int) -> Others:
-    """The stores of the kind, those of peers included, that stay once all have left that are to leave."""
+def _divided(
+    ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, staying: int
+) -> tuple[Sequence[Store], Sequence[Store]]:
+    """The stores of the kind that stay, those of peers included, and those that leave with a store, itself included."""
     book = address_book(ctx.tc)
-    others = [each for each in stores if each.id != store.id and kind.has(each)]
-    owners = {each.id: book.ordinal_of(kind.name, each.address) for each in others}
-    stay = [each for each in others if (owner := owners[each.id]) is None or owner < staying]
-    return Others(
-        sum(each.state_name == UP for each in stay), [each.id for each in stay if each.state_name == DISCONNECTED]
-    )
+    stay, leave = list[Store](), list[Store]()
+    for each in filter(kind.has, stores):
+        owner = book.ordinal_of(kind.name, each.address)
+        stays = each.id != store.id and (owner is None or owner < staying)
+        (stay if stays else leave).append(each)
+    return stay, leave
 
 
 def _waited(removal: PodRemoval, is_evicted: bool) -> float:

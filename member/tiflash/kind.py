@@ -5,9 +5,6 @@ from member import api_clients
 from member.context import ReconcileContext
 from member.stores.kind import Needs, StoreKind
 
-_ASK_AGAIN = 30.0
-"""Seconds until PD is asked again for its rules: users change them with SQL."""
-
 
 def _status(ctx: ReconcileContext, pod: str) -> str:
     return api_clients.tiflash(ctx, pod).store_status()
@@ -29,5 +26,4 @@ KIND = StoreKind(
     period=lambda settings: settings.tiflash_period,
     ask=_status,
     needs=_needs,
-    needs_again=_ASK_AGAIN,
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dataplane.addresses import Address
 from dataplane.errors import ApiError, Conflict, MalformedAnswer, NotBootstrapped, NotFound, Unavailable
-from dataplane.pd import Health, LiveMember, LiveStore, Member, PDClient, ReplicationConfig, Store
+from dataplane.pd import Health, LiveMember, LiveStore, Member, PDClient, ReplicationConfig, Space, Store
 from ports.clock import FakeClock
 from ports.fencing import LeaseExpired
 from ports.transport import ConnectionLost, ConnectionRefused, Request, RequestTimeout
@@ -168,6 +168,11 @@ def test_R19_a_field_of_the_wrong_type_is_named(body: str, names: str) -> None:
         pd("GET /pd/api/v1/config", (200, body)).config()
 
 
+def test_18_3_config_reads_how_much_of_a_disk_pd_keeps_free() -> None:
+    answer = '{"schedule":{"low-space-ratio":0.9},"replication":{"max-replicas":3}}'
+    assert 0.9 == pd("GET /pd/api/v1/config", (200, answer)).config().low_space_ratio
+
+
 def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
     answer = (
         '{"count":3,"stores":['
@@ -185,6 +190,26 @@ def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
     stores = pd(STORES, (200, answer)).stores()
     assert list(map(asdict, (up, disconnected, incomplete))) == list(map(asdict, stores))
     assert [False, True, False] == [store.is_tiflash for store in stores]
+
+
+@pytest.mark.parametrize(
+    ("status", "space"),
+    [
+        (
+            '"capacity":"100GiB","available":"98.6GiB","used_size":"31.5MiB"',
+            Space(100 << 30, int(98.6 * 2**30), 63 << 19),
+        ),
+        ('"capacity":"1.5 TiB","available":"0B","used_size":"1023B"', Space(3 << 39, 0, 1023)),
+        ('"capacity":"0B","available":"0B","used_size":"0B"', None),
+        ('"capacity":"100GiB","used_size":"1GiB"', None),
+        ('"capacity":"100GiB","available":"98.6GiB","used_size":"a lot"', None),
+        ("", None),
+    ],
+)
+def test_the_disk_of_a_store_is_known_only_with_all_its_figures(status: str, space: Space | None) -> None:
+    answer = f'{{"stores":[{{"store":{{"id":4,"address":"a:20160"}},"status":{{{status}}}}}]}}'
+    (store,) = pd(STORES, (200, answer)).stores()
+    assert (space, True) == (store.space, store.complete)
 
 
 def test_no_stores_may_be_null() -> None:

@@ -328,7 +328,7 @@ def _store(call: _Call, store: Store) -> Json:
         tree["node_state"] = int(store.node_state)
     tree["state_name"] = call.cluster.stores.state_name(store, call.now)
     used, leaders = store.peers * _REGION_BYTES, call.cluster.stores.reported_leaders(store, call.now)
-    available = store.capacity // 10 if store.low_space else store.capacity - used
+    available = store.capacity // 20 if store.low_space else store.capacity - used
     status = {
         "capacity": size(store.capacity),
         "available": size(available),

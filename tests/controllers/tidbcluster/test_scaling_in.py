@@ -270,6 +270,30 @@ def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: Operat
     assert frozenset() == pd_of(wide_tikv).evicting_stores()
 
 
+@pytest.mark.slow
+def test_8_5_no_store_leaves_before_the_others_have_room_for_the_data_of_all(wide_tikv: OperatorWorld) -> None:
+    stores = stores_of(wide_tikv)
+    low = [
+        wide_tikv.world.faults.store_low_space(f"{NAMESPACE}/basic", stores[f"basic-tikv-{ordinal}"].id)
+        for ordinal in range(3)
+    ]
+    wide_tikv.change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": 2}})
+    wide_tikv.run(60.0)
+    assert ({"Up"}, 5) == ({store.state_name for store in stores_of(wide_tikv).values()}, wide_tikv.replicas("tikv"))
+    assert frozenset() == pd_of(wide_tikv).evicting_stores()
+    (event,) = wide_tikv.events("FailedScaleIn")
+    assert "of data would have to move, but the stores that stay have room for 0.0 MiB" in event["message"]
+
+    # each of the three has to take a replica of everything
+    low[0]()
+    wide_tikv.run(60.0)
+    assert {"Up"} == {store.state_name for store in stores_of(wide_tikv).values()}
+    for free in low[1:]:
+        free()
+    wide_tikv.run_until_ready(within=300.0)
+    assert 3 == wide_tikv.replicas("tikv")
+
+
 def test_F31_3514_tiflash_does_not_count_when_tikv_shrinks(world: OperatorWorld) -> None:
     tikv = ready_with(world, "tikv", 3)
     tikv.register_store("basic-tiflash-0.basic-tiflash-peer.default.svc:3930", {"engine": "tiflash"})

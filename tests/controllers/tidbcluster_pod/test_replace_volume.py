@@ -8,7 +8,7 @@ from ports.transport import Request
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
 from tests.controllers.tidbcluster_pod.commanding import Commanded
-from tests.operator_world import OPERATOR
+from tests.operator_world import NAMESPACE, OPERATOR
 
 pytestmark = pytest.mark.slow
 
@@ -65,6 +65,23 @@ def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> N
     world.tell("basic-tikv-1", replace_volume=None)
     world.run(5.0)
     assert "Done" == world.reason()
+
+
+def test_8_5_a_store_whose_data_does_not_fit_on_the_others_stays(world: Commanded) -> None:
+    heals = [
+        world.world.faults.store_low_space(f"{NAMESPACE}/basic", world.store(f"basic-tikv-{ordinal}").id)
+        for ordinal in (0, 2, 3)
+    ]
+    world.tell("basic-tikv-1", replace_volume="true")
+    world.run(100.0)
+    assert ([], []) == (world.asked_of_pd(), world.deletions())
+    (event,) = world.events("StoresLackRoom")
+    assert "of data would have to move, but the stores that stay have room for 0.0 MiB" in event["message"]
+
+    uid = world.uid("basic-tikv-1")
+    for heal in heals:
+        heal()
+    world.run_until(lambda: world.is_back("basic-tikv-1", uid), within=600.0)
 
 
 @pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])

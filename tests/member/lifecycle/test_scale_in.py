@@ -66,6 +66,7 @@ _TOO_FEW = (
     "only 2 TiKV stores would be Up, but PD keeps 3 replicas of each region; raise spec.tikv.replicas again, or lower "
     "max-replicas or the counts of placement rules in PD"
 )
+_FULL = "full; raise spec.tikv.replicas again, or give the stores that stay larger volumes"
 _BEFORE = "has reported to PD before removing store 7 of pod t-3"
 
 
@@ -84,6 +85,15 @@ _BEFORE = "has reported to PD before removing store 7 of pod t-3"
             True,
             Others(2, [4]),
             Wait(f"waiting until store 4 {_BEFORE}"),
+        ),
+        ("Up", False, Others(3, shortage="full"), Refuse),
+        ("Disconnected", True, Others(3, shortage="full"), Refuse),
+        ("Down", True, Others(3, shortage="full"), TakeOffline()),
+        (
+            "Offline",
+            False,
+            Others(3, shortage="full"),
+            Wait(f"store 7 of pod t-3 is Offline: 30 regions left to move; {_FULL}"),
         ),
         ("Offline", False, Others(3), Wait("store 7 of pod t-3 is Offline: 30 regions left to move")),
         ("Offline", False, Others(2), Wait(f"store 7 of pod t-3 is Offline: 30 regions left to move; {_TOO_FEW}")),
