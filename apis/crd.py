@@ -105,7 +105,7 @@ TIDB_CLUSTER = Kind(
         Column("Desire", "integer", ".spec.tidb.replicas"),
         Column("Status", "string", _of("Ready", "message"), priority=1),
         _AGE,
-        # ours come after v1.6's: the name of the page in docs/reasons/
+        # beyond v1.6's columns: the reason, which docs/reasons/ explains
         Column("Reason", "string", _of("Progressing", "reason"), priority=1),
     ),
 )
@@ -195,7 +195,7 @@ DM_CLUSTER = Kind(
         Column("Desire", "integer", ".spec.worker.replicas"),
         Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
         _AGE,
-        # ours come after v1.6's: the name of the page in docs/reasons/
+        # beyond v1.6's columns: the reason, which docs/reasons/ explains
         Column("Reason", "string", '.status.conditions[?(@.type=="Progressing")].reason', priority=1),
     ),
 )

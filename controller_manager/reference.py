@@ -190,7 +190,7 @@ Of a histogram NAME the series are NAME_bucket (with the label `le`), NAME_sum a
 _TAIL = """Two alerts tell of two operators at work on the same clusters: `TidbOperatorTwoLeaders` where they share a
 Lease, `TidbClusterTwoOperators` where they do not, as with different namespaces. The second fires when one of
 them notices the other, or when one Prometheus scrapes both. The condition `OperatorConflict` and the event
-[AnotherOperator](reasons/AnotherOperator.md) name them.
+[AnotherOperator](reasons/spec.md#anotheroperator) name them.
 
 Certificates are read from their Secrets every five minutes, and every ten seconds while one is of no use. When one
 expires, `tidb_operator_cluster_certificate_expiry_seconds` tells, by Secret, and the condition `CertificatesValid`,

@@ -98,7 +98,7 @@ def of_silent_quorum(seen: Seen) -> Verdict | None:
 def _quorum_lost(seen: Seen, outage: Outage, running: int) -> Verdict:
     """The verdict holds until a leader answers: members that start, or wait in their start script, are no quorum."""
     row, total = seen.row, len(seen.servers)
-    page = "docs/lost-quorum.md" if row.of == TIDB_CLUSTER else f"docs/reasons/{outage.reason}.md"
+    page = "docs/lost-quorum.md" if row.of == TIDB_CLUSTER else f"docs/reasons/dm.md#{outage.reason.lower()}"
     if running * 2 <= total:
         verb = "is" if running == 1 else "are"
         what = f"{row.title} has lost its quorum: {running} of {total} members {verb} running"

@@ -84,10 +84,10 @@ OF_DM: Mapping[str, Reason] = {
     "DMWorkerFailover": Reason(
         "A lost worker has been recorded in `status.worker.failureMembers`, and one more pod is started.",
         "The lost pod and its volume are kept.",
-        "Repair the lost pod or its node; then recover, see DMWorkerFailedOver.",
+        "Repair the lost pod or its node; then recover, see `DMWorkerFailedOver`.",
     ),
     "DMWorkerFailedOver": Reason(
-        "A worker was lost, and another one is there in its place. This lasts until you confirm that it is over.",
+        "A worker was lost, and another one has taken its place. This lasts until you confirm that it is over.",
         "Nothing more: the extra pod is kept.",
         "When all requested workers are online again, set `spec.worker.failover.recoverByUID` to the value in the "
         "message, or `spec.worker.recoverFailover` to true.",
@@ -100,12 +100,12 @@ OF_DM: Mapping[str, Reason] = {
     ),
     "FailedUpdateDMMasterSTS": Reason(
         "The pods of dm-master would mount volumes that their StatefulSet does not have.",
-        "It changes nothing of that StatefulSet, since its pods could not be made again.",
+        "It leaves that StatefulSet unchanged, since Kubernetes could not create its pods.",
         "Remove the mount, or restore the volume.",
     ),
     "FailedUpdateDMWorkerSTS": Reason(
         "The pods of dm-worker would mount volumes that their StatefulSet does not have.",
-        "It changes nothing of that StatefulSet, since its pods could not be made again.",
+        "It leaves that StatefulSet unchanged, since Kubernetes could not create its pods.",
         "Remove the mount, or restore the volume.",
     ),
 }

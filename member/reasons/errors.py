@@ -39,7 +39,7 @@ ERRORS: Mapping[str, Reason] = {
         "The API server, or a webhook that it calls, failed. If the message says `internal error`, the operator itself "
         "has a defect, and the message names the exception.",
         "If this persists: report a defect of the operator together with the stack trace in its log; for the API "
-        "server, look at its log and at those of its webhooks.",
+        "server, look at its log and at the logs of its webhooks.",
     ),
     "ServerTimeout": _kubernetes("The API server timed out, perhaps while waiting for etcd."),
     "TransportError": _kubernetes("A request to the API server got no answer."),
@@ -54,11 +54,13 @@ ERRORS: Mapping[str, Reason] = {
         "An object of the required name belongs to another owner. The message names both. If that owner is a "
         "TidbCluster of the same name, it was deleted, and Kubernetes is about to delete what it has left.",
         "It leaves that object alone. A component that has a StatefulSet already is looked after as it runs: it is "
-        "scaled, and lost pods are replaced. All else goes on when the object changes, or within half a minute when "
+        "scaled, and lost pods are replaced. Everything else continues when the object changes, or within half a "
+        "minute when "
         "the object lacks the label `app.kubernetes.io/managed-by: tidb-operator`.",
         "Delete or rename that object, or the TidbCluster. An object without a controller is adopted when its "
-        "`app.kubernetes.io/` labels are those of the component.",
+        "`app.kubernetes.io/` labels match the component.",
     ),
+    "RemoteError": _kubernetes("A call to a service other than the API server failed. The message names it."),
     "DataPlaneError": _kubernetes("A call to PD, TiKV or TiDB failed.", LOOK_AT_PD),
     "Unavailable": _kubernetes("PD, TiKV or TiDB did not answer. The message names the address.", LOOK_AT_PD),
     "NotInCluster": _kubernetes(
@@ -67,7 +69,7 @@ ERRORS: Mapping[str, Reason] = {
     ),
     "BadTlsMaterial": _kubernetes(
         "The Secret with the operator's client certificate cannot be used.",
-        "See [BadTLS](BadTLS.md).",
+        "See `BadTLS`.",
     ),
     "MalformedAnswer": _kubernetes(
         "PD, TiKV or TiDB answered with something that this version does not understand.",

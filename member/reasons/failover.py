@@ -77,8 +77,8 @@ FAILING_OVER: Mapping[str, Reason] = {
         "Repair the lost pods now. If they are gone for good, raise `maxFailoverCount` of the component.",
     ),
     "PDJoinFailed": Reason(
-        "A PD pod ended after PD had added it as a member and before it could start. PD refuses every further join, "
-        "that of the pod itself too, as long as it lists this member, which has no name.",
+        "A PD pod ended after PD had added it as a member and before it could start. While PD lists this "
+        "member, which has no name, PD refuses every further join, also by the pod itself.",
         "It removes the member from PD after a minute, if the pod is restarted again and again and a majority of the "
         "members is healthy. Then the pod joins as if for the first time.",
         "Nothing. If the pod is still restarted then, its volume belongs to that member: delete its PVC and the pod.",

@@ -71,7 +71,7 @@ OF_JOBS: Mapping[str, Reason] = {
         "The namespace of a log backup is being deleted, and the log backup still runs in a cluster of another "
         "namespace, whose PD does not answer.",
         "It removes the task from PD when PD answers, within five minutes. Then it lets the Backup go, and an event of "
-        "the TidbCluster tells what remains.",
+        "the TidbCluster names what remains.",
         "`br log stop --task-name=NAME` when PD answers again: until then the task holds back garbage collection.",
     ),
     "OtherLogBackup": Reason(

@@ -39,6 +39,6 @@ MONITORS: Mapping[str, Reason] = {
         "The volume of an older Deployment can't be taken over, because it would be deleted with its claim.",
         "It keeps both, and makes no StatefulSet.",
         '`kubectl patch pv NAME -p \'{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}\'`, or delete the claim if '
-        "nobody needs the data.",
+        "you do not need its data.",
     ),
 }

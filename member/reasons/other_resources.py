@@ -48,8 +48,9 @@ OTHER_RESOURCES: Mapping[str, Reason] = {
         NOTHING,
     ),
     "MakingJobAgain": Reason(
-        "The pod of a TidbInitializer's Job can't start, as for want of its image, and the spec has changed since.",
-        "It deletes the Job, whose pod has run no SQL, and makes it again with the spec as it is now.",
+        "The pod of a TidbInitializer's Job cannot start, e.g. because its image is missing, and the spec has "
+        "changed since.",
+        "It deletes the Job, whose pod has run no SQL, and recreates it from the current spec.",
         NOTHING,
     ),
     "SecondInitializer": Reason(
@@ -70,13 +71,15 @@ OTHER_RESOURCES: Mapping[str, Reason] = {
     "VolumesKept": Reason(
         "All is as the spec wants it, but for the size or class of a volume: a StatefulSet can't change that.",
         "It serves with the volume that it has.",
-        "Put the field back; or enlarge the claim yourself, delete the StatefulSet with `--cascade=orphan`, and have "
-        "it made again.",
+        "Put the field back; or enlarge the claim yourself, delete the StatefulSet with `--cascade=orphan`, and the "
+        "operator recreates it.",
     ),
     "VolumesFixed": Reason(
-        "The spec adds or removes a volume of a pod whose StatefulSet was made without or with it, which nobody can "
-        "change.",
+        "The spec adds or removes a volume of a pod whose StatefulSet was created with the old volumes: claim "
+        "templates "
+        "are immutable.",
         "It leaves the pod as it is.",
-        "Put `spec.storageVolumes` back, or delete the StatefulSet, which is made again; claims and their data stay.",
+        "Put `spec.storageVolumes` back, or delete the StatefulSet, and the operator recreates it; claims and their "
+        "data stay.",
     ),
 }

@@ -1,4 +1,4 @@
-"""What is said of a reason, and phrases that several share. Texts are Markdown, for somebody who was just woken."""
+"""The explanation of a reason, and phrases that several share. Texts are Markdown for an engineer on call."""
 
 from dataclasses import dataclass
 
@@ -15,9 +15,7 @@ class Reason:
 NOTHING = "Nothing."
 TRANSIENT = "Nothing: this is transient."
 AT_ONCE = "It retries in less than a second."
-WITH_THE_CACHE = (
-    "It retries in less than a second, ever more rarely while that lasts, and as soon as its cache knows more."
-)
+WITH_THE_CACHE = "It retries in less than a second, then with increasing delays, and as soon as its cache is updated."
 LOOK_AT_PD = (
     "`kubectl get pods -l app.kubernetes.io/component=pd`, then `kubectl logs` of the pods that are not Ready. If all "
     "of them are Ready, the operator cannot reach PD: check NetworkPolicies, DNS, and the operator's log."

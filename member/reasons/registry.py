@@ -56,8 +56,8 @@ _READY: Mapping[str, Reason] = {
         "`kubectl logs POD -c tidb` of the servers that are unhealthy in `status.tidb.members`.",
     ),
     "TiFlashStoreNotUp": Reason(
-        "Not all requested TiFlash stores are Up, or their number differs from the spec. Tables with another replica, "
-        "or none on TiFlash, are read as before; TiKV's data is not affected.",
+        "Not all requested TiFlash stores are Up, or their number differs from the spec. Tables that have another "
+        "replica, or no replica on TiFlash, are read as before; TiKV's data is not affected.",
         "It waits. It replaces stores that PD reports as Down after the failover period.",
         "`kubectl get tc NAME -o jsonpath='{.status.tiflash.stores}'` shows the state of each store; then look at the "
         "pod of the one that is not Up.",
@@ -91,13 +91,13 @@ _READY: Mapping[str, Reason] = {
     ),
     "PasswordNotSet": Reason(
         "`spec.tidb.initializer.createPassword` asks for a random password of root, and TiDB could not be given it.",
-        "It tries again; until then root has no password. Everything else goes on.",
+        "It tries again; until then root has no password. Everything else continues.",
         "Check that the operator reaches TiDB's SQL port, which the message names, and that TiDB lets root in from "
         "there. With `tidb.tlsClient` the certificate of the server must be good for that name.",
     ),
     "PumpUnhealthy": Reason(
         "Fewer Pump nodes are online in PD than `spec.pump.replicas` asks for.",
-        "It waits. TiDB goes on with the nodes that are online, and cannot commit without any while it writes binlogs.",
+        "It waits. TiDB uses the nodes that are online; while it writes binlogs, it cannot commit without any.",
         "Read the log of the Pump pods, and the states in `status.pump.members`.",
     ),
     "TiProxyUnhealthy": Reason(
@@ -117,9 +117,9 @@ _SPEC: Mapping[str, Reason] = {
     "InvalidSpec": Reason(
         "The spec contains a value that is not allowed, or changes one that cannot be changed. The message names each "
         "field.",
-        "It keeps the cluster as the last valid spec wanted it: its status goes on telling what runs, and an object "
-        "that is deleted is made again, unless the controller-manager was restarted since. Nothing else is changed "
-        "until the spec is corrected: no rolling restart, scaling or failover begins or goes on.",
+        "It keeps the cluster as the last valid spec wanted it: it updates the status and recreates deleted objects, "
+        "unless the controller-manager was restarted since. It changes nothing else until the spec is corrected: no "
+        "rolling restart, scaling or failover begins or continues.",
         "Correct the fields that the message names and apply the manifest again.",
     ),
     "InstanceTaken": Reason(
@@ -127,7 +127,7 @@ _SPEC: Mapping[str, Reason] = {
         "without one the name. It stands in all selectors, so that both would take the other's pods for their own. The "
         "name belongs to the TidbCluster that runs or has data under it, else to the older one. Objects, and volumes "
         "with data, that a deleted TidbCluster has left hold the name, too.",
-        "It makes no changes for this TidbCluster, and goes on as soon as the name is free.",
+        "It makes no changes for this TidbCluster, and continues as soon as the name is free.",
         "Give this TidbCluster another label `app.kubernetes.io/instance`. Argo CD sets it: let it track by annotation "
         "(`application.resourceTrackingMethod: annotation`), or choose another label for it "
         "(`application.instanceLabelKey`). The selectors of a cluster that runs cannot change. If the other one is "
@@ -146,14 +146,15 @@ _SPEC: Mapping[str, Reason] = {
     "OneOperator": Reason(
         "The reason of the condition `OperatorConflict` when it is False: other operators managed this cluster, too, "
         "and do so no longer.",
-        "It goes on alone.",
+        "It manages the cluster alone.",
         NOTHING,
     ),
     "ComponentRemoved": Reason(
         "The spec no longer has a component whose StatefulSet still has replicas. Removing one from the spec deletes "
         "nothing, as in v1.6.",
-        "It leaves the pods of that component as they are and shows their status. It restarts no pod of the cluster "
-        "for a change of the spec, as the pods of one component show what the spec says of others; all else goes on.",
+        "It leaves the pods of that component as they are and shows their status. Until then it restarts no "
+        "pod of the cluster for a change of the spec, since pods of one component mention the others. Everything else "
+        "continues.",
         "Restore the component as it was: nothing is restarted. To remove TiDB, set its `replicas` to 0, wait until "
         "its pods are gone, then remove it. PD and TiKV hold the data: to remove them, delete the TidbCluster.",
     ),
@@ -179,8 +180,8 @@ _SPEC: Mapping[str, Reason] = {
         "TiFlash's pods would mount a volume that they do not have, or lose one that they have: the claim templates of "
         "a StatefulSet cannot be changed.",
         "It leaves TiFlash's pods as they are.",
-        "Restore `spec.tiflash.storageClaims` and the mounts. With other claims, TiFlash can come back after it was "
-        "scaled in to 0.",
+        "Restore `spec.tiflash.storageClaims` and the mounts. To use other claims, scale TiFlash in to 0 "
+        "and out again.",
     ),
     "FailedUpdateTiKVSTS": Reason(
         "TiKV's pods would mount a volume that they do not have, or lose one that they have: the claim templates of a "
@@ -228,27 +229,27 @@ _SPEC: Mapping[str, Reason] = {
 
 _STARTING: Mapping[str, Reason] = {
     "ForeignEdit": Reason(
-        "Somebody other than the operator has changed the spec of a StatefulSet: its pod template, the partition of "
+        "A client other than the operator has changed the spec of a StatefulSet: its pod template, the partition of "
         "its update strategy, or another field that only the operator writes. The message names the first field.",
         "It has written back what it had written before, with the partition above all pods. Pods that had already "
         "come to the foreign template are restarted one by one, like in a rolling restart; the others stay.",
         "Change the TidbCluster instead of the StatefulSet. To restart pods, set the annotation "
         "`tidb.pingcap.com/restartedAt` in `spec.<component>.annotations`; `kubectl rollout restart` is undone. If it "
-        "comes again and again, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
+        "recurs, find out who writes: `kubectl get sts NAME --show-managed-fields -o yaml`.",
     ),
     "Contested": Reason(
         "Another controller, or an admission webhook, undoes each time what the operator writes to an object that is "
         "not a StatefulSet: a Service, a ConfigMap, a volume, labels of a pod. The message names the first field. What "
-        "a webhook makes of the pod template of a Deployment stays, and is told in the log alone. Or somebody deletes "
-        "an object each time that the operator has created it.",
-        "It writes or creates it three times at once, then once a minute, and goes on with all else.",
+        "a webhook changes in the pod template of a Deployment stays, and only the log reports it. Or another client "
+        "deletes an object each time that the operator has created it.",
+        "It writes or creates the object three times immediately, then once a minute. Everything else continues.",
         "Find out who writes: `kubectl get KIND NAME --show-managed-fields -o yaml`, "
         "`kubectl get mutatingwebhookconfigurations`. Have them leave the objects of the cluster alone, or say what "
         "they want in its spec.",
     ),
     "Creating": Reason("A StatefulSet was just created.", "It waits for the first pods.", TRANSIENT),
     "WaitingForPD": Reason(
-        "TiKV or TiFlash, or the restart of pods of others, waits for PD: for a quorum of healthy members, or for the "
+        "TiKV, TiFlash or the restart of another component waits for PD: for a quorum of healthy members, or for the "
         "end of PD's own upgrade or scaling.",
         "It takes care of PD first, then continues without further action.",
         "Look at what PD is waiting for: `kubectl get tc NAME -o jsonpath='{.status.pd.conditions}'`.",
@@ -300,7 +301,7 @@ _STARTING: Mapping[str, Reason] = {
         "`tidb.pingcap.com/restartedAt` in `spec.pd.annotations`.",
     ),
     "NoPrimary": Reason(
-        "No member of tso is its primary, so nobody in the cluster gets a timestamp.",
+        "No member of tso is its primary, so no server of the cluster gets a timestamp.",
         "It waits: the members elect one within seconds. It restarts and removes none of them.",
         "Look at the pods of tso and their logs, and whether they reach PD.",
     ),
@@ -343,7 +344,7 @@ _STARTING: Mapping[str, Reason] = {
         LOOK_AT_PODS,
     ),
     "NoPD": Reason(
-        "The cluster has no PD, neither one of its own (`spec.pd`) nor that of the cluster in `spec.cluster`.",
+        "The cluster has no PD, neither its own (`spec.pd`) nor one in the cluster that `spec.cluster` names.",
         "It has made what does not depend on PD, and waits.",
         "Add `spec.pd`, or name a TidbCluster that has a PD in `spec.cluster`.",
     ),
@@ -395,18 +396,18 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "advertise. Whether it is one of them is unknown. The message names it.",
         "It scales in, restarts and replaces nothing of PD and TiKV until the address is understood.",
         "Compare `pd-ctl member` and `pd-ctl store` with the pods. Correct the address that the server advertises, or "
-        "remove a member or store that does not exist any more with `pd-ctl`.",
+        "use `pd-ctl` to remove a member or store that no longer exists.",
     ),
     "RemakingClaims": Reason(
         "Volume claims that have no volume yet ask for another storage class than the spec does now, or for more "
         "storage.",
-        "It deletes these claims, which hold no data, and the StatefulSet makes them again for the pods that wait. "
-        "Kept are claims whose volumes are to come with data, and those that come out as before: VolumeCantChange.",
-        "Nothing. If the new claims stay Pending, too, `kubectl describe pvc` tells why.",
+        "It deletes these claims, which hold no data, and the StatefulSet recreates them for the pods that wait. "
+        "It keeps claims whose volumes will come with data, and claims that come out as before: `VolumeCantChange`.",
+        "Nothing. If the new claims stay Pending, too, `kubectl describe pvc` shows why.",
     ),
     "PumpNodesNotOnline": Reason(
         "Not every Pump pod has a node that is online in PD, though the pods are Ready.",
-        "It waits, and restarts no other Pump pod meanwhile. TiDB goes on with the nodes that are online.",
+        "It waits, and restarts no other Pump pod meanwhile. TiDB uses the nodes that are online.",
         "Read the log of the pod that the message names. A node that is closing or offline takes no more binlogs: "
         "scale Pump in, so that its pod is removed.",
     ),
@@ -417,16 +418,17 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     ),
     "PumpUnreachable": Reason(
         "Pump is scaled in, but the pod that has to go does not answer. Drainers may not have read all its binlogs "
-        "yet, and nobody else has them.",
+        "yet, and no other pod has them.",
         "It keeps the pod, its volume and its node in PD, and asks again when the pod is Ready.",
-        "Bring the pod back: `kubectl describe pod` and `kubectl logs --previous` tell why it does not run. If it is "
-        "lost for good, and its binlogs may be, too, set the state of its node to offline with `binlogctl`; then it is "
+        "Bring the pod back: `kubectl describe pod` and `kubectl logs --previous` show why it does not run. If it is "
+        "lost for good and you can do without its binlogs, set the state of its node to offline with `binlogctl`; "
+        "then it is "
         "removed.",
     ),
     "StoresUnknown": Reason(
         "PD must report the TiKV stores before TiKV is restarted or scaled, and it does not, or its answer lacks "
-        "stores that were there before.",
-        "It leaves TiKV's pods alone until PD reports their stores, except those of which nothing runs.",
+        "stores that it listed before.",
+        "It leaves TiKV's pods alone until PD reports their stores, except pods of which nothing runs.",
         LOOK_AT_PD,
     ),
     "StoreUnknown": Reason(
@@ -449,9 +451,9 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "for other names, or is signed by an authority that the other components do not trust. The message names the "
         "Secret, the key in it, and what is wrong.",
         "Pods that are running keep running. It reads the Secrets again every ten seconds while one is wrong.",
-        "Put right what the message names. PD, TiKV, TiDB and the operator read a renewed certificate without a "
-        "restart, but servers read an authority (`ca.crt`) only when they start: first have all Secrets trust the old "
-        "and the new one, and restart the components, then replace the certificates.",
+        "Correct what the message names. PD, TiKV, TiDB and the operator read a renewed certificate without a "
+        "restart. Servers read an authority (`ca.crt`) only when they start: first put the old and the new authority "
+        "into all Secrets and restart the components, then replace the certificates.",
     ),
     "BadTLS": Reason(
         "The Secret `NAME-cluster-client-secret` lacks a certificate, a key or a CA, or they do not match.",
@@ -459,8 +461,8 @@ _PD_AND_STORES: Mapping[str, Reason] = {
         "Fix the Secret that the message names.",
     ),
     "ForeignPDCluster": Reason(
-        "PD reports another cluster id than this cluster has: it was started on empty volumes, or on those of another "
-        "cluster. Without `spec.pd`, the TidbCluster that `spec.cluster` names was deleted and recreated.",
+        "PD reports another cluster id than this cluster has: it was started on empty volumes, or on the volumes of "
+        "another cluster. Without `spec.pd`, the TidbCluster that `spec.cluster` names was deleted and recreated.",
         "It makes no changes to this cluster, and adds no pods, which would join the other PD.",
         "Restore PD's own volumes, or correct `spec.cluster`. To abandon the old data, delete the volume claims of "
         "TiKV and set the annotation `tidb.pingcap.com/force-pd-bootstrap` of the TidbCluster to the old cluster id.",
@@ -468,7 +470,7 @@ _PD_AND_STORES: Mapping[str, Reason] = {
     "ForeignPD": Reason(
         "PD reports another cluster id than this cluster has, so commands on pods are ignored.",
         "It makes no changes to this cluster.",
-        "See [ForeignPDCluster](ForeignPDCluster.md).",
+        "See `ForeignPDCluster`.",
     ),
 }
 
@@ -477,7 +479,7 @@ _RESTARTING: Mapping[str, Reason] = {
         "Pods are being restarted one by one, from the highest ordinal down. The message says which one is next, or "
         "what the operator is waiting for.",
         "It restarts the next pod when the pods above are Ready and serving, and the pod no longer leads anything.",
-        "Nothing while it proceeds. After ten minutes at one step it is [RollingUpdateStuck](RollingUpdateStuck.md).",
+        "Nothing while it proceeds. After ten minutes at one step the reason becomes `RollingUpdateStuck`.",
     ),
     "RollingUpdateStuck": Reason(
         "A rolling restart has been at the same step for ten minutes: the pod that the message names does not come up, "
@@ -540,8 +542,8 @@ _RESTARTING: Mapping[str, Reason] = {
     "DDLPaused": Reason(
         "TiDB is being upgraded to another version and DDL is paused (smooth upgrade).",
         "It resumes DDL when all servers run the new version and are healthy.",
-        "Nothing, unless the rest of the upgrade is left to you ([OnDelete](OnDelete.md), [HeldBack](HeldBack.md)): "
-        "finish it, or take the version back, and DDL goes on. `ADMIN SHOW DDL JOBS` shows the paused jobs.",
+        "Nothing, unless the rest of the upgrade is left to you (`OnDelete`, `HeldBack`): "
+        "finish it, or restore the old version; then DDL resumes. `ADMIN SHOW DDL JOBS` shows the paused jobs.",
     ),
     "ResumingDDL": Reason(
         "Another upgrade of TiDB began before the previous one had finished.",
@@ -593,15 +595,15 @@ _SCALING: Mapping[str, Reason] = {
         "TiDB v8.4.0 and later write no binlogs, and the spec has a Pump that is to collect them. Of a TiDB that runs "
         "already the condition `BinlogSupported` says so; an older one is not upgraded, since drainers would miss all "
         "that is written from then on. Neither is Pump, which has no such version: TiDB cannot commit without one.",
-        "It restarts no pod of TiDB and Pump for the new version, and goes on with everything else.",
+        "It restarts no pod of TiDB and Pump for the new version, and continues with everything else.",
         "Leave Pump at its version with `spec.pump.version`, and set up replication with TiCDC. Then set "
         "`spec.tidb.binlogEnabled` to false: TiDB is upgraded. At last scale Pump to 0 replicas, remove `spec.pump`. "
         "Or leave TiDB at its version, too, with `spec.tidb.version`.",
     ),
     "PodsOfOthers": Reason(
-        "Pods that another controller has made, or nobody, carry the labels of pods of this cluster. The Services of "
+        "Pods that do not belong to this cluster carry the labels of its pods. The Services of "
         "PD and TiDB select by these labels, so some requests go to them and fail.",
-        "It goes on with everything else, and neither counts nor touches these pods.",
+        "It neither counts nor touches these pods. Everything else continues.",
         "Change the labels of the pods that the message names, in the template of their owner, or delete them.",
     ),
     "StalePVC": Reason(
@@ -631,7 +633,7 @@ _VOLUMES: Mapping[str, Reason] = {
         "CLASS -p '{\"allowVolumeExpansion\":true}'`.",
     ),
     "VolumeBeingDeleted": Reason(
-        "Somebody has deleted the volume claim of a pod that runs. Kubernetes keeps it until the pod ends; then its "
+        "The volume claim of a running pod was deleted. Kubernetes keeps it until the pod ends; then its "
         "data is lost. A deletion cannot be taken back.",
         "It restarts no Ready pod of that component, not even for a change of the spec.",
         "Have the data moved away and the volume replaced: `kubectl annotate pod POD "
@@ -652,11 +654,12 @@ _SUSPENDING: Mapping[str, Reason] = {
         "Nothing; set the field to false to cancel it.",
     ),
     "NodeLost": Reason(
-        "Pods are to end, or to be made again, but their node does not answer: nobody can tell whether their processes "
-        "have ended. If they belong to a StatefulSet that was deleted, Kubernetes may not create other pods before.",
-        "It waits: Kubernetes ends such a pod only when its node is back, or somebody says that the machine is gone.",
+        "Pods must end or be recreated, but their node does not answer: their processes may still be "
+        "running. If they belong to a StatefulSet that was deleted, Kubernetes may not create other pods before.",
+        "It waits: Kubernetes ends such a pod only when its node is back, or when you declare that the machine is "
+        "gone.",
         "If the machine is gone for good, `kubectl delete node NODE`, or, if the Node is to stay, `kubectl taint nodes "
-        "NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`. If it may come back, wait: two processes on "
+        "NODE node.kubernetes.io/out-of-service=nodeshutdown:NoExecute`. If it may return, wait: two processes on "
         "the same data destroy it.",
     ),
     "Suspended": Reason(
@@ -679,8 +682,8 @@ _PASSING: Mapping[str, Reason] = {
         TRANSIENT,
     ),
     "CacheOutdated": Reason(
-        "The operator's cache does not show yet what there is: a StatefulSet, a pod that is well again, or what was "
-        "written last.",
+        "The operator's cache is behind: it lacks a StatefulSet, a pod that has recovered, or the operator's last "
+        "write.",
         WITH_THE_CACHE,
         TRANSIENT,
     ),
@@ -712,6 +715,18 @@ TOPICS: Mapping[str, Mapping[str, Reason]] = {
     "Errors": ERRORS,
 }
 """Topic → reason → what it means."""
+
+PAGES: Mapping[str, tuple[str, ...]] = {
+    "serving": ("Is it serving", "Out of service", "PD or the stores are unknown"),
+    "spec": ("The spec", "Volumes"),
+    "changes": ("Starting", "Restarting pods", "Scaling", "Suspending", "Commands on pods"),
+    "failover": ("Failover",),
+    "dm": ("DM",),
+    "other-kinds": ("Initializers, dashboards, profiling", "Monitors"),
+    "backups": ("Backups and restores",),
+    "errors": ("Transient", "Errors"),
+}
+"""Page in docs/reasons/, without its suffix → the topics on it."""
 
 REASONS: Mapping[str, Reason] = {name: reason for topic in TOPICS.values() for name, reason in topic.items()}
 """Reason → what it means."""

@@ -1,6 +1,6 @@
 """Programs of monitors, which say that they are ready and no more: Prometheus, Grafana and what is beside them.
 
-Where a real Prometheus is installed it can be given the same configuration (docs/monitoring.md).
+Where a real Prometheus is installed it can be given the same configuration (docs/metrics.md).
 """
 
 from ports.transport import Request, Response

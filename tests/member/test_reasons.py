@@ -1,6 +1,7 @@
-"""Each reason that the code can give has a page, and each page a reason."""
+"""Each reason that the code can give has a section in docs/reasons/, and each section a reason."""
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from apis.cluster import WITHOUT_EFFECT
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_type, component_types
 from controllers.stages import EXPECTED
 from member.components import workload_names
-from member.reasons.__main__ import DIRECTORY, outdated, write
+from member.reasons.__main__ import DIRECTORY, outdated, pages, target, write
 from member.reasons.registry import REASONS
+from tests.style.rules import anchors
 
 ROOT = Path(__file__).parents[2]
 _ROOMS = ("member", "meta", "controllers")
@@ -211,7 +213,7 @@ def _only_value(modules: Mapping[str, _Module], module: _Module, part: ast.expr)
 
 
 @pytest.mark.slow
-def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
+def test_every_reason_has_a_section_and_every_section_a_reason() -> None:
     modules = _modules()
     givers = _givers(modules)
     given = _of_conditions(modules) | {row.unready.reason for row in component_types() if row.unready}
@@ -221,29 +223,59 @@ def test_every_reason_has_a_page_and_every_page_a_reason() -> None:
         given |= _defaults(module)
         for expression in _given(module, givers):
             given |= _values(modules, module, expression)
-    assert {"without a page": [], "without a use": []} == {
-        "without a page": sorted(given - REASONS.keys()),
+    assert {"without a section": [], "without a use": []} == {
+        "without a section": sorted(given - REASONS.keys()),
         "without a use": sorted(REASONS.keys() - given - {"Done"}),
     }
 
 
-def test_pages_are_short_and_complete() -> None:
+def test_every_section_says_what_to_do_and_is_short() -> None:
     for name, reason in REASONS.items():
         for text in (reason.means, reason.meanwhile, reason.you):
             assert text.endswith((".", "`")), (name, text)
             assert len(text) < 500, (name, text)
 
 
-def test_the_pages_are_those_of_the_registry() -> None:
+def test_the_pages_match_the_registry() -> None:
     assert [] == outdated(DIRECTORY)
 
 
-def test_writing_makes_removes_and_corrects_pages(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", REASONS)
+def test_the_link_of_a_reason_leads_to_its_section(reason: str) -> None:
+    page, _, anchor = target(reason).partition("#")
+    assert anchor in anchors(DIRECTORY / page)
+
+
+def test_every_topic_is_on_one_page() -> None:
+    text = "\n".join(pages().values())
+    assert dict.fromkeys(REASONS, 1) == {name: text.count(f"\n## {name}\n") for name in REASONS}
+
+
+def test_every_document_that_the_code_names_exists() -> None:
+    named = re.compile(r"docs/[\w/-]+\.md(?:#[\w{}.()-]+)?")
+    reasons = {
+        row.outage.reason.lower() for row in _MANAGED if row.outage and row.of == DM_CLUSTER and row.outage.leaderless
+    }
+    rooms = (path.parent for path in ROOT.glob("*/__init__.py") if path.parent.name != "tests")
+    texts = {path: path.read_text(encoding="utf-8") for room in rooms for path in room.rglob("*.py")}
+    found = {each for text in texts.values() for each in named.findall(text)}
+    targets = {each.replace("{outage.reason.lower()}", reason) for each in found for reason in reasons}
+    assert found
+    assert set() == {each for each in targets if not _exists(each)}
+
+
+def _exists(named: str) -> bool:
+    """Whether a document, and its anchor if it has one, exists."""
+    page, _, anchor = named.partition("#")
+    return (ROOT / page).exists() and (not anchor or anchor in anchors(ROOT / page))
+
+
+def test_writing_creates_removes_and_corrects_pages(tmp_path: Path) -> None:
     directory = tmp_path / "reasons"
     write(directory)
-    (directory / "Ready.md").write_text("old")
-    (directory / "Gone.md").write_text("old")
-    (directory / "Done.md").unlink()
-    assert ["Done.md", "Gone.md", "Ready.md"] == outdated(directory)
+    (directory / "dm.md").write_text("old")
+    (directory / "gone.md").write_text("old")
+    (directory / "spec.md").unlink()
+    assert ["dm.md", "gone.md", "spec.md"] == outdated(directory)
     write(directory)
     assert [] == outdated(directory)

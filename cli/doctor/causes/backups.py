@@ -65,7 +65,7 @@ CAUSES = (
     Cause(
         "BackupWaiting",
         "A Backup or Restore of the cluster waits, and a BackupSchedule may wait behind it.",
-        "The page of the reason that its message begins with says what helps (docs/reasons/).",
+        "Look up the reason that its message begins with in docs/reasons/.",
         _waiting,
         Severity.WARNING,
     ),

@@ -49,7 +49,7 @@ def _invalid(facts: Facts) -> Iterator[Sign]:
 
 
 def _stopped(facts: Facts) -> Iterator[Sign]:
-    """What the operator does not do without the user; each reason has a page with a way out."""
+    """Steps that the operator takes only after the user has acted; docs/reasons/ has the way out for each reason."""
     told = facts.condition(PROGRESSING)
     reason = str(told.get("reason", ""))
     if facts.condition(READY).get("reason") == reason:
@@ -110,8 +110,8 @@ CAUSES = (
     ),
     Cause(
         "NeedsYou",
-        "The operator can't go on without its user; VALUE is the reason, each of which has a page in docs/reasons/.",
-        "`kubectl describe tidbcluster` and the page of the reason.",
+        "The operator can't go on without its user; VALUE is the reason, which docs/reasons/ explains.",
+        "Read `kubectl describe tidbcluster` and the section on the reason.",
         _stopped,
     ),
     Cause(
@@ -123,7 +123,7 @@ CAUSES = (
     Cause(
         "Slow",
         "What the operator waits for takes more than half an hour; VALUE is the reason.",
-        "The page of the reason in docs/reasons/ says what it waits for, and what you can do.",
+        "Look the reason up in docs/reasons/: it says what the operator waits for, and what you can do.",
         _slow,
         Severity.WARNING,
     ),

@@ -111,7 +111,8 @@ CAUSES = (
     Cause(
         "DataOfAnotherCluster",
         "A server found data, or a PD, of another cluster: the volumes are those of an earlier one.",
-        "Keep the volumes of the cluster that you want; see [PDBootstrapRefused](reasons/PDBootstrapRefused.md).",
+        "Keep the volumes of the cluster that you want; see "
+        "[PDBootstrapRefused](reasons/failover.md#pdbootstraprefused).",
         _logged("DataOfAnotherCluster"),
     ),
     Cause(
