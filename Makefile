@@ -86,6 +86,9 @@ manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler 
 bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|thousand|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
+walk: .venv/.dev ## Print what reconciles call, and the stacks of their writes, in the simulator; compared by a test [RECORD=1]
+	@$(BIN)/python -m bench.walk $(if $(RECORD),--record)
+
 soak: .venv/.dev ## Informers under events, broken connections and restarts for half an hour [SOAK_SECONDS=1800]
 	@$(BIN)/python -m bench.soak
 
@@ -141,4 +144,4 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
 
-.PHONY: help venv run test test-thorough test-fast lint format check bench soak controlplane storages prometheus helm upstream peers manifests simulate simulate-slice clean
+.PHONY: help venv run test test-thorough test-fast lint format check bench walk soak controlplane storages prometheus helm upstream peers manifests simulate simulate-slice clean
