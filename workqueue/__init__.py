@@ -1,19 +1,19 @@
-"""Work queues: what to do next, when, and how often to try again. Knows nothing of Kubernetes.
+"""Work queues: what to do next, when, and how often to retry. The package knows nothing of Kubernetes.
 
-What they promise:
+Guarantees:
 
-- fair: items are handed out in the order in which they came;
-- stingy: an item is never with two workers, and adding it again while it waits changes nothing;
-- many producers and many consumers; an item may be added again while it is processed, and is then processed once more;
-- a shutdown is noticed by everybody who waits.
+- fair: workers get items in the order of their arrival;
+- stingy: at most one worker has an item, and adding a queued item again has no effect;
+- many producers and many consumers; an item added while a worker has it is processed once more;
+- a shutdown wakes every waiting thread.
 
-A ladder in which each step wraps the previous one and is usable alone:
+Each class wraps the one above it and can be used alone:
 
     queue.Queue                               what
     delaying_queue.DelayingQueue              + when            (timers.Timers: one thread for all queues)
     rate_limiting_queue.RateLimitingQueue     + how often       (rate_limiters)
 
-    priority_queue.PriorityQueue              the whole ladder again, and: what first
+    priority_queue.PriorityQueue              all of the above, and in which order
 
-Each queue keeps its statistics as plain numbers; `metrics` shows them to Prometheus when asked.
+Each queue counts in plain numbers; `metrics` turns them into Prometheus series at a scrape.
 """

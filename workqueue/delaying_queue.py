@@ -16,10 +16,10 @@ T = TypeVar("T", bound=Hashable)
 
 
 class DelayingQueue(Generic[T]):
-    """A `Queue` with `add_after`. Waiting items are no part of `len` (DQ-6)."""
+    """A `Queue` with `add_after`. `len` does not count waiting items (DQ-6)."""
 
     def __init__(self, timers: Timers, *, name: str = "", metrics: MetricsProvider | None = None) -> None:
-        """`timers` tells the time and is shared by all queues; somebody must run it."""
+        """Share one `timers` among all queues, and run it in a thread: `Thread(target=timers.run, args=[stop])`."""
         self._queue: Queue[T] = Queue(timers.clock)
         self._timers = timers
         self._lock = threading.Lock()
@@ -31,10 +31,10 @@ class DelayingQueue(Generic[T]):
             metrics.track(name, self.statistics)
 
     def add_after(self, item: T, seconds: float) -> None:
-        """Add `item` in `seconds`, at once when that is not positive, never for infinity.
+        """Add `item` in `seconds`: immediately if that is zero or less, never if it is infinite.
 
-        Of two due times the earlier one holds (DQ-2). A direct `add` meanwhile does not cancel it (DQ-4). Does nothing
-        after shutdown. Raises ValueError for NaN.
+        The earlier of two due times wins (DQ-2). An `add` in between does not cancel it (DQ-4). Has no effect after
+        shutdown. Raises ValueError for NaN.
         """
         at_once = seconds <= 0
         with self._lock:
@@ -49,7 +49,7 @@ class DelayingQueue(Generic[T]):
             self._timers.require_attendance()
 
     def _wait(self, item: T, due: float) -> None:
-        """Let `item` wait until `due`, or until when it waits already if that is sooner."""
+        """Let `item` wait until `due`, unless its present wait ends earlier."""
         known = self._waiting.get(item)
         if (known[0] if known else math.inf) <= due:
             return
@@ -60,7 +60,7 @@ class DelayingQueue(Generic[T]):
     def _fire(self, item: T, due: float) -> None:
         with self._lock:
             if self._waiting.get(item, (None, None))[0] != due:
-                return  # an earlier due time took its place, or the queue is shut down
+                return  # an earlier due time replaced this one, or the queue is shut down
             del self._waiting[item]
         self._queue.add(item)
 
@@ -82,12 +82,12 @@ class DelayingQueue(Generic[T]):
         self._queue.done(item)
 
     def shut_down(self) -> None:
-        """See `Queue.shut_down`. Waiting items are dropped."""
+        """See `Queue.shut_down`. Drops waiting items."""
         self._drop_waiting()
         self._queue.shut_down()
 
     def shut_down_with_drain(self, timeout: float | None = None) -> bool:
-        """See `Queue.shut_down_with_drain`. Waiting items are dropped (DQ-8)."""
+        """See `Queue.shut_down_with_drain`. Drops waiting items (DQ-8)."""
         self._drop_waiting()
         return self._queue.shut_down_with_drain(timeout)
 
@@ -100,13 +100,13 @@ class DelayingQueue(Generic[T]):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether a shutdown has begun."""
+        """True once a shutdown has begun."""
         return self._queue.shutting_down
 
     def __len__(self) -> int:
-        """How many items are queued."""
+        """The number of queued items."""
         return len(self._queue)
 
     def statistics(self) -> QueueStatistics:
-        """What happened so far; every `add_after` counts as a retry (PQ-8)."""
+        """All counters so far; every `add_after` counts as a retry (PQ-8)."""
         return replace(self._queue.statistics(), retries=self._retries)

@@ -1,4 +1,4 @@
-"""Waiting until a queue has nothing left (informers-workqueue.md WQ-10..13)."""
+"""Waiting until all items of a queue are done (informers-workqueue.md WQ-10..13)."""
 
 import threading
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from ports.clock import Clock
 
 
 class Drain:
-    """Any number of threads that wait for the end of a queue's work. All calls are made under the queue's lock."""
+    """Lets threads wait until a queue is drained. Call its methods with the queue's lock held."""
 
     def __init__(self, clock: Clock, lock: threading.Lock, is_drained: Callable[[], bool]) -> None:
         self._clock = clock
@@ -16,7 +16,7 @@ class Drain:
         self._wanted = False
 
     def wait(self, timeout: float | None) -> bool:
-        """Wait until drained, given up, or `timeout` seconds have passed; return whether it is drained."""
+        """Wait until the queue is drained, `give_up` is called or `timeout` seconds pass; True if drained."""
         self._wanted = True
         deadline = None if timeout is None else self._clock.now() + timeout
         while self._wanted and not self._is_drained():
@@ -27,11 +27,11 @@ class Drain:
         return self._is_drained()
 
     def notice(self) -> None:
-        """An item is done: wake everybody when it was the last one."""
+        """Wake the waiting threads if the item that is now done was the last one."""
         if self._is_drained():
             self._changed.notify_all()
 
     def give_up(self) -> None:
-        """Let nobody wait any longer."""
+        """Wake the waiting threads although items are left."""
         self._wanted = False
         self._changed.notify_all()

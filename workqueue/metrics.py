@@ -1,6 +1,6 @@
 """Queues as Prometheus series (informers-workqueue.md 8.1).
 
-Everything is read from the queues when a scrape comes: no thread, no lag (MET-5), nothing on the path of an item.
+A scrape reads the counters of all queues: no thread of its own, no lag (MET-5), no cost on the path of an item.
 """
 
 import threading
@@ -21,7 +21,7 @@ class MetricsProvider(Protocol):
     """Publishes the statistics of queues (MET-7)."""
 
     def track(self, name: str, statistics: Callable[[], QueueStatistics]) -> None:
-        """Publish what `statistics` returns under the queue's name, from now on."""
+        """Publish the result of `statistics` under the queue's name at every scrape."""
 
 
 class PrometheusQueueMetrics(Collector):
@@ -33,14 +33,14 @@ class PrometheusQueueMetrics(Collector):
         registry.register(self)
 
     def track(self, name: str, statistics: Callable[[], QueueStatistics]) -> None:
-        """Publish a queue. Raises ValueError when another queue of the registry has the name."""
+        """Publish a queue. Raises ValueError if another queue of this registry has the name."""
         with self._lock:
             if name in self._queues:
                 raise ValueError(f"a queue named {name!r} already reports to this registry")
             self._queues[name] = statistics
 
     def collect(self) -> Iterable[Metric]:
-        """All series, from one reading of each queue."""
+        """Yield all series, from one reading of each queue."""
         with self._lock:
             queues = dict(self._queues)
         return _families({name: statistics() for name, statistics in queues.items()})
@@ -48,7 +48,7 @@ class PrometheusQueueMetrics(Collector):
 
 def _families(queues: dict[str, QueueStatistics]) -> Iterator[Metric]:
     yield _depth(queues)
-    yield _counter("adds", "Items added, duplicates left out.", {name: q.adds for name, q in queues.items()})
+    yield _counter("adds", "Items added, without duplicates.", {name: q.adds for name, q in queues.items()})
     yield _counter("retries", "Items added with a delay.", {name: q.retries for name, q in queues.items()})
     yield _histogram(
         "queue_duration_seconds",
@@ -57,23 +57,23 @@ def _families(queues: dict[str, QueueStatistics]) -> Iterator[Metric]:
     )
     yield _histogram(
         "work_duration_seconds",
-        "How long items are processed.",
+        "How long workers take for an item.",
         {name: q.work_durations for name, q in queues.items()},
     )
     yield _gauge(
         "unfinished_work_seconds",
-        "Sum of the ages of all items being processed; grows when workers are stuck.",
+        "Sum of the times for which workers have had their present items; grows while workers are stuck.",
         {name: q.unfinished_seconds for name, q in queues.items()},
     )
     yield _gauge(
         "longest_running_processor_seconds",
-        "Age of the item that has been processed longest.",
+        "The longest time for which a worker has had its present item.",
         {name: q.longest_running_seconds for name, q in queues.items()},
     )
 
 
 def _depth(queues: dict[str, QueueStatistics]) -> Metric:
-    """One series a queue; of a priority queue one a priority, told apart by a label that plain queues lack (MET-6)."""
+    """One series for a plain queue; for a priority queue one per priority, with the label `priority` (MET-6)."""
     family = GaugeMetricFamily("workqueue_depth", "Items that need work.", labels=_LABELS)
     for name, queue in queues.items():
         if queue.depth_by_priority is None:

@@ -1,4 +1,4 @@
-"""In which order a priority queue hands out its items (informers-workqueue.md PQ-3, PQ-4)."""
+"""The order in which a priority queue hands out its items (informers-workqueue.md PQ-3, PQ-4)."""
 
 from bisect import insort
 from collections import OrderedDict
@@ -9,15 +9,15 @@ H = TypeVar("H", bound=Hashable)
 
 
 class ByPriority(Generic[H]):
-    """The highest priority first; first come, first served among equals."""
+    """Highest priority first; among equals, first come, first served."""
 
     def __init__(self) -> None:
         self._levels: dict[int, OrderedDict[H, None]] = {}
         self._priorities: list[int] = []
-        """Those of the levels, ascending."""
+        """The keys of the levels, ascending."""
 
     def push(self, item: H, priority: int) -> None:
-        """Put an item that is not held at the end of its level."""
+        """Append a new item to its level."""
         level = self._levels.get(priority)
         if level is None:
             level = self._levels[priority] = OrderedDict()
@@ -25,7 +25,7 @@ class ByPriority(Generic[H]):
         level[item] = None
 
     def remove(self, item: H, priority: int) -> None:
-        """Give up an item, which is held with this priority."""
+        """Remove an item that was pushed with this priority."""
         level = self._levels[priority]
         del level[item]
         if not level:
@@ -33,11 +33,11 @@ class ByPriority(Generic[H]):
             self._priorities.remove(priority)
 
     def first(self, busy: Container[H]) -> H | None:
-        """The next item that is not `busy`, left where it is. Passes over busy ones one by one: they are few."""
+        """The next item that is not `busy`, without removing it. Skips busy items one by one: they are few."""
         return next(self.heads(busy), None)
 
     def heads(self, busy: Container[H]) -> Iterator[H]:
-        """The next item of each level, the highest level first; levels of which all are `busy` have none."""
+        """The next item of each level that is not `busy`, from the highest level down."""
         for priority in reversed(self._priorities):
             for item in self._levels[priority]:
                 if item not in busy:

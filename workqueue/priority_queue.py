@@ -1,8 +1,9 @@
-"""What first: a rate limiting queue whose urgent items overtake (informers-workqueue.md PQ-1..11).
+"""In which order: a rate limiting queue in which urgent items overtake others (informers-workqueue.md PQ-1..11).
 
-An item is *waiting* until its due time, or *ready*, never both: unlike in the plain ladder, adding it now takes it out
-of the wait. It may be either while it is *processing*; a ready one then keeps its place and is passed over until its
-worker is done. With a `rest`, one that was just processed waits that long first: what happens meanwhile is one turn.
+An item is *waiting* until its due time, or *ready*, never both: unlike in the other queues, `add` ends its wait. It may
+be either while a worker is *processing* it; a ready item then keeps its place and is skipped until that worker calls
+`done`. With a `rest`, an item that was just processed waits that long before its next turn, which then covers all
+changes of that time.
 """
 
 import math
@@ -22,21 +23,21 @@ from workqueue.timers import Timer, Timers
 T = TypeVar("T", bound=Hashable)
 
 _LONG = 30.0
-"""Seconds after which an item has waited so long that it gets a turn though more urgent ones are ready."""
+"""Seconds of waiting after which an item may get a turn before more urgent ones."""
 
 _SELDOM = 10
-"""Of so many turns one is for those that have waited long: however much is urgent, nothing waits for ever."""
+"""One turn in so many goes to an item that has waited `_LONG`, so that urgent items cannot starve it."""
 
 
 class _Place(NamedTuple):
-    """Where an item stands: its priority, and a time of the clock."""
+    """The priority of an item, and the time at which it became ready or a worker took it."""
 
     priority: int
     time: float
 
 
 class _Wait(NamedTuple):
-    """Until when an item waits, with which priority, and what ends the wait."""
+    """A waiting item: its priority, its due time, and the timer that ends the wait."""
 
     priority: int
     due: float
@@ -44,8 +45,8 @@ class _Wait(NamedTuple):
 
 
 class Rest(NamedTuple):
-    """How long an item rests after its turn, in seconds: `least`, and for so long that all those that rest together
-    have no more than `rate` turns a second, but never longer than `most`.
+    """How long an item rests after its turn: at least `least` seconds, and up to `most` seconds while so many items
+    rest that together they would have more than `rate` turns a second.
     """
 
     least: float = 0.0
@@ -53,7 +54,7 @@ class Rest(NamedTuple):
     most: float = math.inf
 
     def among(self, resting: int) -> float:
-        """Seconds of rest where so many items rest."""
+        """The rest in seconds while `resting` items rest."""
         return max(self.least, min(resting / self.rate, self.most))
 
 
@@ -61,7 +62,7 @@ NO_REST = Rest()
 
 
 class PriorityQueue(Generic[T]):
-    """A `RateLimitingQueue` that hands out higher numbers first; 0 is what nothing else was said of."""
+    """A `RateLimitingQueue` that hands out items with higher priorities first. The default priority is 0."""
 
     def __init__(
         self,
@@ -73,12 +74,13 @@ class PriorityQueue(Generic[T]):
         strict: bool = __debug__,
         rest: Rest = NO_REST,
     ) -> None:
-        """`timers` as in DelayingQueue, `strict` as in Queue. Without a limiter: 5 ms, doubling to 1000 s (PQ-11).
+        """`timers` as in DelayingQueue, `strict` as in Queue. The default limiter starts at 5 ms and doubles to 1000 s
+        (PQ-11).
 
-        `rest` is how long an item that is added while it is processed, or soon after, waits to be handed out again. One
-        that is added with a delay of its own keeps that, unless so many rest that they do so for longer. What was
-        handed out with a priority below 0 leaves no rest: what happens first after it is no part of a burst. What is
-        added with one above 0 does not wait for it.
+        `rest` delays the next turn of an item that is added during its turn or soon after. An item added with a delay
+        of its own keeps that delay, unless its rest is longer. A turn with a priority below 0 (a resync) is followed by
+        no rest, since the first change after it is not part of a burst. An item added with a priority above 0 does not
+        rest.
         """
         self._timers = timers
         self._rest = rest
@@ -90,15 +92,15 @@ class PriorityQueue(Generic[T]):
         self._order: ByPriority[T] = ByPriority()
         self._waiting: dict[T, _Wait] = {}
         self._ready: dict[T, _Place] = {}
-        """Since when; the same items as in the order."""
+        """The same items as in `_order`, with the time at which they became ready."""
         self._processing: dict[T, _Place] = {}
-        """Since when, and with which priority handed out."""
+        """The items that workers have, with the priority and the time of their turn."""
         self._resting: OrderedDict[T, float] = OrderedDict()
-        """Until when, in the order of their turns; a plain dict would be slow to find its first one."""
+        """The ends of rests, in the order of turns. Not a dict: finding its first key is slow after deletions."""
         self._turns = 0
         self._getters = 0
         self._has_workers = False
-        """Whether somebody has waited for an item: then there are threads, and one should run the timers."""
+        """True once a worker has waited for an item: a process with threads should run the timers in one."""
         self._shutting_down = False
         self._strict = strict
         self._adds = 0
@@ -111,26 +113,24 @@ class PriorityQueue(Generic[T]):
             metrics.track(name, self.statistics)
 
     def add(self, item: T, priority: int = 0) -> None:
-        """Mark `item` as needing work now; a higher priority that it has stays. Does nothing after shutdown."""
+        """Make `item` ready; it keeps a higher priority that it has. Has no effect after shutdown."""
         self._add(item, 0.0, priority)
 
     def add_after(self, item: T, seconds: float) -> None:
-        """Add `item` in `seconds`, never for infinity. Put back by its worker, before `done`, it keeps its priority
-        (PQ-10). Raises ValueError for NaN.
+        """Add `item` in `seconds`, never if that is infinite. If its worker adds it before `done`, it keeps its
+        priority (PQ-10). Raises ValueError for NaN.
         """
         self._add(item, seconds, self._priority_of_turn(item))
 
     def add_rate_limited(self, item: T) -> None:
-        """Count a failure of `item` and add it when the limiter allows; as to its priority see `add_after`."""
+        """Count a failure of `item` and add it after the limiter's delay, with the priority as in `add_after`."""
         self._add(item, self._limiter.when(item), self._priority_of_turn(item))
 
     def add_with_opts(self, *items: T, after: float = 0.0, rate_limited: bool = False, priority: int = 0) -> None:
-        """Add items in `after` seconds, or when the limiter allows, whichever is sooner when both are given (PQ-6).
+        """Add items after `after` seconds or after the limiter's delay; with both, after the shorter one (PQ-6).
 
-        Raises ValueError when `after` is NaN.
-
-        A known item takes the higher priority, at the end of that level, and the earlier due time; one that is ready
-        stays so (PQ-2, PQ-3).
+        A known item gets the higher priority, at the end of that level, and the earlier due time; a ready item stays
+        ready (PQ-2, PQ-3). Raises ValueError if `after` is NaN.
         """
         for item in items:
             delay = after
@@ -140,17 +140,17 @@ class PriorityQueue(Generic[T]):
             self._add(item, delay, priority)
 
     def forget(self, item: T) -> None:
-        """Count no more failures of `item`. `done` is still owed."""
+        """Reset the failures of `item`. Does not replace `done`."""
         self._limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
-        """How many failures of `item` are counted."""
+        """The number of failures of `item` since its last `forget`."""
         return self._limiter.num_requeues(item)
 
     def get_with_priority(self) -> tuple[T | None, int, bool]:
         """Wait for an item and take it: `(item, priority, False)`, or `(None, 0, True)` when shut down and empty.
 
-        Queued items are still handed out after shutdown, as by `Queue`. Who takes an item owes a `done`.
+        After a shutdown workers still get the items that are ready, as from `Queue`. The caller must call `done`.
         """
         with self._lock:
             self._has_workers = True
@@ -179,7 +179,10 @@ class PriorityQueue(Generic[T]):
             return item, False
 
     def done(self, item: T) -> None:
-        """Give `item` back. If it became ready meanwhile, it is handed out again. Raises ValueError as `Queue.done`."""
+        """Return `item` to the queue, which hands it out again if it became ready meanwhile.
+
+        Raises ValueError in a strict queue if no worker has it.
+        """
         with self._lock:
             started = self._processing.pop(item, None)
             if started is None:
@@ -196,7 +199,7 @@ class PriorityQueue(Generic[T]):
                 self._drain.notice()
 
     def shut_down(self) -> None:
-        """See `DelayingQueue.shut_down`: waiting items are dropped, ready ones are not (better than PQ-9)."""
+        """See `DelayingQueue.shut_down`. Ready items stay; controller-runtime drops them as well (PQ-9)."""
         with self._lock:
             self._end()
             self._drain.give_up()
@@ -209,16 +212,16 @@ class PriorityQueue(Generic[T]):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether a shutdown has begun."""
+        """True once a shutdown has begun."""
         return self._shutting_down
 
     def __len__(self) -> int:
-        """How many items are ready, those among them that are still processed included (PQ-5, PQ-7)."""
+        """The number of ready items, including those that a worker still has (PQ-5, PQ-7)."""
         with self._lock:
             return len(self._ready)
 
     def statistics(self) -> QueueStatistics:
-        """What happened so far, read in one piece. An add with a delay is a retry, whatever came of it (PQ-8)."""
+        """All counters so far, as one consistent reading. Every add with a delay counts as a retry (PQ-8)."""
         with self._lock:
             unfinished, longest = self._ages_at_shutdown or self._ages()
             return QueueStatistics(
@@ -271,14 +274,14 @@ class PriorityQueue(Generic[T]):
             self._wait(item, until, wait.priority)
 
     def _rest_of(self, item: T) -> float:
-        """Seconds for which `item` still rests."""
+        """The seconds until `item` may have its next turn."""
         if turn := self._processing.get(item):
             return self._least_rest(turn)
         until = self._resting.get(item)
         return until - self._clock.now() if until is not None else 0.0
 
     def _wait(self, item: T, due: float, priority: int) -> None:
-        """Let `item` wait until `due`, or until when it waits already if that is sooner. Raises ValueError for NaN."""
+        """Let `item` wait until `due`, unless its present wait ends earlier. Raises ValueError for NaN."""
         known = self._waiting.get(item)
         if known is not None:
             priority = max(priority, known.priority)
@@ -295,9 +298,9 @@ class PriorityQueue(Generic[T]):
         with self._lock:
             wait = self._waiting.get(item)
             if wait is None or wait.due != due:
-                return  # it came earlier, or the queue is shut down
+                return  # an earlier due time replaced this one, or the queue is shut down
             if self._rest.least and item in self._processing:
-                # its turn takes longer than a rest, which begins at the end of it
+                # its turn is not over yet, and its rest begins when it is
                 del self._waiting[item]
                 self._wait(item, self._clock.now() + self._rest.least, wait.priority)
                 return
@@ -306,7 +309,7 @@ class PriorityQueue(Generic[T]):
     def _make_ready(self, item: T, priority: int) -> None:
         waited = self._waiting.pop(item, None)
         if waited is not None:
-            # what is not taken off the heap stays there until it is due, one for each sync
+            # otherwise each sync would leave a timer on the heap until its due time
             waited.timer.cancel()
             priority = max(priority, waited.priority)
         self._ready[item] = _Place(priority, self._clock.now())
@@ -327,7 +330,7 @@ class PriorityQueue(Generic[T]):
         self._depths.change(priority, +1)
 
     def _next(self) -> T | None:
-        """The most urgent item; now and then the one that has waited longest, if that is long."""
+        """The most urgent item; in one turn of `_SELDOM`, the item that has waited longest, if longer than `_LONG`."""
         if self._turns % _SELDOM:
             return self._order.first(self._processing)
         heads = list(self._order.heads(self._processing))

@@ -1,8 +1,8 @@
 """What to do next: a queue of distinct items, each with at most one worker at a time.
 
-An item that needs work is *dirty*; one that is handed out is *processing*. It may be both: then it was added while a
-worker had it, and it is queued again when that worker is done. Invariant: exactly the dirty items that nobody processes
-are queued, each once.
+An item that needs work is *dirty*; an item that a worker has is *processing*. An item added while a worker has it is
+both, and is queued when that worker calls `done`. Invariant: the queue holds exactly the items that are dirty and not
+processing, each once.
 """
 
 import threading
@@ -48,7 +48,7 @@ class Queue(Generic[T]):
             metrics.track(name, self.statistics)
 
     def add(self, item: T) -> None:
-        """Mark `item` as needing work. Does nothing when it is marked already, or after shutdown."""
+        """Mark `item` as dirty. Has no effect on a dirty item, or after shutdown."""
         with self._lock:
             if self._shutting_down or item in self._dirty:
                 return
@@ -60,7 +60,7 @@ class Queue(Generic[T]):
     def get(self) -> tuple[T | None, bool]:
         """Wait for an item and take it: `(item, False)`, or `(None, True)` when shut down and empty.
 
-        Who takes an item owes a `done`.
+        The caller must call `done` with the item.
         """
         with self._lock:
             while not self._queued and not self._shutting_down:
@@ -72,12 +72,15 @@ class Queue(Generic[T]):
             return self._take()
 
     def try_get(self) -> tuple[T | None, bool]:
-        """As `get`, without waiting: `(None, False)` when there is nothing to do now."""
+        """Take an item without waiting: as `get`, or `(None, False)` when the queue is empty."""
         with self._lock:
             return self._take()
 
     def done(self, item: T) -> None:
-        """Give `item` back. If it was added meanwhile, it is queued again."""
+        """Return `item` to the queue, which queues it again if it was added meanwhile.
+
+        Raises ValueError in a strict queue if no worker has it.
+        """
         with self._lock:
             started = self._processing.pop(item, None)
             if started is None:
@@ -91,15 +94,15 @@ class Queue(Generic[T]):
                 self._drain.notice()
 
     def shut_down(self) -> None:
-        """Take no more items. Queued ones are still handed out. Ends a drain that waits (WQ-11). Idempotent."""
+        """Ignore further adds; workers still get what is queued. Ends a waiting drain (WQ-11). Idempotent."""
         with self._lock:
             self._end()
             self._drain.give_up()
 
     def shut_down_with_drain(self, timeout: float | None = None) -> bool:
-        """Take no more items and wait until all are done, at most `timeout` seconds; return whether they are (WQ-12).
+        """Ignore further adds and wait at most `timeout` seconds until all items are done; True if they are (WQ-12).
 
-        The workers must go on: queued items count, too.
+        Keep the workers running: queued items have to be processed as well.
         """
         with self._lock:
             self._end()
@@ -107,16 +110,16 @@ class Queue(Generic[T]):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether a shutdown has begun."""
+        """True once a shutdown has begun."""
         return self._shutting_down
 
     def __len__(self) -> int:
-        """How many items are queued; those being processed do not count, added again or not (WQ-7)."""
+        """The number of queued items, without those that workers have (WQ-7)."""
         with self._lock:
             return len(self._queued)
 
     def statistics(self) -> QueueStatistics:
-        """What happened so far, read in one piece."""
+        """All counters so far, as one consistent reading."""
         with self._lock:
             unfinished, longest = self._ages_at_shutdown or ages(self._processing.values(), self._clock.now())
             return QueueStatistics(

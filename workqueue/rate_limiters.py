@@ -11,7 +11,7 @@ T = TypeVar("T", bound=Hashable)
 T_contra = TypeVar("T_contra", bound=Hashable, contravariant=True)
 
 _MAX_EXPONENT = 62
-"""Beyond it every delay is capped anyway, and a float would overflow (RL-2)."""
+"""With a larger exponent the float would overflow; every delay is capped long before (RL-2)."""
 
 
 class RateLimiter(Protocol[T_contra]):
@@ -21,16 +21,16 @@ class RateLimiter(Protocol[T_contra]):
         """Count a failure of `item` and return how many seconds it should wait."""
 
     def forget(self, item: T_contra) -> None:
-        """The item succeeded, or will not be tried again."""
+        """Reset the failures of `item`: it succeeded, or the worker has given it up."""
 
     def num_requeues(self, item: T_contra) -> int:
-        """How many failures of `item` are counted."""
+        """The number of failures of `item` since its last `forget`."""
 
 
 class ItemExponentialFailureRateLimiter(Generic[T]):
     """Doubles the delay with each failure of an item: base, 2*base, 4*base, ... up to `max_delay` seconds.
 
-    An item that did not fail for twice the longest delay starts anew (RL-8).
+    An item without a failure for twice `max_delay` starts again at `base` (RL-8).
     """
 
     def __init__(self, clock: Clock, base: float, max_delay: float) -> None:
@@ -53,7 +53,7 @@ class ItemExponentialFailureRateLimiter(Generic[T]):
 
 
 class ItemFastSlowRateLimiter(Generic[T]):
-    """Gives the first `max_fast_attempts` failures of an item a fast delay and later ones a slow one, in seconds."""
+    """Delays the first `max_fast_attempts` failures of an item by `fast` seconds, later ones by `slow` seconds."""
 
     def __init__(self, clock: Clock, fast: float, slow: float, max_fast_attempts: int) -> None:
         self._fast = fast
@@ -75,10 +75,10 @@ class ItemFastSlowRateLimiter(Generic[T]):
 
 
 class BucketRateLimiter(Generic[T]):
-    """Lets `qps` items per second pass, and `burst` at once after a quiet time; all items share the bucket (RL-4).
+    """Admits `qps` items per second, and up to `burst` at once after a quiet time; all items share the bucket (RL-4).
 
-    A token once taken is never given back. An item whose token is still to come takes no second one: one key that a
-    handler adds a thousand times delays other keys by one token. `on_wait` receives each delay above zero (RL-9).
+    Tokens are not returned. An item that waits for its token takes no second one: a key that a handler adds a thousand
+    times delays other keys by one token. `on_wait` receives each delay above zero (RL-9).
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class BucketRateLimiter(Generic[T]):
         self._tokens = self._burst
         self._filled_at = clock.now()
         self._due: OrderedDict[T, float] = OrderedDict()
-        """When the token of an item that waits for it will exist, in the order of that time."""
+        """The times at which waiting items get their tokens, in ascending order."""
 
     def when(self, item: T) -> float:
         """Seconds until the token of `item` exists."""
@@ -126,7 +126,7 @@ class BucketRateLimiter(Generic[T]):
 
 
 class MaxOfRateLimiter(Generic[T]):
-    """The longest delay of several limiters, each of which counts every failure."""
+    """Returns the longest delay of several limiters, each of which counts every failure."""
 
     def __init__(self, *limiters: RateLimiter[T]) -> None:
         self._limiters = limiters
@@ -136,7 +136,7 @@ class MaxOfRateLimiter(Generic[T]):
         return max(limiter.when(item) for limiter in self._limiters)
 
     def forget(self, item: T) -> None:
-        """All limiters forget."""
+        """Reset the failures of `item` in all limiters."""
         for limiter in self._limiters:
             limiter.forget(item)
 
@@ -146,7 +146,7 @@ class MaxOfRateLimiter(Generic[T]):
 
 
 class WithMaxWaitRateLimiter(Generic[T]):
-    """Another limiter's delay, at most `max_delay` seconds."""
+    """Caps the delay of another limiter at `max_delay` seconds."""
 
     def __init__(self, limiter: RateLimiter[T], max_delay: float) -> None:
         self._limiter = limiter
@@ -157,7 +157,7 @@ class WithMaxWaitRateLimiter(Generic[T]):
         return min(self._limiter.when(item), self._max_delay)
 
     def forget(self, item: T) -> None:
-        """The limiter forgets."""
+        """Reset the failures of `item` in the other limiter."""
         self._limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
@@ -174,7 +174,7 @@ def default_controller_rate_limiter(
     burst: int = 100,
     on_wait: Callable[[float], None] = lambda _seconds: None,
 ) -> RateLimiter[T]:
-    """Per item exponential, overall a bucket: the longer wait holds (RL-7). `on_wait` is told the bucket's waits."""
+    """The longer of an exponential delay per item and a bucket for all (RL-7). `on_wait` gets the bucket's delays."""
     return MaxOfRateLimiter(
         ItemExponentialFailureRateLimiter[T](clock, base, max_delay),
         BucketRateLimiter[T](clock, qps, burst, on_wait),
@@ -187,14 +187,14 @@ def default_item_based_rate_limiter(clock: Clock) -> RateLimiter[T]:
 
 
 class _Failures(Generic[T]):
-    """Counts failures per item and drops items that have been idle, so that nothing lives for ever (RL-8)."""
+    """Counts failures per item and drops items that have not failed for `idle_limit` seconds (RL-8)."""
 
     def __init__(self, clock: Clock, idle_limit: float) -> None:
         self._clock = clock
         self._idle_limit = idle_limit
         self._lock = threading.Lock()
         self._entries: OrderedDict[T, tuple[int, float]] = OrderedDict()
-        """Count and time of the last failure, the item that has been idle longest first."""
+        """The count and the time of the last failure, oldest failure first."""
 
     def count_one(self, item: T) -> int:
         with self._lock:

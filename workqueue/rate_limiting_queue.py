@@ -1,6 +1,6 @@
-"""How often: a queue whose items wait longer the more often they fail (informers-workqueue.md RQ-1..4).
+"""How often: a queue whose items wait longer after each failure (informers-workqueue.md RQ-1..4).
 
-A worker owes each item that it got one of `add_rate_limited` (failed) or `forget` (succeeded), and then `done`.
+For each item a worker calls `add_rate_limited` after a failure or `forget` after a success, and then `done`.
 """
 
 from collections.abc import Hashable
@@ -25,15 +25,15 @@ class RateLimitingQueue(Generic[T]):
         self._limiter = limiter
 
     def add_rate_limited(self, item: T) -> None:
-        """Count a failure of `item` and add it when the limiter allows. To be called before `done`."""
+        """Count a failure of `item` and add it after the limiter's delay. Call it before `done`."""
         self._queue.add_after(item, self._limiter.when(item))
 
     def forget(self, item: T) -> None:
-        """Count no more failures of `item`. `done` is still owed."""
+        """Reset the failures of `item`. Does not replace `done`."""
         self._limiter.forget(item)
 
     def num_requeues(self, item: T) -> int:
-        """How many failures of `item` are counted."""
+        """The number of failures of `item` since its last `forget`."""
         return self._limiter.num_requeues(item)
 
     def add_after(self, item: T, seconds: float) -> None:
@@ -66,11 +66,11 @@ class RateLimitingQueue(Generic[T]):
 
     @property
     def shutting_down(self) -> bool:
-        """Whether a shutdown has begun."""
+        """True once a shutdown has begun."""
         return self._queue.shutting_down
 
     def __len__(self) -> int:
-        """How many items are queued."""
+        """The number of queued items."""
         return len(self._queue)
 
     def statistics(self) -> QueueStatistics:

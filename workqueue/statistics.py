@@ -1,7 +1,7 @@
-"""What a queue counts about itself, as plain numbers.
+"""The counters of a queue, as plain numbers.
 
-Numbers instead of Prometheus objects keep a queue fast (nothing is exported until a scrape asks) and free of exporters
-under its lock (informers-workqueue.md TH-1).
+Numbers instead of Prometheus objects keep a queue fast: it exports nothing until a scrape, and calls no exporter under
+its lock (informers-workqueue.md TH-1).
 """
 
 from bisect import bisect_left
@@ -12,22 +12,22 @@ DURATION_BOUNDS = (1e-08, 1e-07, 1e-06, 1e-05, 0.0001, 0.001, 0.01, 0.1, 1.0, 10
 """Upper bounds, in seconds, of the duration histograms (MET-1)."""
 
 MAX_PRIORITIES = 25
-"""How many priorities have a depth of their own; each is a series of its own (MET-6)."""
+"""The number of priorities with a series of their own (MET-6)."""
 
 OTHER_PRIORITIES = "exceeded_cardinality_limit"
-"""The name that all further priorities share (MET-6)."""
+"""The label value that all further priorities share (MET-6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """A histogram: how many durations fell into each bucket, the last one being unbounded, and their sum in seconds."""
+    """A histogram: the number of durations in each bucket, of which the last is unbounded, and their sum in seconds."""
 
     counts: tuple[int, ...] = (0,) * (len(DURATION_BOUNDS) + 1)
     total: float = 0.0
 
 
 class DurationRecorder:
-    """Counts durations. Not locked: its owner is."""
+    """Counts durations. Not thread-safe: call it with the queue's lock held."""
 
     __slots__ = ("_counts", "_total")
 
@@ -46,7 +46,7 @@ class DurationRecorder:
 
 
 class Depths:
-    """Counts items by the name of their priority. Not locked: its owner is."""
+    """Counts items by the name of their priority. Not thread-safe: call it with the queue's lock held."""
 
     __slots__ = ("_depths",)
 
@@ -54,7 +54,7 @@ class Depths:
         self._depths = {"0": 0}
 
     def change(self, priority: int, by: int) -> None:
-        """Count `by` items more (or less) of `priority`. A name once given stays, at 0 when there is nothing."""
+        """Add `by`, which may be negative, to the depth of `priority`. An empty priority keeps its name, at 0."""
         name = str(priority)
         if name not in self._depths and len(self._depths) >= MAX_PRIORITIES:
             name = OTHER_PRIORITIES
@@ -66,7 +66,7 @@ class Depths:
 
 
 def ages(started: Collection[float], now: float) -> tuple[float, float]:
-    """The sum and the largest of the ages of what `started` at these times, in seconds."""
+    """The sum and the maximum, in seconds, of the times from each of `started` to `now`."""
     if not started:
         return 0.0, 0.0
     return sum(now - start for start in started), now - min(started)
@@ -76,9 +76,9 @@ def ages(started: Collection[float], now: float) -> tuple[float, float]:
 class QueueStatistics:
     """One consistent reading of a queue (informers-workqueue.md 8.1).
 
-    `depth` counts every item that needs work, also those added while they are processed, which `len` does not (MET-3).
-    A priority queue reports it by priority as well.
-    Times are seconds; the last two cover the items being processed now and stand still after shutdown (MET-5).
+    `depth` counts every item that needs work; `len` does not count those added while a worker has them (MET-3).
+    `unfinished_seconds` and `longest_running_seconds` cover the items that workers have now; after a shutdown they keep
+    their last value (MET-5). Only a priority queue has `depth_by_priority`.
     """
 
     depth: int = 0

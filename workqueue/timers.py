@@ -1,6 +1,6 @@
-"""Calls that are due later, made by one thread for the whole process (informers-workqueue.md 25.1).
+"""Delayed calls, made by one thread for the whole process (informers-workqueue.md 25.1).
 
-Nothing is handed over through a bounded buffer (DQ-10): `call_at` pushes on the heap and returns.
+`call_at` pushes onto a heap and returns; there is no bounded buffer that could block it (DQ-10).
 """
 
 import heapq
@@ -19,33 +19,33 @@ _log = structlog.get_logger(__name__)
 
 
 _FEW = 64
-"""So many calls that were cancelled may stay on the heap in any case."""
+"""The number of cancelled calls that may stay on the heap, however short it is."""
 
 
 class Timer:
-    """One call that is due later."""
+    """One delayed call."""
 
     __slots__ = ("_timers", "call")
 
     def __init__(self, timers: "Timers", call: Callable[[], None]) -> None:
         self._timers = timers
         self.call: Callable[[], None] | None = call
-        """None once it was made or cancelled; guarded by the lock of the timers."""
+        """None once made or cancelled; guarded by the lock of `Timers`."""
 
     def cancel(self) -> None:
-        """Never make the call, and keep nothing of it. Without effect when it was made."""
+        """Drop the call. Has no effect once it was made."""
         self._timers.cancel(self)
 
 
 class Timers:
-    """A heap of calls. `run` makes each of them when it is due; without a thread, `fire_due` does."""
+    """A heap of delayed calls. A thread in `run` makes each when it is due; tests call `fire_due` instead."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._changed = threading.Condition(threading.Lock())
         self._heap: list[tuple[float, int, Timer]] = []
         self._cancelled = 0
-        """How many timers on the heap were cancelled."""
+        """The number of cancelled timers on the heap."""
         self._attended = False
         self._missed = False
         self._sequence = count()
@@ -53,7 +53,7 @@ class Timers:
     def call_at(self, due: float, call: Callable[[], None]) -> Timer:
         """Make `call` when the clock's `now()` reaches `due`; calls due at the same time keep their order.
 
-        `call` runs on the timer thread: it must be quick and never wait. Raises ValueError for what is no time.
+        `call` runs on the timer thread, so it must be quick and must not block. Raises ValueError if `due` is NaN.
         """
         require_seconds(due, "a time")
         timer = Timer(self, call)
@@ -77,23 +77,23 @@ class Timers:
                 self._cancelled = 0
 
     def __len__(self) -> int:
-        """How many calls wait."""
+        """The number of calls that are still due."""
         with self._changed:
             return len(self._heap) - self._cancelled
 
     def require_attendance(self) -> None:
-        """Log an error, once, when nobody has run or fired these timers yet: what is delayed would never come."""
+        """Log an error, once, if neither `run` nor `fire_due` was ever called: delayed items would never arrive."""
         if not self._attended and not self._missed:
             self._missed = True
             _log.error("timers are not running, so delayed items never become ready: run `Timers.run` in a thread")
 
     def next_due(self) -> float | None:
-        """When the first waiting call is due, in the clock's `now()`; None when none waits."""
+        """The time, by the clock's `now()`, at which the next call is due; None without one."""
         with self._changed:
             return self._first_due()
 
     def fire_due(self) -> None:
-        """Make every call that is due, in order of due time. Never waits."""
+        """Make every call that is due, in order of due time, without waiting."""
         self._attended = True
         for call in self._take_due():
             try:
@@ -103,7 +103,7 @@ class Timers:
                 _log.exception("timer call failed", call=repr(call))
 
     def run(self, stop: Stop) -> None:
-        """Make calls as they become due, until stopped; calls still waiting then are dropped (DQ-8)."""
+        """Make calls as they become due, until stopped; drops the calls that are left then (DQ-8)."""
         self._attended = True
         with stop.calling(self._wake):
             while not stop.is_set():
@@ -131,7 +131,7 @@ class Timers:
                 self.clock.wait(self._changed, remaining)
 
     def _first_due(self) -> float | None:
-        """When the first call is due that was not cancelled."""
+        """The due time of the next call; drops cancelled calls in front of it."""
         while self._heap and self._heap[0][2].call is None:
             heapq.heappop(self._heap)
             self._cancelled -= 1
@@ -143,6 +143,6 @@ class Timers:
 
 
 def require_seconds(value: float, what: str = "a delay") -> None:
-    """Raise ValueError for NaN: it compares with nothing, so that a heap that holds it has no order."""
+    """Raise ValueError for NaN: every comparison with it is false, so a heap that holds it has no order."""
     if math.isnan(value):
         raise ValueError(f"{what} in seconds must be a number, not {value}")
