@@ -1,18 +1,18 @@
-"""Caches of Kubernetes objects that follow the API server, and the news of what changed in them.
+"""Caches of Kubernetes objects that follow the API server, and notifications of every change.
 
     list, watch      deltas         one step         notifications
     Reflector ──▶ DeltaFIFO ──▶ Store + indexes ──▶ one buffer and thread per handler
                                     │
                                  Listers (read-only)
 
-Promises (informers-workqueue.md 10-16):
+Guarantees (informers-workqueue.md 10-16):
 
-- A handler hears of a change only after the store shows it, or something newer; per object never backwards in time.
-- A slow or failing handler delays nobody but itself.
-- What a broken connection hid is found by the next list: a vanished object arrives as a tombstone.
-- Objects are bytes with typed metadata, shared and immutable. What is absent may only be unseen.
+- A handler receives a change after the store shows it or something newer, and never an older state after a newer one.
+- A slow or failing handler delays only itself.
+- The list after a broken connection finds what the connection missed: a vanished object arrives as a tombstone.
+- Objects are bytes with typed metadata, shared and immutable. An object that is absent may not have arrived yet.
 
-To prove that a cache is right: `consistency`.
+`consistency` compares a cache with the server.
 
-A thread is a loop over a step; only the loops wait, always on the clock they were given. Knows nothing of TiDB.
+A thread is a loop over a step. Only the loops wait, on the clock that they are given.
 """

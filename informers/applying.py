@@ -1,4 +1,4 @@
-"""Applying a delta to the store, and the notifications that result (informers-workqueue.md FIFO-20 to FIFO-24)."""
+"""Deltas applied to the store, and the resulting notifications (informers-workqueue.md FIFO-20 to FIFO-24)."""
 
 from informers.deltas import Added, Batch, Bookmark, Deleted, Delta, Event, ReplacedAll, SyncAll, Updated
 from informers.notifications import Add, Delete, Notification, Update
@@ -8,7 +8,7 @@ from kube.objects import Object
 
 
 def apply_delta(store: Store, delta: Delta, is_in_initial_list: bool) -> list[Notification]:
-    """Bring `store` up to date and return the notifications, in order. Only one thread may write to the store."""
+    """Apply `delta` to `store` and return the notifications, in order. Only one thread may write to a store."""
     match delta:
         case Added() | Updated() | Deleted():
             return _change(store, (delta,), is_in_initial_list)
@@ -39,7 +39,7 @@ def _notification(old: Object | None, event: Event, initial: bool) -> Notificati
 
 def _replace(store: Store, objects: tuple[Object, ...], version: str, initial: bool) -> list[Notification]:
     before = {obj.key: obj for obj in store.list()}
-    # of an object that comes twice, the last state
+    # if a list has an object twice, its last state counts
     listed = {obj.key: obj for obj in objects}
     store.replace(listed.values(), version)
     gone = [Delete(DeletedFinalStateUnknown(key, obj)) for key, obj in before.items() if key not in listed]

@@ -1,4 +1,4 @@
-"""When to try again (informers-workqueue.md 11.1, REF-41, REF-42)."""
+"""Delays between a reflector's attempts (informers-workqueue.md 11.1, REF-41, REF-42)."""
 
 from ports.clock import Clock
 from ports.randomness import Randomness
@@ -7,7 +7,7 @@ _INITIAL = 0.8
 _FACTOR = 2.0
 _CAP = 30.0
 _QUIET = 120.0
-"""Seconds without a draw after which the sequence starts again."""
+"""Seconds without a call of `next` after which the sequence starts again."""
 
 
 class Backoff:
@@ -20,7 +20,7 @@ class Backoff:
         self._drawn_at = clock.now()
 
     def next(self) -> float:
-        """The seconds to wait now. Starts again at 0.8 s when nothing was drawn for two minutes (REF-41)."""
+        """The next delay in seconds. After two minutes without a call the sequence starts again (REF-41)."""
         now = self._clock.now()
         if now - self._drawn_at > _QUIET:
             self._base = _INITIAL

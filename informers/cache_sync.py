@@ -14,7 +14,7 @@ from ports.stopping import Stop
 log = structlog.get_logger(__name__)
 
 SYNC_TIMEOUT = 120.0
-"""Seconds a start may wait for its caches (CW-9)."""
+"""Seconds for which a process waits for its caches at the start (CW-9)."""
 
 
 class CacheSyncTimeout(TimeoutError):
@@ -26,17 +26,17 @@ class CacheSyncTimeout(TimeoutError):
 
 
 class Syncing(Protocol):
-    """Something that is synced at some time: an informer, or the registration of a handler."""
+    """An informer, or the registration of a handler."""
 
     @property
     def synced(self) -> Latch:
-        """Set once it is."""
+        """Set when it has synced."""
 
 
 def wait_for_cache_sync(stop: Stop, clock: Clock, /, timeout: float = SYNC_TIMEOUT, **named: Syncing) -> bool:
-    """Wait until all of `named` are synced; return whether they are, False when `stop` came first.
+    """Wait until all of `named` have synced: True if they have, False if `stop` was set first.
 
-    Raises CacheSyncTimeout, which names the missing, after `timeout` seconds.
+    Raises CacheSyncTimeout with the names that are missing after `timeout` seconds.
     """
     log.info("waiting for caches", caches=sorted(named))
     if not _wait(stop, clock, timeout, named):

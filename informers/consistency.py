@@ -1,7 +1,7 @@
-"""Whether a cache is what the server has: for tests, soaks and debugging (informers-workqueue.md REF-40h, TEST-8).
+"""Comparison of a cache with the server, for tests, soaks and debugging (informers-workqueue.md REF-40h, TEST-8).
 
-A cache is compared with a list at exactly its own version, so that what changes meanwhile does not matter. Identity and
-version are compared, not bodies: one version of one object has one body.
+The cache is compared with a list at exactly its own version, so that changes during the comparison do not matter.
+Comparing names, UIDs and versions is enough: an object has one body per version.
 """
 
 import hashlib
@@ -16,25 +16,25 @@ from kube.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Sorted keys: of what the cache lacks, of what only the cache has, and of what it has in another version."""
+    """Sorted keys of the objects that are only on the server, only in the cache, or in both with different versions."""
 
     missing: tuple[str, ...] = ()
     surplus: tuple[str, ...] = ()
     outdated: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether there is any."""
+        """True if cache and server differ."""
         return bool(self.missing or self.surplus or self.outdated)
 
 
 def digest(objects: Iterable[Object]) -> str:
-    """A text that is the same for the same objects in the same versions, in whatever order."""
+    """A digest of keys, UIDs and versions that does not depend on the order of the objects."""
     lines = sorted(f"{obj.key} {obj.metadata.uid} {obj.metadata.resource_version}\n" for obj in objects)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
 def compare(cached: Iterable[Object], listed: Iterable[Object]) -> Difference:
-    """In what a cache differs from a list."""
+    """The difference between a cache and a list."""
     ours, theirs = {obj.key: _state(obj) for obj in cached}, {obj.key: _state(obj) for obj in listed}
     return Difference(
         missing=tuple(sorted(theirs.keys() - ours.keys())),
@@ -44,9 +44,9 @@ def compare(cached: Iterable[Object], listed: Iterable[Object]) -> Difference:
 
 
 def check(store: Store, source: ListWatch) -> Difference:
-    """In what a cache that has synced differs from the server at the version of the cache.
+    """The difference between a synced cache and the server at the version of the cache.
 
-    Raises Expired when the server has forgotten that version, other ApiErrors and TransportError.
+    Raises Expired if the server has compacted that version, other ApiErrors and TransportError.
     """
     version, cached = store.snapshot()
     listed = list_pages(source, resource_version=version, resource_version_match="Exact")

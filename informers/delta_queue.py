@@ -1,8 +1,8 @@
 """The queue between the reflector and the store: every event, in the order of arrival (informers-workqueue.md 12).
 
-Of the two designs known under this name, this is the in-order one: one delta per event, a relist is one delta that is
-applied in one step against what the store holds by then. Tombstones are therefore made when it is applied
-(`informers.applying`), and nothing queued can be overtaken or merged.
+client-go has two designs under this name; this is the newer one, RealFIFO. Each event is one delta, and so is a relist,
+which is compared with the store when it is applied (`informers.applying`). Tombstones are made there, and no queued
+delta is overtaken by another or merged with it.
 """
 
 import threading
@@ -19,29 +19,29 @@ from ports.failures import ANY_FAILURE
 log = structlog.get_logger(__name__)
 
 _BATCH = 1000
-"""Events that are applied in one step at most (FIFO-11)."""
+"""The maximum number of events applied in one step (FIFO-11)."""
 _HIGH_WATER = 2 * _BATCH
-"""Queued deltas from which on a producer waits for the consumer (FIFO-12)."""
+"""The number of queued deltas at which a producer waits for the consumer (FIFO-12)."""
 _SLOW_SECONDS = 0.1
 _SLOW_QUEUED = 10
 
 Process = Callable[[Delta, bool], None]
-"""Applies a delta; the flag says that it belongs to the initial list (FIFO-3)."""
+"""Applies a delta; the flag is True if it belongs to the initial list (FIFO-3)."""
 
 
 class TransformFailed(ValueError):
-    """Raised for an object that the transform did not make another object of; names the object."""
+    """Raised, with the object's name, if the transform fails or returns something other than an object."""
 
 
 class QueueClosed(Exception):
-    """Raised by pop when the queue is closed and empty."""
+    """Raised by `pop` when the queue is closed and empty."""
 
 
 class DeltaFIFO:
-    """Deltas in order of arrival. Safe for threads; one consumer at a time makes sense."""
+    """Deltas in the order of their arrival. Thread-safe for many producers and one consumer."""
 
     def __init__(self, clock: Clock, *, batch: int = _BATCH) -> None:
-        """`batch` is how many events of different objects are processed together at most."""
+        """`batch` is the maximum number of events that `pop` processes together."""
         self._clock = clock
         self._batch = batch
         self._condition = threading.Condition()
@@ -53,9 +53,9 @@ class DeltaFIFO:
         self._synced = False
 
     def set_transform(self, transform: Callable[[Object], Object]) -> None:
-        """Let objects pass through `transform` when they enter (FIFO-10).
+        """Apply `transform` to each object that is queued (FIFO-10).
 
-        The call fails with TransformFailed where it raises, or returns anything but an object.
+        `add`, `update` and the others raise TransformFailed if `transform` raises or does not return an object.
         """
         self._transform = transform
 
@@ -76,19 +76,19 @@ class DeltaFIFO:
         self._put(ReplacedAll(tuple(self._transformed(obj) for obj in objects), resource_version))
 
     def resync(self) -> None:
-        """Queue the news of everything that is stored by the time it is processed (FIFO-9)."""
+        """Queue a resync: a notification of every object that the store holds when it is processed (FIFO-9)."""
         self._put(SyncAll())
 
     def bookmark(self, resource_version: str) -> None:
-        """Queue the news of a version."""
+        """Queue a bookmark."""
         self._put(Bookmark(resource_version))
 
     def pop(self, process: Process, until: float | None = None) -> Delta | None:
         """Wait for the oldest delta, process it and return it; None when the clock reaches `until` without one.
 
-        Once synced, events of different objects that are queued one after another come as one Batch (FIFO-11).
-        The lock is free while `process` runs. Its exceptions are logged and the delta counts as processed (FIFO-5).
-        Raises QueueClosed when the queue is closed and empty (FIFO-2).
+        Once synced, consecutive events of different objects come as one Batch (FIFO-11). `process` runs without the
+        lock; its exceptions are logged, and the delta counts as processed (FIFO-5). Raises QueueClosed when the queue
+        is closed and empty (FIFO-2).
         """
         with self._condition:
             while not self._deltas:
@@ -105,11 +105,11 @@ class DeltaFIFO:
         return delta
 
     def has_synced(self) -> bool:
-        """Whether what came first has been processed; for ever true from then on (FIFO-4)."""
+        """True once the first list has been processed; it stays true (FIFO-4)."""
         return self._synced
 
     def close(self) -> None:
-        """Let pop drain what is queued and then raise. Idempotent."""
+        """Let `pop` drain the queue and then raise QueueClosed. Idempotent."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
@@ -128,14 +128,14 @@ class DeltaFIFO:
             self._condition.notify_all()
 
     def _note_first(self, delta: Delta) -> None:
-        """Only a first list that has objects must be processed before the queue counts as synced."""
+        """Remember the first list, which must be processed before the queue is synced, unless it is empty."""
         if self._first is not None or isinstance(delta, SyncAll | Bookmark):
             return
         self._first = delta
         self._synced = not (isinstance(delta, ReplacedAll) and delta.objects)
 
     def _take(self) -> Delta:
-        """The oldest delta; once synced, with the events after it, up to the second one of an object (FIFO-11)."""
+        """The oldest delta; once synced, with the events behind it up to a second one of the same object (FIFO-11)."""
         first = self._deltas.popleft()
         if not self._synced or not isinstance(first, Event) or self._batch == 1:
             return first

@@ -1,4 +1,4 @@
-"""What the reflector learned, one event each (informers-workqueue.md FIFO-1)."""
+"""The deltas that a reflector queues (informers-workqueue.md FIFO-1)."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -8,28 +8,28 @@ from kube.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The watch says an object was created."""
+    """A watch event: the object was created."""
 
     obj: Object
 
 
 @dataclass(frozen=True, slots=True)
 class Updated:
-    """The watch says an object changed."""
+    """A watch event: the object changed."""
 
     obj: Object
 
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The watch says an object is gone; `obj` is its last state, with the deletion's version."""
+    """A watch event: the object was deleted. `obj` is its last state, with the version of the deletion."""
 
     obj: Object
 
 
 @dataclass(frozen=True, slots=True)
 class ReplacedAll:
-    """A list says what there is, as of `resource_version`."""
+    """A list: all objects as of `resource_version`."""
 
     objects: tuple[Object, ...]
     resource_version: str
@@ -37,23 +37,23 @@ class ReplacedAll:
 
 @dataclass(frozen=True, slots=True)
 class SyncAll:
-    """It is time to tell handlers of everything again."""
+    """A resync: handlers that are due receive every object again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """Everything up to `resource_version` has been told."""
+    """A bookmark: the watch has sent every change up to `resource_version`."""
 
     resource_version: str
 
 
 Event: TypeAlias = Added | Updated | Deleted
-"""What happened to one object."""
+"""A change of one object."""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Events of different objects, in the order in which they came, to be applied in one step (FIFO-11)."""
+    """Events of different objects, in the order of their arrival, applied in one step (FIFO-11)."""
 
     events: tuple[Event, ...]
 

@@ -1,4 +1,4 @@
-"""For debugging: caches are compared with the server again and again, and a difference ends the process (REF-40h)."""
+"""For debugging: compare caches with the server periodically, and end the process at a difference (REF-40h)."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -16,37 +16,37 @@ SWITCH = "KUBE_WATCHLIST_INCONSISTENCY_DETECTOR"
 """The environment variable, as client-go names it; `true` turns it on."""
 
 PERIOD = 60.0
-"""Seconds between two comparisons, each of which lists everything that is cached."""
+"""Seconds between two comparisons, each of which lists every cached resource."""
 
 
 def is_switched_on(environ: Mapping[str, str]) -> bool:
-    """Whether the environment asks for comparisons."""
+    """True if the environment variable is `true`."""
     return environ.get(SWITCH, "").lower() in ("1", "t", "true")
 
 
 class InconsistencyDetector:
-    """Compares what the informers of some factories hold with lists at the versions of their caches."""
+    """Compares the caches of some factories with lists at the versions of these caches."""
 
     def __init__(
         self, factories: Iterable[SharedInformerFactory], clock: Clock, on_difference: Callable[[], None]
     ) -> None:
-        """`on_difference` is called after the difference was logged."""
+        """The detector logs a difference and then calls `on_difference`."""
         self._factories = tuple(factories)
         self._clock = clock
         self._on_difference = on_difference
 
     def run(self, stop: Stop) -> None:
-        """Compare every now and then, until stopped."""
+        """Compare every `PERIOD` seconds until stopped."""
         while not stop.wait(self._clock, PERIOD):
             self.step()
 
     def step(self) -> None:
-        """Compare everything that has synced once."""
+        """Compare each synced cache once."""
         for factory in self._factories:
             try:
                 differences = factory.check_consistency()
             except (ApiError, TransportError) as error:
-                # such as a version that the server has compacted away: the next comparison has a newer one
+                # e.g. the server has compacted this version: the next comparison uses a newer one
                 log.info("caches could not be compared", cause=str(error))
                 continue
             for resource, difference in differences.items():

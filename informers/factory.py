@@ -1,4 +1,4 @@
-"""One informer per resource, created when first asked for (informers-workqueue.md 15)."""
+"""A factory with one informer per resource, created on first use (informers-workqueue.md 15)."""
 
 import threading
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ log = structlog.get_logger(__name__)
 
 
 class InformerNotStarted(RuntimeError):
-    """Raised when the cache of an informer is read that nobody has started: it would be empty for good."""
+    """Raised when a lister reads an informer that was not started: its cache would stay empty."""
 
 
 class SharedInformerFactory:
@@ -48,10 +48,10 @@ class SharedInformerFactory:
         metadata_only: bool = False,
         on_watch_error: WatchErrorHandler = log_watch_error,
     ) -> None:
-        """`default_resync` and `resyncs` in seconds; `namespace` empty: all; `name` appears in the metrics.
+        """`default_resync` and `resyncs` are in seconds. An empty `namespace` means all. `name` appears in metrics.
 
-        `streaming` reads initial lists as part of the watches, where the server can (REF-40). `metadata_only` caches no
-        bodies (INF-50); do not mix with full informers of the same resource, each of the two has a watch of its own.
+        `streaming` reads the initial list as part of the watch if the server supports it (REF-40). `metadata_only`
+        caches metadata without bodies (INF-50); a full informer of the same resource would open a second watch.
         `on_watch_error` is called after each failed round (INF-41).
         """
         self._client = client
@@ -74,16 +74,16 @@ class SharedInformerFactory:
         self._shut_down = False
 
     def informer_for(self, resource: Resource) -> SharedInformer:
-        """The informer of a resource, the same at each call (FAC-2)."""
+        """The informer of `resource`; every call returns the same one (FAC-2)."""
         with self._lock:
             if resource not in self._informers:
                 self._informers[resource] = self._new_informer(resource)
             return self._informers[resource]
 
     def lister_for(self, resource: Resource) -> StoreLister:
-        """A lister of a resource; asking for it creates the informer.
+        """A lister of `resource`, whose informer is created if necessary.
 
-        Where the factory has started before, `start` must be called again, or reading raises InformerNotStarted.
+        Call `start` afterwards, again if the factory has already started; otherwise reads raise InformerNotStarted.
         """
         store = self.informer_for(resource).store
         with self._lock:
@@ -91,7 +91,7 @@ class SharedInformerFactory:
         return StoreLister(store, resource, before_reading=partial(self._require_started, resource) if late else None)
 
     def start(self, stop: Stop) -> None:
-        """Run every informer that does not run yet, each in a thread of its own (FAC-3). Nothing after shutdown."""
+        """Run each new informer in a thread of its own (FAC-3). Has no effect after shutdown."""
         with self._lock:
             self._started = True
             if self._shut_down:
@@ -101,9 +101,10 @@ class SharedInformerFactory:
                     self._started_informers[resource] = _start(informer, stop)
 
     def wait_for_cache_sync(self, stop: Stop, timeout: float = SYNC_TIMEOUT) -> dict[Resource, bool]:
-        """Wait until the informers started so far are synced, stopped or late; say which are synced (FAC-4).
+        """Wait for the started informers; map each resource to True if it has synced (FAC-4).
 
-        Late is who has no list, and none on its way, after `timeout` seconds: a list may take as long as it wants.
+        Gives up on an informer that has stopped, or that after `timeout` seconds has neither a list nor one that is
+        arriving; a list that is arriving may take any time.
         """
         with self._lock:
             started = {resource: self._informers[resource] for resource in self._started_informers}
@@ -119,7 +120,7 @@ class SharedInformerFactory:
         return {resource: informer.has_synced() for resource, informer in started.items()}
 
     def wait_for_handlers(self, stop: Stop, timeout: float = SYNC_TIMEOUT) -> None:
-        """Wait until every handler was told of all objects of the initial lists. Raises CacheSyncTimeout."""
+        """Wait until every handler has received all objects of the initial lists. Raises CacheSyncTimeout."""
         with self._lock:
             informers = tuple(self._informers.items())
         named = {
@@ -130,12 +131,12 @@ class SharedInformerFactory:
         wait_for_cache_sync(stop, self._clock, timeout, **named)
 
     def unsynced(self) -> list[Resource]:
-        """The resources whose informer has not read its initial list yet."""
+        """The resources whose informers have not read their initial lists."""
         with self._lock:
             return [resource for resource, informer in self._informers.items() if not informer.has_synced()]
 
     def check_consistency(self) -> dict[Resource, Difference]:
-        """For debugging: in what each synced cache differs from a list at its version (empty: in nothing).
+        """For debugging: compare each synced cache with a list at its version; empty if all are equal.
 
         Raises ApiError, TransportError.
         """
@@ -144,10 +145,10 @@ class SharedInformerFactory:
         return {resource: informer.check_consistency() for resource, informer in synced.items()}
 
     def shutdown(self, timeout: float = 30.0) -> bool:
-        """Start nothing any more and wait for the informers to end; whether all did (FAC-5).
+        """Start no more informers and wait until all have ended; True if they have (FAC-5).
 
-        The caller sets the stop. `timeout` is in real seconds; what has not ended by then is named in the log, such as
-        the thread of a handler that blocks.
+        Set the stop before the call. After `timeout` real seconds the log names the threads that still run, e.g. the
+        thread of a blocked handler.
         """
         with self._lock:
             self._shut_down = True
@@ -171,7 +172,7 @@ class SharedInformerFactory:
             )
 
     def _new_informer(self, resource: Resource) -> SharedInformer:
-        # a cluster-scoped resource has no namespace to be limited to
+        # a cluster-scoped resource has no namespace
         namespace = self._namespace if resource.namespaced else ""
         informer = SharedInformer(
             ListWatch(self._client, resource, namespace, tweak=self._tweak, metadata_only=self._metadata_only),

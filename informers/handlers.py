@@ -1,6 +1,6 @@
-"""How one listens to an informer (informers-workqueue.md INF-21).
+"""Event handlers of informers (informers-workqueue.md INF-21).
 
-Handlers compute keys and add them to queues; they call no API and never sleep (CW-2).
+A handler computes keys and adds them to queues. It calls no API and does not sleep (CW-2).
 """
 
 from collections.abc import Callable
@@ -16,20 +16,23 @@ OnDelete = Callable[[LastKnown], None]
 
 
 class ResourceEventHandler(Protocol):
-    """Is told what happened, one call after another, in a thread of its own."""
+    """Receives notifications, one at a time, in a thread of its own."""
 
     def on_add(self, obj: Object, is_in_initial_list: bool) -> None:
-        """An object is new; `is_in_initial_list` when it was there before the handler was."""
+        """Handle a new object; `is_in_initial_list` is True if it existed before the handler was registered."""
 
     def on_update(self, old: Object, new: Object) -> None:
-        """An object changed, or is told again: compare versions to skip, UIDs to see a re-creation (INF-22, INF-24)."""
+        """Handle a change or a resync.
+
+        Equal versions mean a resync (INF-22); different UIDs mean that the object was deleted and recreated (INF-24).
+        """
 
     def on_delete(self, obj: LastKnown) -> None:
-        """An object is gone; a tombstone when nobody saw it go (INF-23)."""
+        """Handle a deletion; `obj` is a tombstone if the watch missed it (INF-23)."""
 
 
 class ResourceEventHandlerFuncs:
-    """A handler of up to three functions; what is left out is ignored."""
+    """A handler made of up to three functions; notifications without a function are dropped."""
 
     def __init__(
         self, on_add: OnAdd | None = None, on_update: OnUpdate | None = None, on_delete: OnDelete | None = None
@@ -55,7 +58,7 @@ class ResourceEventHandlerFuncs:
 
 
 class ResourceEventHandlerDetailedFuncs:
-    """As ResourceEventHandlerFuncs, but additions are told whether they belong to the initial list."""
+    """As ResourceEventHandlerFuncs, with `is_in_initial_list` for additions."""
 
     def __init__(
         self,
@@ -81,9 +84,8 @@ class ResourceEventHandlerDetailedFuncs:
 
 
 class FilteringResourceEventHandler:
-    """Tells a handler only of objects that pass; one that begins or ceases to pass is added or deleted.
-
-    `accepts` must cope with tombstones.
+    """Passes on notifications of accepted objects. An object that becomes accepted is added, one that is no longer
+    accepted is deleted. `accepts` also receives tombstones.
     """
 
     def __init__(self, accepts: Callable[[LastKnown], bool], handler: ResourceEventHandler) -> None:
@@ -91,12 +93,12 @@ class FilteringResourceEventHandler:
         self._handler = handler
 
     def on_add(self, obj: Object, is_in_initial_list: bool) -> None:
-        """Pass on what passes."""
+        """Pass on the addition of an accepted object."""
         if self._accepts(obj):
             self._handler.on_add(obj, is_in_initial_list)
 
     def on_update(self, old: Object, new: Object) -> None:
-        """Pass on as update, addition, deletion of the old state, or not at all."""
+        """Pass on an update, an addition, a deletion of the old state, or nothing."""
         match self._accepts(old), self._accepts(new):
             case True, True:
                 self._handler.on_update(old, new)
@@ -106,6 +108,6 @@ class FilteringResourceEventHandler:
                 self._handler.on_delete(old)
 
     def on_delete(self, obj: LastKnown) -> None:
-        """Pass on what passes."""
+        """Pass on the deletion of an accepted object."""
         if self._accepts(obj):
             self._handler.on_delete(obj)

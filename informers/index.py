@@ -1,4 +1,4 @@
-"""Finding cached objects by what they carry (informers-workqueue.md ST-3, ST-9, LST-6)."""
+"""Indexes over cached objects (informers-workqueue.md ST-3, ST-9, LST-6)."""
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
@@ -39,13 +39,13 @@ def instance_value(namespace: str, instance: str) -> str:
 
 
 DEFAULT_INDEXERS: Indexers = MappingProxyType({NAMESPACE: by_namespace, OWNER_UID: by_owner_uid, INSTANCE: by_instance})
-"""What every informer of a factory can be asked for."""
+"""The indexes that every informer of a factory has."""
 
 
 class Index:
-    """One index: which keys have which values. Not safe for threads by itself; the store guards it.
+    """One index: from values to keys. Not thread-safe: the store guards it.
 
-    Keys stand in dicts instead of sets, so that one history gives one order.
+    Keys are in dicts instead of sets, so that their order is deterministic.
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Index:
         self._values: dict[str, tuple[str, ...]] = {}
 
     def put(self, key: str, values: tuple[str, ...]) -> None:
-        """Let `key` be found under exactly `values`."""
+        """File `key` under exactly `values`."""
         if self._values.get(key) == values:
             return
         self.remove(key)
@@ -64,7 +64,7 @@ class Index:
             self._keys.setdefault(value, {})[key] = None
 
     def remove(self, key: str) -> None:
-        """Forget `key`; values without keys vanish (ST-4)."""
+        """Remove `key`, and values that have no more keys (ST-4)."""
         for value in self._values.pop(key, ()):
             keys = self._keys[value]
             del keys[key]
@@ -72,7 +72,7 @@ class Index:
                 del self._keys[value]
 
     def keys(self, value: str) -> Iterable[str]:
-        """The keys found under `value`."""
+        """The keys under `value`."""
         return self._keys.get(value, {})
 
     def values(self) -> list[str]:

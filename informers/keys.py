@@ -1,6 +1,6 @@
 """The identity of an object in caches and queues: `namespace/name` (informers-workqueue.md 2).
 
-The UID is no part of it: a deletion and a re-creation may be seen as one update (KEY-6).
+A key contains no UID: a watch may show a deletion and a re-creation as one update (KEY-6).
 """
 
 from typing import cast
@@ -10,17 +10,17 @@ from kube.objects import Object
 
 
 class ObjectKeyError(ValueError):
-    """Raised when something has no key; the message shows it."""
+    """Raised for a value that has no key; the message quotes it."""
 
 
 class MalformedKeyError(ValueError):
-    """Raised when a text is no key; the message quotes it."""
+    """Raised for a text that is not a key; the message quotes it."""
 
 
 def meta_namespace_key_func(obj: object) -> str:
     """`namespace/name`, or `name` when the namespace is empty (KEY-1). Raises ObjectKeyError."""
     try:
-        # Object is the only type with metadata here; anything else is the caller's mistake, said as such (KEY-5)
+        # only an Object has metadata; any other type is a mistake of the caller (KEY-5)
         meta = cast("Object", obj).metadata
     except AttributeError as error:
         raise ObjectKeyError(f"object has no metadata: {obj!r}") from error

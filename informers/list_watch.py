@@ -1,4 +1,4 @@
-"""What one informer lists and watches: a resource, a namespace, selectors (informers-workqueue.md LW-1)."""
+"""Lists and watches of one resource with a namespace and selectors (informers-workqueue.md LW-1)."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -9,25 +9,25 @@ from kube.resources import Resource
 
 @dataclass(frozen=True, slots=True)
 class Selectors:
-    """The part of the options that a tweak may change: it cannot touch versions, bookmarks or `watch`."""
+    """The options that a tweak may change; versions, bookmarks and `watch` are not among them."""
 
     labels: str = ""
     fields: str = ""
 
     def and_labels(self, selector: str) -> "Selectors":
-        """These selectors and one more on labels, joined by a comma (FAC-7)."""
+        """These selectors with a further requirement on labels, joined by a comma (FAC-7)."""
         return replace(self, labels=",".join(filter(None, (self.labels, selector))))
 
     def and_fields(self, selector: str) -> "Selectors":
-        """These selectors and one more on fields."""
+        """These selectors with a further requirement on fields."""
         return replace(self, fields=",".join(filter(None, (self.fields, selector))))
 
 
 @dataclass(frozen=True, slots=True)
 class ListWatch:
-    """Lists and watches one resource with the same selectors. `namespace` empty: all namespaces.
+    """Lists and watches one resource with the same selectors. An empty `namespace` means all namespaces.
 
-    `metadata_only` has the server leave out all but the metadata (INF-50).
+    With `metadata_only` the server sends only metadata (INF-50).
     """
 
     client: Client
@@ -39,7 +39,7 @@ class ListWatch:
 
     @property
     def kind(self) -> str:
-        """The kind of the objects that come."""
+        """The kind of the objects that the server sends."""
         return METADATA_KIND if self.metadata_only else self.resource.kind
 
     def list_page(

@@ -1,7 +1,7 @@
-"""Reading one cache (informers-workqueue.md 16). Satisfies `kube.reading.Lister`.
+"""Reads from one cache (informers-workqueue.md 16). Implements `kube.reading.Lister`.
 
-Objects are shared and immutable: `decode` hands out a tree to change. Before the informer has synced, the cache is
-partial; what is absent may only be unseen.
+Objects are shared and immutable; `decode` returns a tree that the caller may change. Until the informer has synced, an
+object that is absent may not have arrived yet.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ class StoreLister:
     """Reads the objects of one resource from its store."""
 
     def __init__(self, store: Store, resource: Resource, before_reading: Callable[[], None] | None = None) -> None:
-        """`before_reading` is called each time, and may raise."""
+        """Every read first calls `before_reading`, which may raise."""
         self._all = store
         self._resource = resource
         self._before_reading = before_reading
@@ -35,7 +35,7 @@ class StoreLister:
 
     @property
     def changes(self) -> int:
-        """How often the cache has changed."""
+        """The number of changes of the cache so far."""
         return self._store.changes
 
     def get(self, namespace: str, name: str) -> Object | None:
@@ -47,7 +47,7 @@ class StoreLister:
         return self._store.by_index(OWNER_UID, uid)
 
     def by_index(self, function: IndexFunc, value: str) -> list[Object]:
-        """Objects that `function` finds under `value`; its index is made when it is first asked for (ST-7)."""
+        """Objects for which `function` returns `value`; the first call adds the index (ST-7)."""
         name = f"{function.__module__}.{function.__qualname__}"
         store = self._store
         store.ensure_indexer(name, function)
@@ -63,7 +63,7 @@ class StoreLister:
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         """Objects of a namespace (empty: all) whose labels contain all of `labels`, in no promised order.
 
-        With a namespace and the instance label, only the objects of that instance are looked at (LST-6).
+        With a namespace and the instance label, the lister reads only the objects of that instance (LST-6).
         """
         wanted = dict(labels or {})
         instance = wanted.get(INSTANCE_LABEL)

@@ -1,6 +1,6 @@
-"""What informers report (informers-workqueue.md 8.4, MET-20, MET-21).
+"""Metrics of informers (informers-workqueue.md 8.4, MET-20, MET-21).
 
-Gauges that mirror a state are read when scraped, so that the hot path pays for events and failures only.
+A scrape reads gauges from the informers' state, so the hot path only counts events and failures.
 """
 
 import threading
@@ -27,7 +27,7 @@ _VERSION_DIGITS = 15
 
 
 class InformerMetrics:
-    """The metric families of all informers of a process. Without a registry nothing is published."""
+    """The metric families of all informers of a process. Publishes nothing without a registry."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
         identity = ("name", "group", "version", "resource")
@@ -75,14 +75,14 @@ class InformerMetrics:
         )
 
     def claim(self, name: str, resource: Resource) -> "ResourceMetrics":
-        """The metrics of one informer. A second one of the same name and resource publishes nothing (MET-21)."""
+        """The metrics of one informer; a second informer with this name and resource publishes nothing (MET-21)."""
         with self._lock:
             taken = (name, resource) in self._claimed
             self._claimed.add((name, resource))
         return ResourceMetrics(InformerMetrics() if taken else self, name, resource)
 
     def release(self, name: str, resource: Resource) -> None:
-        """Let another informer claim the pair."""
+        """Let another informer claim this name and resource."""
         with self._lock:
             self._claimed.discard((name, resource))
 
@@ -115,11 +115,11 @@ class ResourceMetrics:
         self._last_event.set(timestamp)
 
     def objects_skipped(self, count: int) -> None:
-        """Count what was told and is no object of the resource."""
+        """Count items that are not objects of the resource."""
         self._unreadable.inc(count)
 
     def delta_processed(self, seconds: float) -> None:
-        """Note how long a delta took."""
+        """Observe the seconds that a delta took."""
         self._latency.observe(seconds)
 
     def index_failed(self, index: str) -> None:
@@ -131,14 +131,14 @@ class ResourceMetrics:
         self._families.failures.labels(self._resource, handler).inc()
 
     def show_handler(self, handler: str, pending: Callable[[], int]) -> None:
-        """Publish how many notifications wait for a handler, and its failures from 0 on."""
+        """Publish the number of notifications that wait for a handler, and its failures starting at 0."""
         with self._lock:
             self._shown[handler] = pending
             self._families.pending.labels(self._resource, handler).set_function(pending)
         self._families.failures.labels(self._resource, handler)
 
     def hide_handler(self, handler: str, pending: Callable[[], int]) -> None:
-        """Stop publishing `pending`, unless a handler that took the name since then publishes its own."""
+        """Stop publishing `pending`, unless a newer handler has taken the name."""
         with self._lock:
             if self._shown.get(handler) == pending:
                 del self._shown[handler]

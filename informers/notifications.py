@@ -17,14 +17,14 @@ class Add:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """An object changed, was listed again, or is told again by a resync (INF-22)."""
+    """An object changed, or a relist or resync repeats it (INF-22)."""
 
     old: Object
     new: Object
 
     @property
     def is_sync(self) -> bool:
-        """Whether nothing changed, so that only handlers due for a resync care (INF-25)."""
+        """True if the version is unchanged; then only handlers that are due for a resync receive it (INF-25)."""
         return self.old.metadata.resource_version == self.new.metadata.resource_version
 
 

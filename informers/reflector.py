@@ -1,15 +1,15 @@
-"""Following one resource of the API server: list, watch, and what to do when either fails (informers-workqueue.md 11).
+"""A reflector follows one resource of the API server by lists and watches (informers-workqueue.md 11).
 
-The reflector is a state machine whose step is one act: a list, the opening of a watch, or one event. Each step returns
-how long to wait before the next; `run` is the loop that waits. A round is a list and the watches after it until one
-fails; rounds and watch retries draw from one backoff.
+It is a state machine whose step is one act: a list, the opening of a watch, or one event. Each step returns the seconds
+until the next; `run` is the loop that waits. A round is a list and the watches after it until one fails; rounds and
+retries of watches share one backoff.
 
     list ──ok──▶ open ──ok──▶ event ──▶ event … ──closed by the server──▶ open
      ▲ any error  │ refused, 429: wait, open again
      └── wait ◀───┴─ other errors, expired, a very short watch
 
-With `streaming` a round begins with a watch that delivers the list first (`informers.streaming`); where that fails,
-this round lists.
+With `streaming` a round begins with a watch that delivers the list first (`informers.streaming`). If that fails, the
+round continues with a list.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -54,26 +54,26 @@ _MIN_WATCH_SECONDS = 300
 _VERY_SHORT = 1.0
 _LONG_LIST = 10.0
 _SHOWN = 3
-"""Of so many items that cannot be read the log says why."""
+"""The number of unreadable items whose reasons are logged."""
 
 
 class Sink(Protocol):
-    """Takes what the reflector learns; in an informer, the delta queue."""
+    """The receiver of a reflector's lists and events; in an informer, the delta queue."""
 
     def add(self, obj: Object) -> None:
-        """An object was created."""
+        """Receive a created object."""
 
     def update(self, obj: Object) -> None:
-        """An object changed."""
+        """Receive a changed object."""
 
     def delete(self, obj: Object) -> None:
-        """An object is gone; its version is the deletion's."""
+        """Receive a deleted object, with the version of its deletion."""
 
     def replace(self, objects: Iterable[Object], resource_version: str) -> None:
-        """A list says what there is."""
+        """Receive a whole list."""
 
     def bookmark(self, resource_version: str) -> None:
-        """Everything up to the version has been told."""
+        """Receive a bookmark: every change up to the version has been sent."""
 
 
 @dataclass(slots=True)
@@ -82,16 +82,16 @@ class _OpenWatch:
     events: Iterator[WatchEvent]
     opened_at: float
     since: str = ""
-    """The version at which it began."""
+    """The version at which the watch began."""
     unordered: bool = False
     """Began at version "" or "0": the initial ADDED events are not in order of their versions (REF-23)."""
     initial: InitialEvents | None = None
-    """What is collected until the initial events have ended; None for a watch without them."""
+    """The initial events so far; None for a watch without them, or once they are complete."""
     seen: int = 0
 
 
 class Reflector:
-    """Keeps a sink up to date with what the API server has. One thread drives it."""
+    """Keeps a sink up to date with the API server. One thread drives it."""
 
     def __init__(
         self,
@@ -103,12 +103,12 @@ class Reflector:
         metrics: ResourceMetrics | None = None,
         streaming: bool = False,
     ) -> None:
-        """`streaming` asks the server to send the list as part of the watch, where it can (REF-40d)."""
+        """With `streaming`, request the list as part of the watch (REF-40d)."""
         self.resource: Resource = source.resource
         self.on_error: WatchErrorHandler = log_watch_error
         """Called after each failed round; must be quick (INF-41)."""
         self.is_receiving = False
-        """Whether a list has begun to come. It is not silent, or the transport would have given it up."""
+        """True while a list arrives. The transport gives up a silent one."""
         self._source = source
         self._sink = sink
         self._clock = clock
@@ -117,7 +117,7 @@ class Reflector:
         self._backoff = Backoff(clock, randomness)
         self._log = log.bind(resource=str(source.resource))
         self.failures = FailureLog(self._log, clock)
-        """Tells that it cannot list or watch."""
+        """Logs that the reflector cannot list or watch."""
         self._streaming = streaming
         self._act: Callable[[], float] = self._begin
         self._open_watch: _OpenWatch | None = None
@@ -129,14 +129,14 @@ class Reflector:
 
     @property
     def last_sync_resource_version(self) -> str:
-        """The version up to which the sink has been told, empty before the first list (INF-42)."""
+        """The version that the sink has reached, empty before the first list (INF-42)."""
         return self._version
 
     def run(self, stop: Stop) -> None:
         """Step and wait until stopped.
 
-        A watch that blocks in the network is aborted (TH-10, TH-11). A list, or the opening of a watch, ends when the
-        owner of the transport closes it (REF-3, TH-12).
+        `stop` aborts a watch that blocks in the network (TH-10, TH-11). A list or the opening of a watch ends when the
+        owner closes the transport (REF-3, TH-12).
         """
         with stop.calling(self._abort):
             while not stop.is_set():
@@ -146,11 +146,11 @@ class Reflector:
         self._close_watch(WATCH_STOPPED)
 
     def step(self) -> float:
-        """List, open a watch or take one event; return the seconds to wait before the next step."""
+        """List, open a watch or take one event; return the seconds until the next step."""
         try:
             return self._act()
         except ANY_FAILURE as error:
-            # the boundary of a round: whatever went wrong, the next list repairs it
+            # whatever failed in this round, the list of the next one repairs it
             if self._stopping:
                 return 0.0
             if isinstance(error, Expired):
@@ -162,7 +162,7 @@ class Reflector:
         try:
             self.on_error(self, error)
         except ANY_FAILURE:
-            # a reflector that ends here would leave a cache that silently stands still
+            # if this exception ended the reflector, its cache would silently stop following the server
             self._log.exception("watch error handler failed", error=str(error))
 
     def _abort(self) -> None:
@@ -174,13 +174,13 @@ class Reflector:
         return self._stream() if self._streaming else self._list()
 
     def _stream(self) -> float:
-        """Ask for the list and the watch in one (REF-40)."""
+        """Request the list and the watch in one stream (REF-40)."""
         try:
             watch = self._source.watch(
                 resource_version="" if self._version_unavailable else self._version,
                 timeout_seconds=self._watch_seconds(),
                 options=REQUEST,
-                # once complete, it is given up at the first silence, too, and an ordinary watch follows
+                # this also ends the complete stream at its first silence; an ordinary watch follows
                 silence=SILENCE,
             )
         except (ApiError, TransportError) as error:
@@ -190,19 +190,19 @@ class Reflector:
         return 0.0
 
     def _stream_failed(self, error: ApiError | TransportError) -> float:
-        """Stream again where that may help, else list in this round (REF-40c, REF-40f)."""
+        """Stream again if that may succeed, otherwise list in this round (REF-40c, REF-40f)."""
         if isinstance(error, ConnectionRefused) or is_too_many_requests(error):
             return self._stream_again()
         if isinstance(error, Expired) or is_too_large(error):
             at_once, self._version_unavailable = not self._version_unavailable, True
             return self._stream_again(at_once=at_once)
         if isinstance(error, BadRequest | Invalid):
-            self._streaming = False  # for good: this server does not know how (REF-40e)
+            self._streaming = False  # never again: this server does not support it (REF-40e)
             self._log.info("the server cannot stream lists")
         return self._list_instead(error)
 
     def _stream_again(self, *, at_once: bool = False) -> float:
-        """Begin anew, with nothing of what was told."""
+        """Discard the incomplete stream and open a new one."""
         self._close_watch(WATCH_ERROR)
         self._act = self._stream
         return 0.0 if at_once else self._backoff.next()
@@ -214,13 +214,13 @@ class Reflector:
         return 0.0
 
     def _streamed(self, stream: _OpenWatch, initial: InitialEvents, version: str) -> None:
-        """All there is has been told: hand it over; what follows are changes."""
+        """Hand over the complete list; later events are changes."""
         self._sink.replace(initial.objects, version)
         self._metrics.list_ended(LIST_STREAMED)
         self._version_unavailable = False
         self._version = version
         stream.initial = None
-        self._tell_that_it_works()
+        self._log_recovery()
 
     def _list(self) -> float:
         listed = self._list_or_relist()
@@ -231,7 +231,7 @@ class Reflector:
         return 0.0
 
     def _list_or_relist(self) -> PagedList:
-        """List; once more, at the latest version, when the known one is too old or too new (REF-12)."""
+        """List; if the known version is too old or too new, list again at the latest one (REF-12)."""
         try:
             return self._list_at(self._list_version())
         except ApiError as error:
@@ -266,13 +266,13 @@ class Reflector:
         self.is_receiving = True
 
     def _list_version(self) -> str:
-        """The version to list at: the latest if told so, else never older than what is known (REF-10)."""
+        """The version to list at: empty for the latest, otherwise "not older than the known one" (REF-10)."""
         if self._version_unavailable:
             return ""
         return self._version or "0"
 
     def _limit(self, version: str) -> int:
-        """The page size: none where the server can answer from its watch cache (REF-11)."""
+        """The page size; 0 if the server can answer from its watch cache (REF-11)."""
         if self._first_list_was_paginated or version in {"", "0"}:
             return PAGE_SIZE
         return 0
@@ -288,10 +288,10 @@ class Reflector:
         began = self._version
         self._open_watch = _OpenWatch(watch, iter(watch), self._clock.now(), began, unordered=began in {"", "0"})
         self._act = self._take
-        self._tell_that_it_works()
+        self._log_recovery()
         return 0.0
 
-    def _tell_that_it_works(self) -> None:
+    def _log_recovery(self) -> None:
         self.failures.worked("list and watch work again")
 
     def _watch_seconds(self) -> int:
@@ -323,14 +323,14 @@ class Reflector:
         return 0.0
 
     def _readable(self, event: WatchEvent) -> Object | None:
-        """The object of an event if it is one of the resource; a bookmark's has no name."""
+        """The object of an event, or None if it is not one of the resource. A bookmark's object has no name."""
         obj = event.object
         if isinstance(obj, ApiError) or obj.kind != self._source.kind:
             return None
         return obj if obj.metadata.name or event.type == "BOOKMARK" else None
 
     def _skip(self, event: WatchEvent) -> float:
-        """Skip an event without an object; after a deletion, only a list of the latest version shows what is gone."""
+        """Skip an event without a readable object. After a deletion, list again to find the deleted object."""
         self._log.error("watch event without the expected object, skipped", type=event.type, object=str(event.object))
         self._metrics.objects_skipped(1)
         if event.type != "DELETED":
@@ -339,22 +339,22 @@ class Reflector:
         return self._end_round(WATCH_ERROR)
 
     def _closed(self, stream: _OpenWatch, broken: TransportError | None) -> float:
-        """Watch again from the last version; a watch that was of no use counts as a failure (REF-25, REF-26, TH-13).
+        """Watch again from the last version; a very short watch without news is a failure (REF-25, REF-26, TH-13).
 
-        However soon watches end, they begin at least a second apart.
+        Watches begin at least a second apart.
         """
         if broken:
             self._log.debug("watch interrupted", error=str(broken))
         left = stream.opened_at + _VERY_SHORT - self._clock.now()
-        of_no_use = left > 0 and (not stream.seen or (not stream.initial and self._version == stream.since))
+        useless = left > 0 and (not stream.seen or (not stream.initial and self._version == stream.since))
         if stream.initial:
-            # neither a watch that ends at once nor a silent one will ever be complete (REF-40c, REF-40e)
-            hopeless = of_no_use or isinstance(broken, RequestTimeout)
+            # a stream that ends at once or falls silent will not complete the next time either (REF-40c, REF-40e)
+            hopeless = useless or isinstance(broken, RequestTimeout)
             return self._list_instead(broken) if hopeless else self._stream_again()
         if isinstance(broken, RequestTimeout) and not stream.seen:
-            # where etcd was restored from a backup, the version may be one that is still to come: only lists tell
+            # after a restore of etcd from a backup the server may not have reached this version again: list
             return self._end_round(WATCH_ERROR)
-        if of_no_use:
+        if useless:
             self.failures.failed("very short watch: closed within a second without news")
             return self._end_round(WATCH_VERY_SHORT)
         self._close_watch(WATCH_ERROR if broken else WATCH_TIMEOUT)
@@ -375,10 +375,10 @@ class Reflector:
         return self._end_round(WATCH_ERROR)
 
     def _note_expired(self) -> None:
-        """List at the known version once more (REF-27); at the latest one when the same version expires again.
+        """List once more at the known version (REF-27), or at the latest one if this version has expired before.
 
-        A watch cache that lags answers "not older than the known version" with that version each time, and its watch
-        expires each time (kubernetes#133810).
+        A lagging watch cache answers a list "not older than the known version" with that same version, and the watch
+        from there expires again (kubernetes#133810).
         """
         self._version_unavailable = self._version == self._expired_version
         self._expired_version = self._version
@@ -394,7 +394,7 @@ class Reflector:
             self._log.exception("storing a watch event failed", type=event_type, object=repr(obj))
             self._metrics.objects_skipped(1)
         stream.unordered = stream.unordered and event_type == "ADDED"
-        # without a version the next watch would begin anywhere, and what is gone by then would never be told
+        # without a version the next watch would begin at an arbitrary one and miss deletions before it
         if not stream.unordered and obj.metadata.resource_version:
             self._version = obj.metadata.resource_version
 
@@ -428,7 +428,7 @@ WatchErrorHandler: TypeAlias = Callable[[Reflector, Exception], None]
 
 
 def log_watch_error(reflector: Reflector, error: Exception) -> None:
-    """Log a failed round as loudly as it deserves (REF-4)."""
+    """Log a failed round at the level of its error (REF-4)."""
     failed, text = reflector.failures.failed, str(error)
     if isinstance(error, Expired):
         log.debug("list or watch expired", resource=str(reflector.resource), error=text)

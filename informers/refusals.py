@@ -1,4 +1,4 @@
-"""What a refusal of the API server means to who lists and watches (informers-workqueue.md REF-13, REF-21)."""
+"""Errors of the API server that a reflector treats specially (informers-workqueue.md REF-13, REF-21)."""
 
 from kube.errors import ApiError, ServerTimeout, TooManyRequests
 
@@ -6,12 +6,12 @@ _TOO_LARGE = "Too large resource version"
 
 
 def is_too_many_requests(error: Exception) -> bool:
-    """Whether the server sheds load."""
+    """True if the server sheds load."""
     return isinstance(error, TooManyRequests) or (isinstance(error, ApiError) and error.code == 429)
 
 
 def is_too_large(error: Exception) -> bool:
-    """Whether the server has not reached the asked-for version yet (REF-13)."""
+    """True if the server has not reached the requested version yet (REF-13)."""
     if not isinstance(error, ApiError):
         return False
     causes = error.details.causes

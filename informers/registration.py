@@ -1,4 +1,4 @@
-"""One handler of an informer: its buffer, its thread, its pace (informers-workqueue.md 14.2)."""
+"""One handler of an informer, with a buffer and a thread of its own (informers-workqueue.md 14.2)."""
 
 import threading
 from collections import deque
@@ -24,13 +24,13 @@ _LONGEST_PAUSE = 30.0
 
 
 class _Marker(Enum):
-    """Stands in the buffer behind the last notification of the initial list."""
+    """The mark in the buffer after the last notification of the initial list."""
 
     SYNCED = "synced"
 
 
 class HandlerRegistration:
-    """A handler that is registered with an informer. Buffers without bound, so that it holds up nobody (INF-14)."""
+    """A handler registered with an informer. Its buffer is unbounded, so that it never delays others (INF-14)."""
 
     def __init__(
         self, name: str, handler: ResourceEventHandler, turn: Turn, clock: Clock, metrics: ResourceMetrics
@@ -38,7 +38,7 @@ class HandlerRegistration:
         self.name = name
         self.turn = turn
         self.synced = Latch()
-        """Set when the informer has synced and every initial addition was delivered and has returned (INF-13)."""
+        """Set when the informer has synced and the handler has returned from every initial addition (INF-13)."""
         self._handler = handler
         self._clock = clock
         self._metrics = metrics
@@ -51,19 +51,19 @@ class HandlerRegistration:
         metrics.show_handler(name, self.pending)
 
     def has_synced(self) -> bool:
-        """Whether the handler has seen everything that was there when the informer synced."""
+        """True once the handler has received every object of the initial list."""
         return self.synced.is_set()
 
     def pending(self) -> int:
-        """The number of notifications not delivered yet."""
+        """The number of buffered notifications."""
         return len(self._buffer)
 
     def put(self, notifications: Iterable[Notification]) -> None:
-        """Buffer notifications for delivery."""
+        """Buffer notifications."""
         self._append(notifications)
 
     def put_synced(self) -> None:
-        """Buffer the end of the initial list."""
+        """Buffer the mark after the initial list."""
         self._append((_Marker.SYNCED,))
 
     def run(self) -> None:
@@ -74,7 +74,7 @@ class HandlerRegistration:
                 self._stop.wait(self._clock, pause)
 
     def step(self) -> float:
-        """Deliver the oldest notification, if any; return the seconds to pause (INF-16, INF-18)."""
+        """Deliver the oldest notification, if any; return the seconds until the next step (INF-16, INF-18)."""
         with self._condition:
             if not self._buffer or self._stop.is_set():
                 return 0.0
@@ -85,7 +85,7 @@ class HandlerRegistration:
         return self._deliver(item)
 
     def cancel(self) -> None:
-        """Deliver nothing more and drop what is buffered; a call that runs is not waited for (INF-4, INF-19)."""
+        """Stop deliveries and drop the buffer, without waiting for a call that runs (INF-4, INF-19)."""
         if self._stop.is_set():
             return
         self._stop.set()
@@ -106,7 +106,7 @@ class HandlerRegistration:
             self._log.warning("handler lags behind", pending=pending)
 
     def _wait(self) -> bool:
-        """Wait for something to deliver; False when cancelled."""
+        """Wait for a notification; False if cancelled."""
         with self._condition:
             while not self._buffer and not self._stop.is_set():
                 self._clock.wait(self._condition, None)

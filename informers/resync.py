@@ -1,6 +1,6 @@
-"""Which handlers receive everything again, and when (informers-workqueue.md INF-25 to INF-29, REF-50).
+"""Periodic resyncs: handlers receive every stored object again (informers-workqueue.md INF-25 to INF-29, REF-50).
 
-An informer checks every `check_period` seconds which handlers are due. A resync never talks to the server.
+Every `check_period` seconds an informer checks which handlers are due. A resync sends no request to the server.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ _MINIMUM = 1.0
 
 @dataclass(slots=True)
 class Turn:
-    """One handler's resyncs: its period in seconds (0: never), when the next is, and whether it is due now."""
+    """The resyncs of one handler: the period in seconds (0: never), the time of the next, and whether it is due now."""
 
     period: float
     next_at: float
@@ -25,41 +25,41 @@ class Turn:
 
 
 class ResyncSchedule:
-    """The turns of all handlers of one informer. Not safe for threads by itself; the informer guards it."""
+    """The turns of all handlers of one informer. Not thread-safe: the informer guards it."""
 
     def __init__(self, clock: Clock, default_period: float) -> None:
-        """`default_period` in seconds is what handlers get that ask for none of their own; 0: never."""
+        """`default_period`, in seconds, applies to handlers without a period of their own; 0 means never."""
         self._clock = clock
         self._default = _at_least_minimum(default_period)
         self._turns: list[Turn] = []
         self._started = False
         self.check_period = self._default
         self.next_check: float | None = None
-        """When to check next, on the clock; None: never."""
+        """The time of the next check; None means never."""
 
     def start(self) -> None:
-        """Begin to check; from now on no handler lowers the check period. Idempotent."""
+        """Begin to check. Handlers admitted later do not shorten the check period. Idempotent."""
         if not self._started:
             self._started = True
             self._plan()
 
     def admit(self, period: float | None) -> Turn:
-        """Give a new handler its turn, with its own period or the default."""
+        """Add a handler, with its own period or the default."""
         seconds = self._settled(self._default if period is None else _at_least_minimum(period))
         turn = Turn(seconds, self._clock.now() + seconds)
         self._turns.append(turn)
         return turn
 
     def remove(self, turn: Turn) -> None:
-        """Forget a handler."""
+        """Remove a handler."""
         self._turns = [other for other in self._turns if other is not turn]
 
     def is_check_due(self) -> bool:
-        """Whether it is time to check."""
+        """True if the next check is due."""
         return self.next_check is not None and self._clock.now() >= self.next_check
 
     def check(self) -> bool:
-        """Decide who is due now; whether a resync has to run (INF-28)."""
+        """Decide which handlers are due; True if any is (INF-28)."""
         now = self._clock.now()
         self._plan()
         for turn in self._turns:

@@ -7,14 +7,14 @@ from enum import Enum
 
 
 class SelectorError(ValueError):
-    """Raised when a selector cannot be read; the message quotes the requirement."""
+    """Raised for a malformed selector; the message quotes the requirement."""
 
     def __init__(self, requirement: str) -> None:
         super().__init__(f"unable to parse label selector requirement {requirement!r}")
 
 
 class Operator(Enum):
-    """What a requirement asks of a label."""
+    """The operator of a requirement."""
 
     IN = "in"
     NOT_IN = "notin"
@@ -52,7 +52,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """All of its requirements; without any it selects everything."""
+    """A conjunction of requirements. Without any it selects everything."""
 
     requirements: tuple[Requirement, ...] = ()
     selects_nothing: bool = False
@@ -67,7 +67,7 @@ NOTHING = Selector(selects_nothing=True)
 
 
 def parse_selector(text: str) -> Selector:
-    """Read `k=v,k!=v,k in (a,b),k notin (a,b),k,!k,k>1,k<1`; empty selects everything. Raises SelectorError."""
+    """Parse `k=v,k!=v,k in (a,b),k notin (a,b),k,!k,k>1,k<1`; empty selects everything. Raises SelectorError."""
     if not text.strip():
         return EVERYTHING
     return Selector(tuple(_parse(part.strip()) for part in _OUTER_COMMA.split(text)))

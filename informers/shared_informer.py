@@ -1,7 +1,7 @@
 """One cache of one resource, shared by any number of handlers (informers-workqueue.md 14).
 
-Threads: the caller's applies deltas to the store and fills the handlers' buffers, one reads from the API server, and
-each handler has one of its own. Resyncs are posted into the queue by the caller's thread, so they need no other.
+Threads: the caller's thread applies deltas to the store, fills the handlers' buffers and queues resyncs. A second
+thread reads from the API server, and each handler has a thread of its own.
 """
 
 import threading
@@ -34,11 +34,11 @@ log = structlog.get_logger(__name__)
 
 
 class InformerStarted(RuntimeError):
-    """Raised when something is set that must be set before the informer starts."""
+    """Raised for a setting that is possible only before the informer starts."""
 
 
 class InformerStopped(RuntimeError):
-    """Raised when something is added to an informer that has stopped already (INF-12)."""
+    """Raised for an addition to an informer that has stopped (INF-12)."""
 
 
 class _State(Enum):
@@ -49,7 +49,7 @@ class _State(Enum):
 
 
 class SharedInformer:
-    """A store that follows the API server, and handlers that hear of each change after the store shows it."""
+    """A store that follows the API server, and handlers that receive each change after the store shows it."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class SharedInformer:
         name: str = "",
         streaming: bool = False,
     ) -> None:
-        """`default_resync` in seconds is what handlers get that ask for none of their own; 0: never.
+        """`default_resync`, in seconds, applies to handlers without a period of their own; 0 means never.
 
         `name` distinguishes informers of one resource in the metrics (MET-21). `streaming` reads the initial list as
         part of the watch (REF-40).
@@ -71,14 +71,14 @@ class SharedInformer:
         self.resource = source.resource
         self._source = source
         self.synced = Latch()
-        """Set when the initial list is in the store; says nothing about handlers (INF-3)."""
+        """Set when the initial list is in the store, whether or not handlers have received it (INF-3)."""
         self._clock = clock
         self._metrics = (metrics or InformerMetrics()).claim(name, source.resource)
         self._log = log.bind(resource=str(source.resource))
         self._queue = DeltaFIFO(clock)
         self.store = Store(indexers, self._metrics.index_failed)
         self.reflector = Reflector(source, self._queue, clock, randomness, metrics=self._metrics, streaming=streaming)
-        # lock order: state, distribution, then the store's own (TH-2); reentrant, as an index function may stop us
+        # lock order: state, distribution, then the store's (TH-2); reentrant: an index function may stop us
         self._state_lock = threading.RLock()
         self._state = _State.NOT_STARTED
         self._distribution = threading.RLock()
@@ -90,48 +90,51 @@ class SharedInformer:
 
     @property
     def registrations(self) -> tuple[HandlerRegistration, ...]:
-        """Those of its handlers; one is synced when its handler was told of all objects of the initial list."""
+        """The registered handlers. A registration is synced once its handler has received the initial list."""
         with self._distribution:
             return tuple(self._registrations)
 
     def has_synced(self) -> bool:
-        """Whether the initial list has been applied to the store."""
+        """True once the initial list is in the store."""
         return self.synced.is_set()
 
     def check_consistency(self) -> Difference:
-        """For debugging: in what the cache differs from a list at its version. Raises ApiError, TransportError."""
+        """For debugging: compare the cache with a list at its version. Raises ApiError, TransportError."""
         return check(self.store, self._source)
 
     def queued(self) -> int:
-        """The number of deltas that wait for the store."""
+        """The number of deltas not yet applied to the store."""
         return len(self._queue)
 
     def is_stopped(self) -> bool:
-        """Whether `run` has returned (INF-2)."""
+        """True once `run` has returned (INF-2)."""
         return self._state is _State.STOPPED
 
     def running_threads(self) -> list[str]:
-        """The names of the threads that have not ended, such as that of a handler that blocks."""
+        """The names of the threads that have not ended, e.g. the thread of a blocked handler."""
         return [thread.name for thread in self._threads if thread.is_alive()]
 
     def last_sync_resource_version(self) -> str:
-        """The version up to which the server has been read, empty before the first list."""
+        """The version up to which the informer has read, empty before the first list."""
         return self.reflector.last_sync_resource_version
 
     def set_transform(self, transform: Callable[[Object], Object]) -> None:
-        """Pass objects through `transform` before anyone sees them; it must be quick. Raises InformerStarted."""
+        """Apply `transform` to each object before the store and handlers see it; it must be quick.
+
+        Raises InformerStarted.
+        """
         with self._state_lock:
             self._must_not_have_started("a transform")
             self._queue.set_transform(transform)
 
     def set_watch_error_handler(self, handler: WatchErrorHandler) -> None:
-        """Call `handler` after each failed round; the last one set wins (INF-41). Raises InformerStarted."""
+        """Call `handler` after each failed round, instead of an earlier handler (INF-41). Raises InformerStarted."""
         with self._state_lock:
             self._must_not_have_started("a watch error handler")
             self.reflector.on_error = handler
 
     def add_indexers(self, indexers: Indexers) -> None:
-        """Add indexes, also while running (ST-7). Raises IndexConflictError, InformerStopped."""
+        """Add indexes, even while the informer runs (ST-7). Raises IndexConflictError, InformerStopped."""
         with self._state_lock:
             if self._state in {_State.STOPPING, _State.STOPPED}:
                 raise InformerStopped(f"indexers {sorted(indexers)} were not added: the informer has stopped already")
@@ -140,10 +143,10 @@ class SharedInformer:
     def add_event_handler(
         self, handler: ResourceEventHandler, resync_period: float | None = None, name: str = ""
     ) -> HandlerRegistration:
-        """Tell `handler` of everything stored now and of everything that happens from now on (INF-10, INF-11).
+        """Notify `handler` of every stored object and of all later changes (INF-10, INF-11).
 
-        `resync_period` in seconds replaces the informer's default; 0: never. `name` is for logs, metrics and the
-        thread. Raises InformerStopped.
+        `resync_period`, in seconds, replaces the informer's default; 0 means never. `name` appears in logs, metrics and
+        the name of the thread. Raises InformerStopped.
         """
         with self._state_lock, self._distribution:
             if self._state in {_State.STOPPING, _State.STOPPED}:
@@ -164,9 +167,9 @@ class SharedInformer:
         return registration
 
     def remove_event_handler(self, registration: HandlerRegistration) -> None:
-        """Tell the handler nothing more; a call that runs is not waited for (INF-19).
+        """Stop notifying the handler, without waiting for a call that runs (INF-19).
 
-        Idempotent; a registration of another informer is ignored. Raises TypeError for anything else.
+        Idempotent. Ignores a registration of another informer. Raises TypeError for any other object.
         """
         if not isinstance(registration, HandlerRegistration):
             raise TypeError(f"not a registration: {registration!r}")
@@ -197,10 +200,10 @@ class SharedInformer:
             self._state = _State.STOPPED
 
     def step(self, until: float | None = 0.0) -> None:
-        """Apply the next delta, and post a resync if it is time.
+        """Apply the next delta, and queue a resync if one is due.
 
-        Waits for a delta until then on the clock, None for ever; by default it does not wait, for those who drive an
-        informer without threads.
+        Waits for a delta until the given time of the clock; None waits forever. The default does not wait: a test that
+        drives an informer without threads calls it in a loop.
         """
         self._schedule.start()
         try:
@@ -248,7 +251,7 @@ class SharedInformer:
         self._threads.append(start_thread(f"handler-{self.resource}-{registration.name}", registration.run))
 
     def _wind_down(self) -> None:
-        """Let nobody in and tell nobody anything more. Runs in the thread that sets the stop, before `set` returns."""
+        """Reject new handlers and cancel all registrations. Runs in the thread that sets the stop."""
         self._queue.close()
         with self._state_lock, self._distribution:
             self._state = _State.STOPPING
@@ -267,7 +270,7 @@ class SharedInformer:
 
 
 def _meant_for(registration: HandlerRegistration, notifications: list[Notification]) -> list[Notification]:
-    """All notifications for handlers due for a resync, else those in which something changed (INF-25)."""
+    """All notifications for a handler that is due for a resync, only changes for others (INF-25)."""
     if registration.turn.due:
         return notifications
     return [n for n in notifications if not (isinstance(n, Update) and n.is_sync)]

@@ -1,6 +1,6 @@
 """The cache: objects by key, and indexes over them (informers-workqueue.md 13).
 
-Every read answers from one consistent state. Results are new lists of the stored, immutable objects.
+Every read sees one consistent state and returns a new list of the stored, immutable objects.
 """
 
 import contextlib
@@ -18,23 +18,23 @@ log = structlog.get_logger(__name__)
 
 
 class IndexNotFoundError(LookupError):
-    """Raised when an index is asked for that the store does not have (ST-5)."""
+    """Raised for the name of an index that the store does not have (ST-5)."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"Index with name {name} does not exist")
 
 
 class IndexConflictError(ValueError):
-    """Raised when indexers are added under names that are taken; none of them was added (ST-7)."""
+    """Raised for indexers whose names are taken; the store adds none of them (ST-7)."""
 
     def __init__(self, names: Iterable[str]) -> None:
         super().__init__(f"indexer conflict: {', '.join(sorted(names))}")
 
 
 class Store:
-    """Objects by key with indexes. Safe for threads.
+    """Objects by key, with indexes. Thread-safe.
 
-    Writers take turns; index functions run between them and never under the lock that readers need (TH-1).
+    Writers take turns. Index functions run under the writers' lock, never under the readers' lock (TH-1).
     """
 
     def __init__(self, indexers: Indexers | None = None, on_index_failure: Callable[[str], None] | None = None) -> None:
@@ -57,11 +57,11 @@ class Store:
         self.change([(obj, False)])
 
     def delete(self, obj: Object) -> None:
-        """Forget the object with the key of `obj`, whose version is the deletion's (ST-10)."""
+        """Remove the object with the key of `obj`, whose version is the version of the deletion (ST-10)."""
         self.change([(obj, True)])
 
     def change(self, changes: Iterable[tuple[Object, bool]]) -> None:
-        """Store each object, or forget it where it comes with True, all from one moment to the next (FIFO-11)."""
+        """Store each object, or remove it if its flag is True, all of them atomically (FIFO-11)."""
         with self._turn:
             prepared = [(obj.key, obj, None if gone else self._all_values(obj)) for obj, gone in changes]
             with self._lock:
@@ -69,7 +69,7 @@ class Store:
                     self._change(key, obj, values)
 
     def replace(self, objects: Iterable[Object], resource_version: str) -> None:
-        """Hold exactly `objects`, as of `resource_version`, from one moment to the next (ST-11, FIFO-22)."""
+        """Replace the content with `objects`, as of `resource_version`, atomically (ST-11, FIFO-22)."""
         by_key = {obj.key: obj for obj in objects}
         with self._turn:
             indexes = {name: self._build(name, function, by_key) for name, function in self._indexers.items()}
@@ -80,7 +80,7 @@ class Store:
                 self._changes += 1
 
     def bookmark(self, resource_version: str) -> None:
-        """Note that the store is as new as `resource_version`."""
+        """Record that the store is as new as `resource_version`."""
         with self._lock:
             self._last_resource_version = resource_version
 
@@ -94,7 +94,7 @@ class Store:
             return self._objects.get(key)
 
     def list_keys(self) -> list[str]:
-        """All keys, in no promised order."""
+        """All keys, in any order."""
         with self._lock:
             return list(self._objects)
 
@@ -115,12 +115,12 @@ class Store:
             return sorted(self._index(name).keys(value))
 
     def by_index(self, name: str, value: str) -> list[Object]:
-        """Objects under `value`, in no promised order. Raises IndexNotFoundError."""
+        """Objects under `value`, in any order. Raises IndexNotFoundError."""
         with self._lock:
             return [self._objects[key] for key in self._index(name).keys(value)]
 
     def list_index_values(self, name: str) -> list[str]:
-        """All values of an index that lead to objects. Raises IndexNotFoundError."""
+        """All values of an index that have objects. Raises IndexNotFoundError."""
         with self._lock:
             return self._index(name).values()
 
@@ -130,7 +130,7 @@ class Store:
             return dict(self._indexers)
 
     def add_indexers(self, indexers: Indexers) -> None:
-        """Add indexes over what is stored and what will be (ST-7). Raises IndexConflictError and then adds none."""
+        """Add indexes over all present and future objects (ST-7). Raises IndexConflictError and then adds none."""
         with self._turn:
             if taken := self._indexers.keys() & indexers.keys():
                 raise IndexConflictError(taken)
@@ -140,27 +140,27 @@ class Store:
                 self._indexes |= indexes
 
     def ensure_indexer(self, name: str, function: IndexFunc) -> None:
-        """Add an index over what is stored and what will be, where there is none of that name yet."""
+        """Add an index over all present and future objects, unless one has this name."""
         with self._lock:
             if name in self._indexes:
                 return
-        # who loses the race finds the index of the one who was first
+        # a concurrent call has added it
         with contextlib.suppress(IndexConflictError):
             self.add_indexers({name: function})
 
     @property
     def last_resource_version(self) -> str:
-        """The version of the last write, not of the newest object (ST-10)."""
+        """The version of the last write, which may be newer than every object (ST-10)."""
         with self._lock:
             return self._last_resource_version
 
     @property
     def changes(self) -> int:
-        """How often what is stored has changed."""
+        """The number of changes so far."""
         return self._changes
 
     def snapshot(self) -> tuple[str, list[Object]]:
-        """The version of the last write, and all objects as of then."""
+        """The version of the last write, and all objects at that version."""
         with self._lock:
             return self._last_resource_version, list(self._objects.values())
 
@@ -170,12 +170,12 @@ class Store:
             return len(self._objects)
 
     def list(self) -> list[Object]:
-        """All objects, in no promised order."""
+        """All objects, in any order."""
         with self._lock:
             return list(self._objects.values())
 
     def _change(self, key: str, obj: Object, values: dict[str, tuple[str, ...]] | None) -> None:
-        """Store `obj` under the values of the indexes, or forget it where there are none."""
+        """Store `obj` under its index values, or remove it if `values` is None."""
         if values is None:
             self._objects.pop(key, None)
             for index in self._indexes.values():
@@ -206,7 +206,7 @@ class Store:
         try:
             return tuple(dict.fromkeys(function(obj)))
         except ANY_FAILURE:
-            # one index that cannot cope with one object must cost neither the object nor the process
+            # an index function that fails for an object costs neither the object nor the process
             log.exception("index function failed", index=name, object=repr(obj))
             self._on_index_failure(name)
             return ()

@@ -9,9 +9,9 @@ log = structlog.get_logger(__name__)
 
 
 def start_thread(name: str, body: Callable[[], object]) -> threading.Thread:
-    """Run `body` in a thread that its owner joins.
+    """Run `body` in a thread, which the caller joins.
 
-    The thread is a daemon: a program whose main thread fails, or whose handler blocks for good, still ends.
+    The thread is a daemon: a program ends although its main thread failed or a handler blocks forever.
     """
     thread = threading.Thread(target=body, name=name, daemon=True)
     thread.start()
@@ -19,7 +19,7 @@ def start_thread(name: str, body: Callable[[], object]) -> threading.Thread:
 
 
 def join_all(threads: Iterable[threading.Thread], patience: float = 10.0) -> None:
-    """Wait until all threads have ended; log the name of the one waited for every `patience` real seconds."""
+    """Wait until all threads have ended; every `patience` real seconds, log the name of the thread that has not."""
     for thread in threads:
         thread.join(patience)
         while thread.is_alive():

@@ -1,4 +1,4 @@
-"""What is left of an object whose deletion nobody saw (informers-workqueue.md INF-23)."""
+"""Tombstones of objects whose deletion the watch missed (informers-workqueue.md INF-23)."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -8,16 +8,16 @@ from kube.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class DeletedFinalStateUnknown:
-    """A tombstone: the object was gone when a relist looked. `obj`, the last state seen, may be stale or None."""
+    """A relist did not contain the object. `obj` is its last known state, which may be stale, or None."""
 
     key: str
     obj: Object | None
 
 
 LastKnown: TypeAlias = Object | DeletedFinalStateUnknown
-"""What on_delete gets: the object as of its deletion, or a tombstone."""
+"""The argument of `on_delete`: the object at its deletion, or a tombstone."""
 
 
 def last_known_object(deleted: LastKnown) -> Object | None:
-    """The last known state of what was deleted, None when there is none."""
+    """The last known state of a deleted object, or None."""
     return deleted.obj if isinstance(deleted, DeletedFinalStateUnknown) else deleted
