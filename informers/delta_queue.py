@@ -1,7 +1,7 @@
 """The queue between the reflector and the store: every event, in the order of arrival (informers-workqueue.md 12).
 
-client-go has two designs under this name; this is the newer one, RealFIFO. Each event is one delta, and so is a relist,
-which is compared with the store when it is applied (`informers.applying`). Tombstones are made there, and no queued
+client-go has two designs under this name; this is the newer one, RealFIFO. Each event and each relist is one delta. A
+relist is compared with the store when it is applied (`informers.applying`). Tombstones are made there, and no queued
 delta is overtaken by another or merged with it.
 """
 

@@ -1,8 +1,9 @@
 """The initial list as the first part of a watch (informers-workqueue.md 11.5).
 
 The server sends every object as an event, then a bookmark that ends the list, and continues the stream as the watch.
-This spares the server large answers but costs the client: 3,000 ConfigMaps of 6.5 KB from a real API server take 0.17 s
-of CPU instead of 0.08 s for a list, sync 0.1 s later, and need the same peak memory. It is therefore off by default.
+This spares the server large answers but costs the client. 3,000 ConfigMaps of 6.5 KB from a real API server take 0.17 s
+of CPU instead of 0.08 s for a list, and sync 0.1 s later. Peak memory is the same. Streaming is therefore off by
+default.
 """
 
 from types import MappingProxyType
@@ -10,7 +11,7 @@ from types import MappingProxyType
 from kube.objects import Object
 
 REQUEST = MappingProxyType({"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"})
-"""Query parameters of such a watch, in addition to those of every watch (REF-40)."""
+"""Query parameters of such a watch, beside the usual ones (REF-40)."""
 
 SILENCE = 30.0
 """Seconds without a byte after which the reflector gives up an incomplete stream (REF-40e)."""

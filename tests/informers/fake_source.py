@@ -101,7 +101,7 @@ class FakeSource:
         self.requests: list[Recorded] = []
         self._watch_cache = watch_cache
         self.largest_page = 0
-        """Sends pages of so many, whatever is asked for; 0 for as many as are."""
+        """The size of the pages that the server sends, whatever the limit of the request; 0 honours the limit."""
         self._condition = threading.Condition(threading.RLock())
         self._objects: dict[str, Json] = {}
         self._events: list[_Event] = []
@@ -121,15 +121,15 @@ class FakeSource:
     # what the server's other users do
 
     def add(self, obj: Json) -> Json:
-        """Create an object and tell the watches."""
+        """Create an object and send the event to the watches."""
         return self._change("ADDED", obj)
 
     def modify(self, obj: Json) -> Json:
-        """Replace an object and tell the watches."""
+        """Replace an object and send the event to the watches."""
         return self._change("MODIFIED", obj)
 
     def delete(self, key: str) -> None:
-        """Delete an object and tell the watches."""
+        """Delete an object and send the event to the watches."""
         with self._condition:
             self._change("DELETED", self._objects[key])
 
@@ -208,7 +208,7 @@ class FakeSource:
         return str(self._version)
 
     def objects(self) -> dict[str, Json]:
-        """What there is, by key."""
+        """The stored objects by key."""
         with self._condition:
             return dict(self._objects)
 

@@ -41,7 +41,7 @@ def eventually(holds: Callable[[], bool], what: str = "") -> None:
 
 
 class Recorder:
-    """A handler that writes down what it is told, as short texts: `add ns/a@1`."""
+    """A handler that records notifications as short texts: `add ns/a@1`."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -62,7 +62,7 @@ class Recorder:
             self._tell(f"delete {_short(obj)}")
 
     def wait_for(self, count: int) -> list[str]:
-        """Wait until at least `count` things were told; return all."""
+        """Wait for at least `count` notifications; return all of them."""
         with self._condition:
             if not self._condition.wait_for(lambda: len(self.told) >= count, DEADLINE):
                 raise AssertionError(f"told {self.told}, expected {count}")

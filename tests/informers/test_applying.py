@@ -30,7 +30,7 @@ def test_FIFO_21_a_deletion_brings_the_last_state(store: Store) -> None:
     assert store.last_resource_version == "2"
 
 
-def test_FIFO_7_nobody_is_told_of_the_end_of_what_nobody_knew(store: Store) -> None:
+def test_FIFO_7_the_deletion_of_an_unknown_object_notifies_no_handler(store: Store) -> None:
     assert [] == apply_delta(store, Deleted(OTHER), False)
 
 
@@ -43,7 +43,7 @@ def test_FIFO_8_and_FIFO_22_a_list_deletes_first_and_then_goes_in_order(store: S
     assert store.last_resource_version == "9"
 
 
-def test_FIFO_9_a_resync_tells_of_everything_stored(store: Store) -> None:
+def test_FIFO_9_a_resync_repeats_every_stored_object(store: Store) -> None:
     store.add(OTHER)
     assert [Update(OLD, OLD), Update(OTHER, OTHER)] == apply_delta(store, SyncAll(), False)
 
@@ -53,7 +53,7 @@ def test_FIFO_23_a_bookmark_moves_the_version_only(store: Store) -> None:
     assert ([OLD], "5") == (store.list(), store.last_resource_version)
 
 
-def test_FIFO_11_a_batch_is_told_in_the_order_in_which_it_came(store: Store) -> None:
+def test_FIFO_11_notifications_of_a_batch_keep_its_order(store: Store) -> None:
     unknown = pod_object("c", "5")
     told = apply_delta(store, Batch((Added(OTHER), Updated(NEW), Deleted(unknown))), False)
     assert [Add(OTHER, False), Update(OLD, NEW)] == told

@@ -9,7 +9,7 @@ from tests.informers.support import DEADLINE
 
 
 class Cache:
-    """Something that syncs when told."""
+    """An informer that syncs when the test says so."""
 
     def __init__(self) -> None:
         self.synced = Latch()

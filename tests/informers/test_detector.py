@@ -10,7 +10,7 @@ from tests.informers.fake_source import FakeSource, pod, refusal
 
 
 class _Watched:
-    """A synced cache of one pod, and how often a difference was told."""
+    """A synced cache of one pod, and the number of reported differences."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.source = FakeSource()
@@ -26,7 +26,7 @@ class _Watched:
         self.told += 1
 
 
-def test_REF_40h_a_cache_that_misses_something_is_told(clock: FakeClock) -> None:
+def test_REF_40h_a_cache_that_misses_an_object_is_reported(clock: FakeClock) -> None:
     watched = _Watched(clock)
     watched.detector.step()
     assert 0 == watched.told

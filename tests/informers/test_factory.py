@@ -72,7 +72,7 @@ def test_FAC_1_a_cluster_scoped_resource_is_not_limited_to_a_namespace(clock: Fa
     assert source.requests[0].path == "/api/v1/nodes"
 
 
-def test_FAC_3_start_runs_what_was_asked_for_since_and_nothing_twice(clock: FakeClock) -> None:
+def test_FAC_3_start_runs_new_informers_and_none_twice(clock: FakeClock) -> None:
     source = FakeSource()
     factory = factory_of(source, clock)
     stop = Stop()
@@ -88,7 +88,7 @@ def test_FAC_3_start_runs_what_was_asked_for_since_and_nothing_twice(clock: Fake
     assert (1, 1) == (source.count("LIST"), source.count("WATCH"))
 
 
-def test_FAC_3_a_cache_that_nobody_starts_is_an_error_when_read(clock: FakeClock) -> None:
+def test_FAC_3_reading_an_informer_that_was_not_started_is_an_error(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a"))
     factory, stop = factory_of(source, clock), Stop()

@@ -19,7 +19,7 @@ def test_INF_21_functions_that_are_left_out_are_not_missed() -> None:
     assert [RED, BLUE] == told
 
 
-def test_INF_21_the_detailed_form_is_told_of_the_initial_list() -> None:
+def test_INF_21_the_detailed_form_receives_the_flag_of_the_initial_list() -> None:
     told: list[object] = []
     handler = ResourceEventHandlerDetailedFuncs(
         on_add=lambda obj, initial: told.append((obj, initial)), on_update=lambda old, new: told.append((old, new))

@@ -41,7 +41,7 @@ def test_LST_1_lists_of_all_of_a_namespace_and_of_a_selector(lister: StoreLister
     assert [] == lister.select(NOTHING)
 
 
-def test_LST_1_without_the_namespace_index_every_object_is_looked_at(store: Store) -> None:
+def test_LST_1_without_the_namespace_index_the_lister_reads_every_object(store: Store) -> None:
     plain = Store()
     plain.replace(store.list(), "1")
     assert ["a", "b"] == names(StoreLister(plain, PODS).list("ns"))

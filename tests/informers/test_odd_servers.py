@@ -306,7 +306,7 @@ def test_REF_22_an_event_without_a_version_does_not_make_the_reflector_forget_wh
     assert "5" == world.reflector.last_sync_resource_version
 
 
-def test_FIFO_22_an_object_that_is_listed_twice_is_told_once() -> None:
+def test_FIFO_22_an_object_listed_twice_notifies_handlers_once() -> None:
     store = Store()
     first, last = (Object(_bytes(pod("a") | {"spec": {"number": number}})) for number in (1, 2))
 

@@ -16,7 +16,7 @@ _NAMES = ("a", "b", "c", "d")
 
 
 class Replay:
-    """A handler that keeps what it is told, and checks that it is told nothing impossible."""
+    """A handler that keeps its notifications and checks that none is impossible."""
 
     def __init__(self) -> None:
         self.versions: dict[str, int] = {}

@@ -183,7 +183,7 @@ def test_REF_17_items_of_a_list_know_their_kind(world: World) -> None:
     assert {"v1 Pod"} == world.sink.kinds
 
 
-def test_REF_20_a_watch_goes_on_from_the_list_and_asks_for_bookmarks(world: World) -> None:
+def test_REF_20_a_watch_continues_the_list_and_requests_bookmarks(world: World) -> None:
     world.watching()
     (watch,) = [request for request in world.source.requests if request.verb == "WATCH"]
     assert ("10", "true") == (watch.params["resourceVersion"], watch.params["allowWatchBookmarks"])
@@ -294,7 +294,7 @@ def test_REF_25_a_watch_that_was_of_use_is_followed_by_another(world: World, aft
     assert world.source.count("LIST") == 1
 
 
-def test_TH_13_a_watch_that_is_silent_after_news_goes_on_where_it_was(world: World) -> None:
+def test_TH_13_a_watch_that_falls_silent_after_events_resumes_at_its_version(world: World) -> None:
     world.watching()
     world.source.add(pod("a"))
     world.step()
@@ -304,7 +304,7 @@ def test_TH_13_a_watch_that_is_silent_after_news_goes_on_where_it_was(world: Wor
     assert (["10", "11"], 1) == (world.source.params("WATCH", "resourceVersion"), world.source.count("LIST"))
 
 
-def test_TH_13_a_watch_of_a_version_that_is_still_to_come_is_silent_and_a_list_tells(world: World) -> None:
+def test_TH_13_after_a_silent_watch_of_a_future_version_the_reflector_lists(world: World) -> None:
     """A real API server answers it 200, and sends not even bookmarks: so it is when etcd was restored from a backup."""
     world.watching()
     world.clock.step(180)

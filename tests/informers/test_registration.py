@@ -19,7 +19,7 @@ from tests.informers.support import DEADLINE, Recorder, eventually, pod_object
 
 
 class Failing:
-    """A handler that raises while told to."""
+    """A handler that raises while a flag is set."""
 
     def __init__(self) -> None:
         self.failing = True

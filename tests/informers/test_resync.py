@@ -18,7 +18,7 @@ def test_INF_27_a_handler_lowers_the_check_period_before_the_start(clock: FakeCl
     assert ([0, 60, 55, 5], 5) == (periods, schedule.check_period)
 
 
-def test_INF_27_after_the_start_a_handler_takes_what_there_is(clock: FakeClock) -> None:
+def test_INF_27_a_handler_added_after_the_start_does_not_shorten_the_check_period(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 60)
     schedule.start()
     assert [60, 60, 90, 0] == [schedule.admit(wanted).period for wanted in (None, 5, 90, 0)]

@@ -54,7 +54,7 @@ def test_INF_4_a_stop_ends_a_failing_informer_and_drops_what_is_pending(
     assert not informer.has_synced()
 
 
-def test_INF_4_handlers_are_told_nothing_after_the_stop(source: FakeSource, informer: SharedInformer) -> None:
+def test_INF_4_handlers_receive_nothing_after_the_stop(source: FakeSource, informer: SharedInformer) -> None:
     release, entered = threading.Event(), threading.Event()
     told: list[str] = []
 
@@ -78,7 +78,9 @@ def test_INF_5_an_informer_that_never_ran_can_be_left_alone(informer: SharedInfo
     assert not informer.is_stopped()
 
 
-def test_INF_10_a_handler_registered_twice_is_told_twice(source: FakeSource, informer: SharedInformer) -> None:
+def test_INF_10_a_handler_registered_twice_receives_everything_twice(
+    source: FakeSource, informer: SharedInformer
+) -> None:
     recorder = Recorder()
     first, second = informer.add_event_handler(recorder), informer.add_event_handler(recorder)
     assert first.name != second.name
@@ -123,7 +125,7 @@ def test_INF_13_handlers_sync_also_when_there_is_nothing(informer: SharedInforme
         eventually(late.has_synced)
 
 
-def test_INF_14_a_blocked_handler_holds_up_nobody(source: FakeSource, informer: SharedInformer) -> None:
+def test_INF_14_a_blocked_handler_delays_no_other(source: FakeSource, informer: SharedInformer) -> None:
     release = threading.Event()
 
     def block(_: Object) -> None:
@@ -143,7 +145,7 @@ def test_INF_14_a_blocked_handler_holds_up_nobody(source: FakeSource, informer: 
     assert stored.metadata.resource_version == "21"
 
 
-def test_INF_15_and_FIFO_22_the_store_shows_what_a_handler_is_told(
+def test_INF_15_and_FIFO_22_the_store_shows_what_a_handler_receives(
     source: FakeSource, informer: SharedInformer
 ) -> None:
     seen: list[tuple[str, list[str]]] = []
@@ -159,7 +161,7 @@ def test_INF_15_and_FIFO_22_the_store_shows_what_a_handler_is_told(
     assert [("a", ["ns/a", "ns/b"]), ("b", ["ns/a", "ns/b"])] == seen
 
 
-def test_INF_16_a_failing_handler_hurts_nobody_else(source: FakeSource, informer: SharedInformer) -> None:
+def test_INF_16_a_failing_handler_affects_no_other(source: FakeSource, informer: SharedInformer) -> None:
     def fail(_: Object) -> None:
         raise RuntimeError("no")
 
@@ -192,7 +194,7 @@ def test_INF_19_removing_is_idempotent_and_only_for_ones_own(
         informer.remove_event_handler(recorder)  # type: ignore[arg-type]  # what the test is about
 
 
-def test_INF_23_a_deletion_nobody_saw_arrives_as_a_tombstone(
+def test_INF_23_a_missed_deletion_arrives_as_a_tombstone(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     recorder = Recorder()
@@ -244,7 +246,7 @@ def _with_uid(tree: Json, uid: str) -> Json:
     return tree | {"metadata": tree["metadata"] | {"uid": uid}}
 
 
-def test_INF_25_and_INF_29_a_relist_tells_only_what_changed_to_those_not_due(
+def test_INF_25_and_INF_29_a_relist_sends_only_changes_to_handlers_that_are_not_due(
     source: FakeSource, clock: FakeClock
 ) -> None:
     informer = informer_of(source, clock, resync=3600)
@@ -267,7 +269,7 @@ def test_INF_25_and_INF_29_a_relist_tells_only_what_changed_to_those_not_due(
         assert [True, True, False] == without.initial
 
 
-def test_INF_22_and_INF_28_a_resync_talks_to_nobody_but_the_handlers(source: FakeSource, clock: FakeClock) -> None:
+def test_INF_22_and_INF_28_a_resync_sends_no_request_to_the_server(source: FakeSource, clock: FakeClock) -> None:
     informer = informer_of(source, clock, resync=30)
     recorder = Recorder()
     informer.add_event_handler(recorder)

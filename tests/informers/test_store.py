@@ -116,7 +116,7 @@ def test_ST_9_namespaces_are_indexed() -> None:
     assert ["node"] == names(store.by_index("namespace", ""))
 
 
-def test_ST_10_the_version_is_that_of_the_last_write() -> None:
+def test_ST_10_the_store_has_the_version_of_the_last_write() -> None:
     store = Store()
     store.add(pod_object("a", "7"))
     assert store.last_resource_version == "7"

@@ -23,7 +23,7 @@ def _is_backoff(pause: float) -> bool:
 
 
 def _told(world: World) -> list[str]:
-    """Go on until the next step would wait."""
+    """Step until the next step would wait."""
     while not ((stream := world.source.last_stream) and not stream.closed and stream.would_block()):
         world.step()
     return world.sink.told

@@ -131,7 +131,7 @@ def test_25_1_two_queues_share_the_timers(timers: Timers, clock: FakeClock) -> N
     assert (["foo"], []) == (take_all(one), take_all(other))
 
 
-def test_DQ_10_nobody_has_to_take_what_is_handed_over(queue: DelayingQueue[str], timers: Timers) -> None:
+def test_DQ_10_add_after_never_blocks(queue: DelayingQueue[str], timers: Timers) -> None:
     for number in range(2000):
         queue.add_after(f"item-{number}", 1 + number)
     assert 1 == timers.next_due()

@@ -163,7 +163,7 @@ def test_PQ_5_an_item_added_while_processing_is_overtaken_until_done(queue: Prio
     assert ("one", 9, False) == queue.get_with_priority()
 
 
-def test_PQ_5_who_waits_gets_the_item_when_it_is_done(clock: FakeClock, queue: PriorityQueue[str]) -> None:
+def test_PQ_5_a_waiting_worker_gets_the_item_when_it_is_done(clock: FakeClock, queue: PriorityQueue[str]) -> None:
     queue.add("one")
     queue.get()
     queue.add("one")
@@ -339,7 +339,7 @@ def test_MET_5_ages_freeze_at_shutdown(queue: PriorityQueue[str], clock: FakeClo
     assert (1, 1) == (statistics.unfinished_seconds, statistics.longest_running_seconds)
 
 
-def test_MET_6_depth_is_told_by_priority(timers: Timers) -> None:
+def test_MET_6_depth_is_published_by_priority(timers: Timers) -> None:
     registry = CollectorRegistry()
     queue: PriorityQueue[str] = PriorityQueue(timers, name="q", metrics=PrometheusQueueMetrics(registry))
     queue.add_with_opts("a", "b", priority=-100)

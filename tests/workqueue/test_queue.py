@@ -68,7 +68,7 @@ def test_WQ_3_shutdown_wakes_every_getter(clock: FakeClock, queue: Queue[str]) -
     assert [(None, True)] * 3 == [getter.result(DEADLINE) for getter in getters]
 
 
-def test_try_get_tells_empty_from_shut_down(queue: Queue[str]) -> None:
+def test_try_get_distinguishes_empty_from_shut_down(queue: Queue[str]) -> None:
     assert (None, False) == queue.try_get()
     queue.shut_down()
     assert (None, True) == queue.try_get()

@@ -120,7 +120,7 @@ def test_RL_8_an_idle_item_is_dropped(clock: FakeClock) -> None:
     assert (0, 2) == (limiter.num_requeues("idle"), limiter.num_requeues("busy"))
 
 
-def test_RL_9_waits_for_the_shared_bucket_are_told(clock: FakeClock) -> None:
+def test_RL_9_waits_for_the_shared_bucket_are_reported(clock: FakeClock) -> None:
     waits: list[float] = []
     limiter: RateLimiter[str] = default_controller_rate_limiter(clock, qps=10, burst=2, on_wait=waits.append)
 

@@ -108,7 +108,7 @@ def errors_of_a_delayed_add(queue: PriorityQueue[str] | DelayingQueue[str], *, w
 
 
 @pytest.mark.parametrize("make", QUEUES, ids=["priority queue", "delaying queue"])
-def test_DQ_1_a_delay_that_nobody_counts_down_is_an_error_said_once(
+def test_DQ_1_a_delay_without_a_running_timer_is_logged_once_as_an_error(
     clock: FakeClock, make: Callable[[Timers], PriorityQueue[str] | DelayingQueue[str]]
 ) -> None:
     (error,) = errors_of_a_delayed_add(make(Timers(clock)), with_workers=True)
