@@ -80,8 +80,11 @@ class DMMasterClient:
         return self._call.base_url
 
     def masters(self, timeout: float = TIMEOUT) -> tuple[LiveMaster, ...]:
-        """All masters. Raises Unavailable, ApiError."""
+        """All masters. Raises Unavailable, ApiError; MalformedAnswer for an empty list: the one that answers is one."""
         found = self._list("master", timeout).master
+        listed = (found.masters if found else None) or ()
+        if not listed:
+            raise self._call.malformed(f"{_MEMBERS}?master=true", "malformed answer: it lists no master")
         return tuple(
             LiveMaster(
                 name=each.name,
@@ -91,8 +94,19 @@ class DMMasterClient:
                 client_urls=tuple(each.client_urls or ()),
                 maker=_LIVE_READ,
             )
-            for each in (found.masters if found else None) or ()
+            for each in listed
         )
+
+    def led_masters(self) -> tuple[str, tuple[LiveMaster, ...]]:
+        """The name of the master that leads, empty while none does, and all masters.
+
+        Raises Unavailable, ApiError; MalformedAnswer for a list that lacks the leader.
+        """
+        leader, found = self.leader(), self.masters()
+        if leader and all(each.name != leader for each in found):
+            what = f"malformed answer: it lists {len(found)} masters, and not the one that leads"
+            raise self._call.malformed(f"{_MEMBERS}?master=true", what)
+        return leader, found
 
     def workers(self) -> tuple[LiveWorker, ...]:
         """All workers that ever registered and were not removed. Raises Unavailable, ApiError."""

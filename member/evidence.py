@@ -6,7 +6,7 @@ deleted by `delete`, `delete_member` and `delete_store` alone, and as they were 
 `member.apply.stateful_set`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, TypeAlias, final
 
 from structlog.contextvars import bound_contextvars
@@ -24,11 +24,13 @@ from kube.objects import Json, Object
 from kube.resources import NODES, PODS, Resource
 from member import api_clients
 from member.context import ClusterContext, DMContext, ReconcileContext
-from member.naming import address_book, ordinal_of
+from member.labels import STORE_ID
+from member.naming import address_book, ordinal_of, pod_name
 from member.observed.activity import Activity, activity
+from member.observed.claims import claims_of_cluster
 from member.observed.nodes import Node, NodeState
 from member.observed.pod import Pod
-from member.observed.pods import read_pods
+from member.observed.pods import read_pods, ready_pods
 from member.outcome import Done, Waiting
 from member.ownership import own_member, own_stores, require_understood_members, require_understood_stores
 from ports.side_by_side import both
@@ -73,7 +75,7 @@ class LivePods(Evidence):
 
 @final
 class LiveStatus(Evidence):
-    """The status of the cluster as the API server showed it in this reconcile; its type is that of the kind."""
+    """The status of the cluster as the API server showed it in this reconcile; the kind determines its type."""
 
     __slots__ = ("status",)
 
@@ -173,23 +175,26 @@ def unobservable(ctx: ClusterContext, component: str) -> Evidence | None:
 def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
     """Whether PD, asked now, has no member of this pod: by neither of its names, by none of its URLs (I4).
 
-    Raises AddressNotUnderstood when some member may be its, other DataPlaneErrors.
+    A list that lacks the leader is not the list of a quorum, and proves nothing. Raises AddressNotUnderstood when some
+    member may belong to the pod, other DataPlaneErrors.
     """
     answer = api_clients.pd(ctx).members()
     require_understood_members(ctx.tc, answer.members)
     if own_member(ctx.tc, answer.members, ordinal_of(pod)):
         return None
-    if not answer.members or not _is_ours(ctx, answer.cluster_id):
+    if answer.leader is None or answer.member(answer.leader.id) is None or not _is_ours(ctx, answer.cluster_id):
         return None
     return Evidence(_LIVE_READ, f"PD has no member for pod {pod}")
 
 
-def majority_without(pd: PDClient, member: LiveMember, expected: int) -> Evidence | None:
-    """Whether PD, asked now, has a healthy majority without a member that is not healthy itself (I9, I24).
+def majority_without(pd: PDClient, member: LiveMember, members: Sequence[LiveMember]) -> Evidence | None:
+    """Whether PD, asked now, has a healthy majority without one of its `members` that is not healthy itself (I9, I24).
 
-    `expected` is the number of members for which to give PD time. Raises DataPlaneError.
+    An answer that leaves out one of the `members`, which were just read, proves nothing. Raises DataPlaneError.
     """
-    if not may_remove(pd.health(members=expected), member.id):
+    healths = pd.health(members=len(members))
+    reported = {each.member_id for each in healths}
+    if any(each.id not in reported for each in members) or not may_remove(healths, member.id):
         return None
     return Evidence(_LIVE_READ, f"PD has a healthy majority without {member.name}")
 
@@ -202,11 +207,18 @@ def may_remove(healths: Sequence[Health], member_id: int) -> bool:
 
 
 def master_gone(ctx: DMContext, pod: str) -> Evidence | None:
-    """Whether the masters of DM, asked now, list none of this pod, but others (I4). Raises DataPlaneError."""
-    found = api_clients.dm_masters(ctx).masters()
+    """Whether the masters of DM, a quorum of which serves now, list none of this pod (I4). Raises DataPlaneError."""
+    found = _quorum_of_masters(ctx)
     if not found or any(each.name == pod for each in found):
         return None
     return Evidence(_LIVE_READ, f"DM has no master for pod {pod}")
+
+
+def _quorum_of_masters(ctx: DMContext) -> Sequence[LiveMaster]:
+    """All masters of DM, asked now; none unless one leads and a majority is alive: others may know an old list."""
+    leader, found = api_clients.dm_masters(ctx).led_masters()
+    alive = sum(each.alive for each in found)
+    return found if leader and alive > len(found) // 2 else ()
 
 
 def masters_without(masters: Sequence[LiveMaster], master: LiveMaster) -> Evidence | None:
@@ -218,10 +230,21 @@ def masters_without(masters: Sequence[LiveMaster], master: LiveMaster) -> Eviden
 
 
 def worker_gone(ctx: DMContext, pod: str) -> Evidence | None:
-    """Whether the masters of DM, asked now, list no worker of this pod. Raises DataPlaneError."""
-    if any(each.name == pod for each in api_clients.dm_masters(ctx).workers()):
+    """Whether the masters of DM, a quorum of which serves now, list every other worker that serves, and not this one.
+
+    A master that has just become the leader lists none for a moment. Raises DataPlaneError, ApiError, TransportError.
+    """
+    listed = {each.name for each in api_clients.dm_masters(ctx).workers()}
+    if pod in listed or not _names_others(pods_live(ctx, "dm-worker"), pod, listed) or not _quorum_of_masters(ctx):
         return None
     return Evidence(_LIVE_READ, f"DM has no worker for pod {pod}")
+
+
+def _names_others(pods: LivePods, pod: str, listed: Collection[str]) -> bool:
+    """Whether a list names each other pod that is Ready; an empty one is believed only where no other pod exists."""
+    others = [each for each in pods.pods if each.metadata.name != pod]
+    expected = ready_pods(others) if listed else others
+    return all(each.metadata.name in listed for each in expected)
 
 
 def worker_unbound(worker: LiveWorker) -> Evidence | None:
@@ -240,7 +263,7 @@ def worker_replaceable(worker: LiveWorker, workers: Sequence[LiveWorker]) -> Evi
 
 
 def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence | None:
-    """Whether PD, asked now, knows a store as Tombstone, or, being this cluster's PD, not at all any more (I3).
+    """Whether PD, asked now, knows a store as Tombstone, or, being this cluster's PD, no longer at all (I3).
 
     A store at another address than `address`, when that is known, proves nothing. Raises DataPlaneError.
     """
@@ -258,8 +281,9 @@ def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence |
 def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None:
     """Whether PD, asked now, has no store at the address of this pod, unless it is Tombstone (I3).
 
-    That holds for a pod that never registered as well. A PD that knows of no store at all, though it is bootstrapped,
-    proves nothing. Raises AddressNotUnderstood when some store may be its, other DataPlaneErrors.
+    That holds for a pod that never registered as well. A PD that knows of no store at all proves nothing if it is
+    bootstrapped, or if a store was ever known: a leader that has just been elected says that it is not bootstrapped.
+    Raises AddressNotUnderstood when some store may belong to the pod, other DataPlaneErrors.
     """
     pd = api_clients.pd(ctx)
 
@@ -270,12 +294,17 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
             return None
 
     found, cluster_id = both(ctx.deps.dataplane.side_by_side, listed, pd.cluster_id)
-    stores, believable = (found, bool(found)) if found is not None else ((), not ctx.status.tikv.stores)
+    stores, believable = (found, bool(found)) if found is not None else ((), not _has_had_stores(ctx))
     require_understood_stores(ctx.tc, component, stores)
     there = own_stores(ctx.tc, stores, component, ordinal_of(pod))
     if there or not believable or not _is_ours(ctx, cluster_id):
         return None
     return Evidence(_LIVE_READ, f"PD has no store for pod {pod}")
+
+
+def _has_had_stores(ctx: ReconcileContext) -> bool:
+    """Whether the status, or the label of a volume claim, knows of a store."""
+    return bool(ctx.status.tikv.stores) or any(STORE_ID in each.metadata.labels for each in claims_of_cluster(ctx))
 
 
 def not_serving(ctx: ClusterContext, component: str, pod: str, ask: Callable[[], object]) -> Evidence | None:
@@ -302,13 +331,20 @@ def not_serving(ctx: ClusterContext, component: str, pod: str, ask: Callable[[],
 def pump_node_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
     """Whether PD, asked now, has no Pump node of this pod, or one whose binlogs have all been read (lifecycle.md 8.8).
 
-    Raises DataPlaneError.
+    A node stays listed for good, so a list without the nodes of other pods that run proves nothing. Raises
+    DataPlaneError, ApiError, TransportError.
     """
-    ordinal, book = ordinal_of(pod), address_book(ctx.tc)
-    left = [each for each in api_clients.pump_nodes(ctx) if book.pump_ordinal(each.host) == ordinal]
+    book = address_book(ctx.tc)
+    owned = [(book.pump_ordinal(each.host), each) for each in api_clients.pump_nodes(ctx)]
+    left = [node for ordinal, node in owned if ordinal == ordinal_of(pod)]
     if any(each.state != PUMP_OFFLINE for each in left) or not is_same_cluster(ctx):
         return None
-    return Evidence(_LIVE_READ, f"Pump node {left[0].id} is offline" if left else f"PD has no Pump node for pod {pod}")
+    if left:
+        return Evidence(_LIVE_READ, f"Pump node {left[0].id} is offline")
+    listed = {pod_name(ctx.tc, "pump", ordinal) for ordinal, _ in owned if ordinal is not None}
+    if not _names_others(pods_live(ctx, "pump"), pod, listed):
+        return None
+    return Evidence(_LIVE_READ, f"PD has no Pump node for pod {pod}")
 
 
 def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
@@ -343,7 +379,7 @@ def _replicas(cluster: Json, ctx: ClusterContext) -> dict[str, int]:
 
 
 def is_same_cluster(ctx: ReconcileContext) -> bool:
-    """Whether PD, asked now, is that of this cluster (F40, I7). Raises DataPlaneError."""
+    """Whether PD, asked now, belongs to this cluster (F40, I7). Raises DataPlaneError."""
     return _is_ours(ctx, api_clients.pd(ctx).cluster_id())
 
 

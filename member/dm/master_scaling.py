@@ -45,7 +45,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
     if obstacle := _nothing_left(ctx) or _too_early(removal):
         return obstacle
     soon, masters = next_poll(ctx, MASTER), api_clients.dm_masters(ctx)
-    leader, found = masters.leader(), masters.masters()
+    leader, found = masters.led_masters()
     ill = any(each.name == removal.name and not each.alive for each in found)
     wanted = remaining(removal, MASTER, serves=not ill, period=ctx.settings.failover.dm_master_period)
     match next_step(voters(ctx, found, leader), removal.ordinal, wanted, of="DM"):

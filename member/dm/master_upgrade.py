@@ -1,7 +1,7 @@
 """How masters are restarted (other-resources.md 6.7): by a quorum that holds, and the leader hands over first."""
 
 from apis import predicates
-from dataplane.dm import DMMasterClient, LiveMaster
+from dataplane.dm import LiveMaster
 from kube.objects import Object
 from member import api_clients
 from member.context import DMContext
@@ -30,9 +30,9 @@ def _unmet_condition(ctx: DMContext, pod: Object) -> str:
 
 def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
     """All is asked live, right before the restart: quorum and leader (F13, I9, I12)."""
-    masters, name = api_clients.dm_masters(ctx), pod.metadata.name
-    found = masters.masters()
-    return _without_quorum(ctx, name, found) or _hand_over(ctx, masters, name, found)
+    name = pod.metadata.name
+    leader, found = api_clients.dm_masters(ctx).led_masters()
+    return _without_quorum(ctx, name, found) or _hand_over(ctx, leader, name, found)
 
 
 def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
@@ -40,14 +40,13 @@ def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
     if not ctx.status.master.synced:
         what = f'the annotation {FORCE_UPGRADE}: "true" restarts all masters without asking them'
         return Silence("DMMasterUnknown", "DM does not report its masters", what)
-    masters = api_clients.dm_masters(ctx)
-    found = masters.masters()
+    leader, found = api_clients.dm_masters(ctx).led_masters()
     is_listed = any(each.name == pod for each in found)
     needed = _without_quorum(ctx, pod, found) if is_listed else None
     if needed and stopped(ctx, MASTER, pod) is None:
         return needed
     what = "DM has a quorum without it" if not needed else "nothing of it runs"
-    return _hand_over(ctx, masters, pod, found) or spared(pod, what)
+    return _hand_over(ctx, leader, pod, found) or spared(pod, what)
 
 
 def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> NotDone | None:
@@ -63,9 +62,9 @@ def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> 
     return Refused("DMMasterQuorum", f"{what}; set spec.master.replicas to 3", next_roll_poll(ctx, MASTER))
 
 
-def _hand_over(ctx: DMContext, masters: DMMasterClient, pod: str, found: tuple[LiveMaster, ...]) -> Waiting | None:
-    """Let another one lead, and wait until it does; where nobody else is alive, the pod goes as it is."""
-    if masters.leader() != pod or not any(each.alive for each in found if each.name != pod):
+def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMaster, ...]) -> Waiting | None:
+    """Let another master lead, and wait until it does; where no other is alive, the pod goes as it is."""
+    if leader != pod or not any(each.alive for each in found if each.name != pod):
         return None
     api_clients.dm_master(ctx, pod).evict_leader()
     what = f"waiting until another master than that of pod {pod} leads"

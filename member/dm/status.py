@@ -1,6 +1,6 @@
 """What masters and workers of DM are like right now (other-resources.md 6.2, 6.7, 6.8). Reads only."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from apis.dm_components import DMMasterStatus, DMWorkerMember
@@ -50,7 +50,8 @@ def observe_workers(ctx: DMContext) -> Outcome:
         return Done()
     if not ctx.status.master.synced:
         return Waiting("DMMasterUnknown", "waiting for the masters to report the workers", next_poll(ctx, WORKER))
-    return _asked(ctx, bool(status.members), lambda masters: _set_workers(ctx, masters.workers()))
+    names = {pod.metadata.name for pod in pods}
+    return _asked(ctx, bool(status.members), lambda masters: _set_workers(ctx, names, masters))
 
 
 def _asked(ctx: DMContext, known: bool, look: Callable[[DMMasterClient], None]) -> Outcome:
@@ -88,9 +89,8 @@ def _look_at_any(ctx: DMContext, look: Callable[[DMMasterClient], None]) -> None
 
 def _set_masters(ctx: DMContext, pods: Sequence[Object], masters: DMMasterClient) -> None:
     status, now = ctx.status.master, ctx.deps.clock.wall()
-    # both are asked before anything is noted
-    leader, found = masters.leader(), [each for each in masters.masters() if each.name]
-    before = status.members
+    leader, listed = masters.led_masters()
+    found, before = [each for each in listed if each.name], status.members
     status.members = {each.name: _master(each, before.get(each.name), now) for each in found}
     status.leader = status.members.get(leader)
     status.unjoined_members = _unjoined(ctx, status, pods)
@@ -123,9 +123,13 @@ def _unjoined(ctx: DMContext, status: DMMasterStatus, pods: Sequence[Object]) ->
     return found
 
 
-def _set_workers(ctx: DMContext, found: Sequence[LiveWorker]) -> None:
-    status, now = ctx.status.worker, ctx.deps.clock.wall()
+def _set_workers(ctx: DMContext, pods: Collection[str], masters: DMMasterClient) -> None:
+    """Record the workers. Raises Unavailable for an empty list while pods of known workers exist (R19)."""
+    status, now, found = ctx.status.worker, ctx.deps.clock.wall(), masters.workers()
     before = status.members
+    if not found and (known := sorted(before.keys() & pods)):
+        what = f"DM-master reports no workers, not even {', '.join(known)}; ignoring its answer"
+        raise Unavailable("GET", f"{masters.base_url}/apis/v1alpha1/members", what)
     status.members = {each.name: _worker(each, before.get(each.name), now) for each in found}
     status.synced = True
 

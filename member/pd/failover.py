@@ -7,7 +7,7 @@ from apis.component_statuses import PDFailureMember, PDStatus
 from apis.identity import FORCE_PD_BOOTSTRAP, is_abandoned, known_cluster_ids
 from apis.shared import PDMember
 from apis.times import stamp
-from dataplane.pd import LiveMember, PDClient
+from dataplane.pd import LiveMember, LiveMembership
 from member import api_clients
 from member.context import ReconcileContext
 from member.evidence import Evidence, delete_member, majority_without, member_gone
@@ -115,7 +115,8 @@ def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidenc
     begun = not has_volumes(ctx, record)
     if begun and (waiting := end_of_pod(ctx, record, members)):
         return waiting
-    if (member := members.member(int(record.member_id))) and (waiting := _remove(ctx, pd, member, record, recorded)):
+    member = members.member(int(record.member_id))
+    if member and (waiting := _remove(ctx, member, members, record, recorded)):
         return waiting
     gone = member_gone(ctx, record.pod_name)
     if gone is None:
@@ -127,10 +128,11 @@ def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidenc
 
 
 def _remove(
-    ctx: ReconcileContext, pd: PDClient, member: LiveMember, record: PDFailureMember, recorded: Evidence
+    ctx: ReconcileContext, member: LiveMember, found: LiveMembership, record: PDFailureMember, recorded: Evidence
 ) -> Waiting | None:
     """Take a lost member out of PD; what it waits for, if it does."""
-    expendable = majority_without(pd, member, len(_all(ctx.status.pd)))
+    pd = api_clients.pd(ctx)
+    expendable = majority_without(pd, member, found.members)
     if expendable is None:
         what = f"waiting for a healthy majority of PD members before removing the lost member of pod {record.pod_name}"
         return Waiting("PDFailover", what, next_poll(ctx, "pd"))

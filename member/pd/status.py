@@ -151,9 +151,12 @@ def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/members", "PD has no leader")
     leader, cluster_id = membership.leader.name, str(membership.cluster_id or pd.cluster_id())
     healths = pd.health(expected)
-    if all(health.name != leader for health in healths):
-        # absence is no evidence (R19): nobody was removed because an answer leaves out even who leads
-        what = f"PD reports the health of {len(healths)} members, and not of its leader {leader}; ignoring its answer"
+    # absence is no evidence (R19): an answer that leaves out a listed member says nothing of a quorum
+    reported = {health.member_id for health in healths}
+    listed = {each.id: each.name or f"member {each.id}" for each in (membership.leader, *membership.members)}
+    if omitted := listed.keys() - reported:
+        names = ", ".join(sorted(listed[each] for each in omitted))
+        what = f"PD reports the health of {len(healths)} members, and not of {names}; ignoring its answer"
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
     return _Answers(leader, cluster_id, healths)
 

@@ -7,11 +7,11 @@ One that ended before it had written down that it may join asks again and is ref
 its own place. PD counts them all for its quorum. Only the operator knows that they will never serve.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from apis.ordinals import desired_ordinals
 from dataplane.addresses import Stranger
-from dataplane.pd import LiveMember, PDClient
+from dataplane.pd import LiveMember
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
@@ -61,7 +61,7 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
     for ordinal, member in sorted(unstarted.items()):
         pod = pod_name(ctx.tc, "pd", ordinal)
         if pod in stuck and seen[str(member.id)].lasted >= _START_TIMEOUT:
-            return _remove_member(ctx, pd, member, pod, pods)
+            return _remove_member(ctx, member, members, pod, pods)
     return None
 
 
@@ -79,10 +79,12 @@ def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:
     return Waiting("ScalingIn", what, next_poll(removal.ctx, "pd"))
 
 
-def _remove_member(ctx: ReconcileContext, pd: PDClient, member: LiveMember, pod: str, pods: LivePods) -> Outcome:
+def _remove_member(
+    ctx: ReconcileContext, member: LiveMember, members: Sequence[LiveMember], pod: str, pods: LivePods
+) -> Outcome:
     """Let the pod ask to join once more, as if it had never been added."""
-    soon = next_poll(ctx, "pd")
-    expendable = majority_without(pd, member, len(ctx.status.pd.members) + 1)
+    pd, soon = api_clients.pd(ctx), next_poll(ctx, "pd")
+    expendable = majority_without(pd, member, members)
     if expendable is None:
         what = f"waiting for a majority of PD members to be healthy before removing member {member.id} of pod {pod}"
         return Waiting("PDJoinFailed", f"{what}, which never started", soon)

@@ -3,6 +3,7 @@
 from apis import predicates
 from apis.ordinals import desired_replicas
 from dataplane.addresses import Stranger
+from dataplane.errors import Unavailable
 from dataplane.pd import Health, Member, PDClient
 from kube.objects import Object
 from member import api_clients, labels
@@ -78,8 +79,17 @@ def _forced(ctx: ReconcileContext) -> Evidence | None:
 
 
 def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:
-    """How PD's members are. Raises AddressNotUnderstood when one of them may be ours or a peer's."""
+    """How PD's members are.
+
+    Raises Unavailable when the answer leaves out one that this reconcile has seen: it would count for no quorum, and
+    its pod as spared. Raises AddressNotUnderstood when one of them may be ours or a peer's.
+    """
     members = healths(ctx, pd, desired_replicas(ctx.tc, "pd"))
+    reported = {str(member.member_id) for member in members}
+    seen = ctx.status.pd.members | ctx.status.pd.peer_members
+    if omitted := sorted(name for name, member in seen.items() if member.id not in reported):
+        what = f"PD no longer reports the health of {', '.join(omitted)}"
+        raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
     require_understood_members(ctx.tc, [member for member in members if member.name])
     return members
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from sandbox.dataplane.dm.book import Book
 from tests.controllers.dmcluster.dm_world import NAME, DMWorld
 from tests.operator_world import NAMESPACE
 
@@ -124,3 +125,20 @@ def test_6_8_a_substitute_that_does_not_serve_has_replaced_nobody(dm: DMWorld) -
     dm.run(30.0)
     assert pod in dm.status("worker")["failureMembers"]
     assert "DMWorkerFailedOver" != dm.reason(NAME)
+
+
+@pytest.mark.slow
+def test_R19_claims_stay_while_the_masters_list_no_workers(dm: DMWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A master that has just become the leader has not read yet which workers there are."""
+    dm.set(worker={"replicas": 1})
+    dm.run_until(lambda: not dm.exists(PODS, f"{NAME}-dm-worker-1"))
+    dm.run_until_ready(NAME)
+    claim = f"dm-worker-{NAME}-dm-worker-1"
+    with monkeypatch.context() as forgetful:
+        forgetful.setattr(Book, "workers", lambda _: [])
+        dm.set(enablePVReclaim=True)
+        dm.run(90.0)
+        assert dm.exists(PERSISTENT_VOLUME_CLAIMS, claim)
+        assert [f"{NAME}-dm-worker-0"] == list(dm.status("worker")["members"])
+        assert f"reports no workers, not even {NAME}-dm-worker-0" in dm.condition("Progressing", NAME)["message"]
+    dm.run_until(lambda: not dm.exists(PERSISTENT_VOLUME_CLAIMS, claim), within=120.0)
