@@ -57,7 +57,7 @@ EXPLAINED = (
     r"patch configmaps (sync-mon|sixmon|safe-mon|watch)-monitor(-grafana)?",
     r"patch statefulsets (sixmon|watch)-monitor(-shard-1)?",
 )
-"""What is written on purpose (docs/compat.md, "What a take-over writes")."""
+"""Writes that a take-over makes on purpose (docs/compat/take-over.md)."""
 
 RESTARTED = re.compile(r"(sixmon|watch)-monitor-.*")
 """Pods of a TidbMonitor without a reloader, and of one with `grafana.logLevel`."""
