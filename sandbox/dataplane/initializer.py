@@ -44,9 +44,9 @@ def _carry_out(surroundings: Surroundings, settings: dict[str, object]) -> None:
     users, host = _passwords(surroundings, str(settings["passwords"])), str(settings["permit_host"])
     password = _connect(surroundings, login, users.get("root", ""))
 
-    def run(step: str, statement: str) -> None:
+    def run(step: str, *statements: str) -> None:
         try:
-            surroundings.reach(lambda: surroundings.sql.ask(login, [statement], password))
+            surroundings.reach(lambda: surroundings.sql.ask(login, statements, password))
         except SqlRefused as refused:
             raise _Failed(f"{step}: {refused.code}: {refused.message}") from refused
         except TransportError as error:
@@ -60,8 +60,11 @@ def _carry_out(surroundings: Surroundings, settings: dict[str, object]) -> None:
         run(f"user {user}", f"CREATE USER IF NOT EXISTS {who} IDENTIFIED BY {given}")
         run(f"password of user {user}", f"ALTER USER {who} IDENTIFIED BY {given}")
     sql = surroundings.launch.file(str(settings["sql"])) if settings["sql"] else ""
+    used: tuple[str, ...] = ()
     for number, statement in enumerate(statements(sql or ""), 1):
-        run(f"init SQL, statement {number}", statement)
+        run(f"init SQL, statement {number}", *used, statement)
+        if statement.upper().startswith("USE "):
+            used = (statement,)
     run("host of user root", f"UPDATE mysql.user SET Host = {_quoted(host)} WHERE User = 'root'")  # noqa: S608  (quoted)
     run("flush privileges", "FLUSH PRIVILEGES")
 

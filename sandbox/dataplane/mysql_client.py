@@ -8,8 +8,11 @@ from sandbox.dataplane.commands import Surroundings
 
 MYSQL = "mysql"
 
-_STATEMENT = re.compile(r"((?:[^;']|'(?:[^'\\]|\\.)*')+)")
-_COMMENT = re.compile(r"^\s*(?:--\s|#).*$", re.MULTILINE)
+_PIECE = re.compile(
+    r"(?P<quoted>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`)"
+    r"|(?P<comment>--(?=\s|$)[^\n]*|\#[^\n]*|/\*(?!!).*?\*/)|(?P<end>;)|(?P<other>.)",
+    re.DOTALL,
+)
 _OPTIONS = {"-h": "host", "-P": "port", "-u": "user", "-e": "execute"}
 _USUAL = {"host": "127.0.0.1", "port": "4000", "user": "root", "execute": ""}
 
@@ -34,9 +37,14 @@ def mysql(surroundings: Surroundings) -> int:
 
 
 def statements(text: str) -> list[str]:
-    """SQL as statements, without comments that fill lines."""
-    bare = _COMMENT.sub("", text)
-    return [each.strip() for each in _STATEMENT.findall(bare) if each.strip()]
+    """SQL as statements, without comments. A semicolon in quotes or in a comment ends none."""
+    found = [""]
+    for piece in _PIECE.finditer(text):
+        if piece.lastgroup == "end":
+            found.append("")
+        else:
+            found[-1] += " " if piece.lastgroup == "comment" else piece.group()
+    return [each.strip() for each in found if each.strip()]
 
 
 def _options(arguments: tuple[str, ...]) -> dict[str, str]:

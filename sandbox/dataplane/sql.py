@@ -1,5 +1,6 @@
 """SQL to the TiDB servers of the world, in process; what each of them carries out stands in `tidb`."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,13 +11,29 @@ from sandbox.dataplane.tables import Rows
 from sandbox.dataplane.tidb import TidbProcess
 from sandbox.dataplane.tls import Certificate, ServerSide
 
+_USE = re.compile(r"\s*USE\s+`?(\w+)`?\s*", re.IGNORECASE)
+_BEFORE_A_TABLE = "|".join(
+    (
+        r"CREATE TABLE(?: IF NOT EXISTS)?",
+        r"(?:DROP|ALTER|TRUNCATE|ANALYZE) TABLE(?: IF EXISTS)?",
+        r"(?:INSERT|REPLACE) INTO",
+        r"DELETE FROM",
+        r"UPDATE",
+        r"SELECT (?:\*|COUNT\(\*\)) FROM",
+        r"CREATE (?:UNIQUE )?INDEX `?\w+`? ON",
+    )
+)
+_UNQUALIFIED = re.compile(rf"((?:{_BEFORE_A_TABLE}) )`?(?!IF )(\w+)`?(?=[^\w.`]|$)", re.IGNORECASE)
+_NO_DATABASE = 1046
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class SqlServer:
-    """A server to whom a client has connected. `changed` wakes who depends on what it does."""
+    """A connection to a server. `changed` wakes what depends on its effects; `database` is the one of `USE`."""
 
     process: TidbProcess
     changed: Callable[[], None]
+    database: str = ""
 
     @property
     def version(self) -> str:
@@ -37,9 +54,20 @@ class SqlServer:
         """Carry out a statement of who was let in; what it answers. Raises SqlRefused, ConnectionLost."""
         if self.process.exit is not None:
             raise ConnectionLost("SQL", "", "the server has ended")
-        answer = self.process.execute(statement)
+        answer = self.process.execute(self._qualified(statement))
+        if used := _USE.fullmatch(statement):
+            self.database = used[1]
         self.changed()
         return answer
+
+    def _qualified(self, statement: str) -> str:
+        """The statement with the database before the name of its table. Raises SqlRefused."""
+        found = _UNQUALIFIED.match(words := " ".join(statement.split()))
+        if found is None:
+            return statement
+        if not self.database:
+            raise SqlRefused(_NO_DATABASE, "No database selected")
+        return f"{found[1]}{self.database}.{found[2]}{words[found.end() :]}"
 
 
 class SqlNetwork:

@@ -17,8 +17,10 @@ Rows = Sequence[Sequence[str]]
 """What a SELECT answers, the names of its columns first."""
 
 _NAME = r"`?(\w+)`?"
+_NAME_ALONE = r"`?\w+`?"
 _TABLE = rf"{_NAME}\.{_NAME}"
 _TEXT = r"'((?:[^'\\]|''|\\.)*)'"
+_LITERAL = r"'(?:[^'\\]|''|\\.)*'|-?[\d.]+|NULL"
 _VALUE = re.compile(rf"{_TEXT}|(-?[\d.]+)|(NULL)", re.IGNORECASE)
 _ESCAPED = re.compile(r"''|\\(.)")
 
@@ -123,7 +125,8 @@ class Tables:
             if found := pattern.fullmatch(words):
                 answer: Rows | None = carry_out(self, *found.groups())
                 return answer
-        raise SqlRefused(SYNTAX, f'You have an error in your SQL syntax; near "{statement}"')
+        what = f'You have an error in your SQL syntax, or the sandbox does not know this statement; near "{statement}"'
+        raise SqlRefused(SYNTAX, what)
 
     def table(self, schema: str, name: str) -> Table:
         """A table by name. Raises SqlRefused."""
@@ -174,8 +177,25 @@ def _create_table(tables: Tables, if_not_exists: str | None, schema: str, name: 
     )
 
 
-def _drop_table(tables: Tables, schema: str, name: str) -> None:
+def _drop_table(tables: Tables, if_exists: str | None, schema: str, name: str) -> None:
+    if if_exists and tables.content.get(meta_key(schema, name)) is None:
+        return
     tables.drop_table(tables.table(schema, name))
+
+
+def _use(tables: Tables, name: str) -> None:
+    if name not in tables.schemas():
+        raise SqlRefused(NO_SUCH_SCHEMA, f"Unknown database '{name}'")
+
+
+def _literals(_: Tables, values: str) -> Rows:
+    found = list(_values(values))
+    return [found, found]
+
+
+def _about_table(tables: Tables, schema: str, name: str) -> None:
+    """What changes neither columns nor rows, such as an index."""
+    tables.table(schema, name)
 
 
 def _insert(tables: Tables, verb: str, schema: str, name: str, rows: str) -> None:
@@ -261,7 +281,14 @@ _STATEMENTS: Sequence[tuple[re.Pattern[str], Callable[..., Rows | None]]] = (
     (_statement(rf"CREATE (?:DATABASE|SCHEMA) (IF NOT EXISTS )?{_NAME}"), _create_schema),
     (_statement(rf"DROP (?:DATABASE|SCHEMA) (IF EXISTS )?{_NAME}"), _drop_schema),
     (_statement(rf"CREATE TABLE (IF NOT EXISTS )?{_TABLE} ?\((.+)\)"), _create_table),
-    (_statement(rf"DROP TABLE {_TABLE}"), _drop_table),
+    (_statement(rf"DROP TABLE (IF EXISTS )?{_TABLE}"), _drop_table),
+    (_statement(rf"USE {_NAME}"), _use),
+    (_statement(rf"CREATE (?:UNIQUE )?INDEX {_NAME_ALONE} ON {_TABLE} ?\(.+\)"), _about_table),
+    (_statement(rf"ALTER TABLE {_TABLE} ADD (?:UNIQUE )?(?:INDEX|KEY) .+"), _about_table),
+    (_statement(rf"ANALYZE TABLE {_TABLE}"), _about_table),
+    (_statement(rf"TRUNCATE TABLE {_TABLE}"), lambda tables, *table: tables.delete(tables.table(*table))),
+    (_statement(rf"SELECT ((?:{_LITERAL})(?: ?, ?(?:{_LITERAL}))*)"), _literals),
+    (_statement("BEGIN|START TRANSACTION|COMMIT"), lambda _: None),
     (_statement(rf"(INSERT|REPLACE) INTO {_TABLE} ?((?:\([\w`, ]+\) ?)?VALUES.+)"), _insert),
     (_statement(_ASKED), _variable),
     (_statement(_MOVED), _set_variable),

@@ -7,6 +7,7 @@ import pytest
 
 from ports.clock import FakeClock
 from ports.sql import SqlLogin, SqlRefused
+from sandbox.dataplane.mysql_client import statements
 from sandbox.dataplane.tables import Tables
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -63,6 +64,40 @@ def test_an_insert_that_does_not_fit_its_table_fails_as_in_tidb(tables: Tables, 
     assert [] == rows(tables)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("SELECT 1; -- a; b\nSELECT 'c;d' # e;f\n;", ["SELECT 1", "SELECT 'c;d'"]),
+        ('SELECT "a;b", `c;d` /* e; */;; SELECT 2', ['SELECT "a;b", `c;d`', "SELECT 2"]),
+        ("INSERT INTO a.b VALUES ('it''s; \\';')", ["INSERT INTO a.b VALUES ('it''s; \\';')"]),
+    ],
+)
+def test_a_semicolon_in_quotes_or_a_comment_ends_no_statement(text: str, expected: list[str]) -> None:
+    assert expected == statements(text)
+
+
+@pytest.mark.parametrize(
+    ("statement", "answer"),
+    [
+        ("SELECT 1, 'it''s'", [["1", "it's"], ["1", "it's"]]),
+        ("CREATE UNIQUE INDEX by_name ON shop.users (name)", None),
+        ("ALTER TABLE shop.users ADD INDEX by_age (age)", None),
+        ("DROP TABLE IF EXISTS shop.nothing", None),
+        ("START TRANSACTION", None),
+    ],
+)
+def test_statements_that_change_no_row_are_accepted(tables: Tables, statement: str, answer: object) -> None:
+    tables.execute("INSERT INTO shop.users VALUES (1, 'Bob', 25)")
+    assert answer == tables.execute(statement)
+    assert [["1", "Bob", "25"]] == rows(tables)
+
+
+def test_truncate_removes_the_rows_and_keeps_the_table(tables: Tables) -> None:
+    tables.execute("INSERT INTO shop.users VALUES (1, 'Bob', 25)")
+    tables.execute("TRUNCATE TABLE shop.users")
+    assert [] == rows(tables)
+
+
 @pytest.fixture
 def world(clock: FakeClock) -> Iterator[OperatorWorld]:
     made = OperatorWorld(clock=clock)
@@ -86,7 +121,11 @@ def test_a_table_gets_replicas_on_tiflash_servers_that_the_cluster_has(world: Op
     def sql(*statements: str) -> None:
         world.world.data_plane.sql().execute(SqlLogin("basic-tidb.default", 4000, "root"), statements)
 
-    sql("CREATE DATABASE shop", USERS)
+    sql("CREATE DATABASE shop", "USE shop", USERS.replace("shop.", ""), "SELECT * FROM users")
+    with pytest.raises(SqlRefused, match="No database selected"):
+        sql("SELECT * FROM users")
+    with pytest.raises(SqlRefused, match="Unknown database 'shops'"):
+        sql("USE shops")
     if not servers:
         with pytest.raises(SqlRefused, match="should be less than the total tiflash server count: 0"):
             sql("ALTER TABLE shop.users SET TIFLASH REPLICA 1")
