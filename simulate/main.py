@@ -7,6 +7,8 @@ record WORKLOAD    the numbered writes of a run without faults
 manifests FIRST COUNT  manifests with mistakes, by seed, on the way of `make run`
 mutants FIRST COUNT    objects of all kinds with a value of a wrong type that the definitions accept, by seed
 mixes              every mix of components, with and without TLS and a PD of its own
+traces record FILE     write the writes of plans to a file
+traces compare A B     show what differs in the writes of two files, of two commits
 """
 
 import argparse
@@ -31,8 +33,12 @@ from simulate.run import Outcome, prepare, run
 from simulate.seeds import random_plan
 from simulate.trace import Show
 from simulate.workloads import WORKLOADS
+from simulate.write_traces import Writes, compared, save
+from simulate.write_traces import load as load_traces
 
 _REFERENCE_SEEDS = (1, 2)
+_RANDOM_PLANS = 200
+"""As many as `make simulate` runs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -69,13 +75,13 @@ def _sweep(options: argparse.Namespace) -> int:
     campaign = _Campaign(options)
     kinds = tuple(options.kinds.split(",")) if options.kinds else tuple(KINDS)
     names = options.workloads or list(WORKLOADS)
-    found: list[Plan] = []
-    for name in names:
-        if name in FAMILIES:
-            found += family(name, campaign.writes)
-        else:
-            found += sweep(name, campaign.writes(generated(name)), kinds)
+    found = [plan for name in names for plan in _swept(name, campaign.writes, kinds)]
     return campaign.judge(found[options.first :: options.every])
+
+
+def _swept(name: str, writes: Callable[[Plan], int], kinds: tuple[str, ...]) -> Iterator[Plan]:
+    """The plans of a family or of a workload."""
+    return family(name, writes) if name in FAMILIES else sweep(name, writes(generated(name)), kinds)
 
 
 def _record(options: argparse.Namespace) -> int:
@@ -121,6 +127,49 @@ def _mixes(options: argparse.Namespace) -> int:
     return 1 if ends[DEFECT] else 0
 
 
+def _record_traces(options: argparse.Namespace) -> int:
+    """Write the writes of plans to a file; 1 when the simulator failed in one."""
+    campaign = _Campaign(options)
+    plans = list(_traced(options, campaign.writes))
+    traces: dict[str, Writes] = {}
+    broken: list[Broken] = []
+    for report in ForkPool(_collected, options.jobs).run(plans):
+        if isinstance(report, Broken):
+            broken.append(report)
+        else:
+            traces[report.plan.name] = report.sent
+    for each in broken:
+        _print_failure(each)
+    save(options.file, traces)
+    print(f"{len(traces)} plans, {sum(map(len, traces.values()))} writes, {options.file.stat().st_size} bytes")
+    return 1 if broken else 0
+
+
+def _traced(options: argparse.Namespace, writes: Callable[[Plan], int]) -> Iterator[Plan]:
+    """A sample of each family and workload that is named, or of all, and of the random plans."""
+    for name in options.names or [*WORKLOADS, *FAMILIES]:
+        if name in WORKLOADS or name in FAMILIES:
+            yield from list(_swept(name, writes, tuple(KINDS)))[:: options.every]
+        else:
+            yield find(name)
+    if not options.names:
+        yield from map(random_plan, range(0, _RANDOM_PLANS, options.every))
+
+
+def _collected(engine: Engine, plan: Plan) -> Outcome:
+    writes = engine.trace.collect()
+    outcome = run(engine, plan)
+    return replace(outcome, sent=tuple(writes))
+
+
+def _compare_traces(options: argparse.Namespace) -> int:
+    """Show what differs between two files; 1 when anything does."""
+    before, after = load_traces(options.before), load_traces(options.after)
+    lines = list(compared(before, after))
+    print("\n".join(lines or [f"{len(before)} plans, no write differs"]))
+    return 1 if lines else 0
+
+
 _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "run": _run,
     "seeds": _seeds,
@@ -129,6 +178,8 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
     "manifests": _manifests,
     "mutants": _mutants,
     "mixes": _mixes,
+    "traces record": _record_traces,
+    "traces compare": _compare_traces,
 }
 
 
@@ -236,4 +287,20 @@ def _parser() -> argparse.ArgumentParser:
     swept.add_argument("--from", type=int, default=0, dest="first", help="leave out so many before the first one")
     recorded = commands.add_parser("record", help="show the numbered writes of a workload")
     recorded.add_argument("workload", choices=list(WORKLOADS))
+    _add_traces(commands.add_parser("traces", help="record and compare the writes of plans"))
     return parser
+
+
+def _add_traces(parser: argparse.ArgumentParser) -> None:
+    commands = parser.add_subparsers(dest="traces", required=True)
+    recorded = commands.add_parser("record", help="write the writes of plans to a file")
+    recorded.set_defaults(command="traces record")
+    recorded.add_argument("file", type=Path)
+    recorded.add_argument(
+        "names", nargs="*", metavar="PLAN", help=f"a plan, or one of {_names()}; default: all of these"
+    )
+    recorded.add_argument("--every", type=int, default=1, help="take each n-th plan of a family or a workload only")
+    differing = commands.add_parser("compare", help="show what differs in two files")
+    differing.set_defaults(command="traces compare")
+    differing.add_argument("before", type=Path)
+    differing.add_argument("after", type=Path)

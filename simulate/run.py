@@ -62,7 +62,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """What came of a plan. `writes` are the numbered writes as `method target`; `end` the end state.
 
     `restarts`: how often each pod was made anew, but for what others did to it. `conflict`: whether it ended with a
-    condition that names what others did, instead of at rest.
+    condition that names what others did, instead of at rest. `sent`: all writes, as `simulate.write_traces` has them,
+    where they were collected.
     """
 
     plan: Plan
@@ -75,6 +76,7 @@ class Outcome(msgspec.Struct, frozen=True):
     reads_per_hour: float
     restarts: dict[str, int]
     conflict: bool
+    sent: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:

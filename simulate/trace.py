@@ -4,13 +4,14 @@ A line of a readable trace says when, who, in which sync and stage, what was ask
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from ports.transport import Response
 from simulate.calls import Call
+from simulate.write_traces import WriteTrace
 
 _SHOWN = 240
 """Characters of a body that a line shows."""
@@ -25,6 +26,7 @@ class Trace:
     def __init__(self, show: Show | None = None) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
         self._show = show
+        self._writes: WriteTrace | None = None
 
     @property
     def digest(self) -> str:
@@ -35,12 +37,19 @@ class Trace:
         """From now on, show lines to somebody, or to nobody."""
         self._show = show
 
+    def collect(self) -> Sequence[str]:
+        """From now on, collect all writes, events among them, in the sequence that is returned."""
+        self._writes = WriteTrace()
+        return self._writes.writes
+
     def exchange(self, at: float, call: Call, answer: Response | None, number: int, note: str = "") -> None:
         """A request of an operator and its answer, None when it was lost; `number` counts writes."""
         request = call.request
         self._mix(at, call.actor, request.method, request.url, request.body or b"", answer.status if answer else 0)
         if answer is not None:
             self._mix(answer.body)
+        if self._writes is not None:
+            self._writes.note(call)
         if self._show is None or not call.is_write:
             return
         came = str(answer.status) if answer else "no answer"
