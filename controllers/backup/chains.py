@@ -10,7 +10,10 @@ from collections.abc import Iterable, Sequence
 
 from apis import tso
 from apis.backup_conditions import FILES_DIFFER, VERIFIED
+from apis.backup_paths import is_at
 from apis.backups import Backup, is_incremental
+from apis.storage_providers import StorageProvider
+from member.backups.paths import same_store
 
 
 def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
@@ -27,7 +30,7 @@ def is_candidate(log: Backup, backup: Backup) -> bool:
         return False
     if backup.spec.br is None or is_incremental(backup.spec.br.options):
         return False
-    begins = max(moment(log.status.commit_ts), moment(log.status.log_success_truncate_until))
+    begins, _ = bounds(log)
     return is_complete(backup) and 0 < begins <= moment(backup.status.commit_ts)
 
 
@@ -78,6 +81,25 @@ def same_cluster(one: Backup, other: Backup) -> bool:
     if mine is None or theirs is None:
         return False
     return (mine.cluster_namespace, mine.cluster) == (theirs.cluster_namespace, theirs.cluster)
+
+
+def bounds(log: Backup) -> tuple[int, int]:
+    """The TSOs at which a log begins, as far as it is not truncated, and up to which it is written; 0 when unknown."""
+    now = log.status
+    return max(moment(now.commit_ts), moment(now.log_success_truncate_until)), moment(now.log_checkpoint_ts)
+
+
+def is_from(backup: Backup, storage: StorageProvider) -> bool:
+    """Whether a Backup has written what is at a place; a bucket of the same name may be another one elsewhere."""
+    own = backup.spec
+    if not is_at(backup.status.backup_path, storage) or not same_store(own, storage):
+        return False
+    return own.s3 is None or storage.s3 is None or own.s3.endpoint.rstrip("/") == storage.s3.endpoint.rstrip("/")
+
+
+def shown(at: int) -> str:
+    """A TSO as messages show it, with its time."""
+    return f"{tso.time_of(at):%Y-%m-%dT%H:%M:%SZ} (TSO {at})"
 
 
 def moment(text: str) -> int:

@@ -4,12 +4,16 @@ Its pods are started again by Kubernetes as often as `maxRetryTimes` says; here 
 somebody deletes, which is tried again.
 """
 
+from collections.abc import Sequence
+
 from apis.compact_backups import CompactBackup
+from apis.problem import Problem
 from apis.validation.backups import validate_compact
 from controllers.compact_backup import status
+from controllers.compact_backup.log_range import obstacle
 from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, job_going
-from controllers.job_owners.files import BEING_REMOVED, being_removed, everything
+from controllers.job_owners.files import BEING_REMOVED, being_removed, everything, readable
 from controllers.job_owners.job_owner import JobOwner
 from controllers.job_owners.prerequisites import cluster
 from controllers.job_owners.starting import LOOK_AGAIN, REASON, what_keeps_it
@@ -20,8 +24,11 @@ from kube.resources import BACKUPS, JOBS
 from member.backups import pods
 from member.backups.compactions import compaction_job
 from member.backups.environment import BadJob, secret_names
-from member.outcome import Done, Outcome, Waiting
+from member.outcome import Done, Outcome, Wait, Waiting
 from member.polling import time_left
+
+_LOG_AGAIN = 10.0
+"""Seconds until the next look at a log that has yet to reach a moment: no event reports that."""
 
 
 def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
@@ -40,8 +47,20 @@ def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
         return None
     if rest := status.due_in(ctx.status, ctx.now):
         return Waiting("RetryPending", status.last_failure(ctx.status), rest)
+    return _begin(ctx)
+
+
+def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
+    """Create the Job once the log has what is to be compacted."""
+    backups = everything(ctx, BACKUPS)
+    lacking = obstacle(ctx.model, list(readable(backups)))
+    if isinstance(lacking, Problem):
+        ctx.say(INVALID, "InvalidSpec", str(lacking))
+        return None
+    if isinstance(lacking, Wait):
+        return Waiting("WaitingForLog", lacking.what, _LOG_AGAIN)
     ctx.await_pods(ctx.name)
-    return _make(ctx)
+    return _make(ctx, backups)
 
 
 def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
@@ -74,9 +93,9 @@ def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
     return None
 
 
-def _make(ctx: JobOwner[CompactBackup]) -> Outcome | None:
+def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outcome | None:
     try:
-        ctx.create(JOBS, _built(ctx))
+        ctx.create(JOBS, _built(ctx, backups))
     except AlreadyExists as error:
         message = f"waiting for the cache to show Job {ctx.name}, which exists already"
         raise RequeueError("CacheOutdated", message, JOB_GOING) from error
@@ -99,12 +118,12 @@ def _tried(ctx: JobOwner[CompactBackup], why: str) -> Outcome | None:
     return Waiting("RetryPending", why, status.due_in(ctx.status, ctx.now) or JOB_GOING)
 
 
-def _built(ctx: JobOwner[CompactBackup]) -> Json:
+def _built(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Json:
     """The Job. Raises BadJob, RequeueError, ApiError, TransportError."""
     spec = ctx.model.spec
     if spec.br is None:
         raise BadJob("InvalidSpec", "spec.br is required; name the TidbCluster in spec.br.cluster")
-    if going := being_removed(everything(ctx, BACKUPS), [spec]):
+    if going := being_removed(backups, [spec]):
         raise BadJob(BEING_REMOVED, f"{going} is being deleted with the files to compact; delete this one, too")
     tc = cluster(ctx, spec.br)
     return compaction_job(ctx.model, tc, ctx.secrets(secret_names(spec, None)), ctx.settings)

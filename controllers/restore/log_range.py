@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from apis import log_backups, tso
-from apis.backup_paths import is_at
 from apis.backups import Backup
 from apis.problem import Problem
 from apis.restores import Restore
-from apis.storage_providers import StorageProvider
-from controllers.backup.chains import is_complete, moment
-from member.backups.paths import same_store
+from controllers.backup.chains import bounds, is_complete, is_from, moment, shown
 from member.outcome import Wait
 
 
@@ -27,7 +24,7 @@ class _Needed:
     what: str
 
     def problem(self, why: str) -> Problem:
-        return Problem(self.field, self.value, f"{self.what} {_time(self.at)}, {why}")
+        return Problem(self.field, self.value, f"{self.what} {shown(self.at)}, {why}")
 
 
 def obstacles(restore: Restore, backups: Sequence[Backup]) -> list[Problem] | Wait:
@@ -36,7 +33,7 @@ def obstacles(restore: Restore, backups: Sequence[Backup]) -> list[Problem] | Wa
     Empty where the log has all, and where no Backup is known that wrote it. All objects have their defaults.
     """
     needed = _needed(restore, backups)
-    logs = [each for each in backups if each.spec.backup_mode == "log" and _is_from(each, restore.spec)]
+    logs = [each for each in backups if each.spec.backup_mode == "log" and is_from(each, restore.spec)]
     found = [_missing(log, needed) for log in logs if moment(log.status.commit_ts)]
     if not found or [] in found:
         return []
@@ -45,19 +42,19 @@ def obstacles(restore: Restore, backups: Sequence[Backup]) -> list[Problem] | Wa
 
 def _missing(log: Backup, needed: Sequence[_Needed]) -> list[Problem] | Wait:
     now, name = log.status, f"Backup {log.metadata.namespace}/{log.metadata.name}"
-    begins, ends = max(moment(now.commit_ts), moment(now.log_success_truncate_until)), moment(now.log_checkpoint_ts)
-    early = f"before the log of {name} begins, at {_time(begins)}; use a later one"
+    begins, ends = bounds(log)
+    early = f"before the log of {name} begins, at {shown(begins)}; use a later one"
     if problems := [each.problem(early) for each in needed if each.at < begins]:
         return problems
     late = [each for each in needed if 0 < ends < each.at]
     if not late:
         return []
     if now.phase == log_backups.STOPPED:
-        return [each.problem(f"after the log of {name} ends, at {_time(ends)}; use an earlier one") for each in late]
+        return [each.problem(f"after the log of {name} ends, at {shown(ends)}; use an earlier one") for each in late]
     last = max(late, key=lambda each: each.at)
     resume = "; resume it" if now.phase == log_backups.PAUSED else ""
     return Wait(
-        f"waiting for the log of {name} to reach {last.field} {_time(last.at)}; it has reached {_time(ends)}{resume}"
+        f"waiting for the log of {name} to reach {last.field} {shown(last.at)}; it has reached {shown(ends)}{resume}"
     )
 
 
@@ -77,20 +74,8 @@ def _snapshot(restore: Restore, backups: Sequence[Backup]) -> Backup | None:
     """The Backup that made the snapshot below the log: the newest one at its place."""
     below = restore.spec.pitr_full_backup_storage_provider
     there = [each for each in backups if each.spec.backup_mode == "snapshot" and is_complete(each)]
-    return max((each for each in there if _is_from(each, below)), key=_taken, default=None)
+    return max((each for each in there if is_from(each, below)), key=_taken, default=None)
 
 
 def _taken(snapshot: Backup) -> int:
     return moment(snapshot.status.commit_ts)
-
-
-def _is_from(backup: Backup, storage: StorageProvider) -> bool:
-    """Whether a Backup has written what is at a place; a bucket of the same name may be another one elsewhere."""
-    own = backup.spec
-    if not is_at(backup.status.backup_path, storage) or not same_store(own, storage):
-        return False
-    return own.s3 is None or storage.s3 is None or own.s3.endpoint.rstrip("/") == storage.s3.endpoint.rstrip("/")
-
-
-def _time(at: int) -> str:
-    return f"{tso.time_of(at):%Y-%m-%dT%H:%M:%SZ} (TSO {at})"

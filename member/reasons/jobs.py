@@ -17,9 +17,11 @@ OF_JOBS: Mapping[str, Reason] = {
         "`kubectl describe tc NAME` says what keeps PD or TiKV from serving.",
     ),
     "WaitingForLog": Reason(
-        "The log backup has not reached the moment that the Restore asks for, as the status of its Backup shows.",
-        "It restarts no TiKV pod and makes no Job; it looks every ten seconds, and starts once the log has it.",
-        "Wait, resume the log backup if it is paused, or ask for an earlier `spec.pitrRestoredTs`.",
+        "The log backup has not reached the moment that the Restore or the CompactBackup asks for, as the status of "
+        "its Backup shows.",
+        "It restarts no TiKV pod and creates no Job; it checks every ten seconds, and starts once the log has it.",
+        "Wait, resume the log backup if it is paused, or ask for an earlier moment: `spec.pitrRestoredTs` of a "
+        "Restore, `spec.endTs` of a CompactBackup.",
     ),
     "TiKVUpgrading": Reason(
         "The pods of TiKV run different images: an upgrade is in progress. BR has the version of the spec, and may not "

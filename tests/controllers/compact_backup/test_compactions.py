@@ -62,6 +62,31 @@ def test_6_what_is_being_removed_is_not_compacted(world: BackupsWorld) -> None:
     assert "FilesBeingRemoved: Backup lab/log is being deleted" in world.status()["message"]
 
 
+def add_log(world: BackupsWorld, phase: str = "Running", **moments: str) -> None:
+    """A log backup where the CompactBackup reads."""
+    world.admin.create(BACKUPS, tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE), NAMESPACE)
+    status = {"backupPath": "s3://lab/full", "phase": phase, **moments}
+    world.admin.patch(BACKUPS, "log", NAMESPACE, {"status": status})
+
+
+def test_6_the_job_waits_until_the_log_has_the_span(world: BackupsWorld) -> None:
+    add_log(world, commitTs="2026-01-01T00:00:00Z", logCheckpointTs="2026-01-01T12:00:00Z")
+    world.add(**SPAN)
+    world.run(10)
+    assert ("Scheduled", []) == (state(world), world.jobs())
+    assert "waiting for the log of Backup lab/log to reach spec.endTs 2026-01-02T00:00:00Z" in world.status()["message"]
+    world.admin.patch(BACKUPS, "log", NAMESPACE, {"status": {"logCheckpointTs": "2026-01-02T00:00:00Z"}})
+    world.run(15)
+    assert ("Prepare", ["demo"]) == (state(world), world.jobs())
+
+
+def test_6_a_span_that_the_log_never_had_has_failed_without_a_job(world: BackupsWorld) -> None:
+    add_log(world, commitTs="2026-02-01T00:00:00Z", logCheckpointTs="2026-02-02T00:00:00Z")
+    world.add(**SPAN)
+    assert ("Failed", []) == (state(world), world.jobs())
+    assert "is before the log of Backup lab/log begins, at 2026-02-01T00:00:00Z" in world.status()["message"]
+
+
 def test_6_what_can_t_be_done_has_failed_with_the_field(world: BackupsWorld) -> None:
     world.add(startTs="2026-01-02T00:00:00Z", endTs="2026-01-01T00:00:00Z")
     said = 'spec.endTs: "2026-01-01T00:00:00Z": must not be before spec.startTs, 2026-01-02T00:00:00Z'

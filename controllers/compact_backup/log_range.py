@@ -1,0 +1,43 @@
+"""Whether the log of a CompactBackup has what it is to compact (backup.md 6). Pure.
+
+tikv-ctl compacts what it finds and reports success, also for a part of the log that is not written yet.
+"""
+
+from collections.abc import Sequence
+
+from apis import log_backups, tso
+from apis.backups import Backup
+from apis.compact_backups import CompactBackup
+from apis.problem import Problem
+from controllers.backup.chains import bounds, is_from, shown
+from member.outcome import Wait
+
+
+def obstacle(compact: CompactBackup, backups: Sequence[Backup]) -> Problem | Wait | None:
+    """Why the log lacks all of the span for good, or what is awaited until it has the whole span.
+
+    None where a log has it, as far as its Backup reports, and where no Backup is known that wrote it. The spec must be
+    valid, and all objects must have their defaults.
+    """
+    logs = [each for each in backups if each.spec.backup_mode == "log" and is_from(each, compact.spec)]
+    found = [_missing(compact, each) for each in logs if bounds(each)[0]]
+    if not found or None in found:
+        return None
+    return next((each for each in found if isinstance(each, Wait)), found[0])
+
+
+def _missing(compact: CompactBackup, log: Backup) -> Problem | Wait | None:
+    spec, phase, of = compact.spec, log.status.phase, f"the log of Backup {log.metadata.namespace}/{log.metadata.name}"
+    start, end = tso.parse(spec.start_ts), tso.parse(spec.end_ts)
+    begins, reached = bounds(log)
+    if end < begins:
+        return Problem("spec.endTs", spec.end_ts, f"is before {of} begins, at {shown(begins)}; use a later one")
+    if phase == log_backups.STOPPED:
+        if start <= reached:
+            return None
+        return Problem("spec.startTs", spec.start_ts, f"is after {of} ends, at {shown(reached)}; use an earlier one")
+    if end <= reached:
+        return None
+    resume = "; resume it" if phase == log_backups.PAUSED else ""
+    now = f"it has reached {shown(reached)}" if reached else "it has written nothing yet"
+    return Wait(f"waiting for {of} to reach spec.endTs {shown(end)}; {now}{resume}")

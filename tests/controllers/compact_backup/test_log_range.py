@@ -1,0 +1,63 @@
+"""Whether a log has what a CompactBackup asks for (backup.md 6), in every order of the moments."""
+
+from itertools import combinations_with_replacement, product
+
+import pytest
+
+from apis.backup_defaulting import with_compact_defaults
+from apis.backups import Backup
+from apis.compact_backups import CompactBackup
+from apis.decoding import decode
+from apis.problem import Problem
+from controllers.compact_backup.log_range import obstacle
+from member.outcome import Wait
+from tests.apis.backups import S3, tree
+from tests.controllers.restore.test_log_range import log, snapshot
+
+_BEGINS, _ENDS = 200, 400
+_SPANS = list(combinations_with_replacement((100, _BEGINS, 300, _ENDS, 500), 2))
+
+
+def span(start: int, end: int) -> CompactBackup:
+    spec = {"br": {"cluster": "demo"}, "s3": S3, "startTs": str(start), "endTs": str(end)}
+    return with_compact_defaults(decode(tree("CompactBackup", spec), CompactBackup))
+
+
+def verdict(compact: CompactBackup, *backups: Backup) -> str:
+    found = obstacle(compact, backups)
+    return found.field if isinstance(found, Problem) else "wait" if isinstance(found, Wait) else "covered"
+
+
+def expected(start: int, end: int, phase: str) -> str:
+    if end < _BEGINS:
+        return "spec.endTs"
+    if phase == "Stopped":
+        return "spec.startTs" if start > _ENDS else "covered"
+    return "wait" if end > _ENDS else "covered"
+
+
+@pytest.mark.parametrize(("asked", "phase"), list(product(_SPANS, ("Running", "Paused", "Stopped"))))
+def test_6_a_span_must_be_in_the_log(asked: tuple[int, int], phase: str) -> None:
+    assert expected(*asked, phase) == verdict(span(*asked), log(phase))
+
+
+def test_6_a_log_that_has_written_nothing_is_awaited() -> None:
+    found = obstacle(span(300, 400), [log(logCheckpointTs="")])
+    assert isinstance(found, Wait)
+    assert found.what.endswith("it has written nothing yet")
+
+
+def test_6_a_log_begins_where_it_was_truncated() -> None:
+    assert "spec.endTs" == verdict(span(200, 250), log(logSuccessTruncateUntil="300"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [log(s3=S3 | {"endpoint": "http://elsewhere"}), log(backupPath="s3://lab/other"), log(commitTs=""), snapshot(9)],
+)
+def test_6_nothing_is_known_of_a_log_without_its_backup(other: Backup) -> None:
+    assert "covered" == verdict(span(100, 100), other)
+
+
+def test_6_one_of_several_logs_at_a_place_is_enough() -> None:
+    assert "covered" == verdict(span(100, 150), log(), log(begins=100))
