@@ -130,7 +130,8 @@ class ClusterContext:
     `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pods` are
     those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
     the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
-    `unavailable` are the verdicts on components that are out of service.
+    `unavailable` are the verdicts on components that are out of service. `missing_certificates` says which Secrets of
+    TLS are of no use, where running pods are to mount other ones than now.
     `rolls_to_come` are those whose pods are to be restarted, or may be for all that is known, and that have not begun.
     While the cluster is `held`, `owner` and `tc` have its last valid spec. `memory` outlives the reconcile. `readings`
     are what the caches have answered.
@@ -144,6 +145,7 @@ class ClusterContext:
     owner_lives: bool = False
     removed: frozenset[str] = frozenset()
     unavailable: dict[str, Verdict] = field(default_factory=dict)
+    missing_certificates: str = ""
     rolls_to_come: set[str] = field(default_factory=set)
     held: Held = Held.NO
     memory: ClusterMemory = field(default_factory=ClusterMemory)

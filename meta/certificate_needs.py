@@ -28,13 +28,15 @@ _DISCOVERY = "discovery"
 class Need:
     """A Secret and what it must be good for.
 
-    `components` show its certificate as servers. `internal`: it is between the components, which all trust one another;
-    what SQL clients trust is their own affair. `has_ca`: somebody reads its `ca.crt`.
+    `components` show its certificate as servers; `mounted_by` are those whose pods mount it. `internal`: it is between
+    the components, which all trust one another; what SQL clients trust is their own affair. `has_ca`: a program reads
+    its `ca.crt`.
     """
 
     secret: str
     role: Role = Role.SERVER
     components: tuple[str, ...] = ()
+    mounted_by: tuple[str, ...] = ()
     internal: bool = True
     has_ca: bool = True
 
@@ -47,8 +49,12 @@ def needs(tc: Cluster) -> Mapping[str, Need]:
     found: dict[str, Need] = {}
     for each in _all(tc):
         known = found.get(each.secret, each)
-        components = tuple(dict.fromkeys((*known.components, *each.components)))
-        found[each.secret] = replace(known, components=components, has_ca=known.has_ca or each.has_ca)
+        found[each.secret] = replace(
+            known,
+            components=tuple(dict.fromkeys((*known.components, *each.components))),
+            mounted_by=tuple(dict.fromkeys((*known.mounted_by, *each.mounted_by))),
+            has_ca=known.has_ca or each.has_ca,
+        )
     return found
 
 
@@ -109,12 +115,12 @@ def _mounted(tc: Cluster, component: str) -> Iterator[Need]:
     client = _tls_of_clients(tc)
     for volume, secret in secrets.items():
         if volume in own:
-            yield Need(secret, components=(component,))
+            yield Need(secret, components=(component,), mounted_by=(component,))
         elif volume == "cluster-client-tls":
-            yield Need(secret, Role.CLIENT)
+            yield Need(secret, Role.CLIENT, mounted_by=(component,))
         elif volume == "tidb-server-tls":
             demands = client is not None and not client.disable_client_authn
-            yield Need(secret, components=(component,), internal=False, has_ca=demands)
+            yield Need(secret, components=(component,), mounted_by=(component,), internal=False, has_ca=demands)
         elif volume == "tidb-client-tls":
             skips = client is not None and client.skip_internal_client_ca
-            yield Need(secret, Role.CLIENT, internal=False, has_ca=not skips)
+            yield Need(secret, Role.CLIENT, mounted_by=(component,), internal=False, has_ca=not skips)

@@ -13,9 +13,11 @@ from apis.times import stamp
 from dataplane.certificates import CA, CERTIFICATE, KEY, BadCertificate, Role, authority_of, check_trust, read
 from kube.events import WARNING
 from kube.objects import secret_data, stored_condition
+from member.components import workload_names
 from member.context import ClusterContext
 from member.memory.certificate_book import Finding
 from member.naming import cluster_client_secret
+from member.objects.volumes import secret_mounts
 from member.outcome import Done, Outcome, Refused
 from meta.certificate_needs import Need, dialled_hosts, needs
 
@@ -68,8 +70,24 @@ def act(ctx: ClusterContext) -> Outcome:
     if reason in WARNINGS and _stored_reason(ctx) != reason and book.is_news(cluster, reason):
         ctx.deps.recorder.event(ctx.owner, WARNING, reason, message)
     if reason == BAD:
+        ctx.missing_certificates = _missing(ctx, wanted)
         return Refused("BadCertificate", message, book.LOOK_AGAIN_AT_TROUBLE)
     return Done(retry_after=_until_next_word(book.findings(cluster), ctx.deps.clock.wall()))
+
+
+def _missing(ctx: ClusterContext, wanted: Mapping[str, Need]) -> str:
+    """The Secrets that are of no use, where running pods are to mount other Secrets than now; empty elsewhere.
+
+    Pods that do not run yet may need them as well: components with and without TLS do not understand each other.
+    """
+    mounted = {
+        name: secret_mounts(live.decode()) for name in workload_names(ctx.tc.kind) if (live := ctx.stateful_set(name))
+    }
+    if not any(name not in mounted.get(by, {name}) for name, need in wanted.items() for by in need.mounted_by):
+        return ""
+    already, now = frozenset[str]().union(*mounted.values()), ctx.deps.clock.wall()
+    findings = ctx.deps.certificates.findings(ctx.owner.key)
+    return _listed(_troubles(ctx.namespace, {name: findings[name] for name in wanted if name not in already}, now))
 
 
 def _until_next_word(findings: Mapping[str, Finding], now: datetime) -> float | None:
@@ -90,9 +108,7 @@ def condition(ctx: ClusterContext) -> Mapping[str, tuple[bool, str, str]]:
 
 def judged(namespace: str, findings: Mapping[str, Finding], now: datetime) -> tuple[bool, str, str]:
     """What is to be said of the Secrets of a cluster, of which there is one at least: as `condition`."""
-    troubles = ((name, trouble_of(each, now)) for name, each in findings.items())
-    wrong = [f"Secret {namespace}/{name}{trouble}" for name, trouble in troubles if trouble]
-    if wrong:
+    if wrong := _troubles(namespace, findings, now):
         return False, BAD, _listed(wrong)
     known = ((each.ends, f"Secret {namespace}/{name}, key {each.key}") for name, each in findings.items() if each.ends)
     ends = sorted(known)
@@ -101,6 +117,11 @@ def judged(namespace: str, findings: Mapping[str, Finding], now: datetime) -> tu
             return True, reason, f"{_listed(soon)}; renew what expires"
     end, what = ends[0]
     return True, VALID, f"the first to expire is {what}, on {stamp(end)}"
+
+
+def _troubles(namespace: str, findings: Mapping[str, Finding], now: datetime) -> list[str]:
+    troubles = ((name, trouble_of(each, now)) for name, each in findings.items())
+    return [f"Secret {namespace}/{name}{trouble}" for name, trouble in troubles if trouble]
 
 
 def trouble_of(finding: Finding, now: datetime) -> str:

@@ -40,6 +40,9 @@ def act(ctx: ClusterContext) -> Outcome:
 
 def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:
     cached = ctx.listers.deployments.get(ctx.namespace, deployment["metadata"]["name"])
+    if cached and ctx.missing_certificates:
+        # its pod would not start, and pods of PD that start wait for it; the certificates say what is missing
+        return
     before = _with_whole_pod_metadata(cached.decode()) if cached else None
     apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
 

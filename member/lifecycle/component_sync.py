@@ -74,6 +74,9 @@ from member.polling import next_poll
 NOT_YET_SUPPORTED = "NotYetSupported"
 REMOVED = "ComponentRemoved"
 
+_LOOK_AGAIN = 10.0
+"""Seconds until Secrets that are of no use are read again."""
+
 
 def observe(ctx: ClusterContext, member: Workload) -> Outcome:
     """Bring the status of one component up to date; without a spec and a StatefulSet it has no members.
@@ -380,7 +383,7 @@ def _update(
     choice, wanted, waiting = wanted_state(ctx, member, spec, body)
     if remade := remade_before_it_ran(ctx, member.name, live, body, wanted):
         return remade
-    refused = _other_mounts(spec, body, wanted)
+    refused = _other_mounts(spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
     # as far as no running pod notices
     desired = with_fixed_fields(body, wanted)
     edited = as_it_runs and stateful_set.edit_by_others(ctx, live) is not None
@@ -435,6 +438,14 @@ def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
         lacking = f"{spec.field}.{volumes} lacks {', '.join(unwanted)}, which the pods mount"
         return Refused(reason, f"{lacking}; this version cannot remove volumes from running pods; restore it")
     return None
+
+
+def _without_certificates(ctx: ClusterContext, spec: Component, body: Json, wanted: Json) -> Refused | None:
+    """The refusal of another template while Secrets of TLS are of no use: its first pod would not start (9.1)."""
+    if not ctx.missing_certificates or template_change(body, wanted) is None:
+        return None
+    what = f"no pod of {spec.type.title} is restarted to change TLS: {ctx.missing_certificates}"
+    return Refused("BadCertificate", what, _LOOK_AGAIN)
 
 
 def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice) -> str:

@@ -188,6 +188,12 @@ def certificate_mounts(secrets: Mapping[str, str]) -> list[Json]:
     return [mount(name, tls_directory(name), read_only=True) for name in secrets]
 
 
+def secret_mounts(stateful_set: Json) -> frozenset[str]:
+    """The Secrets that the pods of a StatefulSet mount as volumes."""
+    listed = stateful_set["spec"]["template"]["spec"].get("volumes") or ()
+    return frozenset(each["secret"]["secretName"] for each in listed if "secret" in each)
+
+
 def certificate_volumes(secrets: Mapping[str, str]) -> list[Json]:
     """The certificate volumes: `secrets` is volume name → Secret."""
     return [secret_volume(name, secret) for name, secret in secrets.items()]

@@ -402,3 +402,37 @@ def test_9_every_component_with_tls_comes_up_is_upgraded_and_scaled(tls: TlsWorl
     world.change("everything", tikv={"replicas": 4}, tidb={"replicas": 1}, ticdc={"replicas": 1})
     world.run_until(lambda: world.reason("everything") != "Done")
     world.run_until_ready("everything", within=300.0)
+
+
+_OF_CLIENTS = ("basic-tidb-server-secret", "basic-tidb-client-secret")
+_OF_CLUSTER = tuple(map(secret_name, _COMPONENTS))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wish", "missing"),
+    [
+        *(pytest.param({"tidb": {"tlsClient": {"enabled": True}}}, each, id=each) for each in _OF_CLIENTS),
+        *(
+            pytest.param({"tlsCluster": {"enabled": True}}, each, id=each, marks=pytest.mark.thorough)
+            for each in _OF_CLUSTER
+        ),
+    ],
+)
+def test_9_1_no_pod_restarts_for_tls_before_all_secrets_are_good(tls: TlsWorld, wish: Json, missing: str) -> None:
+    """One member of each: what several do not allow would be refused for that."""
+    tls.world.apply(sample("basic"))
+    tls.world.run_until_ready()
+    tls.put_all()
+    lacking = tls.world.admin.get(SECRETS, missing, NAMESPACE).decode()
+    tls.world.admin.delete(SECRETS, missing, NAMESPACE)
+    before = {pod["metadata"]["uid"] for pod in tls.world.every(PODS)}
+    tls.world.change(**wish)
+    tls.world.run(30.0)
+    assert before == {pod["metadata"]["uid"] for pod in tls.world.every(PODS)}
+    tls.assert_refused(f"Secret default/{missing} does not exist")
+
+    tls.world.admin.create(SECRETS, {**lacking, "metadata": {"name": missing}}, NAMESPACE)
+    tls.world.run_until(lambda: before != {pod["metadata"]["uid"] for pod in tls.world.every(PODS)}, within=60.0)
+    if missing in _OF_CLIENTS:
+        tls.world.run_until_ready(within=300.0)
