@@ -31,17 +31,22 @@ Make = Callable[[ClusterConfig], ControllerManager]
 
 
 def run_controllers(
-    name: str, build: Build, argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None
+    name: str,
+    build: Build,
+    argv: Sequence[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    *,
+    version: str = "",
 ) -> int:
     """Run controllers until a signal ends the process; its exit code.
 
-    `build` makes them. `name` is that of the program, of its Lease, and of the source of its events. Whatever else
-    there is to choose has a flag (`-help`): which cluster, how many workers, where metrics and health are served. Must
-    be called in the main thread.
+    `build` makes them. `name` is the name of the program, of its Lease, and of the source of its events; `version` is
+    what `-version` prints, by default the version of this distribution. Flags set everything else (`-help`), such as
+    the cluster, the number of workers, and the address of metrics and health. Call it in the main thread.
     """
     environ = os.environ if environ is None else environ
     clock = SystemClock()
-    options = parse_process_options(name, sys.argv[1:] if argv is None else argv, environ, project_version())
+    options = parse_process_options(name, sys.argv[1:] if argv is None else argv, environ, version or project_version())
     configure_logs(options.v, clock=clock, always=DRY_RUN if options.observe else None)
     log_uncaught_exceptions()
     log.info("starting", program=name)

@@ -1,4 +1,4 @@
-"""Several controllers act for one object, such as a TidbCluster, but never two at a time (I35).
+"""Several controllers act for one object, but never two at a time (I35).
 
 What one of them has seen live - all pods Ready, another leader in PD - must still hold when it acts. Nobody waits for
 its turn: a worker must not be held by what another one waits for.
@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kube.resources import BACKUP_SCHEDULES, Resource
+from kube.resources import Resource
 from ports.fencing import Fence, Ownership
 
 RETRY_AFTER = 0.2
@@ -52,5 +52,5 @@ class KeyLocks:
 
 
 def shared_by(resource: Resource, key: str) -> str:
-    """The key by which an object is shared out: its own, but schedules wait for each other in their namespace."""
-    return key.partition("/")[0] if resource == BACKUP_SCHEDULES else key
+    """The key that decides which shard an object is in: its own, or its namespace (`Resource.shared_by_namespace`)."""
+    return key.partition("/")[0] if resource.shared_by_namespace else key

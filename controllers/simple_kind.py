@@ -51,6 +51,10 @@ class OwnedObjects:
     is_selective: bool = False
     settings: object = None
 
+    def release(self, owner: Object, finalizer: str) -> None:
+        """Let a deleted owner go, as far as this finalizer keeps it. Raises ApiError, TransportError."""
+        self.runtime.applier.remove_finalizer(self.resource, owner, finalizer)
+
 
 @dataclass(slots=True)
 class Reconcile(Generic[M]):
@@ -153,6 +157,17 @@ class Reconcile(Generic[M]):
             "ownerReferences": [reference],
         }
         return {"apiVersion": resource.api_version, "kind": resource.kind} | desired | {"metadata": meta | filled}
+
+    def event(self, reason: str, message: str, kind: str = NORMAL) -> None:
+        """Record an event about the owner. `kind` is `Normal` or `Warning`."""
+        self.owned.runtime.recorder.event(self.owner, kind, reason, message)
+
+    def add_finalizer(self, finalizer: str) -> None:
+        """Keep the owner, once it is deleted, until `finalize` of its kind has released it.
+
+        Raises Conflict, other ApiErrors, TransportError.
+        """
+        self.owner = self.owned.runtime.applier.add_finalizer(self.owned.resource, self.owner, finalizer)
 
     def live_owner(self) -> Object:
         """The owner as the API server has it now (F4). Raises OwnerGone, ApiError, TransportError."""

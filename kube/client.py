@@ -27,6 +27,8 @@ T = TypeVar("T")
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+"""The body may be JSON, which is YAML."""
 
 _JSON = "application/json"
 _METADATA_VERSION = "meta.k8s.io/v1"
@@ -343,6 +345,26 @@ class Client:
         """Patch an object or a subresource. Raises Conflict when a resourceVersion in the patch is outdated."""
         path = resource.path(namespace, name, subresource)
         return self._object(resource, self.request("PATCH", path, body=patch, content_type=content_type))
+
+    def apply(
+        self,
+        resource: Resource,
+        body: Json,
+        namespace: str = "",
+        *,
+        manager: str,
+        force: bool = False,
+        subresource: str = "",
+    ) -> Object:
+        """Create or change an object by server-side apply: `manager` owns the fields of `body` from now on.
+
+        The API server removes a field that the manager applied before and omits now. Raises Conflict if another manager
+        owns a field with another value; with `force` the field changes its owner.
+        """
+        whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
+        path = resource.path(namespace, body["metadata"]["name"], subresource)
+        query = _query(fieldManager=manager, force="true" if force else "")
+        return self._object(resource, self.request("PATCH", path + query, body=whole, content_type=APPLY_PATCH))
 
     def try_patch(self, resource: Resource, name: str, namespace: str, patch: Json) -> Object:
         """What a merge patch would make of an object, which stays as it is. Raises as `patch`."""

@@ -12,6 +12,7 @@ from kube.throttle import Rate, Throttle
 from kube.url_backoff import from_environment
 from ports.clock import Clock
 from ports.fencing import Fence
+from ports.product import USER_AGENT
 from ports.stopping import Stop
 from ports.transport import Transport
 
@@ -33,7 +34,7 @@ def connect(
     rate: Rate | None = None,
     fence: Fence | None = None,
     observer: RequestObserver | None = None,
-    user_agent: str = "tidb-operator",
+    user_agent: str = USER_AGENT,
     wrap: Callable[[Transport], Transport] = lambda transport: transport,
     hurry: Stop | None = None,
 ) -> Connection:

@@ -6,13 +6,17 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource of the Kubernetes API, by group, version and plural."""
+    """One resource of the Kubernetes API, by group, version and plural.
+
+    `shared_by_namespace`: all objects of a namespace are in one shard, since they wait for each other.
+    """
 
     group: str
     version: str
     plural: str
     kind: str
     namespaced: bool = True
+    shared_by_namespace: bool = field(default=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -90,7 +94,7 @@ TIDB_CLUSTERS = Resource("pingcap.com", "v1alpha1", "tidbclusters", "TidbCluster
 DM_CLUSTERS = Resource("pingcap.com", "v1alpha1", "dmclusters", "DMCluster")
 BACKUPS = Resource("pingcap.com", "v1alpha1", "backups", "Backup")
 RESTORES = Resource("pingcap.com", "v1alpha1", "restores", "Restore")
-BACKUP_SCHEDULES = Resource("pingcap.com", "v1alpha1", "backupschedules", "BackupSchedule")
+BACKUP_SCHEDULES = Resource("pingcap.com", "v1alpha1", "backupschedules", "BackupSchedule", shared_by_namespace=True)
 COMPACT_BACKUPS = Resource("pingcap.com", "v1alpha1", "compactbackups", "CompactBackup")
 TIDB_MONITORS = Resource("pingcap.com", "v1alpha1", "tidbmonitors", "TidbMonitor")
 TIDB_INITIALIZERS = Resource("pingcap.com", "v1alpha1", "tidbinitializers", "TidbInitializer")

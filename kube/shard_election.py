@@ -27,6 +27,7 @@ from kube.shard_leases import Claim, Division, OtherDivisions, ask_for, claim_on
 from kube.sharding import Shards
 from ports.clock import Clock
 from ports.failures import ANY_FAILURE
+from ports.product import METRIC_PREFIX
 from ports.randomness import Randomness
 from ports.stopping import Stop
 from ports.transport import TransportError
@@ -48,13 +49,12 @@ class ShardMetrics:
 
     def __init__(self, registry: CollectorRegistry, count: int, held: Callable[[], int]) -> None:
         """Register the series; `held` tells how many shards the process holds now."""
-        shards = Gauge("tidb_operator_shards", "Shards that the clusters are divided into.", registry=registry)
+        shards = Gauge(f"{METRIC_PREFIX}_shards", "Shards that the objects are divided into.", registry=registry)
         shards.set(count)
-        mine = Gauge("tidb_operator_shards_held", "Shards whose clusters this process manages.", registry=registry)
+        mine = Gauge(f"{METRIC_PREFIX}_shards_held", "Shards whose objects this process manages.", registry=registry)
         mine.set_function(held)
-        moves = CounterMetric(
-            "tidb_operator_shard_moves", "Shards that this process has taken, and given.", ["move"], registry=registry
-        )
+        text = "Shards that this process has taken, and given."
+        moves = CounterMetric(f"{METRIC_PREFIX}_shard_moves", text, ["move"], registry=registry)
         self.taken, self.given = moves.labels("taken"), moves.labels("given")
 
 

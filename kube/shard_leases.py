@@ -18,14 +18,15 @@ from kube.leases import LeaseLock, LeaseRecord, record_of
 from kube.objects import Object
 from kube.resources import LEASES
 from ports.clock import Clock
+from ports.product import ANNOTATION_PREFIX
 from ports.transport import TransportError
 
 _log = structlog.get_logger(__name__)
 
-DIVISION = "tidb.pingcap.com/operator-shards"
-"""The annotation that says how the holder of a Lease divides the clusters."""
+DIVISION = f"{ANNOTATION_PREFIX}/operator-shards"
+"""The annotation by which the holder of a Lease says how it divides the objects: `tidb.pingcap.com/operator-shards`."""
 
-WANTED = "tidb.pingcap.com/operator-shard-wanted-by"
+WANTED = f"{ANNOTATION_PREFIX}/operator-shard-wanted-by"
 """The annotation by which a process with fewer shards asks the holder for this one."""
 
 

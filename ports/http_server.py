@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import structlog
 
 from ports.deadlines import DeadlineTlsSocket, arm, with_deadline
+from ports.product import USER_AGENT
 from ports.transport import ByteStream, Request, Response
 
 _log = structlog.get_logger(__name__)
@@ -217,7 +218,7 @@ class Conversation(BaseHTTPRequestHandler):
 
     server: _Server
     protocol_version = "HTTP/1.1"
-    server_version = "tidb-operator"
+    server_version = USER_AGENT
     sys_version = ""
     disable_nagle_algorithm: ClassVar[bool] = True
     rfile: _Reader

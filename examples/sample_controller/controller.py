@@ -2,12 +2,8 @@
 
 from msgspec import field
 
-from apis.shared import Model
-from controller_manager.process import run_controllers
-from controllers.simple_kind import Reconcile, SimpleKind
-from controllers.stages import Stage
-from kube.resources import CONFIG_MAPS, Resource
-from member.outcome import Done, Outcome
+from kube.resources import CONFIG_MAPS
+from library.kit import Done, Model, Outcome, Reconcile, Resource, SimpleKind, Stage, run_controllers
 
 GREETERS = Resource("samples.example.com", "v1", "greeters", "Greeter")
 
@@ -27,7 +23,7 @@ class Greeter(Model, kw_only=True):
 
 
 def greet(ctx: Reconcile[Greeter]) -> Outcome:
-    """One step towards what the spec asks for: what differs is written, and nothing where nothing does."""
+    """Write the greeting; `apply` sends a request only if something differs."""
     text = f"{ctx.model.spec.greeting}, {ctx.model.spec.whom}!"
     ctx.apply(CONFIG_MAPS, {"metadata": {"name": ctx.owner.metadata.name}, "data": {"text": text}})
     ctx.model.status.text = text
