@@ -1,6 +1,6 @@
-"""Names of objects that no cache shows: those of others, and our own until the caches have caught up.
+"""Names of objects that no cache shows: foreign objects, and new ones until the caches have caught up.
 
-They are looked at live now and then, and neither made nor written over in every reconcile.
+The operator reads such an object live every half minute, instead of trying to create it in every reconcile.
 """
 
 from collections.abc import Callable
@@ -13,10 +13,10 @@ from ports.clock import Clock
 
 
 class TakenNames:
-    """Those of one cluster. For one thread at a time."""
+    """The taken names of one owner. Not thread-safe."""
 
     LOOK_AGAIN: Final = 30.0
-    """Seconds until the next look. An object of others with our labels is cached, and its changes are events."""
+    """Seconds until the next live read. A foreign object with the operator's labels is cached instead."""
 
     def __init__(self) -> None:
         self._taken: dict[tuple[Resource, str], tuple[Object, float]] = {}
@@ -30,10 +30,10 @@ class TakenNames:
         make: Callable[[], Object],
         find: Callable[[], Object | None],
     ) -> tuple[Object, bool]:
-        """Have an object made that no cache shows; what there is of its name, and whether it was made now.
+        """Create an object that no cache shows, unless it exists: the object, and True if it was created.
 
-        `find` looks live. What was made or found a moment ago is neither made nor looked at again. Raises what the two
-        raise.
+        `find` reads live. An object created or found within `LOOK_AGAIN` is returned without a request. Raises what
+        `make` and `find` raise.
         """
         if there := self.last_seen(resource, name, clock):
             return there, False
@@ -48,7 +48,7 @@ class TakenNames:
         return there, made
 
     def write(self, resource: Resource, there: Object, clock: Clock, write: Callable[[], Object]) -> Object:
-        """Have an object written that no cache shows; as it is then. After an ApiError it is looked at again."""
+        """Write an object that no cache shows and return the result. Forgets the object after an ApiError."""
         name = there.metadata.name
         try:
             written = write()
@@ -60,12 +60,12 @@ class TakenNames:
         return written
 
     def last_seen(self, resource: Resource, name: str, clock: Clock) -> Object | None:
-        """The object that has the name, as long as that was seen a moment ago."""
+        """The object with this name, if it was seen within `LOOK_AGAIN`."""
         there, until = self._taken.get((resource, name), (None, 0.0))
         return there if clock.now() < until else None
 
     def forget(self, resource: Resource, name: str) -> None:
-        """A cache shows who has the name, or a live look that nobody has."""
+        """Forget the name: a cache shows its object, or a live read found none."""
         self._taken.pop((resource, name), None)
 
     def _note(self, resource: Resource, name: str, there: Object, clock: Clock) -> None:

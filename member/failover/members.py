@@ -283,7 +283,7 @@ class MemberFailover(ABC, Generic[C, R]):
 
     def _is_restarted(self, name: str | None) -> bool:
         """Whether a pod of ours was restarted on purpose, by a roll or a deletion, so that its member comes back."""
-        if name is None or self.ctx.memory.rolls.told.get(self.component) == name:
+        if name is None or self.ctx.memory.rolls.announced.get(self.component) == name:
             return name is not None
         pod = next((each for each in pods_of(self.ctx, self.component) if each.metadata.name == name), None)
         if pod is None or pod.metadata.deletion_timestamp:

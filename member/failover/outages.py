@@ -75,7 +75,7 @@ def _judge(ctx: ClusterContext, member: Workload) -> float | None:
         return None
     stored = _stored(ctx, name)
     lasted = watches.look(_OUT_OF_SERVICE, name, ctx.deps.clock).seconds
-    left = (_GRACE_OF_RESTARTS if name in ctx.memory.rolls.told else _GRACE) - lasted
+    left = (_GRACE_OF_RESTARTS if name in ctx.memory.rolls.announced else _GRACE) - lasted
     if left > 0 and not (stored and _is_told(stored)):
         return min(left, _LOOK_AGAIN)
     ctx.unavailable[name] = verdict

@@ -10,9 +10,9 @@ FINISHED = "RollFinished"
 
 def tell_restart(ctx: ClusterContext, component: str, pod: str, what: str) -> None:
     """Tell, once, that the turn of a pod has come; `what` is done with it, such as "restarting pod x"."""
-    if ctx.memory.rolls.told.get(component) == pod:
+    if ctx.memory.rolls.announced.get(component) == pod:
         return
-    ctx.memory.rolls.told[component] = pod
+    ctx.memory.rolls.announced[component] = pod
     updated, total = _progress(ctx, component)
     message = f"{what}{because(ctx, component)}; {updated} of {total} pods of {component} are up to date"
     ctx.deps.recorder.event(ctx.owner, NORMAL, RESTARTING, message)

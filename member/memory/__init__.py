@@ -1,1 +1,1 @@
-"""What is remembered of one cluster between two reconciles, for as long as the process lives."""
+"""The memory of a cluster between two reconciles, for as long as the process lives."""

@@ -1,4 +1,4 @@
-"""What the certificates of all clusters were found to be; never the certificates themselves, nor their keys."""
+"""The last findings about the certificates of all clusters, without the certificates and keys themselves."""
 
 import threading
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What there is in a Secret: when it holds, and `trouble`, a sentence, where it cannot be used at any time.
+    """One Secret: when its certificates are valid, and `trouble`, a sentence, if they can never be used.
 
-    `key` is that of the Secret whose certificate ends first.
+    `key` names the entry of the Secret whose certificate ends first.
     """
 
     trouble: str = ""
@@ -25,26 +25,26 @@ class _Page:
     read_at: float
     changes: int
     findings: Mapping[str, Finding]
-    told: str = ""
+    reported: str = ""
 
 
 @dataclass(slots=True)
 class CertificateBook:
-    """The findings of this process, by cluster and Secret. Safe for use by many threads."""
+    """The findings of this process, by cluster and Secret. Thread-safe."""
 
     LOOK_AGAIN: Final = 300.0
-    """Seconds until good Secrets are read again."""
+    """Seconds until Secrets without trouble are read again."""
 
     LOOK_AGAIN_AT_TROUBLE: Final = 10.0
-    """Seconds until they are where something is wrong with one."""
+    """Seconds until Secrets are read again if one has trouble."""
 
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _pages: dict[str, _Page] = field(default_factory=dict)
 
     def is_due(self, cluster: str, secrets: frozenset[str], now: float, every: float, *, changes: int) -> bool:
-        """Whether the Secrets of a cluster should be read: `every` so many seconds, and whenever one has changed.
+        """True if the Secrets of a cluster should be read: `every` seconds, and after each change.
 
-        `changes` is the number of changes reported so far (`kube.secret_reads`).
+        `changes` is the number of changes so far (`kube.secret_reads`).
         """
         with self._lock:
             page = self._pages.get(cluster)
@@ -53,27 +53,27 @@ class CertificateBook:
         return now - page.read_at >= every
 
     def note(self, cluster: str, findings: Mapping[str, Finding], now: float, *, changes: int) -> None:
-        """Record what was read, and how many changes had been reported before that."""
+        """Record the findings, and the number of changes before the Secrets were read."""
         with self._lock:
             before = self._pages.get(cluster)
-            self._pages[cluster] = _Page(now, changes, findings, before.told if before else "")
+            self._pages[cluster] = _Page(now, changes, findings, before.reported if before else "")
 
     def findings(self, cluster: str) -> Mapping[str, Finding]:
-        """What was found last, by the name of the Secret; empty before the first look."""
+        """The last findings by the name of the Secret; empty before the first reading."""
         with self._lock:
             page = self._pages.get(cluster)
         return page.findings if page else {}
 
     def is_news(self, cluster: str, reason: str) -> bool:
-        """Whether `reason` was not told last; now it was."""
+        """True if `reason` differs from the one of the last call, which it replaces."""
         with self._lock:
             page = self._pages.get(cluster)
-            if page is None or page.told == reason:
+            if page is None or page.reported == reason:
                 return False
-            page.told = reason
+            page.reported = reason
             return True
 
     def forget(self, cluster: str) -> None:
-        """A cluster is gone, or uses no certificates any more."""
+        """Forget a cluster that was deleted or uses no certificates."""
         with self._lock:
             self._pages.pop(cluster, None)

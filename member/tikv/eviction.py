@@ -27,7 +27,7 @@ from member import api_clients, labels
 from member.context import ReconcileContext
 from member.lifecycle.pod_availability import is_available
 from member.lifecycle.roll_events import tell_restart
-from member.memory.stopwatches import Stopwatch
+from member.memory.timers import Stopwatch
 from member.naming import ordinal_of
 from member.observed.claims import claims_of
 from member.observed.pod import Pod

@@ -18,7 +18,7 @@ import member.stores.scale_in
 from member.evidence import Evidence, pods_live
 from member.failover.members import MemberFailover
 from member.lifecycle.pod_removal import PodRemoval
-from member.memory.failure_timers import FailureTimers
+from member.memory.timers import FailureTimers
 from member.outcome import Outcome
 from member.tikv.component import TIKV
 from simulate.generate import generated

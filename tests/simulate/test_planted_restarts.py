@@ -13,7 +13,7 @@ from dataplane.pd import Store
 from kube.objects import Object
 from member.context import ReconcileContext
 from member.lifecycle.pod_removal import PodRemoval
-from member.memory.stopwatches import Stopwatch
+from member.memory.timers import Stopwatch
 from simulate.plan import load
 from tests.simulate.planting import rules
 

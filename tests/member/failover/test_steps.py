@@ -31,7 +31,7 @@ from member.failover.quorum import (
 )
 from member.failover.steps import still_waiting, to_record
 from member.failover.witnesses import Failing, PodState, is_lost
-from member.memory.failure_timers import LONGEST_GAP, FailureTimers
+from member.memory.timers import LONGEST_GAP, FailureTimers
 from member.observed.nodes import Node, NodeState
 from member.observed.pod import Pod
 from member.outcome import Done

@@ -1,11 +1,14 @@
-"""Answers of the data plane that are kept while the cluster is the same."""
+"""Answers and comparisons are reused while their inputs are unchanged."""
 
 import pytest
 
 from dataplane.errors import DataPlaneError
-from member.memory.decided import LONGEST
-from member.memory.kept_answer import KeptAnswer
+from kube.objects import Object
+from kube.resources import SERVICES
+from member.memory.decisions import LONGEST, KeptAnswer, Settled
 from ports.clock import FakeClock
+
+_RAW = b'{"metadata":{"name":"demo-pd","namespace":"ns"}}'
 
 
 class Asked:
@@ -25,7 +28,7 @@ def test_an_answer_is_kept_while_the_cluster_is_the_same() -> None:
     assert 2 == kept.of("8", clock, ask)
 
 
-def test_an_answer_is_asked_for_again_after_a_while() -> None:
+def test_an_answer_expires() -> None:
     kept, clock, ask = KeptAnswer[int](), FakeClock(), Asked()
     kept.of("7", clock, ask)
     clock.step(LONGEST - 1)
@@ -42,3 +45,21 @@ def test_no_answer_is_not_kept() -> None:
     with pytest.raises(DataPlaneError):
         kept.of("7", clock, silent)
     assert 1 == kept.of("7", clock, Asked())
+
+
+def test_PERF_6_the_same_object_and_wish_are_settled() -> None:
+    settled, there = Settled(), Object(_RAW)
+
+    settled.note(SERVICES, there, {"spec": {"type": "ClusterIP"}})
+
+    assert settled.holds(SERVICES, there, {"spec": {"type": "ClusterIP"}})
+
+
+def test_PERF_6_another_version_another_wish_and_another_question_are_open() -> None:
+    settled, there = Settled(), Object(_RAW)
+
+    settled.note(SERVICES, there, {"spec": {"type": "ClusterIP"}})
+
+    assert not settled.holds(SERVICES, Object(_RAW), {"spec": {"type": "ClusterIP"}})
+    assert not settled.holds(SERVICES, there, {"spec": {"type": "NodePort"}})
+    assert not settled.holds("another question", there, {"spec": {"type": "ClusterIP"}})
