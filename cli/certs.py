@@ -19,11 +19,13 @@ from apis.cluster import Cluster
 from apis.decoding import decode
 from apis.defaulting import with_defaults
 from apis.dmcluster import DMCluster
+from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
 from cli.failures import Failure
 from cli.manifests import Manifest
 from dataplane.certificates import CA, CERTIFICATE, KEY
 from kube.objects import Json
+from kube.resources import TIDB_CLUSTERS
 from meta.certificate_needs import Need, all_hosts, needs
 
 _MODELS: Mapping[str, type[Cluster]] = {each.__name__: each for each in (TidbCluster, DMCluster)}
@@ -83,9 +85,12 @@ def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) ->
     authority: Authority | None = None
     for document in documents:
         model = _MODELS.get(document.kind)
-        if model is None:
+        if model is None or document.body["apiVersion"] != TIDB_CLUSTERS.api_version:
             continue
-        tc = with_defaults(decode(document.body, model))
+        try:
+            tc = with_defaults(decode(document.body, model))
+        except InvalidField as error:
+            raise Failure("\n".join(f"{document.source}: {problem}" for problem in error.problems)) from None
         for name, need in needs(tc).items():
             if (document.namespace, name) not in given:
                 authority = authority or Authority(directory, days)

@@ -4,10 +4,11 @@ Our commands validate strictly: a field that the resource does not have is an er
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -148,15 +149,57 @@ _KINDS_OF_VALUES = {
 
 
 def _check_tidb_cluster(manifest: Manifest) -> None:
-    problems = [str(unknown) for unknown in unknown_fields(manifest.body, TidbCluster)]
-    try:
-        cluster = with_defaults(decode(manifest.body, TidbCluster))
-    except InvalidField as error:
-        problems += map(str, error.problems)
-    else:
-        problems += [str(problem) for problem in validate(cluster) or immutability(cluster, Running())]
-    if problems:
+    unknown = unknown_fields(manifest.body, TidbCluster)
+    if problems := [*map(str, unknown), *map(str, _problems(manifest.body))]:
         raise BadManifest("\n".join(f"{manifest.source}: {problem}" for problem in problems))
+
+
+def _problems(tree: Json) -> list[Problem]:
+    """Everything wrong with the fields of a TidbCluster: a value of a wrong type hides no other mistake."""
+    misfits: dict[str, Problem] = {}
+    while True:
+        try:
+            cluster = with_defaults(decode(tree, TidbCluster))
+        except InvalidField as error:
+            new = {each.field: each for each in error.problems if each.field not in misfits}
+            misfits |= new
+            tree = _without(tree, new)
+            if not new:
+                return list(misfits.values())
+        else:
+            found = validate(cluster) or immutability(cluster, Running())
+            return [*misfits.values(), *(each for each in found if not _is_below(each.field, misfits))]
+
+
+def _is_below(path: str, others: Iterable[str]) -> bool:
+    return any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in others)
+
+
+_REQUIRED: Mapping[str, object] = {"replicas": 1}
+"""Fields without which no component can be read, with a valid value."""
+
+
+def _without(tree: Json, paths: Iterable[str]) -> Json:
+    """A copy without the values at some paths, such as `spec.pdms[0].replicas`, or with one that is valid there."""
+    changed: Json = msgspec.json.decode(msgspec.json.encode(tree))
+    for path in paths:
+        *way, last = (int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", path))
+        holder: Any = changed
+        for step in way:
+            holder = _inner(holder, step)
+        if isinstance(holder, dict) and last in _REQUIRED:
+            holder[last] = _REQUIRED[str(last)]
+        elif isinstance(holder, dict):
+            holder.pop(last, None)
+        elif isinstance(holder, list) and isinstance(last, int) and last < len(holder):
+            holder[last] = {}
+    return changed
+
+
+def _inner(holder: Any, step: str | int) -> Any:
+    if isinstance(holder, dict):
+        return holder.get(str(step))
+    return holder[step] if isinstance(holder, list) and isinstance(step, int) and step < len(holder) else None
 
 
 def apply(client: Client, manifests: list[Manifest]) -> None:

@@ -98,6 +98,10 @@ class HttpTransport:
 
     def _send(self, request: Request, read: float) -> requests.Response:
         prepared, proxy = self._preparing.of(request)
+        if proxy and not proxy.startswith(("http://", "https://")):
+            scheme, _, _ = proxy.partition("://")
+            what = f"HTTP_PROXY or ALL_PROXY: only http:// and https:// proxies are supported, not {scheme}://"
+            raise ConnectionRefused(request.method, request.url, f"{what}; name another one, or the host in NO_PROXY")
         timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
         options: dict[str, Any] = {"timeout": timeout, "stream": True}
         options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}

@@ -19,9 +19,12 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
         raise CannotLook(
             f"{others[0]}: doctor knows TidbClusters; of a DMCluster, `kubectl describe dc` shows conditions"
         )
+    if given.all_namespaces and given.clusters:
+        raise CannotLook(f"{given.clusters[0]}: leave out -A; -n names the namespace of a cluster")
     names = [each.removeprefix("tc/") for each in given.clusters]
+    namespace = "" if given.all_namespaces else session.namespace
     try:
-        facts = read(session.client, session.namespace, names, session.clock.wall())
+        facts = read(session.client, namespace, names, session.clock.wall())
     except CannotLook:
         raise
     except Failure as failure:
@@ -34,14 +37,15 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     what = "a TidbCluster (default: all of the namespace)"
     parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help=what)
+    parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: those of all namespaces")
 
 
 DOCTOR = Command(
     _run,
     _add_arguments,
     details=(
-        "Nothing is written. What you may not read is named, and the rest is looked at. The causes are listed in "
-        "docs/troubleshooting.md. Exit codes: 0 no problem (warnings do not count), 1 problems, "
-        f"{NOT_FOUND_OUT} it could not be found out."
+        "It writes nothing, names what you may not read, and examines the rest. Of several clusters it shows problems "
+        "first, and one line for each kind of warning. docs/troubleshooting.md lists the causes. Exit codes: 0 no "
+        f"problem (warnings do not count), 1 problems, {NOT_FOUND_OUT} the clusters could not be read."
     ),
 )

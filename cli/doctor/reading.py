@@ -1,6 +1,6 @@
 """Looks at the Kubernetes API, once for each resource: what its user may not read is noted, and the rest is read."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from urllib.parse import urlencode
@@ -105,9 +105,9 @@ class _Reader:
 
 
 def read(client: Client, namespace: str, names: Sequence[str], now: datetime) -> Sequence[Facts]:
-    """What there is to know of the TidbClusters of a namespace, of those named alone where some are.
+    """All facts about the TidbClusters of a namespace, or of all namespaces if it is empty; `names` selects some.
 
-    Without the kind of TidbClusters, of none of them. Raises CannotLook.
+    Where the API server does not know the kind, they are about no cluster. Raises CannotLook.
     """
     clusters = _clusters(client, namespace, names)
     reader = _Reader(client)
@@ -119,7 +119,27 @@ def read(client: Client, namespace: str, names: Sequence[str], now: datetime) ->
         return [around]
     for resource in _OF_NAMESPACE:
         reader.read(resource, namespace)
-    return [_completed(client, replace(around, cluster=cluster)) for cluster in clusters]
+    return [_completed(client, each) for each in _of_each(around, clusters)]
+
+
+def _of_each(around: Facts, clusters: Sequence[Json]) -> Iterator[Facts]:
+    """The facts about each cluster, with the objects of its own namespace alone."""
+    namespaces = {each["metadata"]["namespace"] for each in clusters}
+    if around.namespace:
+        yield from (replace(around, cluster=each) for each in clusters)
+        return
+    listed: dict[str, dict[Resource, list[Json]]] = {each: {} for each in namespaces}
+    for resource, trees in around.listed.items():
+        if resource not in _OF_NAMESPACE:
+            continue
+        for own in listed.values():
+            own[resource] = []
+        for tree in trees:
+            if (own_lists := listed.get(tree["metadata"].get("namespace", ""))) is not None:
+                own_lists[resource].append(tree)
+    for each in clusters:
+        namespace = each["metadata"]["namespace"]
+        yield replace(around, cluster=each, namespace=namespace, listed={**around.listed, **listed[namespace]})
 
 
 def _completed(client: Client, facts: Facts) -> Facts:
@@ -130,22 +150,27 @@ def _completed(client: Client, facts: Facts) -> Facts:
 
 
 def _clusters(client: Client, namespace: str, names: Sequence[str]) -> Sequence[Json] | None:
-    """The clusters; None where their kind is not known."""
+    """The clusters; None where the API server does not know their kind. Raises CannotLook."""
     try:
-        there = {item.metadata.name: item.decode() for item in client.list_page(TIDB_CLUSTERS, namespace).items}
+        there = [item.decode() for item in client.list_page(TIDB_CLUSTERS, namespace).items]
     except NotFound:
         return None
     except ApiError as error:
         raise CannotLook(f"refused by the API server: {error.message}") from error
     except TransportError as error:
         raise CannotLook(str(error)) from error
-    listed = f"; there is {', '.join(there)}" if there else "; there is none at all, name another namespace with -n"
+    if not there and not namespace:
+        raise CannotLook("no TidbCluster in any namespace")
+    if not names:
+        if not there:
+            raise CannotLook(f"no TidbCluster in namespace {namespace}; name another one with -n, or -A for all")
+        return there
+    found = {each["metadata"]["name"]: each for each in there}
+    listed = f"; there is {', '.join(found)}" if found else "; there is none at all, name another namespace with -n"
     for name in names:
-        if name not in there:
+        if name not in found:
             raise CannotLook(f"no TidbCluster {name} in namespace {namespace}{listed}")
-    if not there:
-        raise CannotLook(f"no TidbCluster in namespace {namespace}; name another one with -n")
-    return [there[name] for name in names or there]
+    return [found[name] for name in names]
 
 
 def _logs(client: Client, facts: Facts) -> Mapping[tuple[str, str], str]:

@@ -1,7 +1,7 @@
 """A diagnosis as a page for people, or a document for programs."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.padding import Padding
 from rich.text import Text
@@ -32,21 +32,64 @@ class Diagnosis:
     @property
     def title(self) -> str:
         """The cluster as pages name it."""
-        return f"TidbCluster {self.facts.namespace}/{self.facts.name}" if self.facts.cluster else "No cluster"
+        return f"TidbCluster {self.place}" if self.facts.cluster else "No cluster"
+
+    @property
+    def place(self) -> str:
+        """Namespace and name of the cluster."""
+        return f"{self.facts.namespace}/{self.facts.name}"
 
 
 def page(diagnoses: Sequence[Diagnosis]) -> Page:
-    """All of it, one finding after the other: which, where, what, and the way out."""
-    for number, each in enumerate(diagnoses):
-        if number:
-            yield Text()
-        yield Text(f"{each.title}: {_verdict(each)}", GOOD if each.is_healthy else BAD)
-        for finding in each.findings:
+    """All findings about one cluster; the problems of several, alike ones once, and a line for each warning."""
+    if len(diagnoses) == 1:
+        (only,) = diagnoses
+        yield Text(f"{only.title}: {_verdict(only)}", GOOD if only.is_healthy else BAD)
+        for finding in only.findings:
             yield Text()
             yield from _shown(finding)
-        for resource, why in each.facts.unread.items():
-            yield Text()
-            yield Text(f"Not looked at: {resource}: {why}", FAINT)
+    else:
+        yield from _page_of_several(diagnoses)
+    unread = {resource: why for each in diagnoses for resource, why in each.facts.unread.items()}
+    for resource, why in unread.items():
+        yield Text()
+        yield Text(f"Not read: {resource}: {why}", FAINT)
+
+
+def _page_of_several(diagnoses: Sequence[Diagnosis]) -> Page:
+    sick = sum(not each.is_healthy for each in diagnoses)
+    warned = sum(each.is_healthy and bool(each.findings) for each in diagnoses)
+    counts = [(sick, "with problems"), (warned, "with warnings"), (len(diagnoses) - sick - warned, "without findings")]
+    counted = ", ".join(f"{count} {what}" for count, what in counts if count)
+    yield Text(f"{len(diagnoses)} clusters: {counted}", BAD if sick else GOOD)
+    for finding in _problems(diagnoses):
+        yield Text()
+        yield from _shown(finding)
+    warnings: dict[str, list[str]] = {}
+    for each in diagnoses:
+        for reason in {one.reason: None for one in each.findings if one.severity is Severity.WARNING}:
+            warnings.setdefault(reason, []).append(each.place)
+    if warnings:
+        yield Text()
+    for reason, places in warnings.items():
+        yield Text.assemble((f"{Severity.WARNING} {reason}", _COLOURS[Severity.WARNING]), f"  {_some(places)}")
+    if warnings:
+        yield Text("`kubectl tidb doctor CLUSTER -n NAMESPACE` explains the warnings of a cluster.", FAINT)
+
+
+def _problems(diagnoses: Sequence[Diagnosis]) -> Iterator[Finding]:
+    """The problems of all clusters. One that several clusters have is a single finding, whose objects are they."""
+    alike: dict[Finding, list[tuple[str, Finding]]] = {}
+    for each in diagnoses:
+        for finding in each.findings:
+            if finding.severity is Severity.PROBLEM:
+                alike.setdefault(replace(finding, objects=()), []).append((each.place, finding))
+    for found in alike.values():
+        (place, finding), *others = found
+        if others:
+            yield replace(finding, objects=tuple(dict.fromkeys(where for where, _ in found)))
+        else:
+            yield replace(finding, objects=tuple(f"{place} {one}" for one in finding.objects))
 
 
 def _verdict(diagnosis: Diagnosis) -> str:
@@ -56,10 +99,14 @@ def _verdict(diagnosis: Diagnosis) -> str:
 
 
 def _shown(finding: Finding) -> Page:
-    more = len(finding.objects) - _MOST
-    objects = ", ".join(finding.objects[:_MOST]) + (f" and {more} more" if more > 0 else "")
-    yield Text.assemble((f"{finding.severity} {finding.reason}", _COLOURS[finding.severity]), f"  {objects}")
+    heading = (f"{finding.severity} {finding.reason}", _COLOURS[finding.severity])
+    yield Text.assemble(heading, f"  {_some(finding.objects)}")
     yield from (Padding(Text(line), (0, 0, 0, 2)) for line in _lines(finding))
+
+
+def _some(objects: Sequence[str]) -> str:
+    more = len(objects) - _MOST
+    return ", ".join(objects[:_MOST]) + (f" and {more} more" if more > 0 else "")
 
 
 def _lines(finding: Finding) -> Iterator[str]:

@@ -75,6 +75,22 @@ def test_a_cluster_without_tls_needs_none(tmp_path: Path) -> None:
         certs.run(read(SAMPLES / "basic.yaml"), tmp_path / "ca", 1)
 
 
+def test_a_cluster_of_another_api_needs_none(tmp_path: Path) -> None:
+    text = (
+        (SAMPLES / "tls.yaml").read_text().replace("pingcap.com/", "pincap.com/").replace("replicas: 1", "replicas: x")
+    )
+    assert "pincap.com" in text
+    assert {} == made(parse(text.encode(), "f"), tmp_path)
+
+
+def test_a_cluster_that_cannot_be_read_is_named_by_field(tmp_path: Path) -> None:
+    text = (
+        """{apiVersion: pingcap.com/v1alpha1, kind: DMCluster, metadata: {name: a}, spec: {master: {replicas: few}}}"""
+    )
+    with pytest.raises(Failure, match=r'f, document 1: spec.master.replicas: "few": must be an integer'):
+        made(parse(text.encode(), "f"), tmp_path)
+
+
 def test_without_openssl_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Failure, match="openssl is not in PATH; install it, or have cert-manager make the Secrets"):

@@ -41,6 +41,28 @@ def test_what_is_no_object_is_refused_by_field(text: str) -> None:
     assert str(refused.value).startswith(_REFUSED[text]) or _REFUSED[text] in str(refused.value)
 
 
+def test_a_wrong_value_hides_no_mistake_of_another_component() -> None:
+    spec = """spec:
+  version: v8.5.2
+  pd: {baseImage: pingcap/pd, replicas: -1, requests: {storage: 1Gi}}
+  tikv: {baseImage: pingcap/tikv, replicas: 1, requests: {storage: 1Gx}, affinity: {nodeAffinity: here}}
+  tidb: {baseImage: pingcap/tidb, replicas: 1, maxFailoverCount: -3}
+  pdms: [{name: tso, baseImage: pingcap/pd, replicas: many}]
+"""
+    with pytest.raises(BadManifest) as refused:
+        parse(f"{_HEAD}metadata: {{name: a}}\n{spec}".encode(), "f")
+    assert [
+        "spec.pd.replicas: -1",
+        "spec.pdms[0].replicas",
+        "spec.tidb.maxFailoverCount: -3",
+        "spec.tikv.affinity.nodeAffinity",
+        "spec.tikv.requests.storage",
+    ] == sorted(
+        line.removeprefix("f, document 1: ").partition(': "')[0].partition(": must")[0]
+        for line in str(refused.value).splitlines()
+    )
+
+
 def test_objects_of_any_kind_are_taken_as_they_are() -> None:
     (found,) = parse(b"{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {1: x}}", "f")
     assert ("ConfigMap", "default", "a", {"1": "x"}) == (found.kind, found.namespace, found.name, found.body["data"])

@@ -319,6 +319,14 @@ def test_proxies_come_from_the_environment_alone() -> None:
     assert [f"GET {url} HTTP/1.1" for url in urls] == [request.decode().splitlines()[0] for request in seen]
 
 
+def test_a_proxy_that_is_not_supported_is_named_with_the_way_out() -> None:
+    transport = HttpTransport({"all_proxy": "socks5h://user:secret@127.0.0.1:1080"})
+    with pytest.raises(ConnectionRefused) as refused:
+        transport.request(Request("GET", "http://192.0.2.1:2379/"))
+    assert "only http:// and https:// proxies are supported, not socks5h://; name another one" in str(refused.value)
+    assert "secret" not in str(refused.value)
+
+
 def test_a_proxy_that_is_not_there_was_sent_nothing() -> None:
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]

@@ -89,9 +89,15 @@ def _not_guaranteed(facts: Facts) -> Iterator[Sign]:
     """Requests equal limits (scheduler-deployment.md 12.3)."""
     for each in facts.pods:
         quality = str((each.get("status") or {}).get("qosClass") or "")
-        if component_of(each) in component_names(lambda row: row.replaceable) and quality not in ("", "Guaranteed"):
-            message = f"is of quality of service {quality}: it is among the first that a full node ends"
-            yield Sign(pod(each), message, field_of(facts, each, "limits"), _limits(each))
+        if component_of(each) in component_names(lambda row: row.replaceable) and quality in _ENDED:
+            yield Sign(pod(each), _ENDED[quality], field_of(facts, each, "limits"), _limits(each))
+
+
+_ENDED = {
+    "BestEffort": "BestEffort: Kubernetes ends it first when the node runs out of memory.",
+    "Burstable": "Burstable: Kubernetes ends it before pods that are Guaranteed when the node runs out of memory.",
+}
+"""What a quality of service other than Guaranteed means for a database."""
 
 
 def _limits(tree: Json) -> str:

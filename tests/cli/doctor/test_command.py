@@ -7,7 +7,7 @@ import pytest
 
 from cli.doctor.reading import CannotLook
 from kube.objects import Json
-from kube.resources import TIDB_CLUSTERS
+from kube.resources import NAMESPACES, TIDB_CLUSTERS
 from ports.clock import FakeClock
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
@@ -52,6 +52,27 @@ def test_13_all_clusters_are_looked_at_where_none_is_named(terminal: Terminal) -
     assert terminal.type("doctor", code=1) == terminal.type("doctor", "tc/basic", code=1)
 
 
+@pytest.fixture
+def elsewhere(world: OperatorWorld) -> Iterator[None]:
+    """A second cluster, which the operator has not seen, in another namespace."""
+    world.admin.create(NAMESPACES, {"metadata": {"name": "shop"}})
+    world.admin.create(TIDB_CLUSTERS, sample("basic"), "shop")
+    yield
+    world.admin.delete(TIDB_CLUSTERS, "basic", "shop")
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_13_clusters_of_all_namespaces_are_examined_with_their_own_objects(terminal: Terminal) -> None:
+    page = terminal.type("doctor", "-A", code=1)
+    assert page.startswith("2 clusters: ")
+    assert "Problem InsufficientCPU  default/basic Pod basic-pd-0\n" in page
+    clusters = terminal.document("doctor", "-A", code=1)["clusters"]
+    assert [("default", "basic"), ("shop", "basic")] == [(each["namespace"], each["name"]) for each in clusters]
+    assert "InsufficientCPU" not in {each["reason"] for each in clusters[1]["findings"]}
+    with pytest.raises(CannotLook, match="basic: leave out -A; -n names the namespace of a cluster"):
+        terminal.type("doctor", "basic", "-A")
+
+
 def test_13_a_document_has_all_of_it(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     text = terminal.type("doctor", "basic", "-o", "json", code=1)
     (cluster,) = _decoded(text)["clusters"]
@@ -84,7 +105,7 @@ def test_13_what_may_not_be_read_is_named_and_the_rest_is_looked_at(terminal: Te
     said = terminal.type("doctor", "basic", code=1)
     heal()
     assert "Problem InsufficientCPU  Pod basic-pd-0\n" in said
-    assert 'Not looked at: nodes: nodes is forbidden: User "you" cannot list resource' in said
+    assert 'Not read: nodes: nodes is forbidden: User "you" cannot list resource' in said
 
 
 def test_13_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
@@ -102,7 +123,7 @@ def test_13_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: Ope
     [
         (["shop"], "no TidbCluster shop in namespace default; there is basic"),
         (["dc/shop"], "dc/shop: doctor knows TidbClusters; of a DMCluster, `kubectl describe dc` shows conditions"),
-        (["-n", "empty"], "no TidbCluster in namespace empty; name another one with -n"),
+        (["-n", "empty"], "no TidbCluster in namespace empty; name another one with -n, or -A for all"),
     ],
 )
 def test_13_a_cluster_that_is_not_there_ends_with_2(terminal: Terminal, arguments: list[str], told: str) -> None:

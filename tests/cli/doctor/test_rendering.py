@@ -1,5 +1,6 @@
 """How a diagnosis is shown."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from cli.doctor.facts import Facts
@@ -22,7 +23,7 @@ def finding(severity: Severity, *objects: str, field: str = "", value: str = "")
 
 
 def test_a_healthy_cluster_is_one_line_and_what_was_not_looked_at() -> None:
-    expected = "TidbCluster shop/basic: no problem found\n\nNot looked at: nodes: nodes is forbidden\n"
+    expected = "TidbCluster shop/basic: no problem found\n\nNot read: nodes: nodes is forbidden\n"
     assert expected == rendered(page([Diagnosis(FACTS, [])]))
 
 
@@ -42,6 +43,29 @@ def test_a_finding_names_three_objects_and_the_field_as_far_as_it_is_known() -> 
     )
     valued = finding(Severity.PROBLEM, "Pod a", field="spec.pd.limits.cpu", value="1")
     assert "  spec.pd.limits.cpu: 1\n  Way out: Mend it.\n" in rendered(page([Diagnosis(FACTS, [valued])]))
+
+
+def _of(name: str, *findings: Finding) -> Diagnosis:
+    cluster = {"metadata": {"name": name, "namespace": "shop"}}
+    return Diagnosis(replace(FACTS, cluster=cluster, unread={NODES: "nodes is forbidden"}), findings)
+
+
+def test_of_several_clusters_problems_come_first_and_warnings_are_folded() -> None:
+    slow = replace(finding(Severity.PROBLEM, "Operator x"), reason="NoOperator")
+    many = [
+        _of("a", finding(Severity.WARNING, "Pod a", "Pod b"), finding(Severity.WARNING, "Pod c", field="spec.pd")),
+        _of("b", slow, finding(Severity.WARNING, "Pod d")),
+        _of("c", finding(Severity.PROBLEM, "Pod e", "Pod f"), slow),
+        _of("d"),
+    ]
+    assert (
+        "4 clusters: 2 with problems, 1 with warnings, 1 without findings\n\n"
+        "Problem NoOperator  shop/b, shop/c\n  is not as it should be\n  Way out: Mend it.\n\n"
+        "Problem Cause  shop/c Pod e, shop/c Pod f\n  is not as it should be\n  Way out: Mend it.\n\n"
+        "Warning Cause  shop/a, shop/b\n"
+        "`kubectl tidb doctor CLUSTER -n NAMESPACE` explains the warnings of a cluster.\n\n"
+        "Not read: nodes: nodes is forbidden\n"
+    ) == rendered(page(many))
 
 
 def test_no_line_is_longer_than_the_terminal() -> None:
