@@ -7,7 +7,7 @@ from controllers.pod_troubles import trouble_of_pod
 from controllers.simple_kind import Reconcile
 from kube.events import NORMAL
 from kube.objects import Json, Object, is_observed
-from kube.resources import PODS, SERVICES, STATEFUL_SETS
+from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS, SERVICES, STATEFUL_SETS
 from member.apply.claim_templates import unwanted_mounts
 from member.apply.last_applied import (
     applied,
@@ -17,7 +17,10 @@ from member.apply.last_applied import (
     with_fixed_fields,
     with_running_template,
 )
+from member.apply.names_of_others import FOREIGN_OWNER
 from member.labels import CONTROLLER_REVISION_HASH, START_SCRIPT_OPTIONS
+from member.lifecycle.claims_of_others import other_owner
+from member.lifecycle.pod_removal import claims_of_templates
 from member.objects.services import keep_allocated
 from member.objects.stateful_set import ON_DELETE, is_rolling
 from member.observed.pod import Pod
@@ -51,6 +54,8 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
     name = desired["metadata"]["name"]
     cached = ctx.cached(STATEFUL_SETS, name)
     if cached is None:
+        if refused := _claim_of_others(ctx, desired):
+            return refused
         ctx.apply(STATEFUL_SETS, stamped(desired))
         return Done()
     live = cached.decode()
@@ -65,6 +70,20 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
         return Done()
     what = f"StatefulSet {name} was created with {change.path} {change.old}, which nobody can change to {change.new}"
     return Done(f"{what}; delete it to have it made again, its volumes stay", reason="VolumesKept")
+
+
+def _claim_of_others(ctx: Reconcile[Any], desired: Json) -> Refused | None:
+    """The refusal to create a StatefulSet whose pods would mount a foreign claim, read live."""
+    name, client = desired["metadata"]["name"], ctx.owned.runtime.client
+    for pod in (f"{name}-{ordinal}" for ordinal in range(desired["spec"]["replicas"])):
+        for each in claims_of_templates(desired, pod):
+            claim = client.find(PERSISTENT_VOLUME_CLAIMS, each, ctx.namespace)
+            owner = other_owner(claim, name, pod) if claim else None
+            if owner:
+                what = f"PersistentVolumeClaim {each} exists and is controlled by {owner.kind} {owner.name}"
+                way_out = f"delete or rename it, or rename the {ctx.owned.resource.kind}"
+                return Refused(FOREIGN_OWNER, f"{what}; {way_out}", _LOOK_AGAIN)
+    return None
 
 
 def _asks_for_another_script(live: Json, desired: Json) -> bool:

@@ -6,7 +6,7 @@ from controllers.runtime import Runtime
 from kube.objects import Object
 from kube.resources import JOBS, PODS, STATEFUL_SETS, Resource
 from member.observed.pod import Pod
-from member.observed.troubles import read_complaint, trouble_of
+from member.observed.troubles import in_the_way, read_complaint, trouble_of
 
 
 def trouble_of_job(runtime: Runtime, namespace: str, name: str, pods: Sequence[Object]) -> str:
@@ -26,6 +26,9 @@ def trouble_of_pod(runtime: Runtime, namespace: str, stateful_set: str, name: st
     pod = runtime.client.find(PODS, name, namespace)
     if pod is None:
         return _complaint(runtime, namespace, STATEFUL_SETS, stateful_set, of_pod=name)
+    owner = pod.metadata.controller
+    if owner is None or (owner.kind, owner.name) != (STATEFUL_SETS.kind, stateful_set):
+        return in_the_way(pod, stateful_set)
     return "" if pod.decode_as(Pod).is_ready else _trouble(runtime, pod)
 
 

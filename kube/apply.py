@@ -41,14 +41,17 @@ _NO_DRY_RUN = "does not support dry run"
 
 
 class ForeignOwner(Exception):
-    """Raised when the object to write exists and is somebody else's. `owner` is None when nobody controls it.
+    """Raised when the object to write exists and belongs to others. `owner` is None when it has no controller.
 
-    `is_former`: it was made for an object of the same kind and name that is gone, and goes with that.
+    `wanted_by` is the kind that makes objects of this name. `is_former`: it was made for an object of the same kind and
+    name that no longer exists, and will be deleted with that.
     """
 
-    def __init__(self, resource: Resource, key: str, owner: OwnerReference | None, *, is_former: bool = False) -> None:
+    def __init__(
+        self, resource: Resource, key: str, owner: OwnerReference | None, wanted_by: str, *, is_former: bool = False
+    ) -> None:
         whose = f"is controlled by {owner.kind} {owner.name} (uid {owner.uid})" if owner else "is not labelled as ours"
-        way_out = "delete or rename it, or rename the cluster"
+        way_out = f"delete or rename it, or rename the {wanted_by}"
         if is_former:
             way_out = "that one was deleted; waiting for Kubernetes to delete what it has left"
         super().__init__(f"{resource} {key} exists and {whose}; {way_out}")
@@ -263,7 +266,7 @@ def require_ours(resource: Resource, desired: Json, live: Object) -> None:
     if wanted is None or is_ours(desired, live):
         return
     is_former = owner is not None and (owner.kind, owner.name) == (wanted["kind"], wanted["name"])
-    raise ForeignOwner(resource, live.key, owner, is_former=is_former)
+    raise ForeignOwner(resource, live.key, owner, wanted["kind"], is_former=is_former)
 
 
 def _tell(resource: Resource, name: str, live: Json, patch: Json) -> None:

@@ -232,3 +232,12 @@ def _decoded_without_managed_fields(raw: bytes) -> bytes:
     del meta["managedFields"]
     body["metadata"] = msgspec.Raw(msgspec.json.encode(meta))
     return msgspec.json.encode(body)
+
+
+def whose(obj: Object) -> str:
+    """Who owns a foreign object, as a phrase behind its name."""
+    owner = obj.metadata.controller
+    if owner:
+        return f"controlled by {owner.kind} {owner.name}"
+    manager = obj.metadata.labels.get(MANAGED_BY_LABEL, "")
+    return f"managed by {manager}" if manager else "without a controller"

@@ -16,7 +16,7 @@ from controllers.backup.sharing import user_of
 from controllers.job_deletion import job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import make
+from controllers.job_owners.prerequisites import job_of_others, make
 from controllers.job_owners.starting import await_start
 from kube.errors import Forbidden
 from kube.objects import Json, Object, condition_of
@@ -125,7 +125,7 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
     if job.metadata.deletion_timestamp:
         return job_going(job.metadata.name)
     if not ctx.controls(job):
-        message = f"Job {job.key} is not this Backup's; delete it, and the files are removed"
+        message = f"{job_of_others('Backup', job)}, and the files are removed"
         ctx.say(status.CLEAN_FAILED, "ForeignJob", message)
         return Waiting("ForeignJob", message, _LOOK_AGAIN)
     body = job.decode()

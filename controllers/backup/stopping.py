@@ -19,7 +19,7 @@ from controllers.backup.sharing import has_namesake
 from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import cluster, give_up, make
+from controllers.job_owners.prerequisites import cluster, give_up, job_of_others, make
 from controllers.job_owners.starting import await_start
 from dataplane.log_backups import LogTask
 from kube.events import NORMAL, WARNING
@@ -139,7 +139,7 @@ def _make(ctx: JobOwner[Backup]) -> Waiting:
 def _again(ctx: JobOwner[Backup], job: Object) -> Waiting:
     """The Job has failed, or is another's: say so, and try again after a pause."""
     if not ctx.controls(job):
-        give_up(ctx, _REASON, f"Job {job.key} is not this Backup's; delete it, and the log backup is stopped")
+        give_up(ctx, _REASON, f"{job_of_others('Backup', job)}, and the log backup is stopped")
     failed = pods.condition_of_job(job.decode(), "Failed")
     where = f"TidbCluster {ctx.model.spec.br.cluster}" if ctx.model.spec.br else "the TidbCluster"
     message = (

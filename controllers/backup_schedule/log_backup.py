@@ -17,7 +17,7 @@ from controllers.backup_schedule.scheduling import Answer, Scheduling
 from controllers.conditions import INVALID, ConditionValue
 from kube.errors import ApiError
 from kube.events import WARNING
-from kube.objects import Object
+from kube.objects import Object, whose
 from kube.resources import BACKUPS
 from member.backups.naming import scheduled_log_name
 from member.backups.schedules import log_begins, log_start_of, scheduled_log
@@ -53,7 +53,8 @@ def sync(schedule: Scheduling) -> Answer | None:
             message = f"Backup {scheduled_log_name(ctx.name)} could not be made: {error.message}"
             return (False, "CreateFailed", message), _LOOK_AGAIN
     if not ctx.controls(there):
-        message = f"Backup {there.key} is not of this BackupSchedule; delete it, or stop it and rename the schedule"
+        what = f"Backup {there.key} is not of this BackupSchedule: it is {whose(there)}"
+        message = f"{what}; delete it, or stop it and rename the schedule"
         return (False, "NameTaken", message), _LOOK_AGAIN
     _note(schedule, there)
     return _stands(there), None

@@ -16,7 +16,7 @@ from controllers.backup_schedule.scheduling import Answer, Scheduling
 from controllers.conditions import INVALID, ConditionValue
 from controllers.key_locks import RETRY_AFTER
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Object
+from kube.objects import Object, whose
 from kube.resources import BACKUP_SCHEDULES, BACKUPS
 from member.backups.naming import GROUP_LABEL, scheduled_name
 from member.backups.schedules import scheduled_backup
@@ -88,7 +88,8 @@ def _make(schedule: Scheduling, times: cron.Schedule, due: datetime) -> Answer:
     name = scheduled_name(ctx.name, due)
     there = next((each for each in live if each.metadata.name == name), None)
     if there is not None and not ctx.controls(there):
-        message = f"Backup {there.key} is not of this BackupSchedule; delete it, or the backup due then is left out"
+        what = f"Backup {there.key} is not of this BackupSchedule: it is {whose(there)}"
+        message = f"{what}; delete it, or the backup due then is left out"
         return (False, "NameTaken", message), _LOOK_AGAIN
     if there is None:
         if running := unfinished(_of_group(schedule, live)):

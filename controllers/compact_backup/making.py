@@ -15,7 +15,7 @@ from controllers.errors import RequeueError
 from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners.files import BEING_REMOVED, being_removed, everything, readable
 from controllers.job_owners.job_owner import JobOwner
-from controllers.job_owners.prerequisites import cluster
+from controllers.job_owners.prerequisites import cluster, job_of_others
 from controllers.job_owners.starting import LOOK_AGAIN, REASON, what_keeps_it
 from controllers.job_owners.status import FAILED, INVALID, PREPARE, RETRY_FAILED, SCHEDULED
 from kube.errors import AlreadyExists, ApiError
@@ -77,8 +77,7 @@ def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
     if job.metadata.deletion_timestamp:
         return job_going(ctx.name)
     if not ctx.controls(job):
-        message = f"Job {job.key} is not this CompactBackup's; delete it, or rename the CompactBackup"
-        return _tried(ctx, message)
+        return _tried(ctx, f"{job_of_others('CompactBackup', job)}, or rename the CompactBackup")
     body = job.decode()
     if pods.finished(body) == "Failed":
         why = pods.condition_of_job(body, "Failed").get("reason") or ""

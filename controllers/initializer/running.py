@@ -19,7 +19,7 @@ from controllers.initializer.following import COMPLETED, FAILED, PENDING, RUNNIN
 from controllers.job_deletion import delete_job
 from controllers.simple_kind import Reconcile
 from controllers.target_cluster import find_cluster
-from kube.objects import Object
+from kube.objects import Object, whose
 from kube.resources import CONFIG_MAPS, JOBS, TIDB_INITIALIZERS, Resource
 from member.initializer import desired
 from member.initializer.desired import INIT_SQL, RUN
@@ -158,7 +158,7 @@ def _of_another(job: Object) -> Outcome:
     if owner is not None and owner.kind == TIDB_INITIALIZERS.kind:
         what = f"Job {name} was made by TidbInitializer {owner.name}: a cluster has one initializer"
         return Refused("SecondInitializer", f"{what}; delete one of the two", _LOOK_AGAIN)
-    return Refused("ForeignOwner", f"Job {name} exists and is not of a TidbInitializer; delete it", _LOOK_AGAIN)
+    return Refused("ForeignOwner", f"Job {name} exists, {whose(job)}; delete it", _LOOK_AGAIN)
 
 
 def _live(ctx: Reconcile[TidbInitializer], resource: Resource, name: str) -> Object | None:

@@ -17,7 +17,7 @@ from controllers.job_deletion import JOB_GOING, job_going
 from controllers.job_owners import status
 from controllers.job_owners.job_owner import JobOwner, M
 from kube.errors import AlreadyExists, ApiError
-from kube.objects import Json, Object
+from kube.objects import Json, Object, whose
 from kube.resources import JOBS, PERSISTENT_VOLUME_CLAIMS, PODS
 from member.backups.environment import BadJob
 from member.labels import base_labels, selector_text
@@ -135,8 +135,13 @@ def require_free_name(ctx: JobOwner[M], name: str, reason: str) -> Object | None
     """
     there, kind = ctx.live_job(name), ctx.resource.kind
     if there is not None and not there.metadata.deletion_timestamp and not ctx.controls(there):
-        give_up(ctx, reason, f"Job {there.key} is not this {kind}'s; delete it, or rename the {kind}")
+        give_up(ctx, reason, f"{job_of_others(kind, there)}, or rename the {kind}")
     return there
+
+
+def job_of_others(kind: str, job: Object) -> str:
+    """The sentence that a foreign Job has the name of one for an object of a kind, with the first way out."""
+    return f"Job {job.key} is not this {kind}'s: it is {whose(job)}; delete it"
 
 
 def require_built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json:

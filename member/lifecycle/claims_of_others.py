@@ -1,6 +1,6 @@
-"""Volume claims with the names of ours that somebody else controls: a StatefulSet would mount them all the same.
+"""Volume claims under our names that others control: a StatefulSet would mount them all the same.
 
-A claim that nobody controls is the user's, such as a restored one, and is used.
+A claim without a controller is the user's, such as a restored one, and is used.
 """
 
 import re
@@ -40,15 +40,15 @@ def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: 
     pod_of = {claim: pod for pod in pods for claim in claims_of_templates(desired, pod)}
     for claim in claims:
         name, pod = claim.metadata.name, pod_of.get(claim.metadata.name, "")
-        owner = _other_owner(claim, desired["metadata"]["name"], pod) if pod else None
+        owner = other_owner(claim, desired["metadata"]["name"], pod) if pod else None
         if owner:
             what = f"PersistentVolumeClaim {name} exists and is controlled by {owner.kind} {owner.name}"
-            way_out = "delete or rename it, or rename the cluster"
+            way_out = f"delete or rename it, or rename the {ctx.tc.kind}"
             return Refused("ForeignOwner", f"{what}; {way_out}", ctx.memory.taken_names.LOOK_AGAIN)
     return None
 
 
-def _other_owner(claim: Object, stateful_set: str, pod: str) -> OwnerReference | None:
+def other_owner(claim: Object, stateful_set: str, pod: str) -> OwnerReference | None:
     """Who controls a claim, unless that is its own StatefulSet or pod, as a retention policy makes them (KEP-1847)."""
     owner = claim.metadata.controller
     own = ((STATEFUL_SETS.kind, stateful_set), (PODS.kind, pod))

@@ -9,10 +9,9 @@ from typing import TypeAlias
 
 from kube.client import Client
 from kube.errors import ApiError
-from kube.objects import Object
+from kube.objects import Object, whose
 from kube.resources import EVENTS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS, Resource
 from member.context import ClusterContext
-from member.labels import MANAGED_BY
 from member.observed.belonging import is_own_pod
 from member.observed.claims import Claim, own_claims
 from member.observed.events import Event, newest_complaint
@@ -75,22 +74,17 @@ def _pod_in_the_way(ctx: ClusterContext, stateful_set: Object, name: str) -> str
             pod = ctx.deps.client.find(PODS, name, ctx.namespace)
         except (ApiError, TransportError):
             return ""
-        if pod is None or is_own_pod(ctx, pod):
-            return ""
-        return (
-            f"the name belongs to another pod, {_whose(pod)}, so StatefulSet {stateful_set.metadata.name} cannot "
-            "create its own; delete that pod, or have its controller use another name"
-        )
+        return "" if pod is None or is_own_pod(ctx, pod) else in_the_way(pod, stateful_set.metadata.name)
 
     return ctx.memory.complaints.of(f"{PODS.kind}/{name}/in the way", read, ctx.deps.clock)
 
 
-def _whose(pod: Object) -> str:
-    owner = pod.metadata.controller
-    if owner:
-        return f"controlled by {owner.kind} {owner.name}"
-    manager = pod.metadata.labels.get(MANAGED_BY, "")
-    return f"managed by {manager}" if manager else "without a controller"
+def in_the_way(pod: Object, stateful_set: str) -> str:
+    """The sentence that a foreign pod has the name of one that a StatefulSet lacks."""
+    return (
+        f"the name belongs to another pod, {whose(pod)}, so StatefulSet {stateful_set} cannot create its own; delete "
+        "that pod, or have its controller use another name"
+    )
 
 
 def trouble_of_own(ctx: ClusterContext, pod: Object) -> str:

@@ -160,7 +160,9 @@ def test_6_a_job_of_another_is_left_alone_and_named(world: BackupsWorld) -> None
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}
     world.admin.create(JOBS, {"metadata": {"name": "demo"}, "spec": {"template": template}}, NAMESPACE)
     world.add(**SPAN)
-    said = "Job lab/demo is not this CompactBackup's; delete it, or rename the CompactBackup"
+    said = (
+        "Job lab/demo is not this CompactBackup's: it is without a controller; delete it, or rename the CompactBackup"
+    )
     assert ("RetryFailed", said) == (state(world), world.status()["message"])
     assert "ownerReferences" not in world.job("demo")["metadata"]
 
