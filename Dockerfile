@@ -47,6 +47,13 @@ COPY --from=dumpling /dumpling /dumpling
 COPY --from=lightning /tidb-lightning /tidb-lightning
 COPY --from=backup-build /opt/backup-manager /opt/backup-manager
 RUN ln -s /opt/backup-manager/bin/backup-manager /usr/local/bin/
+ARG VERSION=0.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="tidb-operator-py-backup-manager" \
+    org.opencontainers.image.description="Jobs of Backups and Restores of TiDB Operator in Python" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.licenses="Apache-2.0"
 ENTRYPOINT ["/usr/local/bin/backup-manager"]
 
 FROM ${BASE}
@@ -58,5 +65,12 @@ COPY --from=build /opt/tidb-operator /opt/tidb-operator
 # The paths that manifests and the Discovery Deployment call; those of v1.6 among them
 RUN ln -s /opt/tidb-operator/bin/tidb-discovery /opt/tidb-operator/bin/tidb-controller-manager \
     /opt/tidb-operator/bin/tidb-controller-manager-check /opt/tidb-operator/bin/tidb-scheduler /usr/local/bin/
+ARG VERSION=0.0.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="tidb-operator-py" \
+    org.opencontainers.image.description="Controller-manager, Discovery and scheduler of TiDB Operator in Python" \
+    org.opencontainers.image.version="${VERSION}" \
+    org.opencontainers.image.revision="${REVISION}" \
+    org.opencontainers.image.licenses="Apache-2.0"
 USER 65532:65532
 CMD ["/usr/local/bin/tidb-controller-manager"]

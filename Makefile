@@ -83,6 +83,9 @@ peers: .venv/.dev ## Build the program of client-go that tests and benches run b
 manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler from charts/tidb-operator
 	@$(BIN)/python hack/helm/render.py
 
+release: .venv/.dev ## Build the artefacts of a release into dist; push nothing VERSION=1.0.0rc1 [RELEASE_FLAGS=--this-machine]
+	@$(BIN)/python -m release $(or $(VERSION),$(error VERSION is missing: make release VERSION=1.0.0rc1)) $(RELEASE_FLAGS)
+
 bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|thousand|storage|scheduling|simulator]
 	@$(BIN)/python -m bench $(BENCH)
 
@@ -142,6 +145,6 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 	@SCHEDULING_RUNS=200 $(BIN)/pytest -q tests/scheduler/test_real_scheduler.py
 
 clean: ## Remove what make made
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
 
-.PHONY: help venv run test test-thorough test-fast lint format check bench walk soak controlplane storages prometheus helm upstream peers manifests simulate simulate-slice clean
+.PHONY: help venv run test test-thorough test-fast lint format check bench walk soak controlplane storages prometheus helm upstream peers manifests release simulate simulate-slice clean

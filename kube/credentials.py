@@ -244,7 +244,11 @@ class ProviderCredentials:
 
     def __init__(self, source: str, kubeconfig: Json, context: str, directory: Path) -> None:
         # imported here: the package costs a quarter of a second and few configurations need it
-        config = importlib.import_module("kubernetes.config.kube_config")
+        try:
+            config = importlib.import_module("kubernetes.config.kube_config")
+        except ImportError as error:
+            way_out = "use an exec plugin, or install the package"
+            raise ConfigError(source, f"auth-provider needs the Python package kubernetes; {way_out}") from error
         self._source = source
         self._lock = threading.Lock()
         self._configuration = config.Configuration()

@@ -1,0 +1,62 @@
+"""The source that a release is built from: the last commit, with the version of the release."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+_VERSION = re.compile(r"(?P<release>\d+\.\d+\.\d+)(?:(?P<kind>a|b|rc)(?P<number>\d+))?")
+_WORDS = {"a": "alpha", "b": "beta", "rc": "rc"}
+_DECLARED = re.compile(r"^version = .*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An exported tree. `epoch` is the time of its commit, in seconds, which makes archives reproducible."""
+
+    directory: Path
+    version: str
+    epoch: int
+
+
+def semver(version: str) -> str:
+    """A version as Helm, krew and tags of images write it. Raises ValueError for one that no release may have.
+
+    >>> semver("1.0.0rc1")
+    '1.0.0-rc.1'
+    """
+    found = _VERSION.fullmatch(version)
+    if found is None:
+        raise ValueError(f"VERSION is {version!r}; write it as 1.0.0, or as 1.0.0rc1 before the release")
+    return found["release"] + (f"-{_WORDS[found['kind']]}.{found['number']}" if found["kind"] else "")
+
+
+def export(version: str, directory: Path) -> Source:
+    """Export the last commit with a version in setup.cfg, the only place that declares one. Raises ValueError."""
+    semver(version)
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir(parents=True)
+    archive = _git("archive", "--format=tar", "HEAD")
+    subprocess.run(["tar", "-xf", "-", "-C", str(directory)], input=archive, check=True)  # noqa: S607
+    declared = directory / "setup.cfg"
+    text, count = _DECLARED.subn(f"version = {version}", declared.read_text("utf-8"), count=1)
+    assert count == 1, "setup.cfg declares no version"
+    declared.write_text(text, "utf-8")
+    return Source(directory, version, int(_git("log", "-1", "--format=%ct")))
+
+
+def commit() -> str:
+    """The commit that is built."""
+    return _git("rev-parse", "HEAD").decode().strip()
+
+
+def uncommitted() -> bool:
+    """True if files differ from the commit, so that the release lacks these changes."""
+    return bool(_git("status", "--porcelain", "--untracked-files=no"))
+
+
+def _git(*arguments: str) -> bytes:
+    return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S607
