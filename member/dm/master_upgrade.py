@@ -8,19 +8,20 @@ from member.context import DMContext
 from member.dm.failover import ignored_pods
 from member.dm.masters import MASTER
 from member.evidence import Evidence, Spared, spared, stopped
-from member.labels import FORCE_UPGRADE
-from member.lifecycle.forced_roll import forced
+from member.lifecycle.forced_roll import WAY_OUT, forced
 from member.lifecycle.roll import next_roll_poll
 from member.lifecycle.rolling import Rolling, Silence
 from member.outcome import NotDone, Refused, Waiting
 from member.polling import next_poll
+
+_WAY_OUT = f"{WAY_OUT} restarts all masters without asking them"
 
 
 def _blocked(ctx: DMContext) -> Waiting | None:
     if ctx.status.master.synced:
         return None
     what = "waiting for DM to report its masters before restarting their pods"
-    return Waiting("DMMasterUnknown", what, next_poll(ctx, MASTER))
+    return Waiting("DMMasterUnknown", f"{what}; {_WAY_OUT}" if _is_alone(ctx) else what, next_poll(ctx, MASTER))
 
 
 def _unmet_condition(ctx: DMContext, pod: Object) -> str:
@@ -38,8 +39,7 @@ def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
 def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
     """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12). Raises DataPlaneError."""
     if not ctx.status.master.synced:
-        what = f'the annotation {FORCE_UPGRADE}: "true" restarts all masters without asking them'
-        return Silence("DMMasterUnknown", "DM does not report its masters", what)
+        return Silence("DMMasterUnknown", "DM does not report its masters", _WAY_OUT)
     leader, found = api_clients.dm_masters(ctx).led_masters()
     is_listed = any(each.name == pod for each in found)
     needed = _without_quorum(ctx, pod, found) if is_listed else None
@@ -72,8 +72,15 @@ def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMaster, .
 
 
 def _forced(ctx: DMContext) -> Evidence | None:
-    alone = predicates.actual_replicas(ctx.tc, MASTER) < 2
-    return None if ctx.status.master.synced else forced(ctx, MASTER, alone=alone)
+    def ask(pod: str) -> object:
+        return api_clients.dm_master(ctx, pod).masters()
+
+    return None if ctx.status.master.synced else forced(ctx, MASTER, alone=_is_alone(ctx), ask=ask)
+
+
+def _is_alone(ctx: DMContext) -> bool:
+    """Whether there is a single master, as far as is known."""
+    return predicates.actual_replicas(ctx.tc, MASTER) < 2
 
 
 ROLLING = Rolling(_blocked, _unmet_condition, _prepare, ignored_pods, spare=_spare, forced=_forced)

@@ -9,10 +9,10 @@ from kube.objects import Object
 from member import api_clients, labels
 from member.context import ReconcileContext
 from member.evidence import Evidence, Spared, spared, stopped
-from member.lifecycle.forced_roll import forced
+from member.lifecycle.forced_roll import WAY_OUT, forced
 from member.lifecycle.roll import next_roll_poll
 from member.lifecycle.rolling import Rolling, Silence
-from member.naming import ordinal_of
+from member.naming import address_book, ordinal_of
 from member.observed.status import UPGRADE
 from member.outcome import NotDone, Refused, Waiting
 from member.ownership import member_owner, not_understood, own_member, require_understood_members
@@ -20,11 +20,14 @@ from member.pd.failover import ignored_pods
 from member.pd.voting import healths, may_vote
 from member.polling import next_poll
 
+_WAY_OUT = f"{WAY_OUT} restarts all pods of PD without asking it"
+
 
 def _blocked(ctx: ReconcileContext) -> Waiting | None:
     if ctx.status.pd.synced:
         return None
-    return Waiting("PDUnknown", "waiting for PD to report its members before restarting its pods", next_poll(ctx, "pd"))
+    what = "waiting for PD to report its members before restarting its pods"
+    return Waiting("PDUnknown", f"{what}; {_WAY_OUT}" if _is_alone(ctx) else what, next_poll(ctx, "pd"))
 
 
 def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
@@ -50,8 +53,8 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
 def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
     """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12). Raises DataPlaneError."""
     if not ctx.status.pd.synced:
-        what = f'the annotation {labels.FORCE_UPGRADE}: "true" restarts all pods of PD without asking it'
-        return not_understood(ctx.observations) or Silence("PDUnknown", "PD does not report its members", what)
+        silence = Silence("PDUnknown", "PD does not report its members", _WAY_OUT)
+        return not_understood(ctx.observations) or silence
     pd = api_clients.pd(ctx)
     members = _health(ctx, pd)
     own = [member for member in members if is_of(ctx, member, pod)]
@@ -73,9 +76,15 @@ def _finish(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _forced(ctx: ReconcileContext) -> Evidence | None:
-    pd = ctx.status.pd
-    alone = predicates.actual_replicas(ctx.tc, "pd") < 2 and not pd.peer_members
-    return None if pd.synced else forced(ctx, "pd", alone=alone)
+    def ask(pod: str) -> bool:
+        return api_clients.pd_member(ctx, address_book(ctx.tc).pd_member(ordinal_of(pod))).votes()
+
+    return None if ctx.status.pd.synced else forced(ctx, "pd", alone=_is_alone(ctx), ask=ask)
+
+
+def _is_alone(ctx: ReconcileContext) -> bool:
+    """Whether there is a single member, as far as is known."""
+    return predicates.actual_replicas(ctx.tc, "pd") < 2 and not ctx.status.pd.peer_members
 
 
 def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:

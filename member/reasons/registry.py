@@ -506,8 +506,8 @@ _RESTARTING: Mapping[str, Reason] = {
         "`kubectl annotate tc NAME tidb.pingcap.com/tikv-partition-`.",
     ),
     "ForcedUpgrade": Reason(
-        "PD does not answer, and you have set the force annotation or PD has a single member: all of its pods are "
-        "restarted at once.",
+        "PD or DM does not answer, and you have set the force annotation, or its single member does not listen, or "
+        "TLS is being switched: all of its pods are restarted at once.",
         "It restarts them without checking quorum and leader.",
         "Remove the annotation afterwards: `kubectl annotate tc NAME tidb.pingcap.com/force-upgrade-`.",
     ),

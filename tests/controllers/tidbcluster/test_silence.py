@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kube.objects import Json
-from kube.resources import PODS
+from kube.resources import PODS, TIDB_CLUSTERS
 from ports.clock import FakeClock
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
@@ -92,3 +92,60 @@ def test_takes_one_of_the_crashing_pds_alone_to_an_image_that_no_registry_has(wi
     assert {*old, "v99.9.9"} == _images(wide)
     members = wide.cluster()["status"]["pd"]["members"].values()
     assert 2 == sum(each["health"] for each in members)
+
+
+@pytest.fixture
+def single(clock: FakeClock) -> Iterator[OperatorWorld]:
+    """One PD, one TiKV, one TiDB, Ready."""
+    made = OperatorWorld(clock=clock)
+    made.apply(sample("basic"))
+    made.run_until_ready()
+    yield made
+    made.stop()
+
+
+_FORCE = "tidb.pingcap.com/force-upgrade"
+
+
+@pytest.mark.slow
+def test_keeps_a_single_pd_that_serves_unheard_until_the_user_forces_it(single: OperatorWorld) -> None:
+    reached = single.world.faults.network_cut(_MEMBERS)
+    single.run(30.0)
+    before = _uids(single)
+    single.change(pd={"version": "v99.9.9"})
+    single.run(300.0)
+    assert before == _uids(single)
+    assert f'the annotation {_FORCE}: "true"' in single.condition("Progressing")["message"]
+
+    single.change(pd={"version": "v8.5.3"})
+    single.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": {_FORCE: "true"}}})
+    single.run_until(lambda: {"v8.5.3"} == _images(single))
+    reached()
+    single.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": {_FORCE: None}}})
+    single.run_until_ready(within=300.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [({"version": "v99.9.9"}, {"version": None}), ({"nodeSelector": {"no": "such"}}, {"nodeSelector": None})],
+    ids=["image", "unscheduled"],
+)
+def test_F11_a_single_pd_that_never_starts_gets_a_corrected_template(
+    single: OperatorWorld, wrong: Json, right: Json
+) -> None:
+    single.change(pd=wrong)
+    single.run(120.0)
+    assert not single.is_ready()
+    single.change(pd=right)
+    single.run_until_ready(within=120.0)
+
+
+@pytest.mark.slow
+def test_F11_a_single_pd_that_crashes_gets_a_corrected_template(single: OperatorWorld) -> None:
+    healed = single.world.faults.pod_crash_loop(_MEMBERS)
+    single.run(120.0)
+    single.change(pd={"version": "v8.5.3"})
+    single.run_until(lambda: {"v8.5.3"} == _images(single), within=120.0)
+    healed()
+    single.run_until_ready(within=300.0)
