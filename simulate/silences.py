@@ -14,9 +14,17 @@ from simulate.components import profile
 from simulate.family import Family
 from simulate.loss_and_edit import CHANGES, SUBJECTS, Subject, asked_anyway, changed, during, of_pod
 from simulate.plan import Edit, Fault, InvalidPlan, Plan, Stale, World
-from simulate.worlds import NAMESPACE
+from simulate.worlds import NAMESPACE, SINGLE_PD
 
-_SUBJECTS = ("pd-3", "tikv-3", "tikv-4", "tiflash-3", "tidb-2", "dm-master-3", "dm-worker-3")
+_ALONE = "pd-1"
+"""The only member, which takes the whole database with it."""
+_SUBJECTS: Mapping[str, Subject] = {
+    _ALONE: Subject("pd", 1, SINGLE_PD),
+    **{
+        name: SUBJECTS[name]
+        for name in ("pd-3", "tikv-3", "tikv-4", "tiflash-3", "tidb-2", "dm-master-3", "dm-worker-3")
+    },
+}
 _LASTS = 240.0
 """Seconds of silence; Kubernetes deletes the pods of a node that is cut off for five minutes."""
 _CHANGED_AT = 90.0
@@ -67,15 +75,20 @@ def _broken_image(hit: Subject) -> tuple[Edit, Edit]:
     return hit.home.merge(0.0, {"version": "v99.9.9"}), hit.home.merge(_TAKEN_BACK_AT - _CHANGED_AT, {"version": old})
 
 
+def _pod(hit: Subject) -> str:
+    """The pod that a user deletes or commands, as plans name it; of several, one whose node is not cut off."""
+    return f"pods/{hit.pod(min(1, hit.replicas - 1))}"
+
+
 def _commanded(hit: Subject) -> tuple[Edit, ...]:
     """The command that restarts a pod in a way of its own."""
     commands = [(key, value) for key, value in profile(hit.component).commands if value == "delete-pod"]
-    return tuple(Edit(at=0.0, target=f"pods/{hit.pod(1)}", annotations=dict([each])) for each in commands)
+    return tuple(Edit(at=0.0, target=_pod(hit), annotations=dict([each])) for each in commands)
 
 
 _OWN_CHANGES: Mapping[str, Callable[[Subject], tuple[Edit | Fault, ...]]] = {
     "broken-image": _broken_image,
-    "pod-deleted": lambda hit: (Edit(at=0.0, delete=f"pods/{hit.pod(1)}"),),
+    "pod-deleted": lambda hit: (Edit(at=0.0, delete=_pod(hit)),),
     "commanded": _commanded,
 }
 _CHANGES = (*_OWN_CHANGES, "image", "scale-in", "scale-out", "suspend", "hand-deleted")
@@ -89,7 +102,7 @@ def _plan(rest: str) -> Plan:
             f"{rest!r} is no `SUBJECT.SILENCE.CHANGE` of {', '.join(_SUBJECTS)}; {', '.join(SILENCES)}; "
             f"{', '.join(_CHANGES)}"
         )
-    hit = SUBJECTS[subject]
+    hit = _SUBJECTS[subject]
     if change in CHANGES:
         events = changed(hit, change, _CHANGED_AT)
     else:
@@ -100,7 +113,10 @@ def _plan(rest: str) -> Plan:
 
 def _plans() -> Iterator[Plan]:
     for subject, silence, change in product(_SUBJECTS, SILENCES, _CHANGES):
-        if change != "commanded" or _commanded(SUBJECTS[subject]):
+        if change == "commanded" and not _commanded(_SUBJECTS[subject]):
+            continue
+        # of one member there is no half, and it may not be scaled in
+        if subject != _ALONE or (silence != "half" and change != "scale-in"):
             yield _plan(f"{subject}.{silence}.{change}")
 
 

@@ -220,6 +220,9 @@ MORTAL: Mapping[str, Callable[[], Json]] = {
 """By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
 
 
+SINGLE_PD = "mortal-1-3"
+"""The smallest of these with a PD that is alone."""
+
 BESIDE_DM = "mortal-dm"
 """What goes before a DMCluster is made whose losses are for good."""
 
@@ -296,6 +299,7 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     "complete-tls": lambda: _with_tls(_complete()),
     BESIDE_DM: _tiny,
     **MORTAL,
+    SINGLE_PD: partial(_with_sidecars, _mortal(1, 3)),
     **MIXED,
 }
 """3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
@@ -341,13 +345,13 @@ _HASTY = FailoverSettings(
 SETTINGS: Mapping[str, Settings] = {
     "brittle": Settings("tidb-operator-py:test", _BRITTLE, rechecks=True),
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True), rechecks=True),
-    **dict.fromkeys((*MORTAL, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
+    **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
 }
 """The settings that the operator starts with, where these are not the default."""
 
 _SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))
 
-NODES: Mapping[str, Sequence[NodeSpec]] = dict.fromkeys((*MORTAL, BESIDE_DM), _SIX_NODES)
+NODES: Mapping[str, Sequence[NodeSpec]] = dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), _SIX_NODES)
 """The machines of a world, where these are not three in three zones."""
 
 

@@ -20,10 +20,10 @@ WAY_OUT = f'the annotation {labels.FORCE_UPGRADE}: "true"'
 def forced(ctx: ClusterContext, component: str, *, alone: bool, ask: Callable[[str], object]) -> Evidence | None:
     """Evidence that a component does not report its members, where its pods are restarted all the same.
 
-    The user asks for that by annotation. A member that is `alone` has no quorum to lose, but serves, and the image that
-    it would be restarted with may be broken: it is kept unless nothing listens at its port, as `ask` finds by the name
-    of its pod, or TLS is switched, after which it can answer no call of the operator. It is kept in any case while
-    certificates are missing or of no use, since its new pod needs them, and while its node is cut off.
+    The user asks for that by annotation. A member that is `alone` has no quorum to lose, but it may serve, and the new
+    image may be broken. So it is kept, unless nothing listens at its port, or TLS is being switched, when it can answer
+    no call. `ask` calls the member of a pod. It is kept in any case while certificates are missing or of no use, since
+    its new pod needs them, and while its node is cut off.
     """
     if ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true":
         return unobservable(ctx, component)
