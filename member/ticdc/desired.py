@@ -1,4 +1,4 @@
-"""What TiCDC should look like (objects.md 4.7). Pure functions of a defaulted TidbCluster."""
+"""TiCDC's desired objects (objects.md 4.7, 7.7): pure functions of a defaulted TidbCluster."""
 
 from apis.accessor import component
 from apis.component_specs import TiCDCSpec
@@ -12,13 +12,14 @@ from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, Content
 from member.objects.services import peer, port
 from member.startscript import options
-from member.ticdc import configuration, start_script
+from member.startscript.fragments import assemble, fragment, settings
+from member.ticdc import configuration
 
 _SINKS = "/var/lib/sink-tls"
 
 
 def services(tc: TidbCluster) -> list[Json]:
-    """TiCDC's headless Service; nobody but its own captures and users' tools come to it."""
+    """TiCDC's headless Service, which only captures and users' tools use."""
     return [peer(tc, "ticdc", [port("ticdc", PORT)], used_by="")]
 
 
@@ -36,7 +37,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     has_file, is_v2 = bool(configuration.file(tc)), options.is_v2(tc)
     container = pod.main_container(
         own,
-        command=["/bin/sh", "-c", start_script.script(tc)],
+        command=["/bin/sh", "-c", start_script(tc)],
         ports=[pod.container_port("ticdc", PORT)],
         mounts=[
             *([volumes.ANNOTATIONS_MOUNT] if is_v2 else []),
@@ -76,3 +77,40 @@ def _certificates(tc: TidbCluster) -> dict[str, str]:
     if not tls_enabled(tc):
         return {}
     return {"ticdc-tls": cluster_secret(tc, "ticdc"), "cluster-client-tls": cluster_client_secret(tc)}
+
+
+def start_script(tc: TidbCluster) -> str:
+    """The script in the container's command (7.7).
+
+    Only pods of the second version have the annotations that the prologue reads.
+    """
+    return assemble(
+        "#!/bin/sh",
+        "Starts TiCDC in its pod. Made by tidb-operator from the TidbCluster.",
+        fragment("prologue") if options.is_v2(tc) else f"set -u\n{_own('pod_name')}",
+        options.names(tc, "ticdc", literal=True) + _pd(tc) + _flags(tc),
+        options.verified_pd(tc, "ticdc", with_scheme=True) if options.asks_discovery(tc) else "",
+        _own("start"),
+        _own("certificates") if tls_enabled(tc) else "",
+        _own("configuration") if configuration.file(tc) else "",
+        _own("run"),
+    )
+
+
+def _own(name: str) -> str:
+    return fragment(name, __package__)
+
+
+def _pd(tc: TidbCluster) -> str:
+    """The setting of PD's address; a preferred address stays as the user wrote it (7.3)."""
+    if options.preferred_pd(tc, v2=options.is_v2(tc)):
+        return settings(PD=",".join(tc.spec.pd_addresses))
+    return options.pd_address(tc, with_scheme=True)
+
+
+def _flags(tc: TidbCluster) -> str:
+    return settings(
+        GC_TTL=configuration.gc_ttl(tc),
+        LOG_FILE=configuration.log_file(tc),
+        LOG_LEVEL=configuration.log_level(tc),
+    )

@@ -8,7 +8,7 @@ from member.lifecycle.workload import Workload
 from member.naming import tidb_server_secret
 from member.outcome import Done, Outcome, Waiting
 from member.polling import next_poll
-from member.tidb import desired, failover, graceful_shutdown, password, replace_volume, upgrade
+from member.tidb import commands, desired, failover, password, upgrade
 from member.tidb.status import observe
 
 
@@ -62,5 +62,5 @@ TIDB = Workload(
     failover=failover.failover,
     locate=lambda ctx, pod, labels: api_clients.tidb(ctx, pod).set_labels(labels),
     housekeeping=password.act,
-    commands={REPLACE_VOLUME: replace_volume.act, TIDB_GRACEFUL_SHUTDOWN: graceful_shutdown.act},
+    commands={REPLACE_VOLUME: commands.replace_volume, TIDB_GRACEFUL_SHUTDOWN: commands.graceful_shutdown},
 )

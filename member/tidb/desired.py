@@ -1,8 +1,11 @@
-"""What TiDB should look like (objects.md 2.2, 4.4, 6.4). Pure functions of a defaulted TidbCluster."""
+"""TiDB's desired objects (objects.md 2.2, 4.4, 6.4): pure functions of a defaulted TidbCluster."""
+
+import posixpath
+from dataclasses import dataclass
 
 from apis import config, toml
 from apis.accessor import Component, component
-from apis.component_specs import TiDBServiceSpec, TiDBSpec
+from apis.component_specs import CustomizedStartupProbe, TiDBServiceSpec, TiDBSpec
 from apis.identity import scheme, tls_enabled
 from apis.tidbcluster import TidbCluster
 from apis.toml import Table
@@ -20,14 +23,16 @@ from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import end_user, peer, port
 from member.startscript import tidb_script
 from member.startscript.recorded_options import tidb_options
-from member.tidb import startup_probe
-from member.tidb.slow_log import slow_log
+from member.startscript.shell import quoted
 
 _TLS = "tidb-tls"
 _SERVER_TLS = "tidb-server-tls"
 _JWKS = "tidb-auth-token"
 _BOOTSTRAP_SQL = "tidb-bootstrap-sql"
 _BOOTSTRAP_DIRECTORY = "/etc/tidb-bootstrap"
+_SLOW_LOG_VOLUME = "slowlog"
+_SLOW_LOG_MOUNT = volumes.mount(_SLOW_LOG_VOLUME, "/var/log/tidb")
+_PROBE_DIRECTORY = "/var/lib/customized-startup-probe"
 
 
 def services(tc: TidbCluster) -> list[Json]:
@@ -106,9 +111,9 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     Raises InvalidField when the slow log is to lie on a volume that does not exist.
     """
     tidb, spec = component(tc, "tidb"), _spec(tc)
-    log, probe = slow_log(spec), spec.customized_startup_probe
+    log, probe = _slow_log(spec), spec.customized_startup_probe
     tailer = [pod.log_tailer(tidb, "slowlog", log.path, log.mount, spec.slow_log_tailer)] if log else []
-    programs = [startup_probe.init_container(probe, spec.security_context)] if probe else []
+    programs = [_probe_container(probe, spec.security_context)] if probe else []
     template = pod.pod_template(
         tidb,
         containers=[*tailer, _container(tc, tidb, spec)],
@@ -135,7 +140,7 @@ def _container(tc: TidbCluster, tidb: Component, spec: TiDBSpec) -> Json:
     if spec.lifecycle:
         container["lifecycle"] = spec.lifecycle
     if spec.customized_startup_probe is not None:
-        container["startupProbe"] = startup_probe.startup_probe(spec.customized_startup_probe)
+        container["startupProbe"] = _startup_probe(spec.customized_startup_probe)
     return container
 
 
@@ -150,7 +155,7 @@ def _health(tc: TidbCluster, spec: TiDBSpec) -> Json:
 
 
 def _env(tc: TidbCluster, spec: TiDBSpec) -> list[Json]:
-    log = slow_log(spec)
+    log = _slow_log(spec)
     binlog = tc.spec.pump is not None if spec.binlog_enabled is None else spec.binlog_enabled
     return [
         pod.env("CLUSTER_NAME", tc.metadata.name),
@@ -164,7 +169,7 @@ def _env(tc: TidbCluster, spec: TiDBSpec) -> list[Json]:
 
 
 def _mounts(tc: TidbCluster, spec: TiDBSpec) -> list[Json]:
-    log = slow_log(spec)
+    log = _slow_log(spec)
     return [
         volumes.ANNOTATIONS_MOUNT,
         *volumes.config_mounts("tidb"),
@@ -174,12 +179,12 @@ def _mounts(tc: TidbCluster, spec: TiDBSpec) -> list[Json]:
         *volumes.storage_volume_mounts("tidb", spec.storage_volumes),
         *spec.additional_volume_mounts,
         *([log.mount] if log and log.own_volume else []),
-        *([startup_probe.mount(spec.customized_startup_probe)] if spec.customized_startup_probe else []),
+        *([_probe_mount(spec.customized_startup_probe)] if spec.customized_startup_probe else []),
     ]
 
 
 def _volumes(tc: TidbCluster, spec: TiDBSpec, config_map_name: str) -> list[Json]:
-    log = slow_log(spec)
+    log = _slow_log(spec)
     return [
         volumes.ANNOTATIONS_VOLUME,
         *volumes.config_volumes("tidb", config_map_name),
@@ -187,7 +192,7 @@ def _volumes(tc: TidbCluster, spec: TiDBSpec, config_map_name: str) -> list[Json
         *_bootstrap_volume(spec),
         *volumes.certificate_volumes(_certificates(tc, spec)),
         *([log.own_volume] if log and log.own_volume else []),
-        *([startup_probe.volume(spec.customized_startup_probe)] if spec.customized_startup_probe else []),
+        *([_probe_volume(spec.customized_startup_probe)] if spec.customized_startup_probe else []),
     ]
 
 
@@ -213,6 +218,72 @@ def _bootstraps(spec: TiDBSpec) -> bool:
 def _bootstrap_volume(spec: TiDBSpec) -> list[Json]:
     name = spec.bootstrap_sql_config_map_name
     return [volumes.config_map_volume(_BOOTSTRAP_SQL, name, "bootstrap-sql", "bootstrap.sql")] if name else []
+
+
+@dataclass(frozen=True, slots=True)
+class _SlowLog:
+    """The file that a sidecar prints, the mount of its volume, and that volume if it is an emptyDir of its own."""
+
+    path: str
+    mount: Json
+    own_volume: Json | None
+
+
+def _slow_log(spec: TiDBSpec) -> _SlowLog | None:
+    """The separate slow log (4.4), or None if TiDB writes it into its general log.
+
+    Raises InvalidField for a volume that does not exist, which validation finds first.
+    """
+    if spec.separate_slow_log is False:
+        return None
+    name = spec.slow_log_volume_name
+    if not name:
+        return _SlowLog(
+            f"{_SLOW_LOG_MOUNT['mountPath']}/slowlog", _SLOW_LOG_MOUNT, {"name": _SLOW_LOG_VOLUME, "emptyDir": {}}
+        )
+    field = "spec.tidb.slowLogVolumeName"
+    mount = volumes.find_mount("tidb", name, spec.storage_volumes, spec.additional_volume_mounts, field)
+    return _SlowLog(posixpath.join(mount["mountPath"], name), mount, None)
+
+
+def _probe_volume(probe: CustomizedStartupProbe) -> Json:
+    return {"name": probe.binary_name, "emptyDir": {}}
+
+
+def _probe_mount(probe: CustomizedStartupProbe) -> Json:
+    return volumes.mount(probe.binary_name, _PROBE_DIRECTORY)
+
+
+def _probe_container(probe: CustomizedStartupProbe, security_context: Json | None) -> Json:
+    """The init container that copies the program of the customized startup probe into the pod (4.4)."""
+    name = probe.binary_name
+    copy = f"cp {quoted(f'/{name}')} {quoted(f'{_PROBE_DIRECTORY}/{name}')} && echo {quoted(f'{name} copied')}"
+    return pod.without_unset(
+        {
+            "name": name,
+            "image": probe.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/bin/sh", "-c"],
+            "args": [f"# Copies the probe. Made by tidb-operator from the TidbCluster.\n{copy}\n"],
+            "volumeMounts": [_probe_mount(probe)],
+            "securityContext": security_context,
+        }
+    )
+
+
+def _startup_probe(probe: CustomizedStartupProbe) -> Json:
+    """The probe that runs the copied program. Ignores `initialDelaySeconds`, as v1.6 does."""
+    times = {
+        "timeoutSeconds": probe.timeout_seconds,
+        "periodSeconds": probe.period_seconds,
+        "failureThreshold": probe.failure_threshold,
+    }
+    given = {name: value for name, value in times.items() if value is not None and value >= 1}
+    return {
+        "exec": {"command": [f"{_PROBE_DIRECTORY}/{probe.binary_name}", *probe.args]},
+        "successThreshold": 1,
+        **given,
+    }
 
 
 def _spec(tc: TidbCluster) -> TiDBSpec:

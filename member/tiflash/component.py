@@ -6,11 +6,17 @@ import structlog
 
 from apis.pod_commands import REPLACE_VOLUME, REPLACEMENT_BEGUN
 from dataplane.errors import DataPlaneError
+from dataplane.pd import OFFLINE
+from kube.objects import Json
 from member import api_clients
 from member.context import Held, ReconcileContext
 from member.labels import TIKV_VOLUMES_READY
+from member.lifecycle import pod_removal
+from member.lifecycle.own_changes import remembered
 from member.lifecycle.scaling import Scaling
 from member.lifecycle.workload import Workload
+from member.naming import pod_name
+from member.observed.status import SCALE
 from member.outcome import Waiting
 from member.polling import next_poll
 from member.stores import replace_volume, status
@@ -20,7 +26,6 @@ from member.stores.scale_in import scale_in
 from member.stores.serving import scale_out, stores_up
 from member.tiflash import desired, upgrade
 from member.tiflash.kind import KIND
-from member.tiflash.taken_over import note_leaving
 
 log = structlog.get_logger(__name__)
 
@@ -69,6 +74,32 @@ def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
     return None
 
 
+def _note_leaving(ctx: ReconcileContext) -> None:
+    """Mark the pods of a scale-in that v1.6 began, so that the user can cancel it (8.6). Raises ApiError.
+
+    v1.6 marks only pods of TiKV. For TiFlash its phase shows a scale-in, until the first reconcile writes the status.
+    """
+    live = ctx.stateful_set(KIND.name)
+    if live is None or ctx.held is not Held.NO or _phase(ctx) != SCALE or remembered(body := live.decode()):
+        return
+    status = KIND.status_in(ctx)
+    leaving = {store.pod_name: store.id for store in status.tombstone_stores.values()}
+    leaving |= {store.pod_name: store.id if store.state == OFFLINE else "" for store in status.stores.values()}
+    for ordinal in reversed(range(body["spec"]["replicas"])):
+        store_id = leaving.get(pod_name(ctx.tc, KIND.name, ordinal))
+        if not store_id:
+            # a scale-in removes from the highest ordinal down, so the stores below were removed for another reason
+            return
+        if not pod_removal.cached(ctx, KIND.name, body, ordinal).begun:
+            pod_removal.live(ctx, KIND.name, body, ordinal).note(int(store_id))
+
+
+def _phase(ctx: ReconcileContext) -> str:
+    """The phase in the status at the beginning of this reconcile."""
+    status: Json = (ctx.owner.decode().get("status") or {}).get(KIND.name) or {}
+    return str(status.get("phase") or "")
+
+
 TIFLASH = Workload(
     name="tiflash",
     observe=lambda ctx: status.observe(ctx, KIND),
@@ -81,7 +112,7 @@ TIFLASH = Workload(
     scaling=Scaling(scale_out(KIND), scale_in(KIND)),
     rolling=upgrade.ROLLING,
     failover=lambda ctx: failover(ctx, KIND),
-    housekeeping=note_leaving,
+    housekeeping=_note_leaving,
     commands={
         REPLACE_VOLUME: partial(replace_volume.act, KIND),
         REPLACEMENT_BEGUN: partial(replace_volume.act, KIND),

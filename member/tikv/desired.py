@@ -1,6 +1,9 @@
-"""What TiKV should look like (objects.md 4.3, 6.4). Pure functions of a defaulted TidbCluster."""
+"""TiKV's desired objects (objects.md 4.3, 6.4): pure functions of a defaulted TidbCluster."""
 
-from apis import config, toml
+import posixpath
+from dataclasses import dataclass
+
+from apis import config, images, toml
 from apis.accessor import component
 from apis.component_specs import TiKVSpec
 from apis.identity import tls_enabled
@@ -17,13 +20,13 @@ from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import peer, port
 from member.startscript import tikv_script
 from member.startscript.recorded_options import tikv_options
-from member.tikv.log_files import log_files
 
 GC_RATIO, GC_OFF = "gc.ratio-threshold", -1.0
 """The setting with which TiKV keeps what a restore to a point in time needs (backup.md 4.4)."""
 
 _TLS = "tikv-tls"
 _CLIENT_TLS = "cluster-client-tls"
+_DATA_MOUNT = volumes.mount("tikv", "/var/lib/tikv")
 _NUMBERS_IN_OLD_VERSIONS = ("pessimistic-txn.wait-for-lock-timeout", "pessimistic-txn.wake-up-delay-duration")
 
 
@@ -80,7 +83,7 @@ def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     if spec.readiness_probe is not None:
         container["readinessProbe"] = probes.readiness(probes.tcp(TIKV_SERVER_PORT), spec.readiness_probe)
     tailers = [
-        pod.log_tailer(tikv, file.sidecar, file.path, file.mount, spec.log_tailer) for file in log_files(tc, spec)
+        pod.log_tailer(tikv, file.sidecar, file.path, file.mount, spec.log_tailer) for file in _log_files(tc, spec)
     ]
     template = pod.pod_template(
         tikv,
@@ -131,3 +134,37 @@ def _certificates(tc: TidbCluster) -> dict[str, str]:
 def _spec(tc: TidbCluster) -> TiKVSpec:
     assert tc.spec.tikv is not None  # `component` has answered
     return tc.spec.tikv
+
+
+@dataclass(frozen=True, slots=True)
+class _LogFile:
+    """A log file that a sidecar prints: the sidecar's name, the file, and the mount of its volume."""
+
+    sidecar: str
+    path: str
+    mount: Json
+
+
+def _log_files(tc: TidbCluster, spec: TiKVSpec) -> list[_LogFile]:
+    """The separate log files (4.3), in the order of their sidecars.
+
+    Raises InvalidField for a volume that does not exist, which validation finds first.
+    """
+    current = images.at_least(component(tc, "tikv").version, "v5.0.0")
+    rocksdb = "rocksdb.info" if current else "db/LOG"
+    raft = "raftdb.info" if current else "raft/LOG"
+    files = []
+    if spec.separate_rocks_db_log:
+        field = "spec.tikv.rocksDBLogVolumeName"
+        files.append(_log_file("rocksdblog", rocksdb, spec, spec.rocks_db_log_volume_name, field))
+    if spec.separate_raft_log:
+        field = "spec.tikv.raftLogVolumeName"
+        files.append(_log_file("raftlog", raft, spec, spec.raft_log_volume_name, field))
+    return files
+
+
+def _log_file(sidecar: str, name: str, spec: TiKVSpec, volume: str, field: str) -> _LogFile:
+    mount = _DATA_MOUNT
+    if volume:
+        mount = volumes.find_mount("tikv", volume, spec.storage_volumes, spec.additional_volume_mounts, field)
+    return _LogFile(sidecar, posixpath.join(mount["mountPath"], name), mount)

@@ -1,4 +1,4 @@
-"""What TiProxy should look like (objects.md 4.9, 6.4, 9.3). Pure functions of a defaulted TidbCluster."""
+"""TiProxy's desired objects (objects.md 4.9, 6.4, 9.3): pure functions of a defaulted TidbCluster."""
 
 from apis import config, toml
 from apis.accessor import component
@@ -12,7 +12,8 @@ from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
 from member.objects.config_map import CONFIG_FILE, STARTUP_SCRIPT, Content
 from member.objects.services import end_user, peer, port
-from member.tiproxy import start_script
+from member.startscript import options
+from member.startscript.fragments import assemble, fragment
 from member.tiproxy.certificates import certificates, configure
 
 _DIRECTORY = "/etc/proxy"
@@ -36,8 +37,24 @@ def content(tc: TidbCluster) -> Content:
     config.put(tables, "proxy.pd-addrs", _pd_address(tc))
     config.put_if_absent(tables, "proxy.require-backend-tls", False)
     configure(tc, tables)
-    texts = {CONFIG_FILE: toml.dumps(tables), STARTUP_SCRIPT: start_script.script(tc)}
-    return Content(texts, start_script.script_options(tc))
+    texts = {CONFIG_FILE: toml.dumps(tables), STARTUP_SCRIPT: start_script(tc)}
+    return Content(texts, start_script_options(tc))
+
+
+def start_script(tc: TidbCluster) -> str:
+    """The text of `start.sh` (7.7), which is the same for both versions of scripts."""
+    return assemble(
+        "#!/bin/sh",
+        "Starts TiProxy in its pod. Made by tidb-operator from the TidbCluster.",
+        fragment("prologue"),
+        options.names(tc, "tiproxy", literal=True),
+        fragment("start", __package__),
+    )
+
+
+def start_script_options(tc: TidbCluster) -> Json:
+    """The options of the spec on which the script depends."""
+    return {"clusterDomain": tc.spec.cluster_domain} if tc.spec.cluster_domain else {}
 
 
 def _pd_address(tc: TidbCluster) -> str:

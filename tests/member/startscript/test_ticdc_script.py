@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from apis.tidbcluster import TidbCluster
-from member.ticdc.start_script import script
+from member.ticdc.desired import start_script as script
 from tests.member.startscript.clusters import cluster, v2
 from tests.member.startscript.pods import SHELLS, Pod, pod_of
 

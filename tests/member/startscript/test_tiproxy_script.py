@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from member.tiproxy.start_script import script, script_options
+from member.tiproxy.desired import start_script as script
+from member.tiproxy.desired import start_script_options
 from tests.member.startscript.clusters import cluster, v2
 from tests.member.startscript.pods import SHELLS, Pod, pod_of
 
@@ -46,5 +47,5 @@ def test_7_7_a_domain_shows_in_the_name(pod: Pod) -> None:
 def test_7_1_there_is_one_script_for_both_versions() -> None:
     assert script(cluster()) == script(v2())
     assert [{}, {"clusterDomain": "c.local"}] == [
-        script_options(each) for each in (v2(), cluster(clusterDomain="c.local"))
+        start_script_options(each) for each in (v2(), cluster(clusterDomain="c.local"))
     ]
