@@ -164,5 +164,5 @@ def test_a_lookup_by_name_is_found(source: str, found: int) -> None:
 def test_every_room_is_searched() -> None:
     searched = {name.partition("/")[0] for name in modules()}
     assert set(ROOMS) == searched
-    beside = {"tests", "examples", "hack", "manifests"}
+    beside = {"tests", "examples", "hack", "library", "manifests"}
     assert searched == {path.parent.name for path in ROOT.glob("*/__init__.py")} - beside
