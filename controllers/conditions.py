@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
+from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names
 from apis.times import parse_time, stamp
 from kube.objects import Json, condition_of
 from member.outcome import CONTESTED, DONE, Done, NotDone, Outcome, Refused, Waiting
@@ -25,7 +26,7 @@ PAUSED = "Paused"
 """The reason of Progressing while the user has paused the object."""
 
 _OF_THE_WHOLE = (INVALID, PAUSED)
-"""Reasons that concern the whole object; before their message the name of a stage would read like a field."""
+"""Reasons that concern the whole object, not a component."""
 
 CORRECTED = False, DONE, "what was named here has been corrected"
 """The value of a condition that lists what the user wrote in vain, once nothing is left of it."""
@@ -40,23 +41,20 @@ ConditionValue: TypeAlias = tuple[bool, str, str]
 """Whether a condition holds, its reason, its message."""
 
 
-def progressing(
-    outcomes: Mapping[str, Outcome], subject: str = "object", *, names_stages: bool = True
-) -> ConditionValue:
+def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> ConditionValue:
     """What the operator is doing for the `subject`: the stages that need the user, else the first that is not done.
 
     Of several refusals the first gives the reason, and the message lists all. A stage that serves and only waits to be
-    as before comes last. `names_stages`: the user knows them, since they are components.
+    as before comes last.
     """
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
         (stage, outcome), *others = sorted(unfinished, key=lambda each: _urgency(each[1]))
-        named = names_stages and outcome.reason not in _OF_THE_WHOLE
-        said = f"{stage}: {outcome.message}" if named else outcome.message
-        more = _other_refusals(outcome, others, names_stages=names_stages)
+        said = outcome.message if outcome.reason in _OF_THE_WHOLE else _of_stage(stage, outcome.message)
+        more = _other_refusals(outcome, others)
         # a problem of the spec is not why pods are missing
         if outcome.reason == INVALID and not more:
-            more = [f"{other}: {each.message}" if names_stages else each.message for other, each in others[:1]]
+            more = [_of_stage(other, each.message) for other, each in others[:1]]
         said = "; ".join((said, *more))
         # it may be the cause of all others
         contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
@@ -64,15 +62,24 @@ def progressing(
         return not isinstance(outcome, Refused), outcome.reason, said
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))
-        return False, first.reason, f"{', '.join(resting)}: {first.message}" if names_stages else first.message
+        return False, first.reason, _of_stage(", ".join(filter(_is_component, resting)), first.message)
     return False, DONE, f"the {subject} matches its spec"
 
 
-def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]], *, names_stages: bool) -> list[str]:
+def _is_component(stage: str) -> bool:
+    return any(stage in component_names(of=kind) for kind in (TIDB_CLUSTER, DM_CLUSTER))
+
+
+def _of_stage(stages: str, message: str) -> str:
+    """The message with the components that it is about; the name of another stage would read like a field."""
+    return f"{stages}: {message}" if all(map(_is_component, stages.split(", "))) else message
+
+
+def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]]) -> list[str]:
     """What else needs the user, without what repeats the first; of many, the last are only counted."""
     refused = [(stage, each.message) for stage, each in others if isinstance(each, Refused)]
     news = [(stage, message) for stage, message in refused if first.message not in message]
-    told = list(dict.fromkeys(f"{stage}: {message}" if names_stages else message for stage, message in news))
+    told = list(dict.fromkeys(_of_stage(stage, message) for stage, message in news))
     left = len(told) - _REFUSALS
     return told if left <= 0 else [*told[:_REFUSALS], f"and {left} more refusals, in the conditions of components"]
 
@@ -92,7 +99,7 @@ def _urgency(outcome: NotDone) -> int:
 
 def done(outcomes: Mapping[str, Outcome]) -> ConditionValue:
     """Ready, for what is ready when nothing is left to do."""
-    _, reason, message = progressing(outcomes, names_stages=False)
+    _, reason, message = progressing(outcomes)
     is_done = all(isinstance(outcome, Done) for outcome in outcomes.values())
     return (True, READY, message) if is_done else (False, reason, message)
 

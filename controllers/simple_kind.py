@@ -305,7 +305,7 @@ class SimpleKind(Generic[M]):
             ctx.outcomes[stage.name] = attempt(stage, ctx)
 
     def _conditions(self, ctx: Reconcile[M], _now: datetime) -> Mapping[str, ConditionValue]:
-        ours = {PROGRESSING: progressing(ctx.outcomes, names_stages=False), READY: done(ctx.outcomes)}
+        ours = {PROGRESSING: progressing(ctx.outcomes), READY: done(ctx.outcomes)}
         return {**ours, **self.further_conditions(ctx)}
 
 

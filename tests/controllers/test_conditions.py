@@ -31,15 +31,19 @@ def test_what_needs_the_user_is_told_first(outcomes: dict[str, Outcome], expecte
 
 
 def test_a_stage_that_no_user_knows_is_not_named() -> None:
-    outcomes: dict[str, Outcome] = {"clusters": Refused("A", "a"), "objects": Refused("B", "b")}
-    assert (False, "A", "a; b") == progressing(outcomes, names_stages=False)
+    outcomes: dict[str, Outcome] = {
+        "pvc_modifier": Refused("A", "a"),
+        "dm-master": Refused("B", "b"),
+        "clusters": Refused("C", "c"),
+    }
+    assert (False, "A", "a; dm-master: b; c") == progressing(outcomes)
 
 
 def test_of_very_many_refusals_the_last_are_counted() -> None:
     refused: dict[str, Outcome] = {f"s{each}": Refused("A", f"m{each}") for each in range(9)}
     message = progressing(refused)[2]
-    assert "s0: m0; s1: m1; " == message[:16]
-    assert "s6: m6; and 2 more refusals, in the conditions of components" == message[-60:]
+    assert "m0; m1; " == message[:8]
+    assert "; m6; and 2 more refusals, in the conditions of components" == message[-58:]
 
 
 def condition(status: str, reason: str, message: str = "m") -> Json:

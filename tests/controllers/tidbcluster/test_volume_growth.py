@@ -414,6 +414,6 @@ def test_10_3_what_the_driver_says_is_told(basic: OperatorWorld) -> None:
     assert "GrowingVolumes" == basic.reason()
     driver_says(basic, claim, "Infeasible")
     assert f"the storage driver refuses PersistentVolumeClaim {claim} to get" in refusal(basic)
-    assert basic.progressing.startswith("basic: VolumeCantChange: pvc_modifier: spec.tikv.volumeAttributesClassName: ")
+    assert basic.progressing.startswith("basic: VolumeCantChange: spec.tikv.volumeAttributesClassName: ")
     driver_says(basic, claim, "")
     basic.run_until_ready()
