@@ -139,7 +139,7 @@ class _Import:
         spec = self.restore.spec
         with tempfile.TemporaryDirectory(prefix="lightning-") as directory:
             config = Path(directory, "lightning.toml")
-            write_for_us_alone(config, _config(self.login, checkpoint))
+            write_for_us_alone(config, lightning_config(self.login, checkpoint))
             command = [lightning(spec), *lightning_arguments(spec, self.login, dump, config)]
             run_tool("TiDB Lightning", command, self.job.outside)
 
@@ -166,7 +166,7 @@ def _remove_with(archive: Path) -> None:
         archives.remove(path)
 
 
-def _config(login: Login, checkpoint: Path) -> str:
+def lightning_config(login: Login, checkpoint: Path) -> str:
     """What Lightning reads beside its arguments: the password, and where it notes how far it is."""
     tidb = {"password": login.password}
     noted = {"enable": True, "driver": "file", "dsn": str(checkpoint)}

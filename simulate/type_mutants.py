@@ -171,21 +171,11 @@ class MutantWorld:
         text = msgspec.json.encode(found).replace(name.encode(), b"NAME")
         return msgspec.json.decode(text, type=tuple[list[Json], list[Json]])
 
-    def objects_of(self, resource: Resource, spec: Json, kinds: Sequence[Resource]) -> list[Json]:
-        """What the operator makes of an object with this spec, of the given kinds; nothing where it is refused."""
-        name = f"m{next(self._numbers)}"
-        body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
-        try:
-            self._admin.create(resource, body | {"metadata": {"name": name, "namespace": _NAMESPACE}}, _NAMESPACE)
-        except ApiError:
-            return []
-        owner = self._admin.get(resource, name, _NAMESPACE).metadata.uid
-        self._run(_SECONDS)
-        made = [each for kind in kinds for each in self._admin.list_page(kind, _NAMESPACE).items]
-        self._remove(resource, name)
-        # an initializer's Job is named after the cluster; a schedule's Backups own what is made for it
-        owned = [each for each in made if any(owner == one.uid for one in each.metadata.owner_references)]
-        return [each.decode() for each in made if each in owned or name in each.metadata.name]
+    def raised_for(self, resource: Resource, spec: Json, seconds: float) -> list[str]:
+        """The exceptions of the operator while it reconciles an object with this spec."""
+        self._raised.clear()
+        self.outcome_of(resource, spec, (), seconds)
+        return list(self._raised)
 
     def _change(self, resource: Resource, tree: Json) -> None:
         written = self._admin.replace(resource, tree["metadata"]["name"], _NAMESPACE, tree)

@@ -23,6 +23,7 @@ START_SCRIPT_FLAGS = ("WaitForDnsNameIpMatch", "PreferPDAddressesOverDiscovery",
 def validate(tc: Cluster) -> list[Problem]:
     """Everything that is wrong with a defaulted cluster's spec; empty when nothing is."""
     problems = [*annotations.check(tc), *pods.check_labels(tc.spec.labels, "spec.labels")]
+    problems += pods.check_sysctls(tc.spec.pod_security_context, "spec")
     problems += _check_dm_cluster(tc) if isinstance(tc, DMCluster) else ()
     problems += _check_tidb_cluster(tc) if isinstance(tc, TidbCluster) else ()
     for component in components(tc):
@@ -70,6 +71,8 @@ def _check_names(tc: TidbCluster) -> Iterator[Problem]:
 
 
 def _is_http_url(address: str) -> bool:
+    if " " in address or not address.isprintable():
+        return False
     try:
         url = urlsplit(address)
     except ValueError:

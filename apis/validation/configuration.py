@@ -64,6 +64,6 @@ def _check_tiflash(config: Table, field: str, spec: TiFlashSpec) -> Iterator[Pro
 
 
 def _volumes(spec: TiFlashSpec) -> list[str]:
-    """The volumes of TiFlash's pods that may hold log files."""
+    """The volumes of TiFlash's pods that may hold log files; one without a name is a problem of its own."""
     claims = [f"data{index}" for index in range(len(spec.storage_claims))]
-    return [*claims, *(volume["name"] for volume in spec.additional_volumes)]
+    return [*claims, *(volume["name"] for volume in spec.additional_volumes if "name" in volume)]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from apis import images, quantity
-from apis.monitor_parts import MonitorContainer, RemoteWriteSpec
+from apis.monitor_parts import MonitorContainer, RemoteWriteSpec, TLSConfig
 from apis.monitors import CLUSTER_SELECTOR, OPERATOR_NAMESPACE, TidbMonitor, TidbMonitorSpec
 from apis.problem import Problem
 from apis.shared import Json, TidbClusterRef
@@ -166,11 +166,22 @@ def _check_endpoint(endpoint: RemoteWriteSpec, field: str) -> Iterator[Problem]:
             ("password", endpoint.basic_auth.password),
         ):
             yield from _check_key(selector, f"{field}.basicAuth.{name}")
-    if endpoint.tls_config is not None and endpoint.tls_config.key_secret is not None:
-        yield from _check_key(endpoint.tls_config.key_secret, f"{field}.tlsConfig.keySecret")
+    if endpoint.tls_config is not None:
+        yield from _check_tls(endpoint.tls_config, f"{field}.tlsConfig")
 
 
-def _check_key(selector: Json, field: str) -> Iterator[Problem]:
+def _check_tls(tls: TLSConfig, field: str) -> Iterator[Problem]:
+    for name, source in (("ca", tls.ca), ("cert", tls.cert)):
+        if source.secret:
+            yield from _check_key(source.secret, f"{field}.{name}.secret")
+        elif source.config_map:
+            yield from _check_key(source.config_map, f"{field}.{name}.configMap", "ConfigMap")
+    if tls.key_secret is not None:
+        yield from _check_key(tls.key_secret, f"{field}.keySecret")
+
+
+def _check_key(selector: Json, field: str, kind: str = "Secret") -> Iterator[Problem]:
+    """A selector names an object of a kind and a key of it."""
     for part in ("name", "key"):
         if not isinstance(selector.get(part), str) or not selector[part]:
-            yield Problem(f"{field}.{part}", None, "is required; name a Secret and a key of it")
+            yield Problem(f"{field}.{part}", None, f"is required; name a {kind} and a key of it")

@@ -24,7 +24,7 @@ def check(component: Component) -> Iterator[Problem]:
 
 
 def check_settings(spec: PodSettings, field: str) -> Iterator[Problem]:
-    """Volumes, mounts and containers have names, volumes each its own; labels and annotations are well-formed."""
+    """Volumes, mounts, containers and sysctls have names, volumes each its own; labels and annotations are valid."""
     for name, entries in (
         ("initContainers", spec.init_containers),
         ("additionalContainers", spec.additional_containers),
@@ -32,6 +32,7 @@ def check_settings(spec: PodSettings, field: str) -> Iterator[Problem]:
         ("additionalVolumeMounts", spec.additional_volume_mounts),
     ):
         yield from check_named(entries, f"{field}.{name}")
+    yield from check_sysctls(spec.pod_security_context, field)
     yield from _check_volumes(spec.additional_volumes, f"{field}.additionalVolumes")
     yield from check_labels(spec.labels, f"{field}.labels")
     yield from _check_keys(spec.annotations, f"{field}.annotations")
@@ -49,6 +50,11 @@ def _check_keys(entries: Mapping[str, str], field: str) -> Iterator[Problem]:
     for key in entries:
         if not is_qualified(key.lower()):
             yield Problem(field, key, _KEY_HELP)
+
+
+def check_sysctls(context: Json | None, field: str) -> Iterator[Problem]:
+    """Each sysctl has a name; `field` is the parent of `podSecurityContext`."""
+    return check_named((context or {}).get("sysctls") or (), f"{field}.podSecurityContext.sysctls")
 
 
 def check_named(entries: Sequence[Json], field: str) -> Iterator[Problem]:

@@ -87,6 +87,9 @@ def _check_endpoint(endpoint: str, field: str) -> Iterator[Problem]:
     if not separator or not scheme:
         yield Problem(field, endpoint, "has no scheme; put http:// or https:// before the host")
         return
+    if " " in endpoint or not endpoint.isprintable():
+        yield Problem(field, endpoint, "is no URL; remove white space and control characters")
+        return
     try:
         url = urlsplit(endpoint)
         _ = url.port  # raises for what is no number

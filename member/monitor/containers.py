@@ -1,5 +1,6 @@
 """The containers of a monitor but Grafana's and Thanos' (other-resources.md 3.6)."""
 
+import re
 from collections.abc import Mapping, Sequence
 
 from apis.accessor import container_resources
@@ -24,6 +25,9 @@ _CONFIG_OUT = "/etc/prometheus/config_out"
 _LOCAL_PROMETHEUS = "http://127.0.0.1:9090"
 _RETENTION = "15d"
 """What Prometheus does where it is not told; v1.6 says 0d, which means the same."""
+
+_OF_POD = re.compile(r"\$\((NAMESPACE|POD_NAME|SHARD|TZ)\)")
+"""The variables of Prometheus' container as Kubernetes writes them."""
 
 DATA_MOUNT = mount(VOLUME, DATA)
 RULES_MOUNT = mount("prometheus-rules", RULES)
@@ -158,7 +162,7 @@ def _start_script(arguments: Sequence[str]) -> str:
 
 
 def _arguments(monitor: TidbMonitor) -> list[str]:
-    """Words of the script; as in v1.6, white space separates those of `commandOptions`."""
+    """Words of the script; as in v1.6, white space separates those of `commandOptions`, which may name variables."""
     spec = monitor.spec.prometheus
     retention = spec.retention_time or (f"{spec.reserve_days}d" if spec.reserve_days else _RETENTION)
     arguments = [
@@ -172,7 +176,8 @@ def _arguments(monitor: TidbMonitor) -> list[str]:
         arguments.append(f"--log.level={spec.log_level}")
     arguments = [quoted(argument) for argument in arguments]
     if spec.config is not None:
-        arguments += [word for option in spec.config.command_options for word in expanding_words(option)]
+        options = (_OF_POD.sub(r"${\1}", option) for option in spec.config.command_options)
+        arguments += [word for option in options for word in expanding_words(option)]
     if spec.disable_compaction or monitor.spec.thanos is not None:
         arguments += ["--storage.tsdb.max-block-duration=2h", "--storage.tsdb.min-block-duration=2h"]
     return arguments

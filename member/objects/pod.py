@@ -168,7 +168,7 @@ def _sysctl_init(component: Component, name: str) -> tuple[Json | None, list[Jso
     sysctls = (context or {}).get("sysctls")
     if component.annotations.get(labels.SYSCTL_INIT) != "true" or not context or not sysctls:
         return context, []
-    settings = " ".join(quoted(f"{sysctl['name']}={sysctl['value']}") for sysctl in sysctls)
+    settings = " ".join(quoted(f"{sysctl['name']}={sysctl.get('value', '')}") for sysctl in sysctls)
     init = {
         "name": name,
         "image": helper_image(component.tc),

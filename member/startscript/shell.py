@@ -2,17 +2,21 @@
 
 Nothing in a value runs. Where v1.6 lets a value refer to the pod's environment (`spec.tidb.arguments`, Prometheus'
 `commandOptions`), `$NAME` and `${NAME}` still do; every other `$` and every backquote is itself.
+
+A word is the same in the `command` of a container, where the kubelet replaces `$(NAME)` by a variable and `$$` by `$`
+before the shell reads it: no word has `$(` or `$$` in one piece.
 """
 
 import re
 import shlex
 
 _NOT_A_VARIABLE = re.compile(r"\$(?![A-Za-z_]|\{[A-Za-z_][A-Za-z0-9_]*\})")
+_OF_THE_KUBELET = re.compile(r"\$(?=[$(])")
 
 
 def quoted(value: str | int) -> str:
     """A value as one word; a text that needs no quotes has none."""
-    return shlex.quote(str(value))
+    return _OF_THE_KUBELET.sub("$''", shlex.quote(str(value)))
 
 
 def expanding_words(text: str) -> list[str]:
@@ -27,5 +31,5 @@ def expanding_strings(text: str) -> list[str]:
 
 def _expanding(word: str) -> str:
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("`", "\\`")
-    literal = _NOT_A_VARIABLE.sub(r"\\$", escaped)
+    literal = _OF_THE_KUBELET.sub('$""', _NOT_A_VARIABLE.sub(r"\\$", escaped))
     return f'"{literal}"'

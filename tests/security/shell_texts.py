@@ -1,8 +1,9 @@
-"""The shell texts in objects of the operator, and a place to run them where nothing but stand-ins is found."""
+"""The shell texts in objects of the operator, and a room in which nothing but stand-ins runs."""
 
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from kube.objects import Json
@@ -15,9 +16,15 @@ _PROGRAMS = (
     *("cat", "chmod", "cp", "curl", "dig", "getent", "grep", "head", "hostname", "mkdir", "mysql", "nc", "nslookup"),
     *("sed", "sleep", "sysctl", "tail", "touch", "tr", "wget", "awk", "cut", "od", "date", "rm", "mv", "ls", "pwned"),
 )
-_ENDS = re.compile(r"^(\s*)(?:exec|exit|return)\b", re.MULTILINE)
+_RECORD = "recorded-call"
+"""The stand-in for programs that a script names by their path; their path is its first argument."""
+_CALLED = re.compile(r"^([ \t]*)(?:exec[ \t]+)?(?=/)", re.MULTILINE)
+_REPLACED = re.compile(r"^([ \t]*)exec[ \t]+", re.MULTILINE)
+_ENDS = re.compile(r"^([ \t]*)(?:exit|return)\b", re.MULTILINE)
 _LOOPS = re.compile(r"\b(?:while|until)\b[^\n]*?(?=;|\n)")
 _STRICT = re.compile(r"^set -[eu]+$", re.MULTILINE)
+_BEGINS = "\x01"
+"""Stands before each call in the record of calls."""
 
 
 def shell_texts(trees: list[Json]) -> Iterator[str]:
@@ -29,20 +36,39 @@ def shell_texts(trees: list[Json]) -> Iterator[str]:
 
 def _inline(node: object) -> Iterator[str]:
     if isinstance(node, dict):
-        words = [*_words(node.get("command")), *_words(node.get("args"))]
-        if len(words) > 2 and words[0].endswith("sh") and words[1] == "-c":
+        words = words_of(node)
+        if runs_shell(words):
             yield words[2]
     for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from _inline(each)
 
 
-def _words(words: object) -> list[str]:
-    return [str(word) for word in words] if isinstance(words, list) else []
+def words_of(container: Mapping[str, object]) -> list[str]:
+    """The command of a container with its arguments; empty for anything else."""
+    parts = (container.get("command"), container.get("args"))
+    return [str(word) for part in parts if isinstance(part, list) for word in part]
+
+
+def runs_shell(words: Sequence[str]) -> bool:
+    """Whether a command has a shell read one of its arguments."""
+    return len(words) > 2 and words[0].endswith("sh") and words[1] == "-c"
 
 
 def syntax_error(text: str, shell: str) -> str:
     """What the shell says of a text that it cannot parse; empty when it can."""
     return subprocess.run([shell, "-n"], input=text, capture_output=True, text=True, timeout=20, check=False).stderr
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a text did: the programs that it called, each with its arguments; the canary is one of them."""
+
+    calls: list[list[str]]
+
+    @property
+    def has_canary_sung(self) -> bool:
+        """Whether something of a spec ran."""
+        return any(CANARY in call[:1] for call in self.calls)
 
 
 class Room:
@@ -52,14 +78,17 @@ class Room:
         self._root = root
         self._programs = root / "bin"
         self._programs.mkdir(parents=True)
-        for name in _PROGRAMS:
-            self._stand_in(name, "exit 0")
-        self._stand_in(CANARY, f'echo sung >> "{root}/sung"')
+        self._record = root / "calls"
+        for name in (*_PROGRAMS, CANARY):
+            self._stand_in(name, f"'{name}'")
+        self._stand_in(_RECORD, "")
 
-    def sings(self, text: str, shell: str) -> bool:
-        """Whether running the text runs the canary: neither an end nor a loop keeps later lines from being run."""
-        whole = _STRICT.sub(":", _LOOPS.sub("while false", _ENDS.sub(r"\1:", text)))
-        self._sung.unlink(missing_ok=True)
+    def run(self, text: str, shell: str, variables: Mapping[str, str] | None = None) -> Ran:
+        """Run a text: neither an end nor a loop keeps later lines from being run."""
+        whole = _CALLED.sub(rf"\1{_RECORD} ", text)
+        for pattern, instead in ((_REPLACED, r"\1"), (_ENDS, r"\1:"), (_LOOPS, "while false"), (_STRICT, ":")):
+            whole = pattern.sub(instead, whole)
+        self._record.write_bytes(b"")
         subprocess.run(
             [f"/usr/bin/{shell}"],
             input=whole,
@@ -68,15 +97,17 @@ class Room:
             timeout=20,
             check=False,
             cwd=self._root,
-            env={"PATH": str(self._programs), "POD_NAME": "x-0", "NAMESPACE": "ns", "SHARD": "0"},
+            env={"POD_NAME": "x-0", "NAMESPACE": "ns", "SHARD": "0", **(variables or {}), "PATH": str(self._programs)},
         )
-        return self._sung.exists()
+        _, *calls = self._record.read_text("utf-8").split(_BEGINS)
+        return Ran([call.split("\0")[:-1] for call in calls])
 
-    @property
-    def _sung(self) -> Path:
-        return self._root / "sung"
+    def sings(self, text: str, shell: str) -> bool:
+        """Whether running the text runs the canary."""
+        return self.run(text, shell).has_canary_sung
 
-    def _stand_in(self, name: str, body: str) -> None:
+    def _stand_in(self, name: str, also: str) -> None:
         program = self._programs / name
-        program.write_text(f"#!/bin/sh\n{body}\n", "utf-8")
+        record = f"printf '{_BEGINS}' >> '{self._record}'\nprintf '%s\\0' {also} \"$@\" >> '{self._record}'\n"
+        program.write_text(f"#!/bin/sh\n{record}", "utf-8")
         program.chmod(0o755)

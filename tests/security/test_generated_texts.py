@@ -1,0 +1,130 @@
+"""Whatever text a spec holds, programs read it as that text: nothing runs, and nothing is added to what they read.
+
+Each text of a spec of each kind is replaced by texts that mean something in a shell, in TOML, YAML, SQL or a URL. The
+objects, parsed as their readers parse them, differ from the objects of a harmless text only in that text.
+`GENERATED_TEXTS=all` is every text at every place, which takes half an hour.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS, Resource
+from member.startscript import fragments
+from simulate.rich_specs import KINDS
+from tests.security.parsed_objects import Parser, has_built, replaced
+from tests.security.shell_texts import CANARY, SHELLS, Room
+from tests.security.spec_objects import objects_of
+from tests.security.spec_texts import Place, places
+
+_HARMLESS = "q7x7q"
+_OF_SHELLS = (
+    *(f"$({CANARY})", f"`{CANARY}`", f"';{CANARY};'", f'";{CANARY};"', f";{CANARY}", f"\n{CANARY}\n", f"&& {CANARY}"),
+    *(f"|{CANARY}", f"${{x:-$({CANARY})}}", f"\\$({CANARY})", f"$$({CANARY})", f"<({CANARY})", f"$({CANARY}", "'", '"'),
+    *("\\", "`", "${", "*", "~", "!x", "# x", "$(POD_NAME)", "$(NAMESPACE)", "$$x", "$POD_NAME", "$1", "\\n"),
+)
+_OF_CONFIGURATION = (
+    *('"""\n[x]\ny = 1\n', "'''", "\\u0041", "]", "= 1", "\n[[a]]\n", "\t", "\x7f", ": - &a *a !b", "\n- x: 1\n"),
+    *("%YAML 1.1\n---\n", "{{ x }}", "\u2028", "\x85", "?", "- ", "| ", "> ", "*.x", "<<: x", "{", ","),
+)
+_OF_SQL = ("' OR 1=1 -- ", "\\'; DROP TABLE t; #", "%s %% %(a)s", "`; --", "\u02bc")
+_OF_URLS = ("?a=b&c=d#e", "%2e%2e%2f", "@evil.example:1/", "#", "&acl=public", "+", "\r\nX: y", ";a=b", "%")
+_TEXTS = tuple(f"q7{meta}7q" for meta in (*_OF_SHELLS, *_OF_CONFIGURATION, *_OF_SQL, *_OF_URLS))
+_OPTIONS = ("-q7x7q", "--q7x7q", "--q7=x7q")
+"""Texts that would be options, were they words of their own."""
+
+_WORDS = frozenset(
+    {
+        Place(TIDB_CLUSTERS, ("tidb", "arguments", 0)),
+        Place(TIDB_MONITORS, ("prometheus", "config", "commandOptions", 0)),
+    }
+)
+"""Where white space separates words and `$NAME` is a variable, as in v1.6 (docs/security.md)."""
+
+_URL_FIELDS = frozenset({"endpoint", "url", "proxyUrl", "pdAddresses", "kubePrometheusURL", "alertmanagerURL"})
+"""Fields that are URLs as a whole: what has a meaning there is the user's."""
+
+_URL_FIELDS = frozenset({"endpoint", "url", "proxyUrl", "pdAddresses", "kubePrometheusURL", "alertmanagerURL"})
+"""Fields that are URLs as a whole: what has a meaning there is the user's."""
+
+_ALL = os.environ.get("GENERATED_TEXTS") == "all"
+_EVERY_PLACE, _EVERY_TEXT = (1, 1) if _ALL else (13, 23)
+"""Every so many places are tried, each with every so many texts."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A text at a place; `behind`: after the text that the spec has."""
+
+    place: Place
+    text: str
+    behind: bool
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text!r}"
+
+
+def test_places_are_found_in_specs_and_in_definitions() -> None:
+    found = places(TIDB_MONITORS)
+    assert Place(TIDB_MONITORS, ("externalLabels", "region")) in found
+    assert Place(TIDB_MONITORS, ("externalLabels", "region"), is_key=True) in found
+    assert Place(TIDB_MONITORS, ("thanos", "routePrefix")) in found
+
+
+def test_a_value_without_quotes_is_noticed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    case = _Case(Place(TIDB_CLUSTERS, ("tikv", "dataSubDir")), f"q7$({CANARY})7q", behind=True)
+    parsers = [Parser(Room(tmp_path), "dash")]
+    assert [] == list(_problems(case, parsers))
+    monkeypatch.setattr(fragments, "quoted", str)
+    assert [f"{case} in ConfigMap m-tikv-, read in dash"] == list(_problems(case, parsers))
+
+
+@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.kind))
+def test_programs_read_texts_of_specs_as_they_are(kind: Resource, tmp_path: Path) -> None:
+    room = Room(tmp_path)
+    parsers = [Parser(room, shell) for shell in SHELLS]
+    assert [] == [problem for case in _cases(kind) for problem in _problems(case, parsers)]
+
+
+def _cases(kind: Resource) -> Iterator[_Case]:
+    """Texts at places whose text the operator puts into texts of its own."""
+    for number, place in enumerate(places(kind)[::_EVERY_PLACE]):
+        for behind in (True, False):
+            spec = place.spec_with(_HARMLESS, behind=behind)
+            if made := objects_of(kind, spec):
+                break
+        if not has_built(list(made.values()), _HARMLESS, place.value_in(spec)):
+            continue
+        cases = [_Case(place, text, behind) for text in _TEXTS if not _means_more(place, text)]
+        cases += [_Case(place, text, behind=False) for text in _OPTIONS]
+        yield from cases[number % _EVERY_TEXT :: _EVERY_TEXT]
+
+
+def _means_more(place: Place, text: str) -> bool:
+    """Whether a text is more than a value there: words, a variable, a directory below the bucket, a part of a URL."""
+    if place in _WORDS:
+        return len(text.split()) > 1 or "$(POD" in text or "$(NAME" in text or "$POD" in text
+    if _URL_FIELDS.isdisjoint(place.way):
+        return place.way[-1] in ("bucket", "container") and "/" in text
+    return not text.isprintable() or not set("/?#%&+;").isdisjoint(text)
+
+
+def _problems(case: _Case, parsers: Sequence[Parser]) -> Iterator[str]:
+    """What programs read differently from the harmless text; nothing of a spec that is refused."""
+    kind = case.place.kind
+    made = objects_of(kind, case.place.spec_with(case.text, behind=case.behind))
+    calm = objects_of(kind, case.place.spec_with(_HARMLESS, behind=case.behind))
+    for name, tree in made.items():
+        if name not in calm:
+            yield f"{case} makes {name}"
+        elif tree != calm[name]:
+            yield from (
+                f"{case} in {name}, read in {parser.shell}"
+                for parser in parsers
+                if replaced(parser.parsed(tree), case.text, _HARMLESS) != parser.parsed(calm[name])
+            )
