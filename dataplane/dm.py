@@ -16,11 +16,13 @@ from dataplane.answers import MEMBERS, URLS, Name
 from dataplane.calls import TIMEOUT, Caller
 from dataplane.errors import Conflict, misread
 from ports.foreign_text import shortened
+from ports.side_by_side import InTurn, SideBySide, both
 from ports.structs import UNREADABLE, decoder
 from ports.transport import Response
 
 _MEMBERS = "/apis/v1alpha1/members"
 _LIVE_READ = object()
+_IN_TURN = InTurn()
 
 OFFLINE = "offline"
 """The stage of a worker of which the masters have heard nothing for a while."""
@@ -97,12 +99,12 @@ class DMMasterClient:
             for each in listed
         )
 
-    def led_masters(self) -> tuple[str, tuple[LiveMaster, ...]]:
-        """The name of the master that leads, empty while none does, and all masters.
+    def led_masters(self, side_by_side: SideBySide = _IN_TURN) -> tuple[str, tuple[LiveMaster, ...]]:
+        """The name of the master that leads, empty while none does, and all masters, asked side by side.
 
         Raises Unavailable, ApiError; MalformedAnswer for a list that lacks the leader.
         """
-        leader, found = self.leader(), self.masters()
+        leader, found = both(side_by_side, self.leader, self.masters)
         if leader and all(each.name != leader for each in found):
             what = f"malformed answer: it lists {len(found)} masters, and not the one that leads"
             raise self._call.malformed(f"{_MEMBERS}?master=true", what)

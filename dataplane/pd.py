@@ -240,6 +240,12 @@ class PDReads(Protocol):
     def reads_before_removal(self, *, tiflash: bool) -> Sequence[Callable[[], object]]:
         """What is asked before a store is removed."""
 
+    def microservice_members(self, service: str) -> tuple[Microservice, ...] | None:
+        """The members of a microservice."""
+
+    def microservice_primary(self, service: str) -> str:
+        """The address of its primary."""
+
 
 class PDClient:
     """One PD, or the Service in front of all its members. Safe for use by many threads."""

@@ -5,9 +5,10 @@ The certificates are the user's Secret and read live: the operator caches no Sec
 
 import contextlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from apis.consent import Permission, how_to_consent
 from apis.identity import tls_enabled
@@ -42,6 +43,8 @@ from member.naming import (
     tikv_status_url,
 )
 from ports.sql import SqlLogin
+
+_T = TypeVar("_T")
 
 _SHORT_TIMEOUT = 1.0
 """Seconds."""
@@ -119,24 +122,39 @@ def pd(ctx: ReconcileContext) -> PDClient:
 
 
 def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
-    """The first member that answers within a second, for when the Service led to one that does not.
+    """A member that answers within a second, for when the Service led to one that does not.
 
     It is PD for the rest of the reconcile. Raises BadTlsMaterial.
     """
-    for member in ctx.status.pd.members.values():
-        try:
-            found = pd_member(ctx, member.client_url)
-            # one without a leader takes longer than that to answer for PD, and no time to answer for itself
-            if not found.votes(timeout=_SHORT_TIMEOUT):
-                continue
-            found.members(timeout=_SHORT_TIMEOUT)
-        except BadTlsMaterial:
-            raise
-        except DataPlaneError:
-            continue
+    members = ctx.status.pd.members.values()
+    found = _first_answer(ctx, [partial(_responding_pd, ctx, member) for member in members])
+    if found is not None:
         ctx.pd_url = found.base_url
+    return found
+
+
+def _responding_pd(ctx: ReconcileContext, member: PDMember) -> PDClient | None:
+    try:
+        found = pd_member(ctx, member.client_url)
+        # a member without a leader takes longer than that to answer for PD, and no time to answer for itself
+        if not found.votes(timeout=_SHORT_TIMEOUT):
+            return None
+        found.members(timeout=_SHORT_TIMEOUT)
+    except BadTlsMaterial:
+        raise
+    except DataPlaneError:
+        return None
+    return found
+
+
+def _first_answer(ctx: ClusterContext, asks: Sequence[Callable[[], _T | None]]) -> _T | None:
+    """The answer of the first member that has one; if the first of all has none, the others are asked side by side."""
+    if not asks:
+        return None
+    first, *others = asks
+    if (found := first()) is not None:
         return found
-    return None
+    return next((each for each in ctx.deps.dataplane.side_by_side.run(others) if each is not None), None)
 
 
 def pd_member_votes(ctx: ReconcileContext, member: PDMember) -> bool:
@@ -253,20 +271,26 @@ def dm_masters(ctx: DMContext) -> DMMasterClient:
 
 
 def responding_dm_master(ctx: DMContext) -> DMMasterClient | None:
-    """The first master that answers within a second, healthy ones first: the Service may lead to one that does not.
+    """A master that answers within a second, healthy ones first: the Service may lead to one that does not.
 
     It is asked in the rest of the reconcile. Raises BadTlsMaterial.
     """
     members = ctx.status.master.members
-    for pod in sorted(members, key=lambda name: not members[name].health):
-        found = dm_master(ctx, pod)
-        try:
-            found.masters(timeout=_SHORT_TIMEOUT)
-        except DataPlaneError:
-            continue
-        ctx.responding_master = pod
-        return found
-    return None
+    pods = sorted(members, key=lambda name: not members[name].health)
+    found = _first_answer(ctx, [partial(_responding_master, ctx, pod) for pod in pods])
+    if found is None:
+        return None
+    ctx.responding_master, master = found
+    return master
+
+
+def _responding_master(ctx: DMContext, pod: str) -> tuple[str, DMMasterClient] | None:
+    found = dm_master(ctx, pod)
+    try:
+        found.masters(timeout=_SHORT_TIMEOUT)
+    except DataPlaneError:
+        return None
+    return pod, found
 
 
 def dm_master_votes(ctx: DMContext, pod: str) -> bool:

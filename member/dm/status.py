@@ -89,7 +89,7 @@ def _look_at_any(ctx: DMContext, look: Callable[[DMMasterClient], None]) -> None
 
 def _set_masters(ctx: DMContext, pods: Sequence[Object], masters: DMMasterClient) -> None:
     status, now = ctx.status.master, ctx.deps.clock.wall()
-    leader, listed = masters.led_masters()
+    leader, listed = masters.led_masters(ctx.deps.dataplane.side_by_side)
     found, before = [each for each in listed if each.name], status.members
     status.members = {each.name: _master(each, before.get(each.name), now) for each in found}
     status.leader = status.members.get(leader)

@@ -18,7 +18,7 @@ def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waitin
     over. Members without names, those before v8.3.0, cannot hand over, whatever version the spec asks for. Raises
     DataPlaneError.
     """
-    there = members(ctx, name) or ()
+    there = members(ctx, name, api_clients.pd(ctx)) or ()
     if not there or any(each.name == each.address for each in there):
         return None
     primary, book = api_clients.pd(ctx).microservice_primary(name), address_book(ctx.tc)

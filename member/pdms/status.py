@@ -1,10 +1,13 @@
 """What a PD microservice is like right now (lifecycle.md 5.2). Reads only; PD is who knows its members."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
+
 from apis.accessor import find
 from apis.component_statuses import PDMSStatus
 from apis.predicates import actual_replicas, uses_microservices
 from dataplane.errors import DataPlaneError
-from dataplane.pd import Microservice
+from dataplane.pd import Microservice, PDReads
 from kube.resources import STATEFUL_SETS
 from member import api_clients
 from member.context import ReconcileContext
@@ -48,8 +51,10 @@ def _forget_if_gone(ctx: ReconcileContext, name: str) -> None:
 
 
 def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
+    pd = api_clients.pd_answers(ctx)
+    api_clients.ask_ahead(ctx, _questions(ctx, pd))
     try:
-        found = members(ctx, name)
+        found = members(ctx, name, pd)
         status.members = sorted(each.address for each in found or ())
         if not uses_microservices(ctx.tc):
             return Done()
@@ -57,25 +62,34 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
             what = "PD was not started in microservice mode yet, and lists no members"
             restart = f"{what}; waiting for its pods to be restarted"
             return Waiting("PDWithoutMicroservices", restart, next_poll(ctx, name))
-        if name == TSO and not _has_primary(ctx, name):
+        if name == TSO and not _has_primary(ctx, name, pd):
             return Waiting("NoPrimary", f"{name} has no primary: nobody gets a timestamp", next_poll(ctx, name))
     except DataPlaneError as error:
         return Failed("PDUnreachable", str(error))
     return Done()
 
 
-def _has_primary(ctx: ReconcileContext, name: str) -> bool:
+def _questions(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
+    """What is asked of PD about all microservices that run."""
+    for each in ctx.tc.spec.pdms:
+        if ctx.stateful_set(each.name):
+            yield partial(pd.microservice_members, each.name)
+    if uses_microservices(ctx.tc) and ctx.stateful_set(TSO):
+        yield partial(pd.microservice_primary, TSO)
+
+
+def _has_primary(ctx: ReconcileContext, name: str, pd: PDReads) -> bool:
     """Whether the one that PD names says so, too; not one behind the Service: of three members PD has two serve."""
-    primary = api_clients.pd(ctx).microservice_primary(name)
+    primary = pd.microservice_primary(name)
     return bool(primary) and api_clients.pdms_member(ctx, name, primary).healthy()
 
 
-def members(ctx: ReconcileContext, name: str) -> list[Microservice] | None:
-    """The members that are pods of this cluster as PD lists them now, None when it is not in microservice mode.
+def members(ctx: ReconcileContext, name: str, pd: PDReads) -> list[Microservice] | None:
+    """The members that are pods of this cluster as PD lists them, None when it is not in microservice mode.
 
     Raises DataPlaneError.
     """
-    book, found = address_book(ctx.tc), api_clients.pd(ctx).microservice_members(name)
+    book, found = address_book(ctx.tc), pd.microservice_members(name)
     if found is None:
         return None
     return [each for each in found if book.ordinal_of(name, each.address) is not None]

@@ -2,15 +2,18 @@
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from controllers.controller import Result
 from dataplane.clients import DataPlane
+from member import api_clients
 from ports.clock import FakeClock
 from ports.transport import Request
 from sandbox.apiserver.audit import Call
-from tests.operator_world import OperatorWorld, sample
+from tests.controllers.dmcluster.dm_world import DMWorld
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 MOST = {0.0: 10.0, 4.0: 120.0, 10.0: 250.0}
 """Seconds within which three stores leave, by the seconds that PD takes for an answer."""
@@ -116,4 +119,62 @@ def test_R31_stages_share_answers_and_only_evidence_is_asked_for_anew(clock: Fak
     assert [{"/pd/api/v1/members", "/pd/api/v1/health", "/pd/api/v1/stores?state=0&state=1&state=2"}] == [
         set(asked[-1])
     ]
+    world.stop()
+
+
+def _asked_aside(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch, lookup: str) -> list[tuple[float, int]]:
+    """The seconds and requests that each search for a member beside the Service takes from now on."""
+    found: list[tuple[float, int]] = []
+    honest, requests = getattr(api_clients, lookup), world.operator.dataplane.requests
+
+    def timed(ctx: Any) -> Any:
+        began, before = ctx.deps.clock.now(), len(requests)
+        try:
+            return honest(ctx)
+        finally:
+            found.append((ctx.deps.clock.now() - began, len(requests) - before))
+
+    monkeypatch.setattr(api_clients, lookup, timed)
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "component", "lookup"),
+    [(OperatorWorld, "pd", "responding_pd_member"), (DMWorld, "dm-master", "responding_dm_master")],
+    ids=["PD", "DM"],
+)
+def test_R31_members_that_hang_cost_the_time_of_two(
+    clock: FakeClock, monkeypatch: pytest.MonkeyPatch, kind: type[OperatorWorld], component: str, lookup: str
+) -> None:
+    world, is_dm = kind(clock=clock), kind is DMWorld
+    cluster = sample("dm" if is_dm else "basic")
+    name = cluster["metadata"]["name"]
+    cluster["spec"]["master" if is_dm else "pd"]["replicas"] = 5
+    world.apply(cluster)
+    world.run_until_ready(name)
+    aside = _asked_aside(world, monkeypatch, lookup)
+    for ordinal in range(4):
+        world.world.data_plane.hang(NAMESPACE, f"{name}-{component}-{ordinal}")
+    world.run(30.0)
+    assert aside
+    # each is asked one question within a second: the first alone, then the others side by side
+    assert 2.0 >= max(seconds for seconds, _ in aside)
+    assert 7 >= max(requests for _, requests in aside)
+    world.stop()
+
+
+@pytest.mark.slow
+def test_R31_a_member_that_answers_is_the_only_one_asked(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = OperatorWorld(clock=clock)
+    cluster = sample("basic")
+    cluster["spec"]["pd"]["replicas"] = 5
+    world.apply(cluster)
+    world.run_until_ready()
+    aside = _asked_aside(world, monkeypatch, "responding_pd_member")
+    for ordinal in (3, 4):
+        world.world.data_plane.hang(NAMESPACE, f"basic-pd-{ordinal}")
+    world.run_until(lambda: bool(aside), 120.0)
+    # whether it votes, and which members there are
+    assert {(0.0, 2)} == set(aside)
     world.stop()
