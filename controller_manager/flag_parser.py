@@ -29,6 +29,8 @@ class FlagParser:
         self._options = options
         self._without_effect: dict[str, tuple[str, str]] = {}
         """By destination: the warning, and the value that needs none."""
+        self.described: dict[str, str] = {}
+        """Flag, without dashes → what it does; flags without effect are left out."""
         self._parser = argparse.ArgumentParser(
             prog=program,
             usage=f"{program} [flags]    (-help lists them)",
@@ -43,12 +45,12 @@ class FlagParser:
 
     def flag(self, name: str, parse_value: Callable[[str], object], text: str, *short: str) -> None:
         """A flag with a value; `parse_value` raises ValueError, which says what a value looks like."""
-        help_text = text + self._default(name)
+        help_text = self.described[name] = text + self._default(name)
         self._parser.add_argument(*short, f"--{name}", type=_typed(parse_value), metavar="VALUE", help=help_text)
 
     def switch(self, name: str, text: str) -> None:
         """A boolean flag; as in Go, its name alone means true."""
-        help_text = text + self._default(name)
+        help_text = self.described[name] = text + self._default(name)
         self._parser.add_argument(
             f"--{name}", type=_typed(parse_bool), nargs="?", const=True, metavar="BOOL", help=help_text
         )

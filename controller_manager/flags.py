@@ -145,6 +145,11 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], version: str) -> Opti
     return options
 
 
+def described() -> Mapping[str, str]:
+    """Each flag that has an effect, without dashes → what it does, with its default."""
+    return _flags("").described
+
+
 def flag_lines(options: Options) -> Iterator[str]:
     """Every flag with its value, in the form that users search the log for: `FLAG: --selector=""`."""
     for option in fields(options):
@@ -165,7 +170,7 @@ def _problems(options: Options) -> Iterator[str]:
 def _flags(version: str) -> FlagParser:
     flags = FlagParser(PROGRAM, version, Options)
     declare_process_flags(flags)
-    flags.switch("cluster-scoped", "manage all namespaces, not only that of the operator")
+    flags.switch("cluster-scoped", "manage all namespaces, not only the operator's")
     flags.switch("cluster-permission-node", "with -cluster-scoped=false: access to nodes is granted")
     flags.switch("cluster-permission-pv", "with -cluster-scoped=false: access to persistent volumes is granted")
     flags.switch("cluster-permission-sc", "with -cluster-scoped=false: access to storage classes is granted")

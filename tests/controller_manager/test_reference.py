@@ -17,6 +17,7 @@ def test_a_page_that_is_out_of_date_is_told_and_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(reference, "PAGE", tmp_path / "metrics.md")
+    monkeypatch.setattr(reference, "FLAGS", tmp_path / "flags.md")
     assert 1 == reference.main(["--check"])
     assert "run `python -m controller_manager.reference`" in capsys.readouterr().err
     assert (0, 0) == (reference.main([]), reference.main(["--check"]))
