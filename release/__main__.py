@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from release import chart, distributions, image, plugin, sbom
-from release.source import ROOT, export, uncommitted
+from release.source import ROOT, export, notes, uncommitted
 
 _BILLS = {
     "tidb-operator-py": "requirements.lock",
@@ -59,6 +59,7 @@ def build(given: argparse.Namespace) -> Iterator[str]:
         yield "chart: no Helm (make helm): not packaged"
     for subject, lock in _BILLS.items():
         sbom.write(source, subject, lock, target)
+    (target / "NOTES.md").write_text(notes(source), "utf-8")
     yield from _checksums(target)
     yield from () if given.no_image else image.build(source)
 

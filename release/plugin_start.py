@@ -16,7 +16,7 @@ _COMPLETION = "kubectl_complete-tidb"
 def main() -> int:
     """Run the plugin, or its completion if the file is called by that name; the exit code."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        print(VERSION)  # noqa: T201
+        print(VERSION)
         return 0
     program = os.path.basename(sys.argv[0])
     root = unpacked(sys.path[0])

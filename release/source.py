@@ -3,6 +3,7 @@
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,6 +49,18 @@ def export(version: str, directory: Path) -> Source:
     return Source(directory, version, int(_git("log", "-1", "--format=%ct")))
 
 
+def notes(source: Source) -> str:
+    """The entry of the version in CHANGELOG.md, of its release for a candidate, else what is unreleased."""
+    entries = re.split(r"^## ", (source.directory / "CHANGELOG.md").read_text("utf-8"), flags=re.MULTILINE)[1:]
+    release = re.split(r"[a-z]", source.version)[0]
+    for wanted in (source.version, release, "Unreleased"):
+        for entry in entries:
+            title, _, text = entry.partition("\n")
+            if wanted in re.findall(r"[\w.]+", title)[:1]:
+                return text.strip() + "\n"
+    return ""
+
+
 def commit() -> str:
     """The commit that is built."""
     return _git("rev-parse", "HEAD").decode().strip()
@@ -60,3 +73,7 @@ def uncommitted() -> bool:
 
 def _git(*arguments: str) -> bytes:
     return subprocess.run(["git", *arguments], cwd=ROOT, check=True, capture_output=True).stdout  # noqa: S607
+
+
+if __name__ == "__main__":
+    print(semver(sys.argv[1]))

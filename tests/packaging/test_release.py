@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from release import chart, image, plugin, sbom
-from release.source import ROOT, semver
+from release.source import ROOT, Source, notes, semver
 from tests.packaging.test_library import run
 
 VERSION = "1.0.0rc1"
@@ -41,6 +41,16 @@ def test_a_version_is_written_as_helm_wants_it(version: str, expected: str) -> N
 def test_another_version_is_rejected_with_an_example(version: str) -> None:
     with pytest.raises(ValueError, match="write it as"):
         semver(version)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"),
+    [("1.1.0", "new\n"), ("1.1.0rc2", "new\n"), ("1.0.0", "old\n"), ("1.2.0", "next\n"), ("1.2.0rc1", "next\n")],
+)
+def test_the_notes_of_a_release_are_its_entry_in_the_changelog(tmp_path: Path, version: str, expected: str) -> None:
+    text = "# Changelog\n\n## Unreleased\n\nnext\n\n## 1.1.0 - 2026-12-01\n\nnew\n\n## [1.0.0]\n\nold\n"
+    (tmp_path / "CHANGELOG.md").write_text(text)
+    assert expected == notes(Source(tmp_path, version, 0))
 
 
 def test_a_bill_of_materials_lists_each_entry_of_the_lock_with_its_hashes() -> None:
@@ -83,6 +93,7 @@ def test_the_values_that_the_charts_readme_names_exist() -> None:
 @pytest.mark.thorough
 def test_a_release_has_every_artefact_and_its_checksum(dist: Path) -> None:
     wanted = {
+        "NOTES.md",
         "SHA256SUMS",
         "controllerkit-1.0.0rc1-py3-none-any.whl",
         "controllerkit-1.0.0rc1.tar.gz",
