@@ -26,6 +26,7 @@ from kube.connecting import connect
 from kube.errors import ApiError
 from kube.user_config import load
 from ports.clock import Clock, SystemClock
+from ports.foreign_text import printable
 from ports.stopping import Stop
 from ports.transport import TransportError
 
@@ -82,7 +83,7 @@ def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callab
 
 
 def _tell(why: str) -> None:
-    print(why, file=sys.stderr)  # noqa: T201  (for the pod's log)
+    print(printable(why, lines=True), file=sys.stderr)  # noqa: T201  (for the pod's log)
 
 
 def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:

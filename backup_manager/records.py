@@ -6,6 +6,7 @@ PUT of what was just read with another status, which the server refuses when any
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import structlog
 
@@ -14,6 +15,7 @@ from kube.errors import ApiError, Conflict, InternalError, NotFound, ServerTimeo
 from kube.objects import Json
 from kube.resources import Resource
 from ports.clock import Clock
+from ports.foreign_text import printable
 from ports.stopping import Stop
 from ports.transport import TransportError
 
@@ -113,5 +115,21 @@ class Record:
 
 def _on_status(change: Change, tree: Json) -> Json:
     status = tree.get("status") or {}
-    changed = change(status)
+    changed = _shown(change(status))
     return tree if changed == status else tree | {"status": changed}
+
+
+def _shown(status: Json) -> Json:
+    """The status whose reasons and messages, in which tools and servers have a say, are printable."""
+    return {key: _shown_value(key, value) for key, value in status.items()}
+
+
+def _shown_value(key: str, value: Any) -> Any:
+    match value:
+        case str() if key in ("reason", "message"):
+            return printable(value, lines=True)
+        case dict():
+            return _shown(value)
+        case list():
+            return [_shown_value(key, each) for each in value]
+    return value

@@ -1,4 +1,4 @@
-"""Keeps the credentials of the environment out of logs and conditions."""
+"""Keeps the credentials of the environment out of logs and conditions, and what a terminal would obey out of logs."""
 
 import contextlib
 import re
@@ -7,6 +7,8 @@ from urllib.parse import quote, quote_plus
 
 import msgspec
 from structlog.typing import EventDict
+
+from ports.foreign_text import printable
 
 REDACTED = "[redacted]"
 
@@ -45,13 +47,13 @@ class Secrets:
     def _redacted(self, value: object) -> object:
         match value:
             case str():
-                return self.cut_from(value)
+                return printable(self.cut_from(value), lines=True)
             case list() | tuple():
                 return [self._redacted(each) for each in value]
             case None | bool() | int() | float():
                 return value
             case _:
-                return self.cut_from(repr(value))
+                return printable(self.cut_from(repr(value)))
 
 
 def _inside(value: str) -> Iterator[str]:

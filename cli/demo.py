@@ -15,11 +15,13 @@ from pathlib import Path
 
 import msgspec
 from rich.console import Console
+from rich.text import Text
 
 from cli import certs, hints, manifests, prometheus
 from cli.awaited import AWAITED, WORK, see
 from cli.failures import Failure
 from cli.progress import View, view
+from cli.terminal import Printable
 from cli.world import new_world
 from controller_manager.flags import parse
 from controller_manager.health import ListenError
@@ -141,7 +143,7 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
     try:
         done = _apply(documents, stage)
     except _NotReady as error:
-        stage.console.print(f"\n{error}", markup=False, highlight=False, soft_wrap=True)
+        stage.console.print(Printable(Text(f"\n{error}")), soft_wrap=True)
         if demo.exit_when_ready:
             return _FAILED
     else:
@@ -253,7 +255,7 @@ def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> N
                 "It must find pods of Kubernetes, which Debian's does not: `make prometheus` builds one, "
                 "hack/prometheus/bin/prometheus.",
             )
-            stage.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+            stage.console.print(Printable(Text("\n".join(lines))), soft_wrap=True)
 
 
 def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> Iterator[Object]:
@@ -295,4 +297,4 @@ def _print_next_steps(clusters: set[tuple[str, str]], stage: _Stage) -> None:
     else:
         lines += [f"    open {url} in a browser; with kubectl in PATH, `make run` shows what to type"]
     lines += ["", f"The operator's log: {stage.directory}/operator.log", "Ctrl-C ends it; nothing is kept."]
-    stage.console.print("\n".join(lines), markup=False, highlight=False, soft_wrap=True)
+    stage.console.print(Printable(Text("\n".join(lines))), soft_wrap=True)

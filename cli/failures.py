@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kube.errors import ApiError
+from ports.foreign_text import printable
 from ports.starting import raising_interrupts
 from ports.transport import TransportError
 
@@ -80,7 +81,7 @@ def _sentence(error: Exception) -> str:
 
 def _told(sentence: str, code: int) -> int:
     try:
-        print(sentence, file=sys.stderr, flush=True)
+        print(printable(sentence, lines=True), file=sys.stderr, flush=True)
     except OSError:
         _write_nowhere()
     return code

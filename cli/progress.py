@@ -16,6 +16,7 @@ from rich.text import Text
 from apis.accessor import components
 from apis.cluster import Cluster
 from apis.shared import ComponentStatus
+from cli.terminal import Printable
 from kube.objects import condition_of
 from member.components import workload_names
 
@@ -110,7 +111,7 @@ class PlainView:
             line = str(row)
             if self._shown.get((name, row.component)) != line:
                 self._shown[name, row.component] = line
-                self._console.print(f"{name}  {line}", markup=False, highlight=False, soft_wrap=True)
+                self._console.print(Printable(Text(f"{name}  {line}")), soft_wrap=True)
 
     def __enter__(self) -> Self:
         """Nothing to prepare."""
@@ -130,7 +131,7 @@ class LiveView:
     def show(self, name: str, lines: Sequence[Row]) -> None:
         """Redraw with the newest state."""
         self._objects[name, lines[-1].component] = lines
-        self._live.update(self._table(), refresh=True)
+        self._live.update(Printable(self._table()), refresh=True)
 
     def _table(self) -> Table:
         table = Table("name", "component", "ready", "stage", box=None, pad_edge=False)

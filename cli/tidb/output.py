@@ -12,6 +12,7 @@ from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from cli.terminal import Printable, escaped
 from kube.objects import Json
 
 FORMATS = ("table", "json", "yaml")
@@ -43,9 +44,9 @@ class Output:
         """Print one answer in the form that was asked for."""
         match self.form:
             case "json":
-                text = msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n"
+                text = escaped(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
             case "yaml":
-                text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+                text = _yaml(document)
             case _:
                 text = rendered(page(), self.width, colours=self.colours)
         sys.stdout.write(text)
@@ -63,6 +64,13 @@ def output_for(form: str, environ: Mapping[str, str], *, no_color: bool) -> Outp
     return Output(form, shutil.get_terminal_size((WIDTH, 0)).columns, colours)
 
 
+def _yaml(document: Json) -> str:
+    """YAML in the user's script, unless it holds characters that a terminal would obey: then in ASCII, with escapes."""
+    readable: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
+    escaped_text: str = yaml.safe_dump(document, sort_keys=False)
+    return readable if readable.replace("\n", "").isprintable() else escaped_text
+
+
 def rendered(page: Page, width: int = WIDTH, *, colours: bool = False) -> str:
     """The text of a page; no line is longer than `width`, or ends with blanks."""
     out = StringIO()
@@ -70,7 +78,7 @@ def rendered(page: Page, width: int = WIDTH, *, colours: bool = False) -> str:
         file=out, width=width, force_terminal=colours, no_color=not colours, markup=False, highlight=False, emoji=False
     )
     for part in page:
-        console.print(part)
+        console.print(Printable(part))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
 
 

@@ -279,3 +279,9 @@ def test_nor_in_the_trace_of_an_error_that_nobody_expected() -> None:
         except ValueError:
             structlog.get_logger().exception("unexpected", trace=traceback.format_exc())
     assert KEPT["s3"]["secret_key"] not in log[0]
+
+
+def test_a_log_line_has_printable_characters_only() -> None:
+    redact = Secrets({}).redact
+    event = redact(None, "info", {"event": "output", "line": "\x1b[2J\u202e", "words": ["\x9b31m"], "code": 1})
+    assert {"event": "output", "line": "\ufffd[2J\ufffd", "words": ["\ufffd31m"], "code": 1} == event

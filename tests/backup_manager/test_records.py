@@ -115,3 +115,11 @@ def test_an_annotation_is_set_and_removed(world: World) -> None:
     found.annotate("b", "2")
     found.annotate("a", None)
     assert {"b": "2"} == world.read(BACKUPS)["metadata"]["annotations"]
+
+
+def test_a_message_is_written_in_printable_characters(world: World) -> None:
+    world.backup()
+    said = {"type": "Failed", "status": "True", "reason": "BackupFailed", "message": "two\nlines \x1b[2J\u202e\x9b31m"}
+    found, _ = record(world)
+    status = found.change_status(lambda status: status | {"conditions": [said]})
+    assert "two\nlines \ufffd[2J\ufffd\ufffd31m" == status["conditions"][0]["message"]

@@ -14,6 +14,7 @@ from cli.tidb.status.facts import read_facts
 from cli.tidb.status.page import page_of, page_of_all
 from cli.tidb.status.reporting import report_of, summary
 from controller_manager.shutdown import stopping_on_signals
+from ports.foreign_text import printable
 from ports.stopping import Stop
 
 _EVERY = 2.0
@@ -61,7 +62,7 @@ def _show_all(session: Session, namespace: str) -> None:
             found.append(summary(read_cluster(resource, each)))
         except Failure as failure:
             # one is no reason to be silent about the others
-            print(failure, file=sys.stderr)
+            print(printable(str(failure), lines=True), file=sys.stderr)
     document = {"clusters": msgspec.to_builtins(found)}
     if not found and session.output.is_for_people:
         where = f"namespace {namespace}" if namespace else "any namespace"
