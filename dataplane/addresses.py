@@ -1,11 +1,10 @@
-"""Every name and port the operator dials, and the names the components advertise (dataplane-apis.md 1).
+"""The names and ports that the operator dials, and the names that components advertise (dataplane-apis.md 1).
 
-Clients dial an `Address` and nothing else. Two functions make one: `AddressBook` from the names of a cluster, and
-`Reach.admit` from what a server announces, after it has checked that the host belongs to the cluster.
+Clients dial only an `Address`. Two functions build one: `AddressBook` from the names of a cluster, and `Reach.admit`
+from an address that a server announces, after a check that the host belongs to the cluster.
 
-Two forms of a name must not be confused. Dialled: short, `demo-pd.ns`, and with a cluster domain
-`demo-pd.ns.svc.<domain>`. Advertised, that is, what PD stores and tells others: always with `svc`,
-`demo-pd-0.demo-pd-peer.ns.svc[.<domain>]`.
+A name has two forms. The operator dials the short one: `demo-pd.ns`, or `demo-pd.ns.svc.<domain>` with a cluster
+domain. A component advertises, and PD stores, the long one: `demo-pd-0.demo-pd-peer.ns.svc[.<domain>]`.
 """
 
 import re
@@ -41,24 +40,26 @@ Address = NewType("Address", str)
 _HOST = re.compile(r"(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*\.?")
 
 _DEFAULT_DOMAIN = "cluster.local"
-"""The domain of a Kubernetes cluster whose administrator has not chosen another one."""
+"""The domain of a Kubernetes cluster unless its administrator has chosen another."""
 
 _POD = re.compile(r"[^.]+\.[^.]+\.(?P<namespace>[^.]+)\.svc(\..*)?")
-"""The host of a pod, under its Service."""
+"""The host name of a pod below its Service."""
 
 _MEMBER = re.compile(
     r"(?P<workload>[^.]+)-(?P<ordinal>0|[1-9]\d*)\.(?P<service>[^.]+)\.(?P<namespace>[^.]+)\.svc"
     r"(\.(?P<domain>[^.].*?))?\.?"
 )
-"""The host of a pod of a StatefulSet, under its headless Service."""
+"""The host name of a pod of a StatefulSet below its headless Service."""
 
 
 class Stranger(Enum):
-    """An address that is not known as that of a pod of the cluster."""
+    """Why an address does not name a known pod of the cluster."""
 
     PEER = "another cluster's"
     UNCLEAR = "not understood"
-    """It looks like one of ours, but is written in another way: nothing is proven while there is one."""
+    """The address resembles a pod of this cluster but has an unknown form: it proves nothing, neither presence nor
+    absence.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,27 +91,27 @@ class AddressBook:
         return self._url(f"{self.cluster}-pd-peer", PD_CLIENT_PORT)
 
     def pd_member(self, ordinal: int) -> Address:
-        """The client URL that member `ordinal` advertises (A3)."""
+        """The client URL that PD member `ordinal` advertises (A3)."""
         return _address(self.scheme, self.advertised_host("pd", ordinal), PD_CLIENT_PORT)
 
     def tikv_status(self, ordinal: int) -> Address:
-        """The status URL of a TiKV (A7)."""
+        """The status URL of a TiKV pod (A7)."""
         return self.member("tikv", ordinal, TIKV_STATUS_PORT)
 
     def tiflash_status(self, ordinal: int) -> Address:
-        """The status URL of the proxy beside a TiFlash (A11)."""
+        """The status URL of the proxy that runs with TiFlash (A11)."""
         return self.member("tiflash", ordinal, TIFLASH_STATUS_PORT)
 
     def tidb_status(self, ordinal: int) -> Address:
-        """The status URL of a TiDB (A9)."""
+        """The status URL of a TiDB pod (A9)."""
         return self.member("tidb", ordinal, TIDB_STATUS_PORT)
 
     def member(self, component: str, ordinal: int, port: int) -> Address:
-        """The URL of a port of one pod, as it is dialled."""
+        """The URL under which the operator dials one port of a pod."""
         return self._url(self._peer(component, ordinal), port)
 
     def pump(self, ordinal: int) -> Address:
-        """The URL of a Pump (A15)."""
+        """The URL of a Pump pod (A15)."""
         return self.member("pump", ordinal, PUMP_PORT)
 
     def dm_masters(self) -> Address:
@@ -118,14 +119,16 @@ class AddressBook:
         return self._url(f"{self.cluster}-dm-master", DM_MASTER_PORT)
 
     def pump_ordinal(self, address: str) -> int | None:
-        """The ordinal of this cluster's Pump that advertises `address`, with its namespace or without; else None."""
+        """The ordinal of this cluster's Pump that advertises `address`, with or without the namespace; None for any
+        other.
+        """
         service = re.escape(f"{self.cluster}-pump")
         suffix = rf"(\.{re.escape(self.namespace)}(\.svc(\..+)?)?)?"
         found = re.fullmatch(rf"{service}-(0|[1-9]\d*)\.{service}{suffix}", _host(address))
         return None if found is None else int(found[1])
 
     def tidb_service_host(self) -> str:
-        """The host of TiDB's Service for clients (A10)."""
+        """The host of the TiDB Service that SQL clients use (A10)."""
         return f"{self.cluster}-tidb.{self.namespace}.svc{self._suffix()}"
 
     def advertised_host(self, component: str, ordinal: int) -> str:
@@ -137,11 +140,11 @@ class AddressBook:
         return self.advertised_host("pd", ordinal), f"{self.cluster}-pd-{ordinal}"
 
     def owner_of(self, component: str, address: str) -> int | Stranger:
-        """The ordinal of this cluster's pod that advertises `address`, a URL, `host:port` or a host; else a Stranger.
+        """The ordinal of this cluster's pod that advertises `address` (a URL, `host:port` or a host), else a Stranger.
 
-        Pod, Service and namespace decide, under any domain or none: members keep the domain that they have registered
-        with. Only where clusters span Kubernetes, another domain is another Kubernetes. The whole host is compared,
-        where v1.6 searches for a pattern (lifecycle.md 4.1).
+        Pod, Service and namespace decide; the domain does not, because members keep the domain with which they
+        registered. Only in a cluster across Kubernetes does another domain mean another Kubernetes cluster. The whole
+        host is compared, where v1.6 searches for a pattern (lifecycle.md 4.1).
         """
         host = _host(address)
         found = self._own(component, host)
@@ -151,23 +154,25 @@ class AddressBook:
         return Stranger.PEER if elsewhere else int(found["ordinal"])
 
     def ordinal_of(self, component: str, address: str) -> int | None:
-        """The ordinal of this cluster's pod that advertises `address`; None when it is not known to be ours."""
+        """The ordinal of this cluster's pod that advertises `address`; None if it is not a known pod of the cluster."""
         owner = self.owner_of(component, address)
         return None if isinstance(owner, Stranger) else owner
 
     def domain_of(self, component: str, address: str) -> str | None:
-        """The domain in an address of one of this cluster's pods, empty without one; None when it is not ours."""
+        """The domain in the address of one of this cluster's pods, empty if it has none; None for other addresses."""
         found = self._own(component, _host(address))
         return None if found is None else found["domain"] or ""
 
     def _own(self, component: str, host: str) -> re.Match[str] | None:
-        """The host of a pod of this cluster; None for any other."""
+        """The parsed host of a pod of this cluster; None for any other host."""
         found, workload = _MEMBER.fullmatch(host), f"{self.cluster}-{component}"
         ours = (workload, f"{workload}-peer", self.namespace)
         return found if found and found.group("workload", "service", "namespace") == ours else None
 
     def _looks_own(self, component: str, address: str, host: str) -> bool:
-        """Whether a pod or the peer Service of ours is named in an address, which is not that of another namespace."""
+        """True if an address names a pod or the peer Service of this cluster and does not clearly belong to another
+        namespace.
+        """
         pod = _POD.fullmatch(host)
         if pod and pod["namespace"] != self.namespace:
             return False
@@ -176,7 +181,7 @@ class AddressBook:
         return not address or re.search(named, address) is not None
 
     def _peer(self, component: str, ordinal: int) -> str:
-        # Pump's Service goes without the suffix
+        # Pump's headless Service has no suffix
         suffix = "" if component == "pump" else "-peer"
         return f"{self.cluster}-{component}-{ordinal}.{self.cluster}-{component}{suffix}"
 
@@ -197,10 +202,10 @@ def _always(namespace: str, cluster: str) -> bool:  # noqa: ARG001  (the shape o
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """The servers that the operator may call for one cluster, beyond the names that it knows by itself.
+    """The servers that the operator may call for one cluster, beyond those in its address book.
 
-    `hosts` are those that the spec names. `shares_pd` answers for the namespace and name of another TidbCluster of this
-    Kubernetes cluster whether its PD members and those of this one are members of one PD.
+    `hosts` are named in the spec. `shares_pd` takes namespace and name of another TidbCluster in this Kubernetes
+    cluster and returns True if the PD members of both form one PD.
     """
 
     book: AddressBook
@@ -208,10 +213,10 @@ class Reach:
     shares_pd: Callable[[str, str], bool] = _always
 
     def admit(self, component: str, announced: str) -> Address:
-        """The address of the member of a component that a server announces as a URL, or as `host:port`.
+        """The address of a member that a server announces as a URL or as `host:port`.
 
-        Only scheme, host and port are used. Members of the cluster itself are dialled under its domain, whatever
-        domain is announced. Raises NotInCluster.
+        Uses only scheme, host and port. Members of the cluster itself are dialled under the cluster's domain, whatever
+        domain the server announces. Raises NotInCluster.
         """
         found = _parsed(announced, self.book.scheme)
         if found is None:
@@ -230,7 +235,7 @@ class Reach:
         return host if known else self.book.advertised_host(component, ordinal)
 
     def _is_peer(self, component: str, host: str, port: int) -> bool:
-        """Whether a host is that of a member in another TidbCluster which shares PD with this one."""
+        """True if a host is a PD member of another TidbCluster that shares PD with this one."""
         found = _MEMBER.fullmatch(host)
         if component != "pd" or found is None or found["service"] != f"{found['workload']}-peer":
             return False
@@ -240,35 +245,35 @@ class Reach:
         domain = found["domain"] or ""
         if domain in ("", _DEFAULT_DOMAIN, self.book.cluster_domain):
             return self.shares_pd(found["namespace"], cluster)
-        # another Kubernetes cluster, of which nothing is known but that the spec allows for it
+        # a member in another Kubernetes cluster: the spec allows them, and the operator cannot look them up
         return self.book.across_k8s and port == PD_CLIENT_PORT
 
 
 def without_path(announced: str, scheme: str = "http") -> str | None:
-    """Scheme, host and port of what a server announces, for a pod that is to dial it; None for what lacks one of them.
+    """Scheme, host and port that a server announces, for use by a pod; None if one of them is missing.
 
-    Pods reach whatever their own network lets them, so this is no `Address`.
+    Not an `Address`, because the operator does not dial it and the pod's own network policy limits the pod.
     """
     found = _parsed(announced, scheme)
     return None if found is None else f"{found[0]}://{found[1]}:{found[2]}"
 
 
 def shown_url(announced: str) -> str:
-    """What a status shows of a URL that a server announces: no path, which may say anything; all of it if it is no URL.
+    """The URL that a server announces, as a status shows it: without its path, which is untrusted text.
 
-    An odd address stays as it is, so that a status shows why it is not understood.
+    Text that is not a URL stays as it is, so that the status shows the malformed address.
     """
     return without_path(announced) or announced
 
 
 def host_of(address: str) -> str:
-    """The host of a URL, or of `host:port`, in lower case; empty when it cannot be read."""
+    """The host of a URL or of `host:port`, in lower case; empty if it cannot be parsed."""
     return _host(address)
 
 
 @lru_cache(maxsize=4096)
 def _parsed(announced: str, scheme: str) -> tuple[str, str, int] | None:
-    """Scheme, host and port of what a server announces; None when it has no host or no port, or another scheme."""
+    """Scheme, host and port that a server announces; None if one is missing or the scheme is unknown."""
     try:
         parts = urlsplit(announced if "://" in announced else f"{scheme}://{announced}")
         host, port = parts.hostname or "", parts.port
@@ -280,7 +285,7 @@ def _parsed(announced: str, scheme: str) -> tuple[str, str, int] | None:
 
 
 def _address(scheme: str, host: str, port: int) -> Address:
-    """Raises NotInCluster for what is no host name, which validation keeps out of specs."""
+    """Raises NotInCluster for an invalid host name (validation keeps those out of specs)."""
     if not _HOST.fullmatch(host):
         raise NotInCluster(f"{host!r} is no host name: correct the domains and references of the spec")
     return Address(f"{scheme}://{host}:{port}")
@@ -288,7 +293,7 @@ def _address(scheme: str, host: str, port: int) -> Address:
 
 @lru_cache(maxsize=4096)
 def _host(address: str) -> str:
-    """The host of an address in lower case; empty when it cannot be read."""
+    """The host of an address in lower case; empty if it cannot be parsed."""
     try:
         parts = urlsplit(address if "://" in address else f"//{address}")
         _ = parts.port

@@ -1,7 +1,7 @@
-"""One call to one component: deadline, fence, retry of reads, redirects, typed answers (dataplane-apis.md 2).
+"""One call to one component: deadline, fence, retries of reads, redirects, typed answers (dataplane-apis.md 2).
 
-A redirect moves the same request to another member of the cluster: of its location only scheme, host and port are
-used, and a location that is not a member of the cluster is an error.
+A redirect repeats the same request at another member of the cluster. Only scheme, host and port of its location count,
+and a location outside the cluster is an error.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,28 +33,29 @@ from ports.transport import (
 _log = structlog.get_logger(__name__)
 
 TIMEOUT = USUAL
-"""Seconds that any call may take, tries included; one to a slow endpoint gets more (`dataplane.timeouts`)."""
+"""Seconds that a call may take, including retries; slow endpoints get more (`dataplane.timeouts`)."""
 
 _TRIES = 2
-"""A kept connection may have died unnoticed, and a Service may send the second try to a member that lives."""
+"""A kept-alive connection may have died unnoticed, and a Service may route the second try to a healthy member."""
 
 _MOST_REDIRECTS = 3
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _SAME_METHOD = frozenset({307, 308})
-"""Redirects after which the method stays what it was: all that a request with a body, or a write, follows."""
+"""The redirects that keep the method. A write, or a request with a body, follows no others."""
 
 _BYTES_PER_VALUE = 32
-"""Bytes that a value takes on average in the JSON of each API, at least. What is denser would need many times its
-size in memory once it is decoded."""
+"""The minimum average size of a value in the JSON of every API, in bytes. Denser JSON would take many times its size in
+memory once decoded.
+"""
 
 _FEW_VALUES = 1000
 
 _SUCCESS = 200
 
 Admit = Callable[[str], Address]
-"""The address that a server announces, if it belongs to the cluster. Raises NotInCluster."""
+"""Returns the address that a server announces if it belongs to the cluster. Raises NotInCluster."""
 
-# no pause between tries: a step never waits for time (design.md 3.2)
+# no pause between tries: a reconcile step never sleeps (design.md 3.2)
 _RETRYING = Retrying(
     stop=stop_after_attempt(_TRIES),
     retry=retry_if_exception_type((ConnectionLost, ConnectionRefused)),
@@ -72,7 +73,7 @@ class Caller:
     def __init__(
         self, transport: Transport, base_url: Address, fence: Fence, clock: Clock, admit: Admit | None = None
     ) -> None:
-        """`admit` decides which redirects are followed; without it none is."""
+        """`admit` decides which redirects the caller follows; without it, none."""
         self._transport = transport
         self._fence = fence
         self._clock = clock
@@ -88,13 +89,13 @@ class Caller:
         also: frozenset[int] = frozenset(),
         longest: int = LONGEST_ANSWER,
     ) -> Response:
-        """Read; statuses of `also` are answers, not errors. `longest` is in bytes. Raises Unavailable, ApiError."""
+        """Read. Statuses in `also` are answers, not errors; `longest` is in bytes. Raises Unavailable, ApiError."""
         return self._read(Request("GET", self.base_url + path, longest_answer=longest), path, timeout, also)
 
     def ask_json(
         self, path: str, body: object, decoder: msgspec.json.Decoder[_T], *, longest: int = LONGEST_ANSWER
     ) -> _T:
-        """Read what takes a body to ask for, and decode it. Raises as `get_json`."""
+        """Send a read whose query is a JSON body, and decode the answer. Raises as `get_json`."""
         headers = {"content-type": "application/json"}
         asked = Request(
             "POST", self.base_url + path, headers, msgspec.json.encode(body), only_asks=True, longest_answer=longest
@@ -117,14 +118,14 @@ class Caller:
         timeout: float = TIMEOUT,
         longest: int = LONGEST_ANSWER,
     ) -> _T:
-        """Read and decode. Raises Unavailable, ApiError; MalformedAnswer names the field that has a wrong type."""
+        """Read and decode. Raises Unavailable, ApiError; MalformedAnswer names a field of the wrong type."""
         return self.decoded(path, self.get(path, timeout=timeout, longest=longest), decoder)
 
     def decoded(self, path: str, answer: Response, decoder: msgspec.json.Decoder[_T]) -> _T:
-        """The value in an answer. Raises MalformedAnswer."""
+        """Decode an answer. Raises MalformedAnswer."""
         found = _decoded(answer.body, decoder)
         if isinstance(found, _Unreadable):
-            # an error keeps the frames that it passed, and may be kept itself: none of them keeps the answer
+            # an exception keeps its frames, and a caller may keep the exception: do not keep the answer with it
             del answer
             raise self.malformed(path, found.reason)
         return found
@@ -140,10 +141,10 @@ class Caller:
         also: frozenset[int] = frozenset(),
         timeout: float = TIMEOUT,
     ) -> Response:
-        """Change something, once; statuses of `also` are answers, not errors. A body of bytes is sent as it is.
+        """Send a write, once. Statuses in `also` are answers, not errors. A body of bytes is sent unchanged.
 
-        `done` is what the log says once the component has agreed, `about` the keys and values of that line; empty for
-        what changes nothing by itself. Raises Unavailable, ApiError, LeaseExpired.
+        `done` is the log message after the component agreed, with the keys and values in `about`; leave it empty for a
+        request that changes nothing by itself. Raises Unavailable, ApiError, LeaseExpired.
         """
         if body is None or isinstance(body, bytes):
             headers, payload = {}, body
@@ -157,11 +158,13 @@ class Caller:
         return answer
 
     def malformed(self, path: str, reason: str, method: str = "GET") -> MalformedAnswer:
-        """The error for a success that cannot be understood, for a reason that quotes nothing of it."""
+        """The error for a successful answer that cannot be understood. `reason` must not quote the answer."""
         return MalformedAnswer(method, self.base_url + path, _SUCCESS, reason=reason)
 
     def _follow(self, request: Request, path: str, send: Callable[[Request], Response]) -> Response:
-        """The answer after redirects to other members. Raises Unavailable; ApiError for a redirect elsewhere."""
+        """The answer after redirects to other members. Raises Unavailable; ApiError for a redirect out of
+        the cluster.
+        """
         for _ in range(_MOST_REDIRECTS + 1):
             try:
                 answer = send(request)
@@ -199,13 +202,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _Unreadable:
-    """Why an answer is not what the API promises; the reason quotes nothing of it."""
+    """Raised when an answer violates the API; the reason does not quote the answer."""
 
     reason: str
 
 
 def _decoded(body: bytes, decoder: msgspec.json.Decoder[_T]) -> _T | _Unreadable:
-    # each value but the first of its list or object follows a comma
+    # every value but the first in a list or object follows a comma
     if body.count(b",") > _FEW_VALUES + len(body) // _BYTES_PER_VALUE:
         return _Unreadable("malformed answer: it has more values than its API allows")
     try:

@@ -1,7 +1,7 @@
-"""What certificates are worth, before anybody relies on them: read and tried out by OpenSSL itself (objects.md 9.1).
+"""Checks of certificates before the operator uses them: OpenSSL itself reads and tries them (objects.md 9.1).
 
-`ssl` reads a certificate only in a handshake. So each has one here, in memory, with a counterpart that trusts it, and
-another one with a counterpart that trusts the authority that it is to be judged by.
+`ssl` reads a certificate only in a handshake. Each certificate therefore performs two in memory: one with a peer that
+trusts it directly, and one with a peer that trusts the authority in question.
 """
 
 import ssl
@@ -14,20 +14,20 @@ from typing import Any
 from dataplane.tls import load_certificate
 
 _NO_CHECK_TIME = 0x200000
-"""X509_V_FLAG_NO_CHECK_TIME, which `ssl` has no name for: dates are for the operator's own clock to judge."""
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which `ssl` does not name. The operator compares dates with its own clock."""
 
 CA, CERTIFICATE, KEY = "ca.crt", "tls.crt", "tls.key"
 
 
 class Role(Enum):
-    """On which side of connections a certificate is shown; some are good for one only."""
+    """The side of a connection that shows a certificate; some certificates serve one side only."""
 
     SERVER = "server"
     CLIENT = "client"
 
 
 class BadCertificate(Exception):
-    """Raised when a certificate cannot be used: `key` of the Secret has something wrong, `message`; and the way out."""
+    """Raised for an unusable certificate: the `key` of the Secret, what is wrong (`message`), and the way out."""
 
     def __init__(self, key: str, message: str, way_out: str = "replace it") -> None:
         super().__init__(f"{key} {message}")
@@ -38,7 +38,7 @@ class BadCertificate(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What a certificate says of itself: for which names, and when, it holds. `issuer` has signed it."""
+    """The content of a certificate: names, validity, and the `issuer` that signed it."""
 
     names: tuple[str, ...]
     begins: datetime
@@ -46,22 +46,22 @@ class Certificate:
     issuer: object = ()
 
     def covers(self, host: str) -> bool:
-        """Whether it holds for a host; a `*` stands for the first label of a name."""
+        """True if the certificate is valid for a host; a `*` matches the first label of a name."""
         wildcard = f"*.{host.partition('.')[2]}"
         return any(name.lower() in (host.lower(), wildcard.lower()) for name in self.names)
 
 
 def read(cert: bytes, key: bytes, role: Role = Role.SERVER) -> Certificate:
-    """A certificate, which need not be signed by anybody that is known. Raises BadCertificate."""
+    """Read a certificate, from a known or an unknown issuer. Raises BadCertificate."""
     shown = _presented(cert, key, role, cert, ssl.VERIFY_X509_PARTIAL_CHAIN)
     names = tuple(str(value) for _, value in shown.get("subjectAltName", ()))
     return Certificate(names, _time(shown["notBefore"]), _time(shown["notAfter"]), shown.get("issuer"))
 
 
 def authority_of(ca: bytes, certificate: Certificate) -> Certificate | None:
-    """The authority among those of a `ca.crt` that has signed a certificate; None where another one stands between.
+    """The authority in `ca` (`ca.crt`) that signed a certificate; None if an intermediate authority signed it.
 
-    Of several, as in the middle of a change, the one that holds longest. Raises BadCertificate.
+    Of several, e.g. during a rotation, the one that is valid longest. Raises BadCertificate.
     """
     found = (each for each in _authorities(ca) if each["subject"] == certificate.issuer)
     made = [Certificate((), _time(each["notBefore"]), _time(each["notAfter"]), each["issuer"]) for each in found]
@@ -69,12 +69,14 @@ def authority_of(ca: bytes, certificate: Certificate) -> Certificate | None:
 
 
 def check_trust(cert: bytes, key: bytes, role: Role, ca: bytes) -> None:
-    """Whether who trusts `ca` accepts a certificate in a role, dates and names aside. Raises BadCertificate."""
+    """Check that a peer that trusts `ca` accepts a certificate in a role; ignores dates and names. Raises
+    BadCertificate.
+    """
     _presented(cert, key, role, ca)
 
 
 def _presented(cert: bytes, key: bytes, role: Role, ca: bytes, flags: int = 0) -> Mapping[str, Any]:
-    """What the other side sees of a certificate when it trusts `ca`. Raises BadCertificate when it refuses it."""
+    """The certificate as a peer that trusts `ca` sees it. Raises BadCertificate if the peer rejects it."""
     client, server = _context(ssl.PROTOCOL_TLS_CLIENT), _context(ssl.PROTOCOL_TLS_SERVER)
     client.check_hostname = False
     _load(server, cert, key)
@@ -119,7 +121,7 @@ def _context(protocol: int) -> ssl.SSLContext:
 
 
 def _shake_hands(*sides: ssl.SSLObject) -> None:
-    """Raises BadCertificate when one side refuses the other."""
+    """Raises BadCertificate if one side rejects the other."""
     for side in sides * 3:
         try:
             side.do_handshake()

@@ -1,6 +1,6 @@
-"""The one object through which decisions reach the data plane. It dials an `Address`, never a text.
+"""The one object through which the operator's decisions reach the data plane. It dials only an `Address`.
 
-Clients are cheap and made when asked for; what is kept is the transport of each TLS identity, with its connections.
+Clients are cheap and created per call. The transport of each TLS identity is kept, with its connections.
 """
 
 import threading
@@ -31,11 +31,11 @@ from ports.transport import Transport
 MakeTransport = Callable[[TlsMaterial | None], Transport]
 
 _IDENTITIES = 1024
-"""Transports kept; a certificate that was rotated away is forgotten in time."""
+"""The number of transports kept; one with a rotated certificate is evicted in time."""
 
 
 class DataPlane:
-    """Hands out clients by URL and TLS identity. Safe for use by many threads."""
+    """Creates clients by URL and TLS identity. Thread-safe."""
 
     def __init__(
         self,
@@ -45,10 +45,10 @@ class DataPlane:
         sql: SqlConnector | None = None,
         side_by_side: SideBySide | None = None,
     ) -> None:
-        """`make_transport` is called once per TLS identity, with None for plain HTTP; it may raise BadTlsMaterial.
+        """`make_transport` is called once per TLS identity, with None for plain HTTP, and may raise BadTlsMaterial.
 
-        `sql` carries statements out, by default over TCP. `side_by_side` runs calls that need not wait for each other,
-        by default one after another.
+        `sql` executes statements, by default over TCP. `side_by_side` runs independent calls, by default one after
+        another.
         """
         self._sql = sql or MySqlConnector()
         self.side_by_side = side_by_side or InTurn()
@@ -61,7 +61,9 @@ class DataPlane:
         self._sharing: DataPlane | None = None
 
     def for_one_reconcile(self) -> "DataPlane":
-        """The same data plane for one reconcile of one cluster: an endpoint that times out is asked no more."""
+        """A view for one reconcile of one cluster: after an endpoint's first time-out it sends no more
+        requests there.
+        """
         answers, silent, slow = SharedAnswers(), set[str](), set[str]()
 
         def live(tls: TlsMaterial | None) -> Transport:
@@ -75,30 +77,32 @@ class DataPlane:
 
     @property
     def sharing(self) -> "DataPlane":
-        """The same data plane for reads alone, each of which a reconcile sends once; outside of one, as ever."""
+        """A view that sends each read once per reconcile, for reads only. Outside a reconcile it shares nothing."""
         return self._sharing or self
 
     def _over(self, make_transport: MakeTransport) -> "DataPlane":
         found = DataPlane(make_transport, self._fence, self._clock, self._sql, self.side_by_side)
-        # how long each endpoint takes is noted once, below
+        # the wrapper below already records how long each endpoint takes
         found._make_transport = make_transport
         return found
 
     @property
     def slow(self) -> frozenset[str]:
-        """The endpoints, `host:port`, that timed out in this reconcile, or took so long that others should not wait."""
+        """The endpoints (`host:port`) that timed out in this reconcile, or were too slow for other clusters
+        to wait on.
+        """
         return frozenset(self._slow)
 
     def pd(self, url: Address, tls: TlsMaterial | None = None, admit: Admit | None = None) -> PDClient:
-        """The PD at `url`, which may redirect to the addresses that `admit` admits. Raises BadTlsMaterial."""
+        """The PD at `url`, which may redirect to addresses that `admit` accepts. Raises BadTlsMaterial."""
         return PDClient(self._transport(tls), url, self._fence, self._clock, admit)
 
     def answering_pd(
         self, urls: Iterable[Address], tls: TlsMaterial | None = None, admit: Admit | None = None
     ) -> PDClient:
-        """The PD at the first URL that tells its members' health; at the first of all when none does.
+        """The PD at the first URL that returns its members' health, or at the first URL if none does.
 
-        With a single URL nothing is asked (dataplane-apis.md 2). Raises BadTlsMaterial.
+        A single URL is not probed (dataplane-apis.md 2). Raises BadTlsMaterial.
         """
         candidates = [self.pd(url, tls, admit) for url in urls]
         if len(candidates) == 1:
@@ -106,7 +110,7 @@ class DataPlane:
         return next(filter(_answers, candidates), candidates[0])
 
     def tikv(self, url: Address, tls: TlsMaterial | None = None) -> TiKVClient:
-        """The TiKV whose status port is at `url`. Raises BadTlsMaterial."""
+        """The TiKV with its status port at `url`. Raises BadTlsMaterial."""
         return TiKVClient(self._transport(tls), url, self._clock)
 
     def tiflash(self, url: Address, tls: TlsMaterial | None = None) -> TiFlashClient:
@@ -114,11 +118,11 @@ class DataPlane:
         return TiFlashClient(self._transport(tls), url, self._clock)
 
     def tidb(self, url: Address, tls: TlsMaterial | None = None) -> TiDBClient:
-        """The TiDB whose status port is at `url`. Raises BadTlsMaterial."""
+        """The TiDB with its status port at `url`. Raises BadTlsMaterial."""
         return TiDBClient(self._transport(tls), url, self._clock, self._fence)
 
     def caller(self, url: Address, tls: TlsMaterial | None = None) -> Caller:
-        """What clients of other servers are made of. Raises BadTlsMaterial."""
+        """A caller for clients that take one, e.g. `TiCDCClient`. Raises BadTlsMaterial."""
         return Caller(self._transport(tls), url, self._fence, self._clock)
 
     def root(self, login: SqlLogin) -> RootClient:
@@ -151,7 +155,7 @@ class DataPlane:
 
 def _answers(pd: PDClient) -> bool:
     try:
-        # who waits for the pings of dead members here would not get to the next candidate in time (F53)
+        # the time that PD needs to ping dead members would leave none for the next candidate (F53)
         pd.health(members=1)
     except DataPlaneError:
         return False

@@ -1,7 +1,7 @@
-"""DM's masters over HTTP (dataplane-apis.md 11): whichever is asked, the one that leads answers.
+"""DM's masters over HTTP (dataplane-apis.md 11). Any master forwards a request to the leader.
 
-Success is said in the body, not by the status. Removing a master or a worker takes it as the masters showed it:
-LiveMaster, LiveWorker, which nothing but the reads here make (design.md 3.6, F5).
+The body, not the status, reports success. Removing a master or worker takes it as the masters listed it: a LiveMaster
+or LiveWorker, which only the reads here create (design.md 3.6, F5).
 """
 
 from dataclasses import InitVar, dataclass
@@ -25,15 +25,15 @@ _LIVE_READ = object()
 _IN_TURN = InTurn()
 
 OFFLINE = "offline"
-"""The stage of a worker of which the masters have heard nothing for a while."""
+"""The stage of a worker that the masters have not heard from for a while."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveMaster:
-    """A master as the masters showed it in this reconcile. Made by `DMMasterClient.masters` only.
+    """A master as the masters listed it in this reconcile. Only `DMMasterClient.masters` creates one.
 
-    `id` is decimal text: 64-bit ids do not survive JSON numbers.
+    `id` is decimal text, because 64-bit ids do not survive as JSON numbers.
     """
 
     name: str
@@ -44,7 +44,7 @@ class LiveMaster:
     maker: InitVar[object]
 
     def __post_init__(self, maker: object) -> None:
-        """Raise TypeError for any maker but a read of the masters."""
+        """Raise TypeError unless a read of the masters creates the object."""
         if maker is not _LIVE_READ:
             raise TypeError("a LiveMaster comes from DMMasterClient.masters, which asks the masters")
 
@@ -52,9 +52,9 @@ class LiveMaster:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveWorker:
-    """A worker as the masters showed it in this reconcile. Made by `DMMasterClient.workers` only.
+    """A worker as the masters listed it in this reconcile. Only `DMMasterClient.workers` creates one.
 
-    `stage` is free, bound, relay or offline; `source` is what it replicates, empty when that is nothing.
+    `stage` is free, bound, relay or offline; `source` is the source that it replicates, or empty.
     """
 
     name: str
@@ -64,25 +64,27 @@ class LiveWorker:
     maker: InitVar[object]
 
     def __post_init__(self, maker: object) -> None:
-        """Raise TypeError for any maker but a read of the masters."""
+        """Raise TypeError unless a read of the masters creates the object."""
         if maker is not _LIVE_READ:
             raise TypeError("a LiveWorker comes from DMMasterClient.workers, which asks the masters")
 
 
 class DMMasterClient:
-    """A master, or the Service in front of all of them. Safe for use by many threads."""
+    """A master, or the Service in front of all masters. Thread-safe."""
 
     def __init__(self, caller: Caller) -> None:
-        """A client of the master whose port `caller` reaches."""
+        """A client of the master that `caller` reaches."""
         self._call = caller
 
     @property
     def base_url(self) -> Address:
-        """Where this client sends its requests."""
+        """The URL that this client sends requests to."""
         return self._call.base_url
 
     def masters(self, timeout: float = TIMEOUT) -> tuple[LiveMaster, ...]:
-        """All masters. Raises Unavailable, ApiError; MalformedAnswer for an empty list: the one that answers is one."""
+        """All masters. Raises Unavailable, ApiError; MalformedAnswer for an empty list, which lacks the answering
+        master itself.
+        """
         found = self._list("master", timeout).master
         listed = (found.masters if found else None) or ()
         if not listed:
@@ -100,7 +102,7 @@ class DMMasterClient:
         )
 
     def led_masters(self, side_by_side: SideBySide = _IN_TURN) -> tuple[str, tuple[LiveMaster, ...]]:
-        """The name of the master that leads, empty while none does, and all masters, asked side by side.
+        """The name of the leader (empty if there is none) and all masters, read concurrently.
 
         Raises Unavailable, ApiError; MalformedAnswer for a list that lacks the leader.
         """
@@ -111,7 +113,7 @@ class DMMasterClient:
         return leader, found
 
     def workers(self) -> tuple[LiveWorker, ...]:
-        """All workers that ever registered and were not removed. Raises Unavailable, ApiError."""
+        """All workers that ever registered and have not been removed. Raises Unavailable, ApiError."""
         found = self._list("worker").worker
         return tuple(
             LiveWorker(name=each.name, address=each.addr, stage=each.stage, source=each.source, maker=_LIVE_READ)
@@ -119,22 +121,22 @@ class DMMasterClient:
         )
 
     def leader(self) -> str:
-        """The name of the master that leads; empty while none does. Raises Unavailable, ApiError."""
+        """The name of the leader, or empty. Raises Unavailable, ApiError."""
         found = self._list("leader").leader
         return found.name if found else ""
 
     def evict_leader(self) -> None:
-        """Let another master than this one lead. Ask the one that leads, not the Service.
+        """Ask this master to give up leadership. Call the leader itself, not the Service.
 
         Raises Unavailable, ApiError, LeaseExpired.
         """
         self._do("PUT", "/apis/v1alpha1/leader/1", "DM-master asked to give up leading", {"master": self._call.host})
 
     def delete_master(self, master: LiveMaster) -> None:
-        """Take out a master that the masters have shown; one that is not listed any more is gone already.
+        """Remove a master that the masters have listed; one that is no longer listed counts as removed.
 
-        Raises Conflict when they refuse, or when another one has its name by now; TypeError for a master that they have
-        not shown; Unavailable, ApiError, LeaseExpired.
+        Raises Conflict if the masters refuse or another master now has its name, TypeError if the masters have not
+        listed it; Unavailable, ApiError, LeaseExpired.
         """
         if not isinstance(master, LiveMaster):
             raise TypeError(f"a master is removed as the masters show it: take it from masters(), not {master!r}")
@@ -148,9 +150,9 @@ class DMMasterClient:
         self._do("DELETE", path, "DM-master removed", {"master": master.name, "member_id": master.id})
 
     def delete_worker(self, worker: LiveWorker) -> None:
-        """Take out a worker that the masters have shown offline; one that is not listed any more is gone already.
+        """Remove a worker that the masters have listed as offline; one that is no longer listed counts as removed.
 
-        Raises Conflict when it is not offline, or the masters refuse; TypeError for a worker that they have not shown;
+        Raises Conflict if it is not offline or the masters refuse, TypeError if the masters have not listed it;
         Unavailable, ApiError, LeaseExpired.
         """
         if not isinstance(worker, LiveWorker):
@@ -177,7 +179,7 @@ class DMMasterClient:
         self._agreed(method, path, answer)
 
     def _agreed(self, method: str, path: str, answer: Response) -> "_Listed":
-        """The answer, unless it is a refusal, which is an HTTP success as well."""
+        """Decode an answer. A refusal raises Conflict, although DM sends it with an HTTP success status."""
         try:
             found = decoder(_Listed).decode(answer.body)
         except UNREADABLE as error:

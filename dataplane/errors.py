@@ -1,19 +1,19 @@
-"""What can go wrong between the operator and a component of the data plane (dataplane-apis.md 2, 3.1).
+"""Errors between the operator and a component of the data plane (dataplane-apis.md 2, 3.1).
 
     DataPlaneError
-    ├── Unavailable            nobody answered, or the answer was 503 or "no leader": ask again later
-    ├── AddressNotUnderstood   PD reports an address that looks like one of the cluster's pods, but is written otherwise
-    ├── NotInCluster           a server announces an address that does not belong to the cluster: nothing was sent
+    ├── Unavailable            no answer, or the answer was 503 or "no leader": try again later
+    ├── AddressNotUnderstood   PD reports an address that resembles a pod of the cluster but has an unknown form
+    ├── NotInCluster           a server announces an address outside the cluster: nothing was sent
     ├── BadTlsMaterial         the certificates of the cluster cannot be used: nothing was sent
-    └── ApiError               the component answered with something else than success
+    └── ApiError               the component answered with an error
         ├── NotBootstrapped    PD waits for its first TiKV
         ├── NotFound           404
-        ├── Conflict           the state of the component forbids it: 409, 410, 412, and what PD refuses by rule
-        └── MalformedAnswer    a success whose body is not what the API promises
+        ├── Conflict           the state of the component forbids the request: 409, 410, 412, and refusals by PD's rules
+        └── MalformedAnswer    a success whose body violates the API
 
-Messages name method, URL and status. They quote what the server said where that is an error in a documented form, in
-at most 200 printable characters; of anything else they give the size (docs/security.md). A write that failed with
-Unavailable may have been carried out, unless `sent` is False.
+Messages name method, URL and status. They quote at most 200 printable characters of an error in a documented form; of
+any other answer they give only the size (docs/security.md). A write that failed with Unavailable may have been applied,
+unless `sent` is False.
 """
 
 import re
@@ -42,29 +42,29 @@ _PLAIN_ERRORS = re.compile(
 """The errors that PD, TiCDC and DM send as plain text; all others are JSON."""
 
 _SAID_IN = ("msg", "message", "error_msg", "error", "reason")
-"""The fields in which the components say what is wrong."""
+"""The JSON fields in which components report an error."""
 
 
 class DataPlaneError(RemoteError):
-    """Raised when a call to a component did not succeed."""
+    """Raised when a call to a component fails."""
 
 
 class BadTlsMaterial(DataPlaneError):
-    """Raised when a cluster's CA, certificate or key cannot be used."""
+    """Raised when the CA, the certificate or the key of a cluster cannot be used."""
 
 
 class AddressNotUnderstood(DataPlaneError):
-    """Raised when an answer names what may or may not be a pod of the cluster: nothing can be concluded from it."""
+    """Raised when an address in an answer may or may not be a pod of the cluster, so that the answer proves nothing."""
 
 
 class NotInCluster(DataPlaneError):
-    """Raised when an address that a server announces does not belong to the cluster: it is not dialled."""
+    """Raised when a server announces an address outside the cluster. The operator does not dial it."""
 
 
 class Unavailable(DataPlaneError):
-    """Raised when a component gives no answer, or says that it cannot answer now.
+    """Raised when a component does not answer, or answers that it cannot serve now.
 
-    `cause` is the transport's error, if there was one. `sent` is False when the request surely did not arrive.
+    `cause` is the transport's error, if any. `sent` is False if the request certainly did not arrive.
     """
 
     def __init__(self, method: str, url: str, reason: str, cause: TransportError | None = None) -> None:
@@ -76,7 +76,7 @@ class Unavailable(DataPlaneError):
 
 
 class ApiError(DataPlaneError):
-    """Raised when a component answers with something else than success; `body` is what it said."""
+    """Raised when a component answers with an error; `body` is its answer."""
 
     def __init__(self, method: str, url: str, status: int, body: bytes = b"", reason: str = "") -> None:
         text = f"{method} {url}: {reason or f'error response {status}'}"
@@ -87,35 +87,35 @@ class ApiError(DataPlaneError):
 
 
 class NotBootstrapped(ApiError):
-    """Raised by PD's store, label and scheduler routes before the first TiKV has started."""
+    """Raised for PD's store, label and scheduler routes before the first TiKV has started."""
 
 
 class NotFound(ApiError):
-    """Raised when what was asked for does not exist."""
+    """Raised when the requested object does not exist."""
 
 
 class Conflict(ApiError):
-    """Raised when the state of the component forbids what was asked."""
+    """Raised when the state of the component forbids the request."""
 
 
 class MalformedAnswer(ApiError):
-    """Raised when an answer is not what the API promises; the message names the field."""
+    """Raised when an answer violates the API; the message names the field."""
 
 
 _BY_STATUS = {404: NotFound, 409: Conflict, 410: Conflict, 412: Conflict}
 
 
 def unavailable(error: TransportError) -> Unavailable:
-    """The error for a request that got no answer.
+    """The error for a request without an answer.
 
-    How long it was waited for is left out: that differs from one time to the next, and the text ends up in a condition.
+    The message omits the elapsed time, because it becomes the text of a condition and must not differ each time.
     """
     reason = "no answer in time" if isinstance(error, RequestTimeout) else error.cause
     return Unavailable(error.method, error.url, reason, error)
 
 
 def error_from_answer(method: str, url: str, answer: Response) -> DataPlaneError:
-    """The error for an answer that is no success."""
+    """The error for an unsuccessful answer."""
     if answer.status == 503:
         return Unavailable(method, url, f"error response 503: {said(answer.body)}")
     if _NOT_BOOTSTRAPPED in answer.body:
@@ -126,7 +126,7 @@ def error_from_answer(method: str, url: str, answer: Response) -> DataPlaneError
 
 
 def misread(body: bytes, error: Exception) -> str:
-    """What is wrong with an answer that could not be decoded; it quotes nothing."""
+    """Why an answer could not be decoded, without a quotation of it."""
     if isinstance(error, RecursionError):
         return f"answered with {len(body)} bytes that are nested too deeply"
     if not isinstance(error, msgspec.ValidationError):
@@ -139,7 +139,7 @@ _TEXT = msgspec.json.Decoder(str)
 
 
 def said(body: bytes) -> str:
-    """What a server said, if it is an error in a documented form, else what the answer looks like."""
+    """The server's error text if it has a documented form, else a description of the answer's size and type."""
     if _PLAIN_ERRORS.fullmatch(body):
         return shortened(body.decode("utf-8", "replace"))
     try:
@@ -152,7 +152,7 @@ def said(body: bytes) -> str:
 
 
 def _text(value: msgspec.Raw | None) -> str:
-    """The string that is the value of a field; empty for anything else."""
+    """The string value of a field; empty for any other value."""
     try:
         return _TEXT.decode(value) if value else ""
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""The etcd in PD, through its JSON gateway (dataplane-apis.md 4)."""
+"""PD's embedded etcd, through its JSON gateway (dataplane-apis.md 4)."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -18,62 +18,64 @@ _GRANTING = "/v3/lease/grant"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """The value of a key, and the lease that it goes with; 0 for none."""
+    """The value of a key and the id of its lease, 0 for none."""
 
     value: bytes
     lease: int
 
 
 class EtcdClient:
-    """The etcd in one PD, or behind the Service in front of all members. Safe for use by many threads."""
+    """The etcd in one PD, or behind the Service of all PD members. Thread-safe."""
 
     def __init__(
         self, transport: Transport, base_url: Address, clock: Clock | None = None, fence: Fence | None = None
     ) -> None:
-        """A client of the etcd in the PD at `base_url`. `fence` is asked before each write."""
+        """A client of the etcd in the PD at `base_url`. Every write asks `fence` first."""
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
 
     def get(self, key: str) -> bytes | None:
-        """The value of a key, None when there is none. Raises Unavailable, ApiError; NotFound as `below`."""
+        """The value of a key; None if it does not exist. Raises Unavailable, ApiError; NotFound as `below`."""
         found = self.entry(key)
         return found.value if found else None
 
     def entry(self, key: str) -> Entry | None:
-        """As `get`, with the lease of the key."""
+        """The value of a key and its lease. Raises as `get`."""
         found = self._call.ask_json(_RANGE, {"key": _encoded(key.encode())}, _ANSWER)
         return Entry(found.kvs[0].value, found.kvs[0].lease) if found.kvs else None
 
     def below(self, prefix: str) -> Mapping[str, bytes]:
-        """The keys that begin with `prefix`, which is not empty, each with its value.
+        """The keys that begin with `prefix` (not empty) and their values.
 
-        Raises Unavailable, ApiError; NotFound where the gateway is switched off.
+        Raises Unavailable, ApiError; NotFound if the gateway is disabled.
         """
         asked = _below(prefix)
         found = self._call.ask_json(_RANGE, asked, _ANSWER)
         return {each.key.decode("utf-8", "replace"): each.value for each in found.kvs or ()}
 
     def seconds_left(self, lease: int) -> int:
-        """How long a lease holds, and with it its keys; negative when it has ended. Raises as `get`."""
+        """The remaining seconds of a lease, after which its keys vanish; negative if it has expired. Raises
+        as `get`.
+        """
         return self._call.ask_json("/v3/lease/timetolive", {"ID": str(lease)}, _TIME_LEFT).ttl
 
     def grant(self, seconds: int) -> int:
-        """A new lease. Raises Unavailable, ApiError, LeaseExpired; NotFound as `below`."""
+        """Create a lease and return its id. Raises Unavailable, ApiError, LeaseExpired; NotFound as `below`."""
         answer = self._call.write("POST", _GRANTING, {"TTL": str(seconds)}, done="", about={})
         return self._call.decoded(_GRANTING, answer, _GRANT).id
 
     def put(self, key: str, value: bytes, lease: int) -> None:
-        """Write a key, which goes when its lease ends. Raises as `grant`."""
+        """Write a key, which vanishes when its lease expires. Raises as `grant`."""
         body = {"key": _encoded(key.encode()), "value": _encoded(value), "lease": str(lease)}
         about = {"key": key, "value": value.decode("utf-8", "replace")}
         self._call.write("POST", "/v3/kv/put", body, done="key written in PD's etcd", about=about)
 
     def delete(self, key: str) -> None:
-        """Delete a key, if it is there. Raises as `grant`."""
+        """Delete a key if it exists. Raises as `grant`."""
         body = {"key": _encoded(key.encode())}
         self._call.write("POST", "/v3/kv/deleterange", body, done="key deleted in PD's etcd", about={"key": key})
 
     def delete_together(self, keys: Sequence[str], prefixes: Sequence[str]) -> None:
-        """Delete keys, and all that begin with one of the prefixes, in one transaction. Raises as `grant`."""
+        """Delete keys, and all keys that begin with one of the prefixes, in one transaction. Raises as `grant`."""
         ranges = [*({"key": _encoded(key.encode())} for key in keys), *map(_below, prefixes)]
         body = {"success": [{"requestDeleteRange": each} for each in ranges]}
         about = {"keys": list(keys), "below": list(prefixes)}
@@ -105,7 +107,7 @@ _GRANT = msgspec.json.Decoder(_Grant, strict=False)
 
 
 def _below(prefix: str) -> dict[str, str]:
-    """The range of the keys that begin with a prefix, which is not empty."""
+    """The range of all keys that begin with a prefix (not empty)."""
     first = prefix.encode()
     return {"key": _encoded(first), "range_end": _encoded(first[:-1] + bytes([first[-1] + 1]))}
 

@@ -1,10 +1,10 @@
 """The data plane over HTTP: `ports.transport.Transport` on `requests` (dataplane-apis.md 2).
 
-One transport is one TLS identity, that is, one cluster or all clusters without TLS. The environment's proxies are
-honoured as `ports.proxies` decides, so that one forward proxy reaches a whole simulated world.
+One transport serves one TLS identity: one cluster, or all clusters without TLS. It uses the environment's proxies as
+`ports.proxies` decides, so that one forward proxy reaches a whole simulated world.
 
-Servers are not trusted: each answer, headers and body, has a deadline and a size, an encoded body is refused, and no
-redirect is followed (docs/security.md).
+Servers are not trusted: headers and body of each answer have a deadline and a maximum size, encoded bodies are
+rejected, and redirects are not followed (docs/security.md).
 """
 
 import contextlib
@@ -44,26 +44,27 @@ from ports.transport import (
 )
 
 _CONNECT_TIMEOUT = 3.0
-"""Seconds for TCP; a name that resolves to a dead address must leave time for another try."""
+"""Seconds for a TCP connection: if a name resolves to a dead address, there must be time for another try."""
 
 USER_AGENT = "tidb-operator"
 
 _LONGEST_HEAD = 1 << 16
-"""Bytes of all headers of an answer, those of interim answers included. `http.client` would read 100 lines of 64 KiB
-each, and any number of interim answers."""
+"""The maximum size of all headers of an answer in bytes, including interim answers. `http.client` would accept 100
+lines of 64 KiB and any number of interim answers.
+"""
 
 _NOT_ENCODED = ("", "identity")
 _POOL_SIZE = 32
 _KEPT = 1024
-"""Requests of a transport that are kept prepared, and URLs that are kept parsed."""
+"""How many prepared requests, and parsed URLs, a transport keeps."""
 _CHUNK = 1 << 16
 
 
 class HttpTransport:
-    """Sends requests as one TLS identity. Safe for use by many threads."""
+    """Sends requests under one TLS identity. Thread-safe."""
 
     def __init__(self, environ: Mapping[str, str], tls: TlsMaterial | None = None) -> None:
-        """Prepare, without connecting. Without `tls`, https peers are checked against the system's authorities.
+        """Prepare, without connecting. Without `tls`, https peers are verified with the system's authorities.
 
         Raises BadTlsMaterial.
         """
@@ -76,7 +77,7 @@ class HttpTransport:
             self._session.mount(scheme, _Adapter(context))
 
     def request(self, request: Request) -> Response:
-        """Send and read the whole answer within `request.timeout`; a redirect is an answer. Raises TransportError."""
+        """Send and read the whole answer within `request.timeout`. A redirect is an answer. Raises TransportError."""
         with _typed_errors(request):
             answer = self._send(request, read=request.timeout)
             with answer:
@@ -84,7 +85,7 @@ class HttpTransport:
                 return Response(answer.status_code, headers, _body(answer, headers, request))
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Send and return once the headers are here; redirects and encodings are the reader's.
+        """Send and return after the headers. The caller handles redirects and encodings.
 
         Raises TransportError.
         """
@@ -93,7 +94,7 @@ class HttpTransport:
             return _HttpStream(answer, request, idle_timeout)
 
     def close(self) -> None:
-        """Release idle connections. Idempotent."""
+        """Close idle connections. Idempotent."""
         self._session.close()
 
     def _send(self, request: Request, read: float) -> requests.Response:
@@ -105,17 +106,17 @@ class HttpTransport:
         timeout = urllib3.Timeout(connect=min(_CONNECT_TIMEOUT, request.timeout), read=read, total=request.timeout)
         options: dict[str, Any] = {"timeout": timeout, "stream": True}
         options["proxies"] = {"http": proxy, "https": proxy} if proxy else {}
-        # what a session adds, cookies and settings of its own, costs almost as much as the request itself
+        # a session would add cookies and settings of its own, at almost the cost of the request itself
         answer = self._session.get_adapter(request.url).send(prepared, **options)
         if answer.status_code < 200:
-            # the answer proper is still to come, and must not be taken for that of the next request
+            # the final answer is still to arrive on this connection, and the next request must not read it as its own
             answer.close()
             raise ConnectionLost(request.method, request.url, f"the server answered {answer.status_code} first")
         return answer
 
 
 class _Preparing:
-    """Makes of a request what `requests` sends, and finds its proxy. Questions are kept, as reconciles repeat them."""
+    """Prepares requests for `requests` and finds their proxies. Caches reads, because reconciles repeat them."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
@@ -138,7 +139,7 @@ class _Preparing:
 
 
 class _Adapter(HTTPAdapter):
-    """Gives `requests` our TLS context, and connections that keep deadlines."""
+    """Gives `requests` the operator's TLS context, and connections that keep deadlines."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context
@@ -154,23 +155,25 @@ class _Adapter(HTTPAdapter):
         return manager
 
     def _tls_options(self) -> dict[str, Any]:
-        # urllib3 compares names itself where the context does not
+        # urllib3 compares names itself if the context does not
         names: dict[str, Any] = {} if self._context.check_hostname else {"assert_hostname": False}
         return {"ssl_context": self._context} | names
 
     def cert_verify(self, conn: Any, url: Any, verify: Any, cert: Any) -> None:
-        """Leave the context alone: `requests` would add the public authorities to the cluster's own."""
+        """Leave the TLS context unchanged: `requests` would add the public authorities to the cluster's own."""
 
     def build_connection_pool_key_attributes(self, request: Any, verify: Any, cert: Any = None) -> Any:
         host, _ = super().build_connection_pool_key_attributes(request, verify, cert)
         return host, {}
 
     def get_connection_with_tls_context(self, request: Any, verify: Any, proxies: Any = None, cert: Any = None) -> Any:
-        """Where to send a request; `requests` parses its URL and the proxy's anew for each."""
+        """The connection pool for a request. Cached, because `requests` parses the URL and the proxy's URL
+        each time.
+        """
         proxy = (proxies or {}).get("http")
         manager = self.proxy_manager.get(proxy) if proxy else self.poolmanager
         if manager is None:
-            # the first through this proxy
+            # the first request through this proxy
             return super().get_connection_with_tls_context(request, verify, proxies, cert)
         return manager.connection_from_host(**_host_of(request.url))
 
@@ -186,7 +189,7 @@ def _host_of(url: str) -> Mapping[str, Any]:
 
 @lru_cache(_KEPT)
 def _target(url: str, *, is_proxied: bool) -> str:
-    """What the first line of a request names: all of the URL where a proxy is to read it, else the path."""
+    """The target in the request line: the whole URL if a proxy reads it, else the path."""
     if is_proxied and not url.startswith("https:"):
         return str(urldefragauth(url))
     parts = urlsplit(url)
@@ -251,7 +254,7 @@ class _HttpStream:
 
 
 def _body(answer: requests.Response, headers: Mapping[str, str], request: Request) -> bytes:
-    """The body, read up to its limit. Raises AnswerRefused, what `requests` and urllib3 raise."""
+    """Read a body up to its limit. Raises AnswerRefused and the errors of `requests` and urllib3."""
     if headers.get("content-encoding", "").strip().lower() not in _NOT_ENCODED:
         raise AnswerRefused(request.method, request.url, "the server encoded its answer, which was not asked for")
     body = bytearray()
@@ -263,7 +266,7 @@ def _body(answer: requests.Response, headers: Mapping[str, str], request: Reques
                 raise AnswerRefused(request.method, request.url, what)
         return bytes(body)
     finally:
-        # an error keeps the frames that it passed, and may be kept itself
+        # an exception keeps its frames, and a caller may keep the exception
         body.clear()
 
 
@@ -300,13 +303,13 @@ def _classify(error: Exception, timeout: float) -> tuple[type[TransportError], s
         return ConnectionRefused, _without_repr(root)
     if isinstance(error, _NOT_SENT):
         return ConnectionRefused, str(error)
-    # errors that are not the system's quote what the server sent
+    # errors that do not come from the system quote the server
     is_quoting = not isinstance(root, OSError)
     return ConnectionLost, f"the server does not speak HTTP ({type(root).__name__})" if is_quoting else str(root)
 
 
 def _root(error: Exception) -> BaseException:
-    """What happened, below the layers that report it."""
+    """The original error below the layers that wrap it."""
     current: BaseException = error
     while True:
         named = getattr(current, "reason", None) or getattr(current, "original_error", None)
@@ -317,5 +320,5 @@ def _root(error: Exception) -> BaseException:
 
 
 def _without_repr(error: NewConnectionError) -> str:
-    """The message without the connection's address in memory."""
+    """The message without the repr of the connection."""
     return str(error).partition(": ")[2] or str(error)

@@ -1,7 +1,7 @@
-"""What BR and TiKV say of a log backup in PD's etcd (backup.md 3.8, dataplane-apis.md 4).
+"""The state of log backups that BR and TiKV keep in PD's etcd (backup.md 3.8, dataplane-apis.md 4).
 
-v1.6 asks for all keys that begin with a task's name, so that the task `a` is told what `ab` does; and it reads a
-protobuf error as JSON, which never succeeds.
+v1.6 reads all keys that begin with a task's name, and so mixes up the tasks `a` and `ab`. It also reads a protobuf
+error as JSON, which always fails.
 """
 
 import base64
@@ -14,7 +14,7 @@ from ports import protobuf
 from ports.structs import UNREADABLE
 
 MANUAL = "manual"
-"""Why a task is paused that a user has paused."""
+"""The pause reason of a task that a user has paused."""
 
 _ROOT = "/tidb/br-stream"
 _CHECKPOINT_BYTES = 8
@@ -24,10 +24,10 @@ _UNKNOWN, _ERROR = "unknown", "error"
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
-    """A task of log backup as the cluster knows it.
+    """A log backup task as the cluster records it.
 
-    `checkpoint` is the TSO up to which everything has been saved, 0 when nothing is known of it. `paused` is why the
-    task is paused, `manual` when a user did it; empty while it runs. `last_error` is what a TiKV complained of last.
+    `checkpoint` is the TSO up to which all changes are saved, 0 if unknown. `paused` is the reason of a pause (`manual`
+    for a user's), empty while the task runs. `last_error` is the latest error that a TiKV reported.
     """
 
     exists: bool
@@ -37,7 +37,7 @@ class LogTask:
 
 
 def read_log_task(etcd: EtcdClient, name: str) -> LogTask:
-    """The task of a name, as it is now. Raises DataPlaneError."""
+    """The current state of the named task. Raises DataPlaneError."""
     if etcd.get(f"{_ROOT}/info/{name}") is None:
         return LogTask(exists=False)
     checkpoint = etcd.get(f"{_ROOT}/checkpoint/{name}/central_global") or b""
@@ -52,14 +52,14 @@ def read_log_task(etcd: EtcdClient, name: str) -> LogTask:
 
 
 def log_task_names(etcd: EtcdClient) -> list[str]:
-    """The names of all tasks of a cluster, which runs one at a time. Raises DataPlaneError."""
+    """The names of all log backup tasks of a cluster; it runs at most one at a time. Raises DataPlaneError."""
     prefix = f"{_ROOT}/info/"
     return sorted(key.removeprefix(prefix) for key in etcd.below(prefix))
 
 
 def end_log_task(etcd: EtcdClient, name: str) -> None:
-    """Remove a task with all that is recorded of it, as `br log stop` does: TiKV stops saving the log, and TiDB's
-    checkpoint advancer gives its safe point up. Raises DataPlaneError, LeaseExpired.
+    """Remove a task and all its records, as `br log stop` does: TiKV stops saving the log, and TiDB's checkpoint
+    advancer releases its safe point. Raises DataPlaneError, LeaseExpired.
     """
     keys = [f"{_ROOT}/{kind}/{name}" for kind in ("info", "pause")]
     kinds = ("ranges", "checkpoint", "storage-checkpoint", "last-error")
@@ -76,7 +76,7 @@ _PAUSE = msgspec.json.Decoder(_Pause)
 
 
 def pause_reason(value: bytes) -> str:
-    """Why a task is paused: `manual`, what went wrong, or `error` and `unknown` where that can't be read."""
+    """The pause reason of a task: `manual`, an error text, or `error` or `unknown` if it cannot be read."""
     if not value:
         return MANUAL
     try:
@@ -89,11 +89,11 @@ def pause_reason(value: bytes) -> str:
 
 
 def _explained(pause: _Pause) -> str:
-    """What went wrong; empty where that can't be read."""
+    """The error text of a pause; empty if it cannot be read."""
     try:
         payload = base64.b64decode(pause.payload, validate=True)
     except ValueError:
-        # no base64, or no ASCII
+        # not base64, or not ASCII
         return ""
     media = pause.payload_type.replace(" ", "")
     if media.startswith("text/plain"):
@@ -104,7 +104,7 @@ def _explained(pause: _Pause) -> str:
 
 
 def _stream_error(content: bytes) -> str:
-    """The message and the store of a `StreamBackupError`; empty for what is none."""
+    """The message and the store of a `StreamBackupError`; empty for other content."""
     try:
         found = dict(protobuf.fields(content))
     except protobuf.NoMessage:

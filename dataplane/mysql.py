@@ -1,7 +1,7 @@
-"""SQL over MySQL's client protocol, by PyMySQL; through an HTTP proxy where `ALL_PROXY` names one.
+"""SQL over MySQL's client protocol, by PyMySQL; through an HTTP proxy if `ALL_PROXY` names one.
 
-The server is not trusted: all it sends in a login together has a size, and the handshake and each answer have a
-deadline (docs/security.md).
+The server is not trusted: its bytes in one login have a maximum, and the handshake and each answer have a deadline
+(docs/security.md).
 """
 
 import contextlib
@@ -21,27 +21,29 @@ from ports.tls import verifying_context
 from ports.transport import AnswerRefused, ConnectionLost, ConnectionRefused, RequestTimeout, TlsError
 
 _OF_CLIENT = range(CR.CR_ERROR_FIRST, CR.CR_ERROR_FIRST + 1000)
-"""The codes that a server does not send."""
+"""Error codes of the client library, which a server does not send."""
 
 _NONSENSE = (struct.error, LookupError, ValueError, AssertionError, RuntimeError)
-"""What PyMySQL raises for bytes that are no MySQL."""
+"""The exceptions of PyMySQL for bytes that are not MySQL's protocol."""
 
 _LONGEST_HEAD = 10_000
-"""Bytes of a proxy's answer."""
+"""The maximum size of a proxy's answer in bytes."""
 
 _MOST_BYTES = 1 << 16
-"""Bytes that a server may send in one login: a greeting, and an OK or an error for each statement, take hundreds."""
+"""The maximum that a server may send in one login, in bytes. A greeting, and an OK or an error per statement, take
+hundreds.
+"""
 
 
 class MySqlConnector:
-    """See `SqlConnector`: over TCP, and TLS where the login says so."""
+    """Executes SQL over TCP, with TLS if the login requires it. Implements `SqlConnector`."""
 
     def __init__(self, environ: Mapping[str, str] | None = None) -> None:
-        """`environ` are environment variables, of which `ports.proxies` reads the proxy."""
+        """`ports.proxies` finds the proxy in the variables of `environ`."""
         self._environ = environ or {}
 
     def execute(self, login: SqlLogin, statements: Sequence[str]) -> None:
-        """See `SqlConnector`."""
+        """Execute statements; see `SqlConnector`."""
         with _typed_errors(login), contextlib.closing(_Bounded(login)) as connection:
             connection.connect(with_deadline(_dialled(login, proxy_for(login.url, self._environ))))
             with connection.cursor() as cursor:
@@ -51,11 +53,11 @@ class MySqlConnector:
 
 
 class _TooLong(Exception):
-    """Raised for a server that sends more than its answers may have."""
+    """Raised when a server sends more bytes than its answers may have."""
 
 
 class _Bounded(pymysql.Connection):
-    """A connection on a socket with a deadline, which reads so many bytes and no more."""
+    """A connection on a socket with a deadline and a maximum number of bytes to read."""
 
     _sock: socket.socket
 
@@ -83,11 +85,11 @@ class _Bounded(pymysql.Connection):
         self._armed = None
 
     def _read_bytes(self, num_bytes: int) -> bytes:
-        """All that PyMySQL reads. Raises _TooLong."""
+        """Read for PyMySQL. Raises _TooLong."""
         self._left -= num_bytes
         if self._left < 0:
             raise _TooLong
-        # the handshake of TLS puts another socket in place of the first
+        # the TLS handshake replaces the socket
         if self._armed is not self._sock:
             arm(self._sock, self._patience)
             self._armed = self._sock
@@ -96,7 +98,7 @@ class _Bounded(pymysql.Connection):
 
 
 def _dialled(login: SqlLogin, proxy: str | None) -> socket.socket:
-    """A connection to the server. Raises TransportError."""
+    """Connect to the server. Raises TransportError."""
     if proxy:
         return _tunnel(proxy, login)
     try:
@@ -108,7 +110,7 @@ def _dialled(login: SqlLogin, proxy: str | None) -> socket.socket:
 
 
 def _tunnel(proxy: str, login: SqlLogin) -> socket.socket:
-    """A connection to the server through an HTTP proxy. Raises TransportError."""
+    """Connect to the server through an HTTP proxy. Raises TransportError."""
     found = urlsplit(proxy)
     if found.scheme != "http" or not found.hostname:
         raise ConnectionRefused("SQL", login.url, f"ALL_PROXY names {found.scheme}://, SQL goes through http:// only")
@@ -123,10 +125,10 @@ def _tunnel(proxy: str, login: SqlLogin) -> socket.socket:
 
 
 def _ask_for_tunnel(connection: socket.socket, target: str) -> None:
-    """CONNECT (RFC 9110, 9.3.6). Raises OSError."""
+    """Send CONNECT (RFC 9110, 9.3.6). Raises OSError."""
     connection.sendall(f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n".encode())
     head = b""
-    # byte by byte: MySQL's servers speak first, so what follows the head is theirs
+    # byte by byte, because MySQL servers speak first: bytes after the head belong to the server
     while not head.endswith(b"\r\n\r\n"):
         byte = connection.recv(1)
         if not byte or len(head) > _LONGEST_HEAD:
@@ -147,7 +149,7 @@ def _typed_errors(login: SqlLogin) -> Iterator[None]:
     except pymysql.MySQLError as error:
         raise _typed(login, error) from error
     except _NONSENSE as error:
-        # these errors quote what the server sent
+        # these errors quote the server
         what = f"the server does not speak MySQL's protocol ({type(error).__name__})"
         raise ConnectionLost("SQL", login.url, what) from error
 
@@ -164,7 +166,7 @@ def _typed(login: SqlLogin, error: pymysql.MySQLError) -> Exception:
         case (int(code), str(message)) if code and code not in _OF_CLIENT:
             return SqlRefused(code, message)
         case (CR.CR_AUTH_PLUGIN_CANNOT_LOAD | CR.CR_AUTH_PLUGIN_ERR, _):
-            # PyMySQL quotes the name that the server sent
+            # PyMySQL quotes the method's name from the server
             what = "the server asks for a method of authentication that a user without a password cannot answer"
             return ConnectionLost("SQL", login.url, what)
     return ConnectionLost("SQL", login.url, str(error))

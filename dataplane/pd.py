@@ -1,9 +1,9 @@
 """PD's HTTP API (dataplane-apis.md 3).
 
-Ids are unsigned 64-bit integers and stay exact. Unknown fields are ignored; what PD leaves out because it is zero is
-filled in; a field of the wrong type or beyond its bounds (`dataplane.answers`) raises MalformedAnswer, which names it.
+Ids are unsigned 64-bit integers and stay exact. Decoding ignores unknown fields and fills in zeros that PD omits. A
+field of the wrong type or beyond its bounds (`dataplane.answers`) raises MalformedAnswer, which names it.
 
-Removing a member or a store takes it as PD showed it: LiveMember, LiveStore, which nothing but the reads here make
+Removing a member or a store takes it as PD listed it: a LiveMember or LiveStore, which only the reads here create
 (design.md 3.6, F5).
 """
 
@@ -40,20 +40,22 @@ _RULES_PATH = "/pd/api/v1/config/rules"
 _TIFLASH_RULES_PATH = f"{_RULES_PATH}/group/tiflash"
 
 _PING_TIMEOUT = 3.0
-"""Seconds that PD waits for each member that does not answer, one after the other."""
+"""Seconds that PD waits for each silent member, one after another."""
 
 _LONGEST_HEALTH_CALL = 20.0
 
 _LONGEST_STORES = 4 << 20
-"""Bytes of a list of stores. PD writes 1.0 to 1.6 KB for each, so that 2,600 fit; the largest clusters known have less
-than a thousand."""
+"""The maximum size of a list of stores in bytes. PD writes 1.0 to 1.6 KB per store, so 2,600 fit; the largest known
+clusters have less than a thousand.
+"""
 
 _LONGEST_RULES = 8 << 20
-"""Bytes of a list of placement rules. PD writes about 300 for each, so that 27,000 fit: one for each table or
-partition that has replicas on TiFlash."""
+"""The maximum size of a list of placement rules in bytes. PD writes about 300 bytes per rule, so 27,000 fit: one for
+each table or partition with TiFlash replicas.
+"""
 
 _LABELS = 100
-"""Labels of a store."""
+"""The maximum number of labels of a store."""
 
 _LOW_SPACE_RATIO = 0.8
 """PD's default."""
@@ -66,7 +68,9 @@ _LIVE_READ = object()
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """What one PD member thinks of another. `name` is empty while the member was added but never started."""
+    """The health of a PD member as another member sees it. `name` is empty if the member was added but has never
+    started.
+    """
 
     name: str
     member_id: int
@@ -76,7 +80,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of PD. `name` is empty while the member was added but never started."""
+    """A PD member. `name` is empty if the member was added but has never started."""
 
     name: str
     id: int
@@ -87,19 +91,19 @@ class Member:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveMember(Member):
-    """A member as PD showed it in this reconcile. Made by `PDClient.members` only."""
+    """A member as PD listed it in this reconcile. Only `PDClient.members` creates one."""
 
     maker: InitVar[object]
 
     def __post_init__(self, maker: object) -> None:
-        """Raise TypeError for any maker but a read of PD."""
+        """Raise TypeError unless a read of PD creates the object."""
         if maker is not _LIVE_READ:
             raise TypeError("a LiveMember comes from PDClient.members, which asks PD")
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """All members, and who leads. `cluster_id` is 0 when PD does not tell."""
+    """All members and the leader. `cluster_id` is 0 if PD does not report it."""
 
     cluster_id: int
     members: tuple[Member, ...]
@@ -110,18 +114,20 @@ class Membership:
 @final
 @dataclass(frozen=True, slots=True)
 class LiveMembership(Membership):
-    """All members as PD showed them in this reconcile."""
+    """All members as PD listed them in this reconcile."""
 
     members: tuple[LiveMember, ...]
 
     def member(self, member_id: int) -> LiveMember | None:
-        """The member of this id."""
+        """The member with this id."""
         return next((member for member in self.members if member.id == member_id), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The disk of a store as it reports it to PD, in bytes. `available` is free; `used` is taken by the store."""
+    """The disk of a store as the store reports it to PD, in bytes: `available` is free, `used` is the
+    store's own data.
+    """
 
     capacity: int
     available: int
@@ -130,11 +136,11 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """One TiKV or TiFlash store.
+    """A TiKV or TiFlash store.
 
-    `complete` is False when PD left out half of the record: such a store is skipped in status and counts as unstable.
-    `last_heartbeat`, by PD's clock, is in nanoseconds since 1970, `start_timestamp`, by the store's own, in seconds; 0
-    when unknown. `region_size` is in MiB; it and `space` are None when PD does not report them.
+    `complete` is False if PD omitted half of the record; status skips such a store, which counts as unstable.
+    `last_heartbeat` is in nanoseconds since 1970 by PD's clock, `start_timestamp` in seconds by the store's clock; 0
+    means unknown. `region_size` is in MiB. `region_size` and `space` are None if PD does not report them.
     """
 
     id: int
@@ -153,26 +159,26 @@ class Store:
 
     @property
     def is_tiflash(self) -> bool:
-        """Whether the store belongs to TiFlash, which says so with a label."""
+        """True for a TiFlash store, which a label marks."""
         return self.labels.get("engine") == "tiflash"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStore(Store):
-    """A store as PD showed it in this reconcile. Made by `PDClient.store`, `stores` and `all_stores` only."""
+    """A store as PD listed it in this reconcile. Only `PDClient.store`, `stores` and `all_stores` create one."""
 
     maker: InitVar[object]
 
     def __post_init__(self, maker: object) -> None:
-        """Raise TypeError for any maker but a read of PD."""
+        """Raise TypeError unless a read of PD creates the object."""
         if maker is not _LIVE_READ:
             raise TypeError("a LiveStore comes from PDClient.store or PDClient.stores, which ask PD")
 
 
 @dataclass(frozen=True, slots=True)
 class PlacementRule:
-    """A rule by which PD keeps `count` replicas of some keys, such as those of a table."""
+    """A rule that makes PD keep `count` replicas of a range of keys, e.g. a table."""
 
     group_id: str
     id: str
@@ -181,7 +187,7 @@ class PlacementRule:
 
 @dataclass(frozen=True, slots=True)
 class Microservice:
-    """One member of a PD microservice; before v8.3.0 its name is its address, a URL."""
+    """A member of a PD microservice. Before v8.3.0 its name is its address, a URL."""
 
     name: str
     address: str
@@ -189,9 +195,9 @@ class Microservice:
 
 @dataclass(frozen=True, slots=True)
 class ReplicationConfig:
-    """How PD places replicas. `enable_placement_rules` is None when PD does not know the option.
+    """PD's settings for replicas. `enable_placement_rules` is None if PD does not know the option.
 
-    PD moves nothing to a store with less than 1 - `low_space_ratio` of its disk free.
+    PD moves no data to a store with less than 1 - `low_space_ratio` of its disk free.
     """
 
     max_replicas: int
@@ -201,14 +207,14 @@ class ReplicationConfig:
 
 
 class PDReads(Protocol):
-    """The part of `PDClient` that changes nothing: answers that the stages of a reconcile share come as this.
+    """The reads of `PDClient`, as shared by the stages of a reconcile.
 
-    See `PDClient` for what each read means and raises.
+    `PDClient` documents each read and its errors.
     """
 
     @property
     def base_url(self) -> str:
-        """Where the reads go."""
+        """The URL that reads are sent to."""
 
     def health(self, members: int = 3) -> tuple[Health, ...]:
         """The health of all members."""
@@ -217,16 +223,16 @@ class PDReads(Protocol):
         """All members."""
 
     def cluster_id(self) -> int:
-        """The id that lives as long as PD's data."""
+        """The id of the cluster, which lives as long as PD's data."""
 
     def config(self) -> ReplicationConfig:
-        """What decides placement."""
+        """The settings for placement."""
 
     def replicas(self) -> int:
-        """The most replicas that a region has."""
+        """The largest number of replicas of any region."""
 
     def tiflash_rules(self) -> tuple[PlacementRule, ...]:
-        """The rules by which tables have replicas on TiFlash."""
+        """The rules that place replicas of tables on TiFlash."""
 
     def stores(self) -> tuple[LiveStore, ...]:
         """The stores that are not Tombstone."""
@@ -235,10 +241,10 @@ class PDReads(Protocol):
         """The stores in any state."""
 
     def evicting_stores(self) -> frozenset[int]:
-        """The stores whose leaders are being moved away."""
+        """The stores that an eviction moves leaders away from."""
 
     def reads_before_removal(self, *, tiflash: bool) -> Sequence[Callable[[], object]]:
-        """What is asked before a store is removed."""
+        """The reads that the operator needs before it removes a store."""
 
     def microservice_members(self, service: str) -> tuple[Microservice, ...] | None:
         """The members of a microservice."""
@@ -248,7 +254,7 @@ class PDReads(Protocol):
 
 
 class PDClient:
-    """One PD, or the Service in front of all its members. Safe for use by many threads."""
+    """One PD, or the Service in front of all PD members. Thread-safe."""
 
     def __init__(
         self,
@@ -258,22 +264,21 @@ class PDClient:
         clock: Clock | None = None,
         admit: Admit | None = None,
     ) -> None:
-        """A client of the PD at `base_url`, such as `http://demo-pd.ns:2379`. Connects with the first call.
+        """A client of the PD at `base_url`, e.g. `http://demo-pd.ns:2379`. The first call connects.
 
-        `admit` decides which redirects are followed; without it none is.
+        `admit` decides which redirects the client follows; without it, none.
         """
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock(), admit)
 
     @property
     def base_url(self) -> Address:
-        """Where this client sends its requests."""
+        """The URL that this client sends requests to."""
         return self._call.base_url
 
     def health(self, members: int = 3) -> tuple[Health, ...]:
-        """The health of all members, as seen from one. `members` is how many are expected.
+        """The health of all members, as one member sees it; `members` is the expected number.
 
-        PD pings dead members one after another, so the call may take longer than others.
-        Raises Unavailable, ApiError.
+        PD pings dead members one after another, so the timeout grows with `members`. Raises Unavailable, ApiError.
         """
         timeout = min(max(TIMEOUT, members * _PING_TIMEOUT + 2), _LONGEST_HEALTH_CALL)
         return tuple(
@@ -292,18 +297,18 @@ class PDClient:
         )
 
     def leader(self) -> Member:
-        """The leader. Raises Unavailable when there is none, also ApiError."""
+        """The leader. Raises Unavailable if there is none; ApiError."""
         path = "/pd/api/v1/leader"
         leader = _named(self._call.get_json(path, _LEADER))
         if leader is None:
-            # a leader that is resigning answers null for itself
+            # a leader that resigns answers null for itself
             raise Unavailable("GET", self.base_url + path, "PD has no leader")
         return leader
 
     def transfer_leader(self, name: str) -> None:
-        """Ask that `name` becomes the leader; PD moves within about a second after the answer.
+        """Ask PD to make `name` the leader, which takes up to about a second after the answer.
 
-        A member that does not exist is not an error. Raises Unavailable, ApiError, LeaseExpired.
+        An unknown member is not an error. Raises Unavailable, ApiError, LeaseExpired.
         """
         path = f"/pd/api/v1/leader/transfer/{quote(name, safe='')}"
         self._call.write("POST", path, also=_NOT_FOUND, done="PD leader transfer begun", about={"to": name})
@@ -313,9 +318,9 @@ class PDClient:
         self._call.write("POST", "/pd/api/v1/leader/resign", done="PD leader asked to resign", about={})
 
     def delete_member(self, member: LiveMember) -> None:
-        """Remove a member that PD has shown; one that is not listed any more is gone already.
+        """Remove a member that PD has listed; one that is no longer listed counts as removed.
 
-        Raises TypeError for a member that PD has not shown; Conflict, Unavailable, ApiError, LeaseExpired.
+        Raises TypeError if PD has not listed the member; Conflict, Unavailable, ApiError, LeaseExpired.
         """
         if not isinstance(member, LiveMember):
             raise TypeError(f"a member is removed as PD shows it: take it from PDClient.members, not {member!r}")
@@ -325,11 +330,11 @@ class PDClient:
             self._call.write("DELETE", path, also=_NOT_FOUND, done="PD member removed", about=about)
 
     def cluster_id(self) -> int:
-        """The id that lives as long as PD's data. Raises Unavailable, ApiError."""
+        """The id of the cluster, which lives as long as PD's data. Raises Unavailable, ApiError."""
         return self._call.get_json("/pd/api/v1/cluster", _CLUSTER).id
 
     def config(self) -> ReplicationConfig:
-        """The part of PD's configuration that decides placement. Raises Unavailable, ApiError."""
+        """PD's settings for placement. Raises Unavailable, ApiError."""
         config = self._call.get_json("/pd/api/v1/config", _CONFIG)
         found = config.replication
         return ReplicationConfig(
@@ -340,7 +345,7 @@ class PDClient:
         )
 
     def replicas(self) -> int:
-        """The most replicas that a region has, by max-replicas and by placement rules, learners not counted.
+        """The largest number of replicas of any region by max-replicas and placement rules, without learners.
 
         Rules of one group for the same keys add up; other groups may override them. Raises NotBootstrapped,
         Unavailable, ApiError.
@@ -352,29 +357,31 @@ class PDClient:
         return max(self.config().max_replicas, *wanted.values(), 0)
 
     def tiflash_rules(self) -> tuple[PlacementRule, ...]:
-        """The rules by which tables have replicas on TiFlash; none while rules are off.
+        """The rules that place replicas of tables on TiFlash; none while placement rules are disabled.
 
         Raises Unavailable, ApiError.
         """
         return tuple(PlacementRule(rule.group_id, rule.id, rule.count) for rule in self._rules(_TIFLASH_RULES_PATH))
 
     def reads_before_removal(self, *, tiflash: bool) -> Sequence[Callable[[], object]]:
-        """What is asked before a store is removed, each request by itself, so that they can go out side by side."""
+        """The reads that the operator needs before it removes a store; they are independent and may run
+        concurrently.
+        """
         if tiflash:
             return (self.config, partial(self._rules, _TIFLASH_RULES_PATH))
         return (self.config, partial(self._rules, _RULES_PATH), self._scheduler_names, self._eviction_ids)
 
     def enable_placement_rules(self) -> None:
-        """Let PD place replicas by rules, as TiFlash needs it. Raises Unavailable, ApiError, LeaseExpired."""
+        """Enable placement rules, which TiFlash needs. Raises Unavailable, ApiError, LeaseExpired."""
         body = {"enable-placement-rules": "true"}
         self._call.write("POST", "/pd/api/v1/config/replicate", body, done="placement rules enabled", about={})
 
     def is_recovering(self) -> bool:
-        """Whether a restore of volume snapshots has yet to end. Raises Unavailable, ApiError."""
+        """True while a restore of volume snapshots runs. Raises Unavailable, ApiError."""
         return self._call.get_json("/pd/api/v1/admin/cluster/markers/snapshot-recovering", _MARKER).marked
 
     def is_bootstrapped(self) -> bool:
-        """Whether a first TiKV has registered. Raises Unavailable, ApiError."""
+        """True once the first TiKV has registered. Raises Unavailable, ApiError."""
         try:
             self.all_stores()
         except NotBootstrapped:
@@ -398,12 +405,12 @@ class PDClient:
     def delete_store(
         self, store: LiveStore, may_go: Callable[[Sequence[LiveStore]], bool] = lambda _listed: True
     ) -> bool:
-        """Take a store that PD has shown out of service: its data moves away, then it becomes Tombstone.
+        """Take a store that PD has listed out of service: PD moves its data away, then makes it Tombstone.
 
-        A store that is not listed, or removed already, is no error. False when nothing was sent because `may_go`, which
-        gets the stores that PD lists right before, says no. Raises Conflict when another address has its id by
-        now, or when PD has too few stores left; TypeError for a store that PD has not shown; Unavailable, ApiError,
-        LeaseExpired.
+        A store that is not listed or already removed is not an error. Immediately before the request, `may_go` receives
+        the stores that PD lists; if it returns False, nothing is sent and the result is False. Raises Conflict if the
+        id now has another address or PD has too few stores left, TypeError if PD has not listed the store; Unavailable,
+        ApiError, LeaseExpired.
         """
         path = f"/pd/api/v1/store/{_shown(store).id}"
         listed = self.stores()
@@ -418,10 +425,10 @@ class PDClient:
         return True
 
     def restore_store(self, store: LiveStore) -> None:
-        """Take back what `delete_store` began, while the store is not Tombstone yet; one that is Up stays so.
+        """Undo `delete_store` while the store is not yet Tombstone; a store that is Up stays Up.
 
-        Raises Conflict when the store is Tombstone, or another address has its id by now; TypeError for a store that PD
-        has not shown; NotFound, Unavailable, ApiError, LeaseExpired.
+        Raises Conflict if the store is Tombstone or the id now has another address, TypeError if PD has not listed the
+        store; NotFound, Unavailable, ApiError, LeaseExpired.
         """
         path = f"/pd/api/v1/store/{_shown(store).id}/state?state={UP}"
         self._require_same_address("POST", path, store, self.store(store.id))
@@ -429,13 +436,13 @@ class PDClient:
         self._call.write("POST", path, done="store removal taken back", about=about)
 
     def set_store_labels(self, store_id: int, labels: Mapping[str, str]) -> None:
-        """Add labels to a store; others stay. Raises Unavailable, ApiError, LeaseExpired."""
+        """Add labels to a store; its other labels stay. Raises Unavailable, ApiError, LeaseExpired."""
         path = f"/pd/api/v1/store/{store_id}/label"
         about = {"store": store_id, "labels": dict(labels)}
         self._call.write("POST", path, dict(labels), done="labels of a store set", about=about)
 
     def begin_evict_leaders(self, store_id: int) -> None:
-        """Ask that a store's leaders move away, until `end_evict_leaders`. Idempotent.
+        """Ask PD to move a store's leaders away until `end_evict_leaders`. Idempotent.
 
         Raises Unavailable, ApiError, LeaseExpired.
         """
@@ -445,14 +452,14 @@ class PDClient:
                 "POST", _SCHEDULERS_PATH, body, done="eviction of leaders begun", about={"store": store_id}
             )
         except ApiError:
-            # PD refuses in many words what is there already
+            # PD rejects an eviction that exists already, in varying words
             if store_id not in self.evicting_stores():
                 raise
 
     def end_evict_leaders(self, store_id: int, *, confirm: bool = True) -> None:
-        """End the eviction of a store, if there is one. Raises Unavailable, ApiError, LeaseExpired.
+        """End the eviction of a store, if one exists. Raises Unavailable, ApiError, LeaseExpired.
 
-        Without `confirm`, PD is not asked whether what it has ended is gone: for a store that leads nothing any more.
+        `confirm` checks afterwards that PD no longer lists it; False is enough for a store without leaders.
         """
         path = f"/pd/api/v1/schedulers/{_EVICT}-{store_id}"
         try:
@@ -466,10 +473,10 @@ class PDClient:
             raise ApiError("DELETE", self.base_url + path, answer.status, answer.body, "the scheduler still exists")
 
     def evicting_stores(self) -> frozenset[int]:
-        """The ids of the stores whose leaders are being moved away.
+        """The ids of the stores that an eviction moves leaders away from.
 
-        Raises Unavailable while PD runs no scheduler at all, as a new leader does for a while, whatever it is going to
-        run; also NotBootstrapped, ApiError.
+        Raises Unavailable while PD runs no scheduler at all, as a new leader does for a while; also NotBootstrapped,
+        ApiError.
         """
         found = self._evicting_stores()
         if found is None:
@@ -481,7 +488,9 @@ class PDClient:
         return found
 
     def microservice_members(self, service: str) -> tuple[Microservice, ...] | None:
-        """The members of `tso` or `scheduling`; None when PD is not in that mode. Raises Unavailable, ApiError."""
+        """The members of `tso` or `scheduling`; None if PD is not in microservice mode. Raises Unavailable,
+        ApiError.
+        """
         try:
             found = self._call.get_json(f"/pd/api/v2/ms/members/{service}", _MICROSERVICES)
         except NotFound:
@@ -489,7 +498,7 @@ class PDClient:
         return tuple(Microservice(each.name or each.address, each.address) for each in found or ())
 
     def microservice_primary(self, service: str) -> str:
-        """The address of the primary of `tso` or `scheduling`; empty without one. Raises Unavailable, ApiError."""
+        """The address of the primary of `tso` or `scheduling`, or empty. Raises Unavailable, ApiError."""
         try:
             return self._call.get_json(f"/pd/api/v2/ms/primary/{service}", _TEXT)
         except NotFound:
@@ -497,11 +506,10 @@ class PDClient:
             return ""
 
     def ready(self) -> bool:
-        """Whether this one member has loaded its regions; members older than v8.5.2 always have.
+        """True if this member has loaded its regions; members older than v8.5.2 always report True.
 
-        The leader has not while there are none, before the first TiKV (seen with v8.5.2).
-
-        Ask a member, not the Service. Raises Unavailable.
+        Before the first TiKV there are no regions, and the leader reports False (seen with v8.5.2). Call a member, not
+        the Service. Raises Unavailable.
         """
         try:
             self._call.get("/pd/api/v2/ready", also=_NOT_FOUND)
@@ -510,16 +518,16 @@ class PDClient:
         return True
 
     def votes(self, timeout: float = TIMEOUT) -> bool:
-        """Whether this one member has a leader and reads with the quorum, as its etcd says.
+        """True if this member has a leader and reads with the quorum, according to its etcd.
 
-        One that does not tell (404) is taken to. Ask a member, not the Service. Raises Unavailable when it does not
-        answer, ApiError.
+        A member without this route (404) counts as voting. Call a member, not the Service. Raises Unavailable if it
+        does not answer; ApiError.
         """
         answer = self._call.get("/health", also=frozenset({404, 503}), timeout=timeout)
         return answer.status != 503
 
     def _rules(self, path: str) -> Sequence["_Rule"]:
-        """Placement rules; none while they are off, or in a PD that is older than they are."""
+        """Placement rules; none while they are disabled, or if PD is too old to have them."""
         try:
             return self._call.get_json(path, _RULES, longest=_LONGEST_RULES) or ()
         except (Conflict, NotFound):
@@ -529,22 +537,22 @@ class PDClient:
         return self._call.get_json(_SCHEDULERS_PATH, _SCHEDULERS) or ()
 
     def _eviction_ids(self) -> Iterable[int]:
-        """The stores in the configuration of the one scheduler for all. Raises NotFound when PD runs none."""
+        """The store ids in the configuration of the shared scheduler. Raises NotFound if PD runs none."""
         return self._call.get_json(_EVICTIONS_PATH, _EVICT_CONFIG).ranges or ()
 
     def _evicting_stores(self) -> frozenset[int] | None:
-        """The same, None while PD runs no schedulers."""
+        """The stores under eviction; None while PD runs no schedulers."""
         names = self._scheduler_names()
         if not names:
             return None
-        # PD 3.x has one scheduler per store; later ones have one for all, whose configuration lists them
+        # PD 3.x has one scheduler per store; later versions have one for all stores, whose configuration lists them
         ids = set(_trailing_ids(names))
         if _EVICT not in names:
             return frozenset(ids)
         try:
             return frozenset(ids.union(self._eviction_ids()))
         except NotFound:
-            # it ended in between, or the leader did
+            # the scheduler ended between the two reads, or the leader did
             return None
 
     def _require_same_address(self, method: str, path: str, store: LiveStore, found: LiveStore) -> None:
@@ -678,7 +686,7 @@ class _EvictConfig(msgspec.Struct):
     )
 
 
-# lists and objects that Go sends as null when they are empty
+# Go sends empty lists and objects as null
 _HEALTH = msgspec.json.Decoder(Annotated[list[_Health], Meta(max_length=MEMBERS)] | None)
 _LEADER = msgspec.json.Decoder(_Member | None)
 _SCHEDULERS = msgspec.json.Decoder(Annotated[list[Name], Meta(max_length=STORES)] | None)
@@ -729,7 +737,7 @@ def _store(info: _StoreInfo) -> LiveStore:
 
 
 def _space(status: _StoreStatus) -> Space | None:
-    """The disk of a store; None before its first heartbeat, or when PD writes a size in a way unknown here."""
+    """The disk of a store; None before its first heartbeat, or if PD writes a size in an unknown format."""
     capacity, available, used = map(_bytes, (status.capacity, status.available, status.used_size))
     if not capacity or available is None or used is None:
         return None
@@ -737,7 +745,7 @@ def _space(status: _StoreStatus) -> Space | None:
 
 
 def _bytes(size: str) -> int | None:
-    """The bytes of a size such as `98.6GiB`; None when it is none."""
+    """The bytes of a size such as `98.6GiB`; None if the text is not a size."""
     found = _SIZE.fullmatch(size)
     return int(float(found["number"]) * _UNITS[found["unit"]]) if found else None
 

@@ -1,4 +1,4 @@
-"""A PD microservice's own API (dataplane-apis.md 3.4)."""
+"""The API of PD microservices (dataplane-apis.md 3.4)."""
 
 from dataplane.addresses import Address
 from dataplane.calls import Caller
@@ -9,10 +9,10 @@ from ports.transport import Transport
 
 
 class PDMSClient:
-    """One member of a microservice. Safe for use by many threads.
+    """One member of a microservice. Thread-safe.
 
-    tso has no such API before v8.0, scheduling no `health`. A member of tso that PD does not have serve, as of three
-    members one, answers both calls with 503.
+    tso has no such API before v8.0, scheduling has no `health`. PD lets only some members of tso serve, e.g. one of
+    three; the others answer both calls with 503.
     """
 
     def __init__(
@@ -23,12 +23,12 @@ class PDMSClient:
         clock: Clock | None = None,
         fence: Fence | None = None,
     ) -> None:
-        """A client of the member of `service`, such as `tso`, at `base_url`."""
+        """A client of the member of `service`, e.g. `tso`, at `base_url`."""
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
         self._service = service
 
     def healthy(self) -> bool:
-        """Whether it has a primary. Raises Unavailable."""
+        """True if the member has a primary. Raises Unavailable."""
         try:
             self._call.get(f"/{self._service}/api/v1/health")
         except ApiError:
@@ -36,9 +36,9 @@ class PDMSClient:
         return True
 
     def transfer_primary(self, name: str) -> None:
-        """Ask that the member of this name becomes the primary; only v8.3.0 and later can.
+        """Ask PD to make the named member the primary; needs v8.3.0.
 
-        Raises Conflict where PD does not have that member serve, or it is gone; Unavailable, ApiError, LeaseExpired.
+        Raises Conflict if the member does not serve or is gone; Unavailable, ApiError, LeaseExpired.
         """
         path, about = f"/{self._service}/api/v1/primary/transfer", {"service": self._service, "to": name}
         self._call.write("POST", path, {"new_primary": name}, done="primary transfer begun", about=about)

@@ -1,4 +1,4 @@
-"""Pump: its nodes, as they register in PD's etcd, and its HTTP API (dataplane-apis.md 10)."""
+"""Pump: the nodes that register in PD's etcd, and the HTTP API (dataplane-apis.md 10)."""
 
 from dataclasses import InitVar, dataclass
 from typing import final
@@ -30,9 +30,9 @@ _LIVE_READ = object()
 @final
 @dataclass(frozen=True, slots=True)
 class LivePumpNode:
-    """A Pump node as PD's etcd showed it in this reconcile. Made by `read_pump_nodes` only.
+    """A Pump node as PD's etcd listed it in this reconcile. Only `read_pump_nodes` creates one.
 
-    `host` is `host:port`, as it advertises itself; `state` is online, pausing, paused, closing or offline.
+    `host` is the advertised `host:port`; `state` is online, pausing, paused, closing or offline.
     """
 
     id: str
@@ -41,18 +41,18 @@ class LivePumpNode:
     maker: InitVar[object]
 
     def __post_init__(self, maker: object) -> None:
-        """Raise TypeError for any maker but a read of etcd."""
+        """Raise TypeError unless a read of etcd creates the object."""
         if maker is not _LIVE_READ:
             raise TypeError("a LivePumpNode comes from read_pump_nodes, which asks PD's etcd")
 
 
 def read_pump_nodes(etcd: EtcdClient) -> tuple[LivePumpNode, ...]:
-    """All nodes that ever registered, by id; those that are offline stay listed. Raises Unavailable, ApiError."""
+    """All nodes that ever registered, by id, including offline ones. Raises Unavailable, ApiError."""
     return tuple(_node(key, value) for key, value in sorted(etcd.below(_PREFIX).items()))
 
 
 class PumpClient:
-    """One Pump. Safe for use by many threads."""
+    """One Pump. Thread-safe."""
 
     def __init__(
         self, transport: Transport, base_url: Address, clock: Clock | None = None, fence: Fence | None = None
@@ -61,10 +61,9 @@ class PumpClient:
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
 
     def close(self, node: LivePumpNode) -> None:
-        """Ask that a node takes no more binlogs; it goes offline when all that it has were read.
+        """Ask a node to accept no more binlogs; it goes offline when all its binlogs have been read.
 
-        Raises Conflict when it refuses, TypeError for a node that etcd has not shown; Unavailable, ApiError,
-        LeaseExpired.
+        Raises Conflict if it refuses, TypeError if etcd has not listed the node; Unavailable, ApiError, LeaseExpired.
         """
         if not isinstance(node, LivePumpNode):
             raise TypeError(f"a node is closed as etcd shows it: take it from read_pump_nodes, not {node!r}")
@@ -75,7 +74,7 @@ class PumpClient:
         except UNREADABLE as error:
             raise self._call.malformed(path, misread(answer.body, error)) from error
         if told.code != _DONE:
-            # a refusal is an HTTP success
+            # Pump sends a refusal with an HTTP success status
             raise Conflict("PUT", self._call.base_url + path, answer.status, answer.body, "Pump refused to close")
 
 

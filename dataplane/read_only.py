@@ -1,4 +1,4 @@
-"""The data plane for who only observes: it is read, and told nothing (docs/migration.md)."""
+"""The data plane for an operator that only observes: reads pass, writes fail (docs/migration.md)."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,41 +9,40 @@ from ports.transport import ByteStream, Request, Response, Transport, TransportE
 _WHY = "not sent: this process only observes"
 
 Planned = Callable[[str, str], None]
-"""Is told method and URL of what would have been sent."""
+"""Receives method and URL of each write that was not sent."""
 
 
 class ReadOnlyTransport:
-    """Lets reads pass; every other request fails, and `planned` is told of it."""
+    """Passes reads on. Every write fails and is reported to `planned`."""
 
     def __init__(self, transport: Transport, planned: Planned, when: Callable[[], bool] = always) -> None:
-        """While `when` does not hold, everything passes."""
+        """While `when` returns False, everything passes."""
         self._transport = transport
         self._planned = planned
         self._when = when
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
+        """Send a read, or raise for a write; see `Transport`."""
         if request.is_read or not self._when():
             return self._transport.request(request)
         self._planned(request.method, request.url)
         raise TransportError(request.method, request.url, _WHY)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self._transport.stream(request, idle_timeout)
 
 
 class NoSql:
-    """Carries nothing out: statements change passwords."""
+    """Executes no SQL, because the operator's statements change passwords."""
 
     def __init__(self, sql: SqlConnector, planned: Planned, when: Callable[[], bool] = always) -> None:
-        """While `when` does not hold, `sql` carries everything out."""
+        """While `when` returns False, `sql` executes all statements."""
         self._sql = sql
         self._planned = planned
         self._when = when
 
     def execute(self, login: SqlLogin, statements: Sequence[str]) -> None:
-        """See `SqlConnector`. Raises TransportError, and what `sql` raises."""
+        """Raise TransportError, or execute through `sql`; see `SqlConnector`."""
         if not self._when():
             self._sql.execute(login, statements)
             return

@@ -1,8 +1,8 @@
-"""The answers that servers give in one reconcile, shared by all its stages.
+"""The answers of servers in one reconcile, shared by all its stages.
 
-Where PD takes ten seconds for an answer, a reconcile in which each stage asks for itself takes minutes. So a question
-is sent once, and whoever has it later, or at the same time, gets the same answer. What destroys is decided on reads of
-its own (`member.evidence`), and a write makes answers old.
+If PD takes ten seconds for an answer, a reconcile whose stages all ask for themselves takes minutes. Each read is
+therefore sent once, and later or concurrent callers get the same answer. Destructive decisions use reads of their own
+(`member.evidence`), and a write invalidates answers.
 """
 
 import threading
@@ -16,20 +16,21 @@ from ports.transport import ByteStream, Request, RequestTimeout, Response, Trans
 _Question: TypeAlias = tuple[str, str, bytes | None]
 
 _CONFIGURATION = "/pd/api/v1/config"
-"""Where PD shows its configuration, which changes only with what is written there."""
+"""The route of PD's configuration, which changes only by writes to this route."""
 
 
 class SharedAnswers:
-    """What was asked in one reconcile, and the answers. Safe for use by many threads."""
+    """The reads of one reconcile and their answers. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._given: dict[_Question, Future[Response]] = {}
 
     def of(self, request: Request, send: Callable[[Request], Response]) -> Response:
-        """The answer to a read, which is sent unless it was before. Raises TransportError.
+        """The answer to a read; only the first call sends it. Raises TransportError.
 
-        A time-out is an answer, too: who asks again would wait as long. After another error the request is sent again.
+        A time-out counts as an answer, because a second try would wait as long. After any other error the next call
+        sends again.
         """
         question = request.method, request.url, request.body
         with self._lock:
@@ -47,7 +48,7 @@ class SharedAnswers:
         return own.result()
 
     def forget(self, written: Request) -> None:
-        """Have the questions be asked anew whose answers a write may have changed."""
+        """Drop the answers that a write may have changed."""
         is_configured = _is_configuration(written.url)
         with self._lock:
             for question in list(self._given):
@@ -61,30 +62,27 @@ class SharedAnswers:
 
 
 class SharingTransport:
-    """Sends a read once in a reconcile."""
+    """Sends each read once per reconcile."""
 
     def __init__(self, transport: Transport, answers: SharedAnswers) -> None:
         self._transport = transport
         self._answers = answers
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         return self._answers.of(request, self._transport.request)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self._transport.stream(request, idle_timeout)
 
 
 class ForgettingTransport:
-    """Sends every request; after a write, what it may have changed is asked anew."""
+    """Sends every request; a write drops the answers that it may have changed."""
 
     def __init__(self, transport: Transport, answers: SharedAnswers) -> None:
         self._transport = transport
         self._answers = answers
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         if request.is_read:
             return self._transport.request(request)
         try:
@@ -93,7 +91,6 @@ class ForgettingTransport:
             self._answers.forget(request)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self._transport.stream(request, idle_timeout)
 
 

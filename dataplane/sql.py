@@ -1,4 +1,4 @@
-"""TiDB's SQL port, as far as the operator needs it: root's first password (dataplane-apis.md 6, A10)."""
+"""TiDB's SQL port, used to set root's first password (dataplane-apis.md 6, A10)."""
 
 import structlog
 
@@ -15,7 +15,7 @@ _ACCESS_DENIED = 1045
 
 
 class AccessDenied(Exception):
-    """Raised when the user has a password already."""
+    """Raised when the user already has a password."""
 
 
 class RootClient:
@@ -27,10 +27,10 @@ class RootClient:
         self._fence = fence
 
     def set_password(self, password: str) -> None:
-        """Give root a password. Raises AccessDenied when there is one; Unavailable, ApiError, LeaseExpired."""
+        """Set root's password. Raises AccessDenied if root has one; Unavailable, ApiError, LeaseExpired."""
         self._fence.check()
         effects.note()
-        # MySQL binds no parameter here
+        # MySQL cannot bind a parameter in this statement
         statements = [f"SET PASSWORD FOR 'root'@'%' = {quoted(password)}", "FLUSH PRIVILEGES"]
         try:
             self._connector.execute(self._login, statements)
@@ -47,6 +47,6 @@ class RootClient:
 
 
 def quoted(text: str) -> str:
-    """A text as a literal of SQL."""
+    """A text as an SQL literal."""
     escaped = text.replace("\\", "\\\\").replace("'", "''")
     return f"'{escaped}'"

@@ -15,11 +15,11 @@ from ports.transport import Response
 PORT = 8301
 
 _UNKNOWN = frozenset({404})
-"""What a TiCDC answers that is too old for a call."""
+"""The answer of a TiCDC that is too old for a call."""
 
 
 class CaptureStatus(msgspec.Struct, frozen=True):
-    """What a capture says of itself."""
+    """A capture's report of itself."""
 
     id: Name
     version: Name = ""
@@ -27,7 +27,7 @@ class CaptureStatus(msgspec.Struct, frozen=True):
 
 
 class Capture(msgspec.Struct, frozen=True):
-    """A capture as the owner knows it; `address` is the `host:port` that it advertises."""
+    """A capture as the owner lists it; `address` is the advertised `host:port`."""
 
     id: Name
     address: Name = ""
@@ -42,20 +42,20 @@ _CAPTURES = msgspec.json.Decoder(Annotated[tuple[Capture, ...], Meta(max_length=
 
 
 class TiCDCClient:
-    """One capture. Safe for use by many threads."""
+    """One capture. Thread-safe."""
 
     def __init__(self, caller: Caller) -> None:
-        """A client of the capture whose port `caller` reaches."""
+        """A client of the capture that `caller` reaches."""
         self._call = caller
 
     def status(self, timeout: float = TIMEOUT) -> CaptureStatus:
-        """What it says of itself. Raises Unavailable, ApiError."""
+        """The capture's report of itself. Raises Unavailable, ApiError."""
         return self._call.get_json("/status", decoder(CaptureStatus), timeout=timeout)
 
     def captures(self) -> Sequence[Capture] | None:
-        """All captures; None when this version does not tell.
+        """All captures; None if this version cannot list them.
 
-        Anything but a list is an error: v1.6 takes it for a list without captures. Raises Unavailable, ApiError.
+        An answer that is not a list is an error, where v1.6 takes it for an empty list. Raises Unavailable, ApiError.
         """
         try:
             captures: Sequence[Capture] = self._call.get_json("/api/v1/captures", _CAPTURES)
@@ -64,13 +64,13 @@ class TiCDCClient:
         return captures
 
     def resign_owner(self) -> bool:
-        """Let another capture be the owner, soon; False when this version can't. Raises Unavailable, ApiError."""
+        """Ask the owner to hand over to another capture; False if this version cannot. Raises Unavailable, ApiError."""
         return self._asked("POST", "/api/v1/owner/resign", None, "a TiCDC owner asked to resign") is not None
 
     def drain(self, capture_id: str) -> int:
-        """Move the tables of a capture to others, and give it no new ones: how many it has left.
+        """Move a capture's tables to others and give it no new ones; returns the number that remain.
 
-        0 when this version can't: then nothing is moved. Raises Unavailable, ApiError.
+        0 if this version cannot drain: then no table moves. Raises Unavailable, ApiError.
         """
         path = "/api/v1/captures/drain"
         answer = self._asked("PUT", path, {"capture_id": capture_id}, "a TiCDC capture asked to give up its tables")
@@ -82,7 +82,9 @@ class TiCDCClient:
             raise self._call.malformed(path, misread(answer.body, error)) from error
 
     def healthy(self) -> bool:
-        """Whether the owner, if this is it, finds that all goes well. No answer means no; raises no DataPlaneError."""
+        """True if this capture is the owner and reports good health. No answer means False; raises no
+        DataPlaneError.
+        """
         try:
             self._call.get("/api/v1/health", also=_UNKNOWN)
         except DataPlaneError:
@@ -90,6 +92,6 @@ class TiCDCClient:
         return True
 
     def _asked(self, method: str, path: str, body: object, done: str) -> Response | None:
-        """The answer; None from a version that does not know the call."""
+        """The answer; None if this version does not know the call."""
         answer = self._call.write(method, path, body, done=done, about={"server": self._call.host}, also=_UNKNOWN)
         return None if answer.status in _UNKNOWN else answer

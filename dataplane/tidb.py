@@ -13,20 +13,20 @@ from ports.structs import UNREADABLE, decoder
 from ports.transport import Response, Transport
 
 _START_TIMEOUT = 30.0
-"""TiDB itself waits up to 10 s for the state to change."""
+"""Seconds. TiDB itself waits up to 10 s for the state to change."""
 
 _DONE = "success!"
 _DUPLICATED = "It's a duplicated operation and the cluster is already in {} state."
 
 
 class _Info(msgspec.Struct):
-    """The part of `/info` that the operator reads."""
+    """The fields of `/info` that the operator reads."""
 
     labels: dict[str, str] | None = None
 
 
 class TiDBClient:
-    """One TiDB. Safe for use by many threads."""
+    """One TiDB. Thread-safe."""
 
     def __init__(
         self, transport: Transport, base_url: Address, clock: Clock | None = None, fence: Fence | None = None
@@ -35,7 +35,9 @@ class TiDBClient:
         self._call = Caller(transport, base_url, fence or OpenFence(), clock or SystemClock())
 
     def healthy(self, timeout: float = TIMEOUT) -> bool:
-        """Whether TiDB says within `timeout` seconds that it serves. No answer means no; raises no DataPlaneError."""
+        """True if TiDB reports within `timeout` seconds that it serves. No answer means False; raises no
+        DataPlaneError.
+        """
         try:
             self._call.get("/status", timeout=timeout)
         except DataPlaneError:
@@ -43,7 +45,7 @@ class TiDBClient:
         return True
 
     def set_labels(self, labels: Mapping[str, str]) -> None:
-        """Add labels that the server lacks; others stay.
+        """Add labels that the server lacks; its other labels stay.
 
         Raises Unavailable, ApiError, MalformedAnswer, LeaseExpired.
         """
@@ -54,14 +56,14 @@ class TiDBClient:
         self._call.write("POST", "/labels", dict(labels), done="labels of a TiDB server set", about=about)
 
     def start_upgrade(self) -> None:
-        """Pause the users' DDL in the whole cluster, until `finish_upgrade`. Idempotent.
+        """Pause the users' DDL in the whole cluster until `finish_upgrade`. Idempotent.
 
         May take up to 30 s. Raises Unavailable, ApiError, LeaseExpired.
         """
         self._switch("start", "upgrading", _START_TIMEOUT, "TiDB asked to pause DDL")
 
     def finish_upgrade(self) -> None:
-        """Let DDL go on. Idempotent. Raises Unavailable, ApiError, LeaseExpired."""
+        """Resume the users' DDL. Idempotent. Raises Unavailable, ApiError, LeaseExpired."""
         self._switch("finish", "normal", TIMEOUT, "TiDB asked to resume DDL")
 
     def _switch(self, verb: str, state: str, timeout: float, done: str) -> None:
@@ -72,7 +74,7 @@ class TiDBClient:
 
 
 def _text(answer: Response) -> str:
-    """The answer, whether TiDB wrote it as JSON or bare."""
+    """The text of an answer, which TiDB writes as a JSON string or bare."""
     bare = answer.body.decode("utf-8", "replace").strip()
     try:
         return decoder(str).decode(answer.body)

@@ -1,4 +1,4 @@
-"""The status port of the proxy beside TiFlash (dataplane-apis.md 7)."""
+"""The status port of TiFlash's proxy (dataplane-apis.md 7)."""
 
 from dataplane.addresses import Address
 from dataplane.calls import Caller
@@ -13,14 +13,14 @@ _STATUSES = ("Idle", "Ready", RUNNING, "Stopping", "Terminated")
 
 
 class TiFlashClient:
-    """One TiFlash. Safe for use by many threads."""
+    """One TiFlash. Thread-safe."""
 
     def __init__(self, transport: Transport, base_url: Address, clock: Clock | None = None) -> None:
         """A client of the TiFlash whose proxy has its status port at `base_url`."""
         self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
 
     def store_status(self) -> str:
-        """How far the store has started: `Idle`, `Ready`, `Running`, `Stopping` or `Terminated`.
+        """The start-up state of the store: `Idle`, `Ready`, `Running`, `Stopping` or `Terminated`.
 
         Raises Unavailable, ApiError.
         """

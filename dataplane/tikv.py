@@ -12,24 +12,24 @@ _LEADERS = re.compile(rb'^tikv_raftstore_region_count\{[^}\n]*\btype="leader"[^}
 
 
 _LONGEST_METRICS = 8 << 20
-"""Bytes. A busy TiKV writes one to three million, about 150 for each of its series."""
+"""Bytes. A busy TiKV writes one to three million, about 150 per series."""
 
 _MOST_REGIONS = 2**63
 
 
 class TiKVClient:
-    """One TiKV. Safe for use by many threads."""
+    """One TiKV. Thread-safe."""
 
     def __init__(self, transport: Transport, base_url: Address, clock: Clock | None = None) -> None:
         """A client of the TiKV whose status port is at `base_url`."""
         self._call = Caller(transport, base_url, OpenFence(), clock or SystemClock())
 
     def status(self) -> None:
-        """Ask for nothing but an answer. Raises Unavailable, ApiError."""
+        """Check that TiKV answers. Raises Unavailable, ApiError."""
         self._call.get("/status")
 
     def leader_count(self) -> int:
-        """How many regions this TiKV leads, from its own metrics. Raises Unavailable, ApiError."""
+        """The number of regions that this TiKV leads, from its own metrics. Raises Unavailable, ApiError."""
         answer = self._call.get("/metrics", longest=_LONGEST_METRICS)
         sample = _LEADERS.search(answer.body)
         if sample is None:

@@ -1,10 +1,10 @@
-"""How long endpoints are waited for: as long as they have been seen to take (reliability.md R31).
+"""Timeouts adapted to how long each endpoint has taken (reliability.md R31).
 
-A PD that is cut off makes every read wait for its whole timeout, and a worker with it, on which other clusters wait.
-So after a request that timed out, reads of that host and port wait only briefly, until one is answered. Once in a while
-a read gets all its time, and each time more of it: an endpoint that is merely slow must be found alive. From then on
-each request may take twice as long as the last ones took, writes included: who gives one up does not know what becomes
-of it.
+A PD behind a broken network lets every read run into its full timeout. This blocks a worker that other clusters need.
+After a time-out, reads of that host and port therefore get only a short timeout until one succeeds. Once in a while a
+read gets the full timeout, longer each time, so that an endpoint that is merely slow is found alive. From then on each
+request may take twice as long as recent ones took. That includes writes, because the result of an abandoned write is
+unknown.
 """
 
 import threading
@@ -16,27 +16,27 @@ from ports.clock import Clock
 from ports.transport import ByteStream, Request, RequestTimeout, Response, Transport
 
 USUAL = 5.0
-"""Seconds that a request is given which is in no hurry; one that is given less keeps its time."""
+"""Seconds: the timeout of a request without special urgency. A request with a shorter timeout keeps it."""
 
 LONGEST = 20.0
-"""Seconds that a slow endpoint may take for an answer."""
+"""The longest timeout for a slow endpoint, in seconds."""
 
 PROBE_TIMEOUT = 0.5
-"""Seconds that a read of a silent endpoint may take."""
+"""The timeout of a read from a silent endpoint, in seconds."""
 
 FULL_TRY_EVERY = 60.0
-"""Seconds after which a read of a silent endpoint may again take its time; as many times more as that is longer."""
+"""Seconds between reads of a silent endpoint with a full timeout; grows in proportion to that timeout."""
 
 SLOW = 2.0
-"""Seconds for an answer after which others should not have to wait for the next one."""
+"""Seconds for an answer beyond which other clusters should not wait for the next one."""
 
 _REMEMBERED = 1024
-"""Endpoints kept in mind that were silent or slow; clusters come and go."""
+"""How many silent or slow endpoints are remembered; clusters are created and deleted."""
 
 
 @dataclass(slots=True)
 class _Endpoint:
-    """What an endpoint was like lately, in seconds. `patience`: what the next full try gets while it is silent."""
+    """The recent behaviour of an endpoint, in seconds. While it is silent, `patience` is the next full timeout."""
 
     takes: float = 0.0
     patience: float = 0.0
@@ -64,7 +64,7 @@ class _Endpoint:
 
 
 class AdaptiveTimeoutTransport:
-    """Gives each request the time that its endpoint needs. Safe for use by many threads."""
+    """Gives each request a timeout that suits its endpoint. Thread-safe."""
 
     def __init__(self, transport: Transport, clock: Clock) -> None:
         self._transport = transport
@@ -73,7 +73,7 @@ class AdaptiveTimeoutTransport:
         self._endpoints: OrderedDict[str, _Endpoint] = OrderedDict()
 
     def request(self, request: Request) -> Response:
-        """Send and read the whole answer, maybe in another time than asked for. Raises TransportError."""
+        """Send and read the whole answer, within the adapted timeout. Raises TransportError."""
         name, began = urlsplit(request.url).netloc, self._clock.now()
         with self._lock:
             known = self._endpoints.get(name)
@@ -89,7 +89,7 @@ class AdaptiveTimeoutTransport:
         return answer
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Send and return once the headers are here. Raises TransportError."""
+        """Send and return after the headers. Raises TransportError."""
         return self._transport.stream(request, idle_timeout)
 
     def _endpoint(self, name: str) -> _Endpoint:
@@ -107,15 +107,16 @@ class AdaptiveTimeoutTransport:
 
 
 class OneTimeoutTransport:
-    """Gives up an endpoint once it has let a request time out: whoever asks again in the same reconcile waits no more.
+    """Sends no more requests to an endpoint after its first time-out.
 
-    For one reconcile of one cluster, whose calls may go out side by side.
+    For one reconcile of one cluster; its calls may be concurrent.
     """
 
     def __init__(self, transport: Transport, silent: set[str], slow: set[str], clock: Clock) -> None:
-        """`silent` collects the endpoints, `host:port`, that timed out, `slow` all that others should not wait for.
+        """`silent` collects the endpoints (`host:port`) that timed out, `slow` those that other clusters should not
+        wait for.
 
-        Several transports of a reconcile may share them.
+        Several transports of one reconcile may share them.
         """
         self._transport = transport
         self._silent = silent
@@ -123,7 +124,7 @@ class OneTimeoutTransport:
         self._clock = clock
 
     def request(self, request: Request) -> Response:
-        """Send and read the whole answer. Raises TransportError, at once for an endpoint that was silent."""
+        """Send and read the whole answer. Raises TransportError, without sending if the endpoint timed out before."""
         endpoint = urlsplit(request.url).netloc
         if endpoint in self._silent:
             raise RequestTimeout(
@@ -141,5 +142,5 @@ class OneTimeoutTransport:
         return answer
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Send and return once the headers are here. Raises TransportError."""
+        """Send and return after the headers. Raises TransportError."""
         return self._transport.stream(request, idle_timeout)

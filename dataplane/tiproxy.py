@@ -19,31 +19,30 @@ _OK, _BAD_GATEWAY = 200, 502
 
 
 class _Config(msgspec.Struct):
-    """The part of a configuration that the operator reads."""
+    """The fields of the configuration that the operator reads."""
 
     labels: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProxyHealth:
-    """What a TiProxy says of itself, as text, and whether it serves."""
+    """A TiProxy's report of itself as text, and whether it serves."""
 
     info: str
     serves: bool
 
 
 class TiProxyClient:
-    """One TiProxy. Safe for use by many threads."""
+    """One TiProxy. Thread-safe."""
 
     def __init__(self, caller: Caller) -> None:
-        """A client of the TiProxy whose API `caller` reaches."""
+        """A client of the TiProxy that `caller` reaches."""
         self._call = caller
 
     def health(self, timeout: float = TIMEOUT) -> ProxyHealth | None:
-        """What it says of itself; None when it says something else, or gives no answer in time.
+        """TiProxy's health report; None if the answer is something else or too late.
 
-        It answers 502 while it is closing, and from v1.3.0 on while it knows no TiDB that is healthy. Raises no
-        DataPlaneError.
+        TiProxy answers 502 while it closes and, since v1.3.0, while no TiDB is healthy. Raises no DataPlaneError.
         """
         try:
             answer = self._call.get("/api/debug/health", timeout=timeout, also=frozenset({_BAD_GATEWAY}))
@@ -61,7 +60,7 @@ class TiProxyClient:
         known = self._call.get_json("/api/admin/config?format=json", decoder(_Config)).labels or {}
         if labels.items() <= known.items():
             return
-        # a TOML key in quotes may have dots, and JSON's strings are TOML's
+        # a quoted TOML key may contain dots, and a JSON string is a valid TOML string
         lines = (f"{json.dumps(key)} = {json.dumps(value)}\n" for key, value in labels.items())
         body = ("[labels]\n" + "".join(lines)).encode()
         about = {"server": self._call.host, "labels": dict(labels)}
@@ -69,7 +68,7 @@ class TiProxyClient:
 
 
 def _info(body: bytes) -> str:
-    """What a TiProxy says of itself, if that is the JSON object of its API."""
+    """The health report as text, if the body is the API's JSON object."""
     try:
         decoder(dict[str, msgspec.Raw]).decode(body)
     except UNREADABLE:

@@ -1,4 +1,4 @@
-"""The certificates of one cluster, as the Secret holds them (objects.md 9.1)."""
+"""The certificates of one cluster, as its Secret holds them (objects.md 9.1)."""
 
 import contextlib
 import hashlib
@@ -13,9 +13,9 @@ from dataplane.errors import BadTlsMaterial
 
 @dataclass(frozen=True, slots=True)
 class TlsMaterial:
-    """Whom we trust, and who we are: PEM bytes of `ca.crt`, `tls.crt` and `tls.key`.
+    """The trusted authority and the own identity: PEM bytes of `ca.crt`, `tls.crt` and `tls.key`.
 
-    `checks_names`: whether the server's certificate must be for the name that is dialled.
+    With `checks_names` the server's certificate must cover the dialled name.
     """
 
     ca: bytes
@@ -33,7 +33,7 @@ class TlsMaterial:
 
     @property
     def fingerprint(self) -> str:
-        """Differs when any of the three differs; safe to log."""
+        """A digest of all three files; safe to log."""
         digest = hashlib.sha256()
         for part in (self.ca, self.cert, self.key):
             digest.update(hashlib.sha256(part).digest())
@@ -41,7 +41,7 @@ class TlsMaterial:
 
 
 def client_context(material: TlsMaterial) -> ssl.SSLContext:
-    """A context that trusts this CA alone, checks host names and presents the certificate. Raises BadTlsMaterial."""
+    """A context that trusts only this CA, checks host names and presents the certificate. Raises BadTlsMaterial."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = material.checks_names
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -57,15 +57,15 @@ def client_context(material: TlsMaterial) -> ssl.SSLContext:
 
 
 def load_certificate(context: ssl.SSLContext, cert: bytes, key: bytes) -> None:
-    """Have a context present a certificate, PEM. Raises ssl.SSLError, ValueError."""
+    """Load a PEM certificate into a context. Raises ssl.SSLError, ValueError."""
     with _readable(cert) as cert_file, _readable(key) as key_file:
-        # an encrypted key would ask for its password on the terminal
+        # without a password OpenSSL would ask for one on the terminal if the key is encrypted
         context.load_cert_chain(cert_file, key_file, password="")
 
 
 @contextlib.contextmanager
 def _readable(content: bytes) -> Iterator[str]:
-    """A path that OpenSSL can read, without a file on disk where the system allows it."""
+    """A path from which OpenSSL can read `content`, in memory if the system allows it."""
     in_memory = hasattr(os, "memfd_create")
     with os.fdopen(os.memfd_create("tls"), "wb") if in_memory else tempfile.NamedTemporaryFile("wb") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""Certificates for tests, good for 127.0.0.1."""
+"""Certificates for 127.0.0.1, for tests."""
 
 import shutil
 import ssl
@@ -11,7 +11,7 @@ from dataplane.tls import TlsMaterial
 
 
 class Authority:
-    """A throw-away CA made by openssl."""
+    """A throw-away CA that openssl creates."""
 
     def __init__(self, directory: Path) -> None:
         if shutil.which("openssl") is None:
@@ -32,15 +32,15 @@ class Authority:
         self._openssl("x509", "-req", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", *files)
 
     def read(self, name: str) -> bytes:
-        """A file: `ca.crt`, `server.key` and so on."""
+        """The content of a file, e.g. `ca.crt` or `server.key`."""
         return (self._directory / name).read_bytes()
 
     def material(self, name: str) -> TlsMaterial:
-        """The identity `server` or `client`."""
+        """The TLS material of `server` or `client`."""
         return TlsMaterial(self.read("ca.crt"), self.read(f"{name}.crt"), self.read(f"{name}.key"))
 
     def server(self) -> ssl.SSLContext:
-        """A server that demands client certificates."""
+        """The context of a server that demands client certificates."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(self._directory / "server.crt", self._directory / "server.key")
         context.load_verify_locations(self._directory / "ca.crt")

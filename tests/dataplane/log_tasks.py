@@ -1,4 +1,4 @@
-"""The etcd of a simulated PD, behind its gateway, for tests of log backup."""
+"""The etcd of a simulated PD behind its gateway, for tests of log backups."""
 
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ from sandbox.dataplane.pd.etcd import Etcd, gateway
 
 
 class EtcdWorld:
-    """An etcd that can be out of reach; `requests` counts what it was asked."""
+    """An etcd that can be made unreachable; `requests` counts the requests."""
 
     def __init__(self, clock: Clock) -> None:
         self.etcd = Etcd()
@@ -21,11 +21,11 @@ class EtcdWorld:
         self.requests = 0
 
     def task(self, name: str = "demo") -> LogTask:
-        """A task in it."""
+        """Add a task."""
         return LogTask(self.etcd, name, self.clock.now)
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
+        """Answer from the simulated etcd."""
         self.requests += 1
         answer = (
             gateway(self.etcd, 1, urlsplit(request.url).path, request.body, self.clock.now()) if self.answers else None
@@ -33,5 +33,4 @@ class EtcdWorld:
         return answer or Response(503, {}, b"no leader")
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         raise NotImplementedError

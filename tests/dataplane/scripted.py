@@ -1,4 +1,4 @@
-"""A transport that answers from a list: the double at the data plane's port."""
+"""A transport that answers from a script."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,19 +10,19 @@ Answer = tuple[int, str] | type[TransportError]
 
 @dataclass
 class ScriptedTransport:
-    """Answers each `METHOD path` with the next of its answers, the last one again and again; keeps what was asked."""
+    """Answers each `METHOD path` with its answers in turn, repeating the last; records the requests."""
 
     answers: dict[str, list[Answer]] = field(default_factory=dict)
     requests: list[Request] = field(default_factory=list)
     before: Callable[[Request], None] = lambda _: None
 
     def on(self, call: str, *answers: Answer) -> "ScriptedTransport":
-        """Answer `call`, such as `GET /status`, with `answers` in turn."""
+        """Answer `call`, e.g. `GET /status`, with `answers` in turn."""
         self.answers[call] = list(answers)
         return self
 
     def request(self, request: Request) -> Response:
-        """The next answer. Raises it, when it is an error."""
+        """Return the next answer, or raise it if it is an exception."""
         self.before(request)
         self.requests.append(request)
         queue = self.answers[_call(request)]
@@ -32,12 +32,12 @@ class ScriptedTransport:
         raise answer(request.method, request.url, "as scripted")
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """No component of the data plane streams to the operator."""
+        """Fail: the operator streams from no component."""
         raise AssertionError(f"{request.method} {request.url} was streamed")
 
     @property
     def calls(self) -> list[str]:
-        """What was asked, as `METHOD path`."""
+        """The recorded requests as `METHOD path`."""
         return [_call(request) for request in self.requests]
 
 

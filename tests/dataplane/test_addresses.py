@@ -65,7 +65,7 @@ def test_own_addresses_are_matched_as_a_whole(address: str, expected: int | None
         "demo-tikv-1.other.ns.svc:20160",
     ],
 )
-def test_what_looks_like_a_pod_of_ours_is_not_called_a_peers(address: str) -> None:
+def test_an_address_like_an_own_pods_is_not_taken_for_a_peers(address: str) -> None:
     assert Stranger.UNCLEAR is DOMAIN.owner_of("tikv", address)
 
 
@@ -81,11 +81,11 @@ def test_what_looks_like_a_pod_of_ours_is_not_called_a_peers(address: str) -> No
         "b-demo-tikv-1.b-demo-tikv-peer.ns.svc:20160",
     ],
 )
-def test_what_is_written_like_a_peer_is_a_peers(address: str) -> None:
+def test_recognises_the_address_of_a_peer_cluster(address: str) -> None:
     assert Stranger.PEER is DOMAIN.owner_of("tikv", address)
 
 
-def test_across_kubernetes_another_domain_is_another_kubernetes() -> None:
+def test_across_kubernetes_another_domain_means_another_cluster() -> None:
     book = AddressBook("demo", "ns", "c.local", across_k8s=True)
     addresses = [f"demo-tikv-1.demo-tikv-peer.ns.svc{domain}:20160" for domain in (".c.local", "", ".d.local")]
     assert [1, 1, Stranger.PEER] == [book.owner_of("tikv", address) for address in addresses]
@@ -109,13 +109,13 @@ def joined(namespace: str, name: str) -> bool:
         (f"{OWN}:2379", f"http://{OWN}:2379"),
         (f"http://{OWN.upper()}:2379", f"http://{OWN}:2379"),
         (f"http://{OWN}.cluster.local:2379", f"http://{OWN}.cluster.local:2379"),
-        # members keep the domain that they registered with; it is not asked for the address
+        # members keep the domain with which they registered; the announced domain is ignored
         (f"http://{OWN}.evil.example:2379", f"http://{OWN}:2379"),
         (f"http://{PEER}:2379", f"http://{PEER}:2379"),
         ("http://10.0.0.7:2379", "http://10.0.0.7:2379"),
     ],
 )
-def test_of_an_announced_address_scheme_host_and_port_are_dialled(announced: str, dialled: str) -> None:
+def test_dials_only_scheme_host_and_port_of_an_announced_address(announced: str, dialled: str) -> None:
     reach = Reach(PLAIN, frozenset({"10.0.0.7"}), joined)
     assert dialled == reach.admit("pd", announced)
 
@@ -146,14 +146,14 @@ def test_of_an_announced_address_scheme_host_and_port_are_dialled(announced: str
         "http://[fe80::1]:2379",
     ],
 )
-def test_an_announced_address_outside_of_the_cluster_is_not_dialled(announced: str) -> None:
+def test_does_not_dial_an_announced_address_outside_the_cluster(announced: str) -> None:
     with pytest.raises(NotInCluster) as raised:
         Reach(PLAIN, frozenset({"10.0.0.7"}), joined).admit("pd", announced)
     assert "evil" not in str(raised.value)
 
 
 @pytest.mark.parametrize(("across", "port", "admitted"), [(True, 2379, True), (True, 80, False), (False, 2379, False)])
-def test_a_pd_of_another_kubernetes_cluster_is_dialled_where_the_spec_spans_them(
+def test_dials_a_pd_of_another_kubernetes_cluster_if_the_spec_allows_it(
     across: bool, port: int, admitted: bool
 ) -> None:
     reach = Reach(AddressBook("demo", "ns", "one.example", across_k8s=across), shares_pd=joined)
@@ -166,17 +166,17 @@ def test_a_pd_of_another_kubernetes_cluster_is_dialled_where_the_spec_spans_them
 
 
 @pytest.mark.parametrize("domain", ["evil.example:80/x?", "a b", "a@b", "x\n", "-"])
-def test_a_spec_cannot_make_an_address_of_what_is_no_host(domain: str) -> None:
+def test_rejects_a_host_from_the_spec_that_is_not_a_host_name(domain: str) -> None:
     with pytest.raises(NotInCluster):
         AddressBook("demo", "ns", domain).pd()
 
 
-def test_what_pods_are_given_has_no_path() -> None:
+def test_addresses_for_pods_have_no_path() -> None:
     assert "http://10.0.0.7:2379" == without_path("http://10.0.0.7:2379/x --config=/evil")
     assert without_path("--config=/evil") is None
 
 
-def test_only_this_module_makes_addresses_of_texts(pytestconfig: pytest.Config) -> None:
+def test_only_this_module_turns_text_into_addresses(pytestconfig: pytest.Config) -> None:
     rooms = (
         "apis",
         "cli",
@@ -203,5 +203,5 @@ def test_only_this_module_makes_addresses_of_texts(pytestconfig: pytest.Config) 
         ("", ""),
     ],
 )
-def test_a_status_shows_no_path_of_an_address(announced: str, shown: str) -> None:
+def test_a_status_shows_addresses_without_their_path(announced: str, shown: str) -> None:
     assert shown == shown_url(announced)

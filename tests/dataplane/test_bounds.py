@@ -1,4 +1,4 @@
-"""Answers whose values lie beyond what they can be: an error that names the server and the field."""
+"""Answers with values beyond their bounds raise an error that names server and field."""
 
 import json
 import tracemalloc
@@ -22,17 +22,15 @@ URL = Address("http://demo-pd.ns:2379")
 
 
 class Says:
-    """Answers every question with one body."""
+    """Answers every request with one body."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         return Response(200, {}, self._body)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         raise AssertionError(request.url)
 
 
@@ -75,9 +73,7 @@ _HOSTILE: dict[str, tuple[Callable[[], object], str]] = {
 
 
 @pytest.mark.parametrize(("ask", "field"), _HOSTILE.values(), ids=_HOSTILE)
-def test_a_value_beyond_its_bounds_is_an_error_that_names_server_and_field(
-    ask: Callable[[], object], field: str
-) -> None:
+def test_a_value_out_of_bounds_raises_an_error_with_server_and_field(ask: Callable[[], object], field: str) -> None:
     with pytest.raises(MalformedAnswer, match=field) as raised:
         ask()
     text = str(raised.value)
@@ -102,7 +98,7 @@ def test_other_components_have_bounds_as_well() -> None:
 
 
 @pytest.mark.parametrize("count", ["-1", "1e300", "SECRET", "NaN"])
-def test_a_number_of_leaders_that_is_none_is_not_quoted(count: str) -> None:
+def test_does_not_quote_a_malformed_leader_count(count: str) -> None:
     metrics = f'tikv_raftstore_region_count{{type="leader"}} {count}\n'.encode()
     with pytest.raises(MalformedAnswer, match="is no number of regions") as raised:
         TiKVClient(Says(metrics), URL, FakeClock()).leader_count()
@@ -123,10 +119,9 @@ def test_many_small_values_cost_no_more_memory_than_the_answer(value: bytes) -> 
 
 
 class SaysAtLength(Says):
-    """Answers every question with a megabyte, and does not keep it."""
+    """Answers every request with a megabyte and does not keep it."""
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         return Response(200, {}, b'{"x":"' + b"y" * 1_000_000 + super().request(request).body)
 
 
@@ -163,5 +158,5 @@ def test_an_error_does_not_keep_the_answer_that_it_is_about(end: bytes) -> None:
         (b"\xff\xfe", "answered with 2 bytes that are not JSON"),
     ],
 )
-def test_what_a_server_says_is_quoted_where_it_is_an_error_in_a_documented_form(body: bytes, quoted: str) -> None:
+def test_quotes_a_server_only_if_its_error_has_a_documented_form(body: bytes, quoted: str) -> None:
     assert quoted == said(body)

@@ -1,4 +1,4 @@
-"""Handing out clients (dataplane-apis.md 2)."""
+"""Creation of clients (dataplane-apis.md 2)."""
 
 import pytest
 
@@ -34,12 +34,12 @@ def test_a_key_is_never_shown() -> None:
     assert "key" not in repr(ONE)
 
 
-def test_a_secret_without_a_key_names_it() -> None:
+def test_names_the_key_that_a_secret_lacks() -> None:
     with pytest.raises(BadTlsMaterial, match=r"'tls\.key'"):
         TlsMaterial.from_secret({"ca.crt": b"", "tls.crt": b""})
 
 
-def test_garbage_certificates_are_named() -> None:
+def test_names_the_malformed_certificate() -> None:
     with pytest.raises(BadTlsMaterial, match=r"ca\.crt"):
         client_context(ONE)
 
@@ -47,7 +47,7 @@ def test_garbage_certificates_are_named() -> None:
 HEALTH = "GET /pd/api/v1/health"
 
 
-def test_the_first_pd_that_answers_is_taken() -> None:
+def test_takes_the_first_pd_that_answers() -> None:
     transport = ScriptedTransport().on(HEALTH, ConnectionRefused, ConnectionRefused, (200, "[]"))
     plane = DataPlane(lambda _: transport, OpenFence(), FakeClock())
     assert (
@@ -56,12 +56,12 @@ def test_the_first_pd_that_answers_is_taken() -> None:
     )
 
 
-def test_the_service_is_taken_when_no_pd_answers() -> None:
+def test_takes_the_service_when_no_pd_answers() -> None:
     plane = DataPlane(lambda _: ScriptedTransport().on(HEALTH, ConnectionRefused), OpenFence(), FakeClock())
     assert plane.answering_pd([Address("http://a:1"), Address("http://b:1")]).base_url == "http://a:1"
 
 
-def test_a_single_pd_is_not_asked() -> None:
+def test_does_not_probe_a_single_pd() -> None:
     transport = ScriptedTransport()
     plane = DataPlane(lambda _: transport, OpenFence(), FakeClock())
     assert plane.answering_pd([Address("http://a:1")]).base_url == "http://a:1"

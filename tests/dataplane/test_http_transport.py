@@ -1,4 +1,4 @@
-"""Real sockets: what a peer can do to us, and what we make of it (dataplane-apis.md 2, lifecycle.md F53)."""
+"""The HTTP transport against hostile peers on real sockets (dataplane-apis.md 2, lifecycle.md F53)."""
 
 import contextlib
 import gzip
@@ -28,7 +28,7 @@ Peer = Callable[[socket.socket], None]
 
 @contextlib.contextmanager
 def serving(peer: Peer, context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """A listener that hands each connection to `peer`; the port."""
+    """A listener that passes each connection to `peer`; yields its port."""
     listener = socket.create_server(("127.0.0.1", 0))
     ended = threading.Event()
 
@@ -63,7 +63,7 @@ def answers(text: str) -> Peer:
 
 
 def trickles(before: str) -> Peer:
-    """Sends `before`, then one byte each 50 ms, for ever."""
+    """Sends `before`, then one byte every 50 ms for ever."""
 
     def peer(connection: socket.socket) -> None:
         _read_request(connection)
@@ -144,7 +144,7 @@ def test_a_body_in_chunks_is_read_up_to_its_limit(transport: HttpTransport) -> N
             transport.request(replace(get(port), longest_answer=4))
 
 
-def test_an_encoded_body_is_refused_and_was_not_asked_for(transport: HttpTransport) -> None:
+def test_rejects_an_encoded_body_and_does_not_accept_encodings(transport: HttpTransport) -> None:
     asked: list[bytes] = []
 
     def bomb(connection: socket.socket) -> None:
@@ -173,7 +173,7 @@ def test_headers_have_limits(transport: HttpTransport, headers: str) -> None:
 
 
 def _pours(head: bytes, line: bytes) -> Peer:
-    """Sends `head`, then the same line again and again."""
+    """Sends `head`, then the same line for ever."""
 
     def peer(connection: socket.socket) -> None:
         _read_request(connection)
@@ -230,13 +230,13 @@ def test_an_error_does_not_keep_the_answer_that_it_is_about(transport: HttpTrans
         "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nSECRET",
     ],
 )
-def test_what_is_no_HTTP_is_not_quoted(transport: HttpTransport, text: str) -> None:
+def test_does_not_quote_bytes_that_are_not_http(transport: HttpTransport, text: str) -> None:
     with serving(answers(text)) as port, pytest.raises(TransportError) as raised:
         transport.request(get(port))
     assert "SECRET" not in str(raised.value)
 
 
-def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_request(transport: HttpTransport) -> None:
+def test_the_rest_of_an_early_answer_is_not_read_by_the_next_request(transport: HttpTransport) -> None:
     def hints(connection: socket.socket) -> None:
         _read_request(connection)
         connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
@@ -249,7 +249,7 @@ def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_requ
                 transport.request(get(port))
 
 
-def test_nobody_listens(transport: HttpTransport) -> None:
+def test_a_port_without_a_listener_is_unavailable(transport: HttpTransport) -> None:
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
     with pytest.raises(ConnectionRefused, match=rf"GET http://127\.0\.0\.1:{port}/x: .*refused"):
@@ -257,13 +257,13 @@ def test_nobody_listens(transport: HttpTransport) -> None:
 
 
 @pytest.mark.parametrize("url", ["http://nowhere.invalid/x", "http:///x", "ftp://a/x", "http://a:99999/x"])
-def test_what_cannot_be_dialled_was_not_sent(transport: HttpTransport, url: str) -> None:
+def test_a_host_that_cannot_be_dialled_counts_as_not_sent(transport: HttpTransport, url: str) -> None:
     with pytest.raises(ConnectionRefused):
         transport.request(Request("GET", url))
 
 
 @pytest.mark.parametrize("text", ["", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", "garbage\r\n\r\n"])
-def test_an_answer_that_breaks_off_is_lost(transport: HttpTransport, text: str) -> None:
+def test_a_truncated_answer_raises(transport: HttpTransport, text: str) -> None:
     with serving(answers(text)) as port, pytest.raises(ConnectionLost):
         transport.request(get(port))
 
@@ -287,7 +287,7 @@ def test_F53_silence_ends_at_the_deadline(transport: HttpTransport) -> None:
         transport.request(get(port, timeout=0.2))
 
 
-def test_connections_are_kept_and_a_dead_one_is_noticed(transport: HttpTransport) -> None:
+def test_keeps_connections_and_notices_a_dead_one(transport: HttpTransport) -> None:
     ports: list[int] = []
 
     def twice(connection: socket.socket) -> None:
@@ -327,7 +327,7 @@ def test_a_proxy_that_is_not_supported_is_named_with_the_way_out() -> None:
     assert "secret" not in str(refused.value)
 
 
-def test_a_proxy_that_is_not_there_was_sent_nothing() -> None:
+def test_a_missing_proxy_counts_as_not_sent() -> None:
     with socket.create_server(("127.0.0.1", 0)) as reserved:
         port = reserved.getsockname()[1]
     transport = HttpTransport({"HTTP_PROXY": f"127.0.0.1:{port}"})
@@ -335,7 +335,7 @@ def test_a_proxy_that_is_not_there_was_sent_nothing() -> None:
         transport.request(Request("GET", "http://demo-pd.ns:2379/x"))
 
 
-def test_a_stream_ends_only_by_silence(transport: HttpTransport) -> None:
+def test_only_silence_ends_a_stream(transport: HttpTransport) -> None:
     def slow(connection: socket.socket) -> None:
         _read_request(connection)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
@@ -395,7 +395,7 @@ def test_tls_refuses_a_server_of_another_ca(authorities: tuple[Authority, Author
 
 
 @pytest.mark.parametrize("checks_names", [True, False])
-def test_9_3_the_name_in_a_certificate_counts_unless_told_otherwise(
+def test_9_3_checks_the_name_in_a_certificate_unless_disabled(
     authorities: tuple[Authority, Authority], checks_names: bool
 ) -> None:
     ours, _ = authorities

@@ -1,4 +1,4 @@
-"""What a cluster says of its log backups, in front of a simulated etcd (backup.md 3.8)."""
+"""The state of log backups in a simulated etcd (backup.md 3.8)."""
 
 import base64
 import json
@@ -13,7 +13,7 @@ from tests.dataplane.log_tasks import EtcdWorld
 TSO = 448_000_000_000_000_000
 
 
-def test_3_8_a_task_through_its_life() -> None:
+def test_3_8_reads_a_task_through_its_life() -> None:
     world = EtcdWorld(FakeClock())
     task = world.task()
     assert LogTask(exists=False) == read_log_task(world.client, "demo")
@@ -31,8 +31,8 @@ def test_3_8_a_task_through_its_life() -> None:
     assert {} == world.etcd.keys
 
 
-def test_3_8_tasks_whose_names_begin_alike_are_kept_apart() -> None:
-    """v1.6 asks by prefix: `a` is told what `ab` does."""
+def test_3_8_distinguishes_tasks_with_a_common_prefix() -> None:
+    """v1.6 reads by prefix and mixes up `a` and `ab`."""
     world = EtcdWorld(FakeClock())
     world.task("demo2").begin(TSO)
     world.task("demo2").fail("no")
@@ -41,7 +41,7 @@ def test_3_8_tasks_whose_names_begin_alike_are_kept_apart() -> None:
     assert LogTask(exists=True, checkpoint=7) == read_log_task(world.client, "demo")
 
 
-def test_a_checkpoint_that_is_none_counts_as_unknown() -> None:
+def test_a_malformed_checkpoint_counts_as_unknown() -> None:
     world = EtcdWorld(FakeClock())
     world.task().begin(TSO)
     world.etcd.put(b"/tidb/br-stream/checkpoint/demo/central_global", b"abc")
@@ -76,11 +76,11 @@ PROTOBUF = "application/x-protobuf;messagetype=brpb.StreamBackupError"
         (b"{", "unknown"),
     ],
 )
-def test_3_8_why_a_task_is_paused(value: bytes, reason: str) -> None:
+def test_3_8_reads_the_reason_of_a_pause(value: bytes, reason: str) -> None:
     assert reason == pause_reason(value)
 
 
-def test_a_task_is_ended_with_all_that_is_recorded_of_it_and_no_other() -> None:
+def test_ending_a_task_removes_its_records_and_no_others() -> None:
     world = EtcdWorld(FakeClock())
     for name in ("demo", "demo2", "dem"):
         world.task(name).begin(TSO)

@@ -1,4 +1,4 @@
-"""SQL over MySQL's protocol, against a server that is scripted byte by byte (dataplane-apis.md 6, A10)."""
+"""SQL over MySQL's protocol against a server scripted byte by byte (dataplane-apis.md 6, A10)."""
 
 import contextlib
 import itertools
@@ -36,10 +36,10 @@ def packet(number: int, payload: bytes) -> bytes:
 
 
 class Server:
-    """Greets, then answers each packet with the next of its answers; keeps what it was sent."""
+    """Greets, then answers each packet with its next answer; records the packets."""
 
     def __init__(self, *answers: bytes, tls: ssl.SSLContext | None = None) -> None:
-        """With `tls` the client asks for it before it says who it is."""
+        """With `tls` the client requests TLS before it sends its name."""
         self._tls = tls
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._answers = list(answers)
@@ -109,21 +109,21 @@ def test_another_method_of_authentication_gets_an_empty_answer() -> None:
 
 
 @pytest.mark.parametrize("answers", [(DENIED,), (GREETING, DENIED), (GREETING, OK, OK, DENIED)])
-def test_a_refusal_has_code_and_message(answers: tuple[bytes, ...]) -> None:
+def test_an_sql_error_has_code_and_message(answers: tuple[bytes, ...]) -> None:
     with serving(*answers) as server, pytest.raises(SqlRefused, match="Access denied for user 'root'") as refused:
         execute(server.login, "FLUSH PRIVILEGES")
     assert 1045 == refused.value.code
 
 
 def framed(payload: bytes, first: int) -> Iterator[bytes]:
-    """One payload after another in packets of a running number."""
+    """The payloads as packets with increasing numbers."""
     for number in itertools.count(first):
         yield packet(number % 256, payload)
 
 
 @contextmanager
 def pouring(*pieces: Iterable[bytes], pause: float = 0.0, greets: bool = True) -> Iterator[SqlLogin]:
-    """A server that greets and lets in whoever comes, then sends what never ends, with a pause before each piece."""
+    """A server that lets any user in, then sends without end, with a pause before each piece."""
     listener, ended = socket.create_server(("127.0.0.1", 0)), threading.Event()
 
     def pour() -> None:
@@ -172,7 +172,7 @@ END_OF_COLUMNS = b"\xfe\0\0\x02\0"
         ),
     ],
 )
-def test_what_a_server_sends_in_a_login_has_a_size(pieces: list[Iterable[bytes]], greets: bool) -> None:
+def test_a_login_has_a_maximum_of_bytes(pieces: list[Iterable[bytes]], greets: bool) -> None:
     with pouring(*pieces, greets=greets) as login, pytest.raises(AnswerRefused, match="more than the 65536 bytes"):
         execute(login, "FLUSH PRIVILEGES")
 
@@ -182,12 +182,12 @@ def test_what_a_server_sends_in_a_login_has_a_size(pieces: list[Iterable[bytes]]
     [([[b"\x50\0\0\0"], itertools.repeat(b"8")], False), ([[b"\x50\0\0\x01"], itertools.repeat(b"\0")], True)],
     ids=["greeting", "answer"],
 )
-def test_an_answer_byte_by_byte_has_one_deadline(pieces: list[Iterable[bytes]], greets: bool) -> None:
+def test_an_answer_sent_byte_by_byte_has_one_deadline(pieces: list[Iterable[bytes]], greets: bool) -> None:
     with pouring(*pieces, pause=0.1, greets=greets) as login, pytest.raises(RequestTimeout):
         execute(login, "FLUSH PRIVILEGES")
 
 
-def test_a_server_does_not_get_the_file_that_it_asks_for() -> None:
+def test_refuses_to_send_a_local_file_to_the_server() -> None:
     asks = [packet(1, b"\xfb/etc/passwd")]
     with pouring(asks) as login, pytest.raises(ConnectionLost, match="does not speak MySQL's protocol"):
         execute(login, "FLUSH PRIVILEGES")
@@ -198,21 +198,21 @@ def test_a_server_does_not_get_the_file_that_it_asks_for() -> None:
     [(GREETING.replace(b"8.0.11", b"SECRET"),), (GREETING, b"\xfeSECRET\0" + b"1" * 20 + b"\0")],
     ids=["version", "method-of-authentication"],
 )
-def test_what_a_server_says_beside_errors_is_not_quoted(answers: tuple[bytes, ...]) -> None:
+def test_quotes_only_error_messages_of_a_server(answers: tuple[bytes, ...]) -> None:
     with serving(*answers) as server, pytest.raises(ConnectionLost) as raised:
         execute(server.login, "FLUSH PRIVILEGES")
     assert "SECRET" not in str(raised.value)
 
 
 @pytest.mark.parametrize("answers", [(b"\x09",), (b"HTTP/1.1 400",), (GREETING, b"\x01"), (GREETING,)])
-def test_what_is_no_mysql_is_an_error(answers: tuple[bytes, ...]) -> None:
+def test_bytes_that_are_not_mysql_raise_an_error(answers: tuple[bytes, ...]) -> None:
     with serving(*answers) as server, pytest.raises(ConnectionLost):
         execute(server.login, "FLUSH PRIVILEGES")
 
 
 @pytest.fixture(scope="module")
 def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    """It has signed the server's certificate."""
+    """The authority that signed the server's certificate."""
     return Authority(tmp_path_factory.mktemp("authority"))
 
 
@@ -224,7 +224,7 @@ def test_with_a_ca_the_connection_is_tls_and_the_server_is_verified(authority: A
     assert b"\x03FLUSH PRIVILEGES" == server.heard[-2]
 
 
-def test_a_server_that_another_authority_vouches_for_is_refused(authority: Authority, tmp_path: Path) -> None:
+def test_refuses_a_server_whose_certificate_another_authority_signed(authority: Authority, tmp_path: Path) -> None:
     context = authority.server()
     context.verify_mode = ssl.CERT_NONE
     other = Authority(tmp_path).read("ca.crt").decode()
@@ -235,13 +235,13 @@ def test_a_server_that_another_authority_vouches_for_is_refused(authority: Autho
         execute(replace(server.login, ca=other), "FLUSH PRIVILEGES")
 
 
-def test_a_server_that_does_not_offer_tls_is_not_spoken_to_without_it(authority: Authority) -> None:
+def test_does_not_fall_back_to_plain_text_without_tls(authority: Authority) -> None:
     with serving(GREETING, OK, OK, OK) as server, pytest.raises(ConnectionLost, match="SSL is required"):
         execute(replace(server.login, ca=authority.read("ca.crt").decode()), "FLUSH PRIVILEGES")
     assert [] == server.heard
 
 
-def test_nobody_listens_and_nobody_answers() -> None:
+def test_a_missing_and_a_silent_server_are_unavailable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         with pytest.raises(RequestTimeout):
@@ -251,7 +251,7 @@ def test_nobody_listens_and_nobody_answers() -> None:
 
 
 class Scripted:
-    """Carries nothing out."""
+    """Executes nothing."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
@@ -267,7 +267,7 @@ def root(connector: Scripted) -> RootClient:
     return RootClient(connector, SqlLogin("demo-tidb.ns.svc", 4000, "root"), OpenFence())  # type: ignore[arg-type]
 
 
-def test_6_root_gets_a_password() -> None:
+def test_6_sets_the_password_of_root() -> None:
     connector = Scripted()
     root(connector).set_password("a'b\\c")
     assert ["SET PASSWORD FOR 'root'@'%' = 'a''b\\\\c'", "FLUSH PRIVILEGES"] == connector.statements
@@ -282,7 +282,7 @@ def test_6_root_gets_a_password() -> None:
         (ConnectionRefused("SQL", "mysql://x", "refused"), Unavailable),
     ],
 )
-def test_6_errors_are_typed_and_do_not_tell_the_password(error: Exception, expected: type[Exception]) -> None:
+def test_6_errors_are_typed_and_hide_the_password(error: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected) as raised:
         root(Scripted(error)).set_password("pa55word")
     assert "pa55word" not in str(raised.value)

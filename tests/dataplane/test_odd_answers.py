@@ -1,4 +1,4 @@
-"""Components, and proxies in front of them, that answer what no client hopes for: it is told, and nothing else."""
+"""Malformed answers of components, and of proxies in front of them, raise typed errors."""
 
 import base64
 import json
@@ -67,7 +67,7 @@ STORE = store_of(showing("GET /pd/api/v1/stores?state=0&state=1&state=2", (200, 
 
 
 class Odd:
-    """Answers everything alike."""
+    """Gives every request the same answer."""
 
     def __init__(self, status: int, body: bytes) -> None:
         self._answer = Response(status, {}, body)
@@ -80,7 +80,7 @@ class Odd:
 
 
 def calls(transport: Odd) -> list[Callable[[], object]]:
-    """What the operator asks of all components."""
+    """All calls that the operator sends to components."""
     url, clock, fence = Address("http://demo:1"), FakeClock(), OpenFence()
     pd, etcd = PDClient(transport, url, fence, clock), EtcdClient(transport, url, clock, fence)
     dm = DMMasterClient(Caller(transport, url, fence, clock))
@@ -149,7 +149,7 @@ def _with_examples(test: Callable[..., None]) -> Callable[..., None]:
 
 @given(status=st.sampled_from([200, 200, 200, 204, 302, 404, 410, 500, 503]), body=_bodies())
 @_with_examples
-def test_R19_whatever_is_answered_the_clients_fail_in_words_of_their_own(status: int, body: bytes) -> None:
+def test_R19_clients_raise_typed_errors_for_any_answer(status: int, body: bytes) -> None:
     for call in calls(Odd(status, body)):
         try:
             call()
@@ -158,12 +158,12 @@ def test_R19_whatever_is_answered_the_clients_fail_in_words_of_their_own(status:
 
 
 @given(st.binary())
-def test_3_8_whatever_is_noted_of_a_pause_gives_a_reason(value: bytes) -> None:
+def test_3_8_any_record_of_a_pause_gives_a_reason(value: bytes) -> None:
     assert pause_reason(value)
 
 
 @pytest.mark.parametrize("status", [302, 304])
-def test_an_answer_that_is_no_success_is_none(status: int) -> None:
+def test_an_error_status_is_not_a_success(status: int) -> None:
     pd = PDClient(Odd(status, b"{}"), Address("http://demo:1"), OpenFence(), FakeClock())
 
     with pytest.raises(ApiError, match=f"error response {status}"):
@@ -171,7 +171,7 @@ def test_an_answer_that_is_no_success_is_none(status: int) -> None:
 
 
 @pytest.mark.parametrize("lease", ["soon", "9" * 5000, None, 1.5])
-def test_R19_etcd_says_numbers_and_base64_or_is_told_apart(lease: object) -> None:
+def test_R19_rejects_etcd_answers_without_numbers_or_base64(lease: object) -> None:
     etcd = EtcdClient(Odd(200, json.dumps({"kvs": [{"lease": lease}]}).encode()), Address("http://demo:1"))
 
     with pytest.raises(MalformedAnswer, match="lease"):

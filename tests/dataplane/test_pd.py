@@ -1,4 +1,4 @@
-"""PD's API as the operator reads and refuses it (dataplane-apis.md 3, 18)."""
+"""PD's API: decoding of answers and errors (dataplane-apis.md 3, 18)."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -42,14 +42,14 @@ def pd(call: str, *answers: Answer) -> PDClient:
 
 
 def member_of(pd: PDClient, member_id: int) -> LiveMember:
-    """A member as PD shows it."""
+    """A member as PD lists it."""
     found = pd.members().member(member_id)
     assert found is not None
     return found
 
 
 def store_of(pd: PDClient, store_id: int) -> LiveStore:
-    """A store as PD shows it."""
+    """A store as PD lists it."""
     return next(store for store in pd.stores() if store.id == store_id)
 
 
@@ -78,7 +78,7 @@ def test_18_2_members_keep_64_bit_ids_exact() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, BIGGEST))
-def test_18_2_any_id_survives(cluster_id: int) -> None:
+def test_18_2_any_64_bit_id_stays_exact(cluster_id: int) -> None:
     body = msgspec.json.encode({"id": cluster_id, "max_peer_count": 3}).decode()
     assert cluster_id == pd("GET /pd/api/v1/cluster", (200, body)).cluster_id()
 
@@ -125,7 +125,7 @@ def test_18_4_a_refused_member_removal_is_a_conflict() -> None:
         pd.delete_member(member_of(pd, 7))
 
 
-def test_F5_a_member_that_pd_has_not_shown_is_not_removed() -> None:
+def test_F5_removes_only_members_that_pd_has_listed() -> None:
     transport = ScriptedTransport()
     remembered = Member("demo-pd-1", 7, (), ())
     with pytest.raises(TypeError, match=r"take it from PDClient\.members"):
@@ -168,12 +168,12 @@ def test_R19_a_field_of_the_wrong_type_is_named(body: str, names: str) -> None:
         pd("GET /pd/api/v1/config", (200, body)).config()
 
 
-def test_18_3_config_reads_how_much_of_a_disk_pd_keeps_free() -> None:
+def test_18_3_config_reads_the_low_space_ratio() -> None:
     answer = '{"schedule":{"low-space-ratio":0.9},"replication":{"max-replicas":3}}'
     assert 0.9 == pd("GET /pd/api/v1/config", (200, answer)).config().low_space_ratio
 
 
-def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
+def test_18_3_stores_are_sorted_and_omitted_fields_are_filled_in() -> None:
     answer = (
         '{"count":3,"stores":['
         '{"store":{"id":1001,"address":"b:20160","state_name":"Disconnected","last_heartbeat":1732000010123456789,'
@@ -206,17 +206,17 @@ def test_18_3_stores_fill_in_what_pd_leaves_out_and_sort_by_id() -> None:
         ("", None),
     ],
 )
-def test_the_disk_of_a_store_is_known_only_with_all_its_figures(status: str, space: Space | None) -> None:
+def test_the_disk_of_a_store_is_unknown_if_a_figure_is_missing(status: str, space: Space | None) -> None:
     answer = f'{{"stores":[{{"store":{{"id":4,"address":"a:20160"}},"status":{{{status}}}}}]}}'
     (store,) = pd(STORES, (200, answer)).stores()
     assert (space, True) == (store.space, store.complete)
 
 
-def test_no_stores_may_be_null() -> None:
+def test_null_means_no_stores() -> None:
     assert pd(STORES, (200, '{"count":0,"stores":null}')).all_stores() == ()
 
 
-def test_18_1_stores_before_bootstrap() -> None:
+def test_18_1_stores_before_bootstrap_raise() -> None:
     with pytest.raises(NotBootstrapped):
         pd(STORES, NOT_BOOTSTRAPPED).stores()
 
@@ -259,7 +259,7 @@ def test_F2_a_store_that_moved_is_not_deleted() -> None:
     assert [STORES] * 2 == transport.calls
 
 
-def test_F5_a_store_that_pd_has_not_shown_is_neither_deleted_nor_called_back() -> None:
+def test_F5_deletes_and_restores_only_stores_that_pd_has_listed() -> None:
     transport = ScriptedTransport()
     remembered = Store(4, "demo-tikv-0:20160", "Offline")
     with pytest.raises(TypeError, match=r"from PDClient\.store or PDClient\.stores"):
@@ -275,14 +275,14 @@ STORES = "GET /pd/api/v1/stores?state=0&state=1&state=2"
 RESTORE = "POST /pd/api/v1/store/4/state?state=Up"
 
 
-def test_a_store_that_is_leaving_may_be_called_back() -> None:
+def test_a_store_that_is_leaving_can_be_restored() -> None:
     transport = ScriptedTransport().on(RESTORE, (200, '"ok"')).on("GET /pd/api/v1/store/4", (200, STORE_4))
     pd = client(transport)
     pd.restore_store(pd.store(4))
     assert transport.calls[-1] == RESTORE
 
 
-def test_a_store_that_moved_or_is_gone_is_not_called_back() -> None:
+def test_a_store_that_moved_or_is_gone_is_not_restored() -> None:
     transport = ScriptedTransport().on(RESTORE, (410, '"gone"')).on(STORES, (200, MOVED))
     pd = client(transport.on("GET /pd/api/v1/store/4", (200, STORE_4)))
     with pytest.raises(Conflict, match="not demo-tikv-7:20160"):
@@ -311,7 +311,7 @@ def test_the_leader_may_be_asked_to_resign() -> None:
         ((404, "404 page not found"), 3),
     ],
 )
-def test_I5_placement_rules_may_ask_for_more_replicas(answer: tuple[int, str], expected: int) -> None:
+def test_I5_placement_rules_can_require_more_replicas(answer: tuple[int, str], expected: int) -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/config/rules", answer)
     transport.on("GET /pd/api/v1/config", (200, '{"replication":{"max-replicas":3}}'))
     assert expected == client(transport).replicas()
@@ -343,7 +343,7 @@ def test_18_6_old_pd_has_a_scheduler_per_store() -> None:
 
 
 @pytest.mark.parametrize("schedulers", [BARE, (200, "[]"), (200, "null")])
-def test_18_6_a_leader_that_has_yet_to_start_its_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
+def test_18_6_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(SCHEDULERS, schedulers).on(EVICTIONS, (404, "scheduler not found"))
     transport.on(END, (404, "not found"))
     with pytest.raises(Unavailable, match="PD runs no schedulers"):
@@ -352,7 +352,7 @@ def test_18_6_a_leader_that_has_yet_to_start_its_schedulers_proves_nothing(sched
         client(transport).end_evict_leaders(4)
 
 
-def test_18_6_beginning_twice_is_no_error() -> None:
+def test_18_6_beginning_an_eviction_twice_is_no_error() -> None:
     transport = ScriptedTransport().on(BEGIN, (200, '"ok"'), (500, '"scheduler existed"'))
     transport.on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     client(transport).begin_evict_leaders(4)
@@ -384,11 +384,11 @@ def test_18_6_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
 
 
 @pytest.mark.parametrize(("status", "expected"), [(200, True), (404, True), (500, False)])
-def test_18_7_ready(status: int, expected: bool) -> None:
+def test_18_7_reads_readiness(status: int, expected: bool) -> None:
     assert expected is pd("GET /pd/api/v2/ready", (status, "")).ready()
 
 
-def test_18_7_no_answer_is_neither_ready_nor_not() -> None:
+def test_18_7_no_answer_raises() -> None:
     with pytest.raises(Unavailable):
         pd("GET /pd/api/v2/ready", RequestTimeout).ready()
 
@@ -399,7 +399,7 @@ def test_a_read_whose_connection_failed_is_tried_once_more(first: Answer) -> Non
     assert client(transport).cluster_id() == 1
 
 
-def test_F53_the_second_try_has_what_is_left_of_the_budget() -> None:
+def test_F53_the_second_try_gets_the_rest_of_the_timeout() -> None:
     clock = FakeClock()
     transport = ScriptedTransport(before=lambda _: clock.step(2))
     transport.on("GET /pd/api/v1/cluster", ConnectionLost)
@@ -411,7 +411,7 @@ def test_F53_the_second_try_has_what_is_left_of_the_budget() -> None:
 @pytest.mark.parametrize(
     ("failure", "sent"), [(ConnectionLost, True), (RequestTimeout, True), (ConnectionRefused, False)]
 )
-def test_a_write_is_tried_once_and_tells_whether_it_was_sent(failure: Answer, sent: bool) -> None:
+def test_a_write_is_tried_once_and_reports_whether_it_was_sent(failure: Answer, sent: bool) -> None:
     transport = ScriptedTransport().on("POST /pd/api/v1/leader/transfer/a", failure)
     with pytest.raises(Unavailable) as raised:
         client(transport).transfer_leader("a")
@@ -441,5 +441,5 @@ def test_writes_ask_the_fence_first_and_reads_do_not() -> None:
 
 
 @pytest.mark.parametrize(("status", "expected"), [(200, True), (404, True), (503, False)])
-def test_I9_a_member_votes_when_its_etcd_reads_with_the_quorum(status: int, expected: bool) -> None:
+def test_I9_a_member_votes_if_its_etcd_reads_with_the_quorum(status: int, expected: bool) -> None:
     assert expected == pd("GET /health", (status, '{"health":"x"}')).votes()

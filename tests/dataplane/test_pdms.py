@@ -1,4 +1,4 @@
-"""PD's microservices, as PD lists them and by their own API (dataplane-apis.md 3.3, 3.4)."""
+"""PD's microservices: their list in PD, and their own API (dataplane-apis.md 3.3, 3.4)."""
 
 import json
 
@@ -29,16 +29,16 @@ def pd(path: str, answer: Answer) -> PDClient:
         (NOT_MS, None),
     ],
 )
-def test_3_3_members(answer: Answer, expected: object) -> None:
+def test_3_3_lists_members(answer: Answer, expected: object) -> None:
     assert expected == pd("members", answer).microservice_members("tso")
 
 
 @pytest.mark.parametrize(("answer", "expected"), [((200, f'"{URL}"'), URL), ((200, '""'), ""), (NOT_MS, "")])
-def test_3_3_the_primary(answer: Answer, expected: str) -> None:
+def test_3_3_reads_the_primary(answer: Answer, expected: str) -> None:
     assert expected == pd("primary", answer).microservice_primary("tso")
 
 
-def test_3_3_what_is_not_understood_is_an_error() -> None:
+def test_3_3_a_malformed_answer_raises() -> None:
     with pytest.raises(MalformedAnswer):
         pd("members", (200, "{}")).microservice_members("tso")
     with pytest.raises(ApiError):
@@ -53,11 +53,11 @@ def client(call: str, answer: Answer) -> tuple[PDMSClient, ScriptedTransport]:
 @pytest.mark.parametrize(
     ("answer", "expected"), [((200, "ok"), True), ((500, "no primary elected"), False), ((404, ""), False)]
 )
-def test_3_4_health(answer: Answer, expected: bool) -> None:
+def test_3_4_reads_health(answer: Answer, expected: bool) -> None:
     assert expected is client("GET /tso/api/v1/health", answer)[0].healthy()
 
 
-def test_3_4_no_answer_is_not_ill() -> None:
+def test_3_4_no_answer_raises() -> None:
     with pytest.raises(Unavailable):
         client("GET /tso/api/v1/health", RequestTimeout)[0].healthy()
 

@@ -36,7 +36,7 @@ def node() -> LivePumpNode:
     return only
 
 
-def test_4_a_prefix_is_read_as_a_range_that_changes_nothing() -> None:
+def test_4_a_prefix_is_read_as_a_range() -> None:
     client, transport = etcd((200, found("x")))
     assert {"/tidb-binlog/v1/pumps/0": b"x"} == client.below("/tidb-binlog/v1/pumps/")
     (request,) = transport.requests
@@ -44,13 +44,13 @@ def test_4_a_prefix_is_read_as_a_range_that_changes_nothing() -> None:
     assert (True, asked) == (request.is_read, json.loads(request.body or b""))
 
 
-def test_4_what_is_not_there_is_no_error_and_a_lost_connection_is_tried_again() -> None:
+def test_4_a_missing_key_is_no_error_and_reads_are_retried() -> None:
     client, transport = etcd(ConnectionLost, (200, found()))
     assert {} == client.below("/a")
     assert [RANGE] * 2 == transport.calls
 
 
-def test_4_a_gateway_that_is_switched_off_is_an_error() -> None:
+def test_4_a_disabled_gateway_is_an_error() -> None:
     with pytest.raises(NotFound):
         etcd((404, "404 page not found"))[0].below("/a")
 
@@ -60,7 +60,7 @@ def test_10_nodes_keep_id_host_and_state() -> None:
 
 
 @pytest.mark.parametrize("value", ["", "no json", '{"nodeId": 1}', '{"nodeId": "a", "host": "b"}'])
-def test_10_a_node_that_is_not_understood_is_an_error(value: str) -> None:
+def test_10_a_malformed_node_is_an_error(value: str) -> None:
     with pytest.raises(MalformedAnswer):
         read_pump_nodes(etcd((200, found(value)))[0])
 
@@ -75,7 +75,7 @@ def test_10_a_node_that_is_not_understood_is_an_error(value: str) -> None:
         ((500, ""), ApiError),
     ],
 )
-def test_10_a_node_is_closed_when_pump_says_so_in_its_body(answer: Answer, error: type[Exception] | None) -> None:
+def test_10_the_body_reports_whether_pump_closes_the_node(answer: Answer, error: type[Exception] | None) -> None:
     transport = ScriptedTransport().on("PUT /state/demo-pump-0:8250/close", answer)
     client = PumpClient(transport, Address("http://demo-pump-0.demo-pump.ns:8250"), FakeClock())
     if error is None:
@@ -85,7 +85,7 @@ def test_10_a_node_is_closed_when_pump_says_so_in_its_body(answer: Answer, error
             client.close(node())
 
 
-def test_F5_only_what_etcd_showed_is_closed() -> None:
+def test_F5_closes_only_nodes_that_etcd_has_listed() -> None:
     with pytest.raises(TypeError, match="read_pump_nodes"):
         LivePumpNode("a", "b", "online", maker=object())
     with pytest.raises(TypeError, match="as etcd shows it"):

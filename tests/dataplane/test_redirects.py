@@ -1,4 +1,4 @@
-"""Redirects: only to a member of the same cluster, at the path that was asked (docs/security.md)."""
+"""Redirects are followed only to members of the same cluster, with the requested path (docs/security.md)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,20 +19,18 @@ MEMBER = "http://demo-pd-1.demo-pd-peer.ns.svc:2379"
 
 @dataclass
 class Redirecting:
-    """Answers with what `location` returns for the number of the request: a redirect, or an answer for None."""
+    """Answers request number n with a redirect to `location(n)`, or with a success for None."""
 
     location: Callable[[int], str | None]
     status: int = 307
     asked: list[tuple[str, str]] = field(default_factory=list)
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         self.asked.append((request.method, request.url))
         to = self.location(len(self.asked))
         return Response(200, {}, b'{"id": 7}') if to is None else Response(self.status, {"location": to}, b"SECRET")
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         raise AssertionError(request.url)
 
 
@@ -42,7 +40,7 @@ def pd(transport: Redirecting) -> PDClient:
 
 
 @pytest.mark.parametrize("path", ["", "/pd/api/v1/cluster", "/elsewhere?x=y#z"])
-def test_a_redirect_to_a_member_repeats_the_question_there_whatever_path_it_names(path: str) -> None:
+def test_a_redirect_to_a_member_repeats_the_request_with_its_own_path(path: str) -> None:
     transport = Redirecting({1: MEMBER + path}.get)
     assert 7 == pd(transport).cluster_id()
     assert [("GET", f"{each}/pd/api/v1/cluster") for each in (PD, MEMBER)] == transport.asked
@@ -73,7 +71,7 @@ def test_a_redirect_elsewhere_is_an_error_that_does_not_quote_it(location: str) 
     assert not location or location not in str(raised.value)
 
 
-def test_redirects_without_end_are_given_up() -> None:
+def test_gives_up_after_many_redirects() -> None:
     transport = Redirecting(lambda _: MEMBER)
     with pytest.raises(ApiError, match="more than three times"):
         pd(transport).cluster_id()
@@ -81,7 +79,7 @@ def test_redirects_without_end_are_given_up() -> None:
 
 
 @pytest.mark.parametrize(("status", "sent"), [(301, 1), (302, 1), (303, 1), (307, 2), (308, 2)])
-def test_a_redirect_never_makes_a_read_of_a_write(status: int, sent: int) -> None:
+def test_a_redirect_never_turns_a_write_into_a_read(status: int, sent: int) -> None:
     transport = Redirecting({1: MEMBER}.get, status)
     if sent == 1:
         with pytest.raises(ApiError):

@@ -1,4 +1,4 @@
-"""One answer for all who ask in a reconcile."""
+"""One answer shared by all stages of a reconcile."""
 
 import contextlib
 
@@ -26,7 +26,7 @@ def _world(*answers: Answer) -> tuple[ScriptedTransport, DataPlane]:
     return scripted, DataPlane(lambda _: scripted, OpenFence(), FakeClock())
 
 
-def test_a_question_is_sent_once_in_a_reconcile() -> None:
+def test_a_read_is_sent_once_per_reconcile() -> None:
     scripted, plane = _world((200, '{"id":1}'), (200, '{"id":2}'))
     once = plane.for_one_reconcile()
     assert [1, 1] == [once.sharing.pd(URL).cluster_id() for _ in range(2)]
@@ -34,20 +34,20 @@ def test_a_question_is_sent_once_in_a_reconcile() -> None:
     assert [CLUSTER] * 2 == scripted.calls
 
 
-def test_who_needs_it_live_asks_each_time() -> None:
+def test_live_reads_are_sent_each_time() -> None:
     _, plane = _world((200, '{"id":1}'), (200, '{"id":2}'), (200, '{"id":3}'))
     once = plane.for_one_reconcile()
     asked = [once.sharing.pd(URL), once.pd(URL), once.pd(URL), once.sharing.pd(URL)]
     assert [1, 2, 3, 1] == [each.cluster_id() for each in asked]
 
 
-def test_outside_of_a_reconcile_nothing_is_shared() -> None:
+def test_shares_nothing_outside_a_reconcile() -> None:
     _, plane = _world((200, '{"id":1}'), (200, '{"id":2}'))
     assert [1, 2] == [plane.sharing.pd(URL).cluster_id() for _ in range(2)]
 
 
 @pytest.mark.parametrize("answer", [(200, ""), (503, "no leader"), ConnectionRefused])
-def test_a_write_makes_answers_old_whatever_became_of_it(answer: Answer) -> None:
+def test_a_write_drops_answers_even_if_it_fails(answer: Answer) -> None:
     scripted, plane = _world((200, '{"id":1}'), (200, '{"id":2}'))
     scripted.on(RESIGN, answer)
     once = plane.for_one_reconcile()
@@ -57,7 +57,7 @@ def test_a_write_makes_answers_old_whatever_became_of_it(answer: Answer) -> None
     assert 2 == once.sharing.pd(URL).cluster_id()
 
 
-def test_the_configuration_stays_known_until_it_is_written() -> None:
+def test_keeps_the_configuration_until_it_is_written() -> None:
     scripted, plane = _world((200, '{"id":1}'))
     once = plane.for_one_reconcile()
     once.sharing.pd(URL).config()
@@ -69,7 +69,7 @@ def test_the_configuration_stays_known_until_it_is_written() -> None:
     assert [CONFIG, RESIGN, REPLICATE, CONFIG] == scripted.calls
 
 
-def test_a_refusal_of_the_server_is_an_answer() -> None:
+def test_an_error_answer_is_shared() -> None:
     scripted, plane = _world((500, '"broken"'), (200, '{"id":2}'))
     pd = plane.for_one_reconcile().sharing.pd(URL)
     for _ in range(2):
@@ -78,7 +78,7 @@ def test_a_refusal_of_the_server_is_an_answer() -> None:
     assert [CLUSTER] == scripted.calls
 
 
-def test_a_time_out_is_an_answer_and_says_what_it_was() -> None:
+def test_a_timeout_is_shared_and_names_the_request() -> None:
     scripted, plane = _world(RequestTimeout, (200, '{"id":2}'))
     pd = plane.for_one_reconcile().sharing.pd(URL)
     for _ in range(2):
@@ -87,7 +87,7 @@ def test_a_time_out_is_an_answer_and_says_what_it_was() -> None:
     assert [CLUSTER] == scripted.calls
 
 
-def test_a_server_that_was_not_reached_is_asked_again() -> None:
+def test_retries_a_server_that_was_not_reached() -> None:
     _, plane = _world(ConnectionRefused, ConnectionRefused, (200, '{"id":2}'))
     pd = plane.for_one_reconcile().sharing.pd(URL)
     with pytest.raises(Unavailable):

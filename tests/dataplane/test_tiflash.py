@@ -1,4 +1,4 @@
-"""TiFlash's status port, and what PD says of its replicas (dataplane-apis.md 3.2, 7)."""
+"""TiFlash's status port, and PD's rules for TiFlash replicas (dataplane-apis.md 3.2, 7)."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def test_the_status_of_a_store_is_one_word(printed: str) -> None:
     assert printed.strip() == tiflash((200, printed)).store_status()
 
 
-def test_another_word_is_an_error_and_not_a_status() -> None:
+def test_an_unknown_status_is_an_error() -> None:
     with pytest.raises(MalformedAnswer, match="none of Idle, Ready, Running"):
         tiflash((200, "Sleeping")).store_status()
     with pytest.raises(ApiError):
@@ -43,22 +43,22 @@ def test_another_word_is_an_error_and_not_a_status() -> None:
         ((404, "404 page not found"), []),
     ],
 )
-def test_the_rules_of_tables_on_tiflash(answer: Answer, rules: list[tuple[str, int]]) -> None:
+def test_reads_the_rules_of_tables_on_tiflash(answer: Answer, rules: list[tuple[str, int]]) -> None:
     expected = [PlacementRule("tiflash", name, count) for name, count in rules]
     assert expected == list(pd(RULES, answer).tiflash_rules())
 
 
-def test_rules_that_pd_does_not_tell_are_an_error() -> None:
+def test_missing_rules_are_an_error() -> None:
     with pytest.raises(ApiError):
         pd(RULES, (500, '"no leader"')).tiflash_rules()
 
 
-def test_placement_rules_are_switched_on_with_a_text() -> None:
+def test_placement_rules_are_enabled_with_text() -> None:
     transport = ScriptedTransport().on("POST /pd/api/v1/config/replicate", (200, '"The config is updated."'))
     PDClient(transport, Address("http://demo-pd:2379"), clock=FakeClock()).enable_placement_rules()
     assert [b'{"enable-placement-rules":"true"}'] == [request.body for request in transport.requests]
 
 
 @pytest.mark.parametrize(("body", "marked"), [('{"marked":true}', True), ('{"marked":false}', False), ("{}", False)])
-def test_whether_a_restore_goes_on(body: str, marked: bool) -> None:
+def test_reads_whether_a_restore_runs(body: str, marked: bool) -> None:
     assert marked is pd("GET /pd/api/v1/admin/cluster/markers/snapshot-recovering", (200, body)).is_recovering()

@@ -30,7 +30,7 @@ def test_leader_count_reads_large_counts_too(printed: str, expected: int) -> Non
 
 
 @pytest.mark.parametrize("body", ["", METRICS.format(count="NaN"), METRICS.format(count="many")])
-def test_no_count_is_an_error_and_not_zero(body: str) -> None:
+def test_a_missing_leader_count_is_an_error(body: str) -> None:
     with pytest.raises(MalformedAnswer, match="tikv_raftstore_region_count"):
         tikv(body).leader_count()
 
@@ -45,7 +45,7 @@ def test_no_count_is_an_error_and_not_zero(body: str) -> None:
         (ConnectionRefused, False),
     ],
 )
-def test_18_15_tidb_is_healthy_when_it_says_so(answer: Answer, expected: bool) -> None:
+def test_18_15_only_a_tidb_that_reports_health_is_healthy(answer: Answer, expected: bool) -> None:
     transport = ScriptedTransport().on("GET /status", answer)
     assert expected is TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).healthy()
 
@@ -54,7 +54,7 @@ def test_18_15_tidb_is_healthy_when_it_says_so(answer: Answer, expected: bool) -
     "body",
     ["success!", '"success!"', "It's a duplicated operation and the cluster is already in upgrading state."],
 )
-def test_an_upgrade_has_begun_when_tidb_says_so_now_or_before(body: str) -> None:
+def test_an_upgrade_has_begun_if_tidb_reports_success_or_a_running_one(body: str) -> None:
     transport = ScriptedTransport().on("POST /upgrade/start", (200, body))
 
     TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).start_upgrade()
@@ -65,7 +65,7 @@ def test_an_upgrade_has_begun_when_tidb_says_so_now_or_before(body: str) -> None
 @pytest.mark.parametrize(
     "answer", [(200, "It's a duplicated operation and the cluster is already in upgrading state."), (500, "")]
 )
-def test_an_upgrade_has_not_ended_when_tidb_says_anything_else(answer: Answer) -> None:
+def test_an_upgrade_has_ended_only_if_tidb_reports_it(answer: Answer) -> None:
     transport = ScriptedTransport().on("POST /upgrade/finish", answer)
 
     with pytest.raises(ApiError):
@@ -80,7 +80,7 @@ def test_tidb_labels_are_sent_as_an_object() -> None:
     assert [None, b'{"zone":"a"}'] == [request.body for request in transport.requests]
 
 
-def test_labels_that_a_tidb_server_has_are_not_sent() -> None:
+def test_does_not_send_labels_that_a_tidb_server_has() -> None:
     transport = ScriptedTransport().on("GET /info", (200, '{"labels": {"zone": "a", "host": "n1"}}'))
 
     TiDBClient(transport, Address("http://demo-tidb-0:10080"), FakeClock()).set_labels({"zone": "a"})

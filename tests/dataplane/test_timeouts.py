@@ -1,4 +1,4 @@
-"""Silent endpoints get little time, until they answer (reliability.md R31)."""
+"""Silent endpoints get short timeouts until they answer (reliability.md R31)."""
 
 import contextlib
 
@@ -21,7 +21,7 @@ CALL = "GET /status"
 
 
 def _asked(clock: FakeClock, *answers: Answer, url: str = "http://pd:2379/status", pause: float = 0.0) -> list[float]:
-    """The time each of as many reads as there are answers was given."""
+    """Send one read per answer and return the timeouts that they got."""
     scripted = ScriptedTransport().on(CALL, *answers)
     patient = AdaptiveTimeoutTransport(scripted, clock)
     for _ in answers:
@@ -36,7 +36,7 @@ def test_R31_reads_of_a_silent_endpoint_are_short_until_one_is_answered(clock: F
     assert [FULL, PROBE_TIMEOUT, PROBE_TIMEOUT, FULL] == _asked(clock, *answers)
 
 
-def test_R31_a_slow_endpoint_is_given_its_time_once_in_a_while_and_more_of_it(clock: FakeClock) -> None:
+def test_R31_a_slow_endpoint_periodically_gets_a_longer_timeout(clock: FakeClock) -> None:
     answers = [RequestTimeout] * 8
     expected = [FULL, 2 * FULL, PROBE_TIMEOUT, LONGEST, PROBE_TIMEOUT, PROBE_TIMEOUT, PROBE_TIMEOUT, LONGEST]
     assert expected == _asked(clock, *answers, pause=FULL_TRY_EVERY)
@@ -44,7 +44,7 @@ def test_R31_a_slow_endpoint_is_given_its_time_once_in_a_while_and_more_of_it(cl
 
 @pytest.mark.parametrize(("takes", "allowed"), [(1.0, FULL), (4.0, 8.0), (10.0, LONGEST), (15.0, LONGEST)])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_R31_an_endpoint_gets_twice_the_time_that_it_takes(
+def test_R31_an_endpoint_gets_twice_the_time_that_it_took(
     clock: FakeClock, method: str, takes: float, allowed: float
 ) -> None:
     scripted = ScriptedTransport(before=lambda _: clock.step(takes)).on(CALL, (200, "")).on("POST /status", (200, ""))
@@ -54,7 +54,7 @@ def test_R31_an_endpoint_gets_twice_the_time_that_it_takes(
     assert [FULL, allowed] == [request.timeout for request in scripted.requests]
 
 
-def test_R31_an_endpoint_that_is_quick_again_gets_the_usual_time(clock: FakeClock) -> None:
+def test_R31_an_endpoint_that_recovers_gets_the_usual_timeout(clock: FakeClock) -> None:
     times = [10.0, 0.1, 0.1, 0.1]
     scripted = ScriptedTransport(before=lambda _: clock.step(times.pop(0))).on(CALL, (200, ""))
     adaptive = AdaptiveTimeoutTransport(scripted, clock)
@@ -63,7 +63,7 @@ def test_R31_an_endpoint_that_is_quick_again_gets_the_usual_time(clock: FakeCloc
     assert [FULL, LONGEST, 2 * FULL, FULL] == [request.timeout for request in scripted.requests]
 
 
-def test_who_is_in_a_hurry_stays_so(clock: FakeClock) -> None:
+def test_a_short_timeout_stays_short(clock: FakeClock) -> None:
     scripted = ScriptedTransport(before=lambda _: clock.step(10.0)).on(CALL, (200, ""))
     adaptive = AdaptiveTimeoutTransport(scripted, clock)
     for _ in range(2):
@@ -71,11 +71,11 @@ def test_who_is_in_a_hurry_stays_so(clock: FakeClock) -> None:
     assert [1.0, 1.0] == [request.timeout for request in scripted.requests]
 
 
-def test_a_refused_connection_is_no_silence(clock: FakeClock) -> None:
+def test_a_refused_connection_does_not_count_as_silence(clock: FakeClock) -> None:
     assert [FULL, FULL] == _asked(clock, ConnectionRefused, (200, ""))
 
 
-def test_a_write_and_another_endpoint_keep_their_time(clock: FakeClock) -> None:
+def test_writes_and_other_endpoints_keep_their_timeout(clock: FakeClock) -> None:
     scripted = ScriptedTransport().on(CALL, RequestTimeout).on("POST /status", (200, ""))
     patient = AdaptiveTimeoutTransport(scripted, clock)
     for method, host in (("GET", "a"), ("GET", "b"), ("POST", "a")):
@@ -84,13 +84,13 @@ def test_a_write_and_another_endpoint_keep_their_time(clock: FakeClock) -> None:
     assert [FULL] * 3 == [request.timeout for request in scripted.requests]
 
 
-def test_the_error_is_the_transports(clock: FakeClock) -> None:
+def test_passes_on_the_error_of_the_transport(clock: FakeClock) -> None:
     patient = AdaptiveTimeoutTransport(ScriptedTransport().on(CALL, RequestTimeout), clock)
     with pytest.raises(RequestTimeout, match="as scripted"):
         patient.request(Request("GET", "http://pd:2379/status"))
 
 
-def test_R31_an_endpoint_that_timed_out_is_not_asked_again_in_the_same_round(clock: FakeClock) -> None:
+def test_R31_an_endpoint_that_timed_out_gets_no_more_requests(clock: FakeClock) -> None:
     scripted = ScriptedTransport().on(CALL, RequestTimeout, (200, ""))
     silent: set[str] = set()
     of_round = OneTimeoutTransport(scripted, silent, set(), clock)
@@ -103,7 +103,7 @@ def test_R31_an_endpoint_that_timed_out_is_not_asked_again_in_the_same_round(clo
 
 
 @pytest.mark.parametrize(("takes", "slow"), [(SLOW, set()), (SLOW + 1, {"a:2379"})])
-def test_R31_a_slow_endpoint_is_known_to_be_so(clock: FakeClock, takes: float, slow: set[str]) -> None:
+def test_R31_reports_slow_endpoints(clock: FakeClock, takes: float, slow: set[str]) -> None:
     scripted = ScriptedTransport(before=lambda _: clock.step(takes)).on(CALL, (200, ""))
     found: set[str] = set()
     OneTimeoutTransport(scripted, set(), found, clock).request(Request("GET", "http://a:2379/status"))

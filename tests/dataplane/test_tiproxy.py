@@ -30,7 +30,7 @@ def client(transport: ScriptedTransport) -> TiProxyClient:
         (ConnectionRefused, None),
     ],
 )
-def test_18_14_only_200_serves_and_502_tells_of_itself(answer: Answer, expected: ProxyHealth | None) -> None:
+def test_18_14_only_200_means_serving_and_502_has_a_report(answer: Answer, expected: ProxyHealth | None) -> None:
     assert expected == client(ScriptedTransport().on("GET /api/debug/health", answer)).health()
 
 
@@ -45,13 +45,13 @@ def test_9_labels_are_sent_as_toml_with_keys_in_quotes(known: str) -> None:
     assert [None, body] == [request.body for request in transport.requests]
 
 
-def test_9_labels_that_a_proxy_has_are_not_sent() -> None:
+def test_9_does_not_send_labels_that_a_proxy_has() -> None:
     transport = ScriptedTransport().on(CONFIG, (200, '{"labels": {"zone": "a", "rack": "r"}}'))
     client(transport).set_labels({"zone": "a"})
     assert ["GET"] == [request.method for request in transport.requests]
 
 
-def test_9_labels_that_are_refused_are_an_error() -> None:
+def test_9_rejected_labels_are_an_error() -> None:
     transport = ScriptedTransport().on(CONFIG, (200, "{}")).on("PUT /api/admin/config/", (500, '"no such key"'))
     with pytest.raises(ApiError, match="no such key"):
         client(transport).set_labels({"zone": "a"})

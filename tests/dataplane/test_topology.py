@@ -1,4 +1,4 @@
-"""What TiDB Dashboard looks up in PD's etcd (dataplane-apis.md 4)."""
+"""The topology that TiDB Dashboard reads from PD's etcd (dataplane-apis.md 4)."""
 
 import json
 
@@ -22,7 +22,7 @@ def known(world: EtcdWorld, name: str) -> object:
     return None if value is None else json.loads(value)
 
 
-def test_4_a_server_is_left_behind_when_its_ttl_has_gone(world: EtcdWorld) -> None:
+def test_4_finds_servers_whose_ttl_has_gone(world: EtcdWorld) -> None:
     world.etcd.put(b"/topology/tidb/a:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/ttl", b"1")
@@ -32,7 +32,7 @@ def test_4_a_server_is_left_behind_when_its_ttl_has_gone(world: EtcdWorld) -> No
     assert [b"/topology/tidb/b:4000/info", b"/topology/tidb/b:4000/ttl"] == sorted(world.etcd.keys)
 
 
-def test_4_addresses_are_known_for_ten_minutes_after_they_were_told(world: EtcdWorld, clock: FakeClock) -> None:
+def test_4_addresses_expire_ten_minutes_after_registration(world: EtcdWorld, clock: FakeClock) -> None:
     topology.tell(world.client, ADDRESSES)
     assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
     assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
@@ -40,7 +40,7 @@ def test_4_addresses_are_known_for_ten_minutes_after_they_were_told(world: EtcdW
     assert None is known(world, "prometheus") is known(world, "grafana")
 
 
-def test_4_addresses_that_are_known_for_long_enough_are_not_told_again(world: EtcdWorld, clock: FakeClock) -> None:
+def test_4_addresses_with_enough_time_left_are_not_written(world: EtcdWorld, clock: FakeClock) -> None:
     topology.tell(world.client, ADDRESSES)
     revision = world.etcd.revision
     clock.step(200.0)
@@ -52,8 +52,8 @@ def test_4_addresses_that_are_known_for_long_enough_are_not_told_again(world: Et
     assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
 
 
-def test_4_two_monitors_of_one_cluster_do_not_replace_each_other(world: EtcdWorld, clock: FakeClock) -> None:
-    """In v1.6 each writes its own at every reconcile."""
+def test_4_two_monitors_do_not_overwrite_each_other(world: EtcdWorld, clock: FakeClock) -> None:
+    """In v1.6 each monitor writes its address at every reconcile."""
     topology.tell(world.client, ADDRESSES)
     second = {"prometheus": ("other-prometheus.lab.svc", 9090)}
     topology.tell(world.client, second)
@@ -63,13 +63,13 @@ def test_4_two_monitors_of_one_cluster_do_not_replace_each_other(world: EtcdWorl
     assert {"ip": "other-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
 
 
-def test_4_what_somebody_has_written_for_ever_is_replaced(world: EtcdWorld) -> None:
+def test_4_replaces_an_address_without_a_lease(world: EtcdWorld) -> None:
     world.etcd.put(b"/topology/prometheus", b"{}")
     topology.tell(world.client, ADDRESSES)
     assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
 
 
-def test_4_without_a_leader_nothing_is_told(world: EtcdWorld) -> None:
+def test_4_writes_nothing_without_a_leader(world: EtcdWorld) -> None:
     world.answers = False
     with pytest.raises(Unavailable):
         topology.tell(world.client, ADDRESSES)
