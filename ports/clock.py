@@ -1,7 +1,7 @@
 """Time as an argument (informers-workqueue.md TH-14, TH-20).
 
-`now()` is monotonic and only good for differences; `wall()` is for records that people and other machines read.
-A thread never sleeps: it waits on a condition, with a deadline, through the clock.
+`now()` is monotonic and serves only for differences; `wall()` is for records that people and other machines read. A
+thread never sleeps: it waits on a condition, with a deadline, through the clock.
 """
 
 import threading
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Reads time and waits for it."""
+    """Reads the time and waits."""
 
     def now(self) -> float:
         """Monotonic seconds."""
@@ -20,26 +20,24 @@ class Clock(Protocol):
         """The time of day, aware, in UTC."""
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
-        """Wait for a notification of `condition`, whose lock the caller holds, at most `timeout` seconds.
+        """Wait for a notification of `condition`, whose lock the caller holds, for at most `timeout` seconds.
 
-        May return early; callers re-check what they wait for.
+        May return early, so callers check their condition again.
         """
 
 
 class SystemClock:
-    """The machine's clock."""
+    """The clock of the machine."""
 
     def now(self) -> float:
-        """Monotonic seconds."""
         return time.monotonic()  # noqa: TID251  (this is the port)
 
     def wall(self) -> datetime:
-        """The time of day, aware, in UTC."""
         return datetime.now(UTC)  # noqa: TID251  (this is the port)
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
-        """Wait for a notification of `condition`, whose lock the caller holds, at most `timeout` seconds."""
-        # there are more seconds than a thread can wait for
+        """Wait for a notification of `condition`, whose lock the caller holds, for at most `timeout` seconds."""
+        # Python rejects longer timeouts
         condition.wait(None if timeout is None else min(timeout, threading.TIMEOUT_MAX))
 
 
@@ -56,7 +54,7 @@ class FakeClock:
         self._waiters: dict[int, tuple[threading.Condition, float]] = {}
 
     def now(self) -> float:
-        """Virtual monotonic seconds, 0 at construction."""
+        """Virtual monotonic seconds; 0 at construction."""
         with self._lock:
             return self._now
 
@@ -81,24 +79,25 @@ class FakeClock:
                 self._waiters.pop(me, None)
 
     def step(self, seconds: float) -> None:
-        """Move time forward and wake every waiter whose deadline has passed. The caller holds no waiter's lock."""
+        """Move time forward and wake every waiter whose deadline has passed. The caller must hold no waiter's lock."""
         with self._lock:
             self._now += seconds
             due = {me: condition for me, (condition, deadline) in self._waiters.items() if deadline <= self._now}
             for me in due:
-                # no waiter any more, though its thread may not have woken yet: who steps on must not outrun it
+                # this thread has been woken but may not have run yet: it is no longer a waiter, or the next step would
+                # overtake it
                 del self._waiters[me]
         for condition in due.values():
             with condition:
                 condition.notify_all()
 
     def jump(self, time: timedelta) -> None:
-        """Move the time of day forward or back, as an administrator may; monotonic time does not notice."""
+        """Set the time of day forward or back, as an administrator may; monotonic time does not change."""
         with self._lock:
             self._wall += time
 
     def has_waiters(self, count: int = 1) -> bool:
-        """Whether at least `count` threads are waiting."""
+        """True if at least `count` threads are waiting."""
         with self._lock:
             return len(self._waiters) >= count
 

@@ -1,7 +1,7 @@
 """Sockets that stop reading at a deadline (lifecycle.md F53).
 
-A socket's own timeout starts anew with every read, so a peer that trickles one byte at a time holds its reader for
-ever. These sockets know when the whole answer must be there.
+A socket's own timeout restarts with every read, so a peer that trickles single bytes holds its reader for ever. These
+sockets have one deadline for the whole answer.
 """
 
 import contextlib
@@ -17,17 +17,17 @@ from ports.clock import Clock, SystemClock
 
 
 class HeadTooLong(OSError):
-    """Raised when the head of an answer has more bytes than the connection reads."""
+    """Raised when the head of an answer exceeds its maximum size."""
 
 
 class _Deadline:
-    """When a socket must have read everything, and how much it may read; None: its plain timeout applies, or no limit.
+    """The deadline of a socket and the maximum number of bytes; None means the plain timeout, or no maximum.
 
-    A limit may be exceeded by what one read brings.
+    The last read may exceed the maximum.
     """
 
     _clock: Clock = SystemClock()
-    """Real sockets wait in real time, whatever clock the rest of the program has."""
+    """Real sockets wait in real time, even in a program with a virtual clock."""
 
     deadline: float | None = None
     unread: int | None = None
@@ -44,7 +44,7 @@ class _Deadline:
         return left
 
     def count(self, received: int) -> int:
-        """Note bytes that were read. Raises HeadTooLong."""
+        """Count received bytes. Raises HeadTooLong."""
         if self.unread is not None:
             self.unread -= received
             if self.unread < 0:
@@ -53,29 +53,29 @@ class _Deadline:
 
 
 class DeadlineSocket(_Deadline, socket.socket):
-    """A plain socket with a deadline for reading."""
+    """A plain socket with a read deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """As `socket.recv_into`. Raises TimeoutError past the deadline, HeadTooLong."""
+        """As `socket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
         if left := self.remaining():
             self.settimeout(left)
         return self.count(super().recv_into(*arguments, **options))
 
 
 class DeadlineTlsSocket(_Deadline, ssl.SSLSocket):
-    """A TLS socket with a deadline for reading."""
+    """A TLS socket with a read deadline."""
 
     def recv_into(self, *arguments: Any, **options: Any) -> int:
-        """As `SSLSocket.recv_into`. Raises TimeoutError past the deadline, HeadTooLong."""
+        """As `SSLSocket.recv_into`. Raises TimeoutError after the deadline, HeadTooLong."""
         if left := self.remaining():
             self.settimeout(left)
         return self.count(super().recv_into(*arguments, **options))
 
 
 class DeadlineConnection(HTTPConnection):
-    """A connection whose answer, headers and body, must be read within its read timeout.
+    """A connection that must read an answer, headers and body, within its read timeout.
 
-    `longest_head` is how many bytes the status line and the headers may have, those of interim answers included.
+    `longest_head` is the maximum size of status line and headers in bytes, including interim answers.
     """
 
     longest_head: int | None = None
@@ -85,14 +85,16 @@ class DeadlineConnection(HTTPConnection):
         return with_deadline(super()._new_conn())
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
-        """The answer; from here on the deadline runs."""
+        """Start the deadline and return the answer."""
         self.reading = _armed(self.sock, self.timeout)
         with _limited(self.reading, self.longest_head):
             return super().getresponse()
 
 
 class DeadlineTlsConnection(HTTPSConnection):
-    """The same over TLS; its context must make DeadlineTlsSockets. A proxy must open its tunnel in time, too."""
+    """A DeadlineConnection over TLS. Its context must create DeadlineTlsSockets. The deadline also covers a proxy's
+    tunnel.
+    """
 
     longest_head: int | None = None
     reading: socket.socket | None = None
@@ -103,29 +105,29 @@ class DeadlineTlsConnection(HTTPSConnection):
         return plain
 
     def getresponse(self) -> HTTPResponse:  # type: ignore[override]  # as urllib3's own
-        """The answer; from here on the deadline runs."""
+        """Start the deadline and return the answer."""
         self.reading = _armed(self.sock, self.timeout)
         with _limited(self.reading, self.longest_head):
             return super().getresponse()
 
 
 def limit_silence(connected: socket.socket, seconds: float) -> None:
-    """From now on each read may take so long, and all of them together as long as they want."""
+    """Allow each further read this many seconds, without a common deadline."""
     if isinstance(connected, _Deadline):
         connected.arm(None)
-    # a short answer may have been read to its end, and its socket closed, together with the headers
+    # with the headers of a short answer the body may have been read as well, and the socket closed
     with contextlib.suppress(OSError):
         connected.settimeout(seconds)
 
 
 def arm(connected: socket.socket, seconds: float | None) -> None:
-    """From now on all reads together may take so many seconds; None: as long as they want."""
+    """Allow all further reads together this many seconds; None means no deadline."""
     if isinstance(connected, _Deadline):
         connected.arm(seconds)
 
 
 def with_deadline(plain: socket.socket) -> DeadlineSocket:
-    """The same connection as a socket that has a deadline once it is armed."""
+    """The same connection as a socket that gets a deadline when it is armed."""
     timeout = plain.gettimeout()
     wrapped = DeadlineSocket(plain.family, plain.type, plain.proto, plain.detach())
     wrapped.settimeout(timeout)
@@ -134,7 +136,7 @@ def with_deadline(plain: socket.socket) -> DeadlineSocket:
 
 @contextlib.contextmanager
 def _limited(connected: Any, count: int | None) -> Iterator[None]:
-    """Limit what is read within the block."""
+    """Limit the bytes that are read within the block."""
     if not isinstance(connected, _Deadline):
         yield
         return

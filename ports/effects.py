@@ -1,6 +1,6 @@
-"""Whether work has had to do with the outside, so that one can tell what followed from its inputs alone.
+"""A count of a thread's contacts with the outside, to recognise work whose result depends on its inputs alone.
 
-Who sends something, or tells the time, notes it; whoever watches learns of what its own thread has done meanwhile.
+Code that sends a request or reads the time records it; `watched` counts the records of its own thread.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from ports.clock import Clock
 
 @dataclass(slots=True)
 class Effects:
-    """How many there were: requests, reads included, statements, events, looks at the clock."""
+    """The number of requests (including reads), SQL statements, events and clock readings."""
 
     count: int = 0
 
@@ -25,7 +25,7 @@ _WATCHED: ContextVar[Effects | None] = ContextVar("effects", default=None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[Effects]:
-    """What this thread does inside."""
+    """Count the effects of this thread within the block."""
     effects = Effects()
     token = _WATCHED.set(effects)
     try:
@@ -35,28 +35,25 @@ def watched() -> Iterator[Effects]:
 
 
 def note() -> None:
-    """Something is about to be sent, or the time is told."""
+    """Record that this thread is about to send something, or reads the time."""
     effects = _WATCHED.get()
     if effects is not None:
         effects.count += 1
 
 
 class NotedClock:
-    """A clock whose readings are noted."""
+    """A clock that records every reading as an effect."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def now(self) -> float:
-        """See `Clock`."""
         note()
         return self._clock.now()
 
     def wall(self) -> datetime:
-        """See `Clock`."""
         note()
         return self._clock.wall()
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
-        """See `Clock`."""
         self._clock.wait(condition, timeout)

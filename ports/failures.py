@@ -1,11 +1,12 @@
-"""What may go wrong in a function that somebody else has written: a handler, a sync, a transform, a callback."""
+"""The failures that a foreign function may raise: a handler, a sync, a transform, a callback."""
 
 from asyncio import CancelledError
 from typing import Final
 
 ANY_FAILURE: Final = (Exception, SystemExit, GeneratorExit, CancelledError)
-"""What costs the one call that raised it, where the caller goes on by itself.
+"""The exceptions that fail one call of a foreign function, after which its caller continues.
 
-`sys.exit()` and the cancellation of a task mean a process or a task of their own; in a thread of ours they would end
-that thread without a word. All else that is no Exception, KeyboardInterrupt foremost, passes and ends the process.
+`sys.exit()` and task cancellation concern the function's own process or task; here they would end one of the operator's
+threads without a log line. All other exceptions outside Exception, KeyboardInterrupt above all, pass and end the
+process.
 """

@@ -1,7 +1,7 @@
-"""May this process still write? (design.md 3.5, informers-workqueue.md LE-22)
+"""Permission to write, which a process has while its lease is valid (design.md 3.5, informers-workqueue.md LE-22).
 
-A leader that was paused longer than its lease may wake up in the middle of a sync.
-Towards Kubernetes as towards the data plane, the fence is asked immediately before a request that changes something.
+A leader that was paused for longer than its lease may wake up in the middle of a sync. Immediately before each request
+that changes something, in Kubernetes or in the data plane, the sender therefore asks the fence.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,29 +10,28 @@ from typing import Protocol
 
 
 class LeaseExpired(Exception):
-    """Raised when a write is attempted without a locally valid lease."""
+    """Raised when a write is attempted without a valid lease."""
 
 
 class Fence(Protocol):
     """Guards writes."""
 
     def check(self) -> None:
-        """Return when writing is allowed. Raises LeaseExpired."""
+        """Return if writing is allowed, else raise LeaseExpired."""
 
 
 FenceOf = Callable[[str], Fence]
-"""What guards writes for the object `namespace/name`."""
+"""Returns the fence for the object `namespace/name`."""
 
 
 class OpenFence:
-    """Lets every write pass: for programs that need no leader, such as tests and the sandbox."""
+    """Allows every write, for programs without a leader, e.g. tests and the sandbox."""
 
-    def check(self) -> None:
-        """Return."""
+    def check(self) -> None: ...
 
 
 def is_open(fence: Fence) -> bool:
-    """Whether writing is allowed right now: for what only the leader tells."""
+    """True if writing is allowed now; for reports that only the leader makes."""
     try:
         fence.check()
     except LeaseExpired:
@@ -41,40 +40,39 @@ def is_open(fence: Fence) -> bool:
 
 
 class Ownership(Fence, Protocol):
-    """Which keys are this process's to act for; the fence of whichever key the calling thread acts for.
+    """Assigns keys to this process. As a fence, it guards the key that the calling thread acts for.
 
-    A key is that of an object, `namespace/name`, or of several that must have one process.
+    A key names an object (`namespace/name`), or several objects that must share a process.
     """
 
     def owns(self, key: str) -> bool:
-        """Whether this process acts for a key; another one does where it does not."""
+        """True if this process acts for a key; otherwise another process does."""
 
     def acting_for(self, key: str) -> AbstractContextManager[None]:
-        """Act for a key in this thread while the block runs: the key is given to nobody else meanwhile."""
+        """Act for a key in this thread within the block; meanwhile the key stays with this process."""
 
     def fence_of(self, key: str) -> Fence:
-        """What guards writes for a key."""
+        """The fence for a key."""
 
 
 class SoleOwner:
-    """Owns every key: where one process at a time does everything, behind one fence."""
+    """Owns every key, behind one fence: for deployments in which one process at a time does all the work."""
 
     def __init__(self, fence: Fence) -> None:
         self._fence = fence
 
     def check(self) -> None:
-        """See `Fence`."""
         self._fence.check()
 
     def owns(self, _key: str) -> bool:
-        """Always."""
+        """Return True: there is no other process."""
         return True
 
     @contextmanager
     def acting_for(self, _key: str) -> Iterator[None]:
-        """Nobody else acts for anything."""
+        """Do nothing: there is no other process."""
         yield
 
     def fence_of(self, _key: str) -> Fence:
-        """The one there is."""
+        """The one fence."""
         return self._fence

@@ -1,15 +1,15 @@
-"""Text that a server, a user or a tool wrote, made safe to show in a condition, an event, a log line, on a terminal."""
+"""Text of servers, users and tools, made safe for conditions, events, logs and terminals."""
 
 LONGEST_QUOTE = 200
-"""Characters of what a server says that are worth a place in a condition."""
+"""The maximum number of characters of a server's text in a condition."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def printable(text: str, *, lines: bool = False) -> str:
-    """The text without characters that a terminal would obey: control characters, marks of direction, surrogates.
+    """The text without characters that a terminal would obey: control characters, bidirectional marks, surrogates.
 
-    White space becomes blanks; `lines` keeps the ends of lines.
+    White space becomes blanks; with `lines`, line breaks stay.
     """
     if text.isprintable():
         return text
@@ -17,8 +17,8 @@ def printable(text: str, *, lines: bool = False) -> str:
 
 
 def shortened(text: str, longest: int = LONGEST_QUOTE) -> str:
-    """The printable text, cut to a number of characters."""
-    # a server may send megabytes: only what is kept needs to be looked at
+    """The printable text, cut to `longest` characters."""
+    # a server may send megabytes: clean only the part that is kept
     text = printable(text[: longest + 1].strip())
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 

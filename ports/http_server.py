@@ -1,4 +1,4 @@
-"""A small HTTP server: what comes in is a `Request`, what goes out a `Response`, or a stream of bytes."""
+"""A small HTTP server: it receives a `Request` and sends a `Response` or a stream of bytes."""
 
 import socket
 import socketserver
@@ -21,29 +21,30 @@ from ports.transport import ByteStream, Request, Response
 _log = structlog.get_logger(__name__)
 
 _CLIENT_TIMEOUT = 10.0
-"""Seconds that a client may keep the server waiting: for a whole request, handshake included, or while it takes the
-answer."""
+"""Seconds for a client to send a whole request, including the handshake, and again to receive the answer."""
 
 _LONGEST_BODY = 1 << 20
-"""Bytes of a request, where the server says nothing else."""
+"""The default maximum size of a request body in bytes."""
 
 _LONGEST_HEAD = 1 << 15
-"""Bytes of a request's first line and headers."""
+"""The maximum size of request line and headers in bytes."""
 
 _MOST_CONNECTIONS = 100
-"""Connections that are open at a time, each with a thread; one more ends the oldest, and new clients get through."""
+"""The maximum number of open connections, each with a thread. A further one ends the oldest, so new clients get
+through.
+"""
 
 _BACKLOG = 1024
-"""Connections that the kernel keeps until they are accepted."""
+"""Connections that the kernel queues until the server accepts them."""
 
 _POLL = 0.1
-"""Seconds after which a server notices that it is to stop."""
+"""Seconds within which a server notices a stop."""
 
 _DIGITS = 20
-"""Of a length that is worth reading."""
+"""The maximum number of digits in a Content-Length."""
 
 _PIECE = 1 << 16
-"""Bytes of a body that are read at once."""
+"""The number of bytes of a body to read in one call."""
 
 _OF_ONE_HOP = frozenset(
     {
@@ -62,7 +63,7 @@ _OF_ONE_HOP = frozenset(
 
 
 class ListenError(Exception):
-    """Raised when a server cannot start; the message names the port, or the file, and the cause."""
+    """Raised when a server cannot start; the message names the port or the file, and the cause."""
 
     def __init__(self, message: str, cause: str = "") -> None:
         super().__init__(message)
@@ -70,11 +71,11 @@ class ListenError(Exception):
 
 
 Answer = Callable[["Conversation", Request], None]
-"""Answers one request by what the conversation offers."""
+"""Answers one request of a conversation."""
 
 
 def whole_body(reader: BufferedIOBase, length: int) -> bytes:
-    """A request's body of `length` bytes; a part of one must not pass for it. Raises ConnectionResetError."""
+    """A request body of `length` bytes. Raises ConnectionResetError if it is truncated."""
     body = reader.read(length)
     if len(body) < length:
         raise ConnectionResetError(f"the client hung up after {len(body)} of {length} bytes")
@@ -82,7 +83,7 @@ def whole_body(reader: BufferedIOBase, length: int) -> bytes:
 
 
 class _TooLong(Exception):
-    """Raised for a request with a longer head, or more bytes of bodies in memory, than the server allows."""
+    """Raised for a request whose head is too long, or whose body exceeds the memory for bodies."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -90,14 +91,14 @@ class _TooLong(Exception):
 
 
 class _Bodies:
-    """The bytes of all bodies that are being received or answered: what clients together may have the server keep."""
+    """The memory for all request bodies that are being received or answered: a maximum for all clients together."""
 
     def __init__(self, most: int) -> None:
         self._lock = threading.Lock()
         self._left = most
 
     def take(self, count: int) -> None:
-        """Raises _TooLong where there is no room."""
+        """Reserve memory. Raises _TooLong if not enough is free."""
         with self._lock:
             if count > self._left:
                 raise _TooLong(503, "the server is busy with the requests of others; try again")
@@ -109,7 +110,7 @@ class _Bodies:
 
 
 class _Reader(BufferedReader):
-    """Reads requests; each head may have so many bytes."""
+    """Reads requests, with a maximum size for each head."""
 
     left = _LONGEST_HEAD
 
@@ -150,7 +151,7 @@ class _Server(ThreadingHTTPServer):
         super().__init__(address, Conversation)
 
     def server_bind(self) -> None:
-        """Bind, for IPv4 and IPv6 alike; the base class would look up a name that is not needed."""
+        """Bind for IPv4 and IPv6. The base class would also look up a host name, which is not needed."""
         if self.address_family == socket.AF_INET6:
             only_v6 = 1 if self.server_address[0] else 0
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_v6)
@@ -158,9 +159,9 @@ class _Server(ThreadingHTTPServer):
         self.server_name, self.server_port = self.name, self.server_address[1]
 
     def get_request(self) -> tuple[socket.socket, object]:
-        """A connection with the certificate of today.
+        """Accept a connection, under the current certificate.
 
-        The handshake is its thread's affair: a silent client must not block the others.
+        The handshake happens in the connection's own thread, so a silent client does not block others.
         """
         connection, client = super().get_request()
         limited = with_deadline(connection)
@@ -171,7 +172,7 @@ class _Server(ThreadingHTTPServer):
         return context.wrap_socket(limited, server_side=True, do_handshake_on_connect=False), client
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection on a thread of its own; where there are too many, the oldest ends."""
+        """Serve a connection in a thread of its own; close the oldest connection if there are too many."""
         with self._open_lock:
             self._open[request] = None
             if len(self._open) > _MOST_CONNECTIONS:
@@ -181,25 +182,25 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """As the base class, on a thread with a name."""
+        """As the base class, but named threads."""
         threading.current_thread().name = f"{self.name}-request"
         super().process_request_thread(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection that has ended."""
+        """Close a connection and drop it from the list."""
         with self._open_lock:
             self._open.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """End all connections."""
+        """Close the listener and all connections."""
         super().server_close()
         with self._open_lock:
             for connection in self._open:
                 _hang_up(connection)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
-        """A client that goes away is one line for debugging; anything else is a defect."""
+        """Log a client that disconnects at level debug, and any other error as a defect."""
         error = sys.exception()
         if isinstance(error, OSError):
             _log.debug("connection broken", server=self.name, client=str(client_address), cause=str(error))
@@ -209,12 +210,12 @@ class _Server(ThreadingHTTPServer):
 
 def _hang_up(connection: socket.socket) -> None:
     with suppress(OSError):
-        # as `socket`, since a TLS connection would wait for the client's goodbye
+        # as a plain `socket`, because a TLS socket would wait for the client's close_notify
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
 class Conversation(BaseHTTPRequestHandler):
-    """What a client asks over one connection."""
+    """The requests of one client over one connection."""
 
     server: _Server
     protocol_version = "HTTP/1.1"
@@ -224,15 +225,15 @@ class Conversation(BaseHTTPRequestHandler):
     rfile: _Reader
 
     def setup(self) -> None:
-        """Read through a limit for heads."""
+        """Install a reader with a maximum for heads."""
         super().setup()
         self.connection.settimeout(self.server.patience)
         self.rfile.close()
-        # `makefile` counts what is open on a connection
+        # `makefile` counts the open users of a connection
         self.rfile = _Reader(self.connection.makefile("rb", buffering=0))
 
     def handle_one_request(self) -> None:
-        """Answer the next request, which must be complete in time."""
+        """Answer the next request, which must be complete before its deadline."""
         self.rfile.left = _LONGEST_HEAD
         arm(self.connection, self.server.patience)
         try:
@@ -249,7 +250,7 @@ class Conversation(BaseHTTPRequestHandler):
             self.wfile.write(response.body)
 
     def send_stream(self, stream: ByteStream) -> None:
-        """Send an answer as it comes; its end is the connection's when its length is not known before."""
+        """Send an answer piece by piece; without a known length, the connection's end marks the end of the answer."""
         headers = end_to_end(stream.headers)
         if "content-length" not in headers:
             self.close_connection = True
@@ -259,7 +260,7 @@ class Conversation(BaseHTTPRequestHandler):
             self.wfile.write(chunk)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the name the base class gives it)
-        """The app logs what matters."""
+        """Log nothing: the app logs what matters."""
 
     def _start(self, status: int, headers: dict[str, str]) -> None:
         self.send_response_only(status)
@@ -294,7 +295,7 @@ class Conversation(BaseHTTPRequestHandler):
         self.server.answer(self, request)
 
     def _begin_answer(self) -> None:
-        """From here on, each write has its time."""
+        """Give each further write its own timeout."""
         arm(self.connection, None)
         self.connection.settimeout(self.server.patience)
 
@@ -307,12 +308,12 @@ class Conversation(BaseHTTPRequestHandler):
 
 
 def _plain(address: str) -> str:
-    """An address of IPv4 in its own form, which a socket for both kinds shows as one of IPv6."""
+    """An address in its IPv4 form, if a dual-stack socket shows it as IPv6."""
     return address.removeprefix("::ffff:")
 
 
 class Server:
-    """One server on a thread of its own, one more thread per connection."""
+    """A server with a listening thread and one thread per connection."""
 
     def __init__(
         self,
@@ -324,9 +325,9 @@ class Server:
         longest_body: int = _LONGEST_BODY,
         patience: float = _CLIENT_TIMEOUT,
     ) -> None:
-        """Listen at once; port 0 is any free one. Raises ListenError.
+        """Listen immediately; port 0 means any free port. Raises ListenError.
 
-        `longest_body` is in bytes; `patience` is how many seconds a client may take for a request, and for an answer.
+        `longest_body` is in bytes. `patience` is the seconds for a client to send a request, and to receive an answer.
         """
         try:
             self._server = _Server(name, address, answer, tls, longest_body=longest_body, patience=patience)
@@ -337,23 +338,23 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port that is listened on."""
+        """The port that the server listens on."""
         port: int = self._server.server_address[1]
         return port
 
     def start(self) -> None:
-        """Serve from now on."""
+        """Start to serve."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop, and end open connections."""
+        """Stop, and close open connections."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join(_CLIENT_TIMEOUT)
 
     @contextmanager
     def serving(self) -> Iterator[None]:
-        """Serve while the block runs."""
+        """Serve within the block."""
         self.start()
         try:
             yield
@@ -362,7 +363,7 @@ class Server:
 
 
 def answer_with(handle: Callable[[Request], Response]) -> Answer:
-    """Answers of an app that knows each of them as a whole."""
+    """An `Answer` for an app that returns whole responses."""
 
     def answer(handler: Conversation, request: Request) -> None:
         handler.send_response_of(handle(request))
@@ -377,19 +378,19 @@ def end_to_end(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 class ServerTls:
-    """The certificate of a server, read again when its files change: who renews it restarts nobody.
+    """A server's certificate, reloaded when its files change, so that a renewal needs no restart.
 
-    What cannot be used, such as a key without its certificate while both are being replaced, leaves the one before.
+    If the files cannot be used, e.g. while only one of certificate and key has been replaced, the previous pair stays.
     """
 
     def __init__(self, certificate: Path, key: Path, clients: Path | None = None) -> None:
-        """With `clients`, a CA, clients must show a certificate of it. Raises ListenError."""
+        """With `clients`, a CA, clients must present a certificate from it. Raises ListenError."""
         self._files = certificate, key, clients
         self._seen = self._state()
         self._context = _context(*self._files)
 
     def context(self) -> ssl.SSLContext:
-        """What the next connection gets."""
+        """The TLS context for the next connection."""
         state = self._state()
         if state != self._seen:
             self._seen = state
@@ -405,12 +406,14 @@ class ServerTls:
 
 
 def mutual_tls(directory: Path) -> ServerTls:
-    """It demands client certificates of the CA in `directory` (objects.md 9.4). Raises ListenError."""
+    """A server's TLS that demands client certificates from the CA in `directory` (objects.md 9.4). Raises
+    ListenError.
+    """
     return ServerTls(directory / "tls.crt", directory / "tls.key", directory / "ca.crt")
 
 
 def _state_of(file: Path) -> tuple[int, int, int] | None:
-    """What tells a file from the one before; None while there is none."""
+    """The identity of a file's current content; None if the file does not exist."""
     try:
         found = file.stat()
     except OSError:

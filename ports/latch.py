@@ -1,4 +1,4 @@
-"""A fact that becomes true once and stays true, that threads wait for and that callbacks can be registered for."""
+"""A flag that is set once and stays set. Threads can wait for it, and callbacks run when it is set."""
 
 import contextlib
 import threading
@@ -16,10 +16,10 @@ _PATIENCE = 1.0
 
 
 class Latch:
-    """Starts unset; `set` is for ever. Callbacks run outside its lock before `set` returns.
+    """Starts unset and is set for good. Callbacks run outside its lock before `set` returns.
 
-    The main thread has them run in another one, and waits for that a second at most: it may be in a signal handler, in
-    the middle of code that holds the very locks that the callbacks need.
+    If the main thread sets it, another thread runs the callbacks, and `set` waits for them for at most a second: the
+    main thread may be in a signal handler and hold the locks that the callbacks need.
     """
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ class Latch:
         self._callbacks: list[Callable[[], None]] = []
 
     def set(self, *_signal: object) -> None:
-        """Make it true, wake all waiters, run the callbacks; one that fails is logged. Idempotent.
+        """Set the latch, wake all waiters and run the callbacks; a callback that fails is logged. Idempotent.
 
-        Can be given to `signal.signal`, whose arguments it ignores.
+        Suitable for `signal.signal`: it ignores the arguments.
         """
         if self._set:
             return
@@ -50,15 +50,15 @@ class Latch:
             try:
                 callback()
             except ANY_FAILURE:
-                # each ends something else that would go on for ever
+                # each callback ends something else, so a failure must not skip the others
                 _log.exception("callback failed", callback=repr(callback))
 
     def is_set(self) -> bool:
-        """Whether it is true."""
+        """True if the latch is set."""
         return self._set
 
     def wait(self, clock: Clock, timeout: float | None = None) -> bool:
-        """Wait until it is true or `timeout` seconds have passed; return whether it is."""
+        """Wait until the latch is set or `timeout` seconds have passed; return True if it is set."""
         with self._condition:
             deadline = None if timeout is None else clock.now() + timeout
             while not self._set:
@@ -70,7 +70,7 @@ class Latch:
 
     @contextlib.contextmanager
     def calling(self, callback: Callable[[], None]) -> Iterator[None]:
-        """Run `callback` when it becomes true while the block runs; at once when it is true already."""
+        """Within the block, run `callback` when the latch is set; immediately if it is set already."""
         with self._condition:
             already = self._set
             if not already:

@@ -1,6 +1,7 @@
-"""Work that only looks: what it decides is reported, and not done (docs/migration.md).
+"""Observe-only work: decisions are reported but not carried out (docs/migration.md).
 
-A sync says whether it is such work; whoever could do something asks. It holds for the thread that says so.
+A sync declares such work with `observing`, and code that would act checks `is_observing`. The declaration holds for the
+current thread.
 """
 
 import contextlib
@@ -12,7 +13,7 @@ _ONLY: ContextVar[bool] = ContextVar("only_observing", default=False)
 
 @contextlib.contextmanager
 def observing(only: bool) -> Iterator[None]:
-    """What runs inside does nothing to the outside, if `only`."""
+    """If `only` is True, work in the block must not change anything outside the process."""
     token = _ONLY.set(only)
     try:
         yield
@@ -21,10 +22,10 @@ def observing(only: bool) -> Iterator[None]:
 
 
 def is_observing() -> bool:
-    """Whether the work at hand may change nothing."""
+    """True if the current work must not change anything."""
     return _ONLY.get()
 
 
 def always() -> bool:
-    """For a process that only observes."""
+    """Return True, for a process that only observes."""
     return True

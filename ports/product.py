@@ -1,18 +1,18 @@
-"""Names that carry the name of this product. A library built from the generic rooms has names of its own."""
+"""Names that contain the name of the product. A library built from the generic packages has other names."""
 
 from typing import Final
 
 DISTRIBUTION: Final = "tidb-operator-py"
-"""The installed distribution, whose version a program reports."""
+"""The installed distribution whose version a program reports."""
 
 USER_AGENT: Final = "tidb-operator"
-"""The client that a request names, unless the program has a name of its own."""
+"""The default user agent of requests."""
 
 EVENT_SOURCE: Final = "tidb-controller-manager"
-"""The component that events come from, unless the program has a name of its own."""
+"""The default source component of events."""
 
 METRIC_PREFIX: Final = "tidb_operator"
-"""The first part of the names of metrics that client-go and controller-runtime do not have."""
+"""The prefix of metrics that neither client-go nor controller-runtime has."""
 
 ANNOTATION_PREFIX: Final = "tidb.pingcap.com"
-"""The domain of annotations by which users control the operator."""
+"""The domain of the annotations with which users control the operator."""

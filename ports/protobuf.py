@@ -1,19 +1,19 @@
-"""The fields of protobuf messages, of which few count: read and written without the messages' definitions."""
+"""Minimal reading and writing of protobuf fields, without message definitions."""
 
 from collections.abc import Iterable, Iterator
 
 _VARINT, _BYTES = 0, 2
 _FIXED = {1: 8, 5: 4}
-"""Wire types of one length, in bytes."""
+"""The lengths of fixed-length wire types in bytes."""
 _LONGEST_VARINT = 10
 
 
 class NoMessage(Exception):
-    """Raised for bytes that are no protobuf message."""
+    """Raised for bytes that are not a protobuf message."""
 
 
 def fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a message, with their numbers; those of a fixed length are left out. Raises NoMessage."""
+    """The fields of a message with their numbers, except fields of fixed length. Raises NoMessage."""
     at = 0
     while at < len(content):
         key, at = _varint(content, at)
@@ -43,7 +43,7 @@ def _varint(content: bytes, at: int) -> tuple[int, int]:
 
 
 def message(content: Iterable[tuple[int, int | bytes]]) -> bytes:
-    """A message with these fields, in this order."""
+    """A message with the given fields, in this order."""
     return b"".join(_field(number, value) for number, value in content)
 
 
@@ -54,7 +54,7 @@ def _field(number: int, value: int | bytes) -> bytes:
 
 
 def _encoded(value: int) -> bytes:
-    """A number of any size, seven bits a byte."""
+    """A varint: seven bits per byte."""
     found = bytearray()
     while value >= 0x80:
         found.append(value & 0x7F | 0x80)

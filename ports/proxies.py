@@ -1,8 +1,8 @@
-"""Which proxy a request goes through: one decision for both transports, Kubernetes and data plane.
+"""The choice of a proxy for a request, for both Kubernetes and data plane.
 
-The environment is read by the rules of `requests`: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` in either
-case, lower case first; `NO_PROXY` lists names (with their subdomains), addresses, networks in CIDR form, or `*`.
-Loopback is always reached directly.
+It follows the rules of `requests`: `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` in either case, lower case
+first; `NO_PROXY` lists names (with their subdomains), addresses, networks in CIDR form, or `*`. Loopback is always
+reached directly.
 """
 
 import ipaddress
@@ -11,7 +11,7 @@ from urllib.parse import SplitResult, urlsplit
 
 
 def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
-    """The URL of the proxy for `url`, scheme included, or None for a direct connection."""
+    """The URL of the proxy for `url`, including its scheme; None for a direct connection."""
     target = urlsplit(url)
     proxy = _variable(environ, f"{target.scheme}_proxy") or _variable(environ, "all_proxy")
     if not proxy or not target.hostname:
@@ -22,7 +22,7 @@ def proxy_for(url: str, environ: Mapping[str, str]) -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host`, a name or an address without brackets, is this machine by definition."""
+    """True if `host`, a name or an address without brackets, is always this machine."""
     address = _address(host)
     if address is not None:
         return address.is_loopback
@@ -34,7 +34,7 @@ def _variable(environ: Mapping[str, str], name: str) -> str:
     if name in environ:
         return environ[name].strip()
     if name == "http_proxy" and "REQUEST_METHOD" in environ:
-        # under CGI a client sets HTTP_PROXY with its `Proxy:` header
+        # under CGI a client can set HTTP_PROXY with a `Proxy:` header
         return ""
     return environ.get(name.upper(), "").strip()
 

@@ -1,6 +1,6 @@
-"""Calls that go out side by side, so that several slow servers cost the time of the slowest.
+"""Concurrent calls, so that several slow servers cost only the time of the slowest.
 
-The real implementation is `Threads`; `sandbox.overlap` is the one for a stepped clock.
+The real implementation is `Threads`; `sandbox.overlap` is the one for a virtual clock.
 """
 
 import threading
@@ -9,44 +9,41 @@ from contextvars import copy_context
 from typing import Generic, Protocol, TypeVar, cast
 
 _MOST = 32
-"""Threads that may help at a time, for all callers together."""
+"""The maximum number of helper threads for all callers together."""
 
 _T = TypeVar("_T")
 _U = TypeVar("_U")
 
 
 class SideBySide(Protocol):
-    """Runs calls that only wait for others. Safe for use by many threads."""
+    """Runs calls that mostly wait for servers. Thread-safe."""
 
     def run(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
-        """The results, in the order of the calls. Raises what the first call that failed raised, after all have ended.
+        """The results, in the order of the calls. After all have ended, raises the error of the first call that failed.
 
-        The calls begin in their order. What they read of the context of the caller, such as whether it only observes,
-        is the caller's.
+        Calls start in order, each with the caller's context, e.g. whether it only observes.
         """
 
 
 class InTurn:
-    """One call after another, for programs that have no need to hurry."""
+    """Runs one call after another, for programs in no hurry."""
 
     def run(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
-        """See `SideBySide`."""
         batch = _Batch(calls)
         batch.work()
         return batch.results()
 
 
 class Threads:
-    """Threads that live as long as one `run`, so that none is left to stop when the process ends.
+    """Starts threads for the duration of one `run`, so that none must be stopped when the process ends.
 
-    The caller works, too: where all threads are taken, it makes the calls itself, one after another.
+    The caller works as well: if no thread is free, it makes all calls itself, one after another.
     """
 
     def __init__(self, most: int = _MOST) -> None:
         self._free = threading.BoundedSemaphore(most)
 
     def run(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
-        """See `SideBySide`."""
         batch = _Batch(calls)
         helpers = [helper for _ in calls[1:] if (helper := self._helper(batch.work))]
         batch.work()
@@ -55,7 +52,7 @@ class Threads:
         return batch.results()
 
     def _helper(self, work: Callable[[], None]) -> threading.Thread | None:
-        """A thread that has begun to work in a copy of the caller's context; None where there is none to be had."""
+        """A thread that runs `work` in a copy of the caller's context; None if none can be started."""
         if not self._free.acquire(blocking=False):
             return None
         context = copy_context()
@@ -70,21 +67,21 @@ class Threads:
         try:
             helper.start()
         except RuntimeError:
-            # the process may have no more threads
+            # the process may have reached its limit of threads
             self._free.release()
             return None
         return helper
 
 
 def both(side_by_side: SideBySide, one: Callable[[], _T], other: Callable[[], _U]) -> tuple[_T, _U]:
-    """The results of two calls that go out side by side. Raises as `SideBySide.run`."""
+    """The results of two concurrent calls. Raises as `SideBySide.run`."""
     calls: tuple[Callable[[], _T | _U], ...] = (one, other)
     found = side_by_side.run(calls)
     return cast("_T", found[0]), cast("_U", found[1])
 
 
 class _Batch(Generic[_T]):
-    """Calls of one `run`, which each worker takes one by one."""
+    """The calls of one `run`; each worker takes the next one until none is left."""
 
     def __init__(self, calls: Sequence[Callable[[], _T]]) -> None:
         self._calls = calls
@@ -94,7 +91,7 @@ class _Batch(Generic[_T]):
         self._errors: dict[int, BaseException] = {}
 
     def work(self) -> None:
-        """Make calls until none is left to take."""
+        """Make calls until none is left."""
         while (number := self._take()) is not None:
             try:
                 self._results[number] = self._calls[number]()
@@ -102,12 +99,12 @@ class _Batch(Generic[_T]):
                 self._errors[number] = error
 
     def results(self) -> list[_T]:
-        """What the calls returned, once all have ended. Raises what the first one that failed raised."""
+        """The results, once all calls have ended. Raises the error of the first call that failed."""
         if self._errors:
             try:
                 raise self._errors[min(self._errors)]
             finally:
-                # else the error and this frame, which is in its traceback, keep each other, and what the error keeps
+                # else the error, through its traceback and this frame, would form a reference cycle
                 self._errors.clear()
         return [self._results[number] for number in range(len(self._calls))]
 

@@ -1,4 +1,4 @@
-"""SQL to a server that speaks MySQL's protocol, as an argument (dataplane-apis.md 6, A10)."""
+"""SQL to a server with MySQL's protocol, as an argument (dataplane-apis.md 6, A10)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,10 +7,10 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class SqlLogin:
-    """Which server, and as which user, who has no password.
+    """A server and a user without a password.
 
-    `timeout` is in seconds, for the connection and for each answer. `ca` are certificates in PEM: with
-    them the connection is TLS and the server's certificate is verified.
+    `timeout` is the seconds for the connection and for each answer. `ca` is the PEM of trusted authorities: if it is
+    set, the connection uses TLS and verifies the server's certificate.
     """
 
     host: str
@@ -21,12 +21,12 @@ class SqlLogin:
 
     @property
     def url(self) -> str:
-        """For messages."""
+        """The server and the user, for messages."""
         return f"mysql://{self.user}@{self.host}:{self.port}"
 
 
 class SqlRefused(Exception):
-    """Raised when the server answers a login or a statement with an error; `code` is MySQL's."""
+    """Raised when the server rejects a login or a statement; `code` is MySQL's."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(f"error {code}: {message}")
@@ -35,10 +35,10 @@ class SqlRefused(Exception):
 
 
 class SqlConnector(Protocol):
-    """Carries statements out. Safe for use by many threads."""
+    """Executes SQL. Thread-safe."""
 
     def execute(self, login: SqlLogin, statements: Sequence[str]) -> None:
-        """Log in, carry out statements that return no rows, one after another, and leave.
+        """Log in, execute statements that return no rows, one after another, and log out.
 
         Raises SqlRefused, TransportError.
         """

@@ -1,4 +1,6 @@
-"""How our programs start, and what Ctrl-C does to them before they say otherwise: it ends them, without a trace."""
+"""The start of the project's programs. Until a program handles Ctrl-C itself, it ends the process without a
+traceback.
+"""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -7,10 +9,10 @@ from importlib import import_module
 
 
 def start(program: str) -> int:
-    """Import the module of a program and call its `main`; its exit code. Must be called in the main thread.
+    """Import a program's module, call its `main` and return the exit code. Call it in the main thread.
 
-    Importing takes most of a second, in which Python would show where Ctrl-C met it. Who started the program may have
-    it ignore Ctrl-C, as shells do in the background; that stays.
+    The import takes most of a second, in which Ctrl-C would make Python print a traceback. If the parent process made
+    the program ignore Ctrl-C, as shells do for background jobs, the program keeps ignoring it.
     """
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -20,7 +22,7 @@ def start(program: str) -> int:
 
 @contextmanager
 def raising_interrupts() -> Iterator[None]:
-    """While the block runs, Ctrl-C raises KeyboardInterrupt instead of ending the process that `start` has begun."""
+    """Within the block, Ctrl-C raises KeyboardInterrupt instead of ending the process."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_DFL:
         yield
         return

@@ -1,7 +1,7 @@
 """Decoders that threads may share.
 
-msgspec works out what a Struct looks like at the first use of the type, and two threads that do so at once crash the
-interpreter (docs/adr/0006). So types are prepared here, one at a time, before anybody decodes with them.
+msgspec inspects a Struct at the first use of its type, and two threads that do this at once crash the interpreter
+(docs/adr/0006). This module therefore prepares types under a lock before any thread decodes with them.
 """
 
 import threading
@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What decoders raise for bytes that are no such value: no JSON, no UTF-8, or nested too deeply."""
+"""The exceptions of decoders for malformed bytes: invalid JSON or UTF-8, or nested too deeply."""
 
 _T = TypeVar("_T")
 
@@ -19,7 +19,7 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 def decoder(model: type[_T]) -> msgspec.json.Decoder[_T]:
-    """The decoder of a type, made at the first call. Also makes `msgspec.convert` to that type safe from then on."""
+    """The decoder of a type, created by the first call. Afterwards `msgspec.convert` to the type is also safe."""
     found = _decoders.get(model)
     if found is None:
         with _lock:
@@ -28,6 +28,6 @@ def decoder(model: type[_T]) -> msgspec.json.Decoder[_T]:
 
 
 def convert(tree: object, model: type[_T]) -> _T:
-    """A tree of plain containers as a typed value. Raises msgspec.ValidationError, which names the field."""
+    """Convert a tree of plain containers into a typed value. Raises msgspec.ValidationError, which names the field."""
     decoder(model)
     return msgspec.convert(tree, model)

@@ -4,13 +4,13 @@ Two implementations serve each side. Towards Kubernetes: HTTP (`kube.http_transp
 process. Towards PD, TiKV and TiDB: HTTP (`dataplane.http_transport`) and the sandbox's data plane in process.
 
     TransportError
-    ├── ConnectionRefused     nobody listens, or the name does not resolve: the request was not sent
-    ├── ConnectionLost        reset, EOF, broken pipe: the request may have been carried out
-    ├── RequestTimeout        no answer in time: the request may have been carried out
-    ├── AnswerRefused         the answer is longer than allowed, or encoded: the request may have been carried out
-    ├── TlsError              the peer is not who it should be: the request was not sent
-    ├── CredentialMissing     no token could be had: the request was not sent
-    └── TransportClosed       this side is stopping: the request was not sent
+    ├── ConnectionRefused     no server listens, or the name does not resolve: the request was not sent
+    ├── ConnectionLost        reset, EOF, broken pipe: the server may have applied the request
+    ├── RequestTimeout        no answer in time: the server may have applied the request
+    ├── AnswerRefused         the answer is too long, or encoded: the server may have applied the request
+    ├── TlsError              the peer cannot prove its identity: the request was not sent
+    ├── CredentialMissing     no credential is available: the request was not sent
+    └── TransportClosed       this process is stopping: the request was not sent
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -18,31 +18,31 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 LONGEST_ANSWER = 1 << 20
-"""Bytes of an answer's body, unless the request allows more."""
+"""The default maximum size of an answer's body in bytes."""
 
 
 class Credentials(Protocol):
-    """One side of TLS connections, as PEM: whom it trusts, and who it is."""
+    """The credentials of one side of a TLS connection, as PEM."""
 
     @property
     def ca(self) -> bytes:
-        """The certificates of the authorities that it trusts."""
+        """The certificates of the trusted authorities."""
 
     @property
     def cert(self) -> bytes:
-        """Its own certificate."""
+        """The own certificate."""
 
     @property
     def key(self) -> bytes:
-        """The key of that."""
+        """The key of the own certificate."""
 
     @property
     def checks_names(self) -> bool:
-        """Whether the other side's certificate must be for the name that is dialled."""
+        """True if the peer's certificate must cover the dialled name."""
 
 
 class TransportError(Exception):
-    """Raised when a request got no HTTP answer. `url` names what was asked; it never carries a credential."""
+    """Raised when a request gets no HTTP answer. `url` never contains a credential."""
 
     def __init__(self, method: str, url: str, cause: str) -> None:
         super().__init__(f"{method} {url}: {cause}")
@@ -52,26 +52,26 @@ class TransportError(Exception):
 
 
 class RemoteError(Exception):
-    """The base of errors that servers other than the Kubernetes API server answer.
+    """The base of errors from servers other than the Kubernetes API server.
 
-    A stage that raises one has failed: the name of the class is the reason, and the stage is retried with back-off.
+    A stage that raises one has failed. The class name becomes the reason, and the stage is retried with back-off.
     """
 
 
 class ConnectionRefused(TransportError):
-    """Raised when nobody listens at the address or its name does not resolve. The request was not sent."""
+    """Raised when no server listens at the address or the name does not resolve. The request was not sent."""
 
 
 class ConnectionLost(TransportError):
-    """Raised when the connection ended before the answer did. The request may have been carried out."""
+    """Raised when the connection ends before the answer does. The server may have applied the request."""
 
 
 class RequestTimeout(TransportError):
-    """Raised when no answer came in time. The request may have been carried out."""
+    """Raised when the answer does not arrive in time. The server may have applied the request."""
 
 
 class AnswerRefused(TransportError):
-    """Raised when an answer exceeds a limit or is encoded. The request may have been carried out."""
+    """Raised when an answer exceeds a maximum or is encoded. The server may have applied the request."""
 
 
 class TlsError(TransportError):
@@ -79,29 +79,29 @@ class TlsError(TransportError):
 
 
 class CredentialMissing(TransportError):
-    """Raised when the identity that a request needs cannot be had. The request was not sent."""
+    """Raised when no credential for the request is available. The request was not sent."""
 
 
 class TransportClosed(TransportError):
-    """Raised when this side is stopping and sends nothing more. The request was not sent."""
+    """Raised when this process is stopping. The request was not sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request.
+    """An HTTP request.
 
-    `url` is an absolute URL towards the data plane, and a path with its query towards Kubernetes
-    (the transport knows the server). `timeout` is in seconds and covers the whole exchange, or,
-    for a stream, the time to the response headers.
+    `url` is absolute towards the data plane, and a path with its query towards Kubernetes, where the transport knows
+    the server. `timeout` is in seconds and covers the whole exchange or, for a stream, the time to the headers.
 
-    `longest_answer` is how many bytes the body of the answer may have; the transport towards Kubernetes, which is
-    trusted, sets no limit.
+    `longest_answer` is the maximum size of the answer's body in bytes; the transport towards Kubernetes, which is
+    trusted, ignores it.
 
-    `receiver` is called when an answer with status 200 begins, and returns what takes its body piece by piece. Such a
-    body may take as long as it wants: `timeout` then is for each silence. A transport that has the whole body anyway
-    may ignore it. `client` is the IP address that a server received the request from; who sends one leaves it empty.
-    `only_asks`: it changes nothing, whatever its method, as the reads of etcd's JSON gateway, and writes
-    that the API server only tries.
+    When an answer with status 200 begins, `receiver` is called and returns the consumer of the body's pieces. Such a
+    body may take any time: `timeout` then limits each silence. A transport that has the whole body anyway may ignore
+    `receiver`.
+
+    `client` is the IP address from which a server received the request; senders leave it empty. `only_asks` marks a
+    request that changes nothing whatever its method, e.g. a read through etcd's JSON gateway or a dry run.
     """
 
     method: str
@@ -116,13 +116,15 @@ class Request:
 
     @property
     def is_read(self) -> bool:
-        """Whether it changes nothing."""
+        """True if the request changes nothing."""
         return self.method == "GET" or self.only_asks
 
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """One HTTP answer; header names are lower-case. `streamed` bytes went to the request's receiver, not to `body`."""
+    """An HTTP answer; header names are in lower case. `streamed` bytes went to the request's receiver, not
+    to `body`.
+    """
 
     status: int
     headers: Mapping[str, str]
@@ -131,7 +133,7 @@ class Response:
 
 
 class ByteStream(Protocol):
-    """The body of an answer that is read as it comes."""
+    """The body of an answer, read as it arrives."""
 
     @property
     def status(self) -> int:
@@ -139,31 +141,29 @@ class ByteStream(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Response headers, names in lower-case."""
+        """Response headers, with names in lower case."""
 
     def __iter__(self) -> Iterator[bytes]:
-        """Chunks as they arrive, of any size; ends at a clean end of the body.
+        """Chunks of any size as they arrive, until the end of the body.
 
-        Raises ConnectionLost or RequestTimeout when the stream breaks.
+        Raises ConnectionLost or RequestTimeout if the stream breaks.
         """
 
     def abort(self) -> None:
         """End a read that blocks in another thread (informers-workqueue.md TH-10). Idempotent."""
 
     def close(self) -> None:
-        """Release the connection. Called by the thread that reads."""
+        """Release the connection. Only the reading thread calls it."""
 
 
 class Transport(Protocol):
-    """Sends requests. Safe for use by many threads."""
+    """Sends requests. Thread-safe."""
 
     def request(self, request: Request) -> Response:
         """Send and read the whole answer. Any HTTP status is an answer. Raises TransportError."""
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Send and return once the headers have arrived.
+        """Send and return after the headers.
 
-        The stream breaks after `idle_timeout` seconds without a line; blank lines do not count.
-
-        Raises TransportError.
+        The stream breaks after `idle_timeout` seconds without a line; blank lines do not count. Raises TransportError.
         """

@@ -14,7 +14,7 @@ def test_TH_20_a_fake_clock_moves_only_when_stepped(clock: FakeClock) -> None:
     assert (1.5, before + timedelta(seconds=1.5)) == (clock.now(), clock.wall())
 
 
-def test_TH_20_a_step_wakes_who_is_due_and_only_them(clock: FakeClock) -> None:
+def test_TH_20_a_step_wakes_only_waiters_that_are_due(clock: FakeClock) -> None:
     stop = Stop()
     woken: list[bool] = []
     threads = [
@@ -34,12 +34,12 @@ def test_TH_20_a_step_wakes_who_is_due_and_only_them(clock: FakeClock) -> None:
     assert [False, True] == woken
 
 
-def test_waiting_for_waiters_that_do_not_come_is_an_error(clock: FakeClock) -> None:
+def test_waiting_for_missing_waiters_times_out(clock: FakeClock) -> None:
     with pytest.raises(TimeoutError, match="0 threads wait on the clock, expected 1"):
         clock.wait_for_waiters(timeout=0.01)
 
 
-def test_the_system_clock_tells_utc_and_waits_at_most_as_told() -> None:
+def test_the_system_clock_is_in_utc_and_waits_at_most_the_timeout() -> None:
     clock = SystemClock()
     condition = threading.Condition()
     before = clock.now()

@@ -1,4 +1,4 @@
-"""Text of others on its way to a terminal: conditions, events, logs."""
+"""Foreign text in conditions, events and logs cannot control a terminal."""
 
 import io
 from datetime import UTC, datetime
@@ -18,19 +18,19 @@ _HARMFUL = [CLEAR_SCREEN, "\x9b2J", "\u202egnp.exe", "\r", "\x08", "\x7f", "\ud8
 
 
 @given(st.text())
-def test_no_character_is_left_that_a_terminal_would_obey(text: str) -> None:
+def test_removes_characters_that_a_terminal_would_obey(text: str) -> None:
     assert printable(text).isprintable()
     assert printable(text, lines=True).replace("\n", "").isprintable()
     assert len(text) == len(printable(text))
 
 
 @given(st.text())
-def test_a_quote_has_its_length(text: str) -> None:
+def test_cuts_a_quote_to_its_maximum_length(text: str) -> None:
     assert len(shortened(text)) <= LONGEST_QUOTE
 
 
 @pytest.mark.parametrize("harmful", _HARMFUL)
-def test_a_condition_has_no_such_character_and_settles(harmful: str) -> None:
+def test_a_condition_has_no_control_characters_and_settles(harmful: str) -> None:
     now = datetime(2026, 1, 1, tzinfo=UTC)
     value = (False, "InvalidSpec", f"spec.br.cluster: {harmful} is no name")
     first = with_condition([], "Progressing", value, now)
@@ -39,7 +39,7 @@ def test_a_condition_has_no_such_character_and_settles(harmful: str) -> None:
 
 
 @pytest.mark.parametrize("harmful", _HARMFUL)
-def test_a_line_of_the_log_has_no_such_character(harmful: str) -> None:
+def test_a_log_line_has_no_control_characters(harmful: str) -> None:
     stream = io.StringIO()
     configure_logs(0, clock=FakeClock(), stream=stream)
     structlog.get_logger("test").info("answered", cause=f"a{harmful}b")

@@ -1,4 +1,4 @@
-"""What the servers of this project, and of its tests, make of a request that ends in the middle."""
+"""The HTTP server and requests that end early."""
 
 import contextlib
 import socket
@@ -17,7 +17,7 @@ _DEADLINE = 5.0
 
 
 class _Backend:
-    """Keeps the bodies that come through."""
+    """Records the bodies of complete requests."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes | None] = []
@@ -55,7 +55,7 @@ def _gate(backend: _Backend) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("serving", [_server, _proxy, _gate])
-def test_a_part_of_a_body_is_not_answered(serving: Callable[[_Backend], AbstractContextManager[int]]) -> None:
+def test_does_not_answer_a_truncated_body(serving: Callable[[_Backend], AbstractContextManager[int]]) -> None:
     backend = _Backend()
     with serving(backend) as port, socket.create_connection((_HERE, port), timeout=_DEADLINE) as client:
         client.sendall(b"POST http://pd/x HTTP/1.1\r\nhost: pd\r\ncontent-length: 10\r\n\r\n12345")

@@ -1,4 +1,4 @@
-"""What clients may cost a server: time, memory, connections, lines in the log."""
+"""Limits on the time, memory, connections and log lines that clients cost a server."""
 
 import contextlib
 import socket
@@ -23,7 +23,7 @@ def _length(request: Request) -> Response:
 
 @contextlib.contextmanager
 def serving(*, patience: float = _DEADLINE, longest_body: int = 1 << 20) -> Iterator[int]:
-    """A server that answers with the length of a body; its port."""
+    """A server that answers with the length of the body; yields its port."""
     server = Server("tested", (_HERE, 0), answer_with(_length), patience=patience, longest_body=longest_body)
     with server.serving():
         yield server.port
@@ -34,7 +34,7 @@ def connect(port: int) -> socket.socket:
 
 
 def said(client: socket.socket) -> bytes:
-    """All that a server sends until it hangs up."""
+    """All bytes that the server sends until it closes the connection."""
     received = b""
     with contextlib.suppress(OSError):
         while piece := client.recv(65536):
@@ -48,7 +48,7 @@ def status(answer: bytes) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("start", [b"", b"GET /x HTTP/1.1\r\nx: ", b"POST /x HTTP/1.1\r\ncontent-length: 9999\r\n\r\n"])
-def test_a_client_that_trickles_is_hung_up_on(start: bytes) -> None:
+def test_disconnects_a_client_that_trickles(start: bytes) -> None:
     with serving(patience=0.3) as port, connect(port) as client:
         client.sendall(start)
         pause = threading.Event()
@@ -63,7 +63,7 @@ def _trickle(client: socket.socket, pause: threading.Event) -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_takes_no_answer_is_hung_up_on() -> None:
+def test_disconnects_a_client_that_does_not_read_its_answer() -> None:
     server = Server("tested", (_HERE, 0), answer_with(lambda _: Response(200, {}, b"x" * 50_000_000)), patience=0.3)
     with server.serving(), connect(server.port) as client:
         client.sendall(b"GET /x HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -80,7 +80,7 @@ def test_a_client_that_takes_no_answer_is_hung_up_on() -> None:
     ],
     ids=["line", "header", "headers-together", "many-headers"],
 )
-def test_a_long_head_is_refused(head: bytes) -> None:
+def test_rejects_a_long_head(head: bytes) -> None:
     with serving() as port, connect(port) as client:
         with contextlib.suppress(OSError):
             client.sendall(head)
@@ -88,19 +88,21 @@ def test_a_long_head_is_refused(head: bytes) -> None:
 
 
 @pytest.mark.parametrize("length", ["1001", "9" * 30, "-1", "+5", "\xb2", "x"])
-def test_a_long_body_is_refused_unread(length: str) -> None:
+def test_rejects_a_long_body_unread(length: str) -> None:
     with serving(longest_body=1000) as port, connect(port) as client:
         client.sendall(f"POST / HTTP/1.1\r\ncontent-length: {length}\r\n\r\n".encode("latin-1"))
         assert 413 == status(said(client))
 
 
 @pytest.mark.slow
-def test_clients_together_have_room_for_one_of_the_longest_bodies() -> None:
+def test_all_clients_together_may_fill_one_longest_body() -> None:
     longest = 1 << 26
     half = b"x" * (longest // 2)
     head = f"POST / HTTP/1.1\r\nconnection: close\r\ncontent-length: {longest}\r\n\r\n".encode()
     with serving(longest_body=longest) as port, connect(port) as first, connect(port) as second:
-        with contextlib.suppress(OSError):  # the server hangs up on one of them, maybe before it has sent all
+        with contextlib.suppress(
+            OSError
+        ):  # the server closes one of the connections, perhaps before the client has sent all
             for client in (first, second):
                 client.sendall(head + half)
             first.sendall(half[:-1])
@@ -133,7 +135,7 @@ def test_a_burst_of_connections_waits_in_the_backlog() -> None:
         server.stop()
 
 
-def test_the_oldest_connection_ends_where_there_are_too_many() -> None:
+def test_closes_the_oldest_of_too_many_connections() -> None:
     with serving() as port, contextlib.ExitStack() as stack:
         clients = [stack.enter_context(connect(port)) for _ in range(110)]
         clients[-1].sendall(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
@@ -142,11 +144,11 @@ def test_the_oldest_connection_ends_where_there_are_too_many() -> None:
 
 
 @pytest.mark.parametrize("start", [b"", b"GET /", b"POST / HTTP/1.1\r\ncontent-length: 10\r\n\r\n12345"])
-def test_a_connection_that_breaks_is_one_line_for_debugging(start: bytes) -> None:
+def test_logs_a_broken_connection_as_one_debug_line(start: bytes) -> None:
     with capture_logs() as lines, serving() as port:
         client = connect(port)
         client.sendall(start)
-        # a reset instead of a goodbye
+        # close with a reset
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         client.close()
         eventually(lambda: not any(each.name == "tested-request" for each in threading.enumerate()))
@@ -154,7 +156,7 @@ def test_a_connection_that_breaks_is_one_line_for_debugging(start: bytes) -> Non
     assert len(lines) <= 1
 
 
-def test_a_defect_of_the_app_is_logged_with_its_traceback() -> None:
+def test_logs_a_defect_of_the_app_with_its_traceback() -> None:
     def broken(_request: Request) -> Response:
         raise RuntimeError("boom")
 
@@ -173,7 +175,7 @@ def test_a_request_carries_the_address_of_its_client() -> None:
         seen.append(request.client)
         return Response(200, {}, b"")
 
-    # on all addresses, where a client of IPv4 shows up as one of IPv6
+    # listen on all addresses, where an IPv4 client appears as IPv6
     server = Server("tested", ("", 0), answer_with(note))
     with server.serving(), connect(server.port) as client:
         client.sendall(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")

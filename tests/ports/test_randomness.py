@@ -5,7 +5,7 @@ def draws(randomness: Randomness) -> list[object]:
     return [randomness.uniform(1, 2), randomness.integer(300, 600), randomness.uuid()]
 
 
-def test_one_seed_is_one_run() -> None:
+def test_a_seed_determines_the_draws() -> None:
     assert draws(SeededRandomness("a")) == draws(SeededRandomness("a"))
     assert draws(SeededRandomness("a")) != draws(SeededRandomness("b"))
 

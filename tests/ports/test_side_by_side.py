@@ -1,4 +1,4 @@
-"""Calls side by side, in threads and in turn."""
+"""Concurrent calls, in threads and one after another."""
 
 import gc
 import threading
@@ -26,7 +26,7 @@ def test_results_come_in_the_order_of_the_calls(kind: Callable[[], SideBySide], 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_first_call_that_fails_is_raised_after_all_have_ended(kind: Callable[[], SideBySide]) -> None:
+def test_raises_the_first_error_after_all_calls_have_ended(kind: Callable[[], SideBySide]) -> None:
     ended: list[int] = []
 
     def fail(number: int) -> None:
@@ -39,7 +39,7 @@ def test_the_first_call_that_fails_is_raised_after_all_have_ended(kind: Callable
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_error_is_freed_once_it_was_handled(kind: Callable[[], SideBySide]) -> None:
+def test_an_error_is_freed_after_it_is_handled(kind: Callable[[], SideBySide]) -> None:
     class Failure(Exception):
         pass
 
@@ -62,12 +62,12 @@ def test_two_calls_have_results_of_two_types(kind: Callable[[], SideBySide]) -> 
     assert (1, "one") == both(kind(), lambda: 1, lambda: "one")
 
 
-def test_threads_make_calls_at_the_same_time() -> None:
+def test_threads_make_calls_concurrently() -> None:
     met = threading.Barrier(3)
     Threads().run([lambda: met.wait(DEADLINE) for _ in range(3)])
 
 
-def test_a_caller_who_gets_no_thread_makes_the_calls_itself() -> None:
+def test_a_caller_without_threads_makes_the_calls_itself() -> None:
     threads, inner = Threads(most=2), set[str]()
 
     def call() -> list[None]:
@@ -94,7 +94,7 @@ def test_no_thread_outlives_its_calls() -> None:
     assert before == threading.active_count()
 
 
-def test_a_thread_that_failed_can_be_had_again() -> None:
+def test_a_thread_that_failed_to_start_frees_its_place() -> None:
     threads, met = Threads(most=1), threading.Barrier(2)
 
     def fail() -> None:

@@ -22,7 +22,7 @@ def test_TH_11_the_flag_is_set_before_the_callbacks_run() -> None:
     assert [True] == seen
 
 
-def test_a_callback_runs_at_once_when_the_stop_is_set_and_never_after_its_block(clock: FakeClock) -> None:
+def test_a_callback_runs_immediately_if_set_and_never_after_its_block(clock: FakeClock) -> None:
     stop = Stop()
     seen: list[str] = []
     with stop.calling(lambda: seen.append("over")):
@@ -37,7 +37,7 @@ def test_a_callback_runs_at_once_when_the_stop_is_set_and_never_after_its_block(
 
 
 @pytest.mark.parametrize("in_main", [True, False])
-def test_a_callback_that_raises_costs_none_of_the_others(in_main: bool) -> None:
+def test_a_callback_that_raises_does_not_skip_the_others(in_main: bool) -> None:
     stop = Stop()
     seen: list[str] = []
 
@@ -94,9 +94,9 @@ print("ended")
     "interrupted",
     ["stop.wait(Interrupted())", "with lock: signal.raise_signal(signal.SIGTERM)", "stop.wait(SystemClock(), 1e-9)"],
 )
-def test_TH_16_a_signal_handler_may_set_a_stop_whatever_it_interrupts(handler: str, interrupted: str) -> None:
+def test_TH_16_a_signal_handler_may_set_a_stop_at_any_point(handler: str, interrupted: str) -> None:
     if "1e-9" in interrupted:
-        # at any point of the wait: every 50 microseconds of it another signal
+        # another signal every 50 microseconds hits the wait at any point
         handler += "; signal.setitimer(signal.ITIMER_REAL, 5e-5)"
         handler = handler.replace("SIGTERM", "SIGALRM")
         interrupted = "while not stop.is_set(): stop.wait(SystemClock(), 1e-9)"

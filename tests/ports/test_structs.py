@@ -42,24 +42,24 @@ threads = [threading.Thread(target=first) for _ in range(8)]
 
 
 class Point(msgspec.Struct):
-    """A type of this test's own."""
+    """A type that only this test uses."""
 
     x: int
 
 
-def test_a_decoder_is_made_once() -> None:
+def test_a_decoder_is_created_once() -> None:
     assert decoder(Point) is decoder(Point)
     assert Point(1) == decoder(Point).decode(b'{"x": 1}') == convert({"x": 1}, Point)
 
 
 @pytest.mark.slow
-def test_workers_may_decode_their_first_cluster_at_the_same_moment() -> None:
+def test_workers_may_decode_their_first_cluster_concurrently() -> None:
     for _ in range(5):
         done = subprocess.run([sys.executable, "-c", RACE], cwd=ROOT, capture_output=True, timeout=60, check=False)
         assert (0, b"") == (done.returncode, done.stderr)
 
 
-def test_nobody_decodes_with_a_type_that_was_not_prepared() -> None:
+def test_all_shared_types_are_prepared_before_decoding() -> None:
     found = [
         f"{path.relative_to(ROOT)}: {line.strip()}"
         for room in ROOMS

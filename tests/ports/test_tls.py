@@ -1,4 +1,4 @@
-"""Which authorities clients accept: the same with every Python."""
+"""Clients accept the same authorities under every version of Python."""
 
 import ssl
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from ports.tls import verifying_context
 
 
-def test_authorities_are_accepted_that_newer_pythons_refuse_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accepts_authorities_that_newer_pythons_reject_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     made = ssl.create_default_context
 
     def as_of_python_3_13(**authority: Any) -> ssl.SSLContext:
