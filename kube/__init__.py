@@ -1,5 +1,5 @@
-"""Kubernetes as bytes and dict trees: transport, typed errors, objects, the door for writes, events, leader election.
+"""Kubernetes as bytes and dict trees: transport, typed errors, objects, writes, deletions, events, leader election.
 
-Knows nothing of TiDB. Objects are never modelled (models drop fields that they do not know, informers-workqueue.md 24);
-metadata is typed, the rest stays the server's bytes until it is read.
+Contains nothing about TiDB. Metadata is typed, but objects have no model, because models drop unknown fields
+(informers-workqueue.md 24); the rest stays the server's bytes until it is read.
 """

@@ -1,8 +1,9 @@
-"""What admission webhooks have made of pod templates that were written. It stays: it comes back with each write.
+"""Changes that admission webhooks make to pod templates. The operator leaves them, because each write would return
+them.
 
-The answer to a write tells: what still differs in it was changed in the course of that very write, by no other client.
-Images that are rewritten and labels that are added to whatever makes pods are a policy of the cluster, not a contest
-(`kube.contests`). What is not noted here, such as after a restart, is written once more, which changes nothing.
+A difference in the answer to a write was made during that write, so admission made it, not another client. Rewritten
+images and added labels are a policy of the Kubernetes cluster, not a contest (`kube.contests`). A difference that is
+not recorded here, e.g. after a restart, is written once more, which changes nothing.
 """
 
 import threading
@@ -17,18 +18,18 @@ from kube.objects import Json, Object, digest
 _log = structlog.get_logger(__name__)
 
 _REMEMBERED = 4096
-"""Objects that are kept in mind; clusters come and go."""
+"""The number of objects to remember; clusters are created and deleted."""
 
 
 class Admitted:
-    """Of each object, what was left to write of it in the answer to a write. Safe for use by many threads."""
+    """Remembers, per object, the difference that was left in the answer to a write. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._known: OrderedDict[str, bytes] = OrderedDict()
 
     def note(self, written: Object, left: Json | None) -> None:
-        """Note the answer to a write, and the patch that it would still take; None: it is as it was written."""
+        """Record the answer to a write and the patch that still differs; None if the object is exactly as written."""
         uid = written.metadata.uid
         made = None if left is None else _made(written.decode(), left)
         with self._lock:
@@ -42,7 +43,7 @@ class Admitted:
             _log.warning("admission changes what is written", kind=written.kind, name=name, undoes=change)
 
     def holds(self, there: Object, patch: Json) -> bool:
-        """Whether all that a patch would change of an object is a pod template that admission has made so."""
+        """True if a patch would only undo what admission made of a pod template."""
         known = self._known.get(there.metadata.uid)
         return known is not None and _is_of_template(patch) and known == _made(there.decode(), patch)
 
@@ -56,7 +57,7 @@ def _made(live: Json, patch: Json) -> bytes:
 
 
 def _part(tree: Any, of: Any) -> Any:
-    """What stands where a patch would change something."""
+    """The values that a patch would replace."""
     if isinstance(tree, dict) and isinstance(of, dict):
         return {key: _part(tree.get(key), below) for key, below in of.items()}
     return tree

@@ -1,4 +1,4 @@
-"""What the server serves: discovery, as far as it changes how we write."""
+"""API discovery, as far as it changes how the operator writes."""
 
 import threading
 
@@ -9,7 +9,7 @@ from kube.errors import NotFound
 from kube.resources import Resource
 
 _ABSENT = 600.0
-"""Seconds for which it is believed that the server lacks a group."""
+"""Seconds for which a missing group is not looked up again."""
 
 
 class _ApiResource(msgspec.Struct):
@@ -24,7 +24,7 @@ _LIST = msgspec.json.Decoder(_ApiResourceList)
 
 
 class ApiResources:
-    """The resources and subresources of each group and version, asked for once."""
+    """The resources and subresources of each group and version, read once."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -33,11 +33,11 @@ class ApiResources:
         self._absent_until: dict[str, float] = {}
 
     def has_subresource(self, resource: Resource, subresource: str) -> bool:
-        """Whether the server has `<resource>/<subresource>`. Raises ApiError, TransportError."""
+        """True if the server has `<resource>/<subresource>`. Raises ApiError, TransportError."""
         return f"{resource.plural}/{subresource}" in self._served(resource.root)
 
     def serves(self, resource: Resource, now: float) -> bool:
-        """Whether the server has a resource, `now` in monotonic seconds. Raises ApiError, TransportError."""
+        """True if the server has a resource; `now` is in monotonic seconds. Raises ApiError, TransportError."""
         if now < self._absent_until.get(resource.root, now):
             return False
         try:
@@ -47,7 +47,7 @@ class ApiResources:
             return False
 
     def forget(self, resource: Resource) -> None:
-        """Ask again next time."""
+        """Read again the next time."""
         with self._lock:
             self._names.pop(resource.root, None)
 

@@ -1,11 +1,11 @@
-"""The one door for writes (design.md 3.5, objects.md 11, informers-workqueue.md EXP-1).
+"""The one place that writes objects (design.md 3.5, objects.md 11, informers-workqueue.md EXP-1).
 
-What is written is the difference, with the version and the identity it was computed from: when the object changed or
-was re-created meanwhile, the server answers Conflict and the decision is taken again on fresh state (F3). Nothing to
-change is no request.
+A write sends only the difference, with the version and the UID that it was computed from: if the object has changed or
+been recreated, the server answers Conflict, and the caller decides again on fresh state (F3). Without a difference
+there is no request.
 
-What was written is logged here, once: the object, and the first field that changed. Labels and annotations, by which
-the operator remembers things, show with -v=4; what a status says is told by whoever decides it.
+This module logs each write once: the object, and the first field that changed. Labels and annotations, which serve as
+the operator's memory, appear with -v=4; a change of status is logged where it is decided.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,20 +31,22 @@ _log = structlog.get_logger(__name__)
 _NAMES = ("namespace", "name")
 _ROLLING_UPDATE = "RollingUpdate"
 _AT_ONCE_EACH_TIME = (STATEFUL_SETS, JOBS)
-"""What is created at once, however often: pods are away without it, or it is made once for each try."""
+"""Resources that are created without the pause of a contest: pods depend on them, or each attempt has one
+of its own.
+"""
 _WITH_PODS = (DEPLOYMENTS, STATEFUL_SETS)
-"""What has a pod template."""
+"""Resources with a pod template."""
 _IDENTITY = "app.kubernetes.io/"
-"""Labels by which an object without an owner says whose it is."""
+"""The prefix of the labels that identify an object without an owner."""
 _NO_DRY_RUN = "does not support dry run"
-"""What the API server says of a webhook with side effects."""
+"""The API server's message about a webhook with side effects."""
 
 
 class ForeignOwner(Exception):
-    """Raised when the object to write exists and belongs to others. `owner` is None when it has no controller.
+    """Raised when the object to write belongs to another owner. `owner` is None if it has no controller.
 
-    `wanted_by` is the kind that makes objects of this name. `is_former`: it was made for an object of the same kind and
-    name that no longer exists, and will be deleted with that.
+    `wanted_by` is the kind that creates objects with this name. `is_former`: its owner had the same kind and name but
+    has been deleted, and Kubernetes will delete the object.
     """
 
     def __init__(
@@ -62,18 +64,20 @@ class ForeignOwner(Exception):
 
 
 class OwnerGone(Exception):
-    """Raised instead of acting for an owner that, read live, is deleted or has been recreated (F4)."""
+    """Raised instead of acting for an owner that, read live, has been deleted or recreated (F4)."""
 
 
 class OwnerChanged(Exception):
-    """Raised instead of creating an object for an owner whose spec, read live, is a newer one (F4, F5)."""
+    """Raised instead of creating an object for an owner whose spec, read live, is newer (F4, F5)."""
 
 
 class Applier:
-    """Makes the cluster say what is desired, with as little writing as possible."""
+    """Brings objects to their desired state with as few writes as possible."""
 
     def __init__(self, client: Client, clock: Clock, observes: Callable[[], bool] = is_observing) -> None:
-        """`clock` tells when what was undone may be written again (`kube.contests`), `observes` that nothing was."""
+        """`clock` measures the pauses between contested writes (`kube.contests`); `observes` returns True if writes are
+        not sent.
+        """
         self._client = client
         self._contests = Contests(clock, observes)
         self._admitted = Admitted()
@@ -89,14 +93,16 @@ class Applier:
         applied: Json | None = None,
         replaces: bool = False,
     ) -> Object:
-        """Create `desired`, or patch what differs in the `cached` object; return the object as it is now.
+        """Create `desired`, or patch the difference to the `cached` object; return the current object.
 
-        `applied` is what was written last time, in the shape of `desired`: its fields that are not desired any more are
-        removed. Fields that others set survive; an object without a controller whose `app.kubernetes.io/` labels are
-        the desired ones is adopted. What the cache does not hold may only be unseen: creating looks live when the
-        name is taken (F1). What others undo each time is left out for a while, and `cached` returned; never of a
-        StatefulSet, whose pods what was undone might restart. What admission makes of a pod template stays.
-        `replaces`: `applied` is what is there, the API server's defaults and all, so that the answer tells nothing of
+        `applied` is what was last written, in the shape of `desired`: its fields that are no longer desired are
+        removed. Fields of other clients survive. An object without a controller is adopted if it has the desired
+        `app.kubernetes.io/` labels. An object missing from the cache may exist: if the name is taken, it is read live
+        (F1).
+
+        A difference that another client undoes each time is not written for a while, and `cached` is returned; except
+        for a StatefulSet, whose pods the undone change might restart. Admission's changes to a pod template stay.
+        `replaces` means that `applied` is the live object with the server's defaults, so its answer says nothing about
         admission.
 
         Raises ForeignOwner, DeletedEachTime, Conflict (decide again) and other ApiErrors, TransportError, LeaseExpired.
@@ -124,13 +130,13 @@ class Applier:
         return written
 
     def is_contested(self, cached: Object) -> bool:
-        """Whether others undo what is written to an object: it may differ from what is desired, or soon will."""
+        """True if other clients undo writes to an object: it may differ from the desired state, now or soon."""
         return self._contests.involves(cached)
 
     def merge(self, resource: Resource, desired: Json) -> Object:
-        """Set the fields of an object that nobody has read; for names that tell which object it is, such as by a UID.
+        """Set fields of an object that nothing has read; for names that identify the object, e.g. by a UID.
 
-        What is merged must be right whatever the object says. Raises NotFound, other ApiErrors, TransportError,
+        The fields must be right whatever the object contains. Raises NotFound, other ApiErrors, TransportError,
         LeaseExpired.
         """
         meta = desired["metadata"]
@@ -140,16 +146,16 @@ class Applier:
         return written
 
     def annotate(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> Object:
-        """Set annotations, None removes; sent even if they are there: it fails where `cached` is an old view.
+        """Set annotations (None removes one). Always sends a request, which fails if `cached` is outdated.
 
         Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
         """
         return self._patch(resource, cached, cached.decode(), {"metadata": {"annotations": dict(annotations)}})
 
     def annotate_alone(self, resource: Resource, cached: Object, annotations: Mapping[str, str | None]) -> bool:
-        """As `annotate`, unless admission may change the spec in the course of it; whether it was done.
+        """Set annotations unless admission might change the spec on the way; True if they were set.
 
-        A webhook acts on each write, and what it makes of a pod template restarts pods. Raises as `annotate`.
+        A webhook acts on each write, and a changed pod template restarts pods. Raises as `annotate`.
         """
         tried = self.try_out(resource, cached, {"metadata": {"annotations": dict(annotations)}})
         if tried is None or tried.decode().get("spec") != cached.decode().get("spec"):
@@ -158,9 +164,9 @@ class Applier:
         return True
 
     def try_out(self, resource: Resource, cached: Object, patch: Json) -> Object | None:
-        """What a patch would make of an object, as the API server tells; nothing is changed. Raises as `annotate`.
+        """The object that a patch would produce, according to the API server; changes nothing. Raises as `annotate`.
 
-        None where a webhook cannot tell, such as one of Kubernetes 1.21 that never said whether it has side effects.
+        None if a webhook does not support dry runs, e.g. one from Kubernetes 1.21 that declares no side effects.
         """
         meta = cached.metadata
         try:
@@ -171,7 +177,7 @@ class Applier:
             return None
 
     def add_finalizer(self, resource: Resource, cached: Object, finalizer: str) -> Object:
-        """Keep an object, once it is deleted, until `remove_finalizer`; it may be kept already.
+        """Add a finalizer, which keeps a deleted object until `remove_finalizer`. Idempotent.
 
         Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
         """
@@ -181,7 +187,7 @@ class Applier:
         return self._patch(resource, cached, cached.decode(), {"metadata": {"finalizers": [*there, finalizer]}})
 
     def remove_finalizer(self, resource: Resource, cached: Object, finalizer: str) -> Object:
-        """Let an object go that is deleted; the finalizers of others stay. Raises as `add_finalizer`."""
+        """Remove the operator's finalizer from a deleted object; other finalizers stay. Raises as `add_finalizer`."""
         left = [each for each in cached.metadata.finalizers if each != finalizer]
         if len(left) == len(cached.metadata.finalizers):
             return cached
@@ -194,7 +200,7 @@ class Applier:
         return written
 
     def create(self, resource: Resource, desired: Json) -> Object:
-        """Create `desired`, for who must know that it was not there. Raises AlreadyExists, and as `apply`."""
+        """Create `desired`, for callers that must know that it is new. Raises AlreadyExists, and as `apply`."""
         if resource not in _AT_ONCE_EACH_TIME:
             self._contests.require_creation(resource, desired)
         created = self._client.create(resource, desired, desired["metadata"].get("namespace", ""))
@@ -214,11 +220,11 @@ class Applier:
         new: Json,
         subresource: bool,
     ) -> Object | None:
-        """Send what differs between two statuses, exactly; fields that are gone are removed. None: nothing to send.
+        """Send exactly the difference between two statuses; None if there is none. Fields that vanished are removed.
 
-        `subresource` says whether status has an endpoint of its own (`has_status_subresource`). Fields that the server
-        prunes are sent when they change, and once in a while: `old` is to have them (`status_of`).
-        Raises Conflict when the object is not at `resource_version` any more, other ApiErrors, TransportError.
+        `subresource` is True if the status has an endpoint of its own (`has_status_subresource`). Fields that the
+        server prunes are sent when they change, and periodically; `old` should include them (`status_of`). Raises
+        Conflict if the object is no longer at `resource_version`, other ApiErrors, TransportError.
         """
         difference = _difference(old, new) or self._pruned.due(resource, uid)
         if not difference:
@@ -227,11 +233,11 @@ class Applier:
         try:
             answer = self._client.patch(resource, name, namespace, patch, subresource="status" if subresource else "")
         except NotFound:
-            # the object is gone, or the subresource is
+            # either the object is gone or the subresource is
             self._api_resources.forget(resource)
             raise
         if not subresource and _difference(answer.decode().get("status") or {}, new):
-            # a server that has come to know the subresource ignores the status in a plain patch
+            # a server that now has the subresource ignores a status in a plain patch
             self._api_resources.forget(resource)
             if self.has_status_subresource(resource):
                 return answer
@@ -239,20 +245,20 @@ class Applier:
         return answer
 
     def status_of(self, resource: Resource, there: Object) -> Json:
-        """The status of an object as it was written, also where the server has no room for all of it; a fresh tree."""
+        """The status as it was written, including fields that the server prunes; a fresh tree."""
         return self._pruned.status_of(resource, there)
 
     def serves(self, resource: Resource, now: float) -> bool:
-        """Whether the server has a resource, `now` in monotonic seconds. Raises ApiError, TransportError."""
+        """True if the server has a resource; `now` is in monotonic seconds. Raises ApiError, TransportError."""
         return self._api_resources.serves(resource, now)
 
     def has_status_subresource(self, resource: Resource) -> bool:
-        """Whether the server has `<resource>/status`; asked once. Raises ApiError, TransportError."""
+        """True if the server has `<resource>/status`; read once. Raises ApiError, TransportError."""
         return self._api_resources.has_subresource(resource, "status")
 
 
 def is_ours(desired: Json, live: Object) -> bool:
-    """Whether `live` is controlled by who controls `desired`, or is an orphan with our labels."""
+    """True if `live` has the controller of `desired`, or has no controller but the operator's labels."""
     wanted = _controller(desired)
     owner = live.metadata.controller
     if wanted is None:
@@ -275,7 +281,7 @@ def _tell(resource: Resource, name: str, live: Json, patch: Json) -> None:
 
 
 def _is_bookkeeping(patch: Json) -> bool:
-    """Whether a patch changes nothing but labels and annotations."""
+    """True if a patch changes only labels and annotations."""
     return patch.keys() == {"metadata"} and patch["metadata"].keys() <= {"labels", "annotations"}
 
 
@@ -290,13 +296,13 @@ def _carries_our_labels(desired: Json, live: Object) -> bool:
 
 
 def _difference_from(live: Json, desired: Json, applied: Json | None) -> Json | None:
-    """The patch that makes a live object say what is desired; None where it does."""
+    """The patch from a live object to the desired one; None if they agree."""
     patch = merge_patch(live, _with_shared_lists(desired, live), applied)
     return _with_consequences(patch, desired) if patch else None
 
 
 def _with_shared_lists(desired: Json, live: Json) -> Json:
-    """`desired` with the owners and finalizers of others, so that a list that is replaced whole keeps them."""
+    """`desired` with other clients' owners and finalizers, because a patch replaces these lists whole."""
     wanted, there = desired["metadata"], live["metadata"]
     shared: Json = {}
     if ours := wanted.get("ownerReferences"):
@@ -307,15 +313,15 @@ def _with_shared_lists(desired: Json, live: Json) -> Json:
 
 
 def _joined(there: list[Json], ours: list[Json], key: str) -> list[Json]:
-    """The items that are there, ours in place of those with the same key or behind them."""
+    """The live items, in which the operator's items replace those with the same key or follow at the end."""
     return list(({item[key]: item for item in there} | {item[key]: item for item in ours}).values())
 
 
 def _with_consequences(patch: Json, desired: Json) -> Json:
-    """`patch`, in which what the API server made of a field of a pod template goes with that field.
+    """`patch`, extended by the fields that the API server derives from the patched fields of a pod template.
 
-    It keeps a service account under an older name, too, and makes the one anew from the other; pods in the network of
-    their host get ports of it.
+    The server keeps the service account under an older name as well and restores one from the other; pods on the host's
+    network get host ports.
     """
     spec = _with_one_strategy(patch.get("spec") or {})
     template = spec.get("template") or {}
@@ -332,7 +338,7 @@ def _with_consequences(patch: Json, desired: Json) -> Json:
 
 
 def _with_one_strategy(spec: Json) -> Json:
-    """A Deployment's spec without the parameters of the strategy that another takes the place of."""
+    """A Deployment's spec without the parameters of a strategy that another strategy replaces."""
     strategy = spec.get("strategy") or {}
     if strategy.get("type", _ROLLING_UPDATE) == _ROLLING_UPDATE:
         return spec
@@ -340,13 +346,13 @@ def _with_one_strategy(spec: Json) -> Json:
 
 
 def _guarded(patch: Json, live: Object) -> Json:
-    """`patch`, valid only for the object and the version it was computed from."""
+    """`patch` with preconditions: the object and the version that it was computed from."""
     preconditions = {"uid": live.metadata.uid, "resourceVersion": live.metadata.resource_version}
     return patch | {"metadata": patch.get("metadata", {}) | preconditions}
 
 
 def _difference(old: Any, new: Any) -> Json:
-    """The merge patch from one tree to another, null meaning absent."""
+    """The merge patch from one tree to another, with null for absent."""
     patch: Json = {}
     for key in old | new:
         before, after = old.get(key), new.get(key)

@@ -1,7 +1,7 @@
 """The verbs of the Kubernetes API over a transport (informers-workqueue.md 9, 10).
 
-One request is one call: the client turns refusals into typed errors. Throttling, retries and the fence, which is asked
-before every request that changes something, are the transport's (`kube.retrying`).
+One call is one request; the client turns refusals into typed errors. The transport below throttles, retries, and asks
+the fence before each write (`kube.retrying`).
 """
 
 import contextlib
@@ -33,40 +33,40 @@ APPLY_PATCH = "application/apply-patch+yaml"
 _JSON = "application/json"
 _METADATA_VERSION = "meta.k8s.io/v1"
 METADATA_KIND = "PartialObjectMetadata"
-"""The kind of objects that were asked for without their bodies (INF-50)."""
+"""The kind of objects that are requested without their bodies (INF-50)."""
 
 _OVERTIME = 30.0
-"""Seconds a watch may outlive its own timeout before it counts as dead (TH-13)."""
+"""Seconds that a watch may outlive its own timeout before it counts as dead (TH-13)."""
 
 WATCH_SILENCE = 180.0
 """Seconds without a line, bookmarks included, after which a watch counts as dead (TH-13)."""
 
 
 _LOG_SILENCE = 86400.0
-"""Seconds without a line after which a log counts as ended."""
+"""Seconds without a line after which a log stream counts as ended."""
 
 _LONGEST_LINE = 1 << 24
-"""Bytes of one event; etcd holds objects of a million or two."""
+"""The maximum size of an event in bytes; etcd holds objects of one or two million."""
 
 _LONGEST_REFUSAL = 1 << 20
-"""Bytes of a refusal that are read."""
+"""The maximum size of a refusal in bytes; the rest is not read."""
 
 _LONGEST_PENDING = 1 << 26
-"""Bytes of a list that may arrive without a complete item; etcd holds objects of a million or two."""
+"""The maximum number of bytes of a list without a complete item; etcd holds objects of one or two million."""
 
 _LONGEST_PAGE = 1 << 30
-"""Bytes of a page of a list: more than an API server could answer from its own memory in one piece."""
+"""The maximum size of a page of a list in bytes: more than an API server could hold in its own memory."""
 
 
 OnReceived: TypeAlias = Callable[[], None]
-"""Is told that another piece of a list has come."""
+"""Called for each received piece of a list."""
 
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """One page of a list: the objects, the version of the whole list, and the token of the next page.
+    """One page of a list: the objects, the list's version, and the token of the next page.
 
-    `unreadable` says of each item that is no object of the resource which one it is, and what is wrong with it.
+    `unreadable` identifies each item that is not an object of the resource, and gives the reason.
     """
 
     items: list[Object]
@@ -77,9 +77,9 @@ class ListPage:
 
 @dataclass(frozen=True, slots=True)
 class WatchEvent:
-    """One line of a watch. `object` is an Object, or an ApiError for ERROR events and for what is no object (REF-24).
+    """One line of a watch. `object` is an Object, or an ApiError for ERROR events and malformed objects (REF-24).
 
-    A BOOKMARK's object carries nothing but its resourceVersion and annotations.
+    The object of a BOOKMARK has only resourceVersion and annotations.
     """
 
     type: str
@@ -87,16 +87,16 @@ class WatchEvent:
 
 
 class Watch:
-    """An open watch. Iterate in one thread; `abort` from any other ends it."""
+    """An open watch. One thread iterates; `abort` from another thread ends it."""
 
     def __init__(self, stream: ByteStream, resource: Resource, *, metadata_only: bool = False) -> None:
         self._stream = stream
         self._api_version, self._kind = _kind_of(resource, metadata_only)
 
     def __iter__(self) -> Iterator[WatchEvent]:
-        """Events in order, until the server ends the watch. Raises TransportError when the stream breaks.
+        """Events in order until the server ends the watch. Raises TransportError if the stream breaks.
 
-        A line that does not end is an ERROR, and the last thing that comes.
+        A line beyond the maximum size becomes an ERROR event, the last one.
         """
         try:
             for line in _lines(self._stream):
@@ -111,10 +111,10 @@ class Watch:
             if event.type == "ERROR":
                 return WatchEvent("ERROR", error_from_status(STATUS.decode(event.object)))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            # REF-30: a line that cannot be read is an internal error of the stream
+            # REF-30: an unreadable line is an internal error of the stream
             return WatchEvent("ERROR", error_from_status(Status(code=500, message=f"undecodable watch line: {error}")))
         except RecursionError as error:
-            # only objects are nested that deeply; as to the type, there is nothing to apply anyway
+            # only an object is nested that deeply; without the object the event's type does not matter
             return WatchEvent("", error_from_status(Status(code=500, message=f"no object: {error}")))
         try:
             return WatchEvent(event.type, Object(bytes(event.object), self._api_version, self._kind))
@@ -127,7 +127,7 @@ class Watch:
         self._stream.abort()
 
     def close(self) -> None:
-        """Release the connection; by the reading thread."""
+        """Release the connection. Only the reading thread calls it."""
         self._stream.close()
 
 
@@ -140,13 +140,13 @@ _EVENT = msgspec.json.Decoder(_RawEvent)
 
 
 class _ListReading:
-    """A list that is being received: objects are made while the rest is still on its way.
+    """A list that is being received; objects are built while the rest is still arriving.
 
-    An item that is no object costs itself alone: it is left out, and told.
+    A malformed item does not fail the list: it is omitted and reported.
     """
 
     def __init__(self, api_version: str, kind: str, on_received: OnReceived) -> None:
-        """`api_version` and `kind` are those of the items."""
+        """The items have this `api_version` and `kind`."""
         self._api_version = api_version
         self._kind = kind
         self._on_received = on_received
@@ -156,14 +156,14 @@ class _ListReading:
         self._received = 0
 
     def begin(self) -> Callable[[bytes], None]:
-        """Forget what a failed attempt has received."""
+        """Discard what a failed attempt has received."""
         self._splitter = ListSplitter()
         self._items, self._unreadable = [], []
         self._received = 0
         return self.receive
 
     def receive(self, chunk: bytes) -> None:
-        """Take the next piece. Raises ApiError when the list, or one item of it, is longer than memory allows for."""
+        """Take the next piece. Raises ApiError if the list or an item exceeds its maximum size."""
         self._on_received()
         self._received += len(chunk)
         self._keep(self._splitter.feed(chunk))
@@ -172,7 +172,7 @@ class _ListReading:
             raise ApiError(Status(code=500, message=f"gave up after {self._received} bytes of {limit}"))
 
     def end(self, request: str) -> ListPage:
-        """The page. Raises ApiError for an answer of another kind, msgspec.DecodeError when it is no list."""
+        """The page. Raises ApiError for an answer of another kind, msgspec.DecodeError if it is not a list."""
         rest = self._splitter.end()
         if rest.kind != f"{self._kind}List":
             why = f"the server answered a {rest.kind} instead of a {self._kind}List"
@@ -198,7 +198,7 @@ class _ListReading:
 
 
 class Client:
-    """The API of one cluster, for one identity."""
+    """A client of one cluster, under one identity."""
 
     def __init__(
         self,
@@ -207,9 +207,9 @@ class Client:
         timeout: float = 30.0,
         watch_silence: float = WATCH_SILENCE,
     ) -> None:
-        """Speak over `transport`; `timeout` is in seconds, for a request, or for the headers of a watch.
+        """Send through `transport`; `timeout` is the seconds for a request, or for the headers of a watch.
 
-        A watch that is silent for `watch_silence` seconds breaks: servers send a bookmark about once a minute.
+        A watch breaks after `watch_silence` seconds without data; servers send a bookmark about once a minute.
         """
         self._transport = transport
         self._timeout = timeout
@@ -221,9 +221,9 @@ class Client:
         return self._object(resource, self.request("GET", resource.path(namespace, name)))
 
     def find(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        """Read one object live; None when the server says that this object does not exist, and only then (F1).
+        """Read one object live; None only if the server reports that this very object does not exist (F1).
 
-        Raises NotFound when the resource itself is unknown to the server, other ApiErrors, TransportError.
+        Raises NotFound if the server does not know the resource, other ApiErrors, TransportError.
         """
         try:
             return self.get(resource, name, namespace)
@@ -233,7 +233,9 @@ class Client:
             raise
 
     def get_as(self, path: str, decoder: msgspec.json.Decoder[T]) -> T:
-        """What a path shows. Raises ApiError, also for what the decoder refuses, TransportError."""
+        """Read a path and decode the answer. Raises ApiError, also for an answer that cannot be decoded,
+        TransportError.
+        """
         answer = self.request("GET", path)
         with readable(f"GET {path}"):
             return decoder.decode(answer.body)
@@ -254,7 +256,7 @@ class Client:
     ) -> ListPage:
         """One page of a list; items are split without decoding their bodies (TH-6).
 
-        `metadata_only` has the server leave the bodies out (INF-50). `on_received` is called for each piece that comes.
+        With `metadata_only` the server omits the bodies (INF-50). `on_received` is called for each received piece.
         """
         query = _query(
             labelSelector=label_selector,
@@ -273,7 +275,7 @@ class Client:
             return reading.end(what)
 
     def list_names(self, resource: Resource, namespace: str = "") -> list[str]:
-        """The names of all objects: a tenth of what a list costs server and client. Raises ApiError, TransportError."""
+        """The names of all objects, at a tenth of the cost of a list. Raises ApiError, TransportError."""
         what, query = f"LIST {resource}", _query(includeObject="None")
         answer = self.request("GET", resource.path(namespace) + query, accept=_accept(tables.KIND))
         with readable(what):
@@ -292,10 +294,10 @@ class Client:
         silence: float | None = None,
         metadata_only: bool = False,
     ) -> Watch:
-        """Open a watch with bookmarks. Raises ApiError when the server refuses it, TransportError when unreachable.
+        """Open a watch with bookmarks. Raises ApiError if the server refuses, TransportError if it is unreachable.
 
-        It breaks after `silence` seconds without a byte; by default after those of the client. `metadata_only` has the
-        server leave the bodies out (INF-50).
+        The watch breaks after `silence` seconds without a byte (default: the client's). With `metadata_only` the server
+        omits the bodies (INF-50).
         """
         query = _query(
             watch="true",
@@ -312,9 +314,10 @@ class Client:
         return Watch(self._stream("WATCH", path, accept, patience), resource, metadata_only=metadata_only)
 
     def log(self, pod: str, namespace: str, **options: str) -> ByteStream:
-        """What a container of a pod prints, as text: `container`, `follow`, `tailLines`, ... are the API's (core/v1).
+        """The log of a container as text; the options (`container`, `follow`, `tailLines`, ...) are those of the
+        core/v1 API.
 
-        Raises ApiError when the server refuses it, as for a container that has not started, TransportError.
+        Raises ApiError if the server refuses, e.g. for a container that has not started, TransportError.
         """
         return self._stream("GET", PODS.path(namespace, pod, "log") + _query(**options), "*/*", _LOG_SILENCE)
 
@@ -342,7 +345,7 @@ class Client:
         content_type: str = MERGE_PATCH,
         subresource: str = "",
     ) -> Object:
-        """Patch an object or a subresource. Raises Conflict when a resourceVersion in the patch is outdated."""
+        """Patch an object or a subresource. Raises Conflict if the patch contains an outdated resourceVersion."""
         path = resource.path(namespace, name, subresource)
         return self._object(resource, self.request("PATCH", path, body=patch, content_type=content_type))
 
@@ -356,9 +359,9 @@ class Client:
         force: bool = False,
         subresource: str = "",
     ) -> Object:
-        """Create or change an object by server-side apply: `manager` owns the fields of `body` from now on.
+        """Create or change an object by server-side apply; `manager` becomes the owner of the fields in `body`.
 
-        The API server removes a field that the manager applied before and omits now. Raises Conflict if another manager
+        The API server removes fields that the manager applied before and now omits. Raises Conflict if another manager
         owns a field with another value; with `force` the field changes its owner.
         """
         whole = {"apiVersion": resource.api_version, "kind": resource.kind} | body
@@ -367,13 +370,13 @@ class Client:
         return self._object(resource, self.request("PATCH", path + query, body=whole, content_type=APPLY_PATCH))
 
     def try_patch(self, resource: Resource, name: str, namespace: str, patch: Json) -> Object:
-        """What a merge patch would make of an object, which stays as it is. Raises as `patch`."""
+        """The object that a merge patch would produce; changes nothing. Raises as `patch`."""
         path = resource.path(namespace, name) + _query(dryRun="All")
         answer = self.request("PATCH", path, body=patch, content_type=MERGE_PATCH, only_asks=True)
         return self._object(resource, answer)
 
     def replace(self, resource: Resource, name: str, namespace: str, body: Json, *, subresource: str = "") -> Object:
-        """Replace an object; the body's resourceVersion is the precondition."""
+        """Replace an object; the resourceVersion in the body is the precondition."""
         return self._object(resource, self.request("PUT", resource.path(namespace, name, subresource), body=body))
 
     def delete(
@@ -387,7 +390,7 @@ class Client:
         propagation: str = "",
         grace_period_seconds: int | None = None,
     ) -> None:
-        """Delete an object, if `uid` and `resource_version` still hold. Raises NotFound, Conflict."""
+        """Delete an object if it still has `uid` and `resource_version`. Raises NotFound, Conflict."""
         options: Json = {"apiVersion": "v1", "kind": "DeleteOptions"}
         if preconditions := _without_empty(uid=uid, resourceVersion=resource_version):
             options["preconditions"] = preconditions
@@ -411,7 +414,7 @@ class Client:
     ) -> Response:
         """Send one request and return a successful answer. Raises ApiError, TransportError, LeaseExpired.
 
-        `receiver` is for long bodies, `only_asks` for what changes nothing, see `ports.transport.Request`.
+        `receiver` takes long bodies, `only_asks` marks requests that change nothing; see `ports.transport.Request`.
         """
         headers = self._headers | {"accept": accept}
         if body is not None:
@@ -429,7 +432,7 @@ class Client:
 
 
 def read_object(body: bytes, resource: Resource) -> Object:
-    """The object that an answer holds. Raises ApiError for anything else, such as a proxy's page with status 200."""
+    """The object in an answer. Raises ApiError for any other content, e.g. a proxy's page with status 200."""
     with readable(str(resource)):
         found = Object(body, resource.api_version, resource.kind)
     if found.kind != resource.kind:
@@ -440,7 +443,7 @@ def read_object(body: bytes, resource: Resource) -> Object:
 
 @contextlib.contextmanager
 def readable(request: str) -> Iterator[None]:
-    """An answer that cannot be read is a failure of the server. Raises ApiError."""
+    """Within the block, turn decoding errors into ApiError: an unreadable answer is a failure of the server."""
     try:
         yield
     except UNREADABLE as error:
@@ -448,7 +451,7 @@ def readable(request: str) -> Iterator[None]:
 
 
 def _name_of(raw: bytes) -> str:
-    """Which item it is, as far as it says; nothing else of it, which may be secret."""
+    """The name of an item, if it is readable; nothing else, because an item may be secret."""
     try:
         meta = _ITEM.decode(raw).metadata
     except UNREADABLE:
@@ -465,7 +468,7 @@ _ITEM = msgspec.json.Decoder(_Named)
 
 
 def _kind_of(resource: Resource, metadata_only: bool) -> tuple[str, str]:
-    """The apiVersion and kind of what the server sends."""
+    """The apiVersion and kind that the server sends."""
     return (_METADATA_VERSION, METADATA_KIND) if metadata_only else (resource.api_version, resource.kind)
 
 
@@ -483,7 +486,7 @@ def _without_empty(**values: str) -> dict[str, str]:
 
 
 def _beginning(stream: ByteStream) -> bytes:
-    """As much of a refusal as can be of use, however long it is."""
+    """The beginning of a refusal, up to its maximum size."""
     body = bytearray()
     for chunk in stream:
         body += chunk
@@ -493,11 +496,11 @@ def _beginning(stream: ByteStream) -> bytes:
 
 
 class _EndlessLine(Exception):
-    """Raised for a line that would be kept for as long as it goes on."""
+    """Raised for a line beyond the maximum size."""
 
 
 def _lines(chunks: ByteStream) -> Iterator[bytes]:
-    """Split a stream into lines, looking at each byte once (TH-18). Raises _EndlessLine."""
+    """Split a stream into lines, reading each byte once (TH-18). Raises _EndlessLine."""
     pending = bytearray()
     for chunk in chunks:
         start = len(pending)

@@ -1,7 +1,7 @@
-"""How to reach a cluster: from a kubeconfig, or from the service account of the pod we run in.
+"""The configuration of a cluster, from a kubeconfig or from the service account of the operator's own pod.
 
-The file is read here, so that every mistake is named with file, field and way out; what needs code that others maintain
-(auth providers) goes through the `kubernetes` package, imported only then.
+This module reads the file itself, so that an error names file, field and the way out. Auth providers need foreign code:
+for them it imports the `kubernetes` package.
 """
 
 import base64
@@ -49,7 +49,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Whom we trust and who we are; PEM bytes. An empty `ca` means the system's authorities."""
+    """The trusted authorities and the own certificate, as PEM bytes. An empty `ca` means the system's authorities."""
 
     ca: bytes = b""
     certificate: bytes = field(default=b"", repr=False)
@@ -60,7 +60,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
-    """One cluster and one identity. `source` says where it was read, for messages."""
+    """One cluster and one identity. `source` is the origin of the configuration, for messages."""
 
     server: str
     source: str
@@ -68,14 +68,14 @@ class ClusterConfig:
     tls: Tls = field(default_factory=Tls)
     credentials: Credentials = field(default_factory=NoCredentials, repr=False)
     impersonation: Headers = ()
-    """What says whom requests act as, if not as their own identity."""
+    """The headers that name the user to act as, if it is not the own identity."""
     proxy_url: str = field(default="", repr=False)
     renew: Callable[[], Tls] | None = field(default=None, repr=False, compare=False)
-    """What `tls` is by now, where files or a plugin may change it. Raises ConfigError."""
+    """Returns the current `tls` if files or a plugin may change it. Raises ConfigError."""
 
 
 def load_in_cluster(environ: Mapping[str, str], clock: Clock, directory: Path = _SERVICE_ACCOUNT) -> ClusterConfig:
-    """The configuration every pod finds in its file system and environment. Raises ConfigError."""
+    """The configuration from a pod's file system and environment. Raises ConfigError."""
     host, port = environ.get("KUBERNETES_SERVICE_HOST", ""), environ.get("KUBERNETES_SERVICE_PORT", "")
     if not host or not port:
         raise ConfigError(
@@ -102,7 +102,7 @@ def _tls_of_pod(directory: Path) -> Tls:
 
 
 def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig:
-    """The configuration of a context of the kubeconfig at `path`; without one, of its `current-context`.
+    """The configuration of a context of the kubeconfig at `path`, by default its `current-context`.
 
     Raises ConfigError.
     """
@@ -111,7 +111,7 @@ def load_kubeconfig(path: str, clock: Clock, context: str = "") -> ClusterConfig
 
 
 def config_of(tree: Json, file: Path, path: str, clock: Clock, context: str = "") -> ClusterConfig:
-    """As `load_kubeconfig`, of a kubeconfig that has been read; relative paths in it start at the directory of `file`.
+    """As `load_kubeconfig`, for a parsed kubeconfig; relative paths start at the directory of `file`.
 
     Raises ConfigError, which names `path`.
     """
@@ -164,7 +164,7 @@ class _User(msgspec.Struct, rename="kebab"):
     as_user_extra: dict[str, list[str]] = {}
 
     def impersonation(self) -> Impersonation:
-        """Whom this user acts as."""
+        """The identity that this user acts as."""
         return Impersonation(self.as_, self.as_uid, self.as_groups, self.as_user_extra)
 
 
@@ -175,7 +175,7 @@ class _Context(msgspec.Struct):
 
 
 class _KubeConfig(msgspec.Struct, rename="kebab"):
-    """What is in the entries is looked at where one is chosen: the others may be anybody's, and odd."""
+    """A kubeconfig. Only the chosen entries are decoded: other entries may be malformed."""
 
     clusters: list[Json] = []
     users: list[Json] = []
@@ -185,7 +185,7 @@ class _KubeConfig(msgspec.Struct, rename="kebab"):
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Resolves what a kubeconfig refers to; relative paths start at its directory."""
+    """Resolves references in a kubeconfig; relative paths start at its directory."""
 
     file: Path
     tree: Json
@@ -222,7 +222,7 @@ class _Reader:
     def _pem(self, path: str, data: str, at: str, name: str) -> bytes:
         if data:
             try:
-                # wrapped as tools do it, and as Go reads it
+                # the base64 may be wrapped, as tools write it and as Go accepts it
                 return base64.b64decode(data.replace("\r", "").replace("\n", ""), validate=True)
             except ValueError as error:
                 raise ConfigError(str(self.file), f"{at}.{name}-data is not base64") from error
@@ -234,11 +234,11 @@ class _Reader:
 
 _CA = "certificate-authority"
 _MOST_BYTES = 4 << 20
-"""Of a kubeconfig; those with certificates of a hundred clusters have one."""
+"""The maximum size of a kubeconfig; one with the certificates of a hundred clusters has a megabyte."""
 
 
 def read_kubeconfig(file: Path) -> Json:
-    """What a file holds. Raises ConfigError."""
+    """The tree in a file. Raises ConfigError."""
     try:
         with file.open("rb") as opened:
             content = opened.read(_MOST_BYTES + 1)
@@ -250,7 +250,7 @@ def read_kubeconfig(file: Path) -> Json:
     except OSError as error:
         raise ConfigError(str(file), f"cannot read the file: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:
-        # the error's own text quotes the file, which holds secrets
+        # the error's text quotes the file, which contains secrets
         where = f" in line {error.problem_mark.line + 1}" if error.problem_mark else ""
         raise ConfigError(str(file), f"not YAML{where}: {error.problem}") from None
     except yaml.YAMLError:
@@ -273,7 +273,7 @@ def _convert(tree: Json, model: type[_T], path: str, at: str = "") -> _T:
 
 
 def _named(entries: list[Json], name: str, path: str, kind: str, model: type[_T]) -> _T:
-    """What the first entry of a name holds."""
+    """The content of the first entry with a name."""
     one = kind.removesuffix("s")
     for entry in entries:
         if entry.get("name") == name:
@@ -296,7 +296,7 @@ def _proxy(url: str, path: str, at: str) -> str:
 
 
 def _split(url: str, path: str, at: str) -> str:
-    """The scheme of a URL that names a host, else an empty text."""
+    """The scheme of a URL with a host, else an empty text."""
     try:
         parts = urlsplit(url)
         return parts.scheme if parts.hostname and parts.port != 0 else ""
@@ -310,7 +310,7 @@ def _read(file: Path, source: str, at: str) -> bytes:
     except OSError as error:
         raise ConfigError(source, f"{at}: cannot read {file}: {error.strerror}") from error
     if not content.strip():
-        # no authority would mean those of the system
+        # OpenSSL would fall back to the system's authorities
         raise ConfigError(source, f"{at}: {file} is empty")
     return content
 

@@ -1,4 +1,4 @@
-"""From a configuration to a client: the one place where the layers of a connection are put together."""
+"""Clients from configurations: the one place that assembles the layers of a connection."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from ports.transport import Transport
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A client and the transport below it, which its owner closes."""
+    """A client and its transport, which the owner closes."""
 
     client: Client
     transport: HttpTransport
@@ -38,11 +38,10 @@ def connect(
     wrap: Callable[[Transport], Transport] = lambda transport: transport,
     hurry: Stop | None = None,
 ) -> Connection:
-    """A client that throttles (by default 50 requests per second, 100 at once), retries and obeys `fence`.
+    """A client that throttles (default: 50 requests per second, bursts of 100), retries, and obeys `fence`.
 
-    Nothing is sent yet. `wrap` puts something between it and the server. `stop` ends waits between attempts;
-    `transport.close()` ends requests under way. `hurry` as in RetryingTransport.
-    Raises ConfigError.
+    Sends nothing yet. `wrap` inserts a layer in front of the server. `stop` ends waits between attempts;
+    `transport.close()` ends open requests. RetryingTransport explains `hurry`. Raises ConfigError.
     """
     http = HttpTransport(config, environ, clock)
     throttle = Throttle(rate or Rate(), clock)
@@ -56,9 +55,9 @@ def connect(
 def connect_directly(
     config: ClusterConfig, environ: Mapping[str, str], clock: Clock, *, timeout: float, user_agent: str
 ) -> Connection:
-    """A client without throttle, retries and fence: for the leader elector, which does its own (LE-4).
+    """A client without throttle, retries and fence, for the leader elector, which has its own (LE-4).
 
-    `timeout` is in seconds per request. Raises ConfigError.
+    `timeout` is the seconds per request. Raises ConfigError.
     """
     http = HttpTransport(config, environ, clock)
     return Connection(Client(http, user_agent=user_agent, timeout=timeout), http)

@@ -1,8 +1,8 @@
-"""Sockets within reach of other threads.
+"""Sockets that other threads can shut down.
 
-Closing a response under a thread that is blocked in it hangs until data comes; shutting the socket down wakes the
-reader at once (informers-workqueue.md TH-10). So every connection of a pool is remembered from the moment it is open,
-before a request is sent over it (TH-12).
+Closing a response while another thread reads it hangs until data arrives; shutting down the socket wakes the reader
+immediately (informers-workqueue.md TH-10). A pool therefore registers each connection when it opens, before a request
+is sent over it (TH-12).
 """
 
 import contextlib
@@ -25,7 +25,7 @@ class OpenConnections:
         self.closed = False
 
     def opened(self, connection: HTTPConnection) -> None:
-        """Remember a connection that has just been made; end it at once when everything is closed already."""
+        """Register a new connection; shut it down if the pool has been closed."""
         with self._lock:
             self._sockets[connection] = connection.sock
             closed = self.closed
@@ -33,12 +33,12 @@ class OpenConnections:
             shut_down(connection.sock)
 
     def socket_of(self, connection: object) -> socket.socket:
-        """The socket of an open connection. It stays usable while the answer that came over it is read."""
+        """The socket of an open connection. It stays usable while the answer is read."""
         with self._lock:
             return self._sockets[connection]
 
     def close(self) -> None:
-        """Wake every thread that reads or writes, and refuse later connections."""
+        """Wake every thread that reads or writes, and refuse further connections."""
         with self._lock:
             self.closed = True
             sockets = list(self._sockets.values())
@@ -53,7 +53,7 @@ def shut_down(connected: socket.socket) -> None:
 
 
 def tracking_pools(connections: OpenConnections) -> dict[str, type[HTTPConnectionPool]]:
-    """urllib3's pool classes by scheme, made to report each connection they open."""
+    """urllib3's pool classes by scheme, extended to register each connection."""
 
     class Plain(DeadlineConnection):
         def connect(self) -> None:

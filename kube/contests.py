@@ -1,8 +1,8 @@
-"""What is undone as often as it is written: by another controller, or by an admission webhook (better than v1.6).
+"""Contests: writes that another controller or an admission webhook undoes each time (better than v1.6).
 
-To write it at once, again and again, would end nothing and keep both busy. The first times it is, since a hand may have
-slipped; then once a minute, and whoever reconciles hears of it, to say so. What is deleted as often as it is created is
-alike, and stops the stage that needs it.
+Repeating the write immediately would keep both sides busy for ever. The operator writes it immediately a few times, in
+case of a user's slip, then once a minute, and reports the contest to the reconcile. An object that is deleted each time
+it is created is handled alike and stops the stage that needs it.
 """
 
 import contextlib
@@ -23,17 +23,19 @@ from ports.clock import Clock
 _log = structlog.get_logger(__name__)
 
 AT_ONCE = 3
-"""Times that the same is written to an object without a pause."""
+"""How often the same change is written without a pause."""
 
 EVERY = 60.0
-"""Seconds between two writes of what is contested; after twice as many without one it is not contested any more."""
+"""Seconds between two writes of a contested change. After twice as long without a write the contest is over."""
 
 LATELY = 600.0
 """Seconds for which a write is remembered."""
 
 
 class DeletedEachTime(Exception):
-    """Raised instead of creating what others have deleted each time; `look_again`: after how many seconds to try."""
+    """Raised instead of creating an object that is deleted each time; `look_again` is the seconds until the
+    next try.
+    """
 
     def __init__(self, what: str, look_again: float) -> None:
         super().__init__(f"{what} is deleted each time that it is created; it is created once a minute")
@@ -42,14 +44,14 @@ class DeletedEachTime(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Contested:
-    """A field of an object that others change back; after how many seconds to look at it again."""
+    """A field that another client changes back, and the seconds until the next check."""
 
     what: str
     look_again: float
 
 
 def sentence(contested: Sequence[Contested]) -> str:
-    """What is contested, as a status says it."""
+    """The sentence about a contest in a status."""
     first, more = contested[0].what, len(contested) - 1
     what = f"{first} (and {more} more)" if more else first
     return f"{what}: another client, or an admission webhook, undoes this each time; it is set once a minute"
@@ -57,7 +59,9 @@ def sentence(contested: Sequence[Contested]) -> str:
 
 @dataclass(slots=True)
 class _Written:
-    """The last difference written to an object, how often in a row, when last; and what is contested, if it is."""
+    """The last difference written to an object, how often it was written in a row and when; and the contested field, if
+    any.
+    """
 
     digest: bytes
     times: int
@@ -70,7 +74,7 @@ _FOUND: ContextVar[list[Contested] | None] = ContextVar("contested", default=Non
 
 @contextlib.contextmanager
 def collecting() -> Iterator[list[Contested]]:
-    """What the work inside finds contested, in this thread."""
+    """Collect the contests that this thread meets within the block."""
     found: list[Contested] = []
     token = _FOUND.set(found)
     try:
@@ -80,17 +84,17 @@ def collecting() -> Iterator[list[Contested]]:
 
 
 class Contests:
-    """What was written lately, to tell when it is written in vain. Safe for use by many threads."""
+    """Remembers recent writes, to recognise those that are undone. Thread-safe."""
 
     def __init__(self, clock: Clock, observes: Callable[[], bool]) -> None:
-        """`observes`: whether what seems to be written is not."""
+        """`observes` returns True if writes are not really sent."""
         self._clock = clock
         self._observes = observes
         self._lock = threading.Lock()
         self._written: OrderedDict[str, _Written] = OrderedDict()
 
     def allows(self, resource: Resource, cached: Object, patch: Json) -> bool:
-        """Whether a difference may be written now; not so soon again when it has come back after each write."""
+        """True if a difference may be written now; False during the pause of a contest."""
         with self._lock:
             last = self._written.get(cached.metadata.uid)
             if last is None or last.times < AT_ONCE or last.digest != digest(patch):
@@ -104,7 +108,7 @@ class Contests:
         return pause <= 0
 
     def require_creation(self, resource: Resource, desired: Json) -> None:
-        """Raise DeletedEachTime for what was created several times lately, the last time less than a minute ago."""
+        """Raise DeletedEachTime for an object that was created repeatedly, the last time less than a minute ago."""
         with self._lock:
             last = self._written.get(_whose(resource, desired))
             if last is None or last.times < AT_ONCE:
@@ -117,26 +121,26 @@ class Contests:
             raise DeletedEachTime(last.contested, pause)
 
     def created(self, resource: Resource, desired: Json) -> None:
-        """Note an object that was created."""
+        """Record that an object was created."""
         self._note(_whose(resource, desired), b"")
 
     def agreed(self, cached: Object) -> None:
-        """Note that there is no difference; after a contest it may come back."""
+        """Report a contest that is not over yet, although the object now agrees."""
         if found := self._contested(cached):
             _tell(found)
 
     def involves(self, cached: Object) -> bool:
-        """Whether something of an object is contested."""
+        """True if a field of the object is contested."""
         return self._contested(cached) is not None
 
     def _contested(self, cached: Object) -> Contested | None:
-        """What is contested of an object until it has not been written for long enough."""
+        """The contest about an object, until no write has been needed for long enough."""
         last = self._written.get(cached.metadata.uid)
         left = last.at + 2 * EVERY - self._clock.now() if last else 0.0
         return Contested(last.contested, left) if last and last.contested and left > 0 else None
 
     def wrote(self, cached: Object, patch: Json) -> None:
-        """Note a difference that was written."""
+        """Record a difference that was written."""
         self._note(cached.metadata.uid, digest(patch))
 
     def _note(self, key: str, what: bytes) -> None:
@@ -153,14 +157,14 @@ class Contests:
 
 
 def _whose(resource: Resource, desired: Json) -> str:
-    """An object by its name, and by its owner, who may have been made anew."""
+    """An object's name together with its owner, which may have been recreated."""
     meta = desired["metadata"]
     owners = [each["uid"] for each in meta.get("ownerReferences") or ()]
     return " ".join((str(resource), meta.get("namespace", ""), meta["name"], *owners))
 
 
 def _tell(contested: Contested) -> None:
-    # it is held back for a while only
+    # the result depends on the time: the change is held back only for a while
     effects.note()
     if (found := _FOUND.get()) is not None:
         found.append(contested)

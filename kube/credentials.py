@@ -1,6 +1,6 @@
-"""Who we are to the API server: the value of the Authorization header, renewed where it expires.
+"""The identity towards the API server: the value of the Authorization header, renewed before it expires.
 
-Secrets stay inside: neither `repr` nor an error message carries one.
+Secrets stay inside: neither `repr` nor an error message contains one.
 """
 
 import base64
@@ -20,19 +20,19 @@ from ports.clock import Clock
 _log = structlog.get_logger(__name__)
 
 _TOKEN_FILE_AGE = 50.0
-"""Seconds a token read from a file is used before the file is read again (REST-11)."""
+"""Seconds after which a token file is read again (REST-11)."""
 
 _TOKEN = re.compile(r"[!-~]+")
 
 _LONGEST_LEEWAY = timedelta(minutes=1)
-"""How long before its end a plugin's credential is asked for again; a tenth of its life, if that is shorter."""
+"""How long before its expiry a plugin's credential is renewed; a tenth of its lifetime if that is shorter."""
 
 _AFTER_FAILURE = 10.0
-"""Seconds after which a plugin that failed is asked again."""
+"""Seconds after which a failed plugin runs again."""
 
 
 class ConfigError(Exception):
-    """Raised when the way to the cluster is not configured, or wrongly: names the file, the field and the way out."""
+    """Raised when the configuration of a cluster is missing or wrong: names the file, the field and the way out."""
 
     def __init__(self, source: str, problem: str) -> None:
         super().__init__(f"{source}: {problem}")
@@ -41,33 +41,35 @@ class ConfigError(Exception):
 
 
 def bearer(token: str, source: str) -> str:
-    """The header of a token, without the blanks around it. Raises ConfigError for what no header can carry."""
+    """The header for a token, stripped of white space. Raises ConfigError if a header cannot contain it."""
     token = token.strip()
     if not _TOKEN.fullmatch(token):
-        # who sends it would quote it in an error
+        # the HTTP library's own error would quote the token
         raise ConfigError(source, "the token holds characters that no token has, such as blanks")
     return f"Bearer {token}"
 
 
 class Credentials(Protocol):
-    """The identity that requests carry. Safe for use by many threads."""
+    """The identity that requests carry. Thread-safe."""
 
     def authorization(self) -> str | None:
-        """The value of the Authorization header, or None for none. Raises ConfigError when it cannot be had."""
+        """The value of the Authorization header, or None for no header. Raises ConfigError if no credential is
+        available.
+        """
 
     def rejected(self, started: float) -> None:
-        """A request sent at `started`, monotonic seconds, was answered 401: drop what is older (REST-11)."""
+        """Drop credentials from before `started` (monotonic seconds), when a request was sent that got a
+        401 (REST-11).
+        """
 
 
 class NoCredentials:
-    """Nothing but what TLS says."""
+    """No header: the identity, if any, is the TLS certificate."""
 
     def authorization(self) -> str | None:
-        """None."""
         return None
 
-    def rejected(self, started: float) -> None:
-        """Nothing to drop."""
+    def rejected(self, started: float) -> None: ...
 
 
 class StaticCredentials:
@@ -87,18 +89,16 @@ class StaticCredentials:
         return cls("Basic " + base64.b64encode(f"{username}:{password}".encode()).decode())
 
     def authorization(self) -> str:
-        """The header."""
         return self._header
 
-    def rejected(self, started: float) -> None:
-        """Nothing to renew."""
+    def rejected(self, started: float) -> None: ...
 
 
 class TokenFile:
-    """A bearer token in a file that somebody else renews, such as a service account's (REST-11)."""
+    """A bearer token in a file that another program renews, e.g. a service account's (REST-11)."""
 
     def __init__(self, path: Path, clock: Clock, until_read: StaticCredentials | None = None) -> None:
-        """`until_read` is used as long as the file could not be read."""
+        """`until_read` is the token to use as long as the file could not be read."""
         self._path = path
         self._clock = clock
         self._lock = threading.Lock()
@@ -107,9 +107,9 @@ class TokenFile:
         self._fresh = False
 
     def authorization(self) -> str | None:
-        """The token, read again when 50 s old; an old one outlives a file that cannot be read.
+        """The token; the file is read again after 50 s, and if that fails the old token stays.
 
-        Raises ConfigError when there is none.
+        Raises ConfigError if no token was ever read.
         """
         with self._lock:
             now = self._clock.now()
@@ -118,7 +118,7 @@ class TokenFile:
             return self._header
 
     def rejected(self, started: float) -> None:
-        """Read the file at the next request, unless that has happened since `started`."""
+        """Read the file before the next request, unless it has been read since `started`."""
         with self._lock:
             if self._read_at < started:
                 self._fresh = False
@@ -145,8 +145,8 @@ class TokenFile:
 class ExecCredentials:
     """A credential that a command prints (`kube.exec_plugin`).
 
-    The command runs when a credential is first needed, shortly before it expires, and after a 401. Nobody waits for it
-    while there is one that has not expired, which also outlives a command that fails.
+    The command runs when a credential is first needed, shortly before it expires, and after a 401. While a valid
+    credential exists, requests do not wait for the command, and its failure does not matter.
     """
 
     def __init__(self, source: str, plugin: Plugin, cluster: Json, directory: Path, clock: Clock) -> None:
@@ -161,21 +161,21 @@ class ExecCredentials:
         self._credential: Credential | None = None
         self._leeway = timedelta(0)
         self._problem = ""
-        """Why the command gave no credential when it was asked last."""
+        """Why the last run gave no credential."""
         self._asked_at = float("-inf")
         self._renewing = False
 
     def authorization(self) -> str | None:
-        """The token, or None when the command gives a client certificate instead. Raises ConfigError."""
+        """The token, or None if the command prints a client certificate instead. Raises ConfigError."""
         token = self._current().token
         return bearer(token, self._source) if token else None
 
     def certificate(self) -> tuple[bytes, bytes] | None:
-        """The client certificate and key in PEM form, when the command gives them. Raises ConfigError."""
+        """The client certificate and key as PEM, if the command prints them. Raises ConfigError."""
         return self._current().pair
 
     def rejected(self, started: float) -> None:
-        """Run the command at the next request, unless that has happened since `started`."""
+        """Run the command before the next request, unless it has run since `started`."""
         with self._lock:
             if self._asked_at < started:
                 self._credential = None
@@ -185,7 +185,7 @@ class ExecCredentials:
         if good := self._good():
             return good
         with self._asking:
-            # those who came while it ran share what it gave: one after another, they would wait for ages
+            # callers that waited for this run share its result; running it for each of them would take ages
             if good := self._good():
                 return good
             if not self._has_just_failed(came):
@@ -196,7 +196,7 @@ class ExecCredentials:
                 return self._credential
 
     def _good(self) -> Credential | None:
-        """The credential, unless it has expired; one that soon will is renewed meanwhile."""
+        """The credential unless it has expired; one that expires soon is renewed in the background."""
         with self._lock:
             if self._credential is None or self._ends_within(timedelta(0)):
                 return None
@@ -243,7 +243,7 @@ class ProviderCredentials:
     """The legacy `auth-provider` of a kubeconfig (gcp, oidc), which the kubernetes package renews."""
 
     def __init__(self, source: str, kubeconfig: Json, context: str, directory: Path) -> None:
-        # imported here: the package costs a quarter of a second and few configurations need it
+        # imported here: the package takes a quarter of a second to import, and few configurations need it
         try:
             config = importlib.import_module("kubernetes.config.kube_config")
         except ImportError as error:
@@ -261,7 +261,7 @@ class ProviderCredentials:
             raise _failed(source, error) from None
 
     def authorization(self) -> str | None:
-        """The provider's current header. Raises ConfigError when it gives none."""
+        """The provider's current header. Raises ConfigError if it has none."""
         with self._lock:
             try:
                 header: str | None = self._configuration.get_api_key_with_prefix("BearerToken")
@@ -272,11 +272,11 @@ class ProviderCredentials:
         return bearer(header.removeprefix("Bearer "), self._source)
 
     def rejected(self, started: float) -> None:
-        """The provider renews by expiry only."""
+        """Do nothing: the provider renews only by expiry."""
 
 
 def _failed(source: str, error: Exception) -> ConfigError:
-    """For what the package did not expect: its words may quote anything."""
+    """The error for an unexpected exception of the package, whose text may quote secrets."""
     return ConfigError(source, f"the auth provider failed: {type(error).__name__}; use an exec plugin")
 
 

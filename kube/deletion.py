@@ -1,7 +1,7 @@
-"""The one door for destruction (design.md 3.6, F1, F5, EXP-1).
+"""The one place that deletes objects (design.md 3.6, F1, F5, EXP-1).
 
-Deleting takes LiveObject, and only a live read makes LiveObject: what a cache holds, or does not hold, proves nothing.
-The evidence names the very object and version that was read; when either changed since, the server refuses.
+A deletion takes a LiveObject, which only a live read creates: the content of a cache proves nothing. The request names
+the UID and version that were read; if either has changed, the server refuses.
 """
 
 import structlog
@@ -17,24 +17,24 @@ _LIVE_READ = object()
 
 
 class LiveObject:
-    """An object as the API server showed it in this reconcile. Made by `Destroyer.observe` only."""
+    """An object as the API server returned it in this reconcile. Only `Destroyer.observe` creates one."""
 
     __slots__ = ("object", "resource")
 
     def __init__(self, maker: object, resource: Resource, live: Object) -> None:
-        """Raise TypeError for any maker but a live read."""
+        """Raise TypeError unless a live read creates the object."""
         if maker is not _LIVE_READ:
             raise TypeError("evidence comes from Destroyer.observe, which reads the object live")
         self.resource = resource
         self.object = live
 
     def __repr__(self) -> str:
-        """What was seen."""
+        """The kind, key and version that were read."""
         return f"<LiveObject of {self.resource} {self.object.key} @{self.object.metadata.resource_version}>"
 
 
 class Destroyer:
-    """Deletes what was seen live."""
+    """Deletes objects that were read live."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -45,10 +45,10 @@ class Destroyer:
         return LiveObject(_LIVE_READ, resource, live) if live else None
 
     def delete(self, evidence: LiveObject, *, propagation: str = "", grace_period_seconds: int | None = None) -> None:
-        """Delete the object that was seen, in the version that was seen. Already gone is success.
+        """Delete an object in the version that was read. If it is already gone, that is a success.
 
-        Raises Conflict when it changed or was re-created since (observe and decide again), other ApiErrors,
-        TransportError, LeaseExpired; TypeError for what was not observed.
+        Raises Conflict if it has changed or been recreated (observe and decide again), other ApiErrors, TransportError,
+        LeaseExpired; TypeError for an object that was not read by `observe`.
         """
         if not isinstance(evidence, LiveObject):
             raise TypeError(

@@ -1,7 +1,7 @@
-"""Writes that the API server judges and answers, and does not keep: for who only observes (docs/migration.md).
+"""Dry runs of writes, for an operator that only observes (docs/migration.md).
 
-What would be refused is refused, by validation, admission, quota and preconditions alike, and what a create or a patch
-would make is seen.
+The server validates, admits and checks quota and preconditions as for a real write, so the answer shows both refusals
+and the object that a create or patch would produce.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,9 +22,9 @@ _ALL = "All"
 
 @dataclass(frozen=True, slots=True)
 class PlannedWrite:
-    """What would have been written. `before` and `after` are whole objects, None of what is not there.
+    """A write that was not carried out. `before` and `after` are whole objects, or None if absent.
 
-    `resource` is the plural, `subresource` empty for the object itself; of a subresource, `before` is not read.
+    `resource` is the plural; `subresource` is empty for the object itself, and `before` is None for a subresource.
     """
 
     verb: str
@@ -37,18 +37,18 @@ class PlannedWrite:
 
 
 class DryRunTransport:
-    """Lets reads pass, and has everything else only tried; `planned` is told of what would have been done."""
+    """Passes reads on and turns writes into dry runs, which it reports to `planned`."""
 
     def __init__(
         self, transport: Transport, planned: Callable[[PlannedWrite], None], when: Callable[[], bool] = always
     ) -> None:
-        """While `when` does not hold, everything passes."""
+        """While `when` returns False, everything passes unchanged."""
         self._transport = transport
         self._planned = planned
         self._when = when
 
     def request(self, request: Request) -> Response:
-        """See `Transport`. Events are not even tried: nothing has happened."""
+        """Send a read, or the dry run of a write. Events are dropped, because nothing has happened."""
         if request.is_read or not self._when():
             return self._transport.request(request)
         place = _place(request)
@@ -62,18 +62,17 @@ class DryRunTransport:
         return answer
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self._transport.stream(request, idle_timeout)
 
     def _object(self, request: Request) -> Json | None:
-        """The object that a request is about, as it is."""
+        """The current object that a request would change."""
         answer = self._transport.request(Request("GET", urlsplit(request.url).path, timeout=request.timeout))
         found: Json | None = msgspec.json.decode(answer.body) if answer.status == HTTPStatus.OK else None
         return found
 
 
 def _dry(request: Request) -> Request:
-    """The request with `dryRun`, which a deletion takes from its body where it has one."""
+    """The request with `dryRun`: in the body of a deletion that has one, otherwise in the query."""
     if request.method == "DELETE" and request.body:
         return replace(request, body=msgspec.json.encode(msgspec.json.decode(request.body) | {"dryRun": [_ALL]}))
     url = urlsplit(request.url)
@@ -82,7 +81,7 @@ def _dry(request: Request) -> Request:
 
 
 def _place(request: Request) -> PlannedWrite:
-    """Where a request writes. Raises TransportError for what is not known to take `dryRun`: it is not sent."""
+    """The target of a write. Raises TransportError, without sending, for a target that may not support `dryRun`."""
     parts = urlsplit(request.url).path.strip("/").split("/")
     below = parts[2:] if parts[0] == "api" else parts[3:]
     namespace, below = (below[1], below[2:]) if below[:1] == ["namespaces"] and len(below) > 2 else ("", below)

@@ -1,4 +1,4 @@
-"""What the API server answers when it refuses (informers-workqueue.md REST-9, REST-10).
+"""Errors for refusals of the API server (informers-workqueue.md REST-9, REST-10).
 
 ApiError                 any status >= 400 that no class below names
 ├── BadRequest           400 BadRequest
@@ -25,7 +25,7 @@ from ports.structs import UNREADABLE
 
 
 class StatusCause(msgspec.Struct, frozen=True, rename="camel"):
-    """One field of a refused object."""
+    """One wrong field of a rejected object."""
 
     reason: str = ""
     message: str = ""
@@ -43,7 +43,7 @@ class StatusDetails(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """The body of a refusal, also the object of an ERROR watch event."""
+    """The body of a refusal; also the object of an ERROR watch event."""
 
     kind: str = ""
     message: str = ""
@@ -56,17 +56,17 @@ STATUS = msgspec.json.Decoder(Status)
 
 
 _WHOLE_OBJECT = re.compile(r'Invalid value: "\{(?:[^"\\]|\\.)*"')
-"""How a server that cannot read the outcome of a patch quotes it, with all that may be secret in it."""
+"""Matches the message of a server that cannot decode the result of a patch and quotes the object, secrets included."""
 
 
 _LONG_VALUE = re.compile(r'"((?:[^"\\]|\\.){120})(?:[^"\\]|\\.){80,}"')
-"""A value that nobody reads to its end, in a condition least of all."""
+"""Matches a value that is too long for a message, e.g. for a condition."""
 
 
 class ApiError(Exception):
     """Raised when the API server refuses a request. The message is the server's, prefixed with verb and path.
 
-    An object that the server quotes whole is left out of it, and long values are cut.
+    A quoted object is removed from it, and long values are cut.
     """
 
     code: int
@@ -112,15 +112,15 @@ class Conflict(ApiError):
 
 
 class Expired(ApiError):
-    """Raised when the asked-for resourceVersion or continue token is too old (REST-10)."""
+    """Raised when the requested resourceVersion or continue token is too old (REST-10)."""
 
 
 class Invalid(ApiError):
-    """Raised when validation refuses the object; `details.causes` name the fields."""
+    """Raised when validation rejects the object; `details.causes` name the fields."""
 
 
 class TooManyRequests(ApiError):
-    """Raised when the server sheds load; `details.retry_after_seconds` says how long to wait."""
+    """Raised when the server sheds load; `details.retry_after_seconds` is the time to wait."""
 
 
 class InternalError(ApiError):
@@ -128,7 +128,7 @@ class InternalError(ApiError):
 
 
 class ServerTimeout(ApiError):
-    """Raised when the server gave up waiting. The write may have been carried out."""
+    """Raised when the server timed out. It may have applied the write."""
 
 
 _BY_REASON: dict[str, type[ApiError]] = {
@@ -166,13 +166,13 @@ _MAX_TEXT = 2048
 
 
 def error_from_status(status: Status, request: str = "") -> ApiError:
-    """The error class for a Status: by reason, by code only when the reason is unknown (REST-10)."""
+    """The error class for a Status, chosen by reason, or by code if the reason is unknown (REST-10)."""
     cls = _BY_REASON.get(status.reason) or _BY_CODE.get(status.code, ApiError)
     return cls(status, request)
 
 
 def error_from_answer(code: int, body: bytes, request: str = "") -> ApiError:
-    """The error for an HTTP answer; a body that is no Status gives at most 2048 characters of its text (REST-9)."""
+    """The error for an HTTP answer; a body that is not a Status contributes at most 2048 characters (REST-9)."""
     try:
         status = STATUS.decode(body)
     except UNREADABLE:

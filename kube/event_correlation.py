@@ -1,4 +1,4 @@
-"""What becomes of an event before it is sent: nothing, a new object, or one more of a known one (EV-3).
+"""What to send for an event: nothing, a new object, or a higher count of a known one (EV-3).
 
 Pure: time is an argument, state is in the correlator. Used by one thread.
 """
@@ -10,10 +10,10 @@ from datetime import datetime
 from typing import Generic, TypeVar
 
 _AGGREGATE_AT = 10
-"""Different messages about one thing, from which on they share one event."""
+"""The number of different messages with the same object and reason at which they become one event."""
 
 _AGGREGATE_WINDOW = 600.0
-"""Seconds after the last of them in which the next one still counts as the same story."""
+"""Seconds after the last such event in which the next one still belongs to the same series."""
 
 _SPAM_BURST = 25
 _SPAM_REFILL = 1.0
@@ -22,7 +22,7 @@ _SPAM_REFILL = 1.0
 _REMEMBERED = 4096
 
 _LONGEST = 1000
-"""Characters of joined messages; Kubernetes takes 1024."""
+"""The maximum length of joined messages; Kubernetes allows 1024 characters."""
 
 _T = TypeVar("_T")
 
@@ -31,7 +31,7 @@ COMBINED = "(combined from similar events): "
 
 @dataclass(frozen=True, slots=True)
 class ObjectReference:
-    """Which object an event is about."""
+    """The object that an event is about."""
 
     api_version: str
     kind: str
@@ -42,13 +42,13 @@ class ObjectReference:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """What stays the same while the object lives."""
+        """The fields that never change while the object lives."""
         return (self.api_version, self.kind, self.namespace, self.name, self.uid)
 
 
 @dataclass(frozen=True, slots=True)
 class Happening:
-    """One call of the recorder: what is said about which object."""
+    """One call of the recorder: an event about an object."""
 
     about: ObjectReference
     type: str
@@ -58,18 +58,18 @@ class Happening:
 
     @property
     def subject(self) -> tuple[str, ...]:
-        """Whom the spam filter counts for."""
+        """The key of the spam filter."""
         return (*self.about.identity, self.type)
 
     @property
     def story(self) -> tuple[str, ...]:
-        """What similar events have in common: all but the message."""
+        """The fields that similar events have in common: all but the message."""
         return (*self.subject, self.reason)
 
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """To be created."""
+    """An event to create."""
 
     happening: Happening
     key: tuple[str, ...]
@@ -78,7 +78,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class RepeatedEvent:
-    """Known to the server by `name`; to be patched."""
+    """An event that the server knows as `name`; its count is to be patched."""
 
     happening: Happening
     key: tuple[str, ...]
@@ -108,9 +108,9 @@ class _Sent:
 
 
 def together(happenings: Iterable[Happening], reasons: Collection[str]) -> list[Happening]:
-    """Happenings of one moment, where different messages of one story with one of these reasons are told as one.
+    """Join simultaneous events that differ only in their message and have one of these reasons.
 
-    What is told again stays an event of its own, since it is counted.
+    A repeated message stays an event of its own, because it is counted.
     """
     told: list[Happening] = []
     latest: dict[tuple[str, ...], int] = {}
@@ -128,7 +128,7 @@ def together(happenings: Iterable[Happening], reasons: Collection[str]) -> list[
 
 
 class Correlator:
-    """Aggregates, counts, and drops floods, in this order."""
+    """Joins, counts, and drops floods, in this order."""
 
     def __init__(self) -> None:
         self._stories: _Recent[_Story] = _Recent(_Story)
@@ -136,7 +136,7 @@ class Correlator:
         self._sent: OrderedDict[tuple[str, ...], _Sent] = OrderedDict()
 
     def correlate(self, happening: Happening, now: float) -> NewEvent | RepeatedEvent | None:
-        """What to send for a happening at `now`, monotonic seconds; None when it is one too many."""
+        """What to send for an event at `now` (monotonic seconds); None if the spam filter drops it."""
         key, message = self._aggregated(happening, now)
         if not self._admits(happening, now):
             return None
@@ -146,7 +146,7 @@ class Correlator:
         return RepeatedEvent(happening, key, message, sent.name, sent.first, sent.count + 1)
 
     def remember(self, key: tuple[str, ...], name: str, first: datetime, count: int) -> None:
-        """The server holds the event `name` for `key`, counted `count` times."""
+        """Record that the server has the event `name` for `key`, with this count."""
         self._sent[key] = _Sent(name, first, count)
         self._sent.move_to_end(key)
         if len(self._sent) > _REMEMBERED:
@@ -160,7 +160,7 @@ class Correlator:
         story.messages[happening.message] = None
         if len(story.messages) < _AGGREGATE_AT:
             return (*happening.story, happening.message), happening.message
-        # dropping one keeps the count at the limit, and the memory bounded
+        # dropping one keeps the count at the limit and bounds the memory
         story.messages.popitem()
         return happening.story, COMBINED + happening.message
 
@@ -175,7 +175,7 @@ class Correlator:
 
 
 class _Recent(Generic[_T]):
-    """A value per key, made when first asked for; the least recently used of 4096 is forgotten."""
+    """A value per key, created on first use; keeps the 4096 most recently used."""
 
     def __init__(self, make: Callable[[float], _T]) -> None:
         self._make = make

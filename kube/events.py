@@ -1,7 +1,7 @@
-"""Telling users what happened, as Kubernetes Events (informers-workqueue.md 20).
+"""Kubernetes Events, which inform users (informers-workqueue.md 20).
 
-`event` never blocks and never fails; one thread sends. Events are best effort: what the server refuses is dropped.
-What was created, patched or deleted for one object within seconds is one event.
+`event` never blocks and never fails; one thread sends. Events are best effort: one that the server refuses is dropped.
+Creations, patches and deletions for one object within seconds become one event.
 """
 
 import contextlib
@@ -40,16 +40,16 @@ _TRIES = 12
 _TRY_AGAIN = 10.0
 _FLUSH = 2.0
 _JOINED = frozenset({"SuccessfulCreate", "SuccessfulPatch", "SuccessfulDelete"})
-"""Reasons of events that come in numbers and tell nothing by themselves."""
+"""The reasons of routine events that are joined."""
 
 
 class EventRecorder:
-    """Sends events from a thread of its own between `start` and `stop`."""
+    """Sends events from its own thread between `start` and `stop`."""
 
     def __init__(self, client: Client, clock: Clock, randomness: Randomness, component: str = EVENT_SOURCE) -> None:
-        """Send over `client`, which should not be fenced: that a leader has stopped is news, too.
+        """Send through `client`, which should have no fence, so that a leader that stops can report it.
 
-        `component` is the program that the events come from.
+        `component` is the source component of the events.
         """
         self._client = client
         self._clock = clock
@@ -65,13 +65,13 @@ class EventRecorder:
         self._thread = threading.Thread(target=self._run, name="events")
 
     def start(self) -> None:
-        """Begin to send. Once."""
+        """Start to send. Call it once."""
         self._thread.start()
 
     def event(self, about: Object | ObjectReference, type: str, reason: str, message: str) -> None:  # noqa: A002
-        """Say that `reason` happened to `about`. Dropped with a log line when 1000 are waiting (EV-1).
+        """Record that `reason` happened to `about`. Dropped with a log line if 1000 events are waiting (EV-1).
 
-        Where one only observes, nothing has happened.
+        An operator that only observes records nothing.
         """
         if is_observing():
             return
@@ -87,7 +87,7 @@ class EventRecorder:
             _log.warning("event dropped", kind=reference.kind, name=reference.name, reason=reason, message=message)
 
     def stop(self, timeout: float = _FLUSH) -> bool:
-        """Send what is queued, for at most `timeout` seconds, and end; return whether all was sent (EV-5)."""
+        """Send the queued events for at most `timeout` seconds, then end; True if all were sent (EV-5)."""
         with self._condition:
             self._stopping = True
             self._condition.notify()
@@ -102,9 +102,9 @@ class EventRecorder:
         return unsent == 0
 
     def send_queued(self) -> bool:
-        """Send what is queued, in the calling thread: the step of a simulated process, instead of `start`.
+        """Send the queued events in the calling thread, for a simulated process without `start`.
 
-        Return whether there was something.
+        True if there were any.
         """
         batch = self._waiting.take()
         self._send_batch(batch)
@@ -122,7 +122,7 @@ class EventRecorder:
             self._condition.notify_all()
 
     def _next(self) -> Sequence[Happening]:
-        """What is due, once something is; at the end what is left, and then nothing."""
+        """Wait for events that are due and return them; at the end return the rest, then nothing."""
         with self._condition:
             while not self._stopping and (left := self._waiting.due() - self._clock.now()) > 0:
                 self._clock.wait(self._condition, left if left < math.inf else None)
@@ -131,11 +131,11 @@ class EventRecorder:
             return batch
 
     def _unsent(self) -> int:
-        """How many wait or are under way."""
+        """The number of events that are queued or being sent."""
         return len(self._waiting) + self._sending
 
     def _handle(self, happening: Happening) -> None:
-        """The step: correlate one happening and carry out the answer."""
+        """Correlate one event and send the result."""
         event = self._correlator.correlate(happening, self._clock.now())
         if event is None:
             _log.debug("event dropped as spam", kind=happening.about.kind, name=happening.about.name)
@@ -187,13 +187,13 @@ class EventRecorder:
         self._correlator.remember(event.key, name, first, count)
 
     def _fresh_name(self, happening: Happening) -> str:
-        """EV-2; two events of one instant get different names."""
+        """A name for a new event (EV-2); simultaneous events get different names."""
         nanoseconds = (happening.at - _EPOCH) // _MICROSECOND * 1000
         self._last_name = max(self._last_name + 1, nanoseconds)
         return f"{happening.about.name}.{self._last_name:x}"
 
     def _pause(self, attempt: int) -> bool:
-        """Wait before the next try; False when there is none (EV-4)."""
+        """Wait before the next attempt; False if there is none (EV-4)."""
         if attempt + 1 == _TRIES:
             return False
         seconds = self._randomness.uniform(0, _TRY_AGAIN) if attempt == 0 else _TRY_AGAIN
@@ -208,7 +208,7 @@ class EventRecorder:
 
 
 def reference_to(about: Object) -> ObjectReference:
-    """The reference by which an event names an object."""
+    """The reference to an object in an event."""
     meta = about.metadata
     return ObjectReference(about.api_version, about.kind, meta.namespace, meta.name, meta.uid, meta.resource_version)
 
@@ -226,7 +226,7 @@ def _involved(about: ObjectReference) -> Json:
 
 
 def _namespace(event: NewEvent | RepeatedEvent) -> str:
-    """Events about cluster-scoped objects live in `default`."""
+    """The namespace of an event; events about cluster-scoped objects are in `default`."""
     return event.happening.about.namespace or "default"
 
 

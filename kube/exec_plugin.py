@@ -1,7 +1,7 @@
-"""Asking a command for a credential, by the exec protocol of client.authentication.k8s.io.
+"""Credentials from a command, by the exec protocol of client.authentication.k8s.io.
 
-Not by the `kubernetes` package: a command that hangs would hang whoever asks, for ever, and answers of an odd shape
-come back as errors that quote them.
+The `kubernetes` package is not used for this: a command that hangs would hang its caller for ever, and the errors for
+malformed answers would quote them.
 """
 
 import os
@@ -17,19 +17,19 @@ from kube.objects import Json
 from ports.structs import UNREADABLE, decoder
 
 _PATIENCE = 30.0
-"""Seconds that a command may take which asks nobody."""
+"""Seconds that a non-interactive command may take."""
 
 _PATIENCE_WITH_PEOPLE = 300.0
-"""Seconds in which somebody at a terminal has logged in."""
+"""Seconds that a user at a terminal has to log in."""
 
 _LONGEST_COMPLAINT = 300
 
 _CONFIG_OF_CLUSTER = "client.authentication.k8s.io/exec"
-"""The extension of a cluster that is meant for plugins."""
+"""The extension of a kubeconfig's cluster that is meant for plugins."""
 
 
 class PluginFailed(Exception):
-    """Raised when a command gives no credential; the message quotes nothing of what it printed to stdout."""
+    """Raised when a command gives no credential; the message quotes nothing of its stdout."""
 
 
 class _Variable(msgspec.Struct):
@@ -38,7 +38,7 @@ class _Variable(msgspec.Struct):
 
 
 class Plugin(msgspec.Struct, rename="camel"):
-    """The `exec` of a user in a kubeconfig."""
+    """The `exec` section of a user in a kubeconfig."""
 
     command: str
     api_version: str
@@ -49,7 +49,7 @@ class Plugin(msgspec.Struct, rename="camel"):
 
 
 class Credential(msgspec.Struct, frozen=True, rename="camel"):
-    """What a command gives: a token, a client certificate with its key as PEM, or both."""
+    """The output of a command: a token, a client certificate with its key as PEM, or both."""
 
     token: str | None = None
     expiration_timestamp: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
@@ -58,7 +58,7 @@ class Credential(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def pair(self) -> tuple[bytes, bytes] | None:
-        """Certificate and key, if it has both."""
+        """Certificate and key, if both are present."""
         certificate, key = self.client_certificate_data, self.client_key_data
         return (certificate.encode(), key.encode()) if certificate and key else None
 
@@ -70,14 +70,14 @@ class _Answer(msgspec.Struct, rename="camel"):
 
 
 def asks_people(plugin: Plugin) -> bool:
-    """Whether the command may ask who sits at the terminal."""
+    """True if the command may prompt the user at the terminal."""
     return plugin.interactive_mode != "Never" and sys.stdin is not None and sys.stdin.isatty()
 
 
 def ask(plugin: Plugin, cluster: Json, directory: Path, patience: float = _PATIENCE) -> Credential:
-    """Run the command in `directory` and read what it prints; `cluster` is the kubeconfig's. Raises PluginFailed.
+    """Run the command in `directory` and parse its output; `cluster` is from the kubeconfig. Raises PluginFailed.
 
-    `patience`, in seconds, is for commands that ask nobody.
+    `patience` is the timeout of non-interactive commands in seconds.
     """
     interactive = asks_people(plugin)
     patience = _PATIENCE_WITH_PEOPLE if interactive else patience

@@ -1,4 +1,4 @@
-"""Tells in the log what fails again and again, for hours maybe, without a line for each time."""
+"""Log lines about a failure that lasts, without a line for each attempt."""
 
 import logging
 import threading
@@ -12,10 +12,11 @@ _LONGEST_SILENCE = 3600.0
 
 
 class FailureLog:
-    """The failures of one thing: told at once, then after a minute, two, four, at last once an hour; else at debug.
+    """Logs the failures of one thing: the first immediately, later ones after 1, 2, 4 minutes and so on, at last once
+    an hour; all others at level debug.
 
-    What works and fails in turn is told no more often: only after a rest as long as the silence are failures news
-    again. Safe for use by many threads.
+    Alternating successes and failures do not shorten the intervals: only after a success that lasted as long as the
+    current interval does a failure count as a first one. Thread-safe.
     """
 
     def __init__(self, log: FilteringBoundLogger, clock: Clock) -> None:
@@ -29,13 +30,13 @@ class FailureLog:
         self._is_told = False
 
     def failed(self, event: str, *, level: int = logging.WARNING, **about: object) -> None:
-        """It failed, or fails still; `failures` in the line counts since it last worked."""
+        """Record a failure; `failures` in the log line is the number since the last success."""
         with self._lock:
             is_due, failures = self._count(self._clock.now()), self._failures
         self._log.log(level if is_due else logging.DEBUG, event, failures=failures, **about)
 
     def worked(self, event: str, **about: object) -> None:
-        """It works; a line says so, and for how long it did not, if its failing was told. Costs nothing else."""
+        """Record a success. If the failure was logged, log its end and duration; otherwise cheap."""
         if not self._failures:
             return
         with self._lock:
@@ -45,7 +46,7 @@ class FailureLog:
             self._log.info(event, failures=failures, seconds=round(seconds, 1), **about)
 
     def _count(self, now: float) -> bool:
-        """Count one more; whether to tell it."""
+        """Count a failure; True if it should be logged."""
         if now >= self._silent_until + self._silence:
             self._silence, self._failures, self._is_told = 0.0, 0, False
         if not self._failures:

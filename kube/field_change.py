@@ -1,4 +1,4 @@
-"""The first field in which two trees differ, as sentences and logs name it. Pure functions."""
+"""The first field in which two trees differ, for messages and logs. Pure functions."""
 
 import json
 import re
@@ -10,10 +10,10 @@ from kube.objects import Json
 from kube.semantic import covers
 
 _ALWAYS_HIDDEN = re.compile(r"\.env\[\d+\]\.value$|^(data|stringData|binaryData)\.")
-"""Where passwords may be: the values of environment variables, and what users configure."""
+"""Fields that may contain passwords: the values of environment variables, and configuration by users."""
 
 _LONGEST_SHOWN = 120
-"""Characters of a text that is shown; longer ones, such as start scripts, are looked up where they are."""
+"""The longest text that is shown; longer ones, e.g. start scripts, are better read in the object."""
 
 _Same: TypeAlias = Callable[[Json, Json], bool]
 
@@ -27,19 +27,19 @@ class FieldChange:
     new: Any
 
     def __str__(self) -> str:
-        """`path: old → new`, values in JSON; no values where they are long, are trees, or may hide passwords."""
+        """`path: old → new`, with JSON values; without values if they are long, trees, or may contain passwords."""
         if _ALWAYS_HIDDEN.search(self.path) or not (_is_shown(self.old) and _is_shown(self.new)):
             return f"{self.path} changed"
         return f"{self.path}: {json.dumps(self.old)} → {json.dumps(self.new)}"
 
 
 def first_difference(old: Json, new: Json, path: str, same: _Same) -> FieldChange | None:
-    """The first leaf below `path` that differs; None when the two are the same."""
+    """The first leaf below `path` that differs; None if the trees agree."""
     return None if same(old, new) else _descend(old, new, path, same, lambda tree: tree)
 
 
 def first_patched(live: Json, patch: Json) -> FieldChange | None:
-    """The first field that a merge patch changes, in metadata last; None where it is about preconditions alone."""
+    """The first field that a merge patch changes, metadata last; None if the patch has only preconditions."""
     rest = {key: wanted for key, wanted in patch.items() if key != "metadata"}
     return _patched(live, rest, "") or _patched_metadata(live.get("metadata") or {}, patch.get("metadata") or {})
 
@@ -52,7 +52,7 @@ def _patched(live: Json, patch: Json, path: str) -> FieldChange | None:
         elif isinstance(wanted, dict) and isinstance(there, dict):
             change = _patched(there, wanted, below)
         else:
-            # a list is replaced whole, without what the server had filled in
+            # a patch replaces a list whole, but the server's defaults in it are not a change
             change = first_difference({key: there}, {key: wanted}, path, covers)
         if change:
             return replace(change, path=change.path.removeprefix("."))
@@ -71,7 +71,7 @@ def _patched_metadata(live: Json, patch: Json) -> FieldChange | None:
 
 
 def _descend(old: Any, new: Any, path: str, same: _Same, wrap: Callable[[Any], Any]) -> FieldChange:
-    """The first leaf below `path` that differs. `wrap` puts a value back below its parents, whose names matter."""
+    """The first leaf below `path` that differs. `wrap` restores a value's parents, whose names matter."""
     if isinstance(old, dict) and isinstance(new, dict):
         for key in dict.fromkeys([*new, *old]):
             below = _wrapping_key(wrap, key)
@@ -90,6 +90,6 @@ def _wrapping_key(wrap: Callable[[Any], Any], key: str) -> Callable[[Any], Any]:
 
 def _is_shown(value: Any) -> bool:
     if isinstance(value, str):
-        # a record in an annotation is a tree, too
+        # some annotations contain a whole tree
         return len(value) <= _LONGEST_SHOWN and "\n" not in value and not value.startswith("{")
     return not isinstance(value, dict | list)

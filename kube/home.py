@@ -4,7 +4,7 @@ from pathlib import Path
 
 
 def expanded(path: str) -> Path:
-    """The path with a leading `~` or `~user` replaced; as it is where nobody knows that user's home directory."""
+    """The path with a leading `~` or `~user` replaced; unchanged if the home directory is unknown."""
     try:
         return Path(path).expanduser()
     except RuntimeError:

@@ -1,7 +1,7 @@
 """The Kubernetes API over HTTP: `ports.transport.Transport` on urllib3 (informers-workqueue.md 9, 24 PY-4, PY-5, 25.4).
 
-One pool serves short requests; a watch has a connection of its own that another thread can end at any time.
-Nothing is retried here (`kube.retrying`), nothing is decoded here (`kube.client`).
+A pool serves short requests. Each watch has its own connection, which another thread can end at any time.
+`kube.retrying` retries, and `kube.client` decodes.
 """
 
 import contextlib
@@ -45,21 +45,21 @@ from ports.transport import (
 _log = structlog.get_logger(__name__)
 
 _CONNECT_TIMEOUT = 10.0
-"""Seconds for TCP and TLS (TH-12)."""
+"""Seconds to connect, for TCP and TLS (TH-12)."""
 
 _CHUNK = 1 << 16
 
 _LONGEST_BODY = 1 << 26
-"""Bytes of an answer that is kept whole; an object has at most a few million."""
+"""The maximum size of an answer in memory in bytes; an object has at most a few million."""
 
 
 class HttpTransport:
-    """One API server, one identity. Safe for use by many threads."""
+    """Sends requests to one API server under one identity. Thread-safe."""
 
     def __init__(self, config: ClusterConfig, environ: Mapping[str, str], clock: Clock) -> None:
-        """Prepare, without connecting. `environ` names the proxy where the kubeconfig does not.
+        """Prepare, without connecting. `environ` names the proxy if the kubeconfig does not.
 
-        Raises ConfigError when certificates or keys cannot be used.
+        Raises ConfigError if certificates or keys cannot be used.
         """
         self._config = config
         self._clock = clock
@@ -69,7 +69,7 @@ class HttpTransport:
         self._warnings = _Warnings()
 
     def request(self, request: Request) -> Response:
-        """Send and read the whole answer within `request.timeout`; gzip is undone. Raises TransportError."""
+        """Send and read the whole answer within `request.timeout`; decompresses gzip. Raises TransportError."""
         headers = {"accept-encoding": "gzip", **request.headers}
         answer = self._send(self._pools.shared(), request, headers)
         pieces: list[bytes] = []
@@ -83,7 +83,7 @@ class HttpTransport:
         return Response(answer.status, _lower(answer), body, streamed=size)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Send and return once the headers are here. Raises TransportError.
+        """Send and return after the headers. Raises TransportError.
 
         The connection is neither shared nor reused, so ending it affects no other request (TH-17).
         """
@@ -94,7 +94,7 @@ class HttpTransport:
         return _HttpStream(answer, request, pool, connected, _Silence(connected, idle_timeout, self._clock))
 
     def close(self) -> None:
-        """End everything that blocks in the network and refuse new requests. Idempotent."""
+        """End all blocking network calls and refuse new requests. Idempotent."""
         self._connections.close()
         self._pools.clear()
 
@@ -131,7 +131,7 @@ class HttpTransport:
                 preload_content=False,
             )
         if answer.status < 200:
-            # the answer proper is still to come, and must not be taken for that of the next request
+            # the final answer is still to arrive on this connection, and the next request must not read it as its own
             answer.close()
             raise ConnectionLost(request.method, request.url, f"the server answered {answer.status} first")
         return answer
@@ -143,7 +143,7 @@ class HttpTransport:
             raise CredentialMissing(request.method, request.url, str(error)) from error
 
     def _stream_to(self, receive: Callable[[bytes], None], answer: BaseHTTPResponse, request: Request) -> int:
-        """Hand the body over as it comes; return its size."""
+        """Pass the body on as it arrives; return its size."""
         limit_silence(self._connections.socket_of(answer.connection), request.timeout)
         size = 0
         for chunk in _chunks(answer, request):
@@ -153,7 +153,7 @@ class HttpTransport:
         return size
 
     def _read(self, answer: BaseHTTPResponse, request: Request, pieces: list[bytes]) -> int:
-        """Keep the body; nothing of it was streamed. Raises ConnectionLost."""
+        """Collect the body, of which nothing was streamed. Raises ConnectionLost."""
         size = 0
         for chunk in _chunks(answer, request):
             pieces.append(chunk)
@@ -165,9 +165,9 @@ class HttpTransport:
 
 
 class _Silence:
-    """Limits the seconds spent on reading without the end of a line that is not blank (TH-13).
+    """Limits the seconds of reading without the end of a line that is not blank (TH-13).
 
-    A limit on each read would never end a watch whose peer, e.g. a proxy, sends one byte a minute.
+    A timeout per read would never end a watch whose peer, e.g. a proxy, sends one byte a minute.
     """
 
     def __init__(self, connected: socket.socket, limit: float, clock: Clock) -> None:
@@ -178,7 +178,7 @@ class _Silence:
         self._line_has_begun = False
 
     def read(self, read: Callable[[], bytes]) -> bytes:
-        """What `read` returns. Raises TimeoutError once the limit is reached; time between reads does not count."""
+        """Call `read` and return its result. Raises TimeoutError after the limit; time between reads does not count."""
         started = self._clock.now()
         arm(self._connected, self._left)
         chunk = read()
@@ -227,7 +227,7 @@ class _HttpStream:
             yield chunk
 
     def _next(self) -> bytes:
-        # read1 returns what has arrived; read would wait for a full buffer while events grow old
+        # read1 returns the bytes that have arrived; read would wait for a full buffer and delay events
         with _typed_errors(self._request):
             if self.status == 200:
                 return self._silence.read(self._read)
@@ -245,7 +245,7 @@ class _HttpStream:
 
 
 class _Warnings:
-    """`Warning` headers, logged once per text (REST-13)."""
+    """`Warning` headers, each text logged once (REST-13)."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -267,7 +267,7 @@ class _Warnings:
 
 
 def _chunks(answer: BaseHTTPResponse, request: Request) -> Iterator[bytes]:
-    """The body as it comes, with encodings undone. What goes wrong with it is not what goes wrong with who takes it."""
+    """The decompressed body as it arrives. Types only the errors of reading, not the consumer's."""
     chunks = answer.stream(_CHUNK, decode_content=True)
     while True:
         with _typed_errors(request):
@@ -292,21 +292,21 @@ def _typed_errors(request: Request) -> Iterator[None]:
 def _error_class(error: BaseException) -> type[TransportError]:
     if isinstance(error, ProxyError):
         inner = _error_class(error.original_error)
-        # the proxy could not be reached, or refused: nothing got through
+        # the proxy is unreachable or refused: no byte reached the server
         return inner if inner in (RequestTimeout, TlsError) else ConnectionRefused
     if isinstance(error, NewConnectionError):
         return ConnectionRefused
     if isinstance(error, (ConnectTimeoutError, ReadTimeoutError, TimeoutError)):
         return RequestTimeout
     if isinstance(error, SSLError):
-        # an end in the middle of TLS is a lost connection like any other
+        # an end in the middle of TLS is a lost connection
         cut = error.args and isinstance(error.args[0], (ssl.SSLEOFError, ssl.SSLZeroReturnError))
         return ConnectionLost if cut else TlsError
     return ConnectionLost
 
 
 def _text(error: BaseException) -> str:
-    """The innermost cause: what urllib3 wraps around it names its own objects."""
+    """The text of the innermost cause, because urllib3's wrappers name their own objects."""
     if isinstance(error, ProxyError):
         return f"proxy: {_text(error.original_error)}"
     cause = error.__cause__ or (error.args[0] if error.args and isinstance(error.args[0], Exception) else None)

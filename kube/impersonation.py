@@ -1,6 +1,7 @@
-"""Acting as somebody else, as `kubectl --as` does: the headers that say whom.
+"""Impersonation headers, as for `kubectl --as`.
 
-The API server asks whether our own identity may do that, and then judges and records each request as the other's.
+The API server checks that the operator's own identity may impersonate, then authorises and records each request as the
+other identity's.
 """
 
 import re
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from kube.credentials import ConfigError
 
 Headers = tuple[tuple[str, str], ...]
-"""Names may come several times."""
+"""Header names may repeat."""
 
 _ESCAPED = re.compile(r"[^!#$&'*+.^_`|~0-9A-Za-z-]")
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
@@ -18,7 +19,9 @@ _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """Whom the user of a kubeconfig acts as: its `as`, `as-uid`, `as-groups` and `as-user-extra`; else nobody."""
+    """The identity that a kubeconfig's user acts as: `as`, `as-uid`, `as-groups`, `as-user-extra`. Empty: no
+    impersonation.
+    """
 
     user: str = ""
     uid: str = ""
@@ -26,7 +29,7 @@ class Impersonation:
     extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def headers(self, source: str) -> Headers:
-        """What each request carries. Raises ConfigError, which names `source`."""
+        """The headers of each request. Raises ConfigError, which names `source`."""
         if not self.user and (self.uid or self.groups or self.extra):
             raise ConfigError(source, "as-uid, as-groups and as-user-extra need `as`, the user that they belong to")
         headers = tuple((name, _sent(value)) for name, value in self._described() if value)
@@ -45,10 +48,10 @@ class Impersonation:
 
 
 def _escaped(key: str) -> str:
-    """A key as part of a header's name: what may not stand there in percent form, as client-go does it."""
+    """A key as part of a header name: other characters are percent-encoded, as in client-go."""
     return _ESCAPED.sub(lambda found: "".join(f"%{byte:02X}" for byte in found[0].encode(errors="replace")), key)
 
 
 def _sent(value: str) -> str:
-    """UTF-8, for a library that sends a text as Latin-1."""
+    """UTF-8 bytes in the form of Latin-1 text, because the HTTP library encodes headers as Latin-1."""
     return value.encode(errors="replace").decode("latin-1")

@@ -1,11 +1,11 @@
 """One leader among many processes, by a Lease (informers-workqueue.md 19).
 
-    standby ──tick: the Lease is free or ran out, and is ours now──▶ leader
+    standby ──tick: the Lease is free or has expired, and was taken──▶ leader
     leader  ──tick: renewed──▶ leader ──no renewal for renew_deadline seconds, or stop──▶ over
 
-`tick` is one attempt and says when the next is due; `run` is the loop. A standby also watches the Lease, so that it
-takes at once what is freed (`kube.lease_watch`). Whether the Lease of another holds is judged by this process's
-monotonic clock alone (LE-11): clocks of other machines do not matter.
+`tick` is one attempt and returns when the next is due; `run` is the loop. A standby also watches the Lease, so that it
+takes a freed Lease immediately (`kube.lease_watch`). Only this process's monotonic clock decides if another holder's
+Lease has expired (LE-11): clocks of other machines do not matter.
 """
 
 import math
@@ -35,22 +35,22 @@ from ports.transport import TransportError
 _log = structlog.get_logger(__name__)
 
 _JITTER = 1.2
-"""A standby waits up to this much longer, in parts of the retry period, so that standbys do not march in step."""
+"""The jitter of a standby, as a factor of the retry period, so that standbys do not retry in step."""
 
 _EAGERNESS = 4
-"""Into how many parts the retry period is divided for a Lease that can be had."""
+"""The number of attempts per retry period for a Lease that can be taken."""
 
 _HEALTH_TOLERANCE = 20.0
-"""Seconds a leader may be past its lease before its health check fails (LE-21)."""
+"""Seconds that a leader may be past its lease before its health check fails (LE-21)."""
 
 
 class LeaderElectionConfigError(ValueError):
-    """Raised when parameters of the election cannot work: names the parameter and the rule."""
+    """Raised for inconsistent parameters of the election: names the parameter and the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Seconds (LE-10). Raises LeaderElectionConfigError at construction when they contradict each other."""
+    """Durations of the election in seconds (LE-10). Raises LeaderElectionConfigError if they contradict each other."""
 
     lease_duration: float = 15.0
     renew_deadline: float = 10.0
@@ -75,21 +75,21 @@ class Timing:
 
     @property
     def noted_duration(self) -> int:
-        """What the Lease says of it, which are whole seconds: others may wait longer, but not less."""
+        """The duration in the Lease, in whole seconds: rounded up, so that other processes wait long enough."""
         return math.ceil(self.lease_duration)
 
     @property
     def request_timeout(self) -> float:
-        """So short that one hung request cannot cost the lease (LE-4)."""
+        """The timeout of a request, so short that one hung request cannot cost the lease (LE-4)."""
         return max(1.0, self.renew_deadline / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class Callbacks:
-    """What the process does with the outcome.
+    """The process's reactions to the election.
 
-    `on_started_leading` and `on_new_leader` run in threads of their own; `on_stopped_leading` runs in the elector's,
-    on every exit (LE-16). A failure of the first ends the leadership, one of the second is logged.
+    `on_started_leading` and `on_new_leader` run in their own threads, `on_stopped_leading` in the elector's thread, on
+    every exit (LE-16). A failure of the first ends the leadership; one of the second is logged.
     """
 
     on_started_leading: Callable[[], None]
@@ -98,10 +98,10 @@ class Callbacks:
 
 
 class Recorder(Protocol):
-    """Where events go."""
+    """The receiver of events."""
 
     def event(self, about: Object, type: str, reason: str, message: str) -> None:  # noqa: A002
-        """Say that `reason` happened to `about`."""
+        """Record that `reason` happened to `about`."""
 
 
 class ElectionMetrics:
@@ -119,12 +119,12 @@ class ElectionMetrics:
         self._status.labels(name).set(1 if leads else 0)
 
     def slow_path(self, name: str) -> None:
-        """Count a renewal that had to read first."""
+        """Count a renewal that had to read the Lease first."""
         self._slow.labels(name).inc()
 
 
 def identity(hostname: str, randomness: Randomness) -> str:
-    """`<hostname>_<uuid>`: a restarted process is somebody else (LE-24)."""
+    """`<hostname>_<uuid>`: a restarted process has another identity (LE-24)."""
     return f"{hostname}_{randomness.uuid()}"
 
 
@@ -147,14 +147,14 @@ class LeaderElector:
         wants: Callable[[], bool] | None = None,
         margin: float = 0.0,
     ) -> None:
-        """Prepare. `lock` needs a client of its own, without retries (LE-4); `name` labels metrics and logs.
+        """Prepare. `lock` needs its own client, without retries (LE-4); `name` labels metrics and logs.
 
-        `watch` spares a standby the rest of its wait when the Lease is freed; without one it polls (LE-14). `wants` is
-        asked before a Lease is taken that can be had; a standby that is asked looks again as soon as the Lease of
-        another runs out, and without jitter. `margin` is by how many seconds the fence closes before the Lease is over:
-        for a clock that runs slow.
-        The Lease is freed when `run` is stopped, so stop it only after all workers have ended (CW-11).
-        Raises LeaderElectionConfigError.
+        With `watch` a standby takes a freed Lease immediately; without one it polls (LE-14). `wants` is called before
+        an available Lease is taken; a standby with it retries as soon as another holder's Lease expires, without
+        jitter. `margin` is the seconds by which the fence closes before the Lease expires, for a slow clock.
+
+        The Lease is released when `run` is stopped, so stop it only after all workers have ended (CW-11). Raises
+        LeaderElectionConfigError.
         """
         if not identity:
             raise LeaderElectionConfigError("the identity of a candidate must not be empty")
@@ -183,26 +183,26 @@ class LeaderElector:
 
     @property
     def leader(self) -> str:
-        """The holder last seen; empty when there is none."""
+        """The last known holder, or empty."""
         return self._observed.holder if self._observed else ""
 
     @property
     def is_leader(self) -> bool:
-        """Whether the holder last seen is this process (LE-22). Before acting, ask `lease` as well."""
+        """True if this process is the last known holder (LE-22). Before acting, check `lease` as well."""
         return self.leader == self._identity
 
     @property
     def leads(self) -> bool:
-        """Whether this process took the Lease and has not lost it since."""
+        """True from when this process takes the Lease until it loses it."""
         return self._leading
 
     @property
     def incumbent(self) -> str:
-        """Who holds the Lease now, as far as can be seen; empty when it can be had."""
+        """The current holder as far as known; empty if the Lease can be taken."""
         return self.leader if self._observed and self._is_in_force(self._observed) else ""
 
     def is_healthy(self) -> bool:
-        """False when this process believes to lead but has not renewed for much too long (LE-21)."""
+        """False if this process believes that it leads but is long overdue with its renewal (LE-21)."""
         overdue = self._clock.now() - self._observed_at - self._timing.lease_duration
         return not self.is_leader or overdue <= _HEALTH_TOLERANCE
 
@@ -217,7 +217,7 @@ class LeaderElector:
             self._end(stop.is_set())
 
     def tick(self) -> float | None:
-        """One attempt to acquire or renew; the seconds until the next one, or None when leadership is lost."""
+        """Try to acquire or renew; return the seconds until the next attempt, or None when leadership is lost."""
         started = self._clock.now()
         if self._renewal_started is None:
             self._renewal_started = started
@@ -238,16 +238,16 @@ class LeaderElector:
         return min(self._timing.retry_period, left)
 
     def step_down(self) -> None:
-        """Lead no more and free the Lease, as at the end of `run`; for who calls `tick` itself.
+        """Stop leading and release the Lease, as at the end of `run`; for callers that call `tick` themselves.
 
-        Only after all workers have stopped.
+        Call it only after all workers have stopped.
         """
         self._stop_leading(stopped=True)
 
     def release(self) -> bool:
-        """Free the Lease for others, if it is still ours; return whether it was freed (LE-19).
+        """Release the Lease if this process still holds it; True if it was released (LE-19).
 
-        Only after all workers have stopped.
+        Call it only after all workers have stopped.
         """
         self.lease.drop()
         timeout = self._timing.renew_deadline
@@ -273,10 +273,10 @@ class LeaderElector:
         return min(period, left + period / _EAGERNESS)
 
     def _rest(self, stop: Stop, delay: float) -> bool:
-        """Wait until the next attempt is due, or the Lease is free; whether to stop."""
+        """Wait until the next attempt is due or the Lease is free; True if the loop should stop."""
         with stop.calling(self._wake):
             self._nap.wait(self._clock, delay)
-        # renewed before the attempt, so that what is heard during it cuts the next wait short
+        # a fresh latch before the attempt, so that a notification during the attempt shortens the next wait
         self._nap = Latch()
         return stop.is_set() or self._gave_up
 
@@ -284,7 +284,7 @@ class LeaderElector:
         self._nap.set()
 
     def _listen(self) -> None:
-        """Watch the Lease as long as somebody else may hold it."""
+        """Watch the Lease as long as another process may hold it."""
         if self._watch is None:
             return
         if self._leading:
@@ -301,12 +301,12 @@ class LeaderElector:
             self._failures.failed("leader election attempt failed", lease=self._name, cause=str(error))
             return False
         except ANY_FAILURE:
-            # a standby that ends here would never lead, and nobody would know
+            # a standby whose loop ended here would never lead, without a trace
             self._failures.failed("leader election attempt failed", lease=self._name, level=ERROR, exc_info=True)
             return False
 
     def _acquire_or_renew(self, deadline: float) -> bool:
-        """LE-12."""
+        """Try to acquire or renew once (LE-12)."""
         if self.is_leader and self._observed and self._is_in_force(self._observed):
             try:
                 return self._write(self._ours(self._observed), deadline)
@@ -330,7 +330,7 @@ class LeaderElector:
         return self._leading or self._wants is None or self._wants()
 
     def _ours(self, record: LeaseRecord | None) -> LeaseRecord:
-        """The record to write: a renewal when `record` is ours, a take-over otherwise."""
+        """The record to write: a renewal if this process holds `record`, a takeover otherwise."""
         now = micro_time(self._clock.wall())
         ours = LeaseRecord(self._identity, self._timing.noted_duration, acquired=now, renewed=now)
         if record is None:
@@ -345,15 +345,15 @@ class LeaderElector:
         written = write(record, self._timeout(deadline))
         self._observe(written, sent)
         if written.holder != record.holder:
-            # a proxy, or an old answer: who leads without a Lease that says so does not lead alone
+            # a proxy or an outdated answer: without a Lease in its name, this process may not be the only leader
             _log.warning("the server answered another Lease than was written", lease=self._name, holder=written.holder)
             return False
-        # the fence must not outlast what others read in the Lease, which holds whole seconds
+        # the fence must not outlast the Lease as other processes read it, in whole seconds
         self.lease.extend(sent, record.duration - self._margin)
         return True
 
     def _timeout(self, deadline: float) -> float:
-        """Seconds a request may take; a renewal never outlives its deadline (LE-15). Raises _OutOfTime."""
+        """Seconds that a request may take; a renewal never exceeds its deadline (LE-15). Raises _OutOfTime."""
         left = deadline - self._clock.now()
         if left <= 0:
             raise _OutOfTime("LEASE", self._name, "the renew deadline has passed")
@@ -379,7 +379,7 @@ class LeaderElector:
         try:
             self._callbacks.on_started_leading()
         except BaseException:
-            # who leads and does nothing keeps everybody else from it
+            # a leader that does nothing would keep all other processes from leading
             _log.critical("could not start to lead, giving up", lease=self._name, exc_info=True)
             self._gave_up = True
             self._wake()

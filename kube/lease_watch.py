@@ -1,7 +1,7 @@
-"""Hearing at once that a Lease was freed, while standing by for it.
+"""A watch that notifies a standby as soon as the Lease is released.
 
-The watch decides nothing: it wakes the elector, which reads the Lease and judges as ever (LE-12). Where it is forbidden
-or breaks, the elector's polling remains (LE-14), and a freed Lease is taken a little later.
+The watch decides nothing: it wakes the elector, which reads the Lease and decides as usual (LE-12). If the watch is
+forbidden or breaks, the elector still polls (LE-14) and takes a freed Lease a little later.
 """
 
 import threading
@@ -26,14 +26,14 @@ _WATCH_SECONDS = 600
 _AFTER_END = 1.0
 _AFTER_ERROR = 10.0
 _AFTER_REFUSAL = 300.0
-"""Seconds until the next watch: rights are seldom granted later, connections soon come back."""
+"""Seconds until the next watch after a refusal, which is rarely lifted; after a broken connection it is much sooner."""
 
 
 class LeaseWatch:
-    """Watches one Lease, in a thread of its own, between `start` and `stop`. Serves once."""
+    """Watches one Lease in its own thread between `start` and `stop`. Can be used once."""
 
     def __init__(self, client: Client, close: Callable[[], None], namespace: str, name: str, clock: Clock) -> None:
-        """`close` ends, for good, whatever blocks in the transport of `client`, which nobody else uses."""
+        """`close` permanently ends all blocking calls in the transport of `client`, which must not be shared."""
         self._client = client
         self._close = close
         self._namespace = namespace
@@ -44,23 +44,23 @@ class LeaseWatch:
         self._thread: threading.Thread | None = None
 
     def start(self, on_free: Callable[[], None]) -> None:
-        """Call `on_free` whenever the Lease has no holder, or is gone. Idempotent; nothing after `stop`."""
+        """Call `on_free` whenever the Lease has no holder or has been deleted; never after `stop`. Idempotent."""
         if self._thread or self._stop.is_set():
             return
         self._thread = threading.Thread(target=self._run, args=(on_free,), name="lease-watch")
         self._thread.start()
 
     def stop(self) -> None:
-        """End the watch, without waiting for its thread. Idempotent."""
+        """End the watch without waiting for its thread. Idempotent."""
         self._stop.set()
 
     def join(self) -> None:
-        """Wait until the thread has ended, if there is one."""
+        """Wait until the thread has ended."""
         if self._thread:
             self._thread.join()
 
     def step(self, on_free: Callable[[], None]) -> float:
-        """One watch, from its opening to its end; the seconds to wait before the next."""
+        """Run one watch from its opening to its end; return the seconds to wait before the next."""
         try:
             self._follow(on_free)
         except Forbidden as error:
@@ -91,7 +91,7 @@ class LeaseWatch:
             watch.close()
 
     def _open(self) -> Watch:
-        """From the present state on, which comes first: no version to know, no right to list needed."""
+        """Start from the current state, which needs no version and no right to list."""
         return self._client.watch(
             LEASES,
             self._namespace,
@@ -102,7 +102,7 @@ class LeaseWatch:
 
 
 def _is_free(event: WatchEvent) -> bool:
-    """Whether the Lease can be had now. Raises ApiError for what ends the watch."""
+    """True if the Lease can be taken now. Raises ApiError for an event that ends the watch."""
     if isinstance(event.object, ApiError):
         raise event.object
     if event.type == "BOOKMARK":

@@ -1,4 +1,4 @@
-"""The Lease object: reading it, and writing it without losing what others keep in it (LE-2, LE-3, LE-23)."""
+"""Reads and writes of a Lease that keep foreign fields (LE-2, LE-3, LE-23)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from ports.structs import UNREADABLE
 
 @dataclass(frozen=True, slots=True)
 class LeaseRecord:
-    """What a Lease says. An empty holder is nobody; times are kept as they were read."""
+    """The record in a Lease. An empty holder means that it is free; times stay as read."""
 
     holder: str = ""
     duration: int = 0
@@ -26,7 +26,7 @@ class LeaseRecord:
 
 
 class LeaseLock:
-    """One Lease, over one client."""
+    """One Lease, through one client."""
 
     def __init__(
         self, client: Client, namespace: str, name: str, annotations: Mapping[str, str] = MappingProxyType({})
@@ -44,7 +44,7 @@ class LeaseLock:
         return self._last
 
     def read(self, timeout: float) -> LeaseRecord:
-        """Read the Lease. Raises NotFound, other ApiErrors, also for an answer that is no Lease, TransportError."""
+        """Read the Lease. Raises NotFound, other ApiErrors (also for an answer that is not a Lease), TransportError."""
         path = LEASES.path(self._namespace, self._name)
         return self._remember(self._client.request("GET", path, timeout=timeout).body)
 
@@ -64,7 +64,7 @@ class LeaseLock:
         return self._remember(self._client.request("POST", path, body=body, timeout=timeout).body)
 
     def update(self, record: LeaseRecord, timeout: float) -> LeaseRecord:
-        """Replace the Lease that was last read or written. Raises Conflict when it has changed since, ApiErrors."""
+        """Replace the Lease as last read or written. Raises Conflict if it has changed since, ApiErrors."""
         if self._last is None:
             raise RuntimeError("a Lease is updated only after it was read or created")
         body = self._last.decode()
@@ -78,7 +78,7 @@ class LeaseLock:
         lease = read_object(raw, LEASES)
         if lease.metadata.name != self._name:
             raise InternalError(Status(code=500, message=f"the server answered the Lease {lease.key!r}"), self._name)
-        # what cannot be read must not be what the next update is based on
+        # an unreadable Lease must not become the base of the next update
         record = record_of(lease)
         with readable(lease.key):
             lease.decode()
@@ -99,7 +99,7 @@ class _Lease(msgspec.Struct, frozen=True):
 
 
 def record_of(lease: Object) -> LeaseRecord:
-    """What a Lease says. Raises ApiError for one that cannot be read."""
+    """The record in a Lease. Raises ApiError if it cannot be read."""
     try:
         spec = lease.decode_as(_Lease).spec or _Spec()
     except UNREADABLE as error:
@@ -114,7 +114,7 @@ def record_of(lease: Object) -> LeaseRecord:
 
 
 def micro_time(moment: datetime) -> str:
-    """A time as Leases carry it: RFC 3339 in UTC with six decimals."""
+    """A time in a Lease's format: RFC 3339 in UTC with six decimals."""
     return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -1,15 +1,15 @@
-"""Taking a list apart while it arrives (informers-workqueue.md TH-5, TH-6).
+"""The split of a list into items while it arrives (informers-workqueue.md TH-5, TH-6).
 
     {"kind":"PodList","metadata":{…},"items":[{"metadata":…},{"metadata":…},{"meta
     └────────────── head ───────────────────┘└── complete items ──┘ └─ pending ─┘
 
-A list of 10,000 pods comes in one answer of 90 MB and takes the server a second to write. Split as it comes, it costs
+A list of 10,000 pods is one answer of 90 MB, which the server takes a second to write. Split as it arrives, it costs
 neither the memory of the body nor, on a second core, time after the last byte.
 
-Where items may be cut is a guess: at `},` and the bytes that the first item begins with, up to its first field that is
-no text. Whether a guess is right is not: what is before the cut must be a JSON array of complete values. Guesses that
-were wrong are made again when twice as much is there, so that no list costs more than a few passes over its bytes. One
-that defies all guesses, such as one with blanks, is taken apart when it is complete.
+The place of a cut is a guess: at `},` and the bytes with which the first item begins, up to its first field that is not
+text. The guess is then verified: the part before the cut must be a JSON array of complete values. After a wrong guess
+the next one waits until twice as much has arrived, so that a list costs only a few passes over its bytes. A list on
+which all guesses fail, e.g. one with blanks, is split when it is complete.
 """
 
 import re
@@ -27,7 +27,9 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class RawList(msgspec.Struct, rename="camel"):
-    """A list, or what is left of it, with its items as bytes; UNSET where it has no such field and so is no list."""
+    """A list, or the rest of one, with items as bytes; UNSET if the field is missing, so that the answer is
+    not a list.
+    """
 
     kind: str
     metadata: ListMeta
@@ -36,9 +38,11 @@ class RawList(msgspec.Struct, rename="camel"):
 
 _ITEMS = b'"items":['
 _HEAD = 1 << 16
-"""Bytes within which the items of a list begin, if it is one that can be split early."""
+"""The bytes within which the items must begin for a list to be split early."""
 _GUESSES = 3
-"""A wrong guess is an object nested in an item that begins as items do: rare, and then not many in a row."""
+"""The maximum number of wrong guesses per round. A guess is wrong for an object nested in an item that begins like one,
+which rarely happens several times in a row.
+"""
 
 _START = re.compile(rb'\{(?:"[^"\\]*":"[^"\\]*",)*"[^"\\]*":[^"]')
 _START_LENGTH = 1024
@@ -49,40 +53,40 @@ _arrays = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 class ListSplitter:
-    """Takes one JSON list in pieces and gives its items back as soon as they are complete."""
+    """Takes one JSON list in pieces and returns its items as soon as they are complete."""
 
     def __init__(self) -> None:
         self._head = b""
         self._separator: bytes | None = None
-        """What stands between two items; empty where that cannot be guessed, None as long as too little is there."""
+        """The text between two items; empty if it cannot be guessed, None until enough has arrived."""
         self._pending = bytearray()
         self._searched = 0
-        """So many bytes of `_pending` hold no separator that is worth another look."""
+        """The number of bytes in `_pending` that need not be searched again for the separator."""
         self._enough = 0
-        """So many bytes must be pending before the next guess."""
+        """The number of pending bytes before the next guess."""
 
     @property
     def pending(self) -> int:
-        """The number of bytes received and not returned yet."""
+        """The number of bytes received but not returned yet."""
         return len(self._pending)
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """Take the next piece of the list; return the items that are complete now and were not returned before."""
+        """Take the next piece of the list; return the items that it completes."""
         self._pending += chunk
         if self._separator is None:
             self._learn()
         if not self._separator or len(self._pending) < self._enough:
             return []
         items = self._guess(self._separator)
-        # a separator that was no good once is in the middle of an item, and is so for ever
+        # a rejected separator is in the middle of an item, and stays so
         self._searched = len(self._pending)
         self._enough = 0 if items else 2 * self._searched
         return items
 
     def end(self) -> RawList:
-        """The list without the items that were returned already.
+        """The list without the items that were returned before.
 
-        Raises msgspec.DecodeError or UnicodeDecodeError when it is no list.
+        Raises msgspec.DecodeError or UnicodeDecodeError if it is not a list.
         """
         body = self._head + self._pending
         try:
@@ -93,7 +97,7 @@ class ListSplitter:
             return _split_slowly(body)
 
     def _learn(self) -> None:
-        """Find out where items begin, and how."""
+        """Find out where the items begin, and the separator between them."""
         start = self._pending.find(_ITEMS, 0, _HEAD) + len(_ITEMS)
         if start < len(_ITEMS):
             self._separator = b"" if len(self._pending) > _HEAD else None
@@ -110,7 +114,7 @@ class ListSplitter:
         del self._pending[:start]
 
     def _guess(self, separator: bytes) -> list[bytes]:
-        """Take out all items before the last separator that stands between two."""
+        """Take out all items before the last separator that really separates two items."""
         end = len(self._pending)
         for _ in range(_GUESSES):
             end = self._pending.rfind(separator, max(0, self._searched - len(separator)), end)
@@ -121,9 +125,9 @@ class ListSplitter:
         return []
 
     def _complete(self, end: int) -> list[bytes]:
-        """Take the items before `end` out, none when that is in the middle of one."""
+        """Take out the items before `end`; none if `end` is in the middle of one."""
         try:
-            # bytes() copies each item, so that the pieces they came in are not kept
+            # bytes() copies each item, so that the received pieces can be freed
             items = [bytes(raw) for raw in _arrays.decode(b"[" + self._pending[:end] + b"]")]
         except (msgspec.DecodeError, RecursionError):
             return []
@@ -132,7 +136,7 @@ class ListSplitter:
 
 
 def _is_head(head: bytes) -> bool:
-    """Whether what begins after `head` are the items of the list, and not those of some list within it."""
+    """True if the items of the list itself begin after `head`, not the items of a nested list."""
     try:
         return isinstance(msgspec.json.decode(head + b"]}"), dict)
     except UNREADABLE:
@@ -140,9 +144,9 @@ def _is_head(head: bytes) -> bool:
 
 
 def _split_slowly(body: bytes) -> RawList:
-    """Take a list apart that a decoder cannot read, as an item is nested too deeply or has half a surrogate in it.
+    """Split a list that the decoder rejects because an item is nested too deeply or contains half a surrogate.
 
-    Raises msgspec.DecodeError when it is no list.
+    Raises msgspec.DecodeError if it is not a list.
     """
     start, end, items = _items(body)
     try:
@@ -153,7 +157,7 @@ def _split_slowly(body: bytes) -> RawList:
 
 
 def _items(body: bytes) -> tuple[int, int, list[msgspec.Raw]]:
-    """Where the array of items begins and ends, and the items. Raises msgspec.DecodeError when there is none."""
+    """The start and end of the array of items, and the items. Raises msgspec.DecodeError if there is none."""
     depth, key, start, begin = 0, b"", -1, -1
     items: list[msgspec.Raw] = []
     for token in _TOKENS.finditer(body):

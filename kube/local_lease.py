@@ -1,4 +1,4 @@
-"""What this process knows by itself about being the leader (informers-workqueue.md LE-11, LE-22; design.md 3.5)."""
+"""A leader's local knowledge of its lease (informers-workqueue.md LE-11, LE-22; design.md 3.5)."""
 
 import threading
 
@@ -9,8 +9,8 @@ from ports.fencing import LeaseExpired
 class LocalLease:
     """A fence: writing is allowed while this process leads and its last renewal is younger than the lease.
 
-    Judged by the monotonic clock alone, and from the moment the renewal was *sent*: nobody else can have seen it
-    earlier, so nobody can have taken over before this lease is over here.
+    Only the monotonic clock counts, from the moment the renewal was *sent*: no other process can have seen the renewal
+    earlier, so none can take over before the lease ends here.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -19,17 +19,17 @@ class LocalLease:
         self._valid_until = float("-inf")
 
     def extend(self, sent: float, duration: float) -> None:
-        """A renewal for `duration` seconds, sent at `sent`, was accepted."""
+        """Record that a renewal for `duration` seconds, sent at `sent`, was accepted."""
         with self._lock:
             self._valid_until = sent + duration
 
     def drop(self) -> None:
-        """This process leads no more."""
+        """Stop leading."""
         with self._lock:
             self._valid_until = float("-inf")
 
     def is_valid(self) -> bool:
-        """Whether nobody else can be the leader now."""
+        """True while no other process can be the leader."""
         with self._lock:
             return self._clock.now() < self._valid_until
 

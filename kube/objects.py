@@ -1,8 +1,8 @@
-"""A Kubernetes object: typed metadata, and the server's bytes decoded when asked for (design.md 3.7).
+"""A Kubernetes object: typed metadata, and the server's bytes, decoded on demand (design.md 3.7).
 
-Keeping bytes makes a cache of 10,000 pods cost what the network sent, and makes sharing safe: every `decode` hands out
-a tree of its own, and models are frozen, so nobody can change what others see, and no field is ever lost
-(informers-workqueue.md PY-1, PY-7).
+Because bytes are kept, a cache of 10,000 pods takes only the memory of what the network sent, and sharing is safe:
+every `decode` returns its own tree, and models are frozen. No reader can change what another reader sees, and no field
+is lost (informers-workqueue.md PY-1, PY-7).
 """
 
 import hashlib
@@ -16,7 +16,7 @@ import msgspec
 from ports.structs import decoder
 
 Json: TypeAlias = dict[str, Any]
-"""A JSON object as plain containers, camelCase, unknown fields kept."""
+"""A JSON object as plain containers, with camelCase keys and all unknown fields."""
 
 _T = TypeVar("_T")
 
@@ -24,16 +24,16 @@ _NOTHING = msgspec.Raw()
 _NULL = msgspec.Raw(b"null")
 _ENVELOPE = ("apiVersion", "kind")
 _MODELS = 512
-"""How many models are kept: what some reconciles at a time look at, far less than there is in caches."""
+"""The number of models kept: those that a few reconciles read at a time, far fewer than caches hold."""
 _MANAGED_FIELDS = b',"managedFields":'
 
 
 MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
-"""On an object that a program manages: the name of the program."""
+"""The label with the name of the program that manages an object."""
 
 
 class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Who owns an object."""
+    """An owner of an object."""
 
     api_version: str
     kind: str
@@ -44,7 +44,7 @@ class OwnerReference(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The metadata every decision reads. Labels and annotations are reached through read-only views."""
+    """The metadata that every decision reads. Labels and annotations are accessible through read-only views."""
 
     name: str = ""
     namespace: str = ""
@@ -58,16 +58,16 @@ class ObjectMeta(msgspec.Struct, frozen=True, rename="camel", gc=False):
     labels_: Mapping[str, str] | None = msgspec.field(name="labels", default=None)
     annotations_: Mapping[str, str] | None = msgspec.field(name="annotations", default=None)
     managed_fields_: msgspec.Raw = msgspec.field(name="managedFields", default=_NOTHING)
-    """Empty in every Object: here only so that one pass over the bytes finds what is to be cut out of them."""
+    """Always empty: declared only so that one pass over the bytes locates the field to cut out."""
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Labels, empty when the object has none. Writing to the view raises TypeError."""
+        """Labels, empty if the object has none. Writing to the view raises TypeError."""
         return MappingProxyType(cast("dict[str, str]", self.labels_ or {}))
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """Annotations, empty when the object has none. Writing to the view raises TypeError."""
+        """Annotations, empty if the object has none. Writing to the view raises TypeError."""
         return MappingProxyType(cast("dict[str, str]", self.annotations_ or {}))
 
     @property
@@ -87,15 +87,15 @@ _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Object:
-    """One object as the API server sent it. Immutable and shared by everybody who reads the cache."""
+    """An object as the API server sent it. Immutable, and shared by all readers of a cache."""
 
     __slots__ = ("__weakref__", "api_version", "kind", "metadata", "raw")
 
     def __init__(self, raw: bytes, api_version: str = "", kind: str = "") -> None:
-        """Decode the metadata of `raw`; `api_version` and `kind` fill in what items of a list lack (REF-17).
+        """Decode the metadata of `raw`; `api_version` and `kind` replace missing ones in items of lists (REF-17).
 
-        managedFields are dropped (INF-30), and nulls in the metadata, which Go reads as absent. Raises
-        msgspec.DecodeError when `raw` has no metadata (KEY-5) or none that can be read.
+        Drops managedFields (INF-30) and nulls in the metadata, which Go reads as absent. Raises msgspec.DecodeError if
+        `raw` has no metadata (KEY-5) or unreadable metadata.
         """
         try:
             envelope = _envelopes.decode(raw)
@@ -123,18 +123,18 @@ class Object:
         return tree
 
     def decode_as(self, model: type[_T]) -> _T:
-        """The object as a frozen model, which readers share. Raises msgspec.ValidationError, which names the field."""
+        """The object as a frozen model, shared by readers. Raises msgspec.ValidationError, which names the field."""
         found: _T = _decoded(self, decoder(model))
         return found
 
     def __repr__(self) -> str:
-        """Kind, key and version, as log lines show it."""
+        """Kind, key and version, for log lines."""
         return f"<{self.kind or 'Object'} {self.key} @{self.metadata.resource_version}>"
 
 
 @lru_cache(maxsize=_MODELS)
 def _decoded(seen: Object, model: msgspec.json.Decoder[Any]) -> Any:
-    """A reconcile asks for the same pods from one step to the next."""
+    """Cached, because one step of a reconcile after another reads the same pods."""
     return model.decode(seen.raw)
 
 
@@ -143,34 +143,34 @@ class _Secret(msgspec.Struct, frozen=True):
 
 
 def secret_data(secret: Object | None, *, keeps_empty: bool = False) -> dict[str, bytes]:
-    """What a Secret holds, decoded, by key; no Secret holds nothing.
+    """The decoded data of a Secret by key; empty for None.
 
-    Values that are empty are as good as none, unless they are asked for: a password may be empty.
+    Empty values are omitted unless `keeps_empty` is set: a password may be empty.
     """
-    # what is decoded for all is kept for a while, and a Secret must not be
+    # decode_as caches models, and the content of a Secret must not be cached
     data = decoder(_Secret).decode(secret.raw).data if secret is not None else None
     return {key: value for key, value in (data or {}).items() if value or keeps_empty}
 
 
 def digest(tree: object) -> bytes:
-    """What tells one tree of JSON from another, however its fields are ordered."""
+    """A digest of a JSON tree that does not depend on the order of its fields."""
     return hashlib.sha256(msgspec.json.encode(tree, order="sorted")).digest()
 
 
 def is_observed(tree: Json) -> bool:
-    """Whether the controller of an object has seen its newest spec, so that the status tells of that."""
+    """True if the object's controller has seen its newest spec, so that the status is about it."""
     seen = (tree.get("status") or {}).get("observedGeneration") or 0
     return bool(seen >= (tree["metadata"].get("generation") or 0))
 
 
 def condition_of(conditions: Iterable[Json], kind: str) -> Json:
-    """The condition of a type among those of a status (meta/v1 Condition); empty when there is none."""
-    # others may have taken fields away
+    """The condition of a type in a status (meta/v1 Condition); empty if there is none."""
+    # other clients may have removed fields
     return next((each for each in conditions if each.get("type") == kind), {})
 
 
 class StoredCondition(msgspec.Struct, frozen=True):
-    """What is read of a condition in a status; others may have taken fields away."""
+    """A condition in a status; other clients may have removed fields."""
 
     type: str = ""
     reason: str | None = None
@@ -185,18 +185,18 @@ class _Reporting(msgspec.Struct, frozen=True):
 
 
 def stored_condition(seen: Object, kind: str) -> StoredCondition | None:
-    """The condition of a type that an object has; None when it has none."""
+    """The condition of a type in an object's status, or None."""
     status = seen.decode_as(_Reporting).status
     return next((each for each in (status and status.conditions) or () if each.type == kind), None)
 
 
 def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:
-    """Forget them in `meta` and cut them out of `raw`; they are up to half of it."""
+    """Remove managedFields from `meta` and cut them out of `raw`, of which they may be half."""
     managed = bytes(meta.managed_fields_)
     if not managed:
         return raw
     msgspec.structs.force_setattr(meta, "managed_fields_", _NOTHING)
-    # unescaped quotes are no part of a string: what stands there is a key, and its value tells whether it is the one
+    # unescaped quotes cannot be inside a string, so this is a key; its value shows if it is the right one
     start = raw.find(_MANAGED_FIELDS)
     end = start + len(_MANAGED_FIELDS)
     if start >= 0 and raw.startswith(managed, end):
@@ -205,7 +205,7 @@ def _without_managed_fields(raw: bytes, meta: ObjectMeta) -> bytes:
 
 
 def _without_nulls(raw: bytes, why: msgspec.ValidationError) -> bytes:
-    """`raw` without the nulls and managedFields of its metadata. Raises `why` where that is no help."""
+    """`raw` without the nulls and managedFields of its metadata. Raises `why` if that does not help."""
     try:
         body = _fields.decode(raw)
         meta = msgspec.json.decode(body["metadata"])
@@ -219,14 +219,14 @@ def _without_nulls(raw: bytes, why: msgspec.ValidationError) -> bytes:
 
 
 def _pruned(tree: Any) -> Any:
-    """A tree of JSON without the fields that are null."""
+    """A JSON tree without null fields."""
     if isinstance(tree, dict):
         return {key: _pruned(value) for key, value in tree.items() if value is not None}
     return [_pruned(value) for value in tree if value is not None] if isinstance(tree, list) else tree
 
 
 def _decoded_without_managed_fields(raw: bytes) -> bytes:
-    """The slow way, for JSON that no API server writes: with blanks, or managedFields first."""
+    """The slow path, for JSON that no API server writes: with blanks, or with managedFields first."""
     body = _fields.decode(raw)
     meta = _fields.decode(body["metadata"])
     del meta["managedFields"]

@@ -1,7 +1,7 @@
-"""Pools of connections to one API server, all with the same trust, the same identity and the same way there.
+"""Pools of connections to one API server, with the same trust, identity and proxy.
 
-Certificates that somebody renews, in files or by a plugin, are used from the next connection on: a client whose own
-has run out is nobody to the server.
+Certificates that another program renews, in files or by a plugin, are used from the next connection on, because the
+server rejects an expired one.
 """
 
 import socket
@@ -24,19 +24,19 @@ from ports.clock import Clock
 _log = structlog.get_logger(__name__)
 
 _POOL_SIZE = 100
-"""Idle connections kept; more than all workers together (PY-5)."""
+"""The number of idle connections kept: more than there are workers (PY-5)."""
 
 _CERTIFICATES_AGE = 50.0
-"""Seconds that certificates are used before their files are looked at again, as tokens are (REST-11)."""
+"""Seconds after which certificate files are checked for changes, as for tokens (REST-11)."""
 
 
 class Pools:
-    """Hands out pools. Safe for use by many threads."""
+    """Provides pools. Thread-safe."""
 
     def __init__(self, config: ClusterConfig, proxy: str | None, connections: OpenConnections, clock: Clock) -> None:
-        """Prepare, without connecting; `connections` is told of each.
+        """Prepare, without connecting; each new connection is registered in `connections`.
 
-        Raises ConfigError for certificates, or a proxy, of no use.
+        Raises ConfigError for unusable certificates or an unusable proxy.
         """
         if config.tls.insecure:
             _log.warning("not verifying the API server's certificate", server=config.server, source=config.source)
@@ -58,13 +58,15 @@ class Pools:
             return self._shared
 
     def single(self) -> urllib3.PoolManager:
-        """A pool for one connection, for who asks. Connects when used."""
+        """A pool for one connection that is not shared. Connects on first use."""
         with self._lock:
             self._renew()
             return self._open(1)
 
     def doubt(self) -> None:
-        """The server has refused our certificate, or we its: look for renewed ones at the next use."""
+        """Check for renewed certificates before the next use: the server has rejected the client's, or the client the
+        server's.
+        """
         with self._lock:
             self._looked_at = float("-inf")
 
@@ -84,7 +86,7 @@ class Pools:
                 return
             context = self._context_of(tls)
         except ConfigError as error:
-            # such as a certificate that was written already beside a key that was not
+            # e.g. a new certificate was written, but its key not yet
             _log.warning("keeping the old certificates", problem=str(error))
             return
         self._tls, self._context = tls, context
@@ -121,7 +123,9 @@ class Pools:
 
 
 def _parsed(proxy: str, config: ClusterConfig) -> Url:
-    """The parts of a proxy's URL, which is not quoted: it may hold a password. Raises ConfigError."""
+    """The parts of a proxy's URL. Raises ConfigError, which does not quote the URL, because it may contain
+    a password.
+    """
     scheme = config.server.partition(":")[0].upper()
     source = config.source if config.proxy_url else f"{scheme}_PROXY or ALL_PROXY"
     try:
@@ -140,14 +144,14 @@ def _parsed(proxy: str, config: ClusterConfig) -> Url:
 
 
 def _authorization(auth: str) -> dict[str, str]:
-    """The header for a proxy; what is encoded is UTF-8, as Go does it."""
+    """The header with a proxy's user and password in UTF-8, as in Go."""
     return urllib3.make_headers(proxy_basic_auth=unquote(auth).encode(errors="replace").decode("latin-1"))
 
 
 def _socket_options() -> list[tuple[int, int, int]]:
-    """REST-12: a dead peer on an idle watch is noticed after 30 + 9 * 15 s at worst."""
+    """REST-12: a dead peer of an idle watch is noticed after at most 30 + 9 * 15 s."""
     options = [(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1), (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)]
     for name, value in (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 9)):
-        if option := getattr(socket, name, None):  # not on every system
+        if option := getattr(socket, name, None):  # missing on some systems
             options.append((socket.IPPROTO_TCP, option, value))
     return options

@@ -1,7 +1,7 @@
-"""Fields of statuses for which the definition of a kind has no room: the API server prunes them from each write.
+"""Status fields that a CRD does not define, so that the API server prunes them from each write.
 
-v1.6's definitions know no conditions of some kinds. What was pruned is kept here in the server's place, or each sync
-would send it again, and tell it anew. Now and then one object sends it all the same: definitions are replaced.
+v1.6's CRDs have no conditions for some kinds. Pruned fields are kept here instead; otherwise each sync would send and
+log them again. Periodically one object is written nevertheless, because a CRD may have been replaced.
 """
 
 import threading
@@ -18,14 +18,14 @@ from ports.clock import Clock
 _log = structlog.get_logger(__name__)
 
 _AGAIN = 600.0
-"""Seconds after which it is tried whether there is room by now, with one object of the kind."""
+"""Seconds after which one object of a kind is written again, to see if the CRD now has the fields."""
 
 _REMEMBERED = 4096
-"""Objects of a kind that are kept in mind."""
+"""The number of remembered objects per kind."""
 
 
 class Pruned:
-    """What was pruned, by kind and object. Safe for use by many threads."""
+    """The pruned fields by kind and object. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -34,14 +34,14 @@ class Pruned:
         self._try_at: dict[Resource, float] = {}
 
     def status_of(self, resource: Resource, there: Object) -> Json:
-        """The status of an object with what was pruned from it; a fresh tree."""
+        """The status of an object with the fields that were pruned; a fresh tree."""
         status: Json = there.decode().get("status") or {}
         with self._lock:
             kept = self._of(resource, there.metadata.uid)
         return _filled(status, _tree(kept)) if kept else status
 
     def due(self, resource: Resource, uid: str) -> Json:
-        """What was pruned from an object, if it is time to try again and this is the one that does; else empty."""
+        """The pruned fields of an object if this is the one to try again now; else empty."""
         with self._lock:
             kept = self._of(resource, uid)
             if kept is None or self._clock.now() < self._try_at[resource]:
@@ -50,14 +50,14 @@ class Pruned:
         return _tree(kept)
 
     def note(self, resource: Resource, written: Object, wanted: Json) -> None:
-        """Note the answer to a write of a status, and what it was to be."""
+        """Record the answer to a write of a status, and the status that was sent."""
         uid, missing = written.metadata.uid, _missing(wanted, written.decode().get("status") or {})
         with self._lock:
             kept = self._kept.get(resource)
             if missing:
                 self._keep(resource, uid, missing)
             elif kept and uid in kept:
-                # there is room now, for all
+                # the CRD now has the fields, for all objects
                 del self._kept[resource]
         if missing and not kept:
             fields = ", ".join(f"status.{field}" for field in sorted(missing))
@@ -95,7 +95,7 @@ def _missing(wanted: Json, there: Json) -> Json:
 
 
 def _filled(tree: Any, more: Any) -> Any:
-    """A tree with the fields of another that it lacks."""
+    """A tree, completed by the fields of another."""
     if not isinstance(tree, dict) or not isinstance(more, dict):
         return tree
     return more | {key: _filled(value, more.get(key)) for key, value in tree.items()}

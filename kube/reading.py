@@ -1,4 +1,4 @@
-"""Reading objects from a cache, as a port: decisions do not know where the cache comes from."""
+"""Reads from a cache, as a port: decisions do not depend on the kind of cache."""
 
 import operator
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -8,21 +8,25 @@ from typing import Protocol, TypeAlias, TypeVar
 from kube.objects import Object
 
 IndexFunc: TypeAlias = Callable[[Object], Iterable[str]]
-"""The values an object is found under; duplicates and several are allowed."""
+"""The index values of an object; there may be several, and duplicates."""
 
 
 class Lister(Protocol):
-    """Reads one resource from a cache. Objects are shared and immutable; what is absent may only be unseen (F1)."""
+    """Reads one resource from a cache. Objects are shared and immutable; an absent one may not have arrived
+    yet (F1).
+    """
 
     @property
     def changes(self) -> int:
-        """How often the cache has changed: as long as that is the same, so is each answer."""
+        """The number of changes of the cache: while it is unchanged, every answer is."""
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """The cached object, or None when the cache does not hold it."""
+        """The cached object, or None if it is not cached."""
 
     def by_index(self, function: IndexFunc, value: str) -> list[Object]:
-        """Objects that `function`, which stands in a module and knows nothing but the object, finds under `value`."""
+        """Objects for which `function` returns `value`; it must be a module-level function that depends only on the
+        object.
+        """
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
         """Objects of a namespace (empty: all) whose labels contain all of `labels`."""
@@ -33,7 +37,7 @@ _A = TypeVar("_A", Object | None, list[Object])
 
 
 class Readings:
-    """What caches have answered to one reader. For one thread at a time."""
+    """The answers of caches to one reader. Not thread-safe."""
 
     def __init__(self) -> None:
         self._answers: dict[Hashable, tuple[Callable[[], Object | list[Object] | None], _Answer]] = {}
@@ -41,11 +45,11 @@ class Readings:
         self._seen: dict[Lister, int] = {}
 
     def through(self, lister: Lister) -> Lister:
-        """The same lister, whose answers are noted here."""
+        """The same lister, whose answers are recorded here."""
         return _NotedLister(lister, self)
 
     def still_hold(self) -> bool:
-        """Whether the caches would answer everything with the very same objects."""
+        """True if the caches would still answer every read with the same objects."""
         if self._changed:
             return False
         now = {lister: lister.changes for lister in self._seen}
@@ -55,7 +59,7 @@ class Readings:
         return True
 
     def noted(self, lister: Lister, question: Hashable, ask: Callable[[], _A]) -> _A:
-        """The answer; if a question is asked again, and answered in another way, nothing holds any more."""
+        """The answer to a read. If a repeated read has another answer, the record becomes invalid."""
         self._seen.setdefault(lister, lister.changes)
         answer = ask()
         kept = _kept(answer)
@@ -65,7 +69,7 @@ class Readings:
 
 
 class _NotedLister:
-    """A lister whose answers are noted."""
+    """A lister that records its answers."""
 
     def __init__(self, lister: Lister, readings: Readings) -> None:
         self._lister = lister
@@ -73,19 +77,15 @@ class _NotedLister:
 
     @property
     def changes(self) -> int:
-        """See `Lister`."""
         return self._lister.changes
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """See `Lister`."""
         return self._readings.noted(self._lister, (namespace, name), partial(self._lister.get, namespace, name))
 
     def by_index(self, function: IndexFunc, value: str) -> list[Object]:
-        """See `Lister`."""
         return self._readings.noted(self._lister, (function, value), partial(self._lister.by_index, function, value))
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
-        """See `Lister`."""
         question = namespace, frozenset((labels or {}).items())
         return self._readings.noted(self._lister, question, partial(self._lister.list, namespace, labels))
 

@@ -1,4 +1,4 @@
-"""The resources this project speaks of: where each lives in the API."""
+"""The Kubernetes resources that this project uses, and their place in the API."""
 
 from dataclasses import dataclass, field
 from urllib.parse import quote
@@ -6,9 +6,9 @@ from urllib.parse import quote
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """One resource of the Kubernetes API, by group, version and plural.
+    """A resource of the Kubernetes API: group, version and plural.
 
-    `shared_by_namespace`: all objects of a namespace are in one shard, since they wait for each other.
+    `shared_by_namespace`: all objects of a namespace belong to one shard, because they depend on each other.
     """
 
     group: str
@@ -20,27 +20,27 @@ class Resource:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # the key of most dictionaries: hashing four texts at each look-up is what one would see in a profile
+        # resources are keys of most dictionaries: hashing four strings at each look-up would show up in a profile
         object.__setattr__(self, "_hash", hash((self.group, self.version, self.plural)))
 
     def __hash__(self) -> int:
-        """Equal resources hash alike."""
+        """The precomputed hash of group, version and plural."""
         return self._hash
 
     @property
     def api_version(self) -> str:
-        """`v1` or `group/version`, as objects carry it."""
+        """`v1` or `group/version`, as in objects."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def root(self) -> str:
-        """The path of the group and version, such as `/api/v1` or `/apis/apps/v1`."""
+        """The path of group and version, e.g. `/api/v1` or `/apis/apps/v1`."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of a collection, an object or a subresource. `namespace` empty: all namespaces.
+        """The path of a collection, an object or a subresource. An empty `namespace` means all namespaces.
 
-        Names come from specs: whatever they are, the path leads to nothing but an object of that name.
+        Names come from specs and are escaped, so that any name leads only to the object with this name.
         """
         parts = [self.root]
         if self.namespaced and namespace:
@@ -53,12 +53,12 @@ class Resource:
         return "/".join(parts)
 
     def __str__(self) -> str:
-        """`plural` or `plural.group`, as messages name it."""
+        """`plural` or `plural.group`, for messages."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
 
 def _segment(name: str) -> str:
-    """A name as one segment of a path. Dots alone would lead elsewhere."""
+    """A name as one path segment. `.` and `..` would lead elsewhere."""
     return quote(name, safe=":") if name.strip(".") else name.replace(".", "%2E")
 
 

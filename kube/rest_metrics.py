@@ -1,4 +1,4 @@
-"""What requests cost: a hook for every attempt, and the series of client-go on it (informers-workqueue.md 8.3)."""
+"""Metrics of requests: an observer of every attempt, and client-go's series (informers-workqueue.md 8.3)."""
 
 from typing import Protocol
 from urllib.parse import urlsplit
@@ -12,42 +12,38 @@ _BYTES = (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 1677
 
 
 class RequestObserver(Protocol):
-    """Told about requests as they happen, by the threads that send them. Must be quick and must not raise."""
+    """Observes requests in the threads that send them. Must be fast and must not raise."""
 
     def attempted(self, request: Request, status: int | None, received: int) -> None:
-        """One attempt ended: with a status and the size of the answer in bytes, or with None in a transport error."""
+        """An attempt ended, with a status and the size of the answer in bytes, or with None after a transport error."""
 
     def retried(self, request: Request, status: int | None) -> None:
-        """The attempt just reported was not the first one."""
+        """The last reported attempt was a retry."""
 
     def throttled(self, request: Request, seconds: float) -> None:
-        """The request waited for its token."""
+        """The request waited for the throttle."""
 
     def finished(self, request: Request, seconds: float) -> None:
-        """A request other than a watch ended, throttling and retries included."""
+        """A request other than a watch ended; `seconds` include throttling and retries."""
 
 
 class Unobserved:
-    """Looks away."""
+    """Ignores everything."""
 
-    def attempted(self, request: Request, status: int | None, received: int) -> None:
-        """Nothing."""
+    def attempted(self, request: Request, status: int | None, received: int) -> None: ...
 
-    def retried(self, request: Request, status: int | None) -> None:
-        """Nothing."""
+    def retried(self, request: Request, status: int | None) -> None: ...
 
-    def throttled(self, request: Request, seconds: float) -> None:
-        """Nothing."""
+    def throttled(self, request: Request, seconds: float) -> None: ...
 
-    def finished(self, request: Request, seconds: float) -> None:
-        """Nothing."""
+    def finished(self, request: Request, seconds: float) -> None: ...
 
 
 class PrometheusObserver:
     """The `rest_client_*` series of one API server."""
 
     def __init__(self, registry: CollectorRegistry, server: str) -> None:
-        """Register the series, labelled with host and port of a URL, as client-go's are. One observer per registry."""
+        """Register the series, labelled with host and port of a URL as in client-go. One observer per registry."""
         self._host = urlsplit(server).netloc or "none"
         self._requests = Counter(
             "rest_client_requests_total", "Attempts by status code.", ["code", "method", "host"], registry=registry
@@ -83,7 +79,7 @@ class PrometheusObserver:
         self._throttled.labels(request.method, self._host).observe(seconds)
 
     def finished(self, request: Request, seconds: float) -> None:
-        """Record the whole call."""
+        """Record the duration of the whole call."""
         self._duration.labels(request.method, self._host).observe(seconds)
 
 

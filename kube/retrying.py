@@ -2,7 +2,8 @@
 
     Client → RetryingTransport → HttpTransport
 
-What the server asks to be sent again is sent again; what may have been carried out and is not safe to repeat is not.
+A request is repeated if the server requests it (Retry-After), or if a read has lost its connection. A write that the
+server may have applied is not repeated.
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,17 +33,17 @@ from ports.transport import (
 _log = structlog.get_logger(__name__)
 
 _ATTEMPTS = 11
-"""The first one and ten retries (REST-2)."""
+"""The first attempt and ten retries (REST-2)."""
 
 _LONGEST_PAUSE = 300.0
-"""Seconds that a Retry-After can ask for at most: whoever means more is not to silence a client for a day."""
+"""The longest Retry-After that is obeyed, in seconds: a server must not silence a client for a day."""
 
 _RETRY_PAUSE = 1.0
-"""Seconds before a request is sent again over a new connection (REST-4), or for a Retry-After of 0."""
+"""Seconds before a retry over a new connection (REST-4), or for a Retry-After of 0."""
 
 
 class RetryingTransport:
-    """A transport that waits its turn, obeys Retry-After, and repeats reads that a broken connection lost."""
+    """A transport that throttles, obeys Retry-After, and repeats reads whose connection broke."""
 
     def __init__(
         self,
@@ -56,12 +57,12 @@ class RetryingTransport:
         backoff: UrlBackoff | None = None,
         hurry: Stop | None = None,
     ) -> None:
-        """Wrap `transport`. `stop` ends every wait and refuses what comes later: set it after the last sync.
+        """Wrap `transport`. `stop` ends every wait and refuses later requests: set it after the last sync.
 
-        `hurry` only ends the waits between attempts, with what is known by then: set it when the last syncs are to
-        come to their end, which must not wait for a Retry-After of minutes.
+        `hurry` only ends the waits between attempts, with the error so far: set it when the last syncs should finish
+        instead of waiting minutes for a Retry-After.
 
-        `fence` is asked before each attempt to write (LE-22). `backoff` slows down what is sent to a server that fails.
+        `fence` is asked before each attempt to write (LE-22). `backoff` delays requests to a server that fails.
         """
         self._transport = transport
         self._clock = clock
@@ -74,7 +75,9 @@ class RetryingTransport:
         self._failures = FailureLog(_log, clock)
 
     def request(self, request: Request) -> Response:
-        """Send until answered. Raises TransportError, LeaseExpired; TransportClosed when stopped before sending."""
+        """Send until there is an answer. Raises TransportError, LeaseExpired; TransportClosed if stopped before
+        sending.
+        """
         started = self._clock.now()
         try:
             return self._request(request)
@@ -82,7 +85,7 @@ class RetryingTransport:
             self._observer.finished(request, self._clock.now() - started)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """Open a watch. When the connection breaks again and again, the watch is empty instead of an error (REST-5)."""
+        """Open a watch. If the connection breaks repeatedly, the watch is empty instead of an error (REST-5)."""
         broken: TransportError | None = None
         for attempt in range(_ATTEMPTS):
             if attempt > 0:
@@ -144,7 +147,7 @@ class RetryingTransport:
         self._failures.failed("sending a request again", level=INFO, method=request.method, path=request.url, **why)
 
     def _pause(self, seconds: float) -> bool:
-        """Wait; whether something ended it."""
+        """Wait; True if `stop` or `hurry` ended the wait."""
         ended = Latch()
         with self._stop.calling(ended.set), self._hurry.calling(ended.set):
             return ended.wait(self._clock, seconds)
@@ -166,15 +169,13 @@ class _EmptyStream:
     def __iter__(self) -> Iterator[bytes]:
         return iter(())
 
-    def abort(self) -> None:
-        """Nothing to end."""
+    def abort(self) -> None: ...
 
-    def close(self) -> None:
-        """Nothing to release."""
+    def close(self) -> None: ...
 
 
 def _retry_after(status: int, headers: Mapping[str, str]) -> float | None:
-    """The seconds after which to send again, None for never (REST-3)."""
+    """The seconds after which to retry; None for never (REST-3)."""
     text = headers.get("retry-after", "")
     if (status != 429 and status < 500) or not text.isascii() or not text.isdigit():
         return None
@@ -182,12 +183,12 @@ def _retry_after(status: int, headers: Mapping[str, str]) -> float | None:
 
 
 def _may_repeat(request: Request, error: TransportError) -> bool:
-    """REST-4: only reads, and only when a connection that existed broke."""
+    """REST-4: only reads, and only if an established connection broke."""
     return request.method == "GET" and isinstance(error, ConnectionLost)
 
 
 def _naming(error: TransportError, earlier: TransportError | None) -> TransportError:
-    """REST-6: an error that mentions what went wrong before it."""
+    """REST-6: an error that mentions the errors of earlier attempts."""
     if earlier is None:
         return error
     return type(error)(error.method, error.url, f"{error.cause} (earlier: {earlier.cause})")

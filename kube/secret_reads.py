@@ -1,8 +1,8 @@
-"""Secrets read live, and who has read which: what the next change of a Secret must bring back.
+"""Live reads of Secrets, and the reconciles that a change of a Secret triggers.
 
-The operator caches no content of Secrets, so it cannot see a change in a cache. It watches their metadata instead: a
-read subscribes its reader to the next change of that Secret, and no further one. However often a Secret changes, a
-reader that has not read it again is not woken again.
+The operator caches no content of Secrets, so a cache shows no change of it. It watches their metadata instead: a read
+subscribes its reader to the next change of that Secret, and to no further one. A Secret that changes often wakes a
+reader once until it reads again.
 """
 
 import threading
@@ -31,23 +31,23 @@ class SecretReads:
         self._changes: dict[Reader, int] = {}
 
     def find(self, reader: Reader, name: str, namespace: str) -> Object | None:
-        """The Secret as it is now, None where there is none. Raises ApiError, TransportError."""
-        # subscribed first: a change during the read is a change after it
+        """The current Secret, or None. Raises ApiError, TransportError."""
+        # subscribe first: a change during the read counts as one after it
         with self._lock:
             self._readers.setdefault((namespace, name), set()).add(reader)
             self._read.setdefault(reader, set()).add((namespace, name))
         return self._client.find(SECRETS, name, namespace)
 
     def changes(self, reader: Reader) -> int:
-        """How many changes of Secrets that it had read have been reported for a reader.
+        """The number of reported changes of Secrets that a reader had read.
 
-        A number taken before a read that is no longer this one: what was read then may be outdated.
+        If it differs from the number before a read, that read may be outdated.
         """
         with self._lock:
             return self._changes.get(reader, 0)
 
     def changed(self, namespace: str, name: str) -> Collection[Reader]:
-        """Record that a Secret was created, changed or deleted; return the readers that have not seen that."""
+        """Record that a Secret was created, changed or deleted; return the readers that must read it again."""
         with self._lock:
             readers = self._readers.pop((namespace, name), set())
             for reader in readers:
@@ -56,7 +56,7 @@ class SecretReads:
         return readers
 
     def forget(self, reader: Reader) -> None:
-        """A reader is gone."""
+        """Forget a reader that was deleted."""
         with self._lock:
             self._changes.pop(reader, None)
             for secret in self._read.pop(reader, ()):

@@ -1,8 +1,8 @@
-"""When two objects mean the same, and what must be sent where they do not (objects.md 11.1).
+"""Semantic equality of objects, and the patch for a difference (objects.md 11.1).
 
-Everywhere here: null, `{}`, `[]`, and zero in a plain field equal absence; zero in an optional field is a statement;
-quantities compare by value; the order of a list matters, but in lists that Kubernetes reads as sets. Pure functions;
-the trees given are not changed.
+Throughout: null, `{}`, `[]`, and zero in a plain field equal absence; zero in an optional field is a value; quantities
+compare by value; the order of a list matters, except in lists that Kubernetes treats as sets. Pure functions; arguments
+are not changed.
 """
 
 import enum
@@ -13,10 +13,10 @@ from typing import Any
 from kube.objects import Json
 
 _QUANTITIES = frozenset({"resources", "requests", "limits", "capacity", "storage", "sizeLimit", "divisor"})
-"""Fields whose text leaves are quantities, as is everything below them."""
+"""Fields whose text values, at any depth, are quantities."""
 
 _OPAQUE = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "binaryData"})
-"""Maps with keys of the user's choosing: an empty text is a value in them, and no key has a meaning."""
+"""Maps with user-defined keys: an empty text is a value in them, and no key has a special meaning."""
 
 _OPTIONAL = frozenset(
     {
@@ -64,7 +64,7 @@ _OPTIONAL = frozenset(
         "ttlSecondsAfterFinished",
     }
 )
-"""Fields that Kubernetes knows to be unset: an explicit zero, false or empty text in them differs from absence."""
+"""Fields that Kubernetes treats as optional: an explicit zero, false or empty text differs from absence."""
 
 _SETS = frozenset(
     {
@@ -91,7 +91,9 @@ _SETS = frozenset(
         "volumes",
     }
 )
-"""Lists whose order says nothing. Neither does that of `env`, unless a variable refers to an earlier one."""
+"""Lists without a significant order. The order of `env` is insignificant too, unless a variable refers to an earlier
+one.
+"""
 
 _SUFFIXES: Mapping[str, Decimal] = {
     "n": Decimal("1e-9"),
@@ -113,26 +115,26 @@ _SUFFIXES: Mapping[str, Decimal] = {
 
 
 def semantically_equal(one: Any, other: Any) -> bool:
-    """Whether two trees say the same."""
+    """True if two trees have the same meaning."""
     return _same(one, other, _Context.FIELDS)
 
 
 def covers(live: Json, desired: Json) -> bool:
-    """Whether everything `desired` says already holds in `live`, which may say more (defaults, foreign keys)."""
+    """True if `live` contains everything in `desired`; it may have more (defaults, foreign keys)."""
     return merge_patch(live, desired, None) is None
 
 
 def merge_patch(live: Json, desired: Json, applied: Json | None) -> Json | None:
-    """The merge patch that makes `live` say what `desired` says, or None when it does.
+    """The merge patch that brings `live` to `desired`; None if there is no difference.
 
-    `applied` is what we last wrote, None when unknown: what is in it and not desired any more is removed. Fields that
-    none of us set survive. A list that differs is replaced whole.
+    `applied` is what was last written, None if unknown: its fields that are no longer desired are removed. Fields of
+    other clients survive. A list that differs is replaced whole.
     """
     return _patch(live, desired, applied or {}, _Context.FIELDS) or None
 
 
 def quantity(text: str | int | float) -> Decimal | None:
-    """The value of a Kubernetes quantity such as `1Gi`, `500m` or `2`; None when it is none."""
+    """The value of a Kubernetes quantity, e.g. `1Gi`, `500m` or `2`; None for other text."""
     number = str(text).strip()
     for length in (2, 1):
         if (factor := _SUFFIXES.get(number[-length:])) is not None:
@@ -149,7 +151,7 @@ def _product(number: str, factor: Decimal) -> Decimal | None:
 
 
 class _Context(enum.Enum):
-    """How the values below a field are read."""
+    """How to read the values below a field."""
 
     FIELDS = enum.auto()
     QUANTITIES = enum.auto()
@@ -167,7 +169,7 @@ def _below(key: str, context: _Context) -> _Context:
 def _patch(live: Json, desired: Json, applied: Json, context: _Context) -> Json:
     patch: Json = {}
     for key, wanted in desired.items():
-        # nearly all fields, at the price of one comparison
+        # nearly all fields are equal: one comparison skips them
         if live.get(key) == wanted or not _says(key, wanted, context):
             continue
         there, before, below = live.get(key), applied.get(key), _below(key, context)
@@ -188,7 +190,7 @@ def _removals(live: Json, desired: Json, applied: Json, context: _Context) -> Js
         if not ours or not _says(key, there, context):
             continue
         if key in _OPAQUE and context is _Context.FIELDS and isinstance(there, dict):
-            # others put keys of their own in here
+            # other clients put their own keys here
             if inner := _removals(there, {}, _tree(before), _Context.OPAQUE):
                 removals[key] = inner
         else:
@@ -210,7 +212,7 @@ def _holds(live: Any, wanted: Any, before: Any, context: _Context) -> bool:
 
 
 def _sort_key(value: Any) -> str:
-    """A text by which what is equal stands side by side."""
+    """A sort key that puts equal values side by side."""
     if isinstance(value, dict):
         return str(sorted((key, _sort_key(inner)) for key, inner in value.items()))
     return str([_sort_key(inner) for inner in value]) if isinstance(value, list) else repr(value)
@@ -223,13 +225,13 @@ def _is_set(key: str, value: Any, context: _Context) -> bool:
 
 
 def _refers(env: list[Any]) -> bool:
-    """Whether a variable refers to another one, which must stand before it, or has the name of another one."""
+    """True if the order of the variables matters: one refers to another, or two have the same name."""
     names = [str(each.get("name")) for each in env]
     return len(set(names)) < len(names) or any("$(" in str(each.get("value")) for each in env)
 
 
 def _in_order_of(wanted: Any, there: Any, key: str, context: _Context) -> Any:
-    """A list that is a set in the order of another one, as far as its items have names that the other has, too."""
+    """A list that is a set, in the order of another list, as far as their items share names."""
     if not (_is_set(key, wanted, context) and isinstance(there, list) and len(there) == len(wanted)):
         return there
     by_name = {_name(each): each for each in there}
@@ -249,8 +251,8 @@ def _tree(value: Any) -> Json:
 
 
 def _same(one: Any, other: Any, context: _Context) -> bool:
-    """Whether two values are the same once they are `_normal`, which only what differs is made."""
-    # what is the same says the same, and mostly is the same
+    """True if two values are equal after normalisation, which only differing values need."""
+    # equal values have the same meaning, and most values are equal
     if one == other:
         return True
     if isinstance(one, dict) and isinstance(other, dict):
@@ -261,7 +263,7 @@ def _same(one: Any, other: Any, context: _Context) -> bool:
 
 
 def _same_field(key: str, one: Any, other: Any, context: _Context) -> bool:
-    # most fields of two objects that differ, at the price of one comparison
+    # most fields of two differing objects are equal: one comparison skips them
     if one == other:
         return True
     says = _says(key, one, context)
@@ -273,7 +275,7 @@ def _same_field(key: str, one: Any, other: Any, context: _Context) -> bool:
 
 
 def _normal(value: Any, context: _Context) -> Any:
-    """`value` without what says nothing, quantities as numbers."""
+    """`value` without insignificant fields, and with quantities as numbers."""
     if isinstance(value, dict):
         found = {k: _normal(v, _below(k, context)) for k, v in value.items() if _says(k, v, context)}
         return {k: sorted(v, key=_sort_key) if _is_set(k, value[k], context) else v for k, v in found.items()}
@@ -286,7 +288,7 @@ def _normal(value: Any, context: _Context) -> Any:
 
 
 def _says(key: str, value: Any, context: _Context) -> bool:
-    """Whether a field of this value means more than an absent one."""
+    """True if a field with this value differs in meaning from an absent one."""
     if value is None:
         return False
     if isinstance(value, dict):

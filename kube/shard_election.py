@@ -1,12 +1,13 @@
 """One process's part in the elections of all shards (docs/adr/0010-shards-by-leases.md).
 
-    standby ──the Lease is taken──▶ held ──nobody divides otherwise──▶ open: its keys are acted for
-    open ──asked for by who has fewer, or divided otherwise now──▶ closed ──no sync runs──▶ released: standby
+    standby ──takes the Lease──▶ held ──all processes have the same division──▶ open: acts for its keys
+    open ──a process with fewer shards claims it, or the division differs──▶ closed ──no sync runs──▶ released: standby
 
-A Lease that is lost without being given ends the process, as leadership that is lost does: what it remembers of the
-keys, and what it may be about to write, ends with it (LE-20).
+Losing a Lease without giving it away ends the process, like lost leadership: its memory of the keys, and the writes
+that it may be about to send, end with it (LE-20).
 
-`ShardElection.tick` is one step and says when the next is due; `ShardElections.run` is a loop in a thread for each.
+`ShardElection.tick` is one step and returns when the next is due; `ShardElections.run` runs a loop in a thread per
+shard.
 """
 
 import threading
@@ -35,20 +36,22 @@ from ports.transport import TransportError
 _log = structlog.get_logger(__name__)
 
 _STEP = 0.1
-"""Of the retry period: how much longer a process waits before it takes a free shard, for each that it holds."""
+"""The additional delay before a process takes a free shard, per shard that it holds, as a factor of the
+retry period.
+"""
 
 _RESERVED = 2.0
-"""Retry periods for which a shard that was given is left to who asked for it."""
+"""Retry periods for which a released shard is left to the process that claimed it."""
 
 _LOOK_AGAIN = 0.1
-"""Seconds until a shard that is being given is looked at again."""
+"""Seconds between checks of a shard that is being given away."""
 
 
 class ShardMetrics:
-    """How many shards there are, are held, and have moved."""
+    """Metrics of shards: their number, how many are held, and how many have moved."""
 
     def __init__(self, registry: CollectorRegistry, count: int, held: Callable[[], int]) -> None:
-        """Register the series; `held` tells how many shards the process holds now."""
+        """Register the series; `held` returns the number of shards that the process holds."""
         shards = Gauge(f"{METRIC_PREFIX}_shards", "Shards that the objects are divided into.", registry=registry)
         shards.set(count)
         mine = Gauge(f"{METRIC_PREFIX}_shards_held", "Shards whose objects this process manages.", registry=registry)
@@ -59,7 +62,7 @@ class ShardMetrics:
 
 
 class ShardElections:
-    """Takes part in the election of each shard, until it is stopped or one is lost."""
+    """Takes part in the election of each shard until it is stopped or loses one."""
 
     def __init__(  # noqa: PLR0917  (what an election is made of)
         self,
@@ -80,11 +83,11 @@ class ShardElections:
         recorder: Recorder | None = None,
         registry: CollectorRegistry | None = None,
     ) -> None:
-        """Prepare. `client` is for elections alone, without retries (LE-4); `base` is the Lease of shard 0.
+        """Prepare. `client` is only for elections, without retries (LE-4); `base` is the Lease of shard 0.
 
-        `on_open` is called with a shard when its keys are acted for, `on_given` when a shard is idle and about to be
-        released, `on_lost` when the process must end. Nothing is taken before `is_ready`, such as a warm cache.
-        `annotations` are written to each Lease.
+        `on_open` is called with a shard when the process starts to act for its keys, `on_given` when a shard is idle
+        and about to be released, `on_lost` when the process must end. Nothing is taken until `is_ready` returns True,
+        e.g. for a warm cache. `annotations` are written to each Lease.
         """
         registry = registry or CollectorRegistry()
         self.client, self.namespace, self.base = client, namespace, base
@@ -102,7 +105,7 @@ class ShardElections:
         )
 
     def run(self, stop: Stop) -> None:
-        """Take part until `stop` is set or a shard is lost; then release what is held."""
+        """Take part until `stop` is set or a shard is lost; then release the held shards."""
         threads = [
             threading.Thread(target=each.run, args=(stop,), name=f"shard-{each.number}-election")
             for each in self.shards
@@ -113,11 +116,11 @@ class ShardElections:
             thread.join()
 
     def is_healthy(self) -> bool:
-        """False when this process believes to hold a shard but has not renewed its Lease for much too long (LE-21)."""
+        """False if this process believes that it holds a shard but is long overdue with its renewal (LE-21)."""
         return all(each.elector.is_healthy() for each in self.shards)
 
     def is_divided_otherwise(self) -> bool:
-        """Whether somebody holds the Lease of shard 0 who divides the clusters otherwise, or not at all."""
+        """True if the holder of shard 0's Lease divides the clusters differently, or not at all."""
         first = self.shards[0]
         lease = first.lock.object
         if lease is None or first.elector.incumbent in ("", self.identity):
@@ -126,11 +129,11 @@ class ShardElections:
         return division is None or division.count != self.lease.count
 
     def held_by(self) -> Counter[str]:
-        """How many shards each process holds, as far as can be seen."""
+        """The number of shards that each process holds, as far as known."""
         return Counter(holder for each in self.shards if (holder := each.elector.incumbent))
 
     def should_ask_for(self, shard: int) -> bool:
-        """Whether to ask its holder for a shard now: it has two more than we have, and we asked for no other yet."""
+        """True if this process should claim a shard: its holder has two more, and no other claim is open."""
         with self._lock:
             now, held = self.clock.now(), self.held_by()
             if (self._claimed and now < self._claimed[1]) or self.is_divided_otherwise() or not self.is_ready():
@@ -142,12 +145,12 @@ class ShardElections:
             return True
 
     def has_asked_for(self, shard: int) -> bool:
-        """Whether a shard is to come to us, because we asked for it."""
+        """True if this process has claimed a shard and not received it yet."""
         with self._lock:
             return self._claimed is not None and self._claimed[0] == shard
 
     def got(self, shard: int) -> None:
-        """What was asked for has come."""
+        """Record that a claimed shard was received."""
         with self._lock:
             if self._claimed and self._claimed[0] == shard:
                 self._claimed = None
@@ -180,7 +183,7 @@ class ShardElection:
             recorder=recorder,
             metrics=metrics,
             wants=self._wants,
-            # a process that stands cannot give up at its deadline, so the fence has to
+            # a suspended process cannot give up at its deadline, so the fence must close in time
             margin=fleet.timing.lease_duration - fleet.timing.renew_deadline,
         )
         count = fleet.lease.count
@@ -191,7 +194,7 @@ class ShardElection:
         self._waits = FailureLog(_log, fleet.clock)
 
     def run(self, stop: Stop) -> None:
-        """The loop over `tick`; at its end, the shard is released."""
+        """Loop over `tick`, then release the shard."""
         delay: float | None = 0.0
         while delay is not None and not stop.wait(self._fleet.clock, delay):
             try:
@@ -203,7 +206,7 @@ class ShardElection:
             self.release()
 
     def tick(self) -> float | None:
-        """One step; the seconds until the next, or None when the shard is lost and the process must end."""
+        """One step; returns the seconds until the next, or None if the shard is lost and the process must end."""
         delay = self.elector.tick()
         if delay is None:
             self.elector.lease.drop()
@@ -218,13 +221,13 @@ class ShardElection:
         return delay
 
     def release(self) -> None:
-        """Hold the shard no more, if it is held. Only after all workers for it have stopped."""
+        """Release the shard if it is held. Call it only after all its workers have stopped."""
         self._fleet.lease.forget(self.number)
         self._is_open = self._is_leaving = False
         self.elector.step_down()
 
     def _open(self) -> None:
-        """Act for the shard, unless others do that divide the clusters otherwise."""
+        """Start to act for the shard, unless another process divides the clusters differently."""
         others = self._others.look()
         if self._fleet.is_divided_otherwise():
             self.release()
@@ -239,7 +242,7 @@ class ShardElection:
         self._fleet.on_open(self.number)
 
     def _why_leave(self) -> str:
-        """Why the shard is given away; empty: it is not."""
+        """The reason to give the shard away; empty if there is none."""
         if self._fleet.is_divided_otherwise():
             return "another process divides the clusters otherwise"
         lease = self.lock.object
@@ -253,7 +256,7 @@ class ShardElection:
         return True
 
     def _give(self, delay: float) -> float:
-        """Release the shard as soon as nothing runs for it; its Lease is renewed until then."""
+        """Release the shard as soon as nothing runs for it; until then its Lease is renewed."""
         if not self._fleet.lease.is_idle(self.number):
             return min(delay, _LOOK_AGAIN)
         self._fleet.on_given()
@@ -263,7 +266,7 @@ class ShardElection:
         return self._fleet.timing.retry_period
 
     def _wants(self) -> bool:
-        """Whether to take the shard, now that it can be had: the fewer a process holds, the sooner it does."""
+        """True if this process should take the free shard now: the fewer it holds, the earlier."""
         now, period = self._fleet.clock.now(), self._fleet.timing.retry_period
         if not self._fleet.is_ready() or self._fleet.is_divided_otherwise():
             return False
@@ -278,7 +281,7 @@ class ShardElection:
         return waited >= patience
 
     def _ask(self) -> None:
-        """Ask the holder for the shard, if that makes us more equal."""
+        """Claim the shard from its holder if that evens out the numbers."""
         if self.elector.incumbent:
             self._free_since = None
         lease = self.lock.object

@@ -1,8 +1,8 @@
-"""The Leases of the shards: their names, and what they say beside who holds them (docs/adr/0010-shards-by-leases.md).
+"""The Leases of the shards: their names and their annotations (docs/adr/0010-shards-by-leases.md).
 
-Shard 0 has the Lease that an undivided operator has, v1.6's name included, so that both compete for it. Into how many
-shards its holder divides the clusters, a Lease says in an annotation, which counts only if that holder has written it:
-who knows nothing of shards keeps the annotations of others.
+Shard 0 uses the Lease of an undivided operator, with v1.6's name, so that both compete for it. An annotation of a Lease
+records into how many shards its holder divides the clusters. It counts only if that holder wrote it, because an
+operator without shards keeps foreign annotations.
 """
 
 import re
@@ -24,33 +24,33 @@ from ports.transport import TransportError
 _log = structlog.get_logger(__name__)
 
 DIVISION = f"{ANNOTATION_PREFIX}/operator-shards"
-"""The annotation by which the holder of a Lease says how it divides the objects: `tidb.pingcap.com/operator-shards`."""
+"""The annotation in which a holder records its division: `tidb.pingcap.com/operator-shards`."""
 
 WANTED = f"{ANNOTATION_PREFIX}/operator-shard-wanted-by"
-"""The annotation by which a process with fewer shards asks the holder for this one."""
+"""The annotation by which a process with fewer shards claims this one from its holder."""
 
 
 class Division(msgspec.Struct, frozen=True):
-    """Into how many shards `holder` divides the clusters."""
+    """The number of shards into which `holder` divides the clusters."""
 
     count: int
     holder: str
 
     @property
     def annotation(self) -> Mapping[str, str]:
-        """What tells others, on the Lease."""
+        """The annotation on the Lease."""
         return {DIVISION: msgspec.json.encode(self).decode()}
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """`by` asks for a shard, as it has been held since the Lease changed hands for the `transitions`th time."""
+    """The claim of the process `by` to a shard, valid for the holder after the given number of `transitions`."""
 
     by: str
     transitions: int
 
     @property
     def annotation(self) -> Mapping[str, str]:
-        """What tells the holder, on the Lease."""
+        """The annotation on the Lease."""
         return {WANTED: msgspec.json.encode(self).decode()}
 
 
@@ -61,12 +61,12 @@ _CLAIMS = msgspec.json.Decoder(Claim)
 
 
 def lease_name(base: str, shard: int) -> str:
-    """The Lease of a shard. Releases of Helm have no dot in what they append to `base`."""
+    """The Lease of a shard. Names that Helm derives from `base` contain no dot, so they cannot collide."""
     return f"{base}.shard-{shard}" if shard else base
 
 
 def division_of(lease: Object) -> Division | None:
-    """How the holder divides the clusters; None for one that does not, or does not tell. Raises ApiError."""
+    """The division of the holder; None if it has none or does not record it. Raises ApiError."""
     try:
         found = _DIVISIONS.decode(lease.metadata.annotations.get(DIVISION, ""))
     except msgspec.MsgspecError:
@@ -75,7 +75,7 @@ def division_of(lease: Object) -> Division | None:
 
 
 def claim_on(lease: Object) -> str:
-    """Who asks for the shard of a Lease, and has not got it yet; else empty. Raises ApiError."""
+    """The process that claims a Lease's shard and has not received it; else empty. Raises ApiError."""
     try:
         found = _CLAIMS.decode(lease.metadata.annotations.get(WANTED, ""))
     except msgspec.MsgspecError:
@@ -85,9 +85,9 @@ def claim_on(lease: Object) -> str:
 
 
 def ask_for(client: Client, namespace: str, name: str, claim: Claim, timeout: float) -> None:
-    """Put a claim on a Lease that still is as claimed. Raises Conflict when it was renewed meanwhile, as `LeaseLock`.
+    """Put a claim on an unchanged Lease. Raises Conflict if it was renewed meanwhile, and as `LeaseLock`.
 
-    Nothing but the annotation changes: the holder finds it with its next renewal, which conflicts with this.
+    Changes only the annotation. The holder notices it at its next renewal, which conflicts with this write.
     """
     lock = LeaseLock(client, namespace, name, claim.annotation)
     record = lock.read(timeout)
@@ -102,22 +102,22 @@ class _Sighting:
 
 
 class OtherDivisions:
-    """Looks for processes that divide the clusters otherwise. For one thread at a time.
+    """Finds processes that divide the clusters differently. Not thread-safe.
 
-    A Lease that somebody holds counts until it was seen unchanged for its whole duration, by our clock (LE-11).
+    A held Lease counts until it has stayed unchanged for its whole duration by the local clock (LE-11).
     """
 
     def __init__(self, client: Client, namespace: str, base: str, count: int, clock: Clock) -> None:
-        """`base` is the name of the Lease of shard 0, `count` the number of our shards."""
+        """`base` is the Lease of shard 0, `count` this process's number of shards."""
         self._client, self._namespace, self._count, self._clock = client, namespace, count, clock
         self._base = base
         self._is_ours = re.compile(rf"{re.escape(base)}(?:{_SHARD.pattern})?$").match
         self._seen: dict[str, _Sighting] = {}
 
     def look(self) -> list[str]:
-        """What keeps us from acting for a shard whose Lease we hold: one sentence each, from the server's newest state.
+        """Reasons against acting for a held shard, one sentence each, from the newest state of the server.
 
-        Who may not list Leases has no shards beside it that could: an undivided operator goes on as v1.6 does.
+        A process that may not list Leases is an undivided operator and continues like v1.6, because it has no shards.
         """
         try:
             return self._look()

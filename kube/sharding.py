@@ -1,6 +1,6 @@
-"""Which shard a key is in, and which shards this process may act for (docs/adr/0010-shards-by-leases.md).
+"""The shard of a key, and the shards that this process acts for (docs/adr/0010-shards-by-leases.md).
 
-A shard is to its keys what leadership is to all of them: one Lease, one holder, one fence.
+A shard is to its keys what leadership is to all keys: one Lease, one holder, one fence.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from ports.fencing import Fence, LeaseExpired
 
 @lru_cache(maxsize=65536)
 def shard_of(key: str, count: int) -> int:
-    """The shard of a key among `count`, from 0, by rendezvous hashing: one shard more takes only what it gets.
+    """The shard of a key among `count`, counted from 0, by rendezvous hashing: an added shard takes only its own share.
 
     The same in every process and every version.
     """
@@ -23,10 +23,10 @@ def shard_of(key: str, count: int) -> int:
 
 
 class Shards:
-    """The shards that this process holds: an `Ownership`. Safe for many threads.
+    """The shards that this process holds: an `Ownership`. Thread-safe.
 
-    A shard is opened when its Lease is held, closed before that is given up: then nothing new is begun for its keys,
-    and what was begun may end, behind the same fence.
+    A shard is opened once its Lease is held and closed before the Lease is released. After closing, no new work starts
+    for its keys; running work may finish behind the same fence.
     """
 
     def __init__(self, count: int) -> None:
@@ -39,41 +39,39 @@ class Shards:
 
     @property
     def held(self) -> frozenset[int]:
-        """The shards that are acted for."""
+        """The shards that this process acts for."""
         with self._lock:
             return frozenset(self._fences.keys() - self._closed)
 
     def open(self, shard: int, fence: Fence) -> None:
-        """Act for a shard behind the fence of its Lease."""
+        """Act for a shard, behind the fence of its Lease."""
         with self._lock:
             self._fences[shard] = fence
             self._closed.discard(shard)
 
     def close(self, shard: int) -> None:
-        """Begin nothing more for a shard."""
+        """Start no more work for a shard."""
         with self._lock:
             self._closed.add(shard)
 
     def forget(self, shard: int) -> None:
-        """Let nothing be written for a shard any more."""
+        """Forbid all further writes for a shard."""
         with self._lock:
             self._fences.pop(shard, None)
             self._closed.discard(shard)
 
     def is_idle(self, shard: int) -> bool:
-        """Whether no thread acts for a key of a shard."""
+        """True if no thread acts for a key of the shard."""
         with self._lock:
             return not self._active[shard]
 
     def owns(self, key: str) -> bool:
-        """See `Ownership`."""
         shard = shard_of(key, self.count)
         with self._lock:
             return shard in self._fences and shard not in self._closed
 
     @contextmanager
     def acting_for(self, key: str) -> Iterator[None]:
-        """See `Ownership`."""
         shard, before = shard_of(key, self.count), getattr(self._acting, "shard", None)
         with self._lock:
             self._active[shard] += 1
@@ -86,14 +84,13 @@ class Shards:
                 self._active[shard] -= 1
 
     def check(self) -> None:
-        """See `Fence`: for the key that this thread acts for. Raises LeaseExpired, also where it acts for none."""
+        """Check the fence of the key that this thread acts for. Raises LeaseExpired, also if it acts for none."""
         shard: int | None = getattr(self._acting, "shard", None)
         if shard is None:
             raise LeaseExpired("this thread acts for no key, so no Lease of a shard allows it to write")
         self._check(shard)
 
     def fence_of(self, key: str) -> Fence:
-        """See `Ownership`."""
         return _FenceOfShard(self, shard_of(key, self.count))
 
     def _check(self, shard: int) -> None:
@@ -109,5 +106,4 @@ class _FenceOfShard:
         self._shards, self._shard = shards, shard
 
     def check(self) -> None:
-        """See `Fence`."""
         self._shards._check(self._shard)

@@ -1,6 +1,4 @@
-"""Tables, as `kubectl get` reads them: what a list holds, without the objects (API concepts, "Receiving resources as
-Tables").
-"""
+"""Tables, the format of `kubectl get`: a list without its objects (API concepts, "Receiving resources as Tables")."""
 
 from typing import Any
 
@@ -11,7 +9,7 @@ from kube.errors import ApiError, Status
 KIND = "Table"
 
 _NAME = "name"
-"""The format of the column that identifies a row's object."""
+"""The format of the column with the object's name."""
 
 
 class _Column(msgspec.Struct):
@@ -32,9 +30,9 @@ _TABLE = msgspec.json.Decoder(_Table)
 
 
 def names_in(body: bytes, request: str) -> list[str]:
-    """The names of the objects that a Table has rows for.
+    """The names of the objects in a Table.
 
-    Raises ApiError for an answer of another kind or without such a column, msgspec.DecodeError when it is no JSON.
+    Raises ApiError for an answer of another kind or without a name column, msgspec.DecodeError for invalid JSON.
     """
     table = _TABLE.decode(body)
     column = next((index for index, each in enumerate(table.column_definitions) if each.format == _NAME), None)

@@ -17,17 +17,17 @@ _WARN_EVERY = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Requests per second, and how many may go at once after a pause."""
+    """Requests per second, and the size of a burst after a pause."""
 
     qps: float = 50.0
     burst: int = 100
 
 
 class Throttle:
-    """A token bucket, full at first, refilled at `qps` up to `burst`; callers pass in the order they came."""
+    """A token bucket, initially full, refilled at `qps` up to `burst`; first come, first served."""
 
     def __init__(self, rate: Rate, clock: Clock) -> None:
-        """Raise ValueError for a rate that lets nothing through."""
+        """Raise ValueError for a rate that allows no requests."""
         if rate.qps <= 0 or rate.burst < 1:
             raise ValueError(f"a rate needs qps > 0 and burst >= 1, not {rate.qps:g} and {rate.burst}")
         self._rate = rate
@@ -38,7 +38,7 @@ class Throttle:
         self._warned_at = float("-inf")
 
     def take(self, stop: Stop) -> float | None:
-        """Wait for a token; return the seconds waited, or None when `stop` came first."""
+        """Wait for a token; return the seconds waited, or None if `stop` was set first."""
         delay = self._reserve()
         if delay <= 0:
             return None if stop.is_set() else 0.0
@@ -46,7 +46,7 @@ class Throttle:
         return None if stop.wait(self._clock, delay) else delay
 
     def _reserve(self) -> float:
-        """Take one token, which may exist only later; return when, in seconds from now."""
+        """Take a token, possibly a future one; return the seconds until it exists."""
         with self._lock:
             now = self._clock.now()
             refilled = self._tokens + (now - self._counted_at) * self._rate.qps

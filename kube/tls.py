@@ -1,4 +1,4 @@
-"""The TLS context of a cluster: whom we trust, and the certificate we show."""
+"""The TLS context of a cluster: the trusted authorities, and the client certificate."""
 
 import ssl
 import tempfile
@@ -11,9 +11,9 @@ from ports.tls import verifying_context
 
 
 def ssl_context(tls: Tls, source: str) -> ssl.SSLContext:
-    """A client's context; the server's name and certificate are checked unless `tls.insecure`.
+    """A client's context, which verifies the server's name and certificate unless `tls.insecure`.
 
-    Raises ConfigError when a certificate or key cannot be used.
+    Raises ConfigError if a certificate or key cannot be used.
     """
     context = _trusting(tls, source)
     context.sslsocket_class = DeadlineTlsSocket
@@ -33,13 +33,13 @@ def _trusting(tls: Tls, source: str) -> ssl.SSLContext:
 
 
 def _show_certificate(context: ssl.SSLContext, tls: Tls, source: str) -> None:
-    # Python loads keys from files only; this one lives as long as the call and nobody else may read it
+    # Python loads keys only from files; this one is private and exists only during the call
     with tempfile.TemporaryDirectory(prefix="client-certificate-") as directory:
         path = Path(directory) / "pair.pem"
         path.touch(mode=0o600)
         path.write_bytes(tls.certificate + b"\n" + tls.key)
         try:
-            # a passphrase cannot be asked for: an encrypted key fails instead of waiting at the terminal
+            # an encrypted key fails here; without a password OpenSSL would ask for one at the terminal
             context.load_cert_chain(path, password="")
         except (ssl.SSLError, OSError) as error:
             reason = getattr(error, "reason", None) or type(error).__name__

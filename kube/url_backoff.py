@@ -1,4 +1,4 @@
-"""Waiting before requests to a server that fails (informers-workqueue.md REST-8). Off unless it is asked for."""
+"""Delays before requests to a failing server (informers-workqueue.md REST-8). Off by default."""
 
 import threading
 from collections.abc import Mapping
@@ -7,19 +7,19 @@ from ports.clock import Clock
 
 _BASE = "KUBE_CLIENT_BACKOFF_BASE"
 _LONGEST = "KUBE_CLIENT_BACKOFF_DURATION"
-"""The environment variables of client-go: the first and the longest wait, in whole seconds. Both turn it on."""
+"""client-go's environment variables: the first and the longest delay in whole seconds. Both must be set."""
 
 _TOO_MANY_REQUESTS = 429
 
 
 class UrlBackoff:
-    """How long the next request must wait: doubled by each failure of the server, forgotten with any other answer.
+    """The delay before the next request: doubled by each server failure, reset by any other answer.
 
-    A transport speaks to one host, so one is all it needs to keep. Safe for threads.
+    One suffices for a transport, which talks to one host. Thread-safe.
     """
 
     def __init__(self, clock: Clock, base: float, longest: float) -> None:
-        """`base` and `longest` in seconds."""
+        """`base` and `longest` are in seconds."""
         self._clock = clock
         self._base = base
         self._longest = longest
@@ -33,7 +33,7 @@ class UrlBackoff:
             return max(0.0, self._answered_at + self._wait - self._clock.now())
 
     def answered(self, status: int) -> None:
-        """A request got this status."""
+        """Record the status of an answer."""
         failed = status >= 500 or status == _TOO_MANY_REQUESTS
         with self._lock:
             self._wait = min(2 * self._wait or self._base, self._longest) if failed else 0.0
@@ -41,7 +41,7 @@ class UrlBackoff:
 
 
 def from_environment(environ: Mapping[str, str], clock: Clock) -> UrlBackoff | None:
-    """What the environment asks for; None unless it names two positive whole numbers."""
+    """The back-off that the environment configures; None unless both variables are positive whole numbers."""
     base, longest = (environ.get(name, "") for name in (_BASE, _LONGEST))
     if not (base.isascii() and base.isdigit() and longest.isascii() and longest.isdigit()):
         return None

@@ -1,7 +1,7 @@
 """The configuration of a process or of a user at a terminal, found as kubectl finds it.
 
-That is --kubeconfig, else the files of $KUBECONFIG, of which each adds what those before it lack, else, for a user,
-~/.kube/config, else the service account of the pod.
+In this order: --kubeconfig; the files of $KUBECONFIG, merged, earlier files first; for a user, ~/.kube/config; the
+service account of the pod.
 """
 
 import os
@@ -15,13 +15,13 @@ from ports.clock import Clock
 
 _LISTS = ("clusters", "users", "contexts")
 _FILES = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-"""Fields of clusters and users that are paths."""
+"""The fields of clusters and users that are paths."""
 
 _WAY_OUT = "name one with --kubeconfig or KUBECONFIG"
 
 
 def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:
-    """The configuration of a process: no file of its user counts unless --kubeconfig or $KUBECONFIG names it.
+    """The configuration of a process, which ignores ~/.kube/config.
 
     Raises ConfigError.
     """
@@ -31,7 +31,7 @@ def load(kubeconfig: str, environ: Mapping[str, str], clock: Clock) -> ClusterCo
 
 
 def load_for_user(kubeconfig: str, context: str, environ: Mapping[str, str], clock: Clock) -> ClusterConfig:
-    """The configuration of a context, or of the current one. Raises ConfigError."""
+    """The configuration of the given or the current context. Raises ConfigError."""
     paths = _paths(kubeconfig, environ)
     if not paths:
         if "KUBERNETES_SERVICE_HOST" in environ and not context:
@@ -46,7 +46,7 @@ def load_for_user(kubeconfig: str, context: str, environ: Mapping[str, str], clo
 
 
 def context_names(kubeconfig: str, environ: Mapping[str, str]) -> list[str]:
-    """The contexts that there are to choose from. Raises ConfigError."""
+    """The names of all contexts. Raises ConfigError."""
     tree = _merged(_existing(_paths(kubeconfig, environ)))
     return sorted(str(each["name"]) for each in _named(tree, "contexts"))
 
@@ -70,7 +70,7 @@ def _existing(paths: Sequence[str]) -> list[Path]:
 
 
 def _merged(files: Sequence[Path]) -> Json:
-    """One kubeconfig of several: of values, and of entries of one name, the first is taken."""
+    """One kubeconfig from several: for each value, and each name of an entry, the first file wins."""
     merged: Json = {each: [] for each in _LISTS}
     for file in files:
         tree = read_kubeconfig(file)
@@ -87,12 +87,12 @@ def _named(tree: Json, kind: str) -> list[Json]:
     entries = tree.get(kind)
     if not isinstance(entries, list):
         return []
-    # what else stands there is no entry
+    # anything else is not an entry
     return [each for each in entries if isinstance(each, dict) and isinstance(each.get("name"), str) and each["name"]]
 
 
 def _from(file: Path, entry: Json) -> Json:
-    """An entry whose paths start at the directory of its file."""
+    """An entry with its paths resolved from the directory of its file."""
     at = file.absolute().parent
     return {name: _absolute(at, value) if isinstance(value, dict) else value for name, value in entry.items()}
 

@@ -1,4 +1,4 @@
-"""YAML that anybody may have written, as JSON trees: without references, and without numbers that have no end."""
+"""Untrusted YAML as JSON trees: without aliases and infinite numbers."""
 
 from typing import Any
 
@@ -6,18 +6,18 @@ import msgspec
 import yaml
 
 _MOST = 16 << 20
-"""Values and characters with all aliases written out: far more than an API server takes in one object."""
+"""The maximum number of values and characters with all aliases expanded: far more than an API server accepts."""
 
 
 class TooLarge(ValueError):
-    """Raised for a few lines whose aliases stand for billions."""
+    """Raised for a document whose aliases would expand beyond the maximum."""
 
 
 def load_yaml(content: bytes) -> Any:
     """The tree of a document.
 
-    Raises TooLarge, yaml.YAMLError, and RecursionError, ValueError, LookupError, OverflowError or TypeError for what
-    is nested too deeply and for values that JSON does not know.
+    Raises TooLarge, yaml.YAMLError, and RecursionError, ValueError, LookupError, OverflowError or TypeError for
+    documents that are nested too deeply or contain values outside JSON.
     """
     tree = yaml.safe_load(content)
     if _size(tree, {}) > _MOST:
@@ -26,7 +26,7 @@ def load_yaml(content: bytes) -> Any:
 
 
 def _size(tree: object, known: dict[int, int]) -> int:
-    """The size of a tree with its aliases written out; `known` are the sizes of trees, by their identity."""
+    """The size of a tree with expanded aliases; `known` caches sizes by identity."""
     if id(tree) not in known:
         match tree:
             case dict():

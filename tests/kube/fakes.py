@@ -1,4 +1,4 @@
-"""Doubles at the transport: a scripted one, and an API server as small as the rules of optimistic locking."""
+"""Doubles of the transport: a scripted one, and a minimal API server with optimistic locking."""
 
 import itertools
 import threading
@@ -16,18 +16,18 @@ Answer = Response | TransportError
 
 
 def answer(status: int, body: Any = None, **headers: str) -> Response:
-    """An answer with a JSON body; header names with `_` for `-`."""
+    """An answer with a JSON body; write `_` for `-` in header names."""
     raw = b"" if body is None else msgspec.json.encode(body)
     return Response(status, {name.replace("_", "-"): value for name, value in headers.items()}, raw)
 
 
 def status(code: int, reason: str, **details: Any) -> Response:
-    """A refusal as the API server words it."""
+    """A refusal in the API server's format."""
     return answer(code, {"kind": "Status", "code": code, "reason": reason, "message": reason, "details": details})
 
 
 class ScriptedTransport:
-    """Answers with what a script says, and remembers what was asked."""
+    """Answers from a script and records the requests."""
 
     def __init__(self, script: Iterable[Answer] | Callable[[Request], Answer]) -> None:
         answers = iter(()) if callable(script) else iter(script)
@@ -46,7 +46,7 @@ class ScriptedTransport:
 
 
 class FakeStream:
-    """An answer whose body is read as one chunk."""
+    """An answer whose body is one chunk."""
 
     def __init__(self, response: Response) -> None:
         self.status = response.status
@@ -65,7 +65,7 @@ class FakeStream:
 
 
 class FakeApi(ScriptedTransport):
-    """Objects by path, with versions, uids and preconditions. Knows merge patch and nothing about kinds."""
+    """Objects by path, with versions, UIDs and preconditions. Supports merge patches; ignores kinds."""
 
     def __init__(self) -> None:
         super().__init__(self._serve)
@@ -79,7 +79,7 @@ class FakeApi(ScriptedTransport):
         return [f"{request.method} {urlsplit(request.url).path.rsplit('/', 1)[1]}" for request in self.requests]
 
     def put(self, path: str, body: Json) -> Json:
-        """Place an object as another client would."""
+        """Write an object as another client."""
         uid = body["metadata"].get("uid") or self.objects.get(path, body)["metadata"].get("uid") or f"uid-{path}"
         meta = body["metadata"] | {"uid": uid, "resourceVersion": str(next(self._versions))}
         self.objects[path] = body | {"metadata": meta}
@@ -112,7 +112,7 @@ class FakeApi(ScriptedTransport):
 
 
 def merged(target: Any, patch: Any) -> Any:
-    """RFC 7386."""
+    """The result of a merge patch (RFC 7386)."""
     if not isinstance(patch, dict):
         return patch
     result = dict(target) if isinstance(target, dict) else {}

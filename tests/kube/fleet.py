@@ -1,6 +1,6 @@
-"""Several processes that share the keys of one fleet, in one thread: each with a clock of its own, which may stand.
+"""Several processes that share the keys of a fleet, in one thread; each has its own clock, which may stand still.
 
-The judge is the world's: at no instant may two of them write for one key.
+The judge uses the time of the world: no two processes may write for one key at the same instant.
 """
 
 import heapq
@@ -23,7 +23,7 @@ BASE = "tidb-controller-manager"
 
 
 class Leases(FakeApi):
-    """The fake API, which can list as well."""
+    """The fake API with lists."""
 
     def request(self, request: Request) -> Response:
         path = urlsplit(request.url).path
@@ -33,20 +33,20 @@ class Leases(FakeApi):
 
 
 class TwoWriters(AssertionError):
-    """Raised at the instant at which two processes may write for one key."""
+    """Raised at an instant at which two processes may write for one key."""
 
 
 class _Clock:
-    """A process's clock: it runs at its own rate, and while a request is under way the process is ahead of the world.
+    """A process's clock: it runs at its own rate, and during a request it is ahead of the world's time.
 
-    The judge looks at the present of the world.
+    The judge uses the world's time.
     """
 
     def __init__(self, world: "Fleet", rate: float) -> None:
         self._world, self._rate = world, rate
         self.reached = 0.0
         self.set_by = 0.0
-        """Seconds by which somebody has put the time of day forward, or back."""
+        """Seconds by which an administrator has moved the time of day."""
 
     def now(self) -> float:
         local = 1000.0 + self._world.now * self._rate
@@ -60,7 +60,7 @@ class _Clock:
 
 
 class _Connection:
-    """A way to the API server that takes its time, as the process sees it."""
+    """A connection to the API server with latency, as the process experiences it."""
 
     def __init__(self, world: "Fleet", process: "Process") -> None:
         self._world, self._process = world, process
@@ -69,7 +69,7 @@ class _Connection:
         latency = self._world.latency()
         self._world.judge()
         if latency > (request.timeout or 5.0):
-            # a request may be carried out though nobody hears of it
+            # the server may apply a request although the answer is lost
             if self._world.chance.uniform(0.0, 1.0) < 0.5:
                 self._world.api.request(request)
             self._process.pass_time(request.timeout or 5.0)
@@ -84,7 +84,7 @@ class _Connection:
 
 @dataclass
 class Process:
-    """One replica. `rate` is how fast its clock runs."""
+    """One replica. `rate` is the speed of its clock."""
 
     name: str
     world: "Fleet"
@@ -109,12 +109,12 @@ class Process:
         )
 
     def pass_time(self, seconds: float) -> None:
-        """Time that this process alone notices: it is busy."""
+        """Let time pass for this process alone: it is busy."""
         self.busy_until = max(self.busy_until, self.world.now) + seconds
         self.clock.reached = self.clock.now() + seconds * self.rate
 
     def may_write(self, key: str) -> bool:
-        """Whether its fence lets a write for a key pass now, in a sync that runs already."""
+        """True if its fence allows a write for a key now, in a sync that already runs."""
         return self.alive and is_open(self.elections.lease.fence_of(key))
 
     def owned(self) -> set[str]:
@@ -124,7 +124,7 @@ class Process:
         self.alive = False
 
     def leave(self) -> None:
-        """End as SIGTERM has it: nothing runs any more, and what is held is released."""
+        """End as after SIGTERM: stop all work and release the held Leases."""
         for each in self.elections.shards:
             each.release()
         self.alive = False
@@ -145,7 +145,7 @@ class Fleet:
         self._paused: dict[str, float] = {}
 
     def start(self, name: str, count: int, rate: float = 1.0) -> Process:
-        """One more process, which divides the keys into so many shards."""
+        """Start a process that divides the keys into `count` shards."""
         process = Process(name, self, count, rate)
         self.processes.append(process)
         for each in process.elections.shards:
@@ -153,7 +153,7 @@ class Fleet:
         return process
 
     def pause(self, process: Process, seconds: float) -> None:
-        """Let a process stand; its clock runs on."""
+        """Suspend a process; its clock continues."""
         self._paused[process.name] = self.now + seconds
 
     def run(self, seconds: float) -> None:
@@ -166,7 +166,7 @@ class Fleet:
         self._pass(end - self.now)
 
     def judge(self) -> None:
-        """Raises TwoWriters."""
+        """Raise TwoWriters if two processes may write for one key."""
         self.judging = True
         try:
             for key in KEYS:
@@ -177,15 +177,15 @@ class Fleet:
             self.judging = False
 
     def unserved(self) -> list[str]:
-        """The keys that nobody acts for."""
+        """The keys that no process acts for."""
         return [key for key in KEYS if not any(key in each.owned() for each in self.processes)]
 
     def sizes(self) -> list[int]:
-        """How many shards each living process holds, the fewest first."""
+        """The number of shards per living process, in ascending order."""
         return sorted(len(each.elections.lease.held) for each in self.processes if each.alive)
 
     def time_until_served(self, within: float) -> float:
-        """Seconds until each key is acted for. Raises AssertionError when that takes too long."""
+        """Seconds until each key is acted for. Raises AssertionError after `within` seconds."""
         started = self.now
         while self.unserved():
             assert self.now - started < within, f"after {within} s nobody acts for {self.unserved()}"

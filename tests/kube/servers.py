@@ -1,4 +1,4 @@
-"""A server that says exactly the bytes a test wants, over plain TCP or TLS."""
+"""A server that sends exactly the given bytes, over plain TCP or TLS."""
 
 import contextlib
 import shutil
@@ -17,7 +17,7 @@ _PATIENCE = 5.0
 
 
 class Peer:
-    """One connection, seen from the server."""
+    """One connection, from the server's side."""
 
     def __init__(self, connected: socket.socket, closing: threading.Event) -> None:
         self._socket = connected
@@ -25,7 +25,7 @@ class Peer:
         self._closing = closing
 
     def head(self) -> str:
-        """The next request's line and headers; its body is read and dropped. Empty at the end of the connection."""
+        """The next request line and headers; the body is read and dropped. Empty at the end of the connection."""
         lines = []
         while (line := self._reader.readline().decode("latin-1")).strip():
             lines.append(line)
@@ -35,7 +35,7 @@ class Peer:
         return head
 
     def common_name(self) -> str:
-        """The name in the client's certificate, over TLS."""
+        """The name in the client's TLS certificate."""
         assert isinstance(self._socket, ssl.SSLSocket)
         certificate: dict[str, Any] = self._socket.getpeercert() or {}
         return next(str(value) for ((key, value),) in certificate["subject"] if key == "commonName")
@@ -54,12 +54,12 @@ class Peer:
         self.send(b"%x\r\n%s\r\n" % (len(data), data))
 
     def hang(self, seconds: float = _PATIENCE) -> bool:
-        """Say nothing for so long, or until the test ends; whether it has."""
+        """Stay silent for `seconds` or until the test ends; True if the test ended."""
         return self._closing.wait(seconds)
 
 
 class RawServer:
-    """Runs `serve` for every connection, each in a thread."""
+    """Runs `serve` for each connection, in a thread."""
 
     def __init__(self, serve: Callable[[Peer], None], context: ssl.SSLContext | None = None) -> None:
         self._serve = serve
@@ -105,7 +105,7 @@ class RawServer:
 
 @dataclass(frozen=True)
 class Certificates:
-    """An authority of our own, and a server's certificate for 127.0.0.1 that it signed."""
+    """An authority, and a server certificate for 127.0.0.1 that it signed."""
 
     ca: bytes
     certificate: Path

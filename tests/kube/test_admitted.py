@@ -1,4 +1,4 @@
-"""What admission makes of a pod template stays; what another client makes of it does not."""
+"""Changes of admission to a pod template stay; other clients' changes do not."""
 
 from collections.abc import Callable
 
@@ -50,7 +50,7 @@ class Admitting:
         self._webhook(self.api.objects[WHERE]["spec"])
 
     def is_written(self, wish: Json | None = None) -> bool:
-        """Whether something is written where a reconcile asks for what it wishes."""
+        """True if a reconcile with this desired state writes."""
         before = self.api.calls.count("PATCH basic-discovery")
         there = Client(self.api).get(DEPLOYMENTS, "basic-discovery", "ns")
         self._applier.apply(DEPLOYMENTS, wish or desired(), there)
@@ -58,7 +58,7 @@ class Admitting:
 
     @property
     def image(self) -> str:
-        """The one that pods get."""
+        """The image that pods get."""
         return str(self.api.objects[WHERE]["spec"]["template"]["spec"]["containers"][0]["image"])
 
 
@@ -67,24 +67,24 @@ def admitting(clock: FakeClock) -> Admitting:
     return Admitting(clock, mirrored)
 
 
-def test_what_comes_back_with_a_write_is_written_once(admitting: Admitting) -> None:
+def test_a_difference_that_admission_restores_is_written_once(admitting: Admitting) -> None:
     assert [True, False, False] == [admitting.is_written() for _ in range(3)]
 
 
-def test_another_wish_is_written(admitting: Admitting) -> None:
+def test_another_desired_state_is_written(admitting: Admitting) -> None:
     admitting.is_written()
     assert [True, False] == [admitting.is_written(desired("ours:v2")) for _ in range(2)]
     assert "mirror/ours:v2" == admitting.image
 
 
-def test_what_another_client_makes_of_it_is_put_right(admitting: Admitting) -> None:
+def test_a_change_by_another_client_is_corrected(admitting: Admitting) -> None:
     admitting.is_written()
     admitting.api.objects[WHERE]["spec"]["template"]["spec"]["containers"][0]["image"] = "theirs"
     assert admitting.is_written()
     assert "mirror/ours:v1" == admitting.image
 
 
-def test_what_is_no_pod_template_is_a_contest(clock: FakeClock) -> None:
-    """Such as the number of pods."""
+def test_admission_outside_the_pod_template_is_a_contest(clock: FakeClock) -> None:
+    """For example the number of replicas."""
     admitting = Admitting(clock, lambda spec: spec.update(replicas=2))
     assert [True, True] == [admitting.is_written() for _ in range(2)]

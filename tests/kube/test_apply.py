@@ -39,7 +39,7 @@ def applier(api: FakeApi, clock: FakeClock) -> Applier:
     return Applier(Client(api), clock)
 
 
-def test_an_absent_object_is_created(api: FakeApi, applier: Applier) -> None:
+def test_creates_an_absent_object(api: FakeApi, applier: Applier) -> None:
     created = applier.apply(SERVICES, service(), None)
 
     assert "1" == created.metadata.resource_version
@@ -68,7 +68,7 @@ def test_a_difference_is_patched_for_the_version_and_identity_it_was_computed_fr
     } == msgspec.json.decode(api.requests[0].body)
 
 
-def test_F3_a_decision_on_an_outdated_object_is_refused(api: FakeApi, applier: Applier) -> None:
+def test_F3_rejects_a_write_based_on_an_outdated_object(api: FakeApi, applier: Applier) -> None:
     there = cached(api.put(PATH, service()))
     api.put(PATH, service(annotations={"somebody": "else"}))
 
@@ -77,7 +77,7 @@ def test_F3_a_decision_on_an_outdated_object_is_refused(api: FakeApi, applier: A
     assert ["PATCH basic-pd"] == api.calls
 
 
-def test_EXP_1_a_taken_name_is_looked_up_live(api: FakeApi, applier: Applier) -> None:
+def test_EXP_1_reads_an_object_live_if_its_name_is_taken(api: FakeApi, applier: Applier) -> None:
     api.put(PATH, service())
 
     applied = applier.apply(SERVICES, service(port=2380), None)
@@ -87,7 +87,7 @@ def test_EXP_1_a_taken_name_is_looked_up_live(api: FakeApi, applier: Applier) ->
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_EXP_1_what_another_owner_controls_is_left_alone(api: FakeApi, applier: Applier, known: bool) -> None:
+def test_EXP_1_leaves_an_object_of_another_owner_alone(api: FakeApi, applier: Applier, known: bool) -> None:
     theirs = OWNER | {"uid": "other", "name": "rival"}
     there = cached(api.put(PATH, service(ownerReferences=[theirs])))
 
@@ -99,7 +99,7 @@ def test_EXP_1_what_another_owner_controls_is_left_alone(api: FakeApi, applier: 
     assert not any(call.startswith("PATCH") for call in api.calls)
 
 
-def test_objects_11_6_an_orphan_of_ours_is_adopted_and_other_owners_stay(api: FakeApi, applier: Applier) -> None:
+def test_objects_11_6_adopts_an_orphan_with_its_labels_and_keeps_other_owners(api: FakeApi, applier: Applier) -> None:
     bystander = {"apiVersion": "v1", "kind": "ConfigMap", "name": "x", "uid": "by"}
     there = cached(api.put(PATH, service(ownerReferences=[bystander])))
 
@@ -108,14 +108,14 @@ def test_objects_11_6_an_orphan_of_ours_is_adopted_and_other_owners_stay(api: Fa
     assert ["by", "tc"] == [owner.uid for owner in adopted.metadata.owner_references]
 
 
-def test_an_object_that_is_nobodys_and_not_labelled_as_ours_is_left_alone(api: FakeApi, applier: Applier) -> None:
+def test_leaves_an_orphan_without_its_labels_alone(api: FakeApi, applier: Applier) -> None:
     there = cached(api.put(PATH, service(ownerReferences=[], labels={"app": "handmade"})))
 
     with pytest.raises(ForeignOwner, match="not labelled as ours"):
         applier.apply(SERVICES, service(), there)
 
 
-def test_finalizers_of_others_survive(api: FakeApi, applier: Applier) -> None:
+def test_keeps_foreign_finalizers(api: FakeApi, applier: Applier) -> None:
     there = cached(api.put(PATH, service(finalizers=["cloud/lb"])))
 
     applied = applier.apply(SERVICES, service(finalizers=["ours"]), there)
@@ -123,7 +123,7 @@ def test_finalizers_of_others_survive(api: FakeApi, applier: Applier) -> None:
     assert ("cloud/lb", "ours") == applied.metadata.finalizers
 
 
-def test_what_was_applied_and_is_not_desired_any_more_goes(api: FakeApi, applier: Applier) -> None:
+def test_removes_fields_that_are_no_longer_desired(api: FakeApi, applier: Applier) -> None:
     before = service(annotations={"ours": "1"})
     there = cached(api.put(PATH, service(annotations={"ours": "1", "foreign": "2"})))
 
@@ -139,7 +139,7 @@ def test_what_was_applied_and_is_not_desired_any_more_goes(api: FakeApi, applier
         ({"hostNetwork": True}, {"containers": [{"name": "pd"}]}),
     ],
 )
-def test_R22_what_the_api_server_made_of_a_field_goes_with_it(
+def test_R22_removes_fields_that_the_api_server_derived(
     api: FakeApi, applier: Applier, field: Json, made: Json
 ) -> None:
     def with_pod(spec: Json) -> Json:
@@ -202,14 +202,14 @@ def test_I30_only_the_difference_of_the_status_is_sent(
     } == msgspec.json.decode(api.requests[0].body)
 
 
-def test_a_status_computed_from_an_outdated_object_is_refused(api: FakeApi, applier: Applier) -> None:
+def test_rejects_a_status_based_on_an_outdated_object(api: FakeApi, applier: Applier) -> None:
     api.put(TC_PATH, {"metadata": {"name": "basic", "uid": "tc"}})
 
     with pytest.raises(Conflict):
         patch_status(applier, {}, {"a": 1}, version="0")
 
 
-def test_what_a_webhook_cannot_try_out_is_not_known(clock: FakeClock) -> None:
+def test_a_dry_run_that_a_webhook_does_not_support_returns_none(clock: FakeClock) -> None:
     said = {"kind": "Status", "reason": "BadRequest", "message": 'admission webhook "w" does not support dry run'}
     transport = ScriptedTransport(lambda _: answer(400, said))
     there, applier = cached(service()), Applier(Client(transport), clock)
@@ -220,7 +220,7 @@ def test_what_a_webhook_cannot_try_out_is_not_known(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("served", [["tidbclusters"], ["tidbclusters", "tidbclusters/status"]])
-def test_discovery_is_asked_once_for_the_status_subresource(served: list[str]) -> None:
+def test_reads_discovery_once_for_the_status_subresource(served: list[str]) -> None:
     transport = ScriptedTransport([answer(200, {"resources": [{"name": name} for name in served]})])
     applier = Applier(Client(transport), FakeClock())
 
@@ -229,7 +229,7 @@ def test_discovery_is_asked_once_for_the_status_subresource(served: list[str]) -
     assert ["/apis/pingcap.com/v1alpha1"] == [request.url for request in transport.requests]
 
 
-def test_a_status_that_the_server_ignored_makes_discovery_be_asked_again() -> None:
+def test_an_ignored_status_makes_it_read_discovery_again() -> None:
     tree = {"metadata": {"name": "basic", "uid": "tc"}}
     without = answer(200, {"resources": [{"name": "tidbclusters"}]})
     with_it = answer(200, {"resources": [{"name": "tidbclusters/status"}]})
@@ -242,6 +242,6 @@ def test_a_status_that_the_server_ignored_makes_discovery_be_asked_again() -> No
     assert {} == applier.status_of(TIDB_CLUSTERS, cached(tree)), "it was not written"
 
 
-def test_a_status_subresource_that_is_gone_makes_discovery_be_asked_again(api: FakeApi, applier: Applier) -> None:
+def test_a_missing_status_subresource_makes_it_read_discovery_again(api: FakeApi, applier: Applier) -> None:
     with pytest.raises(NotFound):
         patch_status(applier, {}, {"a": 1}, subresource=True)

@@ -20,7 +20,7 @@ POD = {"metadata": {"name": "a", "namespace": "ns", "resourceVersion": "5"}}
 
 
 class Chunks(FakeStream):
-    """A stream of given chunks."""
+    """A stream of the given chunks."""
 
     def __init__(self, chunks: list[bytes]) -> None:
         super().__init__(Response(200, {}, b""))
@@ -35,7 +35,7 @@ def client(*script: Answer) -> tuple[Client, list[Request]]:
     return Client(transport, timeout=7), transport.requests
 
 
-def test_F1_what_exists_is_found_and_an_explicit_not_found_of_it_is_none() -> None:
+def test_F1_find_returns_none_only_for_an_explicit_not_found() -> None:
     kube, _ = client(answer(200, POD), status(404, "NotFound", name="a"))
 
     found = kube.find(PODS, "a", "ns")
@@ -73,7 +73,7 @@ def test_a_list_is_split_into_objects_that_know_their_kind() -> None:
     assert expected == parse_qs(url.query)
 
 
-def test_REST_4_a_list_that_broke_and_is_sent_again_has_each_object_once() -> None:
+def test_REST_4_a_repeated_list_has_each_object_once() -> None:
     body = msgspec.json.encode({"kind": "PodList", "metadata": {}, "items": [POD, POD | {"spec": {}}, POD]})
 
     class Repeating(ScriptedTransport):
@@ -86,7 +86,7 @@ def test_REST_4_a_list_that_broke_and_is_sent_again_has_each_object_once() -> No
     assert ["ns/a"] * 3 == [item.key for item in Client(Repeating([])).list_page(PODS).items]
 
 
-def test_REF_16_a_table_is_refused() -> None:
+def test_REF_16_rejects_a_table() -> None:
     kube, _ = client(answer(200, {"kind": "Table", "metadata": {}}))
 
     with pytest.raises(ApiError, match="a Table instead of a PodList"):
@@ -94,7 +94,7 @@ def test_REF_16_a_table_is_refused() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b'{"kind":"PodList","metadata":{}}', b""])
-def test_a_list_that_cannot_be_read_is_a_failure_of_the_server(body: bytes) -> None:
+def test_an_unreadable_list_is_a_server_failure(body: bytes) -> None:
     kube, _ = client(Response(200, {}, body))
 
     with pytest.raises(InternalError, match="undecodable"):
@@ -102,14 +102,14 @@ def test_a_list_that_cannot_be_read_is_a_failure_of_the_server(body: bytes) -> N
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"{}", b""])
-def test_an_object_that_cannot_be_read_is_a_failure_of_the_server(body: bytes) -> None:
+def test_an_unreadable_object_is_a_server_failure(body: bytes) -> None:
     kube, _ = client(Response(200, {}, body))
 
     with pytest.raises(InternalError, match="undecodable"):
         kube.get(PODS, "a", "ns")
 
 
-def test_REF_20_a_watch_asks_for_bookmarks() -> None:
+def test_REF_20_a_watch_requests_bookmarks() -> None:
     transport = ScriptedTransport([answer(200)])
     Client(transport).watch(NODES, resource_version="5", timeout_seconds=300, options={"sendInitialEvents": "true"})
 
@@ -143,7 +143,7 @@ def events(*lines: bytes) -> list[WatchEvent]:
     return list(Watch(Chunks([line + b"\n" for line in lines]), PODS))
 
 
-def test_REF_30_a_line_that_cannot_be_read_is_an_internal_error() -> None:
+def test_REF_30_an_unreadable_line_is_an_internal_error() -> None:
     (event,) = events(b'{"type":')
 
     assert ("ERROR", InternalError) == (event.type, type(event.object))
@@ -178,7 +178,7 @@ def test_TH_18_lines_do_not_depend_on_chunk_borders(lines: list[bytes], data: st
     assert [line for line in lines if line.strip()] == list(_lines(Chunks(chunks)))
 
 
-def test_a_deletion_names_what_may_be_deleted_and_how() -> None:
+def test_a_deletion_sends_its_preconditions_and_options() -> None:
     kube, requests = client(answer(200), answer(200))
 
     kube.delete(PODS, "a", "ns", uid="u", resource_version="5", propagation="Orphan", grace_period_seconds=0)
@@ -229,7 +229,7 @@ def test_TH_18_a_watch_line_without_end_ends_the_watch() -> None:
     assert len(taken) <= 258
 
 
-def test_REST_9_of_a_refusal_without_end_the_beginning_is_read() -> None:
+def test_REST_9_reads_only_the_beginning_of_an_endless_refusal() -> None:
     taken: list[int] = []
 
     class Refusing(ScriptedTransport):
@@ -255,7 +255,7 @@ class _StreamOf(FakeStream):
 
 
 @pytest.mark.parametrize("code", [204, 301, 302, 304])
-def test_an_answer_that_is_no_success_is_none(code: int) -> None:
+def test_an_error_status_is_not_a_success(code: int) -> None:
     kube, _ = client(Response(code, {"location": "/login"}, b""))
 
     with pytest.raises(ApiError):
@@ -263,7 +263,7 @@ def test_an_answer_that_is_no_success_is_none(code: int) -> None:
 
 
 @pytest.mark.parametrize("kind", ["Status", "PodList", "Node"])
-def test_an_object_of_another_kind_is_a_failure_of_the_server(kind: str) -> None:
+def test_an_object_of_another_kind_is_a_server_failure(kind: str) -> None:
     kube, _ = client(answer(200, {"kind": kind, "metadata": {"name": "a"}}))
 
     with pytest.raises(InternalError, match=f"answered a {kind} instead of a Pod"):
@@ -271,7 +271,7 @@ def test_an_object_of_another_kind_is_a_failure_of_the_server(kind: str) -> None
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"kind":"Status"}'])
-def test_what_the_server_serves_is_not_learned_from_a_page(body: bytes) -> None:
+def test_discovery_rejects_a_web_page(body: bytes) -> None:
     kube, _ = client(Response(200, {}, body))
 
     with pytest.raises(InternalError, match="undecodable"):
@@ -279,7 +279,7 @@ def test_what_the_server_serves_is_not_learned_from_a_page(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("filler", [b" ", b'"x"'])
-def test_TH_5_a_list_without_a_complete_item_is_given_up(monkeypatch: pytest.MonkeyPatch, filler: bytes) -> None:
+def test_TH_5_gives_up_a_list_without_a_complete_item(monkeypatch: pytest.MonkeyPatch, filler: bytes) -> None:
     monkeypatch.setattr("kube.client._LONGEST_PENDING", 1 << 12)
     head = b'{"kind":"PodList","metadata":{},"items":[{"metadata":{"name":"a"},"x":['
     transport = _Pieces([head, *[filler * 1000] * 5])
@@ -288,7 +288,7 @@ def test_TH_5_a_list_without_a_complete_item_is_given_up(monkeypatch: pytest.Mon
         Client(transport).list_page(PODS)
 
 
-def test_TH_5_a_page_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_TH_5_gives_up_an_endless_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kube.client._LONGEST_PAGE", 1 << 12)
     item = b'{"metadata":{"name":"a"},"spec":{}},'
     transport = _Pieces([b'{"kind":"PodList","metadata":{},"items":[', *[item * 20] * 20])
@@ -298,7 +298,7 @@ def test_TH_5_a_page_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class _Pieces:
-    """Streams a body in pieces to the receiver of a request."""
+    """Streams a body in pieces to a request's receiver."""
 
     def __init__(self, pieces: list[bytes]) -> None:
         self._pieces = pieces

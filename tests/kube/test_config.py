@@ -21,7 +21,7 @@ SECRET = "s3cret-value"
 
 
 def kubeconfig(directory: Path, user: Any = None, cluster: Any = None, context: Any = None, **top: Any) -> str:
-    """Write a kubeconfig with one of each; return its path."""
+    """Write a kubeconfig with one cluster, user and context; return its path."""
     tree = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -36,7 +36,7 @@ def kubeconfig(directory: Path, user: Any = None, cluster: Any = None, context: 
 
 
 def plugin(directory: Path, status: dict[str, Any]) -> dict[str, Any]:
-    """An exec plugin that prints `status` and counts its runs; the user section that names it."""
+    """An exec plugin that prints `status` and counts its runs; returns the user section that names it."""
     script = directory / "plugin.py"
     api_version = "client.authentication.k8s.io/v1"
     credential = {"apiVersion": api_version, "kind": "ExecCredential", "status": status}
@@ -66,7 +66,7 @@ def test_the_flag_wins_over_the_environment(tmp_path: Path, clock: FakeClock) ->
     assert path == load(path, {"KUBECONFIG": "/nowhere"}, clock).source
 
 
-def test_the_current_context_is_the_one(tmp_path: Path, clock: FakeClock) -> None:
+def test_uses_the_current_context(tmp_path: Path, clock: FakeClock) -> None:
     contexts = [{"name": name, "context": {"cluster": "c", "namespace": name}} for name in ("prod", "dev")]
 
     config = load_kubeconfig(kubeconfig(tmp_path, contexts=contexts), clock)
@@ -93,8 +93,8 @@ def test_certificates_may_be_wrapped_as_base64_prints_them(tmp_path: Path, clock
     assert Tls(b"authority" * 20) == config.tls
 
 
-def test_a_token_file_comes_before_a_token_which_serves_until_there_is_one(tmp_path: Path, clock: FakeClock) -> None:
-    """As in client-go: the token is what the file said when the kubeconfig was written."""
+def test_a_token_serves_until_the_token_file_exists(tmp_path: Path, clock: FakeClock) -> None:
+    """As in client-go: the token is a copy of the file when the kubeconfig was written."""
     user = {"token": "old", "tokenFile": "token"}
     credentials = load_kubeconfig(kubeconfig(tmp_path, user), clock).credentials
 
@@ -116,7 +116,7 @@ def test_a_token_file_comes_before_a_token_which_serves_until_there_is_one(tmp_p
         {"cluster": {"server": 5}},
     ],
 )
-def test_an_entry_that_is_odd_matters_only_to_who_chooses_it(tmp_path: Path, clock: FakeClock, odd: Any) -> None:
+def test_ignores_malformed_entries_that_are_not_chosen(tmp_path: Path, clock: FakeClock, odd: Any) -> None:
     path = kubeconfig(tmp_path)
     tree = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
     for kind in ("clusters", "contexts", "users"):
@@ -126,7 +126,7 @@ def test_an_entry_that_is_odd_matters_only_to_who_chooses_it(tmp_path: Path, clo
     assert f"Bearer {SECRET}" == load_kubeconfig(path, clock).credentials.authorization()
 
 
-def test_a_user_without_anything_is_nobody(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_user_without_credentials_is_anonymous(tmp_path: Path, clock: FakeClock) -> None:
     for users in ([{"name": "u"}], [{"name": "u", "user": None}]):
         assert load_kubeconfig(kubeconfig(tmp_path, users=users), clock).credentials.authorization() is None
 
@@ -217,9 +217,7 @@ def test_an_auth_provider_gives_its_token(tmp_path: Path, clock: FakeClock) -> N
         ({"user": {"token": "a\nb"}}, r"users\[u\].user.token: the token holds characters that no token has"),
     ],
 )
-def test_a_mistake_is_named_with_file_and_field(
-    tmp_path: Path, clock: FakeClock, change: dict[str, Any], message: str
-) -> None:
+def test_an_error_names_file_and_field(tmp_path: Path, clock: FakeClock, change: dict[str, Any], message: str) -> None:
     path = kubeconfig(tmp_path, **change)
 
     with pytest.raises(ConfigError, match=message) as error:
@@ -254,7 +252,7 @@ def test_a_mistake_is_named_with_file_and_field(
         ),
     ],
 )
-def test_a_file_that_is_no_kubeconfig_is_named_without_its_secrets(
+def test_an_error_about_a_malformed_file_hides_its_secrets(
     tmp_path: Path, clock: FakeClock, text: str, message: str
 ) -> None:
     file = tmp_path / "config"
@@ -266,7 +264,7 @@ def test_a_file_that_is_no_kubeconfig_is_named_without_its_secrets(
 
 
 def test_a_kubeconfig_may_come_through_a_pipe(tmp_path: Path, clock: FakeClock) -> None:
-    """As `--kubeconfig <(kind get kubeconfig)`."""
+    """For example `--kubeconfig <(kind get kubeconfig)`."""
     reader, writer = os.pipe()
     os.write(writer, Path(kubeconfig(tmp_path)).read_bytes())
     os.close(writer)
@@ -276,7 +274,7 @@ def test_a_kubeconfig_may_come_through_a_pipe(tmp_path: Path, clock: FakeClock) 
 
 
 @pytest.mark.parametrize(("path", "message"), [("x" * 5000, "File name too long"), ("/", "Is a directory")])
-def test_a_path_that_leads_to_no_file_is_told(clock: FakeClock, path: str, message: str) -> None:
+def test_an_error_names_a_path_that_is_not_a_file(clock: FakeClock, path: str, message: str) -> None:
     with pytest.raises(ConfigError, match=f"cannot read the file: {message}"):
         load(path, {}, clock)
 
@@ -286,13 +284,13 @@ def test_a_missing_file_is_named(clock: FakeClock) -> None:
         load("/no/where", {}, clock)
 
 
-def test_outside_a_pod_and_without_a_kubeconfig_the_way_out_is_named(clock: FakeClock) -> None:
+def test_without_pod_and_kubeconfig_the_error_names_the_way_out(clock: FakeClock) -> None:
     way_out = "this process does not run in a pod; name a kubeconfig with --kubeconfig or KUBECONFIG"
     with pytest.raises(ConfigError, match=way_out):
         load("", {}, clock)
 
 
-def test_secrets_are_in_no_repr(tmp_path: Path, clock: FakeClock) -> None:
+def test_no_repr_contains_a_secret(tmp_path: Path, clock: FakeClock) -> None:
     user = {
         "token": SECRET,
         "client-certificate-data": "YQ==",
@@ -359,9 +357,7 @@ def test_REST_11_an_old_token_outlives_a_file_that_cannot_be_read(
         (f"{SECRET}\0".encode(), "the token holds characters that no token has"),
     ],
 )
-def test_REST_11_a_first_token_of_no_use_is_an_error_that_does_not_quote_it(
-    tmp_path: Path, clock: FakeClock, content: bytes, told: str
-) -> None:
+def test_REST_11_does_not_quote_an_unusable_token(tmp_path: Path, clock: FakeClock, content: bytes, told: str) -> None:
     (tmp_path / "token").write_bytes(content)
 
     with pytest.raises(ConfigError, match=told) as error:
@@ -383,7 +379,7 @@ def test_unusable_certificates_are_named(tls: Tls, message: str) -> None:
 
 
 @pytest.mark.slow
-def test_the_kubernetes_package_is_not_imported_where_it_is_not_needed() -> None:
+def test_imports_the_kubernetes_package_only_if_needed() -> None:
     code = "import kube.connecting, sys; sys.exit('kubernetes' in sys.modules)"
 
     assert 0 == subprocess.run([sys.executable, "-c", code], check=False).returncode

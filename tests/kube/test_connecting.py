@@ -13,7 +13,7 @@ BUSY = b'{"kind":"Status","code":429,"reason":"TooManyRequests","message":"later
 
 
 @pytest.mark.slow
-def test_TEST_3_429_with_retry_after_is_sent_again_and_without_it_is_an_error() -> None:
+def test_TEST_3_retries_429_only_with_retry_after() -> None:
     heads: list[str] = []
 
     def serve(peer: Peer) -> None:

@@ -1,4 +1,4 @@
-"""What others undo each time is not written again and again."""
+"""Writes that another client undoes each time are not repeated without pause."""
 
 import msgspec
 import pytest
@@ -23,7 +23,7 @@ def desired(kind: str = "Service", port: int = 2379) -> Json:
 
 
 class Fight:
-    """An applier, and somebody else who puts back what was there after each write."""
+    """An applier, and another client that undoes each write."""
 
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
@@ -31,7 +31,9 @@ class Fight:
         self._applier = Applier(Client(self._api), clock)
 
     def round(self, resource: Resource = SERVICES, *, undone: bool = True, port: int = 2379) -> bool:
-        """Whether the same is written once more, after it was undone or not; one second passes."""
+        """Apply again, one second later; True if a request was sent. `undone` is whether the other client undid the
+        last write.
+        """
         path = resource.path("ns", "basic-pd")
         tree = desired(resource.kind, port)
         there = self._api.put(path, tree | {"spec": {"port": 1 if undone else port}})
@@ -46,13 +48,13 @@ def fight(clock: FakeClock) -> Fight:
     return Fight(clock)
 
 
-def test_what_is_undone_each_time_is_written_some_times_at_once_then_once_a_minute(fight: Fight) -> None:
+def test_a_contested_write_is_repeated_a_few_times_then_once_a_minute(fight: Fight) -> None:
     rounds = [fight.round() for _ in range(600)]
     assert [True] * AT_ONCE == rounds[:AT_ONCE]
     assert AT_ONCE + 600 // EVERY - 1 <= sum(rounds) <= AT_ONCE + 600 // EVERY
 
 
-def test_who_reconciles_hears_of_it_until_it_is_over(fight: Fight) -> None:
+def test_reports_a_contest_to_the_reconcile_until_it_is_over(fight: Fight) -> None:
     for _ in range(AT_ONCE):
         fight.round()
     with contests.collecting() as found:
@@ -69,28 +71,28 @@ def test_who_reconciles_hears_of_it_until_it_is_over(fight: Fight) -> None:
     assert [] == found
 
 
-def test_another_difference_is_written_at_once(fight: Fight) -> None:
+def test_another_difference_is_written_immediately(fight: Fight) -> None:
     assert [True] * AT_ONCE + [False] == [fight.round() for _ in range(AT_ONCE + 1)]
     assert fight.round(port=4000)
 
 
-def test_what_is_undone_now_and_then_is_written_each_time(fight: Fight) -> None:
+def test_a_write_that_is_rarely_undone_is_repeated_each_time(fight: Fight) -> None:
     for _ in range(2 * AT_ONCE):
         assert fight.round()
         fight.clock.step(LATELY)
 
 
-def test_a_StatefulSet_is_written_each_time_since_pods_may_be_restarted(fight: Fight) -> None:
+def test_a_stateful_set_is_written_each_time(fight: Fight) -> None:
     assert all(fight.round(STATEFUL_SETS) for _ in range(2 * AT_ONCE))
 
 
-def test_where_nothing_is_written_nothing_is_undone(fight: Fight) -> None:
+def test_an_observer_has_no_contests(fight: Fight) -> None:
     with observing(only=True):
         assert all(fight.round() for _ in range(2 * AT_ONCE))
 
 
 class Deletions:
-    """An applier, and somebody else who deletes what it creates."""
+    """An applier, and another client that deletes what it creates."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -98,7 +100,7 @@ class Deletions:
         self._applier = Applier(Client(self._api), clock)
 
     def round(self, resource: Resource = SERVICES, owner: str = "uid-1") -> bool:
-        """Whether it is created once more after it was deleted; one second passes."""
+        """Create again, one second after the deletion; True if a request was sent."""
         self._api.objects.clear()
         tree = desired(resource.kind)
         tree["metadata"]["ownerReferences"] = [{"apiVersion": "v1", "kind": "Owner", "name": "basic", "uid": owner}]
@@ -110,26 +112,26 @@ class Deletions:
         return True
 
 
-def test_what_is_deleted_each_time_is_created_some_times_at_once_then_once_a_minute(clock: FakeClock) -> None:
+def test_a_contested_creation_is_repeated_a_few_times_then_once_a_minute(clock: FakeClock) -> None:
     deletions = Deletions(clock)
     rounds = [deletions.round() for _ in range(600)]
     assert [True] * AT_ONCE == rounds[:AT_ONCE]
     assert AT_ONCE + 600 // EVERY - 1 <= sum(rounds) <= AT_ONCE + 600 // EVERY
 
 
-def test_the_objects_of_an_owner_that_was_made_anew_are_others(clock: FakeClock) -> None:
+def test_a_recreated_owner_starts_without_contests(clock: FakeClock) -> None:
     deletions = Deletions(clock)
     assert [True, True, True, False] == [deletions.round() for _ in range(AT_ONCE + 1)]
     assert deletions.round(owner="uid-2")
 
 
 @pytest.mark.parametrize("resource", [STATEFUL_SETS, JOBS], ids=str)
-def test_what_pods_need_is_created_at_once_each_time(clock: FakeClock, resource: Resource) -> None:
+def test_objects_that_pods_need_are_created_without_pause(clock: FakeClock, resource: Resource) -> None:
     deletions = Deletions(clock)
     assert all(deletions.round(resource) for _ in range(20))
 
 
-def test_what_is_deleted_now_and_then_is_created_at_once(clock: FakeClock) -> None:
+def test_an_object_that_is_rarely_deleted_is_created_immediately(clock: FakeClock) -> None:
     deletions = Deletions(clock)
     for _ in range(20):
         assert deletions.round()

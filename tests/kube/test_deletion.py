@@ -16,7 +16,7 @@ def test_F5_evidence_comes_only_from_a_live_read() -> None:
         LiveObject(object(), PODS, Object(b'{"metadata":{}}'))
 
 
-def test_F5_what_was_seen_live_is_deleted_in_the_version_that_was_seen() -> None:
+def test_F5_deletes_exactly_the_version_that_was_read_live() -> None:
     api = FakeApi()
     api.put(PATH, POD)
     destroyer = Destroyer(Client(api))
@@ -43,7 +43,7 @@ def test_F3_a_pod_that_changed_since_is_not_deleted() -> None:
         destroyer.delete(evidence)
 
 
-def test_EXP_1_what_is_gone_already_was_deleted() -> None:
+def test_EXP_1_an_object_that_is_gone_counts_as_deleted() -> None:
     api = FakeApi()
     api.put(PATH, POD)
     destroyer = Destroyer(Client(api))
@@ -54,10 +54,10 @@ def test_EXP_1_what_is_gone_already_was_deleted() -> None:
     destroyer.delete(evidence)
 
 
-def test_F1_there_is_no_evidence_of_what_does_not_exist() -> None:
+def test_F1_an_absent_object_gives_no_evidence() -> None:
     assert Destroyer(Client(FakeApi())).observe(PODS, "a", "ns") is None
 
 
-def test_F1_an_unknown_resource_is_no_absence() -> None:
+def test_F1_an_unknown_resource_does_not_prove_absence() -> None:
     with pytest.raises(NotFound):
         Destroyer(Client(ScriptedTransport([status(404, "NotFound")]))).observe(PODS, "a", "ns")

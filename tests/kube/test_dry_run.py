@@ -1,4 +1,4 @@
-"""Writes that are only tried (docs/migration.md)."""
+"""Dry runs of writes (docs/migration.md)."""
 
 import msgspec
 import pytest
@@ -15,7 +15,7 @@ from sandbox.world import World
 
 
 class Observed:
-    """An API server, somebody who writes to it, and somebody who only observes."""
+    """An API server, a client that writes to it, and a client that only observes."""
 
     def __init__(self) -> None:
         self.world = World(FakeClock(), SeededRandomness(1), nodes=())
@@ -27,7 +27,7 @@ class Observed:
 
     @property
     def version(self) -> int:
-        """Grows with each change of any object."""
+        """A number that grows with each change of any object."""
         return self.world.server.storage.version
 
 
@@ -40,7 +40,7 @@ def observed() -> Observed:
     return Observed()
 
 
-def test_a_create_is_answered_and_nothing_is_kept(observed: Observed) -> None:
+def test_a_create_is_answered_but_not_stored(observed: Observed) -> None:
     before = observed.version
     made = observed.client.create(CONFIG_MAPS, config_map("new", a="1"), "default")
     assert ("new", before) == (made.metadata.name, observed.version)
@@ -60,7 +60,7 @@ def test_a_patch_and_a_replacement_show_before_and_after(observed: Observed) -> 
 
 
 @pytest.mark.parametrize("options", [{}, {"grace_period_seconds": 0}, {"propagation": "Foreground"}])
-def test_a_deletion_is_not_kept_whatever_its_options(observed: Observed, options: Json) -> None:
+def test_a_deletion_is_not_carried_out(observed: Observed, options: Json) -> None:
     before = observed.version
     observed.client.delete(CONFIG_MAPS, "there", "default", **options)
     observed.transport.request(Request("DELETE", CONFIG_MAPS.path("default", "there")))
@@ -69,7 +69,7 @@ def test_a_deletion_is_not_kept_whatever_its_options(observed: Observed, options
     assert [None, None] == [each.after for each in observed.planned]
 
 
-def test_a_status_is_told_as_such(observed: Observed) -> None:
+def test_a_planned_status_names_its_subresource(observed: Observed) -> None:
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": [_CONTAINER]}}
     observed.admin.create(PODS, pod, "default")
     observed.client.patch(PODS, "p", "default", {"status": {"phase": "Failed"}}, subresource="status")
@@ -77,7 +77,7 @@ def test_a_status_is_told_as_such(observed: Observed) -> None:
     assert "Failed" != observed.admin.get(PODS, "p", "default").decode()["status"].get("phase")
 
 
-def test_what_is_refused_is_no_plan(observed: Observed) -> None:
+def test_a_rejected_write_is_not_planned(observed: Observed) -> None:
     with pytest.raises(Invalid):
         observed.client.create(CONFIG_MAPS, config_map("No_Name"), "default")
     with pytest.raises(NotFound):
@@ -87,7 +87,7 @@ def test_what_is_refused_is_no_plan(observed: Observed) -> None:
     assert [] == observed.planned
 
 
-def test_events_are_not_even_tried(observed: Observed) -> None:
+def test_events_are_dropped(observed: Observed) -> None:
     before = observed.version
     observed.client.create(EVENTS, {"metadata": {"name": "e"}}, "default")
     assert (before, []) == (observed.version, observed.planned)
@@ -103,7 +103,7 @@ def test_events_are_not_even_tried(observed: Observed) -> None:
         ("PUT", "/api/v1/namespaces/default/pods/p/proxy/some/path"),
     ],
 )
-def test_what_may_not_take_a_dry_run_is_not_sent(method: str, path: str) -> None:
+def test_does_not_send_a_write_that_may_not_support_dry_run(method: str, path: str) -> None:
     transport = DryRunTransport(_Untouched(), lambda _: None)
     with pytest.raises(TransportError, match="not sent: this process only observes"):
         transport.request(Request(method, path, body=msgspec.json.encode({})))

@@ -54,14 +54,14 @@ def test_REST_9_a_status_gives_its_causes_and_its_pause() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>denied</html>", b'{"error":"denied"}', b'"denied"'])
-def test_REST_9_a_page_that_is_no_status_is_the_message(body: bytes) -> None:
+def test_REST_9_a_body_that_is_not_a_status_becomes_the_message(body: bytes) -> None:
     error = error_from_answer(403, body, "GET /x")
 
     assert isinstance(error, Forbidden)
     assert "denied" in str(error)
 
 
-def test_an_object_that_the_server_quotes_is_left_out() -> None:
+def test_omits_an_object_that_the_server_quotes() -> None:
     text = r'"" is invalid: patch: Invalid value: "{\"env\":[{\"value\":\"hush\"}]}": json: cannot unmarshal string'
     body = json.dumps({"kind": "Status", "code": 422, "reason": "Invalid", "message": text}).encode()
     error = error_from_answer(422, body, "PATCH /x")
@@ -74,6 +74,6 @@ def test_REST_9_a_long_page_is_cut_and_an_empty_one_named() -> None:
     assert "the server answered 502 without a body" == error_from_answer(502, b"").message
 
 
-def test_a_long_value_that_the_server_quotes_is_cut() -> None:
+def test_cuts_a_long_value_that_the_server_quotes() -> None:
     said = f'spec.serviceAccountName: Invalid value: "{"x" * 70000}": must be no more than 253 characters'
     assert said.replace("x" * 70000, "x" * 120 + "…") == ApiError(Status(message=said)).message

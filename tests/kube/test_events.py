@@ -78,7 +78,7 @@ def test_EV_2_events_about_cluster_scoped_objects_live_in_default(bench: Recorde
     assert bench.api.requests[0].url.endswith("/namespaces/default/events")
 
 
-def test_what_is_created_at_once_is_one_event(bench: Recorder) -> None:
+def test_simultaneous_creations_become_one_event(bench: Recorder) -> None:
     for message in ("create Service a", "create Service b", "create Service a"):
         bench.recorder.event(TC, NORMAL, "SuccessfulCreate", message)
     bench.recorder.event(TC, NORMAL, "Other", "something else")
@@ -90,13 +90,13 @@ def test_what_is_created_at_once_is_one_event(bench: Recorder) -> None:
 
 
 @pytest.mark.parametrize(("reason", "seconds"), [("Other", 3.0), ("SuccessfulCreate", 10.0)])
-def test_a_moment_ends_after_seconds(bench: Recorder, reason: str, seconds: float) -> None:
+def test_events_are_collected_for_seconds_only(bench: Recorder, reason: str, seconds: float) -> None:
     bench.recorder.event(TC, NORMAL, reason, "one")
     step_until(bench.clock, lambda: bool(bench.api.objects), by=0.25)
     assert seconds <= bench.clock.now() < seconds + 1.0
 
 
-def test_what_tells_something_by_itself_takes_along_what_waits(bench: Recorder) -> None:
+def test_an_event_that_is_not_joined_sends_the_waiting_ones(bench: Recorder) -> None:
     bench.recorder.event(TC, NORMAL, "SuccessfulCreate", "one")
     step_until(bench.clock, lambda: bench.clock.now() >= 5.0, by=0.25)
     bench.recorder.event(TC, NORMAL, "Other", "two")
@@ -104,7 +104,7 @@ def test_what_tells_something_by_itself_takes_along_what_waits(bench: Recorder) 
     assert 8.0 <= bench.clock.now() < 9.0
 
 
-def test_what_tells_of_one_object_hurries_no_other(bench: Recorder) -> None:
+def test_an_event_does_not_send_the_events_of_other_objects(bench: Recorder) -> None:
     other = ObjectReference(TC.api_version, TC.kind, "ns", "other")
     bench.recorder.event(TC, NORMAL, "SuccessfulCreate", "create Service a")
     bench.recorder.event(other, NORMAL, "Other", "something else")
@@ -126,7 +126,7 @@ def test_EV_3_a_repeated_event_is_counted(bench: Recorder) -> None:
     assert ["POST", "PATCH", "PATCH"] == [request.method for request in bench.api.requests]
 
 
-def test_EV_4_a_known_event_that_is_gone_is_created_again(bench: Recorder) -> None:
+def test_EV_4_recreates_a_known_event_that_is_gone(bench: Recorder) -> None:
     bench.api.failures = [None, status(404, "NotFound")]
     for _ in range(2):
         bench.recorder.event(TC, NORMAL, "Created", "again")
@@ -136,7 +136,7 @@ def test_EV_4_a_known_event_that_is_gone_is_created_again(bench: Recorder) -> No
     assert [1, 2] == [event["count"] for event in bench.api.objects.values()]
 
 
-def test_EV_4_what_the_server_refuses_is_given_up(bench: Recorder) -> None:
+def test_EV_4_drops_an_event_that_the_server_refuses(bench: Recorder) -> None:
     ending = status(403, "Forbidden", causes=[{"reason": "NamespaceTerminating"}])
     bench.api.failures = [status(403, "Forbidden"), ending, None]
     with structlog.testing.capture_logs() as logs:
@@ -168,7 +168,7 @@ def test_EV_4_after_twelve_tries_an_event_is_lost(bench: Recorder) -> None:
     assert 12 == len(bench.api.requests)
 
 
-def test_EV_5_the_end_waits_two_seconds_at_most(bench: Recorder) -> None:
+def test_EV_5_stopping_waits_at_most_two_seconds(bench: Recorder) -> None:
     bench.api.failures = [DOWN] * 12
     bench.recorder.event(TC, NORMAL, "Created", "one")
     bench.recorder.event(TC, NORMAL, "Created", "two")
@@ -192,7 +192,7 @@ def test_EV_1_a_full_queue_drops_with_a_log(clock: FakeClock) -> None:
 
 
 class Teller:
-    """Feeds a correlator and remembers what it made, as the recorder does."""
+    """Feeds a correlator and remembers the events that it creates, like the recorder."""
 
     def __init__(self) -> None:
         self.correlator = Correlator()
@@ -221,7 +221,7 @@ def test_EV_3_the_tenth_different_message_is_combined() -> None:
 
 
 @pytest.mark.parametrize(("pause", "combined"), [(600.0, True), (600.1, False)])
-def test_EV_3_ten_minutes_after_the_last_a_new_story_begins(pause: float, combined: bool) -> None:
+def test_EV_3_a_new_series_begins_after_ten_minutes(pause: float, combined: bool) -> None:
     teller = Teller()
     for index in range(9):
         teller.tell(str(index))
@@ -251,7 +251,7 @@ def test_EV_3_only_4096_objects_are_remembered() -> None:
     assert isinstance(teller.tell("same", name="0"), NewEvent)
 
 
-def test_the_body_of_a_patch_is_the_change_alone(bench: Recorder) -> None:
+def test_a_patch_contains_only_the_change(bench: Recorder) -> None:
     for _ in range(2):
         bench.recorder.event(TC, NORMAL, "Created", "again")
     assert bench.flush()

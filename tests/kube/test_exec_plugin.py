@@ -1,4 +1,4 @@
-"""Commands that print credentials, or do what they should not."""
+"""Credential commands that work, hang, fail or print something else."""
 
 import json
 import threading
@@ -26,13 +26,13 @@ def printing(status: Any, version: str = _VERSION) -> Plugin:
     return shell(f"echo '{answer}'")
 
 
-def test_a_command_gives_a_token_and_says_for_how_long(tmp_path: Path) -> None:
+def test_a_command_prints_a_token_with_its_expiry(tmp_path: Path) -> None:
     plugin = printing({"token": "t", "expirationTimestamp": "2030-01-01T00:00:00Z", "clientKeyData": None})
 
     assert Credential("t", datetime(2030, 1, 1, tzinfo=UTC)) == ask(plugin, {}, tmp_path)
 
 
-def test_a_command_is_told_what_it_is_for(tmp_path: Path) -> None:
+def test_a_command_receives_the_cluster_information(tmp_path: Path) -> None:
     config = {"name": "client.authentication.k8s.io/exec", "extension": {"audience": "a"}}
     cluster = {"server": "https://10.0.0.1", "extensions": [config, {"name": "other"}]}
     plugin = shell('echo "$KUBERNETES_EXEC_INFO" > told; exit 1', provide_cluster_info=True)
@@ -69,7 +69,7 @@ def test_a_command_is_told_what_it_is_for(tmp_path: Path) -> None:
         (Plugin(command="a\0b", api_version=_VERSION), "embedded null byte"),
     ],
 )
-def test_what_is_no_credential_is_told_without_being_quoted(tmp_path: Path, plugin: Plugin, told: str) -> None:
+def test_an_error_does_not_quote_a_malformed_credential(tmp_path: Path, plugin: Plugin, told: str) -> None:
     with pytest.raises(PluginFailed) as error:
         ask(plugin, {}, tmp_path)
 
@@ -77,12 +77,12 @@ def test_what_is_no_credential_is_told_without_being_quoted(tmp_path: Path, plug
     assert "secret" not in str(error.value)
 
 
-def test_a_command_that_hangs_is_ended(tmp_path: Path) -> None:
+def test_ends_a_command_that_hangs(tmp_path: Path) -> None:
     with pytest.raises(PluginFailed, match=r"no answer within 0.05 s"):
         ask(shell("exec sleep 60"), {}, tmp_path, patience=0.05)
 
 
-def test_a_command_that_failed_is_left_alone_for_ten_seconds(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_failed_command_runs_again_after_ten_seconds(tmp_path: Path, clock: FakeClock) -> None:
     credentials = ExecCredentials("users[u].user.exec", shell("echo x >> runs; exit 1"), {}, tmp_path, clock)
 
     def runs() -> int:
@@ -109,7 +109,7 @@ def test_a_credential_is_used_until_its_end_however_short_it_lives(
 
 
 class Renewed:
-    """A credential that lives for 5 minutes, or what `lives` says, and a command whose next runs the test arranges."""
+    """A credential with a lifetime of 5 minutes (or `lives`), and a command whose next runs the test arranges."""
 
     def __init__(self, directory: Path, clock: FakeClock, lives: float = 300.0) -> None:
         self.clock = clock
@@ -120,7 +120,7 @@ class Renewed:
         self.credentials = ExecCredentials("exec", plugin, {}, directory, clock)
 
     def arrange(self, before: str = "") -> None:
-        """What the next runs do before they print the credential of the present moment."""
+        """Set what the next runs do before they print the current credential."""
         end = self.clock.wall() + timedelta(seconds=self._lives)
         answer = printing({"token": f"t{self.clock.now():g}", "expirationTimestamp": end.isoformat()}).args[1]
         (self._directory / "next").write_text(f"{before}\n{answer}\n")
@@ -149,7 +149,7 @@ def test_a_credential_is_renewed_shortly_before_its_end(
     assert 2 == plugin.runs
 
 
-def test_nobody_waits_for_a_slow_command_while_the_credential_is_good(tmp_path: Path, clock: FakeClock) -> None:
+def test_does_not_wait_for_a_slow_command_while_the_credential_is_valid(tmp_path: Path, clock: FakeClock) -> None:
     """The elector would lose its lease."""
     plugin = Renewed(tmp_path, clock)
     assert "Bearer t0" == plugin.token
@@ -162,7 +162,7 @@ def test_nobody_waits_for_a_slow_command_while_the_credential_is_good(tmp_path: 
     assert 2 == plugin.runs
 
 
-def test_a_command_that_fails_costs_no_credential_that_is_good(tmp_path: Path, clock: FakeClock) -> None:
+def test_a_failed_command_does_not_invalidate_a_valid_credential(tmp_path: Path, clock: FakeClock) -> None:
     plugin = Renewed(tmp_path, clock)
     assert "Bearer t0" == plugin.token
     clock.step(280)
@@ -179,7 +179,7 @@ def test_a_command_that_fails_costs_no_credential_that_is_good(tmp_path: Path, c
     eventually(lambda: "Bearer t291" == plugin.token)
 
 
-def test_a_credential_that_has_ended_is_used_no_more(tmp_path: Path, clock: FakeClock) -> None:
+def test_does_not_use_an_expired_credential(tmp_path: Path, clock: FakeClock) -> None:
     plugin = Renewed(tmp_path, clock)
     assert "Bearer t0" == plugin.token
     clock.step(300)
@@ -191,7 +191,7 @@ def test_a_credential_that_has_ended_is_used_no_more(tmp_path: Path, clock: Fake
     assert "Bearer t311" == plugin.token
 
 
-def test_at_a_terminal_nobody_is_asked_before_the_end(
+def test_does_not_prompt_the_user_before_the_credential_expires(
     tmp_path: Path, clock: FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plugin = Renewed(tmp_path, clock)
@@ -204,7 +204,7 @@ def test_at_a_terminal_nobody_is_asked_before_the_end(
     assert ("Bearer t300", 2) == (plugin.token, plugin.runs)
 
 
-def test_those_who_wait_for_one_run_share_what_it_gives(tmp_path: Path, clock: FakeClock) -> None:
+def test_callers_that_wait_for_a_run_share_its_result(tmp_path: Path, clock: FakeClock) -> None:
     plugin = Renewed(tmp_path, clock)
     plugin.arrange("while [ ! -e go ]; do sleep 0.01; done")
     tokens: list[str] = []

@@ -1,4 +1,4 @@
-"""What fails for hours takes few lines."""
+"""A failure that lasts for hours takes few log lines."""
 
 from collections.abc import Iterator, MutableMapping
 from typing import Any
@@ -28,9 +28,7 @@ def told(logs: Logs) -> list[tuple[str, str, int]]:
     return [(each["log_level"], each["event"], each["failures"]) for each in logs if each["log_level"] != "debug"]
 
 
-def test_what_fails_for_an_hour_is_told_at_once_and_more_and_more_rarely(
-    failures: FailureLog, clock: FakeClock, logs: Logs
-) -> None:
+def test_logs_a_lasting_failure_at_growing_intervals(failures: FailureLog, clock: FakeClock, logs: Logs) -> None:
     for _ in range(3600):
         failures.failed("no answer", cause="down")
         clock.step(1.0)
@@ -39,7 +37,7 @@ def test_what_fails_for_an_hour_is_told_at_once_and_more_and_more_rarely(
     assert "down" == logs[0]["cause"]
 
 
-def test_the_end_is_told_once_with_its_duration(failures: FailureLog, clock: FakeClock, logs: Logs) -> None:
+def test_logs_the_end_once_with_its_duration(failures: FailureLog, clock: FakeClock, logs: Logs) -> None:
     failures.worked("it answers again")
     failures.failed("no answer")
     clock.step(30.0)
@@ -50,7 +48,7 @@ def test_the_end_is_told_once_with_its_duration(failures: FailureLog, clock: Fak
     assert 30.0 == logs[-1]["seconds"]
 
 
-def test_what_works_and_fails_in_turn_is_told_no_more_often(failures: FailureLog, clock: FakeClock, logs: Logs) -> None:
+def test_alternating_failures_are_not_logged_more_often(failures: FailureLog, clock: FakeClock, logs: Logs) -> None:
     for _ in range(1800):
         failures.failed("no answer")
         clock.step(1.0)
@@ -59,7 +57,9 @@ def test_what_works_and_fails_in_turn_is_told_no_more_often(failures: FailureLog
     assert 2 * 6 == len(told(logs))
 
 
-def test_after_a_long_rest_a_failure_is_news(failures: FailureLog, clock: FakeClock, logs: Logs) -> None:
+def test_a_failure_after_a_long_success_is_logged_immediately(
+    failures: FailureLog, clock: FakeClock, logs: Logs
+) -> None:
     failures.failed("no answer")
     failures.worked("it answers again")
     clock.step(120.0)

@@ -1,4 +1,4 @@
-"""How a change is named: by its first field, and never with what may be a password."""
+"""A change is named by its first field, without possible passwords."""
 
 import pytest
 
@@ -52,5 +52,5 @@ def test_the_first_field_of_a_patch_is_named_metadata_last(patch: Json, named: s
     assert named == str(first_patched(LIVE, patch))
 
 
-def test_preconditions_alone_are_no_change() -> None:
+def test_preconditions_alone_are_not_a_change() -> None:
     assert first_patched(LIVE, {"metadata": {"uid": "u", "resourceVersion": "7"}}) is None

@@ -53,7 +53,7 @@ class Pair:
 
 @pytest.fixture
 def pair() -> Iterator[Callable[..., Pair]]:
-    """Makes pairs, and closes them."""
+    """Creates pairs and closes them."""
     closing: list[Callable[[], Any]] = []
 
     def make(serve: Serve, trust: Certificates | None = None, **config: Any) -> Pair:
@@ -86,7 +86,7 @@ def names(events: Iterator[WatchEvent]) -> list[str]:
 
 
 def in_thread(act: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
-    """Run `act` in a thread; its result or its TransportError lands in the list."""
+    """Run `act` in a thread; its result or TransportError is appended to the list."""
     result: list[Any] = []
 
     def run() -> None:
@@ -171,7 +171,7 @@ def test_TH_18_a_line_of_two_megabytes_arrives_whole(pair: Callable[..., Pair]) 
     assert big == only.object.raw
 
 
-def test_TH_5_a_body_with_a_receiver_is_handed_over_as_it_comes(pair: Callable[..., Pair]) -> None:
+def test_TH_5_a_receiver_gets_the_body_as_it_arrives(pair: Callable[..., Pair]) -> None:
     arrived = threading.Event()
 
     def serve(peer: Peer) -> None:
@@ -199,7 +199,7 @@ def test_TH_5_a_body_with_a_receiver_is_handed_over_as_it_comes(pair: Callable[.
     assert [(200, b"", 11), (410, b"refusal", 0)] == [(each.status, each.body, each.streamed) for each in answers]
 
 
-def test_a_watch_without_chunks_delivers_each_event_as_it_comes(pair: Callable[..., Pair]) -> None:
+def test_a_watch_without_chunks_delivers_events_as_they_arrive(pair: Callable[..., Pair]) -> None:
     go_on = threading.Event()
 
     def serve(peer: Peer) -> None:
@@ -215,7 +215,7 @@ def test_a_watch_without_chunks_delivers_each_event_as_it_comes(pair: Callable[.
     assert ["a", "b"] == names(iter([first, *events]))
 
 
-def test_TH_17_gzip_is_asked_for_and_undone_in_lists_and_never_in_watches(pair: Callable[..., Pair]) -> None:
+def test_TH_17_accepts_gzip_in_lists_but_not_in_watches(pair: Callable[..., Pair]) -> None:
     heads: list[str] = []
     body = msgspec.json.encode(
         {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [msgspec.Raw(pod("a"))]}
@@ -267,7 +267,7 @@ def test_a_chunk_of_a_negative_length_is_lost(pair: Callable[..., Pair]) -> None
         pair(serve).transport.request(GET)
 
 
-def test_who_takes_a_body_and_fails_does_so_in_words_of_his_own(pair: Callable[..., Pair]) -> None:
+def test_an_error_of_the_receiver_is_passed_on(pair: Callable[..., Pair]) -> None:
     def fail(_piece: bytes) -> None:
         raise ValueError("full")
 
@@ -278,9 +278,7 @@ def test_who_takes_a_body_and_fails_does_so_in_words_of_his_own(pair: Callable[.
 
 
 @pytest.mark.parametrize("streamed", [False, True])
-def test_what_comes_after_an_early_answer_is_not_taken_for_that_of_the_next_request(
-    pair: Callable[..., Pair], streamed: bool
-) -> None:
+def test_the_rest_of_an_early_answer_is_not_read_by_the_next_request(pair: Callable[..., Pair], streamed: bool) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.send(b"HTTP/1.1 103 Early Hints\r\n\r\n")
@@ -310,7 +308,7 @@ def test_TEST_3_410_comes_as_a_status_and_as_an_event(pair: Callable[..., Pair])
         both.client.watch(PODS, resource_version="2", timeout_seconds=60)
 
 
-def test_TH_12_headers_that_do_not_come_time_out(pair: Callable[..., Pair]) -> None:
+def test_TH_12_missing_headers_time_out(pair: Callable[..., Pair]) -> None:
     both = pair(lambda peer: (peer.head(), peer.hang()))
     hurried = Request("GET", "/api/v1/pods", timeout=0.05)
 
@@ -380,7 +378,7 @@ _TRICKLES = {
 
 
 def trickling(begin: bytes) -> Serve:
-    """Sends `begin`, and from then on a byte every now and then, so that it is never silent."""
+    """Sends `begin`, then single bytes at intervals, so that it is never silent."""
 
     def serve(peer: Peer) -> None:
         peer.head()
@@ -403,14 +401,14 @@ def test_F53_an_answer_that_trickles_does_not_outlive_its_request(
 
 
 @pytest.mark.parametrize("part", ["the headers", "a refusal"])
-def test_F53_a_watch_that_trickles_before_it_begins_is_given_up(pair: Callable[..., Pair], part: str) -> None:
+def test_F53_gives_up_a_watch_whose_headers_trickle(pair: Callable[..., Pair], part: str) -> None:
     client = Client(pair(trickling(_TRICKLES[part])).transport, timeout=0.05)
 
     with pytest.raises(RequestTimeout):
         client.watch(PODS, resource_version="1", timeout_seconds=60)
 
 
-def test_F53_a_proxy_opens_its_tunnel_in_time_or_never(pair: Callable[..., Pair]) -> None:
+def test_F53_a_tunnel_through_a_proxy_has_a_deadline(pair: Callable[..., Pair]) -> None:
     with serving(trickling(_OK)) as proxy:
         both = pair(lambda peer: None, server="https://10.0.0.1:6443", proxy_url=proxy.url)
         with pytest.raises(RequestTimeout):
@@ -438,7 +436,7 @@ def test_TH_12_a_list_may_take_longer_than_its_timeout_as_long_as_it_is_not_sile
     assert (5, "5", 80.0) == (len(page.items), page.resource_version, clock.now())
 
 
-def test_TH_12_a_list_that_falls_silent_is_given_up(pair: Callable[..., Pair]) -> None:
+def test_TH_12_gives_up_a_silent_list(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -450,7 +448,7 @@ def test_TH_12_a_list_that_falls_silent_is_given_up(pair: Callable[..., Pair]) -
         client.list_page(PODS)
 
 
-def test_an_answer_without_end_is_not_kept(pair: Callable[..., Pair]) -> None:
+def test_does_not_keep_an_endless_answer(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -541,7 +539,7 @@ def test_TLS_is_checked_over_loopback_too(pair: Callable[..., Pair], certificate
     assert 200 == careless.transport.request(GET).status
 
 
-def test_a_server_that_speaks_no_TLS_is_a_TLS_error(pair: Callable[..., Pair]) -> None:
+def test_a_server_without_tls_is_a_tls_error(pair: Callable[..., Pair]) -> None:
     both = pair(lambda peer: peer.answer(400))
     transport = HttpTransport(ClusterConfig(both.server.url.replace("http:", "https:"), "test"), {}, SystemClock())
 
@@ -614,7 +612,7 @@ def test_a_kubeconfigs_proxy_is_used_with_its_password(pair: Callable[..., Pair]
     assert "proxy-authorization: Basic dXNlcjpwYUBzc+KCrA==\r\n" in heads[0]
 
 
-def test_a_proxy_that_refuses_means_that_nothing_was_sent(pair: Callable[..., Pair]) -> None:
+def test_a_refusal_by_the_proxy_counts_as_not_sent(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.answer(403)
@@ -642,7 +640,7 @@ def test_REST_12_dead_peers_are_noticed(pair: Callable[..., Pair]) -> None:
     stream.close()
 
 
-def test_REF_21_a_refused_watch_gives_its_connection_back(pair: Callable[..., Pair]) -> None:
+def test_REF_21_a_refused_watch_releases_its_connection(pair: Callable[..., Pair]) -> None:
     both = pair(lambda peer: (peer.head(), peer.answer(503, b"busy")))
 
     with pytest.raises(ApiError, match="busy"):

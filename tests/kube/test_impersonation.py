@@ -1,4 +1,4 @@
-"""Requests of a kubeconfig's user that acts as somebody else, as `kubectl --as` does."""
+"""Requests of a kubeconfig's user that impersonates, as with `kubectl --as`."""
 
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ _HEADERS = [
 
 
 @pytest.mark.parametrize("watches", [False, True])
-def test_every_request_says_whom_it_acts_as(tmp_path: Path, watches: bool) -> None:
-    """Headers, and how keys are escaped in them, are those of client-go's round tripper."""
+def test_every_request_carries_the_impersonation_headers(tmp_path: Path, watches: bool) -> None:
+    """Headers, and the escaping of their keys, equal client-go's."""
     heads: list[str] = []
 
     def serve(peer: Peer) -> None:
@@ -56,7 +56,7 @@ def test_every_request_says_whom_it_acts_as(tmp_path: Path, watches: bool) -> No
 
 
 @pytest.mark.parametrize("user", [{"as-uid": "u"}, {"as-groups": ["g"]}, {"as-user-extra": {"k": ["v"]}}])
-def test_a_group_without_a_user_is_refused(tmp_path: Path, clock: FakeClock, user: dict[str, Any]) -> None:
+def test_rejects_a_group_without_a_user(tmp_path: Path, clock: FakeClock, user: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"users\[u\]\.user: as-uid, as-groups and as-user-extra need `as`"):
         load_kubeconfig(kubeconfig(tmp_path, user), clock)
 
@@ -64,10 +64,10 @@ def test_a_group_without_a_user_is_refused(tmp_path: Path, clock: FakeClock, use
 @pytest.mark.parametrize(
     "odd", [Impersonation("a\r\nX: b"), Impersonation("a", "\0"), Impersonation("a", extra={"k": ["\x7f"]})]
 )
-def test_what_no_header_can_carry_is_refused_and_not_quoted(odd: Impersonation) -> None:
+def test_rejects_values_that_a_header_cannot_contain_without_quoting_them(odd: Impersonation) -> None:
     with pytest.raises(ConfigError, match=r"^users\[u\]: as, as-uid, as-groups or as-user-extra holds characters"):
         odd.headers("users[u]")
 
 
-def test_who_acts_as_nobody_says_nothing(tmp_path: Path, clock: FakeClock) -> None:
+def test_sends_no_headers_without_impersonation(tmp_path: Path, clock: FakeClock) -> None:
     assert () == load_kubeconfig(kubeconfig(tmp_path), clock).impersonation

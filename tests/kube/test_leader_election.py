@@ -32,7 +32,7 @@ BUSY = status(409, "Conflict")
 
 
 class Heard:
-    """What the callbacks and the recorder were told. Callbacks in threads of their own are waited for."""
+    """Records the calls of callbacks and recorder. Waits for callbacks that have their own threads."""
 
     def __init__(self) -> None:
         self.started = threading.Event()
@@ -115,14 +115,14 @@ def test_LE_13_and_LE_25_an_absent_lease_is_created(api: FakeApi, me: Candidate)
 
 
 @pytest.mark.parametrize("spec", [{}, {"holderIdentity": "", "leaseDurationSeconds": 15}])
-def test_LE_13_a_lease_that_nobody_holds_is_taken_at_once(api: FakeApi, me: Candidate, spec: Json) -> None:
+def test_LE_13_a_free_lease_is_taken_immediately(api: FakeApi, me: Candidate, spec: Json) -> None:
     api.put(PATH, lease() | {"spec": spec})
 
     assert 2.0 == me.elector.tick()
     assert ("me", 1) == (spec_of(api)["holderIdentity"], spec_of(api)["leaseTransitions"])
 
 
-def test_LE_11_and_LE_14_the_lease_of_another_is_taken_when_it_did_not_change_for_its_own_duration(
+def test_LE_11_and_LE_14_takes_a_lease_that_stayed_unchanged_for_its_duration(
     api: FakeApi, me: Candidate, clock: FakeClock
 ) -> None:
     api.put(PATH, lease(duration=40, renewTime="2020-01-01T00:00:00.000000Z"))
@@ -140,7 +140,7 @@ def test_LE_11_and_LE_14_the_lease_of_another_is_taken_when_it_did_not_change_fo
     assert me.heard.started.wait(5)
 
 
-def test_LE_11_a_change_of_the_record_starts_the_time_anew(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+def test_LE_11_a_change_of_the_record_restarts_the_time(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     api.put(PATH, lease())
     me.elector.tick()
     clock.step(14)
@@ -163,7 +163,7 @@ def test_LE_18_renewals_take_the_fast_path(api: FakeApi, me: Candidate, clock: F
     assert "2026-01-01T00:00:00.000000Z" == spec_of(api)["acquireTime"]
 
 
-def test_LE_12_and_LE_18_a_conflict_leads_over_the_slow_path(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+def test_LE_12_and_LE_18_a_conflict_takes_the_slow_path(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     for failure in (None, None, BUSY, None):
         api.failures = [None, None] if failure is None else [failure]
         me.elector.tick()
@@ -174,7 +174,7 @@ def test_LE_12_and_LE_18_a_conflict_leads_over_the_slow_path(api: FakeApi, me: C
     assert 1.0 == me.registry.get_sample_value("leader_election_slowpath_total", labels)
 
 
-def test_LE_3_and_LE_23_what_others_keep_in_the_lease_survives(api: FakeApi, me: Candidate) -> None:
+def test_LE_3_and_LE_23_keeps_foreign_fields_of_the_lease(api: FakeApi, me: Candidate) -> None:
     there = lease(holder="", preferredHolder="them", strategy="OldestEmulationVersion")
     there["metadata"]["labels"] = {"foreign": "1"}
     api.put(PATH, there)
@@ -191,7 +191,7 @@ def test_LE_3_an_update_without_a_read_is_a_mistake(api: FakeApi) -> None:
 
 
 def run(elector: LeaderElector, clock: FakeClock, stop: Stop, until: Callable[[], bool]) -> float:
-    """Run the loop, stepping the clock while it waits, until `until` holds or it ends; the virtual time it took."""
+    """Run the loop, stepping the clock while it waits, until `until` holds or it ends; return the virtual time."""
     started = clock.now()
     thread = threading.Thread(target=elector.run, args=(stop,), name="elector")
     thread.start()
@@ -228,7 +228,7 @@ def test_LE_15_no_request_outlives_the_deadline(api: FakeApi, me: Candidate, clo
     assert 0.5 == pytest.approx(timeouts[-1])
 
 
-def test_a_leader_that_sees_another_holder_is_over_at_once(api: FakeApi, me: Candidate) -> None:
+def test_a_leader_that_sees_another_holder_ends_immediately(api: FakeApi, me: Candidate) -> None:
     me.elector.tick()
     api.put(PATH, lease("other"))
 
@@ -236,7 +236,7 @@ def test_a_leader_that_sees_another_holder_is_over_at_once(api: FakeApi, me: Can
     assert not me.elector.lease.is_valid()
 
 
-def test_LE_16_a_standby_that_is_stopped_says_so_too(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+def test_LE_16_a_stopped_standby_calls_on_stopped_leading(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     api.put(PATH, lease(duration=1000))
 
     run(me.elector, clock, Stop(), lambda: clock.now() > 20)
@@ -257,14 +257,14 @@ def test_LE_19_a_stopped_leader_frees_the_lease(api: FakeApi, me: Candidate, clo
 
 
 @pytest.mark.parametrize("failure", [DOWN, status(404, "NotFound")])
-def test_LE_19_a_release_that_fails_is_no_error(api: FakeApi, me: Candidate, failure: Answer) -> None:
+def test_LE_19_a_failed_release_is_not_an_error(api: FakeApi, me: Candidate, failure: Answer) -> None:
     me.elector.tick()
     api.failures = [failure]
 
     assert not me.elector.release()
 
 
-def test_LE_19_the_lease_of_another_is_not_freed(api: FakeApi, me: Candidate) -> None:
+def test_LE_19_does_not_release_the_lease_of_another_holder(api: FakeApi, me: Candidate) -> None:
     me.elector.tick()
     api.put(PATH, lease("other"))
 
@@ -272,7 +272,7 @@ def test_LE_19_the_lease_of_another_is_not_freed(api: FakeApi, me: Candidate) ->
     assert "other" == spec_of(api)["holderIdentity"]
 
 
-def test_LE_17_every_new_holder_is_told(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+def test_LE_17_reports_every_new_holder(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     api.put(PATH, lease("first", duration=1))
     for holder in ("first", "second", "second"):
         api.put(PATH, lease(holder, duration=1))
@@ -297,7 +297,7 @@ def test_LE_21_only_a_leader_that_is_long_overdue_is_unhealthy(api: FakeApi, me:
     assert [True, True, False] == healthy
 
 
-def test_LE_22_the_fence_closes_with_the_lease_whatever_the_elector_does(
+def test_LE_22_the_fence_closes_with_the_lease_without_the_elector(
     api: FakeApi, me: Candidate, clock: FakeClock
 ) -> None:
     with pytest.raises(LeaseExpired):
@@ -336,16 +336,16 @@ def test_LE_22_a_lease_counts_from_the_moment_the_renewal_was_sent(clock: FakeCl
         ((0, 10, 2), "lease duration must be at least 1 s"),
     ],
 )
-def test_LE_10_contradictory_times_are_refused(timing: tuple[float, float, float], message: str) -> None:
+def test_LE_10_rejects_contradictory_durations(timing: tuple[float, float, float], message: str) -> None:
     with pytest.raises(LeaderElectionConfigError, match=message):
         Timing(*timing)
 
 
-def test_LE_10_a_part_of_a_second_makes_the_lease_longer_for_others_and_not_shorter() -> None:
+def test_LE_10_rounds_the_duration_in_the_lease_up() -> None:
     assert [11, 15] == [Timing(seconds, 10.2, 2).noted_duration for seconds in (10.5, 15)]
 
 
-def test_LE_10_an_empty_identity_is_refused(api: FakeApi, clock: FakeClock) -> None:
+def test_LE_10_rejects_an_empty_identity(api: FakeApi, clock: FakeClock) -> None:
     with pytest.raises(LeaderElectionConfigError, match="identity"):
         Candidate(api, clock, "")
 
@@ -354,7 +354,7 @@ def test_LE_4_one_hung_request_cannot_cost_the_lease() -> None:
     assert (5.0, 1.0) == (Timing().request_timeout, Timing(3, 1.5, 1).request_timeout)
 
 
-def test_LE_24_a_restarted_process_is_somebody_else() -> None:
+def test_LE_24_a_restarted_process_has_another_identity() -> None:
     randomness = SeededRandomness(7)
     first, second = identity("host", randomness), identity("host", randomness)
 
@@ -362,7 +362,7 @@ def test_LE_24_a_restarted_process_is_somebody_else() -> None:
     assert first.startswith("host_")
 
 
-def test_LE_2_nothing_of_an_odd_lease_is_lost(api: FakeApi) -> None:
+def test_LE_2_keeps_every_field_of_a_malformed_lease(api: FakeApi) -> None:
     api.put(PATH, lease(futureField={"a": 1}))
     lock = LeaseLock(Client(api), "ns", "tidb-controller-manager")
     record = lock.read(1)
@@ -388,7 +388,7 @@ NO_LEASES = {
 
 
 @pytest.mark.parametrize("odd", NO_LEASES.values(), ids=NO_LEASES.keys())
-def test_LE_12_a_200_that_is_no_lease_is_an_attempt_that_failed(
+def test_LE_12_a_200_without_a_lease_is_a_failed_attempt(
     api: FakeApi, me: Candidate, clock: FakeClock, odd: Answer
 ) -> None:
     api.put(PATH, lease(holder=""))
@@ -409,7 +409,7 @@ def test_LE_12_a_200_that_is_no_lease_is_an_attempt_that_failed(
     assert 10 == sum(delays), "LE-15: lost when the deadline has passed"
 
 
-def test_LE_15_a_write_that_is_answered_with_the_lease_of_another_is_no_success(api: FakeApi, me: Candidate) -> None:
+def test_LE_15_an_answer_with_another_holder_is_not_a_success(api: FakeApi, me: Candidate) -> None:
     api.put(PATH, lease(holder=""))
     api.failures = [None, answer(200, lease(holder="other") | {"kind": "Lease"})]
 
@@ -419,7 +419,7 @@ def test_LE_15_a_write_that_is_answered_with_the_lease_of_another_is_no_success(
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
-def test_LE_14_who_cannot_start_to_lead_gives_up_and_does_not_free_the_lease(
+def test_LE_14_a_leader_that_cannot_start_ends_without_releasing_the_lease(
     api: FakeApi, clock: FakeClock, error: BaseException
 ) -> None:
     heard = Heard()
@@ -435,7 +435,7 @@ def test_LE_14_who_cannot_start_to_lead_gives_up_and_does_not_free_the_lease(
     assert (1, "me") == (heard.stopped, spec_of(api)["holderIdentity"])
 
 
-def test_LE_17_who_listens_for_leaders_and_fails_ends_nothing(api: FakeApi, clock: FakeClock) -> None:
+def test_LE_17_a_failed_on_new_leader_ends_nothing(api: FakeApi, clock: FakeClock) -> None:
     def fail(_leader: str) -> None:
         raise SystemExit
 

@@ -1,4 +1,4 @@
-"""A standby hears of a freed Lease through a watch, and by polling where it cannot watch (LE-13, LE-14)."""
+"""A standby learns of a freed Lease through a watch, or by polling if it cannot watch (LE-13, LE-14)."""
 
 import queue
 import threading
@@ -33,7 +33,7 @@ def _watch(transport: ScriptedTransport, clock: FakeClock) -> LeaseWatch:
 
 
 def _heard(*lines: bytes) -> int:
-    """How often a watch with these lines says that the Lease is free."""
+    """How often a watch with these lines reports that the Lease is free."""
     calls: list[None] = []
     transport = ScriptedTransport([Response(200, {}, b"".join(lines))])
     _watch(transport, FakeClock()).step(lambda: calls.append(None))
@@ -47,7 +47,7 @@ def test_LE_13_a_lease_without_holder_and_one_that_is_gone_are_free() -> None:
     assert 1 == _heard(_event("DELETED", "other"))
 
 
-def test_it_watches_one_lease_from_the_present_state_on(clock: FakeClock) -> None:
+def test_watches_one_lease_from_its_current_state(clock: FakeClock) -> None:
     transport = ScriptedTransport([Response(200, {}, b"")])
     _watch(transport, clock).step(lambda: None)
 
@@ -66,12 +66,12 @@ def test_it_watches_one_lease_from_the_present_state_on(clock: FakeClock) -> Non
         (status(403, "Forbidden"), 300.0),
     ],
 )
-def test_LE_14_what_ends_a_watch_decides_when_the_next_is_tried(clock: FakeClock, what: Answer, pause: float) -> None:
+def test_LE_14_the_delay_depends_on_how_the_watch_ended(clock: FakeClock, what: Answer, pause: float) -> None:
     assert pause == _watch(ScriptedTransport([what]), clock).step(lambda: None)
 
 
 class _Watchable(FakeApi):
-    """An API whose watch says what the test lets it."""
+    """An API with a watch that the test feeds."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,14 +99,13 @@ class _Lines:
         raise ConnectionLost("GET", PATH, "closed")
 
     def abort(self) -> None:
-        """The watch is ended through its transport."""
+        """Do nothing: the watch is ended through its transport."""
 
-    def close(self) -> None:
-        """Nothing to release."""
+    def close(self) -> None: ...
 
 
 class _Standby:
-    """An elector in its thread that watches, behind another holder."""
+    """An elector in its own thread that watches, behind another holder."""
 
     def __init__(self, api: FakeApi, watched: _Watchable, clock: FakeClock) -> None:
         api.put(PATH, lease("other", duration=1000))
@@ -129,7 +128,7 @@ def _release(api: FakeApi) -> Json:
     return api.put(PATH, lease("", duration=1))
 
 
-def test_LE_13_a_lease_that_is_freed_is_taken_at_once(api: FakeApi, clock: FakeClock) -> None:
+def test_LE_13_a_released_lease_is_taken_immediately(api: FakeApi, clock: FakeClock) -> None:
     watched = _Watchable()
     with _Standby(api, watched, clock) as standby:
         assert watched.watching.wait(5)
@@ -142,7 +141,7 @@ def test_LE_13_a_lease_that_is_freed_is_taken_at_once(api: FakeApi, clock: FakeC
     assert 4 == spec_of(api)["leaseTransitions"]
 
 
-def test_who_leads_watches_no_more(api: FakeApi, clock: FakeClock) -> None:
+def test_a_leader_ends_its_watch(api: FakeApi, clock: FakeClock) -> None:
     watched = _Watchable()
     with _Standby(api, watched, clock) as standby:
         assert watched.watching.wait(5)
@@ -157,7 +156,7 @@ def test_who_leads_watches_no_more(api: FakeApi, clock: FakeClock) -> None:
         assert "me" == spec_of(api)["holderIdentity"]
 
 
-def test_a_standby_that_is_stopped_ends_its_watch(api: FakeApi, clock: FakeClock) -> None:
+def test_a_stopped_standby_ends_its_watch(api: FakeApi, clock: FakeClock) -> None:
     watched = _Watchable()
     with _Standby(api, watched, clock) as standby:
         assert watched.watching.wait(5)

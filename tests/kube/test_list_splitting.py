@@ -16,7 +16,7 @@ _ITEMS = st.lists(st.builds(lambda tree, more: {"metadata": tree} | more, _TREES
 
 
 def _read(pieces: list[bytes]) -> tuple[list[Any], list[Any], str | None]:
-    """The items that came before the end, those left for the end, and the list's version."""
+    """The items that were returned early, those returned at the end, and the list's version."""
     splitter = ListSplitter()
     early = [json.loads(raw) for piece in pieces for raw in splitter.feed(piece)]
     rest = splitter.end()
@@ -25,7 +25,7 @@ def _read(pieces: list[bytes]) -> tuple[list[Any], list[Any], str | None]:
 
 @pytest.mark.slow
 @given(_ITEMS, st.booleans(), st.booleans(), st.lists(st.integers(0, 400)))
-def test_TH_6_however_a_list_is_cut_it_has_the_same_items(
+def test_TH_6_the_items_do_not_depend_on_the_pieces_of_a_list(
     items: list[Any], sorted_keys: bool, blanks: bool, cuts: list[int]
 ) -> None:
     tree = {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": items}
@@ -37,7 +37,7 @@ def test_TH_6_however_a_list_is_cut_it_has_the_same_items(
     assert (items, "9") == (early + late, version)
 
 
-def test_TH_5_items_are_there_before_the_list_is_complete() -> None:
+def test_TH_5_returns_items_before_the_list_is_complete() -> None:
     head = (
         b'{"kind":"PodList","metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}},{"metadata":{"na'
     )
@@ -45,7 +45,7 @@ def test_TH_5_items_are_there_before_the_list_is_complete() -> None:
     assert [{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}] == _read([head, b'me":"c"}}]}'])[0]
 
 
-def test_an_object_in_an_item_is_not_taken_for_one() -> None:
+def test_an_object_within_an_item_is_not_taken_for_an_item() -> None:
     nested = b'{"metadata":{"name":"a"},"templates":[{"metadata":{}},{"metadata":{}}]}'
     body = b'{"items":[' + nested + b"," + nested[:-20]
 
@@ -63,7 +63,7 @@ def test_a_list_that_ends_too_early_is_an_error(body: bytes) -> None:
     [b'{"metadata":' + b"[" * 3000 + b"]" * 3000 + b"}", rb'{"metadata":{"name":"\ud800"}}', b'{"s":"}]\\",[{"}'],
     ids=["deep", "surrogate", "brackets"],
 )
-def test_an_item_that_no_decoder_reads_is_split_from_the_others(odd: bytes) -> None:
+def test_splits_off_an_item_that_the_decoder_rejects(odd: bytes) -> None:
     deep, good = b'{"metadata":' + b"[" * 3000 + b"]" * 3000 + b"}", b'{"metadata": {}}'
     body = b'{"kind":"PodList","metadata":{"resourceVersion":"9"},"items": [' + b" , ".join([good, odd, deep]) + b"]}"
     splitter = ListSplitter()
@@ -78,7 +78,7 @@ def _pieces(body: bytes) -> list[bytes]:
 
 
 def _lookalikes(size: int) -> bytes:
-    """A custom resource of so many bytes whose managedFields, owners and templates all begin as it does itself."""
+    """A custom resource of `size` bytes whose managedFields, owners and templates all begin like the object itself."""
     kind = '{"apiVersion":"v1","kind":"A","metadata":{"a":{}}}'
     same = ",".join([kind] * 6)
     head = (
@@ -89,8 +89,8 @@ def _lookalikes(size: int) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1 << 12, 1 << 13, 1 << 16, (1 << 16) - 1, 5000, 200_000])
-def test_TH_6_no_list_costs_more_than_a_few_passes_over_its_bytes(size: int, mocker: Any) -> None:
-    """Wherever the pieces end, such as always in the middle of the same field."""
+def test_TH_6_a_list_costs_only_a_few_passes_over_its_bytes(size: int, mocker: Any) -> None:
+    """Wherever the pieces end, e.g. always in the middle of the same field."""
     decoded = 0
 
     def decode(body: bytes) -> Any:

@@ -15,7 +15,7 @@ POD = (
 )
 
 
-def test_KEY_1_the_key_has_the_namespace_where_there_is_one() -> None:
+def test_KEY_1_the_key_has_the_namespace_if_there_is_one() -> None:
     assert ("ns/a", "n") == (Object(POD).key, Object(b'{"metadata":{"name":"n"}}').key)
 
 
@@ -24,7 +24,7 @@ def test_KEY_5_an_object_without_metadata_is_an_error() -> None:
         Object(b"{}")
 
 
-def test_PY_7_no_field_is_lost_but_managed_fields() -> None:
+def test_PY_7_keeps_all_fields_but_managed_fields() -> None:
     tree = Object(POD, "v1", "Pod").decode()
 
     assert ({"unknown": [1]}, 1, "v1", "Pod") == (
@@ -40,7 +40,7 @@ class _Model(msgspec.Struct, frozen=True):
     spec: dict[str, list[int]]
 
 
-def test_PY_7_a_tree_is_the_callers_own_and_a_model_is_decoded_once_for_all() -> None:
+def test_PY_7_trees_are_fresh_and_models_are_shared() -> None:
     pod = Object(POD)
 
     assert pod.decode() is not pod.decode()
@@ -48,7 +48,7 @@ def test_PY_7_a_tree_is_the_callers_own_and_a_model_is_decoded_once_for_all() ->
     assert pod.decode_as(_Model) is not Object(POD).decode_as(_Model)
 
 
-def test_the_content_of_a_secret_is_kept_nowhere() -> None:
+def test_does_not_cache_the_content_of_a_secret() -> None:
     secret = Object(b'{"metadata":{"name":"s"},"data":{"password":"cw=="}}')
     data = secret_data(secret)
     kept = weakref.ref(secret)
@@ -67,7 +67,7 @@ def test_the_content_of_a_secret_is_kept_nowhere() -> None:
         '{"annotations":{"x":"\\",\\"managedFields\\":[1]"},"managedFields":[{"x":[1]}],"name":"a"}',
     ],
 )
-def test_INF_30_managed_fields_go_wherever_and_however_they_are_written(meta: str) -> None:
+def test_INF_30_removes_managed_fields_in_any_position_and_format(meta: str) -> None:
     inner = json.dumps([{"managedFields": 1}, {"a": 1, "managedFields": [2]}], separators=(",", ":"))
     for text in (f'{{"metadata":{meta},"spec":{inner}}}', f'{{"before":{inner},"metadata":{meta}}}'):
         expected = json.loads(text)
@@ -78,13 +78,13 @@ def test_INF_30_managed_fields_go_wherever_and_however_they_are_written(meta: st
         assert b"" == bytes(obj.metadata.managed_fields_)
 
 
-def test_a_text_that_only_mentions_managed_fields_is_kept_as_it_is() -> None:
+def test_keeps_a_text_that_only_mentions_managed_fields() -> None:
     raw = b'{"metadata":{"name":"a"},"data":{"x":"\\"managedFields\\" and \\"more\\""},"managedFields":1}'
 
     assert raw == Object(raw).raw
 
 
-def test_F2_nobody_can_change_what_others_see() -> None:
+def test_F2_readers_cannot_change_shared_objects() -> None:
     pod = Object(POD)
     pod.decode()["metadata"]["labels"]["x"] = "2"
 
@@ -122,5 +122,5 @@ def test_resources_know_their_paths() -> None:
         ("system:basic", "system:basic"),
     ],
 )
-def test_whatever_a_name_is_a_path_leads_to_an_object_of_that_name(name: str, segment: str) -> None:
+def test_a_path_leads_to_the_named_object_for_any_name(name: str, segment: str) -> None:
     assert f"/api/v1/namespaces/{segment}/secrets/{segment}" == SECRETS.path(name, name)

@@ -1,4 +1,4 @@
-"""Certificates that somebody renews while we run."""
+"""Certificates that another program renews while the operator runs."""
 
 import ssl
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ _BEGINS, _ENDS = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=U
 
 
 class World:
-    """A server that tells its clients who they are, and a client whose certificates are in files."""
+    """A server that reports its clients' names, and a client with certificates in files."""
 
     def __init__(self, directory: Path, clock: FakeClock) -> None:
         self._directory = directory
@@ -35,7 +35,7 @@ class World:
         return self.authority.pair("127.0.0.1", common_name=name, begins=_BEGINS, ends=_ENDS)
 
     def renew(self, name: str, *, key: bool = True) -> None:
-        """Write the certificate of somebody, and its key."""
+        """Write a certificate with this name, and its key."""
         pair = self.identity(name)
         (self._directory / "client.crt").write_bytes(pair.cert)
         if key:
@@ -79,7 +79,7 @@ def world(tmp_path: Path, clock: FakeClock) -> World:
 
 @pytest.fixture(name="ask")
 def asking(world: World) -> Iterator[Callable[[], str]]:
-    """Sends a request; who the server says we are."""
+    """Send a request; returns the client's name as the server sees it."""
     with serving(world.serve, world.context()) as server:
         transport = HttpTransport(load_kubeconfig(world.kubeconfig(server.url), world.clock), {}, world.clock)
 
@@ -90,9 +90,7 @@ def asking(world: World) -> Iterator[Callable[[], str]]:
         transport.close()
 
 
-def test_REST_11_a_client_certificate_that_was_renewed_is_used_within_a_minute(
-    world: World, ask: Callable[[], str]
-) -> None:
+def test_REST_11_uses_a_renewed_client_certificate_within_a_minute(world: World, ask: Callable[[], str]) -> None:
     seen = [ask()]
     world.renew("second")
     for seconds in (50, 1):
@@ -110,7 +108,7 @@ def test_REST_11_after_a_401_the_client_certificate_is_read_again(world: World, 
 
 
 @pytest.mark.parametrize("content", [b"", b"half of a certificate", None])
-def test_REST_11_while_certificates_cannot_be_used_the_old_ones_are_kept(
+def test_REST_11_keeps_the_old_certificates_while_new_ones_are_unusable(
     world: World, ask: Callable[[], str], tmp_path: Path, content: bytes | None
 ) -> None:
     if content is None:
@@ -124,9 +122,7 @@ def test_REST_11_while_certificates_cannot_be_used_the_old_ones_are_kept(
     assert ["keeping the old certificates"] == [entry["event"] for entry in logs]
 
 
-def test_an_authority_that_was_renewed_is_trusted_from_the_second_attempt_on(
-    world: World, ask: Callable[[], str]
-) -> None:
+def test_trusts_a_renewed_authority_from_the_second_attempt(world: World, ask: Callable[[], str]) -> None:
     assert "first" == ask()
     world.trust(Authority())
     world.clock.step(51)
@@ -147,7 +143,7 @@ def test_an_authority_that_was_renewed_is_trusted_from_the_second_attempt_on(
     ],
 )
 @pytest.mark.parametrize("variable", ["HTTPS_PROXY", "all_proxy"])
-def test_a_proxy_of_the_environment_that_is_of_no_use_is_told(
+def test_an_error_names_an_unusable_proxy_of_the_environment(
     clock: FakeClock, variable: str, proxy: str, told: str
 ) -> None:
     with pytest.raises(ConfigError, match=told) as error:

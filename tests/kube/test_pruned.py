@@ -1,4 +1,4 @@
-"""What the API server prunes from a status, since a definition has no room for it, is not sent in each sync (I29)."""
+"""Status fields that the API server prunes, because the CRD lacks them, are not sent in each sync (I29)."""
 
 import msgspec
 import pytest
@@ -16,7 +16,9 @@ SAID: Json = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 class PruningApi:
-    """Objects of a kind whose definition has no room for conditions, or has by now; `subresource`: has it that?"""
+    """Objects whose CRD lacks conditions until the test adds them; `subresource` is True if the CRD has a status
+    subresource.
+    """
 
     def __init__(self, *, subresource: bool) -> None:
         self.api = FakeApi()
@@ -24,7 +26,6 @@ class PruningApi:
         self._served = ["backupschedules", *(["backupschedules/status"] if subresource else [])]
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         if request.url == ROOT:
             self.api.requests.append(request)
             return Response(200, {}, msgspec.json.encode({"resources": [{"name": each} for each in self._served]}))
@@ -36,12 +37,11 @@ class PruningApi:
         return self.api.request(request)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self.api.stream(request, idle_timeout)
 
 
 class Writer:
-    """Writes statuses as a sync does: what differs from the status that is known."""
+    """Writes statuses like a sync: the difference from the known status."""
 
     def __init__(self, server: PruningApi, clock: FakeClock) -> None:
         self.server = server
@@ -50,15 +50,15 @@ class Writer:
             server.api.put(f"{ROOT}/namespaces/ns/backupschedules/{name}", {"metadata": {"name": name, "uid": name}})
 
     def there(self, name: str) -> Object:
-        """An object as the server has it."""
+        """An object on the server."""
         return Object(msgspec.json.encode(self.server.api.objects[f"{ROOT}/namespaces/ns/backupschedules/{name}"]))
 
     def known(self, name: str = "a") -> Json:
-        """Its status as it is known."""
+        """Its status as the operator knows it."""
         return self.applier.status_of(BACKUP_SCHEDULES, self.there(name))
 
     def write(self, name: str = "a", **status: object) -> list[str]:
-        """Have its status be this; the requests."""
+        """Write this status; returns the requests."""
         self.server.api.requests.clear()
         self.applier.patch_status(
             BACKUP_SCHEDULES,
@@ -78,14 +78,14 @@ def writer(request: pytest.FixtureRequest, clock: FakeClock) -> Writer:
     return Writer(PruningApi(subresource=request.param), clock)
 
 
-def test_I29_what_was_pruned_is_sent_once_and_known(writer: Writer) -> None:
+def test_I29_sends_pruned_fields_once(writer: Writer) -> None:
     assert writer.write(**SAID)
     assert SAID == writer.known()
     assert "status" not in writer.there("a").decode() or {} == writer.there("a").decode()["status"]
     assert [] == writer.write(**SAID)
 
 
-def test_it_is_sent_again_when_it_changes_and_so_is_all_else(writer: Writer) -> None:
+def test_sends_pruned_fields_again_when_the_status_changes(writer: Writer) -> None:
     writer.write(**SAID)
     other: Json = {"conditions": [{"type": "Ready", "status": "False"}]}
     assert writer.write(**other, lastBackup="x")
@@ -95,7 +95,7 @@ def test_it_is_sent_again_when_it_changes_and_so_is_all_else(writer: Writer) -> 
     assert {"lastBackup": "x"} == writer.known()
 
 
-def test_one_object_tries_again_after_a_while(writer: Writer, clock: FakeClock) -> None:
+def test_one_object_sends_its_pruned_fields_periodically(writer: Writer, clock: FakeClock) -> None:
     for name in ("a", "b"):
         writer.write(name, **SAID)
     clock.step(601.0)
@@ -104,7 +104,7 @@ def test_one_object_tries_again_after_a_while(writer: Writer, clock: FakeClock) 
     assert SAID == writer.known()
 
 
-def test_once_there_is_room_each_object_gets_what_it_lacks(writer: Writer, clock: FakeClock) -> None:
+def test_restores_pruned_fields_once_the_crd_has_them(writer: Writer, clock: FakeClock) -> None:
     for name in ("a", "b"):
         writer.write(name, **SAID)
     writer.server.has_room = True
@@ -115,7 +115,7 @@ def test_once_there_is_room_each_object_gets_what_it_lacks(writer: Writer, clock
         assert [] == writer.write(name, **SAID)
 
 
-def test_what_another_writes_there_is_not_hidden(writer: Writer) -> None:
+def test_shows_fields_that_another_client_writes(writer: Writer) -> None:
     writer.write(**SAID)
     theirs: Json = {"conditions": [{"type": "Theirs", "status": "True"}]}
     path = f"{ROOT}/namespaces/ns/backupschedules/a"
@@ -124,14 +124,14 @@ def test_what_another_writes_there_is_not_hidden(writer: Writer) -> None:
     assert writer.write(**SAID)
 
 
-def test_another_object_of_the_name_has_lost_nothing(writer: Writer) -> None:
+def test_a_recreated_object_has_no_pruned_fields(writer: Writer) -> None:
     writer.write(**SAID)
     path = f"{ROOT}/namespaces/ns/backupschedules/a"
     writer.server.api.objects[path]["metadata"]["uid"] = "another"
     assert {} == writer.known()
 
 
-def test_what_is_known_is_a_fresh_tree_of_its_own_kind(writer: Writer) -> None:
+def test_a_known_status_is_a_fresh_tree_per_kind(writer: Writer) -> None:
     writer.write(**SAID)
     writer.known()["conditions"].clear()
     assert SAID == writer.known()

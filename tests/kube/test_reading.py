@@ -1,4 +1,4 @@
-"""What caches have answered holds as long as they have not changed, or answer the same (design.md 3.8)."""
+"""Recorded answers stay valid while the caches are unchanged or give the same answers (design.md 3.8)."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ from tests.informers.support import pod_object
 
 
 class Cache:
-    """A lister that counts its questions."""
+    """A lister that counts its reads."""
 
     def __init__(self) -> None:
         self.items = [pod_object("a"), pod_object("b")]
@@ -50,12 +50,12 @@ def readings(cache: Cache) -> Readings:
     return readings
 
 
-def test_3_8_a_cache_that_has_not_changed_is_not_asked_again(cache: Cache, readings: Readings) -> None:
+def test_3_8_does_not_read_an_unchanged_cache_again(cache: Cache, readings: Readings) -> None:
     assert readings.still_hold()
     assert 0 == cache.asked
 
 
-def test_3_8_one_that_has_changed_is_asked_once(cache: Cache, readings: Readings) -> None:
+def test_3_8_reads_a_changed_cache_once(cache: Cache, readings: Readings) -> None:
     cache.changes += 1
     assert readings.still_hold()
     assert 3 == cache.asked
@@ -63,12 +63,12 @@ def test_3_8_one_that_has_changed_is_asked_once(cache: Cache, readings: Readings
     assert 3 == cache.asked
 
 
-def test_3_8_another_object_is_another_answer_for_good(cache: Cache, readings: Readings) -> None:
+def test_3_8_another_object_invalidates_the_answers_for_good(cache: Cache, readings: Readings) -> None:
     cache.items[0], cache.changes = pod_object("a", version="2"), 1
     assert [False, False] == [readings.still_hold(), readings.still_hold()]
 
 
-def test_3_8_a_change_between_two_questions_is_seen(cache: Cache) -> None:
+def test_3_8_notices_a_change_between_two_reads(cache: Cache) -> None:
     readings = Readings()
     through = readings.through(cache)
     through.get("ns", "a")
@@ -77,7 +77,7 @@ def test_3_8_a_change_between_two_questions_is_seen(cache: Cache) -> None:
     assert not readings.still_hold()
 
 
-def test_3_8_two_answers_to_one_question_never_hold(cache: Cache) -> None:
+def test_3_8_two_answers_to_one_read_are_never_valid(cache: Cache) -> None:
     readings = Readings()
     through = readings.through(cache)
     first = through.get("ns", "a")

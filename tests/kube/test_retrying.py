@@ -30,7 +30,7 @@ OK = answer(200, {})
 
 
 class Bench:
-    """A retrying transport over a script, driven by a stepped clock."""
+    """A retrying transport over a script, with a stepped clock."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Bench:
         self.transport = RetryingTransport(self.inner, clock, throttle, self.stop, **extra)
 
     def run(self, act: Callable[[], Any]) -> tuple[Any, float]:
-        """The result of `act`, or the error it raised, and the virtual seconds it waited."""
+        """The result of `act`, or the error that it raised, and the virtual seconds that it waited."""
         result: list[Any] = []
 
         def target() -> None:
@@ -78,9 +78,7 @@ def test_REST_3_retry_after_is_obeyed_for_any_verb(clock: FakeClock, code: int, 
 
 
 @pytest.mark.parametrize(("asked", "waited"), [("86400", 300.0), ("9" * 400, 300.0), ("0", 1.0), ("2", 2.0)])
-def test_REST_3_nobody_silences_a_client_for_a_day_or_makes_it_hurry(
-    clock: FakeClock, asked: str, waited: float
-) -> None:
+def test_REST_3_bounds_retry_after_on_both_sides(clock: FakeClock, asked: str, waited: float) -> None:
     bench = Bench(clock, [answer(503, retry_after=asked), OK])
 
     assert (OK, waited) == bench.send(GET)
@@ -121,7 +119,7 @@ def test_REST_4_a_read_is_repeated_over_a_new_connection(clock: FakeClock) -> No
         (GET, TlsError("GET", "/", "who are you")),
     ],
 )
-def test_REST_4_what_may_hurt_or_cannot_help_is_not_repeated(
+def test_REST_4_does_not_repeat_writes_and_hopeless_reads(
     clock: FakeClock, request_: Request, error: TransportError
 ) -> None:
     assert (error, 0.0) == Bench(clock, [error]).send(request_)
@@ -181,7 +179,7 @@ def test_a_stop_ends_the_wait_for_a_retry_with_what_is_known(clock: FakeClock, k
 
 
 @pytest.mark.parametrize("known", [BUSY, LOST])
-def test_CW_10_who_is_in_a_hurry_waits_for_no_retry_and_may_still_send(clock: FakeClock, known: Answer) -> None:
+def test_CW_10_a_hurry_skips_retries_but_allows_requests(clock: FakeClock, known: Answer) -> None:
     def hurry_meanwhile(_: Request) -> Answer:
         hurry.set()
         return known
@@ -209,7 +207,7 @@ def test_LE_22_a_write_is_checked_at_every_attempt(clock: FakeClock) -> None:
     assert OK == Bench(clock, [OK], fence=ClosesAfter(0)).send(GET)[0]
 
 
-def test_8_3_every_attempt_counts(clock: FakeClock) -> None:
+def test_8_3_counts_every_attempt(clock: FakeClock) -> None:
     registry = CollectorRegistry()
     bench = Bench(clock, [BUSY, LOST, OK], observer=PrometheusObserver(registry, "https://127.0.0.1:6443"))
 
@@ -228,6 +226,6 @@ def test_8_3_every_attempt_counts(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize(("qps", "burst"), [(0, 10), (5, 0), (-1, 1)])
-def test_a_rate_that_lets_nothing_through_is_refused(clock: FakeClock, qps: float, burst: int) -> None:
+def test_rejects_a_rate_that_allows_no_requests(clock: FakeClock, qps: float, burst: int) -> None:
     with pytest.raises(ValueError, match="qps > 0 and burst >= 1"):
         Throttle(Rate(qps, burst), clock)

@@ -1,4 +1,4 @@
-"""Which objects the change of a Secret brings back."""
+"""The reconciles that a change of a Secret triggers."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def reads() -> SecretReads:
     return SecretReads(Client(ScriptedTransport(lambda _: _secret())))
 
 
-def test_a_change_brings_back_who_has_read_the_secret(reads: SecretReads) -> None:
+def test_a_change_of_a_secret_triggers_its_readers(reads: SecretReads) -> None:
     for reader in (A, B):
         assert reads.find(reader, "s", "ns") is not None
     reads.find((DM_CLUSTERS, "ns/a"), "other", "ns")
@@ -28,7 +28,7 @@ def test_a_change_brings_back_who_has_read_the_secret(reads: SecretReads) -> Non
     assert (1, 1, 0) == tuple(map(reads.changes, (A, B, (DM_CLUSTERS, "ns/a"))))
 
 
-def test_a_hundred_changes_bring_a_reader_back_once_until_it_reads_again(reads: SecretReads) -> None:
+def test_many_changes_trigger_a_reader_once_until_it_reads_again(reads: SecretReads) -> None:
     reads.find(A, "s", "ns")
     assert 1 == sum(len(reads.changed("ns", "s")) for _ in range(100))
     reads.find(A, "s", "ns")
@@ -46,7 +46,7 @@ def test_a_change_during_a_read_is_a_change_after_it() -> None:
     assert before + 1 == tried.changes(A)
 
 
-def test_a_reader_that_is_gone_is_not_brought_back(reads: SecretReads) -> None:
+def test_does_not_trigger_a_forgotten_reader(reads: SecretReads) -> None:
     reads.find(A, "s", "ns")
     reads.find(B, "s", "ns")
     reads.forget(A)

@@ -33,7 +33,7 @@ _TREES = st.dictionaries(
         ({"volumes": [{"name": "x", "emptyDir": {}}]}, {"volumes": [{"name": "x"}]}),
     ],
 )
-def test_objects_11_1_what_says_nothing_is_equal_to_absence(one: Any, other: Any) -> None:
+def test_objects_11_1_insignificant_values_equal_absence(one: Any, other: Any) -> None:
     assert semantically_equal(one, other)
     assert semantically_equal(other, one)
 
@@ -54,7 +54,7 @@ def test_objects_11_1_what_says_nothing_is_equal_to_absence(one: Any, other: Any
         ({"rules": [{"resources": ["pods"]}]}, {"rules": [{"resources": ["nodes"]}]}),
     ],
 )
-def test_objects_11_1_statements_differ(one: Any, other: Any) -> None:
+def test_objects_11_1_explicit_values_differ_from_absence(one: Any, other: Any) -> None:
     assert not semantically_equal(one, other)
 
 
@@ -75,7 +75,7 @@ def test_quantities_have_values(text: str | int, value: Decimal | None) -> None:
     assert value == quantity(text)
 
 
-def test_objects_11_7_what_the_server_adds_is_no_difference() -> None:
+def test_objects_11_7_server_defaults_are_not_a_difference() -> None:
     desired = {"spec": {"template": {"containers": [{"name": "pd", "ports": [{"containerPort": 2379}]}]}}}
     defaulted = {
         "name": "pd",
@@ -94,7 +94,7 @@ def test_a_patch_holds_only_what_differs() -> None:
     assert {"spec": {"replicas": 5}} == merge_patch(live, desired, None)
 
 
-def test_what_we_wrote_and_do_not_want_any_more_is_removed_and_the_rest_survives() -> None:
+def test_a_patch_removes_only_own_fields_that_are_no_longer_desired() -> None:
     live = {"spec": {"a": 1, "b": 2, "c": 3}, "metadata": {"name": "x", "annotations": {"ours": "1", "foreign": "2"}}}
     desired = {"spec": {"a": 1}, "metadata": {"name": "x"}}
     applied = {"spec": {"a": 1, "b": 2, "gone": 4}, "metadata": {"annotations": {"ours": "1"}}}
@@ -104,7 +104,7 @@ def test_what_we_wrote_and_do_not_want_any_more_is_removed_and_the_rest_survives
     assert {"spec": {"b": None}, "metadata": {"annotations": {"ours": None}}} == patch
 
 
-def test_a_structure_of_ours_is_removed_whole_because_its_defaults_make_no_sense_alone() -> None:
+def test_a_patch_removes_an_own_structure_with_its_defaults() -> None:
     live = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 3, "maxUnavailable": 1}}}
     applied = {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 3}}}
     desired = {"updateStrategy": {"type": "OnDelete"}}
@@ -112,13 +112,13 @@ def test_a_structure_of_ours_is_removed_whole_because_its_defaults_make_no_sense
     assert {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}} == merge_patch(live, desired, applied)
 
 
-def test_a_list_that_differs_is_replaced_whole_as_it_is_written() -> None:
+def test_a_list_that_differs_is_replaced_whole() -> None:
     desired = {"volumes": [{"name": "a", "emptyDir": {}}, {"name": "b"}]}
 
     assert desired == merge_patch({"volumes": [{"name": "a", "emptyDir": {}}]}, desired, None)
 
 
-def test_a_field_that_left_an_item_of_a_list_is_a_difference_only_when_it_was_ours() -> None:
+def test_a_field_missing_from_a_list_item_differs_only_if_it_was_applied() -> None:
     live = {"containers": [{"name": "pd", "env": [{"name": "A"}], "tty": True}]}
     desired = {"containers": [{"name": "pd", "tty": True}]}
 

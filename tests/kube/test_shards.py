@@ -1,4 +1,4 @@
-"""Shards over Leases: who acts for which key, and never two (docs/adr/0010-shards-by-leases.md)."""
+"""Shards over Leases: each key has at most one process that acts for it (docs/adr/0010-shards-by-leases.md)."""
 
 import threading
 from collections import Counter
@@ -22,7 +22,7 @@ from tests.kube.fakes import ScriptedTransport, status
 from tests.kube.fleet import BASE, KEYS, Fleet, Process, TwoWriters
 
 _SERVED = 20.0
-"""Seconds in which the keys of a process that is gone are served again."""
+"""Seconds within which the keys of a dead process are served again."""
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _others_hold(world: Fleet, shard: int, holder: str) -> None:
-    """Another program, which knows nothing of shards, takes a Lease, as v1.6 does: it keeps annotations."""
+    """A program without shards takes a Lease, as v1.6 does: it keeps annotations."""
     path = f"/apis/coordination.k8s.io/v1/namespaces/ns/leases/{lease_name(BASE, shard)}"
     there = world.api.objects.get(path, {"metadata": {"name": lease_name(BASE, shard), "namespace": "ns"}, "spec": {}})
     spec = there["spec"] | {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": str(world.now)}
@@ -46,7 +46,7 @@ def _settled(*counts: int, shards: int = 3, seed: int = 1) -> tuple[Fleet, list[
     return world, processes
 
 
-def test_a_key_is_in_one_shard_and_most_stay_where_they_are_when_there_is_one_more() -> None:
+def test_an_added_shard_takes_only_its_share_of_the_keys() -> None:
     keys = [f"ns/cluster-{number}" for number in range(3000)]
     sizes = Counter(shard_of(key, 3) for key in keys)
     moved = [key for key in keys if shard_of(key, 3) != shard_of(key, 4)]
@@ -78,7 +78,7 @@ class TestTheFence:
         with pytest.raises(LeaseExpired, match="acts for no key"):
             shards.check()
 
-    def test_LE_22_what_one_thread_acts_for_is_nothing_to_another(self) -> None:
+    def test_LE_22_the_key_that_a_thread_acts_for_is_its_own(self) -> None:
         shards, refused = Shards(1), []
 
         def write() -> None:
@@ -94,7 +94,7 @@ class TestTheFence:
             thread.join()
         assert 1 == len(refused)
 
-    def test_CW_11_a_closed_shard_lets_what_runs_end_and_nothing_begin(self) -> None:
+    def test_CW_11_a_closed_shard_finishes_running_work_and_starts_none(self) -> None:
         shards = Shards(1)
         shards.open(0, OpenFence())
         with shards.acting_for("ns/a"):
@@ -123,7 +123,7 @@ class TestBalance:
         assert expected == world.sizes()
         assert [] == world.unserved()
 
-    def test_one_that_comes_gets_its_share_and_then_nothing_moves(self) -> None:
+    def test_a_new_process_gets_its_share_and_then_nothing_moves(self) -> None:
         world, _ = _settled(1, shards=6)
         world.start("late", 6)
         world.run(60.0)
@@ -133,7 +133,7 @@ class TestBalance:
         after = {path: lease["spec"]["leaseTransitions"] for path, lease in world.api.objects.items()}
         assert before == after
 
-    def test_a_given_shard_is_without_a_holder_for_a_moment_only(self) -> None:
+    def test_a_released_shard_is_without_a_holder_only_briefly(self) -> None:
         world, _ = _settled(1, shards=2)
         world.start("late", 2)
         longest, since = 0.0, world.now
@@ -144,7 +144,7 @@ class TestBalance:
         assert [1, 1] == world.sizes()
         assert longest < 5.0
 
-    def test_CW_11_a_shard_is_given_when_its_last_sync_has_ended(self) -> None:
+    def test_CW_11_a_shard_is_released_after_its_last_sync(self) -> None:
         world, (first,) = _settled(1, shards=2)
         held = first.elections.lease
         with held.acting_for(KEYS[0]):
@@ -156,19 +156,19 @@ class TestBalance:
 
 
 class TestAHolderThatGoes:
-    def test_LE_13_killed_its_keys_are_served_within_20_s(self) -> None:
+    def test_LE_13_the_keys_of_a_killed_process_are_served_within_20_s(self) -> None:
         for seed in range(4):
             world, processes = _settled(seed=seed)
             world.run(seed / 3)
             processes[seed % 3].die()
             assert world.time_until_served(_SERVED) > 5.0
 
-    def test_LE_19_stopped_its_keys_are_served_at_once(self) -> None:
+    def test_LE_19_the_keys_of_a_stopped_process_are_served_immediately(self) -> None:
         world, processes = _settled()
         processes[0].leave()
         assert world.time_until_served(_SERVED) < 4.0
 
-    def test_LE_22_paused_longer_than_its_lease_it_may_not_write_and_ends(self) -> None:
+    def test_LE_22_a_process_suspended_beyond_its_lease_may_not_write_and_ends(self) -> None:
         world, processes = _settled()
         world.pause(processes[1], 40.0)
         world.run(17.0)
@@ -177,14 +177,14 @@ class TestAHolderThatGoes:
         assert not processes[1].alive
         assert [] == world.unserved()
 
-    def test_LE_15_a_server_that_does_not_answer_ends_them_all_and_nobody_writes(self) -> None:
+    def test_LE_15_a_silent_server_ends_all_processes_without_writes(self) -> None:
         world, processes = _settled()
         world.latency = lambda: 60.0
         world.run(20.0)
         assert not any(each.alive for each in processes)
 
     @pytest.mark.parametrize("seconds", [-3600.0, 3600.0], ids=["back", "forward"])
-    def test_LE_11_a_clock_that_is_set_moves_no_shard_and_keeps_none(self, seconds: float) -> None:
+    def test_LE_11_setting_a_clock_neither_moves_nor_keeps_a_shard(self, seconds: float) -> None:
         world, processes = _settled(3)
         held = [each.elections.lease.held for each in processes]
         processes[0].clock.set_by = seconds
@@ -195,7 +195,7 @@ class TestAHolderThatGoes:
 
 
 class TestAnotherDivision:
-    def test_two_numbers_of_shards_never_act_side_by_side_and_the_next_has_its_turn(self) -> None:
+    def test_processes_with_different_numbers_of_shards_never_act_together(self) -> None:
         world, processes = _settled(2)
         more = [world.start(f"new-{number}", 4) for number in range(2)]
         world.run(120.0)
@@ -207,7 +207,7 @@ class TestAnotherDivision:
         world.run(60.0)
         assert [2, 2] == world.sizes()
 
-    def test_the_holder_of_shard_0_decides_and_the_others_give_theirs_up(self) -> None:
+    def test_the_holder_of_shard_0_decides_the_number_of_shards(self) -> None:
         world, processes = _settled(3)
         for number in range(3):
             world.start(f"new-{number}", 5)
@@ -218,7 +218,7 @@ class TestAnotherDivision:
         counts = {each.count for each in world.processes if each.owned()}
         assert 1 == len(counts)
 
-    def test_killed_all_at_once_their_leases_run_out_first(self) -> None:
+    def test_after_all_processes_are_killed_their_leases_expire_first(self) -> None:
         world, processes = _settled(3)
         world.start("new", 2)
         world.run(5.0)
@@ -226,7 +226,7 @@ class TestAnotherDivision:
             each.die()
         assert world.time_until_served(45.0) > 5.0
 
-    def test_beside_v1_6_nothing_is_done(self) -> None:
+    def test_does_nothing_while_v1_6_leads(self) -> None:
         world = Fleet()
         _others_hold(world, 0, "v1.6")
         ours = world.start("ours", 3)
@@ -237,7 +237,7 @@ class TestAnotherDivision:
         world.run(60.0)
         assert set(KEYS) == ours.owned()
 
-    def test_v1_6_that_takes_the_lease_of_shard_0_ends_all_others(self) -> None:
+    def test_v1_6_that_takes_the_lease_of_shard_0_ends_all_other_processes(self) -> None:
         world, processes = _settled(3)
         next(each for each in processes if 0 in each.elections.lease.held).die()
         while world.now < 200.0:
@@ -247,9 +247,9 @@ class TestAnotherDivision:
 
 
 class TestAnUndividedOperator:
-    """`--shards=1`: the elector as ever, which looks for others before it begins."""
+    """`--shards=1`: the plain elector, which checks for other divisions before it starts."""
 
-    def test_it_waits_for_those_who_divide(self) -> None:
+    def test_waits_for_processes_that_divide(self) -> None:
         world, processes = _settled(3)
         for each in processes:
             each.die()
@@ -259,7 +259,7 @@ class TestAnUndividedOperator:
         clock.step(15.0)
         assert ["Lease tidb-controller-manager has no holder that divides the clusters into 1"] == others.look()
 
-    def test_it_begins_where_nobody_is(self) -> None:
+    def test_starts_without_other_processes(self) -> None:
         world = Fleet()
         alone = world.start("alone", 1)
         world.run(1.0)
@@ -268,7 +268,7 @@ class TestAnUndividedOperator:
         assert set(KEYS) == alone.owned()
 
     @pytest.mark.parametrize(("count", "expected"), [(1, 0), (3, 1)])
-    def test_without_the_right_to_list_leases_it_goes_on_as_v1_6_and_shards_do_not(
+    def test_without_the_right_to_list_leases_only_an_undivided_operator_starts(
         self, count: int, expected: int
     ) -> None:
         api = ScriptedTransport(lambda _: status(403, "Forbidden"))
@@ -280,7 +280,7 @@ _RATES = (0.9, 1.0, 1.05)
 
 
 def _random_life(seed: int) -> Fleet:
-    """Two minutes and more of replicas that come, go, are killed, stand still, and are configured otherwise."""
+    """Two minutes or more of replicas that start, stop, are killed, are suspended, and change their configuration."""
     world, chance = Fleet(seed), SeededRandomness(seed)
 
     def pick(choices: tuple[float, ...]) -> float:
@@ -315,7 +315,7 @@ def _random_life(seed: int) -> Fleet:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(10))
-def test_never_two_writers_for_one_key_whatever_happens(seed: int) -> None:
+def test_a_key_never_has_two_writers(seed: int) -> None:
     world = _random_life(seed)
     world.latency = lambda: 0.01
     for each in world.processes:

@@ -20,7 +20,7 @@ def names(answered: Json | bytes) -> tuple[list[str], ScriptedTransport]:
     return Client(transport).list_names(PERSISTENT_VOLUME_CLAIMS, "ns"), transport
 
 
-def test_names_are_asked_for_without_objects() -> None:
+def test_lists_names_without_objects() -> None:
     found, transport = names(table(rows=[{"cells": ["Bound", "a"]}, {"cells": ["Lost", "b"], "object": {}}]))
     (request,) = transport.requests
     assert ["a", "b"] == found
@@ -29,7 +29,7 @@ def test_names_are_asked_for_without_objects() -> None:
 
 
 @pytest.mark.parametrize("rows", [{}, {"rows": None}, {"rows": []}])
-def test_nothing_has_no_names(rows: Json) -> None:
+def test_an_empty_table_has_no_names(rows: Json) -> None:
     assert [] == names(table(**rows))[0]
 
 
@@ -42,6 +42,6 @@ def test_nothing_has_no_names(rows: Json) -> None:
         (table(rows=[{}]), "undecodable answer"),
     ],
 )
-def test_what_is_no_table_of_names_is_a_failure_and_not_an_empty_list(answered: Json | bytes, why: str) -> None:
+def test_an_answer_without_names_is_a_failure(answered: Json | bytes, why: str) -> None:
     with pytest.raises(ApiError, match=why):
         names(answered)

@@ -35,13 +35,13 @@ def test_REST_8_the_next_request_waits(clock: FakeClock) -> None:
     assert 2 == len(bench.inner.requests)
 
 
-def test_REST_8_and_REST_3_the_longer_of_the_two_waits_counts(clock: FakeClock) -> None:
+def test_REST_8_and_REST_3_the_longer_delay_counts(clock: FakeClock) -> None:
     bench = Bench(clock, [answer(429, retry_after="7"), OK], backoff=UrlBackoff(clock, 2.0, 10.0))
 
     assert 7.0 == pytest.approx(bench.run(lambda: bench.transport.request(GET))[1], abs=1.0)
 
 
 @pytest.mark.parametrize("values", [("", ""), ("1", ""), ("0", "10"), ("one", "10")])
-def test_REST_8_it_is_off_unless_the_environment_asks_for_it(clock: FakeClock, values: tuple[str, str]) -> None:
+def test_REST_8_it_is_off_unless_the_environment_enables_it(clock: FakeClock, values: tuple[str, str]) -> None:
     assert from_environment(dict(zip(_NAMES, values, strict=True)), clock) is None
     assert from_environment(dict(zip(_NAMES, ("1", "10"), strict=True)), clock) is not None

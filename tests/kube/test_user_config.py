@@ -1,4 +1,4 @@
-"""Where somebody at a terminal has configured a cluster."""
+"""The cluster configuration of a user at a terminal."""
 
 import os
 from pathlib import Path
@@ -29,7 +29,7 @@ def kubeconfig(path: Path, *contexts: str, current: str = "", user: Any = None) 
     return str(path)
 
 
-def test_a_flag_comes_before_the_environment_and_that_before_the_home_directory(tmp_path: Path) -> None:
+def test_the_order_is_flag_environment_home_directory(tmp_path: Path) -> None:
     home = kubeconfig(tmp_path / ".kube" / "config", "home", current="home")
     environ, flag = (kubeconfig(tmp_path / each, each, current=each) for each in ("environ", "flag"))
     given = {"HOME": str(tmp_path), "KUBECONFIG": environ}
@@ -38,14 +38,14 @@ def test_a_flag_comes_before_the_environment_and_that_before_the_home_directory(
     assert home == load_for_user("", "", {"HOME": str(tmp_path)}, CLOCK).source
 
 
-def test_a_context_may_be_chosen_and_one_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+def test_an_error_about_a_missing_context_lists_the_existing_ones(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "1", "east", "west", current="east")
     assert "of-west" == load_for_user(path, "west", {}, CLOCK).namespace
     with pytest.raises(ConfigError, match="contexts has no entry named 'north'; it has: east, west"):
         load_for_user(path, "north", {}, CLOCK)
 
 
-def test_of_several_files_the_first_that_has_an_entry_is_taken_and_what_is_missing_is_left_out(tmp_path: Path) -> None:
+def test_merges_several_files_and_skips_missing_ones(tmp_path: Path) -> None:
     one = kubeconfig(tmp_path / "1", "east", current="west")
     two = kubeconfig(tmp_path / "2", "east", "west", current="east")
     environ = {"KUBECONFIG": os.pathsep.join((one, str(tmp_path / "none"), two))}
@@ -71,7 +71,7 @@ def test_paths_start_at_the_directory_of_their_file(tmp_path: Path) -> None:
     assert (b"c", b"k") == (tls.certificate, tls.key)
 
 
-def test_nothing_configured_says_how_to(tmp_path: Path) -> None:
+def test_without_configuration_the_error_names_the_way_out(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="name one with --kubeconfig or KUBECONFIG"):
         load_for_user("", "", {"HOME": str(tmp_path)}, CLOCK)
     with pytest.raises(ConfigError, match="no such file"):
@@ -79,7 +79,7 @@ def test_nothing_configured_says_how_to(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("home", ["~nobody-of-that-name", "~nobody-of-that-name/x"])
-def test_a_home_directory_that_nobody_knows_is_a_file_that_is_not_there(tmp_path: Path, home: str) -> None:
+def test_an_unknown_home_directory_counts_as_a_missing_file(tmp_path: Path, home: str) -> None:
     with pytest.raises(ConfigError, match="there is none"):
         load_for_user("", "", {"HOME": home}, CLOCK)
     for kubeconfigs in (f"{home}/config", f"{home}/config{os.pathsep}{home}/other"):
@@ -90,7 +90,7 @@ def test_a_home_directory_that_nobody_knows_is_a_file_that_is_not_there(tmp_path
         load_for_user(path, "", {}, CLOCK).credentials.authorization()
 
 
-def test_entries_without_a_name_are_passed_over_where_there_are_several_files(tmp_path: Path) -> None:
+def test_skips_entries_without_a_name_when_merging(tmp_path: Path) -> None:
     first, second = (kubeconfig(tmp_path / each, each, current=each) for each in "ab")
     tree = yaml.safe_load(Path(first).read_text(encoding="utf-8"))
     tree["users"] = [{"user": {}}, {"name": ["x"]}, "x", *tree["users"]]

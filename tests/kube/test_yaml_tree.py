@@ -1,4 +1,4 @@
-"""YAML that anybody may have written becomes a tree, or is refused before it takes the memory."""
+"""Untrusted YAML becomes a tree, or is rejected before it takes the memory."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from kube.yaml_tree import TooLarge, load_yaml
 _LEVELS = "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12))
 
 
-def test_aliases_are_written_out() -> None:
+def test_expands_aliases() -> None:
     assert {"a": {"b": 1}, "c": [{"b": 1}, {"b": 1}]} == load_yaml(b"a: &a {b: 1}\nc: [*a, *a]")
 
 
@@ -19,6 +19,6 @@ def test_aliases_are_written_out() -> None:
         pytest.param(f"a: &a {'x' * 100_000}\nb: [{'{*a : 1}, ' * 1_000}]", id="a long key a thousand times"),
     ],
 )
-def test_what_stands_for_more_than_an_object_can_hold_is_refused(text: str) -> None:
+def test_rejects_a_document_that_expands_beyond_an_object(text: str) -> None:
     with pytest.raises(TooLarge, match="its aliases stand for more than an object can hold"):
         load_yaml(text.encode())
