@@ -1,4 +1,4 @@
-"""The discovery service: how a PD without data learns which members to join, or that it is the one to begin a cluster.
+"""The discovery service: decides whether a PD without data joins a cluster or begins one.
 
-It runs in a pod of its own beside each cluster; the start scripts of `member.startscript` ask it over HTTP.
+It runs in its own pod beside each cluster; the start scripts of `member.startscript` call it over HTTP.
 """

@@ -1,4 +1,4 @@
-"""Discovery's HTTP API as a function from request to response (objects.md 10.2), for servers and for the sandbox."""
+"""Discovery's HTTP API as a function from request to response (objects.md 10.2), for servers and the sandbox."""
 
 import base64
 import binascii
@@ -23,22 +23,22 @@ from ports.transport import Request, Response, Transport, TransportError
 _log = structlog.get_logger(__name__)
 
 _API_TIMEOUT = 2.0
-"""Seconds; scripts wait three for their answer, and ask again."""
+"""The timeout of a request to the Kubernetes API in seconds: start scripts wait three for their answer, and retry."""
 
 
 class MissingSetting(Exception):
-    """Raised when the environment lacks what discovery needs to know."""
+    """Raised when a required environment variable is missing."""
 
 
 class App:
-    """Answers requests. Safe for use by many threads."""
+    """Answers requests. Thread-safe."""
 
     def __init__(self, discovery: Discovery, masters: DMDiscovery) -> None:
         self._discovery = discovery
         self._masters = masters
 
     def handle(self, request: Request) -> Response:
-        """The answer to GET `/new/{b64}[/pd|/dm]` and `/verify/{b64}`; a refusal is a 500 with its reason."""
+        """Answer GET `/new/{b64}[/pd|/dm]` and `/verify/{b64}`; a refusal is a 500 with its reason."""
         if request.method != "GET":
             return _text(405, f"{request.method} is not supported\n")
         match [unquote(part) for part in urlsplit(request.url).path.split("/")]:
@@ -76,7 +76,7 @@ class App:
 def make_handler(
     environ: Mapping[str, str], kubernetes: Transport, dataplane: MakeTransport, clock: Clock
 ) -> Callable[[Request], Response]:
-    """Discovery in process: `kubernetes` speaks for its pod's identity, `dataplane` reaches PD with a certificate.
+    """Discovery in this process: `kubernetes` uses the identity of its pod, `dataplane` reaches PD with a certificate.
 
     Raises MissingSetting.
     """
@@ -96,14 +96,14 @@ def make_app(environ: Mapping[str, str], client: Client, dataplane: DataPlane, c
 
 
 def setting(environ: Mapping[str, str], name: str) -> str:
-    """A variable that must be set. Raises MissingSetting."""
+    """The value of a required variable. Raises MissingSetting."""
     if value := environ.get(name, ""):
         return value
     raise MissingSetting(f"the environment variable {name} is not set; the operator sets it in discovery's Deployment")
 
 
 def _decoded(encoded: str) -> str:
-    """The text of standard or URL-safe base64, without the newline that scripts add. Raises Refused."""
+    """Decode standard or URL-safe base64 without the newline that scripts add. Raises Refused."""
     standard = encoded.replace("-", "+").replace("_", "/")
     try:
         return base64.b64decode(standard, validate=True).decode().strip()

@@ -1,12 +1,12 @@
-"""Does a question come from the pod that it names? (objects.md 10.3)
+"""Authentication of questions: does a question come from the pod that it names? (objects.md 10.3)
 
-A pod asks while its volume is empty, and a cluster is begun when all of its pods have asked. Anyone in the network can
-ask in the name of a pod, so a question counts as evidence only when the pod exists and the request came from its
-address. To join takes no such proof: the answer names members that PD shows to anyone who asks it.
+A pod asks while its volume is empty, and a cluster begins once all its pods have asked. Any client in the network can
+ask in a pod's name, so a question counts as evidence only if the pod exists and the request came from its address.
+Joining needs no such proof, because the answer contains only members that PD shows to any client.
 
-Where the network hides the addresses of pods (a proxy beside each pod, masquerading between nodes), the certificate of
-`spec.tlsCluster.enableDiscoveryMTLS` takes the place of the address. Without it no cluster is begun there until the
-user sets DISCOVERY_SKIP_ADDRESS_CHECK in `spec.discovery.env`: to wait is better than to begin a second cluster.
+If the network hides the addresses of pods (sidecar proxies, masquerading between nodes), the client certificate of
+`spec.tlsCluster.enableDiscoveryMTLS` replaces the address. Without it no cluster begins until the user sets
+DISCOVERY_SKIP_ADDRESS_CHECK in `spec.discovery.env`: waiting is better than beginning a second cluster.
 """
 
 from collections.abc import Mapping
@@ -15,29 +15,31 @@ from typing import Protocol
 from kube.objects import Json, Object
 
 SKIP_ADDRESS_CHECK = "DISCOVERY_SKIP_ADDRESS_CHECK"
-"""The environment variable with which the user says that the network hides addresses, `true` or nothing."""
+"""The environment variable by which the user declares that the network hides addresses: `true`, or unset."""
 
 DISCOVERY_MTLS = "DISCOVERY_MTLS_ENABLED"
-"""Set by the operator where clients must show a certificate of the cluster."""
+"""Set by the operator if clients must present a certificate of the cluster."""
 
 
 class Askers(Protocol):
-    """Reads the pods that ask."""
+    """Checks the pods that ask."""
 
     def doubt(self, namespace: str, workload: str, pod: str, source: str) -> str:
-        """Why a question that came from the address `source` is not that of a pod of a StatefulSet; empty when it is.
+        """Why a question from the address `source` is not from this pod of the StatefulSet; empty if it is.
 
         Raises ApiError, TransportError.
         """
 
 
 def compares_addresses(environ: Mapping[str, str]) -> bool:
-    """Whether a question must come from the address of its pod."""
+    """True if a question must come from the address of its pod."""
     return "true" not in (environ.get(SKIP_ADDRESS_CHECK), environ.get(DISCOVERY_MTLS))
 
 
 def doubt_about(pod: Object | None, name: str, workload: str, source: str, *, compares: bool) -> str:
-    """See `Askers.doubt`; `pod` is the pod of this name as the API server has it now, and `compares`, addresses."""
+    """The doubt about a question (see `Askers.doubt`). `pod` is the current object, or None; `compares` includes the
+    address.
+    """
     if pod is None:
         return f"pod {name} does not exist"
     if not any((each.kind, each.name) == ("StatefulSet", workload) for each in pod.metadata.owner_references):
@@ -63,7 +65,7 @@ def _foreign(name: str, source: str, addresses: list[str]) -> str:
 
 
 def _serves(tree: Json) -> bool:
-    """Whether a probe has found the pod ready. Without a probe, a pod is Ready as soon as its containers run."""
+    """True if a readiness probe has succeeded. Without a probe, a pod is Ready as soon as its containers run."""
     containers = (tree.get("spec") or {}).get("containers") or ()
     conditions = (tree.get("status") or {}).get("conditions") or ()
     is_ready = any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions)

@@ -1,4 +1,4 @@
-"""Who asks, and where PD may answer: the addresses discovery reads and makes (objects.md 10.3, 10.5)."""
+"""The pods that ask, and the addresses of PD (objects.md 10.3, 10.5)."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from dataplane.errors import NotInCluster
 
 
 class Refused(Exception):
-    """Raised when discovery has no answer: the message is the reason, and the script will ask again."""
+    """Raised when discovery has no answer. The message is the reason; the script retries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Asker:
 
 
 def asker(advertised: str, namespace: str) -> Asker:
-    """The pod that advertises the address. Raises Refused unless it is a PD pod of `namespace`."""
+    """The pod that advertises an address. Raises Refused unless it is a PD pod in `namespace`."""
     address = advertised.strip()
     host = address.rpartition(":")[0]
     labels = host.split(".")
@@ -46,17 +46,17 @@ def _is_ordinal(text: str, pod: str) -> bool:
 
 
 def address_book(tc: TidbCluster) -> AddressBook:
-    """The addresses of the cluster."""
+    """The address book of the cluster."""
     return AddressBook(
         tc.metadata.name, tc.metadata.namespace, tc.spec.cluster_domain, tls_enabled(tc), tc.spec.across_k8s
     )
 
 
 def _peer(tc: TidbCluster, announced: str) -> Address | None:
-    """Where discovery reaches a member of PD that announces a URL; None for what is no address of a PD pod.
+    """The address of the PD member that announces a URL; None if it is not the address of a PD pod.
 
-    Discovery can read the TidbClusters of its own namespace alone, and so believes that a PD pod of another namespace
-    shares PD with this cluster.
+    Discovery can read only the TidbClusters of its own namespace. It therefore assumes that a PD pod of another
+    namespace shares PD with this cluster.
     """
     hosts = frozenset(map(host_of, tc.spec.pd_addresses)) - {""}
     try:
@@ -66,7 +66,7 @@ def _peer(tc: TidbCluster, announced: str) -> Address | None:
 
 
 def pd_services(tc: TidbCluster) -> list[Address]:
-    """The URLs behind which PD members answer: the own Service, the referenced cluster's, known peers (10.3.4)."""
+    """The URLs of PD: the cluster's own Service, the referenced cluster's, and known peers (10.3.4)."""
     urls = [address_book(tc).pd()] if tc.spec.pd else []
     if is_heterogeneous(tc):
         urls.append(_referenced_pd(tc))
@@ -85,7 +85,7 @@ def _referenced_pd(tc: TidbCluster) -> Address:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """`[scheme://]<cluster>-pd[:port]`, as TiKV and TiDB know PD. `scheme` holds its `://`, or is empty."""
+    """`[scheme://]<cluster>-pd[:port]`, as TiKV and TiDB know PD. `scheme` includes `://`, or is empty."""
 
     scheme: str
     cluster: str
@@ -93,7 +93,7 @@ class Question:
 
 
 def question(url: str) -> Question:
-    """The parts of a question to verify. Raises Refused."""
+    """Parse the URL to verify. Raises Refused."""
     before, separator, rest = url.rpartition("://")
     host, _, port = rest.partition(":")
     cluster = host.removesuffix("-pd")
@@ -103,7 +103,7 @@ def question(url: str) -> Question:
 
 
 def verified(tc: TidbCluster, asked: Question, url: str) -> str:
-    """Where PD can be found from this cluster (10.5)."""
+    """The URL of PD for this cluster (10.5)."""
     reference = tc.spec.cluster
     if tc.spec.pd is None and is_heterogeneous(tc) and reference is not None:
         namespace = reference.namespace or tc.metadata.namespace

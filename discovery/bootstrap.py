@@ -1,35 +1,35 @@
-"""May this pod begin the cluster? (objects.md 10.3, lifecycle.md F40)
+"""The decision whether a pod may begin the cluster (objects.md 10.3, lifecycle.md F40).
 
-A TiDB cluster must be begun once. A second beginning makes a second cluster with an id of its own, and behind one
-Service two clusters destroy each other's data. PD has no protection against it; this decision is the protection.
+A TiDB cluster must begin once. A second beginning creates a second cluster with its own id, and two clusters behind one
+Service destroy each other's data. PD does not prevent this; this decision does.
 
-What is known when a pod without data asks, and what can happen at the same time:
+The state in which a pod without data may ask, and the possible races:
 
-- *The cluster exists.* `status.clusterID` is set, or volume claims are labelled with a cluster id, or its stores or its
-  members in other Kubernetes clusters are known: nobody begins, whatever else is seen. The labels of the claims outlive
-  the status, and the TidbCluster itself. If all volumes of PD are lost, the pods wait until the user restores one or
-  says, by an annotation with the very id, that the data is given up.
-- *Two pods ask at the same time.* Only the pod of the lowest desired ordinal may begin; the others wait until it
-  answers and join it. This needs no memory, so a restart of discovery changes nothing.
-- *The beginner crashes before it has written anything and asks again.* It is told the same again; nobody can have
-  joined what does not exist.
-- *The beginner has begun and does not answer yet,* with or without a restart of discovery meanwhile. It does not ask
-  any more, and no other pod may begin.
+- *The cluster exists.* `status.clusterID` is set, or volume claims have the label of a cluster id, or its stores or its
+  members in other Kubernetes clusters are known: no pod begins, whatever else is observed. The labels of the claims
+  outlive the status and even the TidbCluster. If all volumes of PD are lost, the pods wait until the user restores one,
+  or gives up the data with an annotation that contains this very id.
+- *Two pods ask at the same time.* Only the pod with the lowest desired ordinal may begin; the others wait until it
+  answers, and join it. This needs no memory, so a restart of discovery changes nothing.
+- *The beginner crashes before it has written anything, and asks again.* It gets the same answer; no pod can have joined
+  a cluster that does not exist.
+- *The beginner has begun and does not answer yet,* with or without a restart of discovery. It no longer asks, and no
+  other pod may begin.
 - *The beginner has begun, others have joined or are joining, the id has not reached the status yet, and the beginner's
-  volume is lost.* It asks again, empty. Members that answer are joined. But members that are starting, waiting for
-  their quorum, or crash-looping do not answer, and neither do they ask: they have data. Therefore the beginner is
-  allowed only when every other desired pod has itself asked within the last minute, and has not been told to join
-  since. A question counts only when it is verified as that of the pod (`discovery.askers`). A pod asks only while its
-  volume is empty, so at that moment no desired pod has data. Discovery remembers who asked in memory only: after a
-  restart it knows nothing, and waits until all have asked again.
-- *The TidbCluster was deleted and created again over its old volumes,* one of which is empty: the same rule.
-- *OrderedReady.* The other pods are created after the beginner is Ready, so they cannot have asked. Here each of them
-  must be absent instead: nobody listens at its address, or its name is unknown. An answer of any kind, a timeout and a
-  broken connection are signs of life. A member that is down at that moment is not seen; so with OrderedReady, a lost
-  first volume together with an absent status and all other members down at once remains a way to a second cluster.
-- *The lowest desired ordinal changes* while the former one is beginning: who was told to begin is remembered, and as
-  long as it has not asked again no other pod may begin.
-- *PD answers with an error* instead of its members: somebody is alive, nobody begins.
+  volume is lost.* It asks again, without data. If members answer, it joins them. But members that are starting, waiting
+  for their quorum or crash-looping neither answer nor ask: they have data. The beginner may therefore begin only if
+  every other desired pod has asked within the last minute and got no answer since. A question counts only if it is
+  verified as the pod's own (`discovery.askers`). A pod asks only while its volume is empty, so at that moment no
+  desired pod has data. Discovery remembers the questions only in memory: after a restart it waits until all pods have
+  asked again.
+- *The TidbCluster was deleted and recreated over its old volumes,* one of which is empty: the same rule.
+- *OrderedReady.* The other pods are created only after the beginner is Ready, so they cannot have asked. Instead each
+  of them must be absent: its address refuses connections, or its name is unknown. An answer of any kind, a timeout and
+  a broken connection are signs of life. A member that is down at that moment goes unnoticed: with OrderedReady, if the
+  first volume is lost, the status is empty and all other members are down, a second cluster remains possible.
+- *The lowest desired ordinal changes* while the former one is beginning: discovery remembers the beginner, and until it
+  asks again no other pod may begin.
+- *PD answers with an error* instead of its members: it is alive, so no pod begins.
 """
 
 from collections.abc import Collection, Mapping
@@ -46,12 +46,11 @@ from discovery.asking import Asker
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known about the other pods.
+    """Knowledge about the other pods.
 
-    `empty`: pods that have shown that they hold no data. `present`: pods that show signs of life, with what was seen.
-    `alive`: what was heard from PD in place of its members; empty when there was silence.
-    `bootstrapping`: the pod that was told to begin and has not asked since; empty when there is none.
-    `claimed`: the ids of PD clusters that the volume claims are labelled with.
+    `empty`: pods that have proved that they have no data. `present`: pods with signs of life, and the sign. `alive`:
+    PD's answer if it was not a list of members, empty for silence. `bootstrapping`: the pod that may begin and has not
+    asked since, or empty. `claimed`: the cluster ids in the labels of the volume claims.
     """
 
     empty: Collection[str]
@@ -62,7 +61,7 @@ class Evidence:
 
 
 def desired_pods(tc: Cluster, advanced: bool, name: str = "pd") -> list[str]:
-    """The pods that the StatefulSet of a component should have, lowest ordinal first."""
+    """The desired pods of a component's StatefulSet, lowest ordinal first."""
     return [f"{tc.metadata.name}-{name}-{ordinal}" for ordinal in desired_ordinals(tc, name, advanced=advanced)]
 
 
@@ -70,14 +69,16 @@ class Claims(Protocol):
     """Reads volume claims."""
 
     def is_given_up(self, namespace: str, claim: str) -> bool:
-        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
+        """True if the user has given up the data in a claim, or the claim is being deleted. Raises ApiError,
+        TransportError.
+        """
 
 
 def leaving(tc: Cluster, pod: str, pods: Collection[str], claims: Claims, name: str = "pd") -> str:
-    """Why a pod may not join; empty when it may.
+    """Why a pod may not join; empty if it may.
 
-    One that leaves must not become a member in its last moment: that would go with it, and with that the quorum. Wanted
-    again, it still ends, and another of its name takes its place.
+    A leaving pod must not become a member at the last moment, because it would take the quorum with it. If it becomes
+    desired again, it still ends, and a new pod with its name replaces it.
     """
     if pod not in pods:
         return f"{pod} is not wanted any more: the spec asks for {', '.join(pods) or 'no pods'}"
@@ -87,17 +88,19 @@ def leaving(tc: Cluster, pod: str, pods: Collection[str], claims: Claims, name: 
 
 
 def is_ordered(tc: Cluster, name: str = "pd") -> bool:
-    """Whether a pod of a component is created only when those before it are Ready."""
+    """True if a component's pods are created one by one, each after the previous one is Ready."""
     return component(tc, name).pod_management_policy == "OrderedReady"
 
 
 def obstacle(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
-    """Why the asker may not begin the cluster; empty when it may."""
+    """Why the asking pod may not begin the cluster; empty if it may."""
     return _cluster_exists(tc, evidence.claimed) or others_first(tc, asker, pods, evidence)
 
 
 def others_first(tc: TidbCluster, asker: Asker, pods: list[str], evidence: Evidence) -> str:
-    """Which other pods keep the asker from beginning the cluster, whatever is known of that; empty when none does."""
+    """The other pods that keep the asking pod from beginning the cluster, regardless of other evidence;
+    empty if none.
+    """
     return (
         not_the_turn(asker.pod, pods, evidence)
         or _others_run(evidence)
@@ -118,7 +121,7 @@ def _cluster_exists(tc: TidbCluster, claimed: Collection[str]) -> str:
 
 
 def _known_cluster(tc: TidbCluster, claimed: Collection[str]) -> str:
-    """What tells of the cluster in this Kubernetes cluster; empty when nothing does."""
+    """The proof that the cluster exists in this Kubernetes cluster; empty without one."""
     match known_cluster_ids(tc, claimed):
         case (cluster_id,):
             return (
@@ -135,7 +138,7 @@ def _known_cluster(tc: TidbCluster, claimed: Collection[str]) -> str:
 
 
 def not_the_turn(asker: str, pods: list[str], evidence: Evidence) -> str:
-    """Why another pod than the asker may begin the cluster, if any; empty when it is its turn."""
+    """Why another pod may have to begin the cluster; empty if it is the asking pod's turn."""
     if asker not in pods:
         return f"the spec no longer requests {asker}, and no member answers"
     if asker != pods[0]:
@@ -150,7 +153,7 @@ def _others_run(evidence: Evidence) -> str:
 
 
 def others_may_have_data(asker: str, pods: list[str], evidence: Evidence, *, ordered: bool) -> str:
-    """Which other pods may hold data; empty when none does. `ordered`: they are created one after another."""
+    """The other pods that may hold data; empty if none. `ordered`: pods are created one by one."""
     others = [pod for pod in pods if pod != asker and pod not in evidence.empty]
     if ordered:
         seen = [f"{pod} ({evidence.present[pod]})" for pod in others if pod in evidence.present]

@@ -1,4 +1,4 @@
-"""PD's dashboard through discovery: a reverse proxy for `/dashboard` and nothing else (objects.md 10.2)."""
+"""A reverse proxy to PD's dashboard that passes only `/dashboard` (objects.md 10.2)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,14 +9,14 @@ from ports.transport import ByteStream, Request, Response, Transport, TransportE
 
 _CONNECT = 10.0
 _SILENCE = 60.0
-"""Seconds; the dashboard collects logs and profiles, which takes a while."""
+"""Seconds; the dashboard collects logs and profiles, which takes time."""
 
 
 class DashboardProxy:
     """Passes requests on to PD."""
 
     def __init__(self, transport: Transport, pd_url: str) -> None:
-        """`pd_url` is where PD's Service is, such as `https://demo-pd:2379`."""
+        """`pd_url` is the URL of PD's Service, e.g. `https://demo-pd:2379`."""
         self._transport = transport
         self._pd_url = pd_url
 
@@ -24,7 +24,7 @@ class DashboardProxy:
     def open(self, request: Request) -> Iterator[ByteStream]:
         """PD's answer to a request whose URL is a path.
 
-        Raises TransportError, also for a path that is not passed on.
+        Raises TransportError, also for any other path than the dashboard's.
         """
         if not _is_dashboard(request.url):
             raise TransportError(request.method, request.url, "only /dashboard is passed on to PD")
@@ -39,7 +39,7 @@ class DashboardProxy:
 
 
 def answer_through(proxy: DashboardProxy) -> Answer:
-    """Answers of PD, passed on as they come; 502 when there is none."""
+    """An `Answer` that streams PD's answers; 502 if there is none."""
 
     def answer(conversation: Conversation, request: Request) -> None:
         try:

@@ -32,13 +32,13 @@ _log = structlog.get_logger(__name__)
 _DISCOVERY_TLS = Path("/var/lib/discovery-tls")
 _PD_TLS = Path("/var/lib/pd-tls")
 _API_TIMEOUT = 2.0
-"""Seconds; scripts wait three for their answer, and ask again."""
+"""The timeout of a request to the Kubernetes API in seconds: start scripts wait three for their answer, and retry."""
 
 _SIGNALS = {signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT}
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Serve until a signal ends it; the exit code."""
+    """Serve until a signal arrives; return the exit code."""
     environ = os.environ if environ is None else environ
     options = _parse(sys.argv[1:] if argv is None else argv)
     if options.version:
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
 
 @contextlib.contextmanager
 def _signals_blocked() -> Iterator[None]:
-    """Signals wait to be waited for; threads that start meanwhile inherit that."""
+    """Block signals within the block, so that `sigwait` receives them; new threads inherit the mask."""
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
@@ -67,7 +67,7 @@ def _signals_blocked() -> Iterator[None]:
 
 
 def serve(servers: Sequence[Server], wait: Callable[[], str]) -> None:
-    """Serve until `wait` returns, and say why that was."""
+    """Serve until `wait` returns, then log its result as the reason."""
     with contextlib.ExitStack() as stack:
         for server in servers:
             stack.enter_context(server.serving())
@@ -88,7 +88,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def _servers(options: argparse.Namespace, environ: Mapping[str, str], clock: Clock) -> list[Server]:
-    """The API and the proxy. Raises MissingSetting, ConfigError, ListenError, BadTlsMaterial."""
+    """The API server and the dashboard proxy. Raises MissingSetting, ConfigError, ListenError, BadTlsMaterial."""
     cluster = setting(environ, "TC_NAME")
     setting(environ, "MY_POD_NAMESPACE")
     config = load("", environ, clock)

@@ -1,6 +1,7 @@
-"""What discovery answers to masters of DM (objects.md 10.4): the argument of `bootstrap` holds for them as well.
+"""Discovery's answers to DM masters (objects.md 10.4); the argument in `bootstrap` also applies to them.
 
-That a cluster exists, its status tells, or its volume claims, which carry the ids of the masters whose data they hold.
+A cluster is known to exist from its status, or from volume claims, which carry the ids of the masters whose data they
+hold.
 """
 
 import threading
@@ -29,20 +30,20 @@ class DMClusters(Claims, Askers, Protocol):
     """Reads DMClusters, their pods and their claims."""
 
     def get(self, namespace: str, name: str) -> DMCluster:
-        """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
+        """The current cluster. Raises kube.errors.ApiError, TransportError."""
 
     def with_data(self, dc: DMCluster) -> Collection[str]:
-        """The claims that hold the data of masters. Raises as `get`."""
+        """The names of the claims that hold data of masters. Raises as `get`."""
 
 
 class Masters(Protocol):
     """Reads the masters."""
 
     def masters(self, dc: DMCluster, timeout: float) -> Sequence[LiveMaster]:
-        """What the masters of a cluster say within `timeout` seconds. Raises DataPlaneError."""
+        """The members that a cluster's masters list within `timeout` seconds. Raises DataPlaneError."""
 
     def answers(self, dc: DMCluster, ordinal: int, timeout: float) -> bool:
-        """Whether somebody is there at the address of one master. Raises no DataPlaneError."""
+        """True unless the address of one master refuses connections. Raises no DataPlaneError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Asker:
 
 
 def asker(advertised: str) -> Asker:
-    """The pod that advertises `<pod>.<cluster>-dm-master-peer:8291`. Raises Refused for anything else."""
+    """The pod that advertises `<pod>.<cluster>-dm-master-peer:8291`. Raises Refused for any other address."""
     address = advertised.strip()
     host, _, port = address.rpartition(":")
     pod, _, service = host.partition(".")
@@ -67,7 +68,7 @@ def asker(advertised: str) -> Asker:
 
 
 class DMDiscovery:
-    """Answers the start scripts of the masters of one namespace. Safe for use by many threads."""
+    """Answers the start scripts of the masters in one namespace. Thread-safe."""
 
     def __init__(self, clusters: DMClusters, masters: Masters, clock: Clock, namespace: str) -> None:
         self._clusters = clusters
@@ -78,9 +79,9 @@ class DMDiscovery:
         self._memories: dict[str, Memory] = {}
 
     def new(self, advertised: str, source: str) -> str:
-        """The flag with which a master that advertises the address starts: `--join=...` or `--initial-cluster=...`.
+        """The flag for starting the master that advertises an address: `--join=...` or `--initial-cluster=...`.
 
-        `source` is the IP address that the question came from. Raises Refused, kube.errors.ApiError, TransportError.
+        `source` is the IP address of the request. Raises Refused, kube.errors.ApiError, TransportError.
         """
         pod = asker(advertised)
         arrived = self._clock.now()
@@ -98,7 +99,7 @@ class DMDiscovery:
         return self._join(dc, pod, found)
 
     def _memory(self, dc: DMCluster) -> Memory:
-        """What is remembered of a cluster, and not of another that had its name before."""
+        """The memory of this cluster; a recreated cluster with the same name starts with an empty one."""
         memory = self._memories.get(dc.metadata.name)
         if memory is None or memory.uid != dc.metadata.uid:
             memory = self._memories[dc.metadata.name] = Memory(dc.metadata.uid)
@@ -129,7 +130,7 @@ class DMDiscovery:
         with self._lock:
             reason = _exists(dc) or _sign_of_life(silence) or others_first()
         if not reason:
-            # only now: a namespace has many claims, and pods ask every second until they may start
+            # read last: a namespace has many claims, and pods ask every second until they may start
             reason = _left_behind(self._clusters.with_data(dc))
         if not reason:
             with self._lock:
@@ -141,7 +142,7 @@ class DMDiscovery:
         return f"--initial-cluster={pod.pod}={scheme(dc)}://{pod.address}"
 
     def _present(self, dc: DMCluster, pods: Sequence[str]) -> dict[str, str]:
-        """The pods that show signs of life at their own addresses; looked for only where pods start one by one."""
+        """The pods that show signs of life at their own addresses; probed only if pods start one by one."""
         if not is_ordered(dc, _MASTER):
             return {}
         ordinals = {pod: int(pod.rpartition("-")[2]) for pod in pods}
@@ -149,20 +150,22 @@ class DMDiscovery:
 
 
 def _exists(dc: DMCluster) -> str:
-    """Which masters there are, though none of them answers; empty when the status knows of none."""
+    """Proof in the status that the cluster exists although no master answers; empty without one."""
     if known := sorted(dc.status.master.members):
         return f"a cluster with the masters {', '.join(known)} exists, but none of them answers; {_WAY_OUT}"
     return ""
 
 
 def _left_behind(with_data: Collection[str]) -> str:
-    """Which volumes tell that there is a cluster; empty when none does."""
+    """Proof in the volumes that the cluster exists; empty without one."""
     if with_data:
         return f"volumes with the data of masters exist ({', '.join(sorted(with_data))}), but none answers; {_WAY_OUT}"
     return ""
 
 
 def _sign_of_life(error: DataPlaneError) -> str:
-    """A Service without endpoints may swallow connections in place of refusing them: silence proves nothing."""
+    """The sign of life in an error; empty for silence: a Service without endpoints may drop packets, which proves
+    nothing.
+    """
     silent = isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused | RequestTimeout)
     return "" if silent else "a master that cannot list the others may be running"

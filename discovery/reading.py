@@ -1,4 +1,4 @@
-"""Discovery's reads, with the credentials its pod has (objects.md 10.1)."""
+"""Discovery's reads, with the credentials of its pod (objects.md 10.1)."""
 
 from apis.data_volumes import (
     CLUSTER_ID_LABEL,
@@ -28,15 +28,15 @@ from ports.transport import ConnectionRefused, TransportError
 
 
 class _LiveObjects:
-    """Pods that ask, and volume claims, as the API server has them now."""
+    """Live reads of pods and volume claims."""
 
     def __init__(self, client: Client, *, compares_addresses: bool = True) -> None:
-        """`compares_addresses`: whether a question must come from the address of its pod."""
+        """`compares_addresses`: a question must come from the address of its pod."""
         self._client = client
         self._compares_addresses = compares_addresses
 
     def doubt(self, namespace: str, workload: str, pod: str, source: str) -> str:
-        """See `Askers`."""
+        """The doubt about a question; see `Askers.doubt`."""
         try:
             found = self._client.find(PODS, pod, namespace)
         except Forbidden:
@@ -44,12 +44,14 @@ class _LiveObjects:
         return doubt_about(found, pod, workload, source, compares=self._compares_addresses)
 
     def is_given_up(self, namespace: str, claim: str) -> bool:
-        """Whether nobody needs what is in a claim any more, or it is being deleted. Raises ApiError, TransportError."""
+        """True if the user has given up the data in a claim, or the claim is being deleted. Raises ApiError,
+        TransportError.
+        """
         found = self._claims(namespace, field_selector=f"metadata.name={claim}")
         return any(meta.deletion_timestamp or DEFER_DELETING in meta.annotations for meta in found)
 
     def _claims(self, namespace: str, *, label_selector: str = "", field_selector: str = "") -> list[ObjectMeta]:
-        """The metadata of claims: all that is asked of them, for a fraction of what their bodies cost the server."""
+        """The metadata of claims: all that is needed, at a fraction of the cost of their bodies."""
         page = self._client.list_page(
             PERSISTENT_VOLUME_CLAIMS,
             namespace,
@@ -61,10 +63,10 @@ class _LiveObjects:
 
 
 class LiveClusters(_LiveObjects):
-    """TidbClusters as the API server has them now."""
+    """Live reads of TidbClusters."""
 
     def get(self, namespace: str, name: str) -> TidbCluster:
-        """The cluster. Raises Refused when it cannot be understood, ApiError, TransportError."""
+        """The cluster. Raises Refused if it cannot be decoded, ApiError, TransportError."""
         tree = self._client.get(TIDB_CLUSTERS, name, namespace).decode()
         try:
             return decode(tree, TidbCluster)
@@ -72,8 +74,8 @@ class LiveClusters(_LiveObjects):
             raise Refused(f"TidbCluster {namespace}/{name}: {error}") from error
 
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
-        """The ids that the claims are labelled with whose data is still needed. Raises ApiError, TransportError."""
-        # by name alone: they may be from before the cluster got another instance name
+        """The cluster ids in the labels of claims with data that is still needed. Raises ApiError, TransportError."""
+        # matched by name: a claim may be older than the cluster's current instance name
         claims = self._claims(tc.metadata.namespace, label_selector=CLUSTER_ID_LABEL)
         own = (meta for meta in claims if is_claim_of(tc.metadata.name, meta.name, meta.labels))
         found = (cluster_id_of(meta.labels, meta.annotations) for meta in own)
@@ -81,10 +83,10 @@ class LiveClusters(_LiveObjects):
 
 
 class LiveDMClusters(_LiveObjects):
-    """DMClusters as the API server has them now."""
+    """Live reads of DMClusters."""
 
     def get(self, namespace: str, name: str) -> DMCluster:
-        """The cluster. Raises Refused when it cannot be understood, ApiError, TransportError."""
+        """The cluster. Raises Refused if it cannot be decoded, ApiError, TransportError."""
         tree = self._client.get(DM_CLUSTERS, name, namespace).decode()
         try:
             return decode(tree, DMCluster)
@@ -92,7 +94,7 @@ class LiveDMClusters(_LiveObjects):
             raise Refused(f"DMCluster {namespace}/{name}: {error}") from error
 
     def with_data(self, dc: DMCluster) -> frozenset[str]:
-        """The claims of masters that carry the id of one, and are still needed. Raises ApiError, TransportError."""
+        """The masters' claims that carry a master's id and are still needed. Raises ApiError, TransportError."""
         claims = self._claims(dc.metadata.namespace, label_selector=MEMBER_ID_LABEL)
         own = (meta for meta in claims if meta.labels.get(COMPONENT_LABEL) == "dm-master")
         of_it = (meta for meta in own if is_claim_of(dc.metadata.name, meta.name, meta.labels))
@@ -100,18 +102,18 @@ class LiveDMClusters(_LiveObjects):
 
 
 class LiveMasters:
-    """DM's masters, asked with the certificate of the cluster's client Secret."""
+    """Reads DM's masters, with the certificate in the cluster's client Secret."""
 
     def __init__(self, client: Client, dataplane: DataPlane) -> None:
         self._client = client
         self._dataplane = dataplane
 
     def masters(self, dc: DMCluster, timeout: float) -> tuple[LiveMaster, ...]:
-        """What the masters say, whichever the Service leads to. Raises DataPlaneError."""
+        """The members that a master behind the Service lists. Raises DataPlaneError."""
         return self._of(dc, _dm_addresses(dc).dm_masters()).masters(timeout)
 
     def answers(self, dc: DMCluster, ordinal: int, timeout: float) -> bool:
-        """Whether somebody is there at the address of one master: any answer but a refused connection."""
+        """True unless the address of one master refuses the connection."""
         try:
             self._of(dc, _dm_addresses(dc).member("dm-master", ordinal, DM_MASTER_PORT)).masters(timeout)
         except DataPlaneError as error:
@@ -129,14 +131,14 @@ def _dm_addresses(dc: DMCluster) -> AddressBook:
 
 
 class LiveMembers:
-    """PD's members, asked with the certificate of the cluster's client Secret."""
+    """Reads PD's members, with the certificate in the cluster's client Secret."""
 
     def __init__(self, client: Client, dataplane: DataPlane) -> None:
         self._client = client
         self._dataplane = dataplane
 
     def members(self, tc: TidbCluster, url: Address, timeout: float) -> Membership:
-        """What the PD at `url` says. Raises DataPlaneError."""
+        """The members that the PD at `url` lists. Raises DataPlaneError."""
         secret = f"{tc.metadata.name}-cluster-client-secret"
         tls = _material(self._client, secret, tc.metadata.namespace) if tls_enabled(tc) else None
         return self._dataplane.pd(url, tls).members(timeout)

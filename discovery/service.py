@@ -1,4 +1,4 @@
-"""What discovery answers (objects.md 10.3, 10.5). The argument why no cluster is begun twice is in `bootstrap`."""
+"""Discovery's answers (objects.md 10.3, 10.5). `bootstrap` has the argument why no cluster begins twice."""
 
 import threading
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ from ports.transport import ConnectionRefused, RequestTimeout, TransportError
 _log = structlog.get_logger(__name__)
 
 _BUDGET = 2.4
-"""Seconds from the arrival of a question in which members are read; scripts wait three for their answer."""
+"""Seconds after the arrival of a question within which members are read; scripts wait three for their answer."""
 
 _LONGEST_READ = 1.0
 
@@ -40,22 +40,22 @@ class Clusters(Claims, Askers, Protocol):
     """Reads TidbClusters, their pods and their claims."""
 
     def get(self, namespace: str, name: str) -> TidbCluster:
-        """The cluster as the API server has it now. Raises kube.errors.ApiError, TransportError."""
+        """The current cluster. Raises kube.errors.ApiError, TransportError."""
 
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
-        """The ids of PD clusters to which the data in its volume claims belongs. Raises as `get`."""
+        """The ids of the PD clusters whose data is in the volume claims. Raises as `get`."""
 
 
 class Members(Protocol):
     """Reads PD's members."""
 
     def members(self, tc: TidbCluster, url: Address, timeout: float) -> Membership:
-        """What the PD of `tc` at `url` says within `timeout` seconds. Raises DataPlaneError."""
+        """The members that the PD of `tc` at `url` lists within `timeout` seconds. Raises DataPlaneError."""
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """One look at PD: its members, or why there are none."""
+    """The result of reading PD's members: the members, or the reason for their absence."""
 
     membership: Membership | None = None
     alive: str = ""
@@ -63,16 +63,16 @@ class _View:
 
 
 class Discovery:
-    """Answers the start scripts of one namespace. Safe for use by many threads.
+    """Answers the start scripts of one namespace. Thread-safe.
 
-    Reads happen outside the lock, so that a slow PD delays nobody else. That is safe: a question proves what was true
-    when it arrived and nothing after its pod was told how to start; an answer that comes too late reaches nobody.
+    Reads happen outside the lock, so that a slow PD delays no other caller. This is safe: a question proves the state
+    at its arrival, and nothing once its pod has an answer; an answer that comes too late reaches no pod.
     """
 
     def __init__(
         self, clusters: Clusters, members: Members, clock: Clock, namespace: str, *, advanced: bool = False
     ) -> None:
-        """`advanced`: whether delete slots are in effect (AdvancedStatefulSet)."""
+        """`advanced`: delete slots apply (AdvancedStatefulSet)."""
         self._clusters = clusters
         self._members = members
         self._clock = clock
@@ -82,9 +82,9 @@ class Discovery:
         self._memories: dict[str, Memory] = {}
 
     def new(self, advertise_peer_url: str, source: str) -> str:
-        """The flag with which a PD that advertises the address starts: `--join=...` or `--initial-cluster=...`.
+        """The flag for starting the PD that advertises an address: `--join=...` or `--initial-cluster=...`.
 
-        `source` is the IP address that the question came from. Raises Refused, kube.errors.ApiError, TransportError.
+        `source` is the IP address of the request. Raises Refused, kube.errors.ApiError, TransportError.
         """
         pod = asker(advertise_peer_url, self._namespace)
         arrived = self._clock.now()
@@ -101,10 +101,10 @@ class Discovery:
         return self._begin(tc, pod, view, deadline)
 
     def verify(self, pd_url: str) -> str:
-        """The addresses of PD that a TiKV or TiDB of the cluster uses, comma-separated.
+        """The addresses of PD for a TiKV or TiDB of the cluster, comma-separated.
 
-        When the cluster cannot be read, what was asked: it is right for all but heterogeneous clusters.
-        Raises Refused; NotFound when there is no such cluster.
+        If the cluster cannot be read, returns the argument, which is right for all but heterogeneous clusters. Raises
+        Refused; NotFound if there is no such cluster.
         """
         url = pd_url.strip()
         asked = question(url)
@@ -122,14 +122,14 @@ class Discovery:
             self._memory(tc).note_question(pod.pod, arrived)
 
     def _memory(self, tc: TidbCluster) -> Memory:
-        """What is remembered of a cluster, and not of another that had its name before."""
+        """The memory of this cluster; a recreated cluster with the same name starts with an empty one."""
         memory = self._memories.get(tc.metadata.name)
         if memory is None or memory.uid != tc.metadata.uid:
             memory = self._memories[tc.metadata.name] = Memory(tc.metadata.uid)
         return memory
 
     def _look(self, tc: TidbCluster, urls: Iterable[Address], deadline: float) -> _View:
-        """Ask one after another until one names its members."""
+        """Try the URLs in turn until one lists its members."""
         failures: list[str] = []
         alive = ""
         for url in urls:
@@ -181,7 +181,7 @@ class Discovery:
             known = evidence()
             reason = obstacle(tc, pod, pods, known) if others_first(tc, pod, pods, known) else ""
         if not reason:
-            # only now: a namespace has many claims, and pods ask every second until they may start
+            # read last: a namespace has many claims, and pods ask every second until they may start
             claimed = self._clusters.claimed(tc)
             with self._lock:
                 reason = obstacle(tc, pod, pods, evidence(claimed))
@@ -193,7 +193,7 @@ class Discovery:
         return f"--initial-cluster={pod.host if long_name else pod.pod}={scheme(tc)}://{pod.address}"
 
     def _present(self, tc: TidbCluster, pods: list[str], deadline: float) -> dict[str, str]:
-        """The pods that show signs of life at their own addresses; looked for only where pods start one by one."""
+        """The pods that show signs of life at their own addresses; probed only if pods start one by one."""
         if not is_ordered(tc):
             return {}
         book = address_book(tc)
@@ -218,16 +218,16 @@ def _is_absence(error: DataPlaneError) -> bool:
 
 
 def _sign_of_life(error: DataPlaneError) -> str:
-    """What a PD said that is there; empty when nobody may be there.
+    """The sign of life in an error; empty for silence.
 
-    A Service without endpoints may swallow connections in place of refusing them, so its silence proves nothing.
+    A Service without endpoints may drop packets instead of refusing connections, so silence proves nothing.
     """
     silent = isinstance(error, Unavailable) and isinstance(error.cause, ConnectionRefused | RequestTimeout)
     return "" if silent else str(error)
 
 
 def _can_be_joined_through(member: Member, pod: Asker) -> bool:
-    """Whether it has started, and is not the asker, by name or by address."""
+    """True if the member has started and is not the asking pod, by name or address."""
     if not member.name or not member.peer_urls or member.name in (pod.pod, pod.host):
         return False
     return member.peer_urls[0].rpartition("://")[2] != pod.address

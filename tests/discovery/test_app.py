@@ -32,7 +32,7 @@ def get(path: str, **world: Any) -> Response:
         f"http://demo-discovery.default.svc:10261/new/{b64(address(1))}",
     ],
 )
-def test_10_2_new(path: str) -> None:
+def test_10_2_answers_new(path: str) -> None:
     answer = get(path)
     assert (200, JOIN) == (answer.status, answer.body.decode())
     assert answer.headers["content-type"].startswith("text/plain")
@@ -53,13 +53,13 @@ def test_10_2_refusals_carry_their_reason(path: str, status: int, body: str) -> 
 
 
 @pytest.mark.parametrize("encoded", ["%21", "YQ", b64("a")[:-1] + "*", base64.b64encode(b"a\xff").decode()])
-def test_10_2_what_is_no_base64_is_refused(encoded: str) -> None:
+def test_10_2_rejects_invalid_base64(encoded: str) -> None:
     answer = get(f"/new/{encoded}")
     assert 500 == answer.status
     assert b"is not base64" in answer.body
 
 
-def test_10_2_url_safe_base64_is_understood() -> None:
+def test_10_2_accepts_url_safe_base64() -> None:
     url = "http://demo-pd:2379/?>"
     assert (
         "-" in base64.urlsafe_b64encode(url.encode()).decode() or "_" in base64.urlsafe_b64encode(url.encode()).decode()
@@ -68,18 +68,18 @@ def test_10_2_url_safe_base64_is_understood() -> None:
     assert (200, url) == (answer.status, answer.body.decode())
 
 
-def test_10_2_verify() -> None:
+def test_10_2_answers_verify() -> None:
     answer = get(f"/verify/{b64('demo-pd:2379')}")
     assert (200, b"demo-pd:2379") == (answer.status, answer.body)
 
 
-def test_10_2_a_failed_verification_ends_with_the_original() -> None:
+def test_10_2_a_failed_verification_returns_the_argument() -> None:
     answer = get(f"/verify/{b64('other:2379')}")
     assert 500 == answer.status
     assert answer.body.endswith(b"\nother:2379")
 
 
-def test_10_2_only_get() -> None:
+def test_10_2_accepts_only_get() -> None:
     assert 405 == World(cluster()).app().handle(Request("POST", "/new/x")).status
 
 
@@ -102,7 +102,7 @@ MEMBERS = "GET /pd/api/v1/members"
 
 
 class Kubernetes(ScriptedTransport):
-    """The API server, whose requests are paths."""
+    """An API server that answers by path."""
 
     def request(self, request: Request) -> Response:
         return super().request(Request(request.method, f"https://api{request.url}", request.headers, request.body))
@@ -120,7 +120,7 @@ def test_12_discovery_in_process_reads_the_cluster_and_pd() -> None:
     assert {"http://demo-pd.default:2379/pd/api/v1/members"} == {request.url for request in pd.requests}
 
 
-def test_9_1_with_tls_pd_is_asked_with_the_client_certificate() -> None:
+def test_9_1_with_tls_pd_is_read_with_the_client_certificate() -> None:
     kubernetes = Kubernetes().on(GET_TC, (200, TC % ',"tlsCluster":{"enabled":true}')).on(GET_SECRET, (200, SECRET))
     kubernetes.on(GET_CLAIMS, NO_CLAIMS).on(GET_POD, POD)
     answer = in_process(kubernetes, ScriptedTransport().on(MEMBERS, ConnectionRefused))
@@ -136,7 +136,7 @@ def test_9_1_with_tls_pd_is_asked_with_the_client_certificate() -> None:
         (ConnectionRefused, b"as scripted"),
     ],
 )
-def test_10_3_a_cluster_that_cannot_be_read_is_a_500_with_the_reason(answer: Any, reason: bytes) -> None:
+def test_10_3_an_unreadable_cluster_is_a_500_with_the_reason(answer: Any, reason: bytes) -> None:
     response = in_process(Kubernetes().on(GET_TC, answer), ScriptedTransport())
     assert 500 == response.status
     assert reason in response.body

@@ -1,4 +1,4 @@
-"""Which questions discovery believes (objects.md 10.3): no second cluster is begun on forged ones."""
+"""Authentication of questions (objects.md 10.3): forged ones begin no second cluster."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ FORGED = "the question came from 10.6.6.6"
 
 
 def pod(*, owner: str = "demo-pd", ready: bool = True, probe: bool = False, addresses: Any = (PLACE, SECOND)) -> Object:
-    """A pod of PD. Without a probe, it is Ready as soon as its containers run."""
+    """A PD pod. Without a probe, it is Ready as soon as its containers run."""
     tree = {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -42,7 +42,7 @@ def doubt(found: Object | None, source: str = PLACE, *, compares: bool = True) -
 
 @pytest.mark.parametrize("source", [PLACE, SECOND])
 @pytest.mark.parametrize(("ready", "probe"), [(True, False), (False, True), (False, False)])
-def test_10_3_the_question_of_a_pod_that_waits_is_believed(source: str, ready: bool, probe: bool) -> None:
+def test_10_3_accepts_the_question_of_a_waiting_pod(source: str, ready: bool, probe: bool) -> None:
     assert "" == doubt(pod(ready=ready, probe=probe), source)
 
 
@@ -57,7 +57,7 @@ def test_10_3_the_question_of_a_pod_that_waits_is_believed(source: str, ready: b
         (pod(), "", "came from an unknown address"),
     ],
 )
-def test_10_3_the_question_of_another_is_not_believed(found: Object | None, source: str, reason: str) -> None:
+def test_10_3_doubts_a_question_in_the_name_of_a_pod(found: Object | None, source: str, reason: str) -> None:
     assert reason in doubt(found, source)
 
 
@@ -65,20 +65,20 @@ def test_10_3_the_question_of_another_is_not_believed(found: Object | None, sour
     ("environ", "compares"),
     [({}, True), ({"DISCOVERY_MTLS_ENABLED": "true"}, False), ({"DISCOVERY_SKIP_ADDRESS_CHECK": "true"}, False)],
 )
-def test_10_3_a_certificate_or_the_user_takes_the_place_of_the_address(environ: dict[str, str], compares: bool) -> None:
+def test_10_3_a_certificate_or_the_user_replaces_the_address(environ: dict[str, str], compares: bool) -> None:
     assert compares is compares_addresses(environ)
     assert bool(doubt(pod(), "10.6.6.6", compares=compares)) is compares
 
 
 def told(discovery: Discovery, ordinal: int) -> str:
-    """The answer to a pod, or why there is none."""
+    """The answer to a pod, or the reason for a refusal."""
     try:
         return discovery.new(address(ordinal), PLACE)
     except Refused as refused:
         return str(refused)
 
 
-def test_F40_forged_questions_let_no_pod_begin_a_second_cluster() -> None:
+def test_F40_forged_questions_begin_no_second_cluster() -> None:
     world = World(cluster(), pods={"demo-pd-1": FORGED, "demo-pd-2": FORGED})
     discovery = world.discovery()
     for ordinal in (1, 2):
@@ -90,12 +90,12 @@ def test_F40_forged_questions_let_no_pod_begin_a_second_cluster() -> None:
     assert BEGIN == told(discovery, 0)
 
 
-def test_10_3_a_question_that_is_not_believed_may_join() -> None:
+def test_10_3_a_doubtful_question_may_join() -> None:
     world = World(cluster(), {SERVICE: membership(0)}, pods={"demo-pd-1": FORGED})
     assert told(world.discovery(), 1).startswith("--join=")
 
 
-def test_10_3_memory_has_no_more_pods_than_exist() -> None:
+def test_10_3_remembers_only_existing_pods() -> None:
     world = World(cluster())
     discovery = world.discovery()
     world.pods = {f"demo-pd-{ordinal}": "does not exist" for ordinal in range(3, 500)}

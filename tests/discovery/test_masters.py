@@ -1,4 +1,4 @@
-"""Which masters of DM begin a cluster, and which join (objects.md 10.4, other-resources.md 6.5)."""
+"""DM masters that begin a cluster or join one (objects.md 10.4, other-resources.md 6.5)."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +18,7 @@ from tests.dataplane.scripted import ScriptedTransport
 from tests.discovery.worlds import refused
 
 HERE = "10.0.0.1"
-"""Where all masters ask from."""
+"""The address that all masters ask from."""
 
 URL = Address("http://sync-dm-master.etl:8261")
 
@@ -37,7 +37,7 @@ def address(ordinal: int) -> str:
 
 
 def masters(*ordinals: int) -> tuple[LiveMaster, ...]:
-    """Masters as an API has shown them."""
+    """Masters as the API lists them."""
     found = [
         {"name": f"sync-dm-master-{each}", "memberID": str(each + 1), "peerURLs": [f"http://{address(each).strip()}"]}
         for each in ordinals
@@ -49,7 +49,7 @@ def masters(*ordinals: int) -> tuple[LiveMaster, ...]:
 
 @dataclass
 class World:
-    """Answers what discovery reads; `there` are the masters that answer, None when nobody does."""
+    """Answers discovery's reads; `there` are the masters that answer, None for silence."""
 
     dc: DMCluster = field(default_factory=cluster)
     there: tuple[LiveMaster, ...] | None = None
@@ -97,18 +97,18 @@ def test_10_4_the_first_begins_when_all_others_have_asked() -> None:
     assert begin == discovery.new(address(0), HERE)
 
 
-def test_10_4_one_alone_begins_at_once_with_TLS_where_the_cluster_has_it() -> None:
+def test_10_4_a_single_master_begins_immediately_with_the_tls_of_its_cluster() -> None:
     dc = cluster(master={"replicas": 1}, tlsCluster={"enabled": True})
     begin = "--initial-cluster=sync-dm-master-0=https://sync-dm-master-0.sync-dm-master-peer:8291"
     assert begin == World(dc).discovery().new(address(0), HERE)
 
 
-def test_10_4_who_comes_later_joins_the_others_at_the_port_of_clients() -> None:
+def test_10_4_a_later_master_joins_the_others_at_their_client_port() -> None:
     joins = "--join=http://sync-dm-master-0.sync-dm-master-peer:8261,http://sync-dm-master-2.sync-dm-master-peer:8261"
     assert joins == World(there=masters(0, 1, 2)).discovery().new(address(1), HERE)
 
 
-def test_8_3_who_is_to_leave_does_not_join_any_more() -> None:
+def test_8_3_a_pod_that_is_to_leave_does_not_join() -> None:
     with pytest.raises(Refused, match="sync-dm-master-1 is not wanted any more: the spec asks for sync-dm-master-0"):
         World(cluster(master={"replicas": 1}), there=masters(0)).discovery().new(address(1), HERE)
     with pytest.raises(Refused, match="was about to leave"):
@@ -117,7 +117,7 @@ def test_8_3_who_is_to_leave_does_not_join_any_more() -> None:
         )
 
 
-def test_10_4_a_master_that_is_listed_alone_has_nobody_to_join() -> None:
+def test_10_4_a_master_listed_alone_has_no_member_to_join() -> None:
     with pytest.raises(Refused, match="no member other than"):
         World(there=masters(1)).discovery().new(address(1), HERE)
 
@@ -125,7 +125,7 @@ def test_10_4_a_master_that_is_listed_alone_has_nobody_to_join() -> None:
 MEMBER = {"name": "sync-dm-master-1", "id": "2", "clientURL": "", "health": False}
 
 
-def test_F40_nobody_begins_a_cluster_that_is_known() -> None:
+def test_F40_does_not_begin_a_known_cluster() -> None:
     discovery = World(cluster(status={"master": {"members": {"sync-dm-master-1": MEMBER}}})).discovery()
     for _ in range(2):
         for ordinal in (2, 1, 0):
@@ -133,7 +133,7 @@ def test_F40_nobody_begins_a_cluster_that_is_known() -> None:
                 discovery.new(address(ordinal), HERE)
 
 
-def test_F40_nobody_begins_over_volumes_with_data_which_are_listed_when_nothing_else_is_in_the_way() -> None:
+def test_F40_does_not_begin_over_volumes_with_data_and_lists_them_last() -> None:
     world = World(data=frozenset({"dm-master-sync-dm-master-1"}))
     discovery = world.discovery()
     for ordinal, why in ((0, "may hold data"), (2, "waiting for sync-dm-master-0"), (1, "waiting for")):
@@ -146,7 +146,7 @@ def test_F40_nobody_begins_over_volumes_with_data_which_are_listed_when_nothing_
         assert lists == world.lists
 
 
-def test_F40_a_pod_that_was_told_to_begin_is_not_empty_any_more() -> None:
+def test_F40_a_pod_that_may_begin_no_longer_counts_as_empty() -> None:
     discovery = World().discovery()
     for ordinal in (1, 2):
         with pytest.raises(Refused):
@@ -157,7 +157,7 @@ def test_F40_a_pod_that_was_told_to_begin_is_not_empty_any_more() -> None:
             discovery.new(address(ordinal), HERE)
 
 
-def test_10_4_one_by_one_the_first_begins_when_nobody_is_at_the_addresses_of_the_others() -> None:
+def test_10_4_one_by_one_the_first_begins_if_no_other_address_answers() -> None:
     dc = cluster(podManagementPolicy="OrderedReady")
     assert World(dc).discovery().new(address(0), HERE).startswith("--initial-cluster=")
     with pytest.raises(Refused, match="other members may be running"):
@@ -168,6 +168,6 @@ def test_10_4_one_by_one_the_first_begins_when_nobody_is_at_the_addresses_of_the
     "advertised",
     ["", "x", "sync-dm-master-0.sync-dm-master-peer", "sync-dm-master-0.sync-dm-master-peer.etl:8291", "a.b:8291"],
 )
-def test_10_4_what_is_no_address_of_a_master_is_refused(advertised: str) -> None:
+def test_10_4_rejects_an_address_that_is_not_a_masters(advertised: str) -> None:
     with pytest.raises(Refused, match="is not an address"):
         asker(advertised)

@@ -1,4 +1,4 @@
-"""How PD pods are told to start (objects.md 10.3, dataplane-apis.md 12, 18.17)."""
+"""Discovery's answers to PD pods (objects.md 10.3, dataplane-apis.md 12, 18.17)."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ BEGIN = "--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2
 
 
 def told(discovery: Discovery, ordinal: int) -> str:
-    """What a pod is told: the answer, or why there is none."""
+    """The answer to a pod, or the reason for a refusal."""
     try:
         return discovery.new(address(ordinal), "10.0.0.1")
     except Refused as refused:
@@ -36,7 +36,7 @@ def test_10_3_the_lowest_ordinal_begins_when_all_have_asked() -> None:
     assert BEGIN == told(discovery, 0)
 
 
-def test_10_3_a_single_replica_begins_at_once() -> None:
+def test_10_3_a_single_replica_begins_immediately() -> None:
     assert BEGIN == told(World(cluster(pd={"replicas": 1})).discovery(), 0)
 
 
@@ -51,12 +51,12 @@ def test_10_3_others_join_all_members_but_themselves() -> None:
     assert join(0, 2) == told(world.discovery(), 1)
 
 
-def test_8_3_who_is_to_leave_does_not_join_any_more() -> None:
+def test_8_3_a_pod_that_is_to_leave_does_not_join() -> None:
     world = World(cluster(pd={"replicas": 1}), {SERVICE: membership(0)})
     assert "demo-pd-1 is not wanted any more: the spec asks for demo-pd-0" == told(world.discovery(), 1)
 
 
-def test_8_3_who_was_about_to_leave_does_not_join_when_it_is_wanted_again() -> None:
+def test_8_3_a_leaving_pod_that_is_wanted_again_does_not_join() -> None:
     world = World(cluster(), {SERVICE: membership(0)}, given_up=frozenset({"default/pd-demo-pd-1"}))
     waits = "demo-pd-1 was about to leave: waiting for its volume to be deleted, and for a new pod"
     assert waits == told(world.discovery(), 1)
@@ -71,7 +71,7 @@ def test_10_3_a_member_is_itself_by_name_by_host_and_by_address() -> None:
     assert join(0) == told(world.discovery(), 1)
 
 
-def test_10_3_an_empty_list_is_no_answer() -> None:
+def test_10_3_an_empty_list_does_not_count_as_an_answer() -> None:
     world = World(cluster(), {SERVICE: membership(1)})
     assert "PD lists no member other than demo-pd-1" in told(world.discovery(), 1)
 
@@ -87,7 +87,7 @@ def test_10_3_an_empty_list_is_no_answer() -> None:
         ),
     ],
 )
-def test_10_3_members_have_long_names_where_clusters_span_networks(
+def test_10_3_members_have_long_names_if_clusters_span_networks(
     spec: dict[str, Any], domain: str, expected: str
 ) -> None:
     discovery = World(cluster(pd={"replicas": 1}, **spec)).discovery()
@@ -102,7 +102,7 @@ PEER: dict[str, Any] = {
 }
 
 
-def test_10_3_members_are_asked_of_the_own_pd_then_the_referenced_then_peers() -> None:
+def test_10_3_reads_members_from_the_own_pd_then_the_referenced_then_peers() -> None:
     tc = cluster(
         cluster={"name": "main", "namespace": "base"}, acrossK8s=True, status={"pd": {"peerMembers": {"p": PEER}}}
     )
@@ -134,7 +134,7 @@ def test_10_3_given_addresses_are_joined_by_the_first_pod_before_the_others() ->
         ("demo-pd-x.demo-pd-peer.default.svc:2380", "is not the address of a PD pod"),
     ],
 )
-def test_10_3_strangers_are_refused(advertised: str, reason: str) -> None:
+def test_10_3_rejects_strangers(advertised: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         World(cluster()).discovery().new(advertised, "10.0.0.1")
 
@@ -145,7 +145,7 @@ def test_F40_nothing_begins_once_the_cluster_has_an_id() -> None:
 
 
 @pytest.mark.parametrize(("value", "begins"), [("7", True), ("8", False), ("true", False)])
-def test_F40_unless_the_user_gives_up_that_very_cluster(value: str, begins: bool) -> None:
+def test_F40_begins_again_if_the_user_gives_up_that_very_cluster(value: str, begins: bool) -> None:
     tc = cluster(pd={"replicas": 1}, status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: value})
     assert begins is (told(World(tc).discovery(), 0) == BEGIN)
 
@@ -164,7 +164,7 @@ def test_F40_nothing_begins_over_volumes_of_two_clusters() -> None:
     assert "there are volumes of clusters 7, 8" in told(world.discovery(), 0)
 
 
-def test_the_claims_of_a_namespace_are_listed_when_nothing_else_keeps_a_pod_from_beginning() -> None:
+def test_lists_claims_only_if_nothing_else_keeps_a_pod_from_beginning() -> None:
     world = World(cluster(), labelled=frozenset({"7"}))
     discovery = world.discovery()
     assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
@@ -187,7 +187,7 @@ def test_F40_a_given_up_cluster_is_replaced_by_all_its_pods() -> None:
     assert join(0) == told(world.discovery(), 1)
 
 
-def test_I7_members_of_another_cluster_are_not_joined() -> None:
+def test_I7_does_not_join_members_of_another_cluster() -> None:
     world = World(cluster(status={"clusterID": "7"}), {SERVICE: membership(0, cluster_id=8)})
     assert "PD reports cluster id 8, but this cluster is 7" in told(world.discovery(), 1)
 
@@ -219,7 +219,7 @@ def test_a_pd_that_answers_with_an_error_is_alive(sign: DataPlaneError) -> None:
     assert "a PD that cannot list its members may be running" in told(world.discovery(), 0)
 
 
-def test_a_service_that_swallows_connections_proves_nothing() -> None:
+def test_a_service_that_drops_connections_proves_nothing() -> None:
     assert BEGIN == told(World(cluster(pd={"replicas": 1}), {SERVICE: silent()}).discovery(), 0)
 
 
@@ -230,7 +230,7 @@ def test_with_OrderedReady_signs_of_life_of_another_pod_forbid_to_begin(sign: Me
     assert "other members may be running: demo-pd-1" in told(world.discovery(), 0)
 
 
-def test_the_beginner_that_crashed_before_it_wrote_is_told_the_same_again() -> None:
+def test_a_beginner_that_crashed_without_data_gets_the_same_answer() -> None:
     discovery = World(cluster()).discovery()
     for ordinal in (1, 2):
         told(discovery, ordinal)
@@ -247,7 +247,7 @@ def test_a_question_proves_nothing_after_a_minute() -> None:
     assert "demo-pd-1 may hold data" in told(discovery, 0)
 
 
-def test_a_pod_that_was_told_to_join_may_hold_data() -> None:
+def test_a_pod_that_may_join_may_hold_data() -> None:
     world = World(cluster())
     discovery = world.discovery()
     for ordinal in (2, 1):
@@ -265,7 +265,7 @@ def test_after_a_restart_all_must_ask_again() -> None:
     assert "demo-pd-1, demo-pd-2 may hold data" in told(world.discovery(), 0)
 
 
-def test_a_cluster_of_the_same_name_is_another_one() -> None:
+def test_a_recreated_cluster_is_another_one() -> None:
     world = World(cluster())
     discovery = world.discovery()
     told(discovery, 1)
@@ -276,7 +276,7 @@ def test_a_cluster_of_the_same_name_is_another_one() -> None:
     assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
 
 
-def test_who_was_told_to_begin_stays_the_beginner() -> None:
+def test_the_pod_that_may_begin_stays_the_beginner() -> None:
     world = World(cluster(pd={"replicas": 1}))
     discovery = Discovery(world, world, world.clock, "default", advanced=True)
     assert BEGIN == told(discovery, 0)
@@ -286,7 +286,7 @@ def test_who_was_told_to_begin_stays_the_beginner() -> None:
     assert "--initial-cluster=demo-pd-1=" in told(discovery, 1)
 
 
-def test_scripts_are_answered_within_their_patience() -> None:
+def test_answers_before_scripts_time_out() -> None:
     black_hole: dict[str, Membership | DataPlaneError] = {
         f"http://demo-pd-{pod}.demo-pd-peer.default.svc:2379": silent() for pod in range(5)
     }

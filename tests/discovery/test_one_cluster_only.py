@@ -1,4 +1,4 @@
-"""Whatever happens while a cluster begins, no two of its pods hold data of different clusters (F40, R01)."""
+"""No two pods ever hold data of different clusters, whatever happens during the bootstrap (F40, R01)."""
 
 import contextlib
 
@@ -31,7 +31,7 @@ _WEIGHTS = {
 
 
 class Beginning:
-    """Three pods with volumes, their PDs, the status and discovery, and whatever can happen to them."""
+    """Three pods with volumes, their PDs, the status and discovery, and the faults that can occur."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -119,7 +119,7 @@ class Beginning:
 
 
 @pytest.mark.slow
-def test_F40_no_order_of_events_makes_two_clusters() -> None:
+def test_F40_no_order_of_events_creates_two_clusters() -> None:
     events = [name for name, weight in _WEIGHTS.items() for _ in range(weight)]
     begun = 0
     for seed in range(_SEEDS):
@@ -134,5 +134,5 @@ def test_F40_no_order_of_events_makes_two_clusters() -> None:
             except AssertionError:
                 pytest.fail(f"seed {seed}: two clusters after {', '.join(history)}")
         begun += world.begun
-    # else the test would prove nothing
+    # otherwise the test would prove nothing
     assert begun > _SEEDS / 2

@@ -25,7 +25,7 @@ HERE = "127.0.0.1"
 
 
 def echo(request: Request) -> Response:
-    """What came in."""
+    """Answer with the request's URL."""
     told = {"method": request.method, "url": request.url, "body": (request.body or b"").decode()}
     headers = {"content-type": "application/json", "x-host": request.headers.get("host", "")}
     return Response(201, headers, json.dumps(told).encode())
@@ -38,7 +38,7 @@ def client() -> Iterator[Transport]:
     transport.close()
 
 
-def test_10_2_an_app_is_served() -> None:
+def test_10_2_serves_an_app() -> None:
     server = Server("api", (HERE, 0), answer_with(echo))
     with server.serving(), client() as transport:
         answer = transport.request(Request("POST", f"http://{HERE}:{server.port}/new/x?y=z", body=b"body"))
@@ -46,7 +46,7 @@ def test_10_2_an_app_is_served() -> None:
     assert {"method": "POST", "url": "/new/x?y=z", "body": "body"} == json.loads(answer.body)
 
 
-def test_a_port_that_is_taken_is_named() -> None:
+def test_names_a_port_that_is_taken() -> None:
     with socket.create_server((HERE, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(ListenError, match=f"api: cannot listen on port {port}: Address already in use"):
@@ -60,27 +60,27 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @pytest.fixture
 def certificates(authority: Authority, tmp_path: Path) -> Path:
-    """The Secret of discovery, as it is mounted."""
+    """Discovery's Secret as it is mounted."""
     for name, file in (("ca.crt", "ca.crt"), ("tls.crt", "server.crt"), ("tls.key", "server.key")):
         (tmp_path / name).write_bytes(authority.read(file))
     return tmp_path
 
 
 @pytest.mark.slow
-def test_9_4_clients_must_show_a_certificate(authority: Authority, certificates: Path) -> None:
+def test_9_4_clients_must_present_a_certificate(authority: Authority, certificates: Path) -> None:
     server = Server("api", (HERE, 0), answer_with(echo), mutual_tls(certificates))
     request = Request("GET", f"https://{HERE}:{server.port}/x", timeout=5)
     identified = HttpTransport({}, authority.material("client"))
     anonymous = HttpTransport({})
     with server.serving(), contextlib.closing(identified), contextlib.closing(anonymous):
-        # a client that says nothing blocks nobody
+        # a silent client blocks no other client
         with socket.create_connection((HERE, server.port)):
             assert 201 == identified.request(request).status
         with pytest.raises(TransportError):
             anonymous.request(request)
 
 
-def test_9_4_missing_certificates_are_named(tmp_path: Path) -> None:
+def test_9_4_names_missing_certificates(tmp_path: Path) -> None:
     with pytest.raises(ListenError, match=r"cannot use .*tls\.crt, .*tls\.key, .*ca\.crt for TLS"):
         mutual_tls(tmp_path)
 
@@ -97,7 +97,7 @@ def proxied(transport: Transport | None = None) -> Iterator[tuple[int, int]]:
             yield proxy.port, pd.port
 
 
-def test_10_2_the_dashboard_is_passed_on_with_pds_host_name() -> None:
+def test_10_2_the_proxy_sends_pds_host_name() -> None:
     with proxied() as (port, pd_port), client() as browser:
         request = Request(
             "POST", f"http://{HERE}:{port}/dashboard/api?x=1", {"connection": "x-hop", "x-hop": "1"}, b"b"
@@ -108,7 +108,7 @@ def test_10_2_the_dashboard_is_passed_on_with_pds_host_name() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/pd/api/v1/members", "/dashboard/../pd/api/v1/members"])
-def test_10_2_other_paths_are_not_passed_on(path: str) -> None:
+def test_10_2_the_proxy_rejects_other_paths(path: str) -> None:
     with proxied() as (port, _), socket.create_connection((HERE, port)) as browser:
         browser.settimeout(5)
         browser.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
@@ -130,7 +130,7 @@ def test_10_2_without_pd_the_answer_is_502() -> None:
 
 @pytest.fixture
 def logs_restored() -> Iterator[None]:
-    """The process configures logs for itself alone."""
+    """Restore the log configuration, which the process changes."""
     yield
     structlog.reset_defaults()
 
@@ -145,14 +145,14 @@ def logs_restored() -> Iterator[None]:
         ({"TC_NAME": "demo", "MY_POD_NAMESPACE": "ns", "KUBECONFIG": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_10_2_what_is_missing_at_the_start_is_named(
+def test_10_2_names_missing_settings_at_the_start(
     environ: dict[str, str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 1 == main([], environ)
     assert reason in capsys.readouterr().err
 
 
-def test_10_2_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_10_2_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     try:
         version("tidb-operator-py")
     except PackageNotFoundError:

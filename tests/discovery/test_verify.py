@@ -1,4 +1,4 @@
-"""Where TiKV and TiDB find PD (objects.md 10.5, dataplane-apis.md 18.17)."""
+"""The address of PD for TiKV and TiDB (objects.md 10.5, dataplane-apis.md 18.17)."""
 
 import pytest
 
@@ -35,19 +35,19 @@ def test_10_5_healthy_peers_are_added(asked: str, expected: str) -> None:
         ("https://demo-pd", "https://main-pd-peer.base.svc.m.local:2379"),
     ],
 )
-def test_10_5_without_a_pd_of_its_own_the_referenced_clusters_is_named(asked: str, expected: str) -> None:
+def test_10_5_without_its_own_pd_the_referenced_cluster_is_returned(asked: str, expected: str) -> None:
     tc = cluster(pd=None, cluster={"name": "main", "namespace": "base", "clusterDomain": "m.local"})
     assert expected == World(tc).discovery().verify(asked)
 
 
 @pytest.mark.parametrize("asked", ["", "demo:2379", "-pd:2379", "http://"])
-def test_10_5_other_names_are_refused(asked: str) -> None:
+def test_10_5_rejects_other_names(asked: str) -> None:
     with pytest.raises(Refused, match="is not an address"):
         World(cluster()).discovery().verify(asked)
 
 
 @pytest.mark.parametrize("failure", [RequestTimeout("GET", "/x", "late"), Forbidden(Status(code=403))])
-def test_18_17_what_was_asked_is_the_answer_while_the_cluster_cannot_be_read(failure: Exception) -> None:
+def test_18_17_returns_the_argument_while_the_cluster_is_unreadable(failure: Exception) -> None:
     assert "demo-pd:2379" == World(failure).discovery().verify("demo-pd:2379\n")
 
 

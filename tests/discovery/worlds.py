@@ -25,7 +25,7 @@ SERVICE = "http://demo-pd.default:2379"
 def cluster(
     *, status: dict[str, Any] | None = None, annotations: dict[str, str] | None = None, **spec: Any
 ) -> TidbCluster:
-    """The cluster `demo` in `default` with three PD replicas, unless told otherwise."""
+    """The cluster `demo` in `default`, by default with three PD replicas."""
     tree = {
         "metadata": {"name": "demo", "namespace": "default", "uid": "u1", "annotations": annotations or {}},
         "spec": {"pd": {"replicas": 3}} | spec,
@@ -35,7 +35,7 @@ def cluster(
 
 
 def address(ordinal: int, domain: str = "") -> str:
-    """The peer address that a PD pod of `demo` advertises, as the start script sends it: with a newline."""
+    """The peer address of a PD pod of `demo` as the start script sends it: with a newline."""
     return f"demo-pd-{ordinal}.demo-pd-peer.default.svc{domain}:2380\n"
 
 
@@ -46,19 +46,19 @@ def member(ordinal: int, name: str = "") -> Member:
 
 
 def membership(*ordinals: int, cluster_id: int = 7) -> Membership:
-    """A PD of these pods of `demo`."""
+    """A PD with these pods of `demo` as members."""
     return Membership(cluster_id, tuple(map(member, ordinals)), None, None)
 
 
 def refused(url: str) -> Unavailable:
-    """What one hears where nobody listens."""
+    """The error at an address where no server listens."""
     cause = ConnectionRefused("GET", url, "connection refused")
     return Unavailable("GET", url, cause.cause, cause)
 
 
 @dataclass
 class World:
-    """Answers discovery's reads; `answers` are PD's by URL, and nobody listens elsewhere."""
+    """Answers discovery's reads; `answers` are PD's by URL, and no server listens at other URLs."""
 
     tc: TidbCluster | Exception
     answers: dict[str, Membership | DataPlaneError] = field(default_factory=dict)
@@ -69,30 +69,30 @@ class World:
     lists: int = 0
     given_up: frozenset[str] = frozenset()
     pods: dict[str, str] = field(default_factory=dict)
-    """Why pods are not believed, where they are not."""
+    """The doubts about pods."""
 
     def doubt(self, namespace: str, workload: str, pod: str, source: str) -> str:
-        """Why a pod is not believed; empty when it is."""
+        """The doubt about a pod, or empty."""
         return self.pods.get(pod, "")
 
     def get(self, namespace: str, name: str) -> TidbCluster:
-        """The cluster. Raises it, when it is an error."""
+        """The cluster, or its error raised."""
         if isinstance(self.tc, Exception):
             raise self.tc
         assert (namespace, name) == (self.tc.metadata.namespace, self.tc.metadata.name)
         return self.tc
 
     def is_given_up(self, namespace: str, claim: str) -> bool:
-        """Whether a claim, as `namespace/name`, is among the `given_up`."""
+        """True if the claim `namespace/name` is in `given_up`."""
         return f"{namespace}/{claim}" in self.given_up
 
     def claimed(self, tc: TidbCluster) -> frozenset[str]:
-        """The ids that volume claims are labelled with."""
+        """The cluster ids in the labels of the volume claims."""
         self.lists += 1
         return self.labelled
 
     def members(self, tc: TidbCluster, url: str, timeout: float) -> Membership:
-        """What the PD at `url` says."""
+        """The members that the PD at `url` lists."""
         self.asked.append((url, timeout))
         self.clock.step(min(self.each_read_takes, timeout))
         answer = self.answers.get(url) or refused(url)
@@ -105,7 +105,7 @@ class World:
         return Discovery(self, self, self.clock, "default")
 
     def app(self) -> App:
-        """Its HTTP API; it knows of no DMCluster."""
+        """Discovery's HTTP API without any DMCluster."""
         nothing = ScriptedTransport()
         client, dataplane = Client(nothing, user_agent="test"), DataPlane(lambda _: nothing, OpenFence(), self.clock)
         masters = DMDiscovery(LiveDMClusters(client), LiveMasters(client, dataplane), self.clock, "default")
