@@ -1,5 +1,5 @@
-"""Housekeeping around the members of a cluster: labels and ids, reclaim policies, orphaned pods, claims left behind.
+"""Housekeeping around the members of a cluster: labels and ids, reclaim policies, orphaned pods, leftover claims.
 
-Each module is one stage of the reconcile, or what a stage decides with (lifecycle.md 11). Nothing here keeps a member
-from working; so nothing here ever stops another stage.
+Each module is a stage of the reconcile, or supports one (lifecycle.md 11). Members work without these stages, so none
+of them ever stops another stage.
 """

@@ -1,4 +1,4 @@
-"""What is done for one object after another: what the API server refuses of one keeps no other waiting."""
+"""Actions on several objects, of which one that fails does not stop the others."""
 
 from collections.abc import Callable, Iterable
 
@@ -6,7 +6,7 @@ from kube.errors import ApiError
 
 
 def each_apart(acts: Iterable[Callable[[], None]]) -> None:
-    """Do all of them. Raises the first ApiError when each has had its turn, and what else they raise at once."""
+    """Run all actions, then raise the first ApiError. Other exceptions are raised immediately."""
     refused: list[ApiError] = []
     for act in acts:
         try:

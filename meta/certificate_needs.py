@@ -1,4 +1,4 @@
-"""Which Secrets with certificates a cluster needs, and for what (objects.md 9.1): pods mount them, or the operator."""
+"""The Secrets with certificates that a cluster needs (objects.md 9.1): pods or the operator mount or read them."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -26,11 +26,11 @@ _DISCOVERY = "discovery"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """A Secret and what it must be good for.
+    """A Secret and its requirements.
 
-    `components` show its certificate as servers; `mounted_by` are those whose pods mount it. `internal`: it is between
-    the components, which all trust one another; what SQL clients trust is their own affair. `has_ca`: a program reads
-    its `ca.crt`.
+    `components` are the servers that present its certificate; `mounted_by` are the components whose pods mount it.
+    `internal` certificates serve between the components, which all trust each other; the trust of SQL clients is not
+    checked. `has_ca`: a program reads its `ca.crt`.
     """
 
     secret: str
@@ -42,9 +42,9 @@ class Need:
 
 
 def needs(tc: Cluster) -> Mapping[str, Need]:
-    """What a cluster needs, by the name of the Secret; empty where nothing speaks TLS."""
+    """The needs of a cluster by the name of the Secret; empty without TLS."""
     if not tls_enabled(tc) and not _takes_tls_of_clients(tc):
-        # what pods mount takes a while to find out
+        # a shortcut: computing the mounts takes a while
         return {}
     found: dict[str, Need] = {}
     for each in _all(tc):
@@ -59,12 +59,12 @@ def needs(tc: Cluster) -> Mapping[str, Need]:
 
 
 def dialled_hosts(tc: Cluster, need: Need) -> tuple[str, ...]:
-    """Names that its servers are surely dialled by, one for each way."""
+    """Host names that clients certainly dial, one for each form of name."""
     return tuple(host for each in need.components for host in _dialled(tc, each)) if need.internal else ()
 
 
 def all_hosts(tc: Cluster, need: Need) -> tuple[str, ...]:
-    """All names and addresses that its certificate should hold for."""
+    """All names and addresses that the certificate should cover."""
     namespace, domain = tc.metadata.namespace or "default", tc.spec.cluster_domain
     endings = ("", f".{namespace}", f".{namespace}.svc", *([f".{namespace}.svc.{domain}"] if domain else []))
     bases = (
@@ -108,7 +108,7 @@ def _all(tc: Cluster) -> Iterator[Need]:
 
 
 def _mounted(tc: Cluster, component: str) -> Iterator[Need]:
-    """What the pods of a component mount, by the names that the volumes have."""
+    """The Secrets that a component's pods mount, found by the names of the volumes."""
     pod = workload(component).stateful_set(tc, "")["spec"]["template"]["spec"]
     secrets = {each["name"]: each["secret"]["secretName"] for each in pod.get("volumes") or () if "secret" in each}
     own = {each.certificate_volume for each in component_types(tc.kind)}

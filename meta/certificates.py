@@ -1,7 +1,8 @@
-"""The stage `certificates`: the Secrets that pods mount and the operator reads are there and good (objects.md 9.1).
+"""The stage `certificates`: checks that the Secrets that pods mount and the operator reads exist and work (objects.md
+9.1).
 
-Servers that do not trust each other say so in a hundred ways, and none of them names a Secret. So the operator reads
-the Secrets themselves: live, when one has changed and every five minutes, and keeps nothing of their content.
+Servers that distrust each other report it in a hundred ways, none of which names a Secret. The operator therefore reads
+the Secrets themselves, live, after each change and every five minutes, and keeps none of their content.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from member.outcome import Done, Outcome, Refused
 from meta.certificate_needs import Need, dialled_hosts, needs
 
 Data = Mapping[str, bytes]
-"""What a Secret holds."""
+"""The data of a Secret."""
 
 CERTIFICATES_VALID = "CertificatesValid"
 """The type of the condition."""
@@ -33,27 +34,29 @@ BAD = "BadCertificate"
 WARNINGS: Mapping[str, timedelta] = {
     f"ExpiresWithin{days}Day{'s' * (days > 1)}": timedelta(days=days) for days in (1, 7, 30)
 }
-"""How long before its end a certificate is spoken of: reasons, the most urgent first."""
+"""How long before its expiry a certificate is reported, with the reasons, most urgent first."""
 
 SOON = max(WARNINGS.values())
-"""How long before its end a certificate is first spoken of."""
+"""How long before its expiry a certificate is first reported."""
 
 _END = timedelta()
 
 _PAST = 1.0
-"""Seconds behind a moment, which is a whole second, at which it is over."""
+"""Seconds after a moment in whole seconds at which it has certainly passed."""
 
 _BEFORE_LONG = 3600.0
-"""Seconds ahead for which a reconcile is scheduled; those that come earlier look again."""
+"""The maximum number of seconds for which this stage schedules a reconcile; a later expiry is noticed by other
+reconciles.
+"""
 
 _ONE_AUTHORITY = f"sign both with one authority, or put both into {CA} of both"
 
 _MOST = 3
-"""Secrets that one sentence names."""
+"""The maximum number of Secrets named in one sentence."""
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Name Secrets that are missing, or of no use, or about to expire. Raises ApiError, TransportError."""
+    """Report Secrets that are missing, unusable or about to expire. Raises ApiError, TransportError."""
     wanted = needs(ctx.tc)
     book, cluster = ctx.deps.certificates, ctx.owner.key
     if not wanted:
@@ -62,7 +65,7 @@ def act(ctx: ClusterContext) -> Outcome:
     now = ctx.deps.clock.now()
     is_bad = not all(holds for holds, _, _ in condition(ctx).values())
     every = book.LOOK_AGAIN_AT_TROUBLE if is_bad else book.LOOK_AGAIN
-    # counted before the look: a change during it makes the next one due
+    # taken before the reads: a change during them triggers another check
     changes = ctx.deps.secrets.changes(ctx.reader)
     if book.is_due(cluster, frozenset(wanted), now, every, changes=changes):
         book.note(cluster, _look(ctx, wanted), now, changes=changes)
@@ -76,9 +79,10 @@ def act(ctx: ClusterContext) -> Outcome:
 
 
 def _missing(ctx: ClusterContext, wanted: Mapping[str, Need]) -> str:
-    """The Secrets that are of no use, where running pods are to mount other Secrets than now; empty elsewhere.
+    """The unusable Secrets, if pods that run now are to mount other Secrets than before; otherwise empty.
 
-    Pods that do not run yet may need them as well: components with and without TLS do not understand each other.
+    Pods that do not run yet may need those Secrets as well, because components with and without TLS cannot talk to each
+    other.
     """
     mounted = {
         name: secret_mounts(live.decode()) for name in workload_names(ctx.tc.kind) if (live := ctx.stateful_set(name))
@@ -91,14 +95,14 @@ def _missing(ctx: ClusterContext, wanted: Mapping[str, Need]) -> str:
 
 
 def _until_next_word(findings: Mapping[str, Finding], now: datetime) -> float | None:
-    """Seconds until a certificate ends, or is spoken of because it is about to, where that comes before long."""
+    """Seconds until a certificate expires or its expiry is first reported, if that is soon; else None."""
     moments = (each.ends - before for each in findings.values() if each.ends for before in (*WARNINGS.values(), _END))
     left = [(moment - now).total_seconds() + _PAST for moment in moments if moment >= now]
     return min((each for each in left if each < _BEFORE_LONG), default=None)
 
 
 def condition(ctx: ClusterContext) -> Mapping[str, tuple[bool, str, str]]:
-    """Whether the certificates of a cluster hold, as a condition by its type; empty where it never had any."""
+    """The condition about a cluster's certificates by its type; empty if the cluster never had any."""
     findings = ctx.deps.certificates.findings(ctx.owner.key)
     if not findings:
         unused = (True, "NotUsed", "no certificates are used")
@@ -107,7 +111,7 @@ def condition(ctx: ClusterContext) -> Mapping[str, tuple[bool, str, str]]:
 
 
 def judged(namespace: str, findings: Mapping[str, Finding], now: datetime) -> tuple[bool, str, str]:
-    """What is to be said of the Secrets of a cluster, of which there is one at least: as `condition`."""
+    """Status, reason and message about the Secrets of a cluster, of which there is at least one."""
     if wrong := _troubles(namespace, findings, now):
         return False, BAD, _listed(wrong)
     known = ((each.ends, f"Secret {namespace}/{name}, key {each.key}") for name, each in findings.items() if each.ends)
@@ -125,7 +129,7 @@ def _troubles(namespace: str, findings: Mapping[str, Finding], now: datetime) ->
 
 
 def trouble_of(finding: Finding, now: datetime) -> str:
-    """What is wrong with a Secret now: how a sentence goes on that names it; empty when nothing is."""
+    """What is wrong with a Secret: the rest of a sentence that begins with its name; empty if nothing is."""
     if finding.trouble:
         return finding.trouble
     if finding.ends and now > finding.ends:
@@ -145,12 +149,9 @@ def _stored_reason(ctx: ClusterContext) -> str:
     return (stored and stored.reason) or ""
 
 
-# what is there
-
-
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """What a Secret holds, and what that is tried out with: names, and the Secret of the operator's own clients."""
+    """A Secret's data with the inputs of its test: host names, and the client Secret of the operator."""
 
     need: Need
     data: Data = field(repr=False)
@@ -164,11 +165,13 @@ def _look(ctx: ClusterContext, wanted: Mapping[str, Need]) -> Mapping[str, Findi
 
 
 def inspect(tc: Cluster, wanted: Mapping[str, Need], found: Mapping[str, Data | None]) -> Mapping[str, Finding]:
-    """Try out what was found in Secrets, by name, each with the operator's own; None: there is no such Secret."""
+    """Test the data of Secrets by name, together with the operator's client Secret; None means that the Secret is
+    missing.
+    """
     client = cluster_client_secret(tc)
     findings: dict[str, Finding] = {}
     for name in sorted(wanted, key=lambda each: each != client):
-        # one that is of no use itself proves nothing of the others
+        # an unusable client certificate proves nothing about the other Secrets
         of_client = found.get(client) if client in findings and not findings[client].trouble else None
         trial = _Trial(wanted[name], found[name] or {}, dialled_hosts(tc, wanted[name]), client, of_client)
         findings[name] = _inspect(found[name], trial)
@@ -210,7 +213,7 @@ def _tried_out(trial: _Trial) -> Finding:
 
 
 def _check_partner(mine: Data, other: Data, trial: _Trial) -> None:
-    """Each must trust the other's authority. Raises BadCertificate."""
+    """Check that the two certificates trust each other's authority. Raises BadCertificate."""
     try:
         check_trust(mine[CERTIFICATE], mine[KEY], trial.need.role, other[CA])
     except BadCertificate:

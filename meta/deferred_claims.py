@@ -1,6 +1,6 @@
-"""What becomes of a claim that a scale-in left behind, or that a scheduler has locked (lifecycle.md 8.5, 11.2). Pure.
+"""The next step for a claim that a scale-in left behind, or that a scheduler has locked (lifecycle.md 8.5, 11.2). Pure.
 
-Everything here is decided on what is cached; what destroys data is confirmed live by `meta.pvc_cleaner`.
+These decisions use caches; `meta.pvc_cleaner` confirms live each one that destroys data.
 """
 
 from dataclasses import dataclass
@@ -20,28 +20,28 @@ from member.observed.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """The claim stays as it is, because of this."""
+    """Keep the claim, for this reason."""
 
     because: str
 
 
 @dataclass(frozen=True, slots=True)
 class Unlock:
-    """The scheduler's lock has served its purpose."""
+    """Remove the scheduler's lock, which is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unmark:
-    """The claim is in use again: the mark by which it would be deleted is removed."""
+    """Remove the mark for deletion: the claim is in use again."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reclaim:
-    """The claim and its volume may go, once that is confirmed live."""
+    """Delete the claim and its volume, after live confirmation."""
 
 
 def lock_step(claim: Object, pod: Object | None) -> Unlock | Keep:
-    """Whether the scheduler still needs its lock on a claim; `pod` is the one that the claim names."""
+    """The step for a scheduler's lock; `pod` is the pod that the claim names."""
     annotations = claim.metadata.annotations
     if labels.POD_SCHEDULING not in annotations:
         return Keep("it is not locked")
@@ -60,7 +60,7 @@ Step: TypeAlias = Unmark | Reclaim | Keep
 
 
 def deferred_step(tc: Cluster, claim: Object, pod: Object | None) -> Step:
-    """The next step for a claim that may be left behind; `pod` is the one that the claim names."""
+    """The step for a claim that may be left behind; `pod` is the pod that the claim names."""
     meta = claim.metadata
     kind = meta.labels.get(labels.COMPONENT, "")
     ordinal = _ordinal(tc, kind, meta.annotations.get(labels.POD_NAME, ""))
@@ -78,13 +78,13 @@ def deferred_step(tc: Cluster, claim: Object, pod: Object | None) -> Step:
 
 
 def _ordinal(tc: Cluster, kind: str, pod: str) -> int | None:
-    """The ordinal of a pod of a component; None for any other name."""
+    """The ordinal in the name of a component's pod; None for any other name."""
     prefix, _, number = pod.rpartition("-")
     return int(number) if prefix == member_name(tc, kind) and number.isdecimal() else None
 
 
 def _why_kept(tc: Cluster, claim: Object, kind: str, pod: Object | None) -> str:
-    """What keeps a claim whose ordinal is not wanted, empty when nothing does."""
+    """Why a claim whose ordinal is not desired must be kept; empty if it need not be."""
     if not tc.spec.enable_pv_reclaim:
         return "spec.enablePVReclaim is false"
     if not claim.decode_as(Claim).is_bound:
@@ -97,7 +97,7 @@ def _why_kept(tc: Cluster, claim: Object, kind: str, pod: Object | None) -> str:
 
 
 def _serves(tc: Cluster, kind: str, pod: Object) -> bool:
-    """Whether a pod works with its data: marked data of a removed member must not lose its mark."""
+    """True if a pod works with this claim's data. The mark on the data of a removed member must stay."""
     if pod.metadata.deletion_timestamp or not pod.decode_as(Pod).is_ready:
         return False
     name, status = pod.metadata.name, predicates.status_of(tc, kind)
@@ -112,7 +112,7 @@ def _serves(tc: Cluster, kind: str, pod: Object) -> bool:
 
 
 def _is_known(tc: Cluster, claim: Object, kind: str) -> bool:
-    """Whether PD has a member or store with the data of this claim, or could not be asked (I1)."""
+    """True if PD has a member or store with the data of this claim, or did not answer (I1)."""
     carried, status = claim.metadata.labels, predicates.status_of(tc, kind)
     pod = claim.metadata.annotations[labels.POD_NAME]
     if isinstance(status, DMWorkerStatus):

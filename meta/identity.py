@@ -1,6 +1,6 @@
-"""Which cluster, member and store a pod is, and with it its claims and their volumes (lifecycle.md 11.4). Pure.
+"""The cluster, member and store of a pod, and so of its claims and their volumes (lifecycle.md 11.4). Pure.
 
-What PD said in this reconcile wins over a label; where PD did not answer, labels stay as they are (F7, F50).
+PD's answer in this reconcile overrides a label; if PD did not answer, labels stay unchanged (F7, F50).
 """
 
 from collections.abc import Callable, Mapping
@@ -20,18 +20,20 @@ from member.labels import base_labels
 from meta.metadata import DesiredMetadata
 
 Now: TypeAlias = Callable[[], datetime]
-"""Tells the time where it matters: what does not depend on it need not be looked at again."""
+"""Returns the current time. Called only if the result depends on it, so that other results can be reused."""
 
 IDS = (labels.CLUSTER_ID, labels.MEMBER_ID, labels.STORE_ID)
 
 _WITH_MEMBERS = ("pd", "dm-master")
-"""Those whose pods are members of a quorum."""
+"""Components whose pods are members of a quorum."""
 
 _JOINING = 180.0
-"""Seconds that a pod may take to be known to PD before it is labelled without that: a pull of images takes minutes."""
+"""Seconds for which a pod without an id stays unlabelled, because PD may still learn of it: pulling an image takes
+minutes.
+"""
 
 _FOLLOWING = 10.0
-"""Seconds more after which a claim must have been labelled after its pod."""
+"""Additional seconds within which a claim must be labelled after its pod."""
 
 _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE, *IDS)
 
@@ -39,7 +41,7 @@ _FROM_CLAIM = (labels.COMPONENT, labels.NAME, labels.MANAGED_BY, labels.INSTANCE
 def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: Now, kind: str = "") -> DesiredMetadata:
     """The labels and annotations of a pod, from the status; `cluster_id` is empty while it is unknown.
 
-    `kind` is its component, where its label may have been taken away.
+    `kind` is its component, for a pod whose component label was removed.
     """
     kind = kind or pod.metadata.labels.get(labels.COMPONENT, "")
     ids = {labels.CLUSTER_ID: cluster_id}
@@ -60,7 +62,7 @@ def of_pod(tc: Cluster, cluster_id: str, pod: Object, now: Now, kind: str = "") 
 
 
 def joins_within(pod: Object, metadata: DesiredMetadata, now: Now) -> float:
-    """Seconds within which a new pod may get its ids, to be labelled once with all of them; 0: it is labelled now."""
+    """Seconds for which a new pod may still get its ids, so that it is labelled once; 0: label it now."""
     meta = pod.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
     is_complete = not own or own in metadata.labels or any(key in meta.labels for key in IDS)
@@ -68,9 +70,9 @@ def joins_within(pod: Object, metadata: DesiredMetadata, now: Now) -> float:
 
 
 def is_labelled_within(claim: Object, now: Now) -> float:
-    """Seconds within which a new claim may get its ids, so that its volume is labelled once; 0: there are none to come.
+    """Seconds for which a new claim may still get its ids, so that its volume is labelled once; 0: label it now.
 
-    None come to what a scale-in has left behind.
+    A claim that a scale-in left behind gets none.
     """
     meta = claim.metadata
     own = _own_id(meta.labels.get(labels.COMPONENT, ""))
@@ -80,12 +82,12 @@ def is_labelled_within(claim: Object, now: Now) -> float:
 
 def _time_left(meta: ObjectMeta, period: float, now: Now) -> float:
     created = parse_time(meta.creation_timestamp or "")
-    # a clock that was put back does not hold up labels
+    # if the clock was set back, labels are not delayed
     return max(period - abs((now() - created).total_seconds()), 0.0) if created else 0.0
 
 
 def _own_id(kind: str) -> str:
-    """The label with the id of a pod in the data plane; of a pod that has none, that of the cluster, if it has one."""
+    """The label with a pod's id in the data plane, or with the cluster's id for a component without ids."""
     if kind in _WITH_MEMBERS:
         return labels.MEMBER_ID
     if is_component(kind, DM_CLUSTER):
@@ -95,9 +97,9 @@ def _own_id(kind: str) -> str:
 
 
 def of_claim(tc: Cluster, pod: Object) -> DesiredMetadata:
-    """The labels and annotations of a claim: those of its pod.
+    """The labels and annotations of a claim: its pod's.
 
-    A claim that was there before its pod, such as a restored one, also gets what claims made from templates carry.
+    A claim that is older than its pod, e.g. a restored one, also gets the labels of claims from templates.
     """
     name, carried = pod.metadata.name, pod.metadata.labels
     base = base_labels(tc, carried[labels.COMPONENT])
@@ -105,16 +107,16 @@ def of_claim(tc: Cluster, pod: Object) -> DesiredMetadata:
 
 
 def of_volume(claim: Object) -> DesiredMetadata:
-    """The labels and annotations of a volume: those of its claim."""
+    """The labels and annotations of a volume: its claim's."""
     meta = claim.metadata
     own = {labels.NAMESPACE: meta.namespace}
     return DesiredMetadata(own | _picked(meta.labels, _FROM_CLAIM), _picked(meta.annotations, (labels.POD_NAME,)))
 
 
 def store_of(stores: Mapping[str, TiKVStore], pod: str, labelled: str) -> str:
-    """The id of a pod's store, empty when it has none.
+    """The id of a pod's store, or empty.
 
-    Of several stores at one address the one that is Up, else the newest; the labelled one as long as it is Up.
+    Of several stores at one address, the one that is Up, else the newest; the labelled one as long as it is Up.
     """
     own = [store for store in stores.values() if store.pod_name == pod]
     if any(store.id == labelled and store.is_up for store in own):
@@ -131,7 +133,9 @@ def _member_id(tc: Cluster, kind: str, pod: str) -> str:
 
 
 def _stores(tc: Cluster, kind: str) -> Mapping[str, TiKVStore] | None:
-    """The stores of a component as PD named them in this reconcile; None when it did not, or there are none to name."""
+    """The stores of a component as PD listed them in this reconcile; None if it did not, or the component has no
+    stores.
+    """
     status = predicates.status_of(tc, kind) if is_component(kind, tc.kind) else None
     if not isinstance(status, TiKVStatus | TiFlashStatus) or not status.synced:
         return None

@@ -1,8 +1,8 @@
-"""The stage `meta`: the ids of the data plane as labels on pods, claims and volumes (lifecycle.md 11.4).
+"""The stage `meta`: ids of the data plane as labels on pods, claims and volumes (lifecycle.md 11.4).
 
-A pod gets them from the status, a claim from its pod, a volume from its claim. What others made of the labels and
-annotations of pods is put right as well, without a restart (R27). It also runs while the cluster is
-paused: labels change no member.
+A pod's labels come from the status, a claim's from its pod, a volume's from its claim. The stage also restores labels
+and annotations of pods that other clients changed, without a restart (R27). It runs while the cluster is paused,
+because labels change no member.
 """
 
 from collections.abc import Collection, Sequence
@@ -28,11 +28,11 @@ from meta.templates import of_template, stateful_sets, unlabelled_pods
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Label what is not labelled as it should be. Raises ApiError, TransportError."""
+    """Write missing and wrong labels. Raises ApiError, TransportError."""
     sets = stateful_sets(ctx)
     known = _pods(ctx)
     found = [*known, *unlabelled_pods(ctx, sets, {pod.metadata.name for pod in known})]
-    # those that are about to go keep what they have
+    # pods that are being deleted keep their labels
     pods = [pod for pod in found if not pod.metadata.deletion_timestamp]
     cluster_id, unknown = _cluster_id(ctx, pods)
     with_claims = component_names(lambda row: row.claims.labelled, ctx.tc.kind)
@@ -55,15 +55,15 @@ def act(ctx: ClusterContext) -> Outcome:
 
 
 def _pods(ctx: ClusterContext) -> list[Object]:
-    """All pods of the cluster, Discovery's included."""
+    """All pods of the cluster, including discovery's."""
     found = [pod for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)) if is_own_pod(ctx, pod)]
     return sorted(found, key=lambda pod: pod.metadata.name)
 
 
 def _cluster_id(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[str, NotDone | None]:
-    """The id to write, empty where it is not known yet, and why it cannot be known where that leaves pods unlabelled.
+    """The cluster id, empty while unknown, and why it is unknown if pods therefore stay unlabelled.
 
-    It stands in the status, also for a cluster that uses the PD of another one.
+    It is in the status, even for a cluster that uses another cluster's PD.
     """
     known = ctx.tc.status.cluster_id
     if known or not isinstance(ctx, ReconcileContext) or referenced_cluster(ctx.tc) is None:
@@ -76,7 +76,7 @@ def _cluster_id(ctx: ClusterContext, pods: Sequence[Object]) -> tuple[str, NotDo
 
 
 def _remind(ctx: ClusterContext, pod: Object) -> None:
-    """Let a pod that was made anew while its volumes are replaced know that they are (`member.commands`)."""
+    """Restore the annotation of a recreated pod whose volumes are being replaced (`member.commands`)."""
     metadata = DesiredMetadata(annotations={pod_commands.REPLACEMENT_BEGUN: "true"})
     retry_on_conflict(ctx, PODS, pod, lambda there: apply_metadata(ctx, PODS, there, metadata))
 
@@ -87,7 +87,7 @@ def _joins_within(ctx: ClusterContext, pod: Object, cluster_id: str) -> float:
 
 
 def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collection[Json]) -> Object | None:
-    """The labelled pod; None when it is gone."""
+    """The labelled pod, or None if it is gone."""
     now = ctx.deps.clock.wall
 
     def label(there: Object) -> Object:
@@ -100,10 +100,10 @@ def _label_pod(ctx: ClusterContext, pod: Object, cluster_id: str, sets: Collecti
 
 
 def _label_claims(ctx: ClusterContext, pod: Object, claims: dict[str, Object]) -> None:
-    """Label the claims of a pod, and leave them in `claims` as they are then."""
+    """Label the claims of a pod, and store the results in `claims`."""
     metadata = identity.of_claim(ctx.tc, pod)
     for name in own_claims(pod):
-        # one that was there before its pod carries no label of ours, so the cache lacks it
+        # a claim that is older than its pod has no labels yet, so the cache lacks it
         claim = claims.get(name) or ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
         labelled = claim and retry_on_conflict(
             ctx,

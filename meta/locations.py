@@ -1,6 +1,7 @@
-"""The stage `locations`: PD learns on which nodes its stores run, servers where they are (lifecycle.md 7.9).
+"""The stage `locations`: sends PD the locations of its stores, and servers their own (lifecycle.md 7.9).
 
-PD spreads the replicas of a region over values of its `location-labels`; without them two may share a host.
+PD spreads the replicas of a region over the values of its `location-labels`. Without them, two replicas may share a
+host.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -28,7 +29,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _LocationUpdate:
-    """Labels to send to a server. `memory`: one that has another by now has forgotten them; None: it can be asked."""
+    """Labels to send to a server. `memory` identifies the server's process, which loses its labels when it restarts;
+    None if the server itself reports its labels.
+    """
 
     target: str
     memory: Hashable
@@ -37,14 +40,14 @@ class _LocationUpdate:
 
     @property
     def setting(self) -> Hashable:
-        """What is accepted or refused as a whole."""
+        """The part that a server accepts or refuses as a whole."""
         return self.memory, tuple(sorted(self.labels.items()))
 
 
 def act(ctx: ReconcileContext) -> Outcome:
-    """Send locations where they are not known. A server that refuses stops no other.
+    """Send unknown locations. A server that refuses does not stop the others.
 
-    Raises DataPlaneError when PD does not say what it wants to know, LeaseExpired.
+    Raises DataPlaneError if PD does not report its location labels, LeaseExpired.
     """
     spec, status = ctx.tc.spec, ctx.status
     if ctx.listers.nodes is None:
@@ -66,7 +69,7 @@ def _location_labels(ctx: ReconcileContext) -> tuple[str, ...]:
 
 
 def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_LocationUpdate]:
-    """The stores whose labels in PD are not those of their nodes."""
+    """The stores whose labels in PD differ from their nodes' labels."""
     tikv = ctx.tc.spec.tikv
     wanted = tuple(dict.fromkeys((*keys, *(tikv.store_labels if tikv else ()))))
     for store in ctx.stores:
@@ -80,7 +83,7 @@ def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_Locati
 
 
 def _servers(ctx: ReconcileContext) -> dict[str, str]:
-    """The component of each healthy server that can be told by itself where it runs, by pod."""
+    """The component of each healthy server that accepts labels itself, by pod."""
     found: dict[str, str] = {}
     for name in workload_names():
         since, own, status = component_type(name).located_since, find(ctx.tc, name), predicates.status_of(ctx.tc, name)
@@ -90,7 +93,7 @@ def _servers(ctx: ReconcileContext) -> dict[str, str]:
 
 
 def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[str, str]) -> Iterator[_LocationUpdate]:
-    """The servers; they keep their labels in memory, so one that has started again has forgotten them."""
+    """Updates for servers, which keep their labels only in memory and lose them in a restart."""
     for name, kind in servers.items():
         pod, node = _node_of(ctx, name)
         if pod is not None and (found := with_zone(node, keys)):
@@ -99,7 +102,7 @@ def _of_servers(ctx: ReconcileContext, keys: tuple[str, ...], servers: Mapping[s
 
 
 def _node_of(ctx: ReconcileContext, name: str) -> tuple[Object | None, Mapping[str, str]]:
-    """A pod and the labels of its node, as far as the caches show them."""
+    """A pod and the labels of its node, as far as they are cached."""
     pod = ctx.listers.pods.get(ctx.namespace, name)
     host = pod.decode_as(Pod).spec.node_name if pod else ""
     node = ctx.listers.nodes.get("", host) if ctx.listers.nodes and host else None

@@ -1,4 +1,6 @@
-"""Writing labels and annotations of objects that are not ours to shape: only what differs, others' stay."""
+"""Writes labels and annotations of objects that the operator does not own: only the difference, and foreign
+ones stay.
+"""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +12,14 @@ from member.context import ClusterContext
 
 @dataclass(frozen=True, slots=True)
 class DesiredMetadata:
-    """What an object should carry, and the annotations it should not."""
+    """The labels and annotations that an object should have, and the annotations that it should not have."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     without: Collection[str] = ()
 
     def beside(self, other: "DesiredMetadata") -> "DesiredMetadata":
-        """Both; this one where they differ."""
+        """The union with another; this one wins."""
         return DesiredMetadata(
             {**other.labels, **self.labels},
             {**other.annotations, **self.annotations},
@@ -25,7 +27,7 @@ class DesiredMetadata:
         )
 
     def matches(self, there: Object) -> bool:
-        """Whether the object carries it."""
+        """True if the object has all of them."""
         meta = there.metadata
         return (
             self.labels.items() <= meta.labels.items()
@@ -35,9 +37,9 @@ class DesiredMetadata:
 
 
 def apply_metadata(ctx: ClusterContext, resource: Resource, there: Object, desired: DesiredMetadata) -> Object:
-    """Bring labels and annotations of an object to what is desired, with at most one request; the object as it is then.
+    """Bring labels and annotations to the desired state with at most one request; return the object.
 
-    Raises Conflict when it has changed, other ApiErrors, TransportError.
+    Raises Conflict if the object has changed, other ApiErrors, TransportError.
     """
     meta = there.metadata
     if meta.deletion_timestamp or desired.matches(there):

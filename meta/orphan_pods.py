@@ -1,7 +1,7 @@
-"""The stage `orphan_pods_cleaner`: pods that wait for ever for a claim that is gone (lifecycle.md 11.1, I38).
+"""The stage `orphan_pods_cleaner`: pods that wait for ever for a deleted claim (lifecycle.md 11.1, I38).
 
-A StatefulSet makes claims only together with the pod. When the claim of a pod that is not scheduled yet was deleted,
-the pod must go, so that both are made anew.
+A StatefulSet creates claims only together with the pod. If the claim of an unscheduled pod was deleted, the operator
+must delete the pod, so that both are recreated.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ from member.outcome import Done, Outcome, Waiting
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: nothing is deleted without an answer."""
+    """Delete the orphans. Raises Conflict, other ApiErrors and TransportError: without an answer nothing is deleted."""
     if ctx.tc.spec.paused:
         return Done("paused")
     deleted = [
@@ -38,12 +38,12 @@ def act(ctx: ClusterContext) -> Outcome:
 
 
 def may_be_orphan(pod: Object) -> bool:
-    """Whether the pod has claims and no node yet: one that ran has its claims, Kubernetes protects them."""
+    """True if the pod has claims and no node yet. Once it has run, Kubernetes protects its claims."""
     return not pod.metadata.deletion_timestamp and not pod.decode_as(Pod).spec.node_name and bool(own_claims(pod))
 
 
 def _missing_claims(ctx: ClusterContext, pod: Object) -> Mapping[str, Evidence]:
-    """The claims of which the API server says now that they do not exist (F1), by name."""
+    """The claims that do not exist according to a live read (F1), by name."""
     cached, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
     unseen = [name for name in own_claims(pod) if cached.get(namespace, name) is None]
     found = {name: look_up(ctx, PERSISTENT_VOLUME_CLAIMS, name, namespace) for name in unseen}
@@ -62,5 +62,5 @@ def _delete(ctx: ClusterContext, pod: Object, missing: Mapping[str, Evidence]) -
 
 
 def _is_still(seen: LiveObject, pod: Object) -> bool:
-    """Whether it is the pod that was decided on, and still an orphan."""
+    """True if it is the same pod as in the decision, and still an orphan."""
     return seen.object.metadata.uid == pod.metadata.uid and may_be_orphan(seen.object)

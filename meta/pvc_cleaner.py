@@ -1,7 +1,7 @@
 """The stage `pvc_cleaner`: the scheduler's locks, and the claims that scale-ins left behind (lifecycle.md 11.2, 8.5).
 
-A claim is deleted only with spec.enablePVReclaim, and only when live reads of this reconcile say that nothing needs it:
-its pod is gone, the StatefulSet has no such ordinal, PD no such member or store (I1, I2, F5).
+A claim is deleted only with spec.enablePVReclaim, and only if live reads in this reconcile prove that it is unused: its
+pod is gone, the StatefulSet lacks its ordinal, PD lacks its member or store (I1, I2, F5).
 """
 
 from functools import partial
@@ -37,7 +37,9 @@ from meta.volumes import set_policy
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Do for each claim what is due. Raises OwnerGone, Conflict, other ApiErrors, TransportError, DataPlaneError."""
+    """Take the next step for each claim. Raises OwnerGone, Conflict, other ApiErrors, TransportError,
+    DataPlaneError.
+    """
     if ctx.tc.spec.paused:
         return Done("paused")
     holding = claims_of_cluster(ctx, component_names(lambda row: row.claims.hold_data, ctx.tc.kind))
@@ -78,7 +80,7 @@ def _remove_annotations(ctx: ClusterContext, claim: Object, *annotations: str) -
 
 
 def _reclaim(ctx: ClusterContext, claim: Object) -> None:
-    """Let a claim and its volume go, if live reads confirm the decision; what they do not, the next one looks at."""
+    """Delete a claim and its volume if live reads confirm the decision; otherwise the next reconcile decides again."""
     if ctx.listers.persistent_volumes is None:
         return
     require_owner(ctx)
@@ -94,7 +96,9 @@ def _reclaim(ctx: ClusterContext, claim: Object) -> None:
 
 
 def _not_wanted(ctx: ClusterContext, claim: Object) -> Evidence | None:
-    """Whether, looked at now, PD has nothing of the pod of a claim, and there is no such pod, nor is it going to be."""
+    """Evidence from live reads that a claim's pod neither exists nor is desired, and that PD does not know it; else
+    None.
+    """
     pod, kind = claim.metadata.annotations[labels.POD_NAME], claim.metadata.labels[labels.COMPONENT]
     gone = look_up(ctx, PODS, pod, ctx.namespace)
     if isinstance(gone, LiveObject):
@@ -107,9 +111,9 @@ def _not_wanted(ctx: ClusterContext, claim: Object) -> Evidence | None:
 
 
 def _forgotten(ctx: ClusterContext, claim: Object, pod: str, kind: str) -> Evidence | None:
-    """Whether PD, asked now, has no member or store of a pod, nor the store that its claim is labelled with.
+    """Evidence from PD that it has no member or store of a pod, nor the store in the claim's label; else None.
 
-    The label is asked for by itself, as a list may be older than the store.
+    The labelled store is read separately, because the list may be older than it.
     """
     if isinstance(ctx, DMContext):
         return master_gone(ctx, pod) if kind == "dm-master" else worker_gone(ctx, pod)
@@ -125,7 +129,7 @@ def _forgotten(ctx: ClusterContext, claim: Object, pod: str, kind: str) -> Evide
 
 
 def _unchanged(ctx: ClusterContext, claim: Object) -> LiveObject | None:
-    """The claim as it is now, when it is the cached one."""
+    """The live claim, if it is still the cached one."""
     seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, claim.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.resource_version != claim.metadata.resource_version:
         return None

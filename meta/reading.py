@@ -1,4 +1,4 @@
-"""What the stages look at: claims and volumes of one cluster, and an object once more when it changed meanwhile."""
+"""Reads of the stages: claims and volumes of a cluster, and a live read after a conflict."""
 
 from collections.abc import Callable, Collection
 
@@ -14,7 +14,7 @@ from member.observed.claims import Claim
 
 
 class ClaimReference(msgspec.Struct, frozen=True):
-    """The claim that a volume is for."""
+    """The claim that a volume is bound to."""
 
     name: str = ""
     namespace: str = ""
@@ -22,28 +22,28 @@ class ClaimReference(msgspec.Struct, frozen=True):
 
 
 class VolumeSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What the stages read of a volume's spec."""
+    """The fields of a volume's spec that the stages read."""
 
     claim_ref: ClaimReference | None = None
     persistent_volume_reclaim_policy: str = ""
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """A PersistentVolume, as far as the stages read it."""
+    """The fields of a PersistentVolume that the stages read."""
 
     spec: VolumeSpec
 
 
 def claims_of_cluster(ctx: ClusterContext, components: Collection[str]) -> list[Object]:
-    """The cached claims of some components, by name."""
+    """The cached claims of the given components, by name."""
     return [claim for claim in claims.claims_of_cluster(ctx) if claim.metadata.labels[labels.COMPONENT] in components]
 
 
 def volume_of(ctx: ClusterContext, claim: Object) -> Object | None:
-    """The volume of a bound claim; None when the API server has none of that name, or it is another claim's.
+    """The volume of a bound claim; None if it does not exist or belongs to another claim.
 
-    Only volumes that carry our labels are cached, so one that does not yet is read live: once, since it is labelled
-    then. Raises ApiError, TransportError.
+    The cache contains only volumes with the operator's labels. One without them is read live, once, because it gets
+    labels then. Raises ApiError, TransportError.
     """
     name = claim.decode_as(Claim).spec.volume_name
     volume = cached_volume(ctx, name) or ctx.deps.client.find(PERSISTENT_VOLUMES, name)
@@ -51,18 +51,20 @@ def volume_of(ctx: ClusterContext, claim: Object) -> Object | None:
 
 
 def cached_volume(ctx: ClusterContext, name: str) -> Object | None:
-    """A volume that carries our labels, as far as the cache shows it."""
+    """A volume with the operator's labels, if it is cached."""
     lister = ctx.listers.persistent_volumes
     return lister.get("", name) if lister else None
 
 
 def is_named_after(volume: str, claim: Object) -> bool:
-    """Whether a volume has the name that provisioners make of the claim's UID: then it is for no other claim."""
+    """True if a volume has the name that provisioners derive from the claim's UID, so that it belongs to no other
+    claim.
+    """
     return volume == f"pvc-{claim.metadata.uid}"
 
 
 def is_for(volume: Object, claim: Object) -> bool:
-    """Whether a volume is bound to a claim."""
+    """True if a volume is bound to a claim."""
     reference = volume.decode_as(Volume).spec.claim_ref
     return reference is not None and reference.uid == claim.metadata.uid
 
@@ -70,10 +72,10 @@ def is_for(volume: Object, claim: Object) -> bool:
 def retry_on_conflict(
     ctx: ClusterContext, resource: Resource, cached: Object, write: Callable[[Object], Object | None]
 ) -> Object | None:
-    """Decide and write; when the object has changed since it was cached, do so once more on a live read (F3).
+    """Decide and write; after a conflict, once more on a live read (F3).
 
-    What `write` gives, or None when the object is gone or is another one by now. Raises Conflict when it changes all
-    the time, other ApiErrors, TransportError.
+    Returns the result of `write`, or None if the object is gone or was recreated. Raises Conflict after the second try,
+    other ApiErrors, TransportError.
     """
     meta = cached.metadata
     try:

@@ -1,7 +1,7 @@
-"""The stage `strange_pods`: pods of others that carry the labels of ours (R27).
+"""The stage `strange_pods`: foreign pods with the labels of this cluster's components (R27).
 
-Services select by these labels, so what is meant for a server of ours goes to such a pod from time to time. Its labels
-are its owner's: nobody else can put that right.
+Services select pods by these labels and so route some requests to such a pod. Its labels belong to its owner, and only
+the owner can correct them.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _LOOK_AGAIN = 30.0
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Name those that are Ready, so that Services lead to them. Reads caches only."""
+    """Report foreign pods that are Ready, and so receive requests of Services. Reads only caches."""
     found = sorted(pod.metadata.name for pod in _strange(ctx) if pod.decode_as(Pod).is_ready)
     if not found:
         return Done()
@@ -29,7 +29,7 @@ def act(ctx: ClusterContext) -> Outcome:
 
 
 def _strange(ctx: ClusterContext) -> Iterator[Object]:
-    """The pods with the labels of a component that no cluster of this instance has made."""
+    """The pods with a component's labels that no cluster of this instance has created."""
     names = _sharing(ctx)
     for pod in ctx.listers.pods.list(ctx.namespace, labels.cluster_labels(ctx.tc)):
         is_known = is_own_pod(ctx, pod) or any(is_pod_of(name, pod) or is_of_advanced(name, pod) for name in names)
@@ -38,7 +38,7 @@ def _strange(ctx: ClusterContext) -> Iterator[Object]:
 
 
 def _sharing(ctx: ClusterContext) -> list[str]:
-    """The clusters that have the instance name, this one aside; only TidbClusters can share theirs."""
+    """The other clusters with the same instance name; only TidbClusters can share one."""
     if not ctx.tc.HAS_INSTANCE_LABEL:
         return []
     sharing = clusters_of_instance(ctx.listers.tidb_clusters, ctx.namespace, instance_name(ctx.tc))

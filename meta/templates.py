@@ -1,7 +1,7 @@
-"""What pods carry of the template that they were made from, when others have taken it away or changed it (R27).
+"""The metadata that pods have from their template, if other clients have removed or changed it (R27).
 
-A pod without our labels is in no cache, and its StatefulSet lets go of it. It is known by its name, and by what nobody
-can change in it.
+A pod without the operator's labels is in no cache, and its StatefulSet releases it. The operator finds it by its name,
+and recognises it by fields that clients cannot change.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -16,9 +16,9 @@ from meta.metadata import DesiredMetadata
 
 _UNSEEN, _LOOKED_FOR = "unseen pod", "pod looked for"
 _APPEARS = 5.0
-"""Seconds in which a pod that was just created appears in the cache."""
+"""Seconds within which a new pod appears in the cache."""
 _LOOK_AGAIN = 20.0
-"""Seconds until a pod is looked for again."""
+"""Seconds between live reads of a pod."""
 
 
 def stateful_sets(ctx: ClusterContext) -> list[Json]:
@@ -28,7 +28,7 @@ def stateful_sets(ctx: ClusterContext) -> list[Json]:
 
 
 def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collection[str]) -> Iterator[Object]:
-    """Pods of StatefulSets beside those that the cache shows. Raises ApiError, TransportError."""
+    """Pods of StatefulSets that the cache lacks. Raises ApiError, TransportError."""
     for each in sets:
         for ordinal in range(each["spec"]["replicas"]):
             name = f"{each['metadata']['name']}-{ordinal}"
@@ -38,7 +38,7 @@ def unlabelled_pods(ctx: ClusterContext, sets: Collection[Json], seen: Collectio
 
 
 def _looked_for(ctx: ClusterContext, name: str, is_seen: bool) -> Object | None:
-    """A pod that no cache has shown for longer than a new one takes to appear, read live now and then."""
+    """A pod that has been missing from the cache for longer than a new pod would be; read live at intervals."""
     watches, clock = ctx.memory.stopwatches, ctx.deps.clock
     if is_seen:
         watches.forget(_UNSEEN, name)
@@ -50,10 +50,10 @@ def _looked_for(ctx: ClusterContext, name: str, is_seen: bool) -> Object | None:
 
 
 def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json], Collection[str]]) -> DesiredMetadata:
-    """The labels and annotations that a pod has from its StatefulSet, whose `revisions` are asked for when needed.
+    """The labels and annotations that a pod has from its StatefulSet; `revisions` is called if needed.
 
-    Those by which it is selected, and while it runs the newest revision, all that the template says. One that tells no
-    revision, or one that there is not, runs the newest when all that it is made of says so and no roll goes on.
+    These are the selector's labels, and all of the template's if the pod runs the newest revision. A pod with an
+    unknown revision, or none, counts as running the newest if its spec agrees in everything and no rolling update runs.
     """
     owner = next((each for each in sets if _is_pod_of(each, pod)), None)
     if owner is None:
@@ -72,7 +72,7 @@ def of_template(sets: Collection[Json], pod: Object, revisions: Callable[[Json],
 
 
 def _is_pod_of(stateful_set: Json, pod: Object) -> bool:
-    """Whether a StatefulSet controls a pod, or made it before others took it away."""
+    """True if a StatefulSet controls a pod, or created it before other clients removed the owner."""
     meta = stateful_set["metadata"]
     if pod.metadata.controller is not None:
         return bool(pod.metadata.controller.uid == meta["uid"])

@@ -1,7 +1,7 @@
-"""The stage `topology`: TiDB Dashboard is not shown servers that are no more (lifecycle.md 11.5).
+"""The stage `topology`: removes servers that no longer exist from TiDB Dashboard (lifecycle.md 11.5).
 
-A TiDB that is killed leaves its entry in PD's etcd. One that comes back takes it over; one that is not wanted never
-does.
+A killed TiDB leaves its entry in PD's etcd. If it restarts, it takes the entry over; if it was scaled in, the entry
+would stay.
 """
 
 from apis.ordinals import desired_ordinals
@@ -13,11 +13,11 @@ from member.naming import address_book
 from member.outcome import Done, Outcome, Waiting
 
 _EVERY = 300.0
-"""Seconds between two looks; v1.6 looks at each reconcile."""
+"""Seconds between two checks; v1.6 checks in every reconcile."""
 
 
 def act(ctx: ReconcileContext) -> Outcome:
-    """Delete the entries of own servers that are not wanted any more. Raises DataPlaneError, LeaseExpired."""
+    """Delete the entries of this cluster's undesired servers. Raises DataPlaneError, LeaseExpired."""
     tc = ctx.tc
     if tc.spec.tidb is None or tc.spec.paused or (tc.spec.pd is not None and not ctx.status.pd.synced):
         return Done()
@@ -35,5 +35,5 @@ def act(ctx: ReconcileContext) -> Outcome:
 
 
 def _others_wait_for_pd(ctx: ReconcileContext) -> bool:
-    """Whether PD is slow and something is under way, which entries that are left behind should not delay."""
+    """True if PD is slow and other work is in progress, which this clean-up must not delay."""
     return bool(ctx.deps.dataplane.slow) and any(isinstance(each, Waiting) for each in ctx.outcomes.values())

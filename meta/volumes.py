@@ -1,8 +1,8 @@
-"""The stage `pv_reclaim_policy`: volumes outlive their claims unless the user wants otherwise (lifecycle.md 11.3).
+"""The stage `pv_reclaim_policy`: volumes outlive their claims unless the user decides otherwise (lifecycle.md 11.3).
 
-With the policy a volume gets the labels of its claim (11.4): they are what makes the cache show it from then on. It
-waits a while for a new claim to know its ids, so that one patch says all. Labels are written while the cluster is
-paused, too.
+Together with the policy a volume gets the labels of its claim (11.4), by which the cache then finds it. For a new claim
+the stage waits until the claim has its ids, so that one patch suffices. It also writes labels while the cluster is
+paused.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ from meta.reading import Volume, cached_volume, claims_of_cluster, is_named_afte
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Give the volumes of the cluster the policy of its spec and their labels. Raises ApiError, TransportError."""
+    """Set the reclaim policy of the spec and the labels of the cluster's volumes. Raises ApiError, TransportError."""
     if ctx.listers.persistent_volumes is None:
         return Done("no permission for PersistentVolumes")
     now, times = ctx.deps.clock.wall, list[float]()
@@ -43,9 +43,10 @@ def act(ctx: ClusterContext) -> Outcome:
 
 
 def _keep(ctx: ClusterContext, claim: Object, policy: str) -> None:
-    """Give the volume of a claim its labels and, if it names one, a policy.
+    """Set the labels of a claim's volume and, unless it is empty, the policy.
 
-    What the cache lacks has no labels yet. Of most volumes the name tells whose they are: those are not read first.
+    A volume missing from the cache has no labels yet. Most volumes' names identify their claim, so they need not be
+    read first.
     """
     name = claim.decode_as(Claim).spec.volume_name
     if cached_volume(ctx, name) is None and is_named_after(name, claim):
@@ -67,17 +68,17 @@ def _introduce(ctx: ClusterContext, claim: Object, name: str, policy: str) -> No
 
 
 def _policy(ctx: ClusterContext, claim: Object) -> str:
-    """The policy that the volume of a claim gets; empty when it stays as it is."""
+    """The policy for the volume of a claim; empty to leave it unchanged."""
     spec, meta = ctx.tc.spec, claim.metadata
     if spec.paused or not component_type(meta.labels[COMPONENT]).claims.reclaim_policy:
         return ""
-    # what is left behind belongs to the PVC cleaner
+    # a claim that was left behind belongs to the PVC cleaner
     left = spec.enable_pv_reclaim and PVC_DEFER_DELETING in meta.annotations
     return "" if left else spec.pv_reclaim_policy or ""
 
 
 def set_policy(ctx: ClusterContext, claim: Object, volume: Object, policy: str) -> None:
-    """Give the volume of a claim its labels and, if it names one, a policy. Raises ApiError, TransportError."""
+    """Set the labels of a claim's volume and, unless it is empty, the policy. Raises ApiError, TransportError."""
     with bound_contextvars(claim=claim.metadata.name):
         retry_on_conflict(ctx, PERSISTENT_VOLUMES, volume, lambda there: _written(ctx, claim, there, policy))
 
@@ -105,7 +106,7 @@ def _desired(claim: Object, name: str, policy: str) -> Json:
 
 
 def _report_missing(ctx: ClusterContext, claim: Object) -> None:
-    """Say that data may be lost. Kubernetes then calls the claim Lost, so there is but one event."""
+    """Report that data may be lost. Kubernetes then calls the claim Lost, so there is only one event."""
     volume, name = claim.decode_as(Claim).spec.volume_name, claim.metadata.name
     bound = f"PersistentVolumeClaim {name} is bound to PersistentVolume {volume}"
     what = f"{bound}, which does not exist or belongs to another claim"

@@ -1,6 +1,6 @@
-"""The scheduler extender: which nodes kube-scheduler may choose for the pods of a TidbCluster.
+"""The scheduler extender: chooses the nodes that kube-scheduler may use for pods of a TidbCluster.
 
-It is a process of its own, beside a kube-scheduler whose configuration names it (scheduler-deployment.md 2). From a
-question to its answer: `main` serves, `protocol` reads and writes what goes over the wire, `extender` decides by
-`spread`, `previous_node` and `turns`, which read the cluster through `cluster_state`.
+It is a separate process beside a kube-scheduler whose configuration names it (scheduler-deployment.md 2). `main`
+serves, `protocol` decodes questions and encodes answers, and `extender` decides with `spread`, `previous_node` and
+`turns`, which read the cluster through `cluster_state`.
 """

@@ -1,4 +1,4 @@
-"""The extender's HTTP API as a function from request to response (2.3), for the server and for the sandbox."""
+"""The extender's HTTP API as a function from request to response (2.3), for the server and the sandbox."""
 
 from collections.abc import Callable
 from urllib.parse import urlsplit
@@ -29,13 +29,13 @@ _log = structlog.get_logger(__name__)
 PREFIX = "/scheduler"
 
 COMPONENT = "tidb-scheduler"
-"""What its events come from."""
+"""The source component of its events."""
 
 Verb = Callable[[bytes | None], bytes]
 
 
 class App:
-    """Answers POST `/scheduler/filter`, `/scheduler/preempt` and `/scheduler/prioritize`. Safe for many threads."""
+    """Answers POST `/scheduler/filter`, `/scheduler/preempt` and `/scheduler/prioritize`. Thread-safe."""
 
     def __init__(self, extender: Extender, clock: Clock, metrics: Metrics | None = None) -> None:
         self._extender = extender
@@ -48,7 +48,7 @@ class App:
         }
 
     def handle(self, request: Request) -> Response:
-        """200 with a result, 400 for what cannot be read, 500 for a pod whose preemption cannot be answered."""
+        """Return 200 with a result, 400 for a malformed request, 500 if a preemption cannot be answered."""
         prefix, _, name = urlsplit(request.url).path.rpartition("/")
         verb = self._verbs.get(name) if prefix == PREFIX else None
         if verb is None:
@@ -65,7 +65,7 @@ class App:
         try:
             answer = self._extender.filter(question)
         except Unanswerable as error:
-            # kube-scheduler puts this into the pod's event, which it does not do with the text of a 500
+            # kube-scheduler copies this text into the pod's event, unlike the text of a 500
             answer = Answer(error=str(error))
         _tell(question.pod.key, answer)
         if not answer.kept:
@@ -77,7 +77,7 @@ class App:
 
 
 def make_handler(kubernetes: Transport, clock: Clock, randomness: Randomness) -> Callable[[Request], Response]:
-    """The extender in process: `kubernetes` speaks for its pod's identity; its events are sent with each answer."""
+    """The extender in this process: `kubernetes` uses the identity of its pod; events are sent with each answer."""
     client = Client(kubernetes, user_agent=COMPONENT)
     recorder = EventRecorder(client, clock, randomness, COMPONENT)
     app = App(Extender(ClusterState(client), recorder, clock), clock)

@@ -1,7 +1,7 @@
-"""What the decisions read of the Kubernetes cluster.
+"""Reads of the Kubernetes cluster for the decisions.
 
-Pods, claims and the TidbCluster are read live, a few requests for one pod: what a cache has not seen yet would be one
-pod too many on a node. The labels of nodes, of which there may be thousands, come from a cache.
+Pods, claims and the TidbCluster are read live, with a few requests per pod: a pod that a cache had not received yet
+would be missing from the count of a node. The labels of nodes, which may number thousands, come from a cache.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from member.labels import COMPONENT, INSTANCE, MANAGED_BY, NAME, TIDB_CLUSTER, T
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pod that looks for a node: that of a component in the StatefulSet of a TidbCluster."""
+    """A pod to schedule: a component's pod in a StatefulSet of a TidbCluster."""
 
     pod: Object
     component: str
@@ -38,7 +38,7 @@ class Candidate:
 
     @property
     def claim(self) -> str:
-        """The name of the claim of its data."""
+        """The name of the claim with its data."""
         return claim_of(self.component, self.name)
 
     @property
@@ -53,12 +53,12 @@ class Candidate:
 
 
 def claim_of(component: str, pod: str) -> str:
-    """The name of the claim of a pod's data."""
+    """The name of the claim with a pod's data."""
     return f"{component}-{pod}"
 
 
 def candidate(pod: Object) -> Candidate | None:
-    """The pod as one of a TidbCluster; None for any other, whatever its labels say."""
+    """The pod as a pod of a TidbCluster; None if it is not one, whatever its labels are."""
     labels, owner = pod.metadata.labels, pod.metadata.controller
     component, instance = labels.get(COMPONENT, ""), labels.get(INSTANCE, "")
     if not component or not instance or owner is None or owner.kind != "StatefulSet":
@@ -71,20 +71,20 @@ class ClusterState:
     """Reads. All raise ApiError and TransportError."""
 
     def __init__(self, client: Client, nodes: Lister | None = None) -> None:
-        """`nodes` is a cache of them, of their metadata at least; without it they are read one by one."""
+        """`nodes` caches at least the metadata of nodes; without it, nodes are read one by one."""
         self._client = client
         self._nodes = nodes
 
     def tidb_cluster(self, of: Candidate) -> TidbCluster | None:
-        """The cluster; None when it is gone. Raises InvalidField, too."""
+        """The cluster, or None if it is gone. Also raises InvalidField."""
         found = self._client.find(TIDB_CLUSTERS, of.cluster, of.namespace)
         return decode(found.decode(), TidbCluster) if found is not None else None
 
     def claims_and_pods(self, of: Candidate) -> tuple[dict[str, Object], dict[str, Object]]:
-        """The claims and the pods of the component, each by name.
+        """The claims and the pods of the component, by name.
 
-        Claims come first: the mark of a turn goes when its pod has a node, which pods that are read later show. Who has
-        made a claim beforehand need not have labelled it, so what the list lacks is looked for by name.
+        Claims are read first: the mark of a turn is removed once its pod has a node, which the later read of pods then
+        shows. A claim that a user created beforehand may lack labels, so claims missing from the list are read by name.
         """
         claims, pods = self._list(PERSISTENT_VOLUME_CLAIMS, of), self._list(PODS, of)
         lacking = sorted({claim_of(of.component, pod) for pod in (of.name, *pods)} - set(claims))
@@ -100,7 +100,7 @@ class ClusterState:
         return self._client.find(PODS, name, namespace)
 
     def annotate_claim(self, claim: Object, annotations: Mapping[str, str | None]) -> Object:
-        """Set annotations, and remove those that are None. Raises Conflict when it has changed since it was read."""
+        """Set annotations (None removes one). Raises Conflict if the claim has changed since it was read."""
         meta = claim.metadata
         patch: dict[str, Any] = {
             "metadata": {"resourceVersion": meta.resource_version, "uid": meta.uid, "annotations": dict(annotations)}
@@ -108,7 +108,7 @@ class ClusterState:
         return self._client.patch(PERSISTENT_VOLUME_CLAIMS, meta.name, meta.namespace, patch)
 
     def node_labels(self, name: str, given: Mapping[str, Object] | None = None) -> Mapping[str, str]:
-        """The labels of a node, of those that were `given` or that exist; none of one that is gone."""
+        """The labels of a node, from `given` or from the cluster; empty if it is gone."""
         node = (given or {}).get(name) or (self._nodes.get("", name) if self._nodes else None)
         node = node or self._client.find(NODES, name)
         return node.metadata.labels if node is not None else {}

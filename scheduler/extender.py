@@ -1,6 +1,6 @@
-"""Which nodes a pod may run on (scheduler-deployment.md 2.3 to 2.7).
+"""The nodes that a pod may run on (scheduler-deployment.md 2.3 to 2.7).
 
-Questions are answered one after another: what one answer promises, the next one counts.
+Questions are answered one at a time, so that each answer counts the pods placed by earlier ones.
 """
 
 import threading
@@ -25,11 +25,11 @@ from scheduler.turns import NotItsTurn, Turns, node_of
 _TIDB = "tidb"
 
 TOPOLOGY_KEY = "pingcap.com/ha-topology-key"
-"""The annotation of a TidbCluster with the label of nodes that a topology is told by."""
+"""The annotation of a TidbCluster that names the node label of its topology."""
 _HOST = "kubernetes.io/hostname"
 
 FAIL = "tidb.pingcap.com/fail-scheduler"
-"""The annotation of a pod that is not to be scheduled: a test of what happens then (2.3)."""
+"""The annotation of a pod that must not be scheduled, for fault injection (2.3)."""
 
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
 
@@ -37,21 +37,21 @@ _HA, _STABLE = "HAScheduling", "StableScheduling"
 
 
 class Recorder(Protocol):
-    """Where events go."""
+    """The receiver of events."""
 
     def event(self, about: Object, type: str, reason: str, message: str) -> None:  # noqa: A002  (Kubernetes' name)
-        """Say that `reason` happened to `about`."""
+        """Record that `reason` happened to `about`."""
 
 
 class Unanswerable(Exception):
-    """Raised when the cluster could not be read, or is not to be served; the message says what failed."""
+    """Raised if the cluster cannot be read or must not be served; the message gives the cause."""
 
 
 class Extender:
-    """Answers kube-scheduler. Safe for use by many threads."""
+    """Answers kube-scheduler. Thread-safe."""
 
     def __init__(self, state: ClusterState, recorder: Recorder, clock: Clock, *, stable: bool = True) -> None:
-        """`stable`: pods of TiDB go back to the node where they were (the feature gate StableScheduling)."""
+        """With `stable`, pods of TiDB return to their previous node (the feature gate StableScheduling)."""
         self._state = state
         self._recorder = recorder
         self._turns = Turns(state, clock)
@@ -59,11 +59,11 @@ class Extender:
         self._one_at_a_time = threading.Lock()
 
     def filter(self, question: Question) -> Answer:
-        """The nodes that are left; the pod's turn begins if there are any. Raises Unanswerable."""
+        """The nodes that remain; if there are any, the pod's turn begins. Raises Unanswerable."""
         return self._decide(question, begins=True)
 
     def preempt(self, preemption: Preemption) -> Mapping[str, Victims]:
-        """The nodes where making room helps. Raises Unanswerable."""
+        """The nodes on which preemption helps. Raises Unanswerable."""
         victims = preemption.victims
         answer = self._decide(Question(preemption.pod, list(victims)), begins=False)
         return {node: each for node, each in victims.items() if node in answer.kept}
@@ -109,7 +109,7 @@ class Extender:
         self, pod: Candidate, question: Question, claims: Mapping[str, Object], pods: Mapping[str, Object]
     ) -> Answer:
         if len(question.names) == 1 and _is_bound(claims[pod.claim]):
-            return Answer(question.names)  # its volume is there, and nowhere else
+            return Answer(question.names)  # the volume is on this node only
         tc = self._state.tidb_cluster(pod)
         if tc is None:
             return _refused(question.names, f"TidbCluster {pod.namespace}/{pod.cluster} does not exist")
@@ -130,17 +130,17 @@ class Extender:
 
 
 def _spread_of(component: str, replicas: int, candidates: Iterable[str], placed: Iterable[str]) -> Spread:
-    """`placed` has the topology of each pod that counts, empty where its node has no label."""
+    """`placed` has the topology of each counted pod, empty if its node has no label."""
     count = Counter(placed)
     counts = {topology: count[topology] for topology in candidates if topology}
     return Spread(component, replicas, counts, len(set(count) - {""}))
 
 
 def _answer_of(spread: Spread, now: Spread, topologies: Mapping[str, str], key: str) -> Answer:
-    """What `spread` allows; of that, if there is any, what `now` allows too.
+    """The topologies that `spread` allows, narrowed to the ones that `now` also allows, if any.
 
-    `spread` counts the pods that the spec wants, as v1.6 does, and `now` all that are there: those of a scale-in that
-    is under way or was refused, of a component that was removed from the spec.
+    `spread` counts the pods that the spec desires, as v1.6 does; `now` counts all existing pods, e.g. in a
+    scale-in that is in progress or was refused, or of a component that was removed from the spec.
     """
     allowed = spread.choose()
     if not allowed:
@@ -167,20 +167,20 @@ def _why_not(spread: Spread, topology: str, key: str) -> str:
 
 
 def _nodes(component: str, names: Set[str], claims: Mapping[str, Object], pods: Mapping[str, Object]) -> dict[str, str]:
-    """Of each of these pods that counts its node, or the one where its volume is being made."""
+    """The node of each counted pod, or the node where its volume is being provisioned."""
     found = {name: node_of(pods[name]) or _promised(claims.get(claim_of(component, name))) for name in sorted(names)}
     return {name: node for name, node in found.items() if node}
 
 
 def _given_up(tc: TidbCluster, component: str) -> set[str]:
-    """Pods that failover has recorded as lost: they leave room for others."""
+    """Pods that failover has recorded as lost: their places are free."""
     if component == PD:
         return {member.pod_name for member in tc.status.pd.failure_members.values()}
     return {store.pod_name for store in tc.status.tikv.failure_stores.values()}
 
 
 def _promised(claim: Object | None) -> str:
-    """Where a pod will run whose volume is being made; empty when that is not known."""
+    """The node on which a pod's volume is being provisioned; empty if unknown."""
     if claim is None or _is_bound(claim):
         return ""
     return claim.metadata.annotations.get(_SELECTED_NODE, "")

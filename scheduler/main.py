@@ -34,11 +34,13 @@ from scheduler.options import PROGRAM, Options, parse_options
 _log = structlog.get_logger(__name__)
 
 _LONGEST_QUESTION = 1 << 27
-"""Bytes: kube-scheduler may send five thousand whole nodes of 25 KB. All questions together have no more room."""
+"""Bytes: kube-scheduler may send five thousand whole nodes of 25 KB. All questions together are limited to the same
+size.
+"""
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Serve until a signal ends it; the exit code."""
+    """Serve until a signal arrives; return the exit code."""
     environ = os.environ if environ is None else environ
     clock = SystemClock()
     options = parse_options(sys.argv[1:] if argv is None else argv, environ, project_version())

@@ -1,4 +1,4 @@
-"""What the extender counts."""
+"""The extender's metrics."""
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
@@ -12,7 +12,7 @@ class Metrics:
     """Requests by verb and status, and refused pods by component."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Register with `registry`; without one, nobody looks."""
+        """Register with `registry`; without one, nothing is published."""
         registry = registry or CollectorRegistry()
         self._requests = Counter(
             "tidb_scheduler_requests", "Questions of kube-scheduler.", ["verb", "code"], registry=registry
@@ -32,10 +32,10 @@ class Metrics:
         )
 
     def observe(self, verb: str, status: int, seconds: float) -> None:
-        """A question was answered."""
+        """Count an answered question."""
         self._requests.labels(verb, str(status)).inc()
         self._seconds.labels(verb).observe(seconds)
 
     def refused(self, pod: Object) -> None:
-        """A pod found no node."""
+        """Count a pod without a node."""
         self._refused.labels(pod.metadata.labels.get(COMPONENT, "")).inc()

@@ -1,4 +1,4 @@
-"""The command line of `tidb-scheduler`: v1.6's flags, and ours for TLS and for the connection (2.2)."""
+"""The command line of `tidb-scheduler`: v1.6's flags, and its own for TLS and the connection (2.2)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ PROGRAM = COMPONENT
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """`port` is the extender's, on all addresses; with `tls_cert_file` it speaks HTTPS."""
+    """`port` is the extender's port on all addresses; with `tls_cert_file` it serves HTTPS."""
 
     port: int = 10262
     features: FeatureGates = field(default_factory=FeatureGates)
@@ -28,19 +28,19 @@ class Options:
     client_ca_file: str = ""
     v: int = 0
     without_effect: tuple[str, ...] = ()
-    """A sentence on each flag that is given in vain."""
+    """A sentence about each given flag that has no effect."""
 
     @property
     def clients(self) -> Path | None:
-        """The CA of clients, if they must show a certificate."""
+        """The CA of client certificates, if clients must present one."""
         return Path(self.client_ca_file) if self.client_ca_file else None
 
 
 def parse_options(argv: Sequence[str], environ: Mapping[str, str], version: str) -> Options:
-    """Options from the arguments (program name left out) and the environment.
+    """Options from the arguments (without the program name) and the environment.
 
-    Raises SystemExit: code 2 after a message on stderr that names flag, value and way out; code 0 after `-version`
-    and `-help`.
+    Raises SystemExit: code 2 after a message on stderr with flag, value and way out; code 0 after `-version` and
+    `-help`.
     """
     flags = FlagParser(PROGRAM, version, Options)
     flags.flag("port", parse_count, "port that kube-scheduler asks on")

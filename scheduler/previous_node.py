@@ -1,6 +1,6 @@
-"""A TiDB pod goes back to its node (`StableScheduling`, scheduler-deployment.md 2.7). Pure.
+"""The return of a TiDB pod to its previous node (`StableScheduling`, scheduler-deployment.md 2.7). Pure.
 
-Clients may be bound to nodes, as behind a load balancer whose traffic policy is `Local`.
+Clients may depend on the node, e.g. through a load balancer with the traffic policy `Local`.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from scheduler.protocol import Answer
 
 
 def back_to_previous_node(tc: TidbCluster | None, pod: str, nodes: Sequence[str]) -> tuple[Answer, str]:
-    """The node where the status saw the pod, else all of `nodes` and why."""
+    """The node on which the status last saw the pod; else all of `nodes`, with the reason."""
     member = tc.status.tidb.members.get(pod) if tc is not None else None
     previous = member.node if member is not None else ""
     if not previous:

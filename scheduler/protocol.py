@@ -1,6 +1,6 @@
-"""What kube-scheduler asks an extender and how it is answered (k8s.io/kube-scheduler/extender/v1; 2.3).
+"""The protocol between kube-scheduler and an extender (k8s.io/kube-scheduler/extender/v1; 2.3).
 
-Keys are the Go names of the fields, in any case; objects inside are Kubernetes' own JSON.
+Keys are the Go names of the fields, in any case; objects inside are Kubernetes' usual JSON.
 """
 
 from collections.abc import Collection, Mapping, Sequence, Sized
@@ -15,22 +15,26 @@ from ports.structs import UNREADABLE
 _T = TypeVar("_T")
 
 _MOST_NODES = 20_000
-"""Kubernetes supports 5,000. A hundred megabytes of tiny nodes would take gigabytes and most of a minute."""
+"""The maximum number of nodes; Kubernetes supports 5,000. A hundred megabytes of tiny nodes would take gigabytes and
+most of a minute.
+"""
 
 _LONGEST_NAMES = _MOST_NODES * 256
-"""Bytes of a list of names, which have at most 253 characters each."""
+"""The maximum size of a list of names in bytes; a name has at most 253 characters."""
 
 _NULL = msgspec.Raw(b"null")
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class BadQuestion(ValueError):
-    """Raised when a request is not what kube-scheduler sends; the message says which part."""
+    """Raised if a request is not kube-scheduler's; the message names the wrong part."""
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """May the pod run on these nodes? `nodes` has whole objects where kube-scheduler sends them, else their names."""
+    """A question about the nodes for a pod. `nodes` has whole objects if kube-scheduler sends them, else
+    their names.
+    """
 
     pod: Object
     names: Sequence[str]
@@ -39,7 +43,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The nodes that are left, and for each other one why it is not; `error` fails this attempt to schedule."""
+    """The remaining nodes, and the reason against each other one; `error` fails this attempt to schedule."""
 
     kept: Collection[str] = ()
     refused: Mapping[str, str] = field(default_factory=dict)
@@ -47,7 +51,7 @@ class Answer:
 
 
 class Victims(msgspec.Struct, frozen=True):
-    """What would have to go from a node: the UIDs of pods, and how many PodDisruptionBudgets that would violate."""
+    """The pods (UIDs) to evict from a node, and the number of PodDisruptionBudgets that this would violate."""
 
     uids: tuple[str, ...]
     violations: int = 0
@@ -55,14 +59,14 @@ class Victims(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Preemption:
-    """On which of these nodes may pods make room for the pod?"""
+    """A question about the nodes on which evictions would make room for a pod."""
 
     pod: Object
     victims: Mapping[str, Victims]
 
 
 def read_question(body: bytes | None) -> Question:
-    """ExtenderArgs. Raises BadQuestion."""
+    """Decode ExtenderArgs. Raises BadQuestion."""
     given = _struct(body or b"", "the request")
     pod = _pod(given)
     whole = _value(given, "nodes", msgspec.Raw)
@@ -77,7 +81,7 @@ def read_question(body: bytes | None) -> Question:
 
 
 def write_answer(question: Question, answer: Answer) -> bytes:
-    """ExtenderFilterResult, with whole nodes where whole nodes were asked about."""
+    """Encode ExtenderFilterResult, with whole nodes if the question had whole nodes."""
     left = frozenset(answer.kept)
     kept = [name for name in question.names if name in left]
     whole = question.nodes
@@ -93,7 +97,7 @@ def write_answer(question: Question, answer: Answer) -> bytes:
 
 
 def read_preemption(body: bytes | None) -> Preemption:
-    """ExtenderPreemptionArgs, with pods or with their UIDs alone. Raises BadQuestion."""
+    """Decode ExtenderPreemptionArgs, with whole pods or UIDs. Raises BadQuestion."""
     given = _struct(body or b"", "the request")
     whole = _value(given, "nodenametovictims", dict[str, msgspec.Raw])
     named = _value(given, "nodenametometavictims", dict[str, msgspec.Raw])
@@ -103,7 +107,7 @@ def read_preemption(body: bytes | None) -> Preemption:
 
 
 def write_preemption(victims: Mapping[str, Victims]) -> bytes:
-    """ExtenderPreemptionResult."""
+    """Encode ExtenderPreemptionResult."""
     nodes = {
         node: {"Pods": [{"UID": uid} for uid in each.uids], "NumPDBViolations": each.violations}
         for node, each in victims.items()
@@ -112,12 +116,12 @@ def write_preemption(victims: Mapping[str, Victims]) -> bytes:
 
 
 def write_priorities(names: Sequence[str]) -> bytes:
-    """HostPriorityList: all nodes that were left are as good."""
+    """Encode HostPriorityList with equal priorities."""
     return msgspec.json.encode([{"Host": name, "Score": 0} for name in names])
 
 
 def write_error(code: int, message: str) -> bytes:
-    """The body of an answer that is no answer."""
+    """The body of an error."""
     return msgspec.json.encode({"Code": code, "Message": message})
 
 
@@ -158,7 +162,7 @@ def _uid(pod: Mapping[str, msgspec.Raw]) -> str:
 
 
 def _struct(raw: bytes | msgspec.Raw, what: str) -> dict[str, msgspec.Raw]:
-    """The fields by name in small letters; Go reads them in any case."""
+    """The fields by lower-case name; Go matches names in any case."""
     try:
         return {name.lower(): value for name, value in _fields.decode(raw).items()}
     except UNREADABLE as error:
@@ -166,7 +170,7 @@ def _struct(raw: bytes | msgspec.Raw, what: str) -> dict[str, msgspec.Raw]:
 
 
 def _value(given: Mapping[str, msgspec.Raw], name: str, kind: type[_T]) -> _T | None:
-    """A field; what is null is absent."""
+    """A field; null counts as absent."""
     if bytes(given.get(name, _NULL)) == b"null":
         return None
     try:

@@ -1,4 +1,4 @@
-"""How many pods of a component a topology may hold (`HAScheduling`, scheduler-deployment.md 2.5, 2.6). Pure."""
+"""The maximum number of a component's pods in a topology (`HAScheduling`, scheduler-deployment.md 2.5, 2.6). Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ PD = "pd"
 TIKV = "tikv"
 
 SPREAD_COMPONENTS = frozenset({PD, TIKV})
-"""Those with a majority to keep: of PD's members, and of each region's replicas."""
+"""Components that depend on a majority: of PD's members, or of each region's replicas."""
 
 _ENOUGH = 3
-"""From so many topologies on, the loss of one leaves a majority of three replicas."""
+"""The number of topologies from which the loss of one leaves a majority of three replicas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Where a component's pods are.
+    """The distribution of a component's pods.
 
-    `replicas` is how many there should be, substitutes of failed ones included. `counts` has the candidate topologies
-    with the pods in each; `used` is the number of topologies with pods, candidates or not.
+    `replicas` is the desired number, including substitutes of failed ones. `counts` has the number of pods in each
+    candidate topology; `used` is the number of topologies with pods, candidates or not.
     """
 
     component: str
@@ -28,13 +28,13 @@ class Spread:
 
     @property
     def most(self) -> int:
-        """How many pods one topology may hold: of PD, less than half."""
+        """The maximum number of pods in one topology; for PD, less than half."""
         if self.component == PD:
             return max((self.replicas + 1) // 2 - 1, 1)
         return 1 if self.used < _ENOUGH else -(-self.replicas // _ENOUGH)
 
     def choose(self) -> frozenset[str]:
-        """The topologies that may get one more: the emptiest of those with room; empty when none has."""
+        """The topologies that may get another pod: the emptiest with room, or none."""
         if self.component == TIKV and self.replicas < _ENOUGH:
             return frozenset(self.counts)
         room = {topology: count for topology, count in self.counts.items() if count < self.most}
@@ -42,7 +42,7 @@ class Spread:
         return frozenset(topology for topology, count in room.items() if count == fewest)
 
     def refusal(self) -> str:
-        """Why `choose` found none."""
+        """Why `choose` returned none."""
         if not self.counts:
             return "no candidate node has the label of the topology"
         listed = ", ".join(

@@ -1,9 +1,9 @@
-"""One pod of a component at a time: what is not bound yet is not counted yet (scheduler-deployment.md 2.5).
+"""Turns: a component's pods are scheduled one at a time, as unbound ones are not counted (scheduler-deployment.md 2.5).
 
-Whose turn it is stands on the claims, as v1.6 writes it, so that the operator, which removes the mark of pods that have
-a node, and a v1.6 before or after us understand it. A turn ends when its pod has a node or is gone, when the pod is
-refused, and, whatever happened to it, a minute after it began: by then a binding is done or has failed, and one that
-waits for its volume is counted where the volume is being made.
+The turn is recorded on the claims as in v1.6. The operator, which removes the mark of pods with a node, and a v1.6
+scheduler before or after this one understand it. A turn ends when its pod has a node, is gone or is refused, and in any
+case a minute after it began. By then a binding has succeeded or failed, and a pod that waits for its volume is counted
+where the volume is being provisioned.
 """
 
 from collections.abc import Mapping
@@ -25,18 +25,18 @@ _TRIES = 4
 
 
 class NotItsTurn(Exception):
-    """Raised when another pod of the component is being scheduled, or it cannot be said; the message tells why."""
+    """Raised if another pod of the component is being scheduled, or that is unknown; the message gives the reason."""
 
 
 class Turns:
-    """Gives and takes turns, for one process; no two calls at a time."""
+    """Begins and ends turns, for one process. Not thread-safe."""
 
     def __init__(self, state: ClusterState, clock: Clock) -> None:
         self._state = state
         self._clock = clock
 
     def check(self, pod: Candidate, claims: Mapping[str, Object], pods: Mapping[str, Object]) -> None:
-        """Raises NotItsTurn, and as ClusterState does."""
+        """Raise NotItsTurn, and as ClusterState does."""
         if pod.claim not in claims:
             raise NotItsTurn(f"waiting for PersistentVolumeClaim {pod.namespace}/{pod.claim}")
         for claim in _marked(claims):
@@ -44,7 +44,7 @@ class Turns:
                 raise NotItsTurn(f"waiting for Pod {pod.namespace}/{_pod_of(pod, claim)} scheduling")
 
     def take(self, pod: Candidate, claims: Mapping[str, Object]) -> None:
-        """Mark the pod's claim, and no other one. Raises NotItsTurn, and as ClusterState does."""
+        """Mark only the pod's claim. Raises NotItsTurn, and as ClusterState does."""
         for claim in _marked(claims):
             if claim.metadata.name != pod.claim:
                 self._mark(pod, claim, None)
@@ -53,7 +53,7 @@ class Turns:
             self._mark(pod, own, self._clock.wall().isoformat(timespec="seconds").replace("+00:00", "Z"))
 
     def give_back(self, pod: Candidate, claims: Mapping[str, Object]) -> None:
-        """It was refused: let others try. Raises NotItsTurn, and as ClusterState does."""
+        """End the turn of a refused pod. Raises NotItsTurn, and as ClusterState does."""
         own = claims.get(pod.claim)
         if own is not None and own.metadata.annotations.get(POD_SCHEDULING):
             self._mark(pod, own, None)
@@ -62,7 +62,7 @@ class Turns:
         if PVC_DEFER_DELETING in claim.metadata.annotations or self._is_over(claim):
             return False
         name = _pod_of(pod, claim)
-        # a list is not one moment: what it lacks is looked at once more
+        # a list is not atomic: a pod missing from it is read once more
         holder = pods.get(name) or self._state.pod(pod.namespace, name)
         return holder is not None and not node_of(holder)
 
@@ -71,7 +71,7 @@ class Turns:
         return began is None or not timedelta() <= self._clock.wall() - began <= _LONGEST
 
     def _mark(self, pod: Candidate, claim: Object, since: str | None) -> None:
-        """Raises NotItsTurn when the claim keeps changing."""
+        """Raises NotItsTurn if the claim keeps changing."""
         for _ in range(_TRIES):
             try:
                 self._state.annotate_claim(claim, {POD_SCHEDULING: since})
@@ -87,7 +87,7 @@ class Turns:
 
 
 def node_of(pod: Object) -> str:
-    """The node of a pod; empty when it has none yet."""
+    """The node of a pod; empty if it has none yet."""
     node: str = pod.decode().get("spec", {}).get("nodeName", "")
     return node
 

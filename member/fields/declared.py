@@ -76,7 +76,7 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
     ),
     "tikv.storeLabels": AtRunTime(
         "PD is told these labels of each store's node",
-        "meta/test_locations.py::test_7_9_stores_and_servers_learn_where_they_are_once",
+        "meta/test_locations.py::test_7_9_sends_stores_and_servers_their_location_once",
     ),
     "ticdc.gracefulShutdownTimeout": AtRunTime(
         "how long a capture may take to hand its tables over",

@@ -1,4 +1,4 @@
-"""Pods and claims of the cluster `demo` in `ns` (tests.member.clusters), as the API server would hold them."""
+"""Pods and claims of the cluster `demo` in `ns` (tests.member.clusters), as the API server holds them."""
 
 import msgspec
 
@@ -48,7 +48,7 @@ def claim(
     annotations: dict[str, str] | None = None,
     **meta: object,
 ) -> Object:
-    """The claim of a pod's data volume; `annotations` beside that with the pod's name."""
+    """The claim of a pod's data volume, with `annotations` and the pod's name."""
     name = f"{kind}-{pod_name}"
     body: Json = {
         "metadata": {

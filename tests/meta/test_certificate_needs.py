@@ -1,4 +1,4 @@
-"""Which Secrets a cluster needs: what its pods mount, and what the operator reads (objects.md 9.1)."""
+"""The Secrets that a cluster's pods mount, and that the operator reads (objects.md 9.1)."""
 
 from itertools import chain, combinations
 
@@ -16,7 +16,7 @@ _SUBSETS = tuple(chain.from_iterable(combinations(_PARTS, count) for count in ra
 
 
 def cluster(**changes: Json | list[Json] | None) -> TidbCluster:
-    """The sample with every component and other fields in its spec; None removes one."""
+    """The sample with every component, and changed fields of the spec; None removes a field."""
     body = sample("everything")
     body["metadata"]["namespace"] = "ns"
     spec = {**body["spec"], **changes}
@@ -34,7 +34,7 @@ def test_9_2_sql_clients_alone_need_two() -> None:
     assert {"everything-tidb-server-secret", "everything-tidb-client-secret"} == needs(tc).keys()
 
 
-def test_9_1_every_name_that_is_dialled_is_among_those_of_the_certificate() -> None:
+def test_9_1_certificates_cover_every_dialled_name() -> None:
     tc = cluster()
     for need in needs(tc).values():
         endings = {host.partition(".")[2] for host in all_hosts(tc, need) if host.startswith("*.")}
@@ -51,22 +51,22 @@ def test_9_1_every_name_that_is_dialled_is_among_those_of_the_certificate() -> N
         ("discovery", "everything-discovery.ns"),
     ],
 )
-def test_9_1_the_names_of_a_component(component: str, host: str) -> None:
+def test_9_1_lists_the_names_of_a_component(component: str, host: str) -> None:
     tc = cluster()
     assert host in dialled_hosts(tc, needs(tc)[f"everything-{component}-cluster-secret"])
 
 
-def test_9_1_microservices_show_the_certificate_of_pd() -> None:
+def test_9_1_microservices_present_the_certificate_of_pd() -> None:
     assert ("tso", "scheduling", "pd") == needs(cluster())["everything-pd-cluster-secret"].components
 
 
-def test_9_1_microservices_that_are_not_used_need_nothing() -> None:
+def test_9_1_unused_microservices_need_nothing() -> None:
     tc = cluster(pd={"baseImage": "pingcap/pd", "replicas": 1, "requests": {"storage": "1Gi"}})
     assert ("pd",) == needs(tc)["everything-pd-cluster-secret"].components
 
 
 @pytest.mark.slow
-def test_9_1_whatever_components_there_are() -> None:
+def test_9_1_covers_any_set_of_components() -> None:
     for parts in _SUBSETS:
         tc = cluster(**dict.fromkeys(set(_PARTS) - set(parts), None))
         found = needs(tc)

@@ -1,4 +1,4 @@
-"""What becomes of claims that a scale-in left behind or a scheduler locked (lifecycle.md 8.5, 11.2)."""
+"""Steps for claims that a scale-in left behind or a scheduler locked (lifecycle.md 8.5, 11.2)."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ def test_11_2_a_lock_stays_while_the_scheduler_needs_it(locked: Object, user: Ob
     assert Keep(because) == lock_step(locked, user)
 
 
-def test_11_2_a_lock_goes_when_the_pod_is_placed_or_the_claim_is_left_behind() -> None:
+def test_11_2_a_lock_is_removed_when_the_pod_is_placed_or_the_claim_is_left_behind() -> None:
     assert Unlock() == lock_step(claim("demo-pd-0", "pd", annotations=LOCK), pod("demo-pd-0", "pd"))
     assert Unlock() == lock_step(claim("demo-pd-0", "pd", annotations=LOCK | MARK), None)
 
@@ -62,7 +62,7 @@ def left(number: int, kind: str = "tikv", **options: Any) -> Object:
     return claim(f"demo-{kind}-{number}", kind, **options)
 
 
-def test_I2_a_claim_of_nobody_may_go() -> None:
+def test_I2_an_unused_claim_may_be_deleted() -> None:
     assert Reclaim() == step(left(3))
     assert Reclaim() == step(left(3, "pd"))
 
@@ -81,7 +81,7 @@ def test_I2_a_claim_of_nobody_may_go() -> None:
         (left(3, "tidb"), None, "its member may still be registered"),
     ],
 )
-def test_11_2_a_claim_is_kept(there: Object, user: Object | None, because: str) -> None:
+def test_11_2_keeps_a_claim_that_may_be_needed(there: Object, user: Object | None, because: str) -> None:
     assert Keep(because) == step(there, user)
 
 
@@ -101,12 +101,12 @@ def test_11_2_a_claim_is_kept_unless_the_user_wants_it_reclaimed() -> None:
     ],
     ids=["store", "store by label", "unknown stores", "member", "member by label", "unknown members"],
 )
-def test_I1_a_claim_whose_member_or_store_may_be_there_is_kept(there: Object, status: dict[str, Any]) -> None:
+def test_I1_keeps_a_claim_whose_member_or_store_may_exist(there: Object, status: dict[str, Any]) -> None:
     assert Keep("its member may still be registered") == step(there, **status)
 
 
 @pytest.mark.parametrize("reclaim", [True, False])
-def test_8_5_the_mark_goes_when_the_pod_works_with_its_data_again(reclaim: bool) -> None:
+def test_8_5_the_mark_is_removed_when_the_pod_uses_its_data_again(reclaim: bool) -> None:
     assert Unmark() == step(left(0), pod("demo-tikv-0", "tikv"), reclaim=reclaim)
     assert Unmark() == step(left(0, "pd"), pod("demo-pd-0", "pd"), reclaim=reclaim)
     assert Unmark() == step(left(0, "tidb"), pod("demo-tidb-0", "tidb"), reclaim=reclaim)

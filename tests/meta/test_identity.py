@@ -1,4 +1,4 @@
-"""Which ids pods, claims and volumes get (lifecycle.md 11.4)."""
+"""The ids of pods, claims and volumes (lifecycle.md 11.4)."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -51,7 +51,7 @@ def test_11_4_a_pod_of_pd_gets_the_id_of_its_member() -> None:
     assert {CLUSTER_ID: "7", MEMBER_ID: "11"} == marks(pod("demo-pd-0", "pd"), pd=PD).labels
 
 
-def test_11_4_a_member_is_known_by_its_long_name_too() -> None:
+def test_11_4_a_member_may_have_its_long_name() -> None:
     long = {"x": PD["members"]["demo-pd-0"] | {"name": "demo-pd-0.demo-pd-peer.ns.svc"}}  # type: ignore[index]
     assert "11" == marks(pod("demo-pd-0", "pd"), pd=PD | {"members": long}).labels[MEMBER_ID]
 
@@ -61,7 +61,7 @@ def test_F50_the_member_id_follows_the_present_member() -> None:
     assert "11" == relabelled.labels[MEMBER_ID]
 
 
-def test_F7_ids_stay_as_they_are_while_pd_does_not_answer() -> None:
+def test_F7_ids_stay_unchanged_while_pd_does_not_answer() -> None:
     assert {} == marks(pod("demo-pd-0", "pd"), cluster_id="", pd=PD | {"synced": False}).labels
     silent = marks(pod("demo-tikv-0", "tikv", labels={STORE_ID: "4"}), tikv=tikv(store("5"), synced=False))
     assert DesiredMetadata({CLUSTER_ID: "7"}) == silent
@@ -97,7 +97,7 @@ def test_11_4_the_store_id_is_overwritten_unless_the_old_store_is_up(
     assert expected == store_of(known, "demo-tikv-0", labelled)
 
 
-def test_8_5_since_when_a_pod_has_no_store_any_more_is_noted_once() -> None:
+def test_8_5_records_once_since_when_a_pod_has_no_store() -> None:
     labelled = {STORE_ID: "4"}
     first = marks(pod("demo-tikv-0", "tikv", labels=labelled), tikv=tikv())
     assert DesiredMetadata({CLUSTER_ID: "7"}, {TIKV_NO_ACTIVE_STORE_SINCE: SINCE}) == first

@@ -1,4 +1,4 @@
-"""PD learns where its stores run, TiDB where its servers are (lifecycle.md 7.9)."""
+"""Locations of stores and servers (lifecycle.md 7.9)."""
 
 from collections.abc import Iterator
 
@@ -13,13 +13,13 @@ from tests.operator_world import NAMESPACE, OperatorWorld, sample
 _NODE = {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a", "rack": "r7", "host": ""}
 
 
-def test_7_9_short_names_stand_for_the_labels_that_kubernetes_gives() -> None:
+def test_7_9_short_names_stand_for_the_labels_of_kubernetes() -> None:
     assert {"zone": "a", "rack": "r7", "host": "n1"} == location(_NODE, ("region", "zone", "rack", "host"))
     assert {"topology.kubernetes.io/zone": "a"} == location(_NODE, ("topology.kubernetes.io/zone",))
     assert {"zone": "mine"} == location(_NODE | {"zone": "mine"}, ("zone",))
 
 
-def test_7_9_a_server_is_told_its_zone_under_the_short_name() -> None:
+def test_7_9_a_server_gets_its_zone_under_the_short_name() -> None:
     wanted = {"topology.kubernetes.io/zone": "a", "host": "n1", "zone": "a"}
     assert wanted == with_zone(_NODE, ("topology.kubernetes.io/zone", "host"))
     assert {} == with_zone(_NODE, ("host",))
@@ -53,7 +53,7 @@ def _nodes(world: OperatorWorld) -> dict[str, str]:
 
 
 def _told(world: OperatorWorld) -> list[str]:
-    """Whom the operator has told something since `forget`."""
+    """The servers that the operator has sent labels to since `forget`."""
     requests = world.operator.dataplane.requests
     return sorted(request.url.partition("//")[2] for request in requests if not request.is_read)
 
@@ -62,7 +62,7 @@ _WORDS = {"zone": "zone-", "host": "node-", "disk": "ssd-"}
 
 
 @pytest.mark.slow
-def test_7_9_stores_and_servers_learn_where_they_are_once(world: OperatorWorld) -> None:
+def test_7_9_sends_stores_and_servers_their_location_once(world: OperatorWorld) -> None:
     world.apply(_cluster(storeLabels=["disk"]))
     world.run_until_ready()
     world.run(60)
@@ -87,7 +87,7 @@ def test_a_new_operator_sends_no_labels_that_servers_have(world: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_7_9_who_has_forgotten_is_told_again(world: OperatorWorld) -> None:
+def test_7_9_a_restarted_server_gets_its_location_again(world: OperatorWorld) -> None:
     world.apply(_cluster())
     world.run_until_ready()
     world.run(60)
@@ -105,7 +105,7 @@ def test_7_9_who_has_forgotten_is_told_again(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_7_9_who_refuses_is_not_asked_at_every_look(world: OperatorWorld) -> None:
+def test_7_9_a_server_that_refuses_is_not_retried_in_every_reconcile(world: OperatorWorld) -> None:
     cluster = _cluster(storeLabels=["disk"])
     cluster["spec"]["pd"]["config"] += "strictly-match-label = true\n"
     world.apply(cluster)
@@ -120,7 +120,7 @@ def test_7_9_who_refuses_is_not_asked_at_every_look(world: OperatorWorld) -> Non
     assert 3 == len(_told(world))
 
 
-def test_7_9_nothing_is_told_without_a_look_at_nodes_or_while_paused(world: OperatorWorld) -> None:
+def test_7_9_sends_nothing_without_nodes_or_while_paused(world: OperatorWorld) -> None:
     world.apply(_cluster() | {"spec": _cluster()["spec"] | {"paused": True}})
     world.run(60)
     assert [] == _told(world)

@@ -1,4 +1,4 @@
-"""What a pod carries of its template, and which pod is one of a StatefulSet's (reliability.md R27)."""
+"""Metadata from a pod's template, and the pods of a StatefulSet (reliability.md R27)."""
 
 from typing import Any
 
@@ -45,7 +45,7 @@ def _pod(
 
 
 def known(_: Json) -> set[str]:
-    """The revisions that there are."""
+    """The existing revisions."""
     return {"new", "taken-back"}
 
 
@@ -73,11 +73,11 @@ def test_R27_a_pod_of_the_newest_revision_has_all_of_its_template(owner: str | N
         "the newest revision is not known",
     ],
 )
-def test_R27_else_it_has_what_selects_it(pod: Object, changed: Json) -> None:
+def test_R27_a_pod_of_another_revision_has_the_labels_of_the_selector(pod: Object, changed: Json) -> None:
     stateful_set = SET | {"status": SET["status"] | changed}
     assert DesiredMetadata(SELECTED) == of_template([stateful_set], pod, known)
 
 
 @pytest.mark.parametrize("pod", [_pod(owner="other"), _pod(owner=None, generateName="others-")])
-def test_R27_a_pod_of_others_has_nothing_of_ours(pod: Object) -> None:
+def test_R27_a_foreign_pod_gets_nothing_from_the_template(pod: Object) -> None:
     assert DesiredMetadata() == of_template([SET], pod, known)

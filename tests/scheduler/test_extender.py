@@ -1,4 +1,4 @@
-"""Which nodes a pod may run on (scheduler-deployment.md 2.3 to 2.7)."""
+"""The nodes that a pod may run on (scheduler-deployment.md 2.3 to 2.7)."""
 
 import pytest
 
@@ -19,7 +19,7 @@ def world() -> ExtenderWorld:
     return ExtenderWorld()
 
 
-def test_2_3_pods_that_are_not_ours_may_run_anywhere(world: ExtenderWorld) -> None:
+def test_2_3_foreign_pods_may_run_anywhere(world: ExtenderWorld) -> None:
     for other in (
         pod("web", labels={}),
         pod("web", ownerReferences=[]),
@@ -29,7 +29,7 @@ def test_2_3_pods_that_are_not_ours_may_run_anywhere(world: ExtenderWorld) -> No
         assert ["a", "b"] == list(world.extender.filter(question(other, "a", "b")).kept)
 
 
-def test_2_3_a_failure_is_injected(world: ExtenderWorld) -> None:
+def test_2_3_injects_a_failure(world: ExtenderWorld) -> None:
     with pytest.raises(Unanswerable, match="pod db-pd-0 had an intentional failure injected"):
         world.extender.filter(question(pod("db-pd-0", annotations={FAIL: ""}), "a"))
 
@@ -48,7 +48,7 @@ def test_2_6_five_pds_are_placed_2_2_1_in_every_order() -> None:
         assert [1, 2, 2] == sorted(nodes.count(each) for each in "abc")
 
 
-def test_2_5_the_refusal_is_told_for_each_node_and_as_an_event(world: ExtenderWorld) -> None:
+def test_2_5_a_refusal_is_reported_per_node_and_as_an_event(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     why = "unable to schedule to topology: a (1 pd pods), max pods per topology: 1"
@@ -56,7 +56,7 @@ def test_2_5_the_refusal_is_told_for_each_node_and_as_an_event(world: ExtenderWo
     assert [("db-pd-1", "Warning", "HAScheduling", why)] == world.events.events
 
 
-def test_2_5_a_node_that_is_left_out_tells_why(world: ExtenderWorld) -> None:
+def test_2_5_an_excluded_node_has_a_reason(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     answer = world.ask("db-pd-1")
@@ -75,14 +75,14 @@ def test_2_5_nodes_of_one_zone_are_one_topology() -> None:
     assert (["c"], "the node has no label zone") == (list(answer.kept), answer.refused["d"])
 
 
-def test_2_5_a_failed_member_leaves_room(world: ExtenderWorld) -> None:
+def test_2_5_a_failed_member_frees_its_place(world: ExtenderWorld) -> None:
     world.set_status({"pd": {"failureMembers": {"db-pd-0": {"podName": "db-pd-0", "memberDeleted": True}}}})
     world.add("db-pd-0", on="a")
     world.add("db-pd-3")
     assert ["a", "b", "c"] == list(world.ask("db-pd-3").kept)
 
 
-def test_2_5_a_pod_that_is_not_wanted_leaves_room_where_there_is_none_elsewhere(world: ExtenderWorld) -> None:
+def test_2_5_an_undesired_pod_frees_its_place_if_there_is_no_other(world: ExtenderWorld) -> None:
     world.add("db-pd-7", on="a")
     world.add("db-pd-0")
     answer = world.ask("db-pd-0")
@@ -92,7 +92,7 @@ def test_2_5_a_pod_that_is_not_wanted_leaves_room_where_there_is_none_elsewhere(
 
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.parametrize("spec", [None, {"replicas": 0}, {"replicas": 1}], ids=["removed", "none", "one"])
-def test_2_5_pods_that_the_spec_does_not_want_are_spread_as_long_as_they_are_there(
+def test_2_5_undesired_pods_are_counted_while_they_exist(
     world: ExtenderWorld, component: str, spec: Json | None
 ) -> None:
     world.admin.patch(TIDB_CLUSTERS, "db", NAMESPACE, {"spec": {component: spec}})
@@ -103,7 +103,7 @@ def test_2_5_pods_that_the_spec_does_not_want_are_spread_as_long_as_they_are_the
     assert [] == list(world.ask(f"db-{component}-2", "a", "b").kept)
 
 
-def test_2_5_a_store_that_stays_because_its_scale_in_was_refused_is_not_joined_by_another() -> None:
+def test_2_5_avoids_the_node_of_a_store_whose_scale_in_was_refused() -> None:
     world = ExtenderWorld(tikv={"replicas": 2})
     world.add("db-tikv-0", "tikv")
     for ordinal, where in ((1, "a"), (2, "b")):
@@ -112,7 +112,7 @@ def test_2_5_a_store_that_stays_because_its_scale_in_was_refused_is_not_joined_b
     assert ["a", "b"] == list(world.ask("db-tikv-0", "a", "b").kept)
 
 
-def test_2_5_who_leaves_is_counted_after_who_stays(world: ExtenderWorld) -> None:
+def test_2_5_leaving_pods_count_less_than_staying_ones(world: ExtenderWorld) -> None:
     for ordinal, where in ((1, "b"), (2, "c"), (3, "a"), (4, "b")):
         world.add(f"db-pd-{ordinal}", on=where)
     world.add("db-pd-0")
@@ -127,7 +127,7 @@ def test_2_5_a_pod_elsewhere_counts_for_tikv_alone_as_used() -> None:
     assert ["b", "c"] == list(world.ask("db-tikv-3", "b", "c").kept)
 
 
-def test_2_5_a_bound_volume_calls_the_pod_home(world: ExtenderWorld) -> None:
+def test_2_5_a_bound_volume_determines_the_node(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     assert not world.ask("db-pd-1", "a").kept
@@ -135,14 +135,14 @@ def test_2_5_a_bound_volume_calls_the_pod_home(world: ExtenderWorld) -> None:
     assert ["a"] == list(world.ask("db-pd-1", "a").kept)
 
 
-def test_2_5_a_node_that_is_gone_costs_nobody_anything(world: ExtenderWorld) -> None:
+def test_2_5_ignores_pods_on_a_missing_node(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.admin.delete(NODES, "a")
     world.add("db-pd-1")
     assert ["b", "c"] == list(world.ask("db-pd-1", "b", "c").kept)
 
 
-def test_2_5_where_a_volume_is_being_made_its_pod_is_counted(world: ExtenderWorld) -> None:
+def test_2_5_a_pod_counts_where_its_volume_is_being_provisioned(world: ExtenderWorld) -> None:
     world.add("db-pd-0", metadata={"annotations": {"volume.kubernetes.io/selected-node": "a"}})
     world.add("db-pd-1")
     assert ["b", "c"] == list(world.ask("db-pd-1").kept)
@@ -150,13 +150,13 @@ def test_2_5_where_a_volume_is_being_made_its_pod_is_counted(world: ExtenderWorl
     assert ["a", "b", "c"] == list(world.ask("db-pd-1").kept)
 
 
-def test_2_5_a_cluster_that_is_gone_is_named(world: ExtenderWorld) -> None:
+def test_2_5_names_a_missing_cluster(world: ExtenderWorld) -> None:
     world.add("db-pd-0")
     world.admin.delete(TIDB_CLUSTERS, "db", NAMESPACE)
     assert {"TidbCluster default/db does not exist"} == set(world.ask("db-pd-0").refused.values())
 
 
-def test_2_3_an_api_that_does_not_answer_is_named_in_the_answer() -> None:
+def test_2_3_the_answer_names_a_silent_api_server() -> None:
     world = ExtenderWorld()
     world.add("db-pd-0")
     asked = world.admin.get(PODS, "db-pd-0", NAMESPACE)
@@ -165,14 +165,14 @@ def test_2_3_an_api_that_does_not_answer_is_named_in_the_answer() -> None:
         world.extender.filter(Question(asked, world.nodes))
 
 
-def test_2_7_a_tidb_goes_back_to_its_node(world: ExtenderWorld) -> None:
+def test_2_7_a_tidb_returns_to_its_node(world: ExtenderWorld) -> None:
     world.set_status({"tidb": {"members": {"db-tidb-0": {"name": "db-tidb-0", "health": True, "node": "b"}}}})
     world.add_pod("db-tidb-0", "tidb")
     answer = world.ask("db-tidb-0")
     assert (["b"], "db-tidb-0 returns to its node 'b'") == (list(answer.kept), answer.refused["a"])
 
 
-def test_2_7_where_its_node_is_no_choice_it_goes_anywhere_and_says_so(world: ExtenderWorld) -> None:
+def test_2_7_a_tidb_may_run_anywhere_if_its_node_is_no_candidate(world: ExtenderWorld) -> None:
     world.set_status({"tidb": {"members": {"db-tidb-0": {"name": "db-tidb-0", "health": True, "node": "x"}}}})
     world.add_pod("db-tidb-0", "tidb")
     assert ["a", "b", "c"] == list(world.ask("db-tidb-0").kept)
@@ -180,13 +180,13 @@ def test_2_7_where_its_node_is_no_choice_it_goes_anywhere_and_says_so(world: Ext
     assert [told] == world.events.events
 
 
-def test_2_7_a_new_tidb_is_no_event(world: ExtenderWorld) -> None:
+def test_2_7_a_new_tidb_causes_no_event(world: ExtenderWorld) -> None:
     world.add_pod("db-tidb-0", "tidb")
     assert ["a", "b", "c"] == list(world.ask("db-tidb-0").kept)
     assert [] == world.events.events
 
 
-def test_2_3_preemption_keeps_what_the_rule_keeps_with_its_violations_and_takes_no_turn(world: ExtenderWorld) -> None:
+def test_2_3_preemption_filters_nodes_and_takes_no_turn(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     asked = world.admin.get(PODS, "db-pd-1", NAMESPACE)

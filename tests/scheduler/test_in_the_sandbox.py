@@ -1,4 +1,4 @@
-"""The sandbox's scheduler asks the same extender (scheduler-deployment.md 2)."""
+"""The sandbox's scheduler with the real extender (scheduler-deployment.md 2)."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The process in front of an API server, asked over HTTP and HTTPS (scheduler-deployment.md 2.2)."""
+"""The process in front of an API server, called over HTTP and HTTPS (scheduler-deployment.md 2.2)."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ from tests.controlplane.processes import free_port
 from tests.scheduler.worlds import ExtenderWorld, body, pod
 
 
-def test_2_2_the_flags_are_v1_6s_and_ours() -> None:
+def test_2_2_accepts_the_flags_of_v1_6_and_its_own() -> None:
     assert Options() == parse_options([], {}, "1")
     given = ["-port", "1", "-features=StableScheduling=false", "-v=4", "-logtostderr=true", "--metrics-addr=:1"]
     expected = Options(port=1, features=FeatureGates(stable_scheduling=False), v=4, metrics_addr=":1")
@@ -37,7 +37,7 @@ def test_2_2_the_flags_are_v1_6s_and_ours() -> None:
         (["-port=x"], "'x' is not a non-negative integer"),
     ],
 )
-def test_2_2_what_cannot_be_is_named(given: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_2_2_names_an_impossible_setting(given: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_options(given, {}, "1")
     assert why in capsys.readouterr().err
@@ -65,14 +65,14 @@ def app(world: ExtenderWorld) -> App:
         ),
     ],
 )
-def test_2_3_errors_are_told(world: ExtenderWorld, request_: Request, status: int, said: str) -> None:
+def test_2_3_answers_with_errors(world: ExtenderWorld, request_: Request, status: int, said: str) -> None:
     answer = app(world).handle(request_)
     told = json.loads(answer.body)
     assert (status, status) == (answer.status, told["Code"])
     assert told["Message"].startswith(said)
 
 
-def test_2_3_a_pod_that_cannot_be_answered_for_is_an_error_that_its_event_shows(world: ExtenderWorld) -> None:
+def test_2_3_an_error_appears_in_the_event_of_the_pod(world: ExtenderWorld) -> None:
     tree = pod("db-pd-0", annotations={FAIL: "1"})
     answer = app(world).handle(Request("POST", "/scheduler/filter", {}, body({"Pod": tree, "NodeNames": ["a"]})))
     assert (200, []) == (answer.status, json.loads(answer.body)["NodeNames"])
@@ -91,7 +91,7 @@ def test_2_3_the_handler_sends_its_events(world: ExtenderWorld) -> None:
 
 @pytest.fixture
 def served(world: ExtenderWorld, tmp_path: Path) -> Iterator[Path]:
-    """A kubeconfig of the world over HTTP."""
+    """A kubeconfig for the world over HTTP."""
     world.world.start()
     yield world.world.write_kubeconfig(tmp_path)
     world.world.stop()
@@ -129,7 +129,7 @@ def test_2_2_the_process_serves_until_a_signal(
 
 
 def _renew(authority: trustme.CA, directory: Path, port: int) -> None:
-    """The process goes on with another certificate, and with the old one while the files do not fit."""
+    """Check that the process uses a renewed certificate, and the old one while certificate and key do not match."""
     before = ssl.get_server_certificate(("127.0.0.1", port))
     other = trustme.CA().issue_cert("127.0.0.1")
     other.private_key_pem.write_to_path(directory / "tls.key")

@@ -1,4 +1,4 @@
-"""What kube-scheduler sends, and what it reads (scheduler-deployment.md 2.3)."""
+"""Questions of kube-scheduler, and the answers that it can read (scheduler-deployment.md 2.3)."""
 
 import json
 
@@ -48,7 +48,7 @@ def test_2_3_victims_are_read_whole_or_by_uid_and_violations_are_kept() -> None:
     )
 
 
-def test_2_3_every_node_is_as_good() -> None:
+def test_2_3_all_nodes_have_equal_priority() -> None:
     assert [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 0}] == json.loads(write_priorities(["a", "b"]))
 
 
@@ -68,6 +68,6 @@ def test_2_3_every_node_is_as_good() -> None:
         (body({"Pod": POD, "Nodes": {"items": [{}] * 20_001}}), "Nodes: 20001 nodes"),
     ],
 )
-def test_2_3_what_cannot_be_read_is_named(sent: bytes, what: str) -> None:
+def test_2_3_names_the_malformed_part(sent: bytes, what: str) -> None:
     with pytest.raises(BadQuestion, match=what):
         read_question(sent)

@@ -1,4 +1,4 @@
-"""The real kube-scheduler asks the extender's process (scheduler-deployment.md 2.6, 2.8)."""
+"""The real kube-scheduler with the extender's process (scheduler-deployment.md 2.6, 2.8)."""
 
 import contextlib
 import os
@@ -40,16 +40,16 @@ from tests.scheduler.worlds import node, shuffled
 
 CONFIG = Path(__file__).parents[2] / "manifests" / "scheduler" / "deployment.yaml"
 RUNS = int(os.environ.get("SCHEDULING_RUNS", "20"))
-"""Clusters of five PD; `make simulate` has 200."""
+"""The number of clusters with five PDs; `make simulate` has 200."""
 _AT_ONCE = 50
 
 pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 
 
 class Place:
-    """An API server, a kube-scheduler with the configuration that we ship, and the extender, which can be killed.
+    """An API server, a kube-scheduler with the shipped configuration, and the extender, which can be killed.
 
-    They speak HTTPS with each other, by a certificate that can be renewed.
+    They use HTTPS, with a certificate that can be renewed.
     """
 
     def __init__(self, control_plane: ControlPlane, admin: Client, directory: Path) -> None:
@@ -63,7 +63,7 @@ class Place:
 
     @contextlib.contextmanager
     def scheduling(self) -> Iterator[None]:
-        """Both processes run."""
+        """Run both processes within the block."""
         self.start_extender()
         config = self._directory / "tidb-scheduler.yaml"
         kubeconfig = self._control_plane.kubeconfig("scheduler")
@@ -88,30 +88,30 @@ class Place:
             self._extender = subprocess.Popen(command, stdout=log, stderr=log)
 
     def renew_certificate(self) -> None:
-        """What cert-manager does: other files under the same names, while the process runs."""
+        """Replace the files as cert-manager does, under the same names, while the process runs."""
         issued = self._authority.issue_cert("127.0.0.1")
         issued.private_key_pem.write_to_path(self._directory / "extender.key")
         issued.cert_chain_pems[0].write_to_path(self._directory / "extender.crt")
 
     def certificate(self) -> str:
-        """The one that the extender shows."""
+        """The certificate that the extender presents."""
         return ssl.get_server_certificate(("127.0.0.1", self._port))
 
     def kill_extender(self) -> None:
-        """End it at once."""
+        """Kill the extender's process."""
         if self._extender is not None:
             self._extender.kill()
             self._extender.wait()
 
     def nodes_of(self, namespace: str) -> dict[str, str]:
-        """The node of each pod, empty while it has none."""
+        """The node of each pod, or empty."""
         pods = self.admin.list_page(PODS, namespace).items
         return {each.metadata.name: each.decode()["spec"].get("nodeName", "") for each in pods}
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """Three nodes on a control plane of one's own, whose other controllers do not run."""
+    """Three nodes on a separate control plane without other controllers."""
     if reason := require_or_reason():
         pytest.skip(reason)
     directory = tmp_path_factory.mktemp("scheduling")
@@ -135,7 +135,7 @@ def _no_thread_left_behind() -> None:
 
 @pytest.mark.timeout(900)
 def test_2_6_pds_are_placed_as_the_table_says_in_every_order_and_with_the_extender_killed(place: Place) -> None:
-    """5 are 2-2-1, 3 are 1-1-1, and of 4 one waits, which would be half of them on some node."""
+    """Five pods are 2-2-1 and three are 1-1-1; of four, one waits, because two on a node would be half of them."""
     sizes = {f"run-{run}": 5 for run in range(RUNS)}
     sizes |= {f"of-{size}-{run}": size for run in range(RUNS // 5) for size in (3, 4)}
     draws = SeededRandomness(1)
@@ -149,7 +149,7 @@ def test_2_6_pds_are_placed_as_the_table_says_in_every_order_and_with_the_extend
 
 
 def _add_pods_in_any_order(place: Place, sizes: dict[str, int], draws: Randomness) -> None:
-    """The pods of all clusters, while the extender is killed now and then, or gets another certificate."""
+    """Add the pods of all clusters; meanwhile kill the extender and renew its certificate at random."""
     for namespace, size in sizes.items():
         _add_cluster(place.admin, namespace, pd=size)
     for number in range(max(sizes.values())):
@@ -169,7 +169,7 @@ def _are_placed(place: Place, sizes: dict[str, int]) -> bool:
 
 
 PLACED = {3: [1, 1, 1], 4: [1, 1, 1], 5: [1, 2, 2]}
-"""Of so many PDs on three nodes, how many are on each (2.6)."""
+"""The number of PDs on each of three nodes, by the number of PDs (2.6)."""
 
 
 def test_2_2_a_renewed_certificate_is_shown_without_a_restart(place: Place) -> None:
@@ -179,7 +179,7 @@ def test_2_2_a_renewed_certificate_is_shown_without_a_restart(place: Place) -> N
 
 
 def test_2_3_room_is_made_only_where_the_pod_may_go(place: Place) -> None:
-    """PD's third member drives a pod off the node without a member, though cheaper ones are on the others."""
+    """PD's third member preempts a pod on the node without a member, although the others have cheaper pods."""
     _add_cluster(place.admin, "full", pd=3)
     for name, value in (("precious", 1000), ("dear", 500), ("cheap", 1)):
         place.admin.create(PRIORITY_CLASSES, {"metadata": {"name": name}, "value": value})
@@ -199,7 +199,7 @@ def _is_going(place: Place, pod: str) -> bool:
     return place.admin.get(PODS, pod, "full").metadata.deletion_timestamp is not None
 
 
-def test_2_6_three_are_1_1_1_and_one_too_many_waits_and_tells_why(place: Place) -> None:
+def test_2_6_three_are_1_1_1_and_a_fourth_waits_with_a_reason(place: Place) -> None:
     _add_cluster(place.admin, "three", pd=3)
     for ordinal in range(3):
         _add_pod(place.admin, "three", f"db-tikv-{ordinal}", "tikv")
@@ -220,7 +220,7 @@ def _is_told(place: Place, pod: str, reason: str, why: str) -> bool:
 
 
 def _filler(where: str, priority: str) -> Json:
-    """A pod of somebody else that has all of what is scarce on a node."""
+    """A foreign pod that uses up the scarce resource of a node."""
     resources = {"limits": {_SCARCE: "1"}, "requests": {_SCARCE: "1"}}
     container = {"name": "main", "image": "busybox", "resources": resources}
     spec = {"nodeName": where, "priorityClassName": priority, "containers": [container]}
@@ -228,7 +228,7 @@ def _filler(where: str, priority: str) -> Json:
 
 
 def _configuration(port: int, kubeconfig: Path, authority: Path) -> str:
-    """The one that we ship, for this machine."""
+    """The shipped configuration, adapted to this machine."""
     documents = yaml.safe_load_all(CONFIG.read_text())
     config: Json = yaml.safe_load(next(iter(documents))["data"]["scheduler.yaml"])
     config["leaderElection"] = {"leaderElect": False}
@@ -254,7 +254,7 @@ def _add_cluster(admin: Client, namespace: str, pd: int) -> None:
 
 
 def _created(admin: Client, cluster: Json, namespace: str) -> bool:
-    """Its definition is served a moment after it was made."""
+    """Create the object; the API may serve a new CRD only after a moment."""
     try:
         admin.create(TIDB_CLUSTERS, cluster, namespace)
     except NotFound:
@@ -272,7 +272,7 @@ def _add_pod(
     needs: Json | None = None,
     priority: str = "",
 ) -> None:
-    """A pod with a claim that is bound to a volume which is reached from everywhere."""
+    """Add a pod with a claim that is bound to a volume reachable from every node."""
     claim = worlds.claim(name, component, {"namespace": namespace, "annotations": {_BOUND: "yes"}})
     volume = f"{namespace}-{name}"
     claim["spec"] |= {"volumeName": volume, "storageClassName": ""}
@@ -322,7 +322,7 @@ def _volume(name: str, namespace: str, claim: str, uid: str) -> Json:
 
 
 def _wait(condition: Callable[[], bool], seconds: float) -> None:
-    """Other processes work in real time."""
+    """Wait in real time, because other processes do."""
     deadline = time.monotonic() + seconds  # noqa: TID251
     while not condition():
         assert time.monotonic() < deadline, "took too long"  # noqa: TID251

@@ -1,4 +1,4 @@
-"""The extender asks for nothing that its role does not grant (scheduler-deployment.md 8)."""
+"""The extender sends only requests that its role allows (scheduler-deployment.md 8)."""
 
 import yaml
 
@@ -8,7 +8,7 @@ from tests.scheduler.worlds import NAMESPACE, ExtenderWorld
 
 
 def granted() -> set[tuple[str, str]]:
-    """Verb and resource, as `plural.group`, of the extender's own role."""
+    """Verb and resource (`plural.group`) of each rule in the extender's role."""
     text = (manifests.DIRECTORY / "scheduler/rbac.yaml").read_text(encoding="utf-8")
     (role,) = [each for each in yaml.safe_load_all(text) if each["kind"] == "ClusterRole"]
     return {
@@ -20,7 +20,7 @@ def granted() -> set[tuple[str, str]]:
     }
 
 
-def test_8_what_is_asked_is_granted() -> None:
+def test_8_all_requests_are_granted() -> None:
     world = ExtenderWorld()
     world.add("db-pd-0")
     world.add("db-pd-1", metadata={"labels": {}})

@@ -1,4 +1,4 @@
-"""How many pods of a component a topology may hold (scheduler-deployment.md 2.5, 2.6)."""
+"""The maximum number of a component's pods in a topology (scheduler-deployment.md 2.5, 2.6)."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ NODES = "abcd"
 
 
 def placed(component: str, replicas: int, nodes: int, draws: Randomness | None = None) -> list[int]:
-    """The pods on each node, placed one by one on the first node that may be chosen, or on any of those."""
+    """The number of pods per node after placing them one by one, on the first allowed node or a random one."""
     counts = Counter(dict.fromkeys(NODES[:nodes], 0))
     for _ in range(replicas):
         used = sum(count > 0 for count in counts.values())
@@ -44,12 +44,12 @@ def test_2_6_pods_are_placed_as_the_table_says(component: str, replicas: int, ex
         assert counts == placed(component, replicas, nodes), f"{nodes} nodes"
 
 
-def test_2_6_five_pds_on_three_nodes_are_2_2_1_in_whatever_order_they_come() -> None:
+def test_2_6_five_pds_on_three_nodes_are_2_2_1_in_any_order() -> None:
     for seed in range(200):
         assert [1, 2, 2] == sorted(placed(PD, 5, 3, SeededRandomness(seed)))
 
 
-def test_2_4_no_topology_holds_half_of_pd_where_there_are_three() -> None:
+def test_2_4_of_three_topologies_none_holds_half_of_pd() -> None:
     for replicas in range(3, 12):
         counts = placed(PD, replicas, 3)
         assert sum(counts) == 3 if replicas == 4 else sum(counts) == replicas
@@ -60,7 +60,7 @@ def test_2_5_few_replicas_of_tikv_go_anywhere() -> None:
     assert {"a", "b"} == Spread(TIKV, 2, {"a": 1, "b": 0}, 1).choose()
 
 
-def test_2_5_what_is_used_elsewhere_counts_for_tikv() -> None:
+def test_2_5_topologies_used_elsewhere_count_for_tikv() -> None:
     assert frozenset() == Spread(TIKV, 4, {"a": 1}, 2).choose()
     assert {"a"} == Spread(TIKV, 4, {"a": 1}, 3).choose()
 

@@ -1,4 +1,4 @@
-"""One pod of a component at a time (scheduler-deployment.md 2.5)."""
+"""One pod of a component is scheduled at a time (scheduler-deployment.md 2.5)."""
 
 import pytest
 
@@ -19,12 +19,12 @@ def waits(world: ExtenderWorld, name: str, holder: str) -> bool:
     return {f"waiting for Pod default/{holder} scheduling"} == set(world.ask(name).refused.values())
 
 
-def test_2_5_who_gets_nodes_has_its_turn(world: ExtenderWorld) -> None:
+def test_2_5_a_pod_that_gets_nodes_has_its_turn(world: ExtenderWorld) -> None:
     assert world.ask("db-pd-1").kept
     assert ["pd-db-pd-1"] == world.marked()
 
 
-def test_2_5_others_wait_and_its_own_turn_goes_on_without_a_write(world: ExtenderWorld) -> None:
+def test_2_5_other_pods_wait_and_its_own_turn_continues_without_a_write(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     before = world.admin.get(PERSISTENT_VOLUME_CLAIMS, "pd-db-pd-1", NAMESPACE).metadata.resource_version
     assert waits(world, "db-pd-0", "db-pd-1")
@@ -58,7 +58,7 @@ def test_2_5_the_turn_ends_with_its_claim_deferred(world: ExtenderWorld) -> None
     assert world.ask("db-pd-0").kept
 
 
-def test_2_5_the_turn_ends_after_a_minute_whatever_became_of_it(world: ExtenderWorld) -> None:
+def test_2_5_the_turn_ends_after_a_minute_in_any_case(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     world.clock.step(60)
     assert waits(world, "db-pd-0", "db-pd-1")
@@ -68,13 +68,13 @@ def test_2_5_the_turn_ends_after_a_minute_whatever_became_of_it(world: ExtenderW
 
 
 @pytest.mark.parametrize("text", ["soon", "2999-01-01T00:00:00Z"])
-def test_2_5_a_mark_that_is_no_time_or_not_yet_is_over(world: ExtenderWorld, text: str) -> None:
+def test_2_5_ignores_a_mark_with_an_invalid_or_future_time(world: ExtenderWorld, text: str) -> None:
     mark = {"metadata": {"annotations": {POD_SCHEDULING: text}}}
     world.admin.patch(PERSISTENT_VOLUME_CLAIMS, "pd-db-pd-1", NAMESPACE, mark)
     assert world.ask("db-pd-0").kept
 
 
-def test_2_5_who_is_refused_stands_in_nobodys_way(world: ExtenderWorld) -> None:
+def test_2_5_a_refused_pod_does_not_block_others(world: ExtenderWorld) -> None:
     world.bind("db-pd-0", "a")
     world.ask("db-pd-1")
     assert not world.ask("db-pd-1", "a").kept
@@ -87,7 +87,7 @@ def test_2_5_a_pod_without_claim_waits_for_it(world: ExtenderWorld) -> None:
     assert {"waiting for PersistentVolumeClaim default/pd-db-pd-3"} == set(world.ask("db-pd-3").refused.values())
 
 
-def test_2_5_claims_that_somebody_made_beforehand_need_no_labels() -> None:
+def test_2_5_claims_that_users_created_need_no_labels() -> None:
     world = ExtenderWorld()
     for ordinal in range(3):
         world.add(f"db-pd-{ordinal}", metadata={"labels": {}})

@@ -1,4 +1,4 @@
-"""A Kubernetes in which nothing moves by itself, and the extender in front of it."""
+"""A static Kubernetes, and the extender in front of it."""
 
 import json
 from collections.abc import Sequence
@@ -20,17 +20,17 @@ HOST = "kubernetes.io/hostname"
 
 
 def body(tree: Json) -> bytes:
-    """A request."""
+    """The JSON of a request."""
     return json.dumps(tree).encode()
 
 
 def node(name: str, **labels: str) -> Json:
-    """A node; its labels beside the host name's."""
+    """A node with the given labels and its host name."""
     return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {HOST: name} | labels}}
 
 
 def pod(name: str, component: str = "pd", **metadata: Any) -> Json:
-    """A pod of the cluster `db`, as its StatefulSet makes it."""
+    """A pod of the cluster `db`, as its StatefulSet creates it."""
     owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": f"db-{component}", "uid": "1", "controller": True}
     return {
         "apiVersion": "v1",
@@ -47,24 +47,24 @@ def pod(name: str, component: str = "pd", **metadata: Any) -> Json:
 
 
 def shuffled(names: Sequence[str], draws: Randomness) -> list[str]:
-    """The names in any order."""
+    """The names in random order."""
     return sorted(names, key=lambda _name: draws.uniform(0, 1))
 
 
 def labels(component: str) -> dict[str, str]:
-    """Those of the component's pods and claims."""
+    """The labels of the component's pods and claims."""
     own = {"name": "tidb-cluster", "managed-by": "tidb-operator", "instance": "db", "component": component}
     return {f"app.kubernetes.io/{key}": value for key, value in own.items()}
 
 
 class Recorded:
-    """The events that were told, without being sent."""
+    """Records events instead of sending them."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, str, str, str]] = []
 
     def event(self, about: Object, type: str, reason: str, message: str) -> None:  # noqa: A002
-        """See `Recorder`."""
+        """Record an event."""
         self.events.append((about.metadata.name, type, reason, message))
 
 
@@ -84,24 +84,24 @@ class ExtenderWorld:
         self.admin.create(TIDB_CLUSTERS, cluster(**spec), NAMESPACE)
 
     def add(self, name: str, component: str = "pd", *, on: str = "", metadata: Json | None = None) -> None:
-        """A pod and its claim; `metadata` is laid over that of the claim."""
+        """Add a pod and its claim; `metadata` is merged into the claim's."""
         self.admin.create(PERSISTENT_VOLUME_CLAIMS, claim(name, component, metadata or {}), NAMESPACE)
         self.add_pod(name, component, on=on)
 
     def add_pod(self, name: str, component: str = "pd", *, on: str = "") -> None:
-        """A pod, on a node or on none."""
+        """Add a pod, on a node or without one."""
         tree = pod(name, component)
         if on:
             tree["spec"]["nodeName"] = on
         self.admin.create(PODS, tree, NAMESPACE)
 
     def bind(self, name: str, to: str) -> None:
-        """What kube-scheduler does with an answer."""
+        """Bind a pod, as kube-scheduler does after an answer."""
         self.admin.delete(PODS, name, NAMESPACE, grace_period_seconds=0)
         self.add_pod(name, name.split("-")[1], on=to)
 
     def ask(self, name: str, *nodes: str) -> Answer:
-        """What is answered about a pod and nodes, all by default."""
+        """The answer about a pod and nodes, by default all."""
         found = self.admin.get(PODS, name, NAMESPACE)
         return self.extender.filter(Question(found, nodes or self.nodes))
 
@@ -111,11 +111,11 @@ class ExtenderWorld:
         return [each.metadata.name for each in claims if each.metadata.annotations.get(POD_SCHEDULING)]
 
     def set_phase(self, claim: str, phase: str) -> None:
-        """The phase of a claim."""
+        """Set the phase of a claim."""
         self.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, {"status": {"phase": phase}}, subresource="status")
 
     def set_status(self, status: Json) -> None:
-        """The status of the cluster."""
+        """Set the status of the cluster."""
         self.admin.patch(TIDB_CLUSTERS, "db", NAMESPACE, {"status": status}, subresource="status")
 
 
