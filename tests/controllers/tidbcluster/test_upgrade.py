@@ -495,11 +495,14 @@ def test_F13_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_1_a_single_pd_that_does_not_answer_is_restarted_all_the_same(basic: OperatorWorld) -> None:
+def test_6_1_a_single_pd_that_answers_with_errors_is_restarted_when_the_user_asks(basic: OperatorWorld) -> None:
     before = uids(basic, "pd")
     basic.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
     basic.run_until(lambda: not status(basic, "pd").get("synced"))
     basic.change(pd={"annotations": {"a": "b"}})
+    basic.run(20.0)
+    assert before == uids(basic, "pd")
+    annotate(basic, force_upgrade="true")
     basic.run_until(lambda: before != uids(basic, "pd"))
     basic.world.faults.heal()
     basic.run_until_ready(within=120.0)
