@@ -56,6 +56,7 @@ lint: .venv/.dev ## Check format, style, types, import rules and generated files
 	@$(BIN)/python -m member.fields --check
 	@$(BIN)/python -m cli.doctor.table --check
 	@$(BIN)/python -m tests.style
+	@$(BIN)/python -m library.build --check
 
 format: .venv/.dev ## Format the code, regenerate the CRDs, the pages of reasons, metrics and fields
 	@$(BIN)/ruff format .

@@ -6,11 +6,10 @@ Progressing is ours:
     False    the object is as its spec wants it (reason `Done`), or the operator can't go on without the user
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TypeAlias
 
-from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names
 from apis.times import parse_time, stamp
 from kube.objects import Json, condition_of
 from member.outcome import CONTESTED, DONE, Done, NotDone, Outcome, Refused, Waiting
@@ -41,20 +40,22 @@ ConditionValue: TypeAlias = tuple[bool, str, str]
 """Whether a condition holds, its reason, its message."""
 
 
-def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> ConditionValue:
+def progressing(
+    outcomes: Mapping[str, Outcome], subject: str = "object", components: Collection[str] = ()
+) -> ConditionValue:
     """What the operator is doing for the `subject`: the stages that need the user, else the first that is not done.
 
     Of several refusals the first gives the reason, and the message lists all. A stage that serves and only waits to be
-    as before comes last.
+    as before comes last. The message names a stage that is one of the `components`, which the user knows.
     """
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
         (stage, outcome), *others = sorted(unfinished, key=lambda each: _urgency(each[1]))
-        said = outcome.message if outcome.reason in _OF_THE_WHOLE else _of_stage(stage, outcome.message)
-        more = _other_refusals(outcome, others)
+        said = outcome.message if outcome.reason in _OF_THE_WHOLE else _of_stage(stage, outcome.message, components)
+        more = _other_refusals(outcome, others, components)
         # a problem of the spec is not why pods are missing
         if outcome.reason == INVALID and not more:
-            more = [_of_stage(other, each.message) for other, each in others[:1]]
+            more = [_of_stage(other, each.message, components) for other, each in others[:1]]
         said = "; ".join((said, *more))
         # it may be the cause of all others
         contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
@@ -62,24 +63,21 @@ def progressing(outcomes: Mapping[str, Outcome], subject: str = "object") -> Con
         return not isinstance(outcome, Refused), outcome.reason, said
     if resting := {stage: outcome for stage, outcome in outcomes.items() if outcome.reason != DONE}:
         first = next(iter(resting.values()))
-        return False, first.reason, _of_stage(", ".join(filter(_is_component, resting)), first.message)
+        named = ", ".join(each for each in resting if each in components)
+        return False, first.reason, f"{named}: {first.message}" if named else first.message
     return False, DONE, f"the {subject} matches its spec"
 
 
-def _is_component(stage: str) -> bool:
-    return any(stage in component_names(of=kind) for kind in (TIDB_CLUSTER, DM_CLUSTER))
+def _of_stage(stage: str, message: str, components: Collection[str]) -> str:
+    """The message with the component that it is about; the name of another stage would read like a field."""
+    return f"{stage}: {message}" if stage in components else message
 
 
-def _of_stage(stages: str, message: str) -> str:
-    """The message with the components that it is about; the name of another stage would read like a field."""
-    return f"{stages}: {message}" if all(map(_is_component, stages.split(", "))) else message
-
-
-def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]]) -> list[str]:
+def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]], components: Collection[str]) -> list[str]:
     """What else needs the user, without what repeats the first; of many, the last are only counted."""
     refused = [(stage, each.message) for stage, each in others if isinstance(each, Refused)]
     news = [(stage, message) for stage, message in refused if first.message not in message]
-    told = list(dict.fromkeys(_of_stage(stage, message) for stage, message in news))
+    told = list(dict.fromkeys(_of_stage(stage, message, components) for stage, message in news))
     left = len(told) - _REFUSALS
     return told if left <= 0 else [*told[:_REFUSALS], f"and {left} more refusals, in the conditions of components"]
 

@@ -1,6 +1,7 @@
 """Build the library for authors of controllers from the rooms of this repository that know nothing of TiDB.
 
     python -m library.build DIRECTORY
+    python -m library.build --check     as `make lint` does: write nothing, and fail if the library would know TiDB
 
 The rooms have generic names, such as `controllers`, which no environment could share with a user's own folders. In the
 library all of them are below one package, `controllerkit`: the build rewrites each import and each dotted name in a
@@ -248,10 +249,15 @@ def _toml_list(items: Iterable[str]) -> str:
     return "[" + ", ".join(f'"{item}"' for item in items) + "]"
 
 
+def public() -> list[str]:
+    """The modules that users import."""
+    rooms = [f"{room}.{path.stem}" for room in PUBLIC_ROOMS for path in (ROOT / room).glob("*.py")]
+    return [*PUBLIC, *(name.removesuffix(".__init__") for name in rooms)]
+
+
 def build(directory: Path) -> None:
     """Write the source of the library into an empty directory. Raises NotGenericError."""
-    rooms = [f"{room}.{path.stem}" for room in PUBLIC_ROOMS for path in (ROOT / room).glob("*.py")]
-    modules = collect([*PUBLIC, *(name.removesuffix(".__init__") for name in rooms)])
+    modules = collect(public())
     for module in modules.values():
         place = PLACES.get(module.name) or place_of(module.name) or ""
         target = directory.joinpath(PACKAGE, *place.split("."))
@@ -288,12 +294,15 @@ def _write(path: Path, text: str) -> None:
 def main() -> int:
     """Build the source; the exit code."""
     parser = argparse.ArgumentParser(prog="python -m library.build", description=__doc__)
-    parser.add_argument("directory", type=Path, help="an empty directory, or one that does not exist")
-    directory: Path = parser.parse_args().directory
+    parser.add_argument("directory", type=Path, nargs="?", help="an empty directory, or one that does not exist")
+    parser.add_argument("--check", action="store_true", help="only check that no module of the library knows TiDB")
+    given = parser.parse_args()
+    if not given.check and given.directory is None:
+        parser.error("name a directory, or --check")
     try:
-        build(directory)
+        collect(public()) if given.check else build(given.directory)
     except NotGenericError as error:
-        print(error, file=sys.stderr)
+        print(f"the library for authors of controllers must not know TiDB: {error}", file=sys.stderr)
         return 1
     return 0
 

@@ -6,6 +6,7 @@ See `controllers.cluster_conditions` and `controllers.conditions`. Components ha
 from collections.abc import Mapping
 from datetime import datetime
 
+from apis.components import DM_CLUSTER, component_names
 from controllers import unheeded
 from controllers.cluster_conditions import headline, ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
@@ -16,7 +17,7 @@ from meta import certificates
 def conditions(ctx: DMContext, now: datetime) -> Mapping[str, ConditionValue]:
     """The conditions of the cluster; those of its components are set in the working copy of the status."""
     set_component_conditions(ctx, now)
-    news = progressing(ctx.outcomes, "cluster")
+    news = progressing(ctx.outcomes, "cluster", component_names(of=DM_CLUSTER))
     more = {**certificates.condition(ctx), **unheeded.conditions(ctx)}
     return {PROGRESSING: news, READY: with_progress(_ready(ctx), news), **more}
 

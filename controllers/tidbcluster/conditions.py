@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from types import MappingProxyType
 
+from apis.components import TIDB_CLUSTER, component_names
 from controllers import unheeded
 from controllers.cluster_conditions import headline, ready, set_component_conditions, with_progress
 from controllers.conditions import PROGRESSING, READY, ConditionValue, progressing
@@ -24,6 +25,6 @@ def conditions(
     `commands` are those of pods that are not done. They come first: what they restart or move away is why others wait.
     """
     set_component_conditions(ctx, now)
-    news = progressing({**commands, **ctx.outcomes}, "cluster")
+    news = progressing({**commands, **ctx.outcomes}, "cluster", component_names(of=TIDB_CLUSTER))
     more = {**certificates.condition(ctx), **binlog.condition(ctx), **unheeded.conditions(ctx)}
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, headline(ctx)), news), **more}
