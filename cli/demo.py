@@ -33,7 +33,7 @@ from controller_manager.version import project_version
 from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.objects import Object
-from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS, Resource
+from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, TIDB_MONITORS, Resource
 from ports.clock import Clock, SystemClock
 from ports.randomness import SystemRandomness
 from ports.stopping import Stop
@@ -43,9 +43,10 @@ from sandbox.world import World
 _GIVE_UP = 120.0
 """Seconds after which a cluster that was waited for counts as stuck."""
 
-_FAILED = 1
+_LOOK_AGAIN = 1.0
+"""Seconds between two looks at clusters that users change."""
 
-_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+_FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +105,11 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
     """The sandbox and the controller-manager, for as long as the block runs."""
     stage.world.start()
     try:
-        kubeconfig = str(stage.world.write_kubeconfig(stage.directory))
-        _, proxy = stage.world.serve_http()
-        inside = {**environ, **{name: proxy for each in _PROXIES for name in (each, each.lower())}}
-        options = parse([f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0", *flags], inside, project_version())
+        kubeconfig = str(stage.world.write_kubeconfig(stage.directory, hints.programs()))
+        own = [f"--kubeconfig={kubeconfig}", "--metrics-addr=127.0.0.1:0"]
+        options = parse([*own, *flags], environ, project_version())
         config = load_kubeconfig(kubeconfig, stage.clock)
-        manager = tidb_controller_manager(options, config, inside, stage.clock, SystemRandomness())
+        manager = tidb_controller_manager(options, config, environ, stage.clock, SystemRandomness())
         failures: list[ListenError] = []
         operator = threading.Thread(target=_operate, args=(manager, stage.stop, failures), name="controller-manager")
         operator.start()
@@ -136,12 +136,12 @@ def _operate(manager: ControllerManager, stop: Stop, failures: list[ListenError]
 
 def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) -> int:
     """Raises Failure."""
-    clusters = {(d.namespace, d.name) for d in documents if d.kind == TIDB_CLUSTERS.kind}
     awaited = [each for each in documents if each.kind in AWAITED]
     started = stage.clock.now()
     manifests.apply(stage.world.client(), _certificates(documents, stage))
+    shown = view(stage.console)
     try:
-        done = _apply(documents, stage)
+        done = _apply(documents, stage, shown)
     except _NotReady as error:
         stage.console.print(Printable(Text(f"\n{error}")), soft_wrap=True)
         if demo.exit_when_ready:
@@ -158,9 +158,31 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
             return 0 if done else _FAILED
     if not stage.stop.is_set():
         _print_monitors(documents, stage)
-        _print_next_steps(clusters, stage)
-        stage.stop.wait(stage.clock)
+        _print_next_steps(documents, stage)
+        _follow(documents, stage, shown)
     return 0
+
+
+def _follow(documents: Sequence[manifests.Manifest], stage: _Stage, shown: View) -> None:
+    """Show the awaited objects, and all TidbClusters, as users change them, until a signal."""
+    resources = dict.fromkeys([TIDB_CLUSTERS, *(AWAITED[each.kind] for each in documents if each.kind in AWAITED)])
+    client, there = stage.world.client(), set[_Key]()
+    several = _has_several_namespaces(documents)
+    with shown:
+        while not stage.stop.is_set():
+            before, there = there, set()
+            for resource in resources:
+                for found in client.list_page(resource).items:
+                    key = (resource, found.metadata.namespace, found.metadata.name)
+                    there.add(key)
+                    shown.show(_title(key, several), see(resource, found).rows)
+            for key in before - there:
+                shown.drop(_title(key, several))
+            stage.stop.wait(stage.clock, _LOOK_AGAIN)
+
+
+def _has_several_namespaces(documents: Sequence[manifests.Manifest]) -> bool:
+    return len({each.namespace for each in documents if each.kind in AWAITED}) > 1
 
 
 def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> list[manifests.Manifest]:
@@ -171,14 +193,13 @@ def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> lis
     return [manifests.Manifest("certificates", each) for each in certs.secrets(documents, stage.directory / "ca")]
 
 
-def _apply(documents: Sequence[manifests.Manifest], stage: _Stage) -> bool:
+def _apply(documents: Sequence[manifests.Manifest], stage: _Stage, shown: View) -> bool:
     """Apply one document after another; work begins when what is before it is done.
 
     Whether all got Ready; False when a signal came first. Raises _NotReady.
     """
-    several = len({each.namespace for each in documents if each.kind in AWAITED}) > 1
-    with view(stage.console) as shown:
-        waits = _Waits(stage, shown, several)
+    with shown:
+        waits = _Waits(stage, shown, _has_several_namespaces(documents))
         for document in documents:
             resource = AWAITED.get(document.kind)
             if resource in WORK and not waits.end():
@@ -191,6 +212,12 @@ def _apply(documents: Sequence[manifests.Manifest], stage: _Stage) -> bool:
 
 _Key = tuple[Resource, str, str]
 """Resource, namespace and name."""
+
+
+def _title(key: _Key, several: bool) -> str:
+    """How an object is called; with its namespace where there are `several`."""
+    _, namespace, name = key
+    return f"{namespace}/{name}" if several else name
 
 
 class _Waits:
@@ -232,7 +259,7 @@ class _Waits:
         if key not in self._known:
             return
         sight = see(resource, seen)
-        self._shown.show(f"{namespace}/{name}" if self._several else name, sight.rows)
+        self._shown.show(_title(key, self._several), sight.rows)
         if sight.is_done:
             self._why.pop(key, None)
         elif key in self._why:
@@ -275,26 +302,51 @@ def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> 
             watch.close()
 
 
-def _print_next_steps(clusters: set[tuple[str, str]], stage: _Stage) -> None:
+def _print_next_steps(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
     """Commands that work right now, with what this machine has."""
     api, _ = stage.world.serve_http()
-    namespace, name = min(clusters, default=("default", ""))
-    patch = msgspec.json.encode({"spec": {"tikv": {"replicas": 3}}}).decode()
-    url = f"{api}{TIDB_CLUSTERS.path(namespace, name)}"
+    own = next((each for each in documents if each.kind in _SCALED), None)
+    namespace, name = (own.namespace, own.name) if own else ("default", "")
+    change = _one_more(own) if own else None
+    url = f"{api}{_SCALED[own.kind].path(namespace, name) if own else TIDB_CLUSTERS.path(namespace)}"
     lines = ["", "What to try next, in another terminal:", ""]
     if shutil.which("kubectl"):
-        lines += [f"    {hints.source(stage.directory)}", f"    kubectl get tc,pods -n {namespace}"]
-        if name:
-            lines += [
-                f"    kubectl describe tc {name} -n {namespace}",
-                f"    kubectl patch tc {name} -n {namespace} --type=merge -p '{patch}'    # more TiKV",
-            ]
+        kind = own.kind.lower() if own else TIDB_CLUSTERS.kind.lower()
+        lines += [f"    {hints.source(stage.directory)}    # `sandbox_off` undoes it"]
+        lines += [f"    kubectl get {kind},pods -n {namespace}"]
+        if name and hints.programs():
+            lines += [f"    kubectl tidb status {name} -n {namespace}"]
+        if change:
+            command = f"kubectl patch {kind} {name} -n {namespace} --type=merge -p '{change.patch}'"
+            lines += [f"    {command}    # {change.purpose}"]
     elif shutil.which("curl"):
         lines += [f"    curl -s {url}"]
-        if name:
+        if change:
             header = "-H 'Content-Type: application/merge-patch+json'"
-            lines += [f"    curl -s -X PATCH {header} -d '{patch}' {url}    # more TiKV"]
+            lines += [f"    curl -s -X PATCH {header} -d '{change.patch}' {url}    # {change.purpose}"]
     else:
         lines += [f"    open {url} in a browser; with kubectl in PATH, `make run` shows what to type"]
-    lines += ["", f"The operator's log: {stage.directory}/operator.log", "Ctrl-C ends it; nothing is kept."]
+    lines += ["", f"The operator's log: {stage.directory}/operator.log", "Ctrl-C ends it; nothing is kept.", ""]
     stage.console.print(Printable(Text("\n".join(lines))), soft_wrap=True)
+
+
+_SCALED = {TIDB_CLUSTERS.kind: TIDB_CLUSTERS, DM_CLUSTERS.kind: DM_CLUSTERS}
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A patch to try, and what it is for."""
+
+    patch: str
+    purpose: str
+
+
+def _one_more(document: manifests.Manifest) -> _Change | None:
+    """One replica more of the first component that the cluster has and that grows well."""
+    spec = document.body.get("spec") or {}
+    for component, title in (("tikv", "TiKV"), ("worker", "DM-worker"), ("tidb", "TiDB"), ("tiflash", "TiFlash")):
+        if component in spec:
+            replicas = int(spec[component].get("replicas") or 0) + 1
+            patch = msgspec.json.encode({"spec": {component: {"replicas": replicas}}}).decode()
+            return _Change(patch, f"one {title} more")
+    return None

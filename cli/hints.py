@@ -18,6 +18,12 @@ def program() -> str:
     return f"{shlex.quote(sys.executable)} -m cli"
 
 
+def programs() -> Path | None:
+    """The directory of this program, with `kubectl-tidb` beside it; None where it is not installed."""
+    directory = Path(sys.executable).absolute().parent
+    return directory if (directory / "kubectl-tidb").exists() else None
+
+
 def source(directory: Path) -> str:
     """How to have a shell use the sandbox that wrote into a directory."""
     return f"source {shlex.quote(str(directory.absolute() / 'env'))}"

@@ -84,10 +84,13 @@ def waits_for(tc: Cluster) -> str:
 
 
 class View(Protocol):
-    """Shows objects while they change; a context manager."""
+    """Shows objects while they change; a context manager, which may be entered again."""
 
     def show(self, name: str, lines: Sequence[Row]) -> None:
         """Show the newest state of an object."""
+
+    def drop(self, name: str) -> None:
+        """Show that an object is gone."""
 
     def __enter__(self) -> Self:
         """Begin."""
@@ -113,6 +116,11 @@ class PlainView:
                 self._shown[name, row.component] = line
                 self._console.print(Printable(Text(f"{name}  {line}")), soft_wrap=True)
 
+    def drop(self, name: str) -> None:
+        """Print it once."""
+        self._shown = {key: line for key, line in self._shown.items() if key[0] != name}
+        self._console.print(Printable(Text(f"{name}  deleted")), soft_wrap=True)
+
     def __enter__(self) -> Self:
         """Nothing to prepare."""
         return self
@@ -125,12 +133,20 @@ class LiveView:
     """A table that redraws in place, for terminals."""
 
     def __init__(self, console: Console) -> None:
+        self._console = console
         self._objects: dict[tuple[str, str], Sequence[Row]] = {}
         self._live = Live(console=console, auto_refresh=False)
 
     def show(self, name: str, lines: Sequence[Row]) -> None:
-        """Redraw with the newest state."""
-        self._objects[name, lines[-1].component] = lines
+        """Redraw with the newest state, if it is another one."""
+        key = (name, lines[-1].component)
+        if self._objects.get(key) != lines:
+            self._objects[key] = lines
+            self._live.update(Printable(self._table()), refresh=True)
+
+    def drop(self, name: str) -> None:
+        """Redraw without it."""
+        self._objects = {key: lines for key, lines in self._objects.items() if key[0] != name}
         self._live.update(Printable(self._table()), refresh=True)
 
     def _table(self) -> Table:
@@ -144,8 +160,9 @@ class LiveView:
         return table
 
     def __enter__(self) -> Self:
-        """Take over the lines below the cursor."""
-        self._live.start()
+        """Take over the lines below the cursor, with what is known already."""
+        self._live = Live(Printable(self._table()), console=self._console, auto_refresh=False)
+        self._live.start(refresh=bool(self._objects))
         return self
 
     def __exit__(self, *_: object) -> None:

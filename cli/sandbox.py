@@ -19,7 +19,7 @@ def serve(directory: Path) -> int:
         world.start()
         try:
             try:
-                world.write_kubeconfig(directory)
+                world.write_kubeconfig(directory, hints.programs())
             except OSError as error:
                 why = error.strerror or error
                 raise Failure(
@@ -28,7 +28,8 @@ def serve(directory: Path) -> int:
             api, proxy = world.serve_http()
             print(f"API server    {api}")
             print(f"data plane    {proxy}, an HTTP proxy in which the names of PD, TiKV and TiDB resolve")
-            print(f"\nIn another terminal:\n\n    {hints.source(directory)}\n    {hints.program()} run\n")
+            print(f"\nIn another terminal:\n\n    {hints.source(directory)}    # `sandbox_off` undoes it")
+            print(f"    {hints.program()} run\n")
             print("Ctrl-C ends it; nothing is kept.", flush=True)
             stop.wait(clock)
         finally:

@@ -56,7 +56,7 @@ def tidb_controller_manager(
             others.watch(runtime.other_leases)
         return tidb_controllers(
             runtime,
-            _data_plane(environ, runtime.fence, clock, report, process.observes),
+            _data_plane(_reaching_pods(config, environ), runtime.fence, clock, report, process.observes),
             replace(settings_of(options), backup_manager=manager),
             selector=options.selector,
             permitted=options.permitted,
@@ -73,6 +73,15 @@ def tidb_controller_manager(
         on_watch_error=_explain_watch_error,
         planned=report,
     )
+
+
+def _reaching_pods(config: ClusterConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """The environment with the proxy that the kubeconfig names for pods, if it does, in the place of all others."""
+    if not config.pods_proxy_url:
+        return environ
+    return {name: each for name, each in environ.items() if not name.lower().endswith("_proxy")} | {
+        "ALL_PROXY": config.pods_proxy_url
+    }
 
 
 def _data_plane(

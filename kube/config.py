@@ -58,6 +58,10 @@ class Tls:
     insecure: bool = False
 
 
+POD_NETWORK = "pod-network"
+"""The extension of a cluster in a kubeconfig whose `proxy-url` reaches pods; kubectl ignores it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterConfig:
     """One cluster and one identity. `source` is the origin of the configuration, for messages."""
@@ -70,6 +74,8 @@ class ClusterConfig:
     impersonation: Headers = ()
     """The headers that name the user to act as, if it is not the own identity."""
     proxy_url: str = field(default="", repr=False)
+    pods_proxy_url: str = field(default="", repr=False)
+    """The proxy that reaches Services and pods of the cluster from outside, of the extension POD_NETWORK."""
     renew: Callable[[], Tls] | None = field(default=None, repr=False, compare=False)
     """Returns the current `tls` if files or a plugin may change it. Raises ConfigError."""
 
@@ -133,6 +139,9 @@ def config_of(tree: Json, file: Path, path: str, clock: Clock, context: str = ""
         credentials=credentials,
         impersonation=user.impersonation().headers(f"{path}: users[{chosen.user}].user"),
         proxy_url=_proxy(cluster.proxy_url, path, f"clusters[{chosen.cluster}].cluster.proxy-url"),
+        pods_proxy_url=_proxy(
+            cluster.pods_proxy_url, path, f"clusters[{chosen.cluster}].cluster.extensions[{POD_NETWORK}].proxy-url"
+        ),
         renew=tls,
     )
 
@@ -145,6 +154,15 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     tls_server_name: str = ""
     proxy_url: str = ""
     extensions: list[Json] | None = None
+
+    @property
+    def pods_proxy_url(self) -> str:
+        """What the extension POD_NETWORK says."""
+        for each in self.extensions or ():
+            said = each.get("extension")
+            if each.get("name") == POD_NETWORK and isinstance(said, dict):
+                return str(said.get("proxy-url") or "")
+        return ""
 
 
 class _User(msgspec.Struct, rename="kebab"):

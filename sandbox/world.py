@@ -12,6 +12,7 @@ from pathlib import Path
 import yaml
 
 from kube.client import Client
+from kube.config import POD_NETWORK
 from kube.errors import AlreadyExists
 from kube.objects import Json
 from kube.resources import (
@@ -331,17 +332,18 @@ class World:
             self._proxy.start()
         return self._http.url, f"http://127.0.0.1:{self._proxy.port}"
 
-    def write_kubeconfig(self, directory: Path) -> Path:
-        """Write `kubeconfig`, and `env` for a shell to source, into a directory; return the kubeconfig's path."""
+    def write_kubeconfig(self, directory: Path, programs: Path | None = None) -> Path:
+        """Write `kubeconfig`, and `env` for a shell to source, into a directory; return the kubeconfig's path.
+
+        `programs`: a directory that `env` puts on PATH.
+        """
         api, proxy = self.serve_http()
         directory.mkdir(parents=True, exist_ok=True)
         path = directory.absolute() / "kubeconfig"
-        path.write_text(yaml.safe_dump(_kubeconfig(api, self._token), sort_keys=False), "utf-8")
+        path.write_text(yaml.safe_dump(_kubeconfig(api, self._token, proxy), sort_keys=False), "utf-8")
         path.chmod(0o600)
-        variables = {"KUBECONFIG": str(path)} | _proxy_variables(proxy)
-        lines = [f"export {name}={_quoted(value)}" for name, value in variables.items()]
         # a path may hold bytes that are no text
-        (directory / "env").write_text("\n".join([*lines, ""]), encoding="utf-8", errors="surrogateescape")
+        (directory / "env").write_text(_environment(path, proxy, programs), encoding="utf-8", errors="surrogateescape")
         return path
 
     def _client(self, component: str) -> Client:
@@ -467,11 +469,12 @@ def custom_resource(crd: Json) -> Resource:
     return Resource(spec["group"], version, names["plural"], names["kind"], spec.get("scope") == "Namespaced")
 
 
-def _kubeconfig(server: str, token: str) -> Json:
+def _kubeconfig(server: str, token: str, proxy: str) -> Json:
+    network = {"name": POD_NETWORK, "extension": {"proxy-url": proxy}}
     return {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "sandbox", "cluster": {"server": server}}],
+        "clusters": [{"name": "sandbox", "cluster": {"server": server, "extensions": [network]}}],
         "users": [{"name": "admin", "user": {"token": token}}],
         "contexts": [{"name": "sandbox", "context": {"cluster": "sandbox", "user": "admin"}}],
         "current-context": "sandbox",
@@ -483,7 +486,23 @@ def _quoted(value: str) -> str:
     return "'" + value.replace("'", "'\\''") + "'"
 
 
-def _proxy_variables(proxy: str) -> dict[str, str]:
-    direct = "127.0.0.1,localhost"
-    variables = {"HTTP_PROXY": proxy, "HTTPS_PROXY": proxy, "ALL_PROXY": proxy, "NO_PROXY": direct}
-    return variables | {name.lower(): value for name, value in variables.items()}
+def _environment(kubeconfig: Path, proxy: str, programs: Path | None) -> str:
+    """What a shell sources. `sandbox_off` undoes it; sourced twice, it is undone first."""
+    path = f'export PATH={_quoted(str(programs))}:"$PATH"' if programs else ":"
+    return f"""\
+# Source this file to use the sandbox in a shell; `sandbox_off` undoes it.
+if [ -n "${{SANDBOX_PROXY+x}}" ] && command -v sandbox_off >/dev/null; then sandbox_off; fi
+_sandbox_path=$PATH
+_sandbox_kubeconfig=${{KUBECONFIG-}}
+_sandbox_had_kubeconfig=${{KUBECONFIG+x}}
+sandbox_off() {{
+    export PATH="$_sandbox_path"
+    if [ -n "$_sandbox_had_kubeconfig" ]; then export KUBECONFIG="$_sandbox_kubeconfig"; else unset KUBECONFIG; fi
+    unset SANDBOX_PROXY _sandbox_path _sandbox_kubeconfig _sandbox_had_kubeconfig
+    unset -f sandbox_off
+}}
+export KUBECONFIG={_quoted(str(kubeconfig))}
+{path}
+# reaches the pods: curl -x "$SANDBOX_PROXY" http://basic-pd.default:2379/pd/api/v1/members
+export SANDBOX_PROXY={_quoted(proxy)}
+"""

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from apis.decoding import decode
 from apis.tidbcluster import TidbCluster
-from cli.progress import LiveView, Row, rows
+from cli.progress import LiveView, PlainView, Row, rows
 from kube.objects import Json
 
 
@@ -40,3 +40,29 @@ def test_brackets_in_a_message_are_no_styles() -> None:
         view.show("[/x]", rows(tc))
     assert 'image "[/red] [bold" is none' in screen.getvalue()
     assert "[/x]" in screen.getvalue()
+
+
+def test_a_plain_view_entered_again_prints_only_what_changes() -> None:
+    screen, spec = io.StringIO(), {"tikv": {"replicas": 3}}
+    view = PlainView(Console(file=screen, width=120))
+    for status in ({}, {}, {"tikv": {"statefulSet": {"readyReplicas": 1}}}):
+        with view:
+            view.show("basic", rows(_cluster(spec, status)))
+    view.drop("basic")
+    assert ["tikv 0/3", "cluster 0/1", "tikv 1/3", "deleted"] == [
+        " ".join(line.split()[1:3]) for line in screen.getvalue().splitlines()
+    ]
+
+
+def test_a_live_view_entered_again_shows_the_last_state_and_drops_what_is_gone() -> None:
+    screen = io.StringIO()
+    view = LiveView(Console(file=screen, force_terminal=True, width=120))
+    with view:
+        view.show("one", rows(_cluster({"tikv": {"replicas": 3}})))
+        view.show("other", rows(_cluster({"tikv": {"replicas": 4}})))
+    screen.truncate(0)
+    with view:
+        view.drop("one")
+    assert "other" in screen.getvalue()
+    assert "4" in screen.getvalue().rpartition("component")[2]
+    assert "one" not in screen.getvalue().rpartition("component")[2]

@@ -11,7 +11,7 @@ import pytest
 import structlog
 import yaml
 
-from kube.config import ClusterConfig, ConfigError, Tls, load_in_cluster, load_kubeconfig
+from kube.config import POD_NETWORK, ClusterConfig, ConfigError, Tls, load_in_cluster, load_kubeconfig
 from kube.credentials import TokenFile
 from kube.tls import ssl_context
 from kube.user_config import load
@@ -58,6 +58,21 @@ def test_a_kubeconfig_names_server_namespace_and_token(tmp_path: Path, clock: Fa
 
     assert ("https://10.0.0.1:6443", "tidb", "http://proxy:3128") == (config.server, config.namespace, config.proxy_url)
     assert f"Bearer {SECRET}" == config.credentials.authorization()
+
+
+def test_an_extension_names_the_proxy_that_reaches_pods(tmp_path: Path, clock: FakeClock) -> None:
+    def read(*extensions: Any) -> ClusterConfig:
+        return load_kubeconfig(kubeconfig(tmp_path, cluster={"extensions": list(extensions)}), clock)
+
+    other = {"name": "other", "extension": {"proxy-url": "http://other:1"}}
+    config = read(other, {"name": POD_NETWORK, "extension": {"proxy-url": "http://pods:3128"}})
+    assert ("", "http://pods:3128") == (config.proxy_url, config.pods_proxy_url)
+    assert ["", "", ""] == [
+        read(*each).pods_proxy_url
+        for each in ([other], [{"name": POD_NETWORK}], [{"name": POD_NETWORK, "extension": 1}])
+    ]
+    with pytest.raises(ConfigError, match=r"extensions\[pod-network\].proxy-url: only http:// and https://"):
+        read({"name": POD_NETWORK, "extension": {"proxy-url": "socks5://x:1"}})
 
 
 def test_the_flag_wins_over_the_environment(tmp_path: Path, clock: FakeClock) -> None:

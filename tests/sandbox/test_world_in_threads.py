@@ -9,6 +9,7 @@ import pytest
 import urllib3
 import yaml
 
+from kube.config import load_kubeconfig
 from kube.resources import STATEFUL_SETS
 from ports.clock import SystemClock
 from ports.stopping import Stop
@@ -77,7 +78,7 @@ def test_a_cluster_is_ready_in_seconds_and_reached_through_the_proxy(world: Worl
     tunnel.request("GET", "/pd/api/v1/health")
     assert 200 == tunnel.getresponse().status
     tunnel.close()
-    assert f"export HTTP_PROXY='{proxy}'" in (tmp_path / "env").read_text().splitlines()
+    assert proxy == load_kubeconfig(str(tmp_path / "kubeconfig"), world.clock).pods_proxy_url
 
 
 def test_a_stopped_world_leaves_no_thread(world: World) -> None:
