@@ -6,6 +6,7 @@ False    there was something, and it has been corrected
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from math import inf
 from typing import Any
 
 from apis.cluster import FIELDS_IGNORED, SETTINGS_OVERRIDDEN
@@ -51,7 +52,7 @@ def _problems(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
     """What each judge finds; both look at the spec alone, so they look once at each."""
     meta = ctx.owner.metadata
     spec = meta.uid, meta.generation, ctx.tc.metadata.annotations, ctx.removed
-    return ctx.memory.unheeded.of(spec, ctx.deps.clock, partial(_judged, ctx))
+    return ctx.memory.unheeded.of(spec, ctx.deps.clock, partial(_judged, ctx), lasts=inf)
 
 
 def _judged(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:

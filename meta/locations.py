@@ -11,14 +11,13 @@ from functools import partial
 import structlog
 
 from apis import predicates
-from apis.accessor import find
-from apis.components import component_type
+from apis.accessor import workloads
 from apis.images import at_least
 from dataplane.errors import DataPlaneError
 from kube.events import WARNING
 from kube.objects import Object
 from member import api_clients
-from member.components import workload, workload_names
+from member.components import workload
 from member.context import ReconcileContext
 from member.observed.location import location, with_zone
 from member.observed.pod import Pod
@@ -85,10 +84,10 @@ def _of_stores(ctx: ReconcileContext, keys: tuple[str, ...]) -> Iterator[_Locati
 def _servers(ctx: ReconcileContext) -> dict[str, str]:
     """The component of each healthy server that accepts labels itself, by pod."""
     found: dict[str, str] = {}
-    for name in workload_names():
-        since, own, status = component_type(name).located_since, find(ctx.tc, name), predicates.status_of(ctx.tc, name)
-        if since and own is not None and status is not None and at_least(own.version, since):
-            found |= {pod: name for pod, serves in (status.servers or {}).items() if serves}
+    for own in workloads(ctx.tc):
+        status = predicates.status_of(ctx.tc, own.name) if own.type.located_since else None
+        if status is not None and at_least(own.version, own.type.located_since):
+            found |= {pod: own.name for pod, serves in (status.servers or {}).items() if serves}
     return found
 
 

@@ -210,9 +210,10 @@ def is_observed(ctx: ClusterContext, component: str) -> bool:
 
 def has_served(ctx: ClusterContext, component: str) -> bool:
     """Whether something of a component has served: a cluster that is coming up has no outage."""
+    if component in ctx.memory.stopwatches.known(_OUT_OF_SERVICE):
+        return True
     stored = _stored(ctx, component)
-    was_seen = component in ctx.memory.stopwatches.known(_OUT_OF_SERVICE)
-    return was_seen or (stored is not None and (any(stored.health) or _is_told(stored)))
+    return stored is not None and (any(stored.health) or _is_told(stored))
 
 
 def _stored(ctx: ClusterContext, component: str) -> ComponentStatus | None:

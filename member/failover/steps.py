@@ -13,7 +13,7 @@ from uuid import NAMESPACE_OID, uuid5
 from apis import predicates
 from apis.accessor import component as component_of
 from apis.components import component_names
-from apis.decoding import decode
+from apis.decoding import decode_json
 from apis.ordinals import desired_ordinals
 from apis.times import stamp
 from kube.apply import OwnerGone
@@ -184,7 +184,7 @@ def live_status(ctx: ClusterContext) -> LiveStatus:
 
 def stored_status(ctx: ClusterContext) -> Any:
     """The status that this reconcile began with, of the kind of the cluster."""
-    return decode(ctx.owner.decode(), type(ctx.tc)).status
+    return decode_json(ctx.owner.raw, type(ctx.tc)).status
 
 
 def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Waiting | None:

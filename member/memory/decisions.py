@@ -28,8 +28,8 @@ class KeptAnswer(Generic[T]):
     def __init__(self) -> None:
         self._last: tuple[object, float, T] | None = None
 
-    def of(self, cause: object, clock: Clock, ask: Callable[[], T]) -> T:
-        """The answer given to an equal `cause` within the last `LONGEST` seconds, or else the result of `ask`.
+    def of(self, cause: object, clock: Clock, ask: Callable[[], T], lasts: float = LONGEST) -> T:
+        """The answer given to an equal `cause` within the last `lasts` seconds, or else the result of `ask`.
 
         Raises what `ask` raises.
         """
@@ -39,7 +39,7 @@ class KeptAnswer(Generic[T]):
             if last_cause == cause and now < until:
                 return answer
         answer = ask()
-        self._last = cause, now + LONGEST, answer
+        self._last = cause, now + lasts, answer
         return answer
 
 
