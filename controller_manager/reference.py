@@ -95,12 +95,12 @@ TOPICS: Mapping[str, Topic] = {
         {"tidb_operator_planned_writes_total": ("verb", "resource"), "tidb_operator_observed": ("kind", *_CLUSTER)},
     ),
     "Leadership": Topic(
-        "Every process serves them; `name` is that of the Lease.",
+        "Every process serves them; `name` is the Lease's.",
         {"leader_election_master_status": ("name",), "leader_election_slowpath_total": ("name",)},
     ),
     "Shards": Topic(
-        "Every process serves them; v1.6 has none. With `--shards` above 1 each shard has a Lease, whose holder the "
-        "metrics above tell; else there is one, the leader's.",
+        "Every process serves them; v1.6 has none. With `--shards` above 1 the metrics above name the "
+        "holder of each shard's Lease; else only the leader has one.",
         {
             "tidb_operator_shards": (),
             "tidb_operator_shards_held": (),
@@ -188,14 +188,14 @@ in [manifests/monitoring](../manifests/monitoring/).
 Of a histogram NAME the series are NAME_bucket (with the label `le`), NAME_sum and NAME_count.
 """
 
-_TAIL = """Two alerts tell of two operators at work on the same clusters: `TidbOperatorTwoLeaders` where they share a
+_TAIL = """Two alerts report two operators that manage the same clusters: `TidbOperatorTwoLeaders` where they share a
 Lease, `TidbClusterTwoOperators` where they do not, as with different namespaces. The second fires when one of
 them notices the other, or when one Prometheus scrapes both. The condition `OperatorConflict` and the event
 [AnotherOperator](reasons/spec.md#anotheroperator) name them.
 
-Certificates are read from their Secrets every five minutes, and every ten seconds while one is of no use. When one
-expires, `tidb_operator_cluster_certificate_expiry_seconds` tells, by Secret, and the condition `CertificatesValid`,
-whose reason changes 30, 7 and 1 days before; each change is an event, too.
+Certificates are read from their Secrets every five minutes, and every ten seconds while one is unusable. The metric
+`tidb_operator_cluster_certificate_expiry_seconds` and the condition `CertificatesValid` show when one expires. The
+condition's reason changes 30, 7 and 1 days before, each time with an event.
 """
 
 

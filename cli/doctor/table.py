@@ -5,6 +5,9 @@ import sys
 from pathlib import Path
 
 from cli.doctor.diagnosis import CAUSES
+from cli.doctor.finding import Cause
+from member.reasons.__main__ import target
+from member.reasons.registry import REASONS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
 
@@ -14,8 +17,16 @@ _END = "<!-- end of causes -->\n"
 
 def table() -> str:
     """All causes, in the order in which they are told."""
-    rows = (f"| `{each.reason}` | {each.severity} | {each.means} | {each.way_out} |\n" for each in CAUSES)
+    rows = (f"| `{each.reason}` | {each.severity} | {_explained(each)} |\n" for each in CAUSES)
     return "| Reason | | What it means | What to do |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _explained(cause: Cause) -> str:
+    """Meaning and way out, or a link for a reason that docs/reasons/ explains."""
+    known = REASONS.get(cause.reason)
+    if known and (known.means, known.you) == (cause.means, cause.way_out):
+        return f"See the reason [{cause.reason}](reasons/{target(cause.reason)}). |"
+    return f"{cause.means} | {cause.way_out}"
 
 
 def renewed(page: str) -> str:

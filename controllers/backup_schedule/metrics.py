@@ -20,9 +20,9 @@ from ports.fencing import FenceOf, is_open
 _LABELS = ("namespace", "name")
 _PREFIX = "tidb_operator_backup_schedule_"
 _FAMILIES = {
-    "overdue": ((), "Times of the schedule since that of the last good backup, 100 at most; 0 while it pauses."),
+    "overdue": ((), "Due times since the last good backup, at most 100; 0 while the schedule pauses."),
     "last_complete_timestamp_seconds": ((), "When the last good backup was complete."),
-    "active": (("reason",), "1 while backups are made, else 0; the reason is that of the condition Active."),
+    "active": (("reason",), "1 while backups are made, else 0; the reason is the condition Active's."),
 }
 _MOST = 100
 

@@ -57,11 +57,11 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "outdated_replicas": (("component",), "Pods of the StatefulSet that a rolling restart has yet to reach."),
     "observed": (("component",), "1 when the last reconcile could read the members of the component, else 0."),
     "members": (("component",), "Members, stores or servers that the last reconcile read; absent where it could not."),
-    "healthy_members": (("component",), "Those of ..._members that were healthy; absent with them."),
+    "healthy_members": (("component",), "Healthy members among ..._members; absent with them."),
     "unavailable": (("component", "reason"), "1 while the component is out of service for that reason; else absent."),
     "failure_members": (("component",), "Members and stores that failover has recorded as lost."),
     "version_info": (("component", "version"), "1, with the version that the StatefulSet runs."),
-    "refused": (("component", "reason"), "1 for each stage that only an edit of the spec can let go on."),
+    "refused": (("component", "reason"), "1 for each stage that needs an edit of the spec to continue."),
     "certificate_expiry_seconds": (
         ("secret",),
         "Seconds until the certificate in a Secret, or the authority that has signed it, expires; negative afterwards.",

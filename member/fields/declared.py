@@ -63,7 +63,7 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
         f"{_SYNCS}/test_volume_replacement.py::test_10_4_F46_6252_pd_members_move_to_another_class",
     ),
     "*volumeAttributesClassName": AtRunTime(
-        "each claim is asked for it",
+        "each claim requests it",
         f"{_SYNCS}/test_volume_growth.py::test_10_3_each_volume_and_each_component_has_a_class_of_its_own",
     ),
     "tikv.evictLeaderTimeout": AtRunTime(
@@ -71,11 +71,11 @@ AT_RUN_TIME: Mapping[str, AtRunTime] = {
         f"{_SYNCS}/test_upgrade.py::test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes",
     ),
     "tikv.waitLeaderTransferBackTimeout": AtRunTime(
-        "how long the next restart waits for leaders to come back",
+        "how long the next restart waits for leaders to return",
         f"{_SYNCS}/test_upgrade.py::test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes",
     ),
     "tikv.storeLabels": AtRunTime(
-        "PD is told these labels of each store's node",
+        "PD gets these labels of each store's node",
         "meta/test_locations.py::test_7_9_sends_stores_and_servers_their_location_once",
     ),
     "ticdc.gracefulShutdownTimeout": AtRunTime(
@@ -136,7 +136,7 @@ class NoEffect(NamedTuple):
 
 
 _NO_STATEFUL_SET = NoEffect("Discovery is a Deployment without configuration")
-_NO_PROBE = NoEffect("its readiness is that of its container")
+_NO_PROBE = NoEffect("its readiness follows its container")
 _ALWAYS_TCP = NoEffect("its port is probed")
 _OPERATORS_IMAGE = NoEffect("its image is the operator's", "set the operator's flag `-tidb-discovery-image`")
 _NOT_IN_SERVICE = NoEffect("PD's Service does not have it")

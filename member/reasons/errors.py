@@ -6,7 +6,7 @@ from member.reasons.reason import LOOK_AT_PD, NOTHING, TRANSIENT, Reason
 
 
 def _kubernetes(means: str, you: str = "If this persists: look at the API server and at the operator's log.") -> Reason:
-    return Reason(means, "It retries the failed stage with increasing delays; the other stages continue.", you)
+    return Reason(means, "It retries the stage; the others continue.", you)
 
 
 _PERMISSIONS = (

@@ -110,7 +110,7 @@ CAUSES = (
     ),
     Cause(
         "NeedsYou",
-        "The operator can't go on without its user; VALUE is the reason, which docs/reasons/ explains.",
+        "The operator needs you to continue; VALUE is the reason, which docs/reasons/ explains.",
         "Read `kubectl describe tidbcluster` and the section on the reason.",
         _stopped,
     ),
@@ -129,7 +129,7 @@ CAUSES = (
     ),
     Cause(
         "Paused",
-        "Somebody has paused the cluster: nothing is changed, upgraded, scaled or replaced.",
+        "The cluster is paused: nothing is changed, upgraded, scaled or replaced.",
         "`kubectl tidb resume CLUSTER`, or set `spec.paused: false`.",
         _paused,
         Severity.WARNING,

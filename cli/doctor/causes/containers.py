@@ -110,14 +110,14 @@ CAUSES = (
     ),
     Cause(
         "DataOfAnotherCluster",
-        "A server found data, or a PD, of another cluster: the volumes are those of an earlier one.",
+        "A server found data, or a PD, of another cluster: the volumes belong to an earlier one.",
         "Keep the volumes of the cluster that you want; see "
         "[PDBootstrapRefused](reasons/failover.md#pdbootstraprefused).",
         _logged("DataOfAnotherCluster"),
     ),
     Cause(
         "ProgramForAnotherArchitecture",
-        "The program in the image is for another architecture than that of the node.",
+        "The program in the image is for another architecture than the node's.",
         "Take an image for it, or let pods run on other nodes: `nodeSelector: {kubernetes.io/arch: amd64}`.",
         _logged("ProgramForAnotherArchitecture"),
     ),

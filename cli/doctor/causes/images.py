@@ -79,7 +79,7 @@ _TEXTS = (
     Text(
         "RegistryUnreachable",
         _NETWORK,
-        "A node does not reach the registry, or is told to come back later.",
+        "A node does not reach the registry, or is asked to retry later.",
         "Check DNS, proxy, firewall and certificates of the node; use a mirror.",
         _sign("the node does not reach the registry"),
     ),

@@ -120,7 +120,7 @@ CAUSES = (
     ),
     Cause(
         "NodeGone",
-        "Pods are bound to a node that does not exist any more.",
+        "Pods are bound to a node that no longer exists.",
         "Nothing: Kubernetes deletes them within a minute. Local volumes are lost with it.",
         _gone,
     ),

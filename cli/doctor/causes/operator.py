@@ -104,7 +104,7 @@ OF_ANY_CLUSTER = (
     Cause(
         "OperatorPodNotReady",
         "A pod of the operator does not run, while another one leads.",
-        "`kubectl describe pod`; until then nobody takes over when the leader goes.",
+        "`kubectl describe pod`; until then no replica takes over when the leader goes.",
         _sick,
         Severity.WARNING,
     ),

@@ -139,7 +139,7 @@ CAUSES = (
     Cause(
         "StorageClassMissing",
         "The storage class that a component names does not exist.",
-        "Create it, or correct `storageClassName`: claims that have no volume yet are made again then.",
+        "Create it, or correct `storageClassName`: claims that have no volume yet are then recreated.",
         _without_class,
     ),
     Cause(
