@@ -39,7 +39,6 @@ def unpacked(archive: str) -> str:
     target = os.path.join(cache, "kubectl-tidb", f"{VERSION}-{DIGEST}")
     if os.path.isdir(target):
         return target
-    import shutil  # noqa: PLC0415
     import tempfile  # noqa: PLC0415
     import zipfile  # noqa: PLC0415
 
@@ -54,9 +53,6 @@ def unpacked(archive: str) -> str:
         except OSError:
             if not os.path.isdir(target):
                 raise
-    for each in os.listdir(parent):
-        if each.partition("-")[2] != DIGEST and not each.startswith("tmp"):
-            shutil.rmtree(os.path.join(parent, each), ignore_errors=True)
     return target
 
 

@@ -24,6 +24,7 @@ LONGEST = (
     "tests/informer_contract/",
     "tests/e2e/test_command.py",
     "tests/packaging/test_dockerfile.py",
+    "tests/packaging/test_release.py",
     "tests/e2e/test_upstream.py",
     "tests/controllers/tidbcluster/test_across.py",
     "tests/simulate/test_campaigns.py",
