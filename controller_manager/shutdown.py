@@ -11,11 +11,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import structlog
-
+from ports.lazy_log import get_logger
 from ports.stopping import Stop
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 

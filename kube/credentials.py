@@ -11,13 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
-import structlog
-
 from kube.exec_plugin import Credential, Plugin, PluginFailed, ask, asks_people
 from kube.objects import Json
 from ports.clock import Clock
+from ports.lazy_log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _TOKEN_FILE_AGE = 50.0
 """Seconds after which a token file is read again (REST-11)."""

@@ -2,10 +2,12 @@
 
 import logging
 import threading
-
-from structlog.typing import FilteringBoundLogger
+from typing import TYPE_CHECKING
 
 from ports.clock import Clock
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 _FIRST_SILENCE = 60.0
 _LONGEST_SILENCE = 3600.0
@@ -19,7 +21,7 @@ class FailureLog:
     current interval does a failure count as a first one. Thread-safe.
     """
 
-    def __init__(self, log: FilteringBoundLogger, clock: Clock) -> None:
+    def __init__(self, log: "FilteringBoundLogger", clock: Clock) -> None:
         self._log = log
         self._clock = clock
         self._lock = threading.Lock()

@@ -10,7 +10,6 @@ import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping
 
-import structlog
 import urllib3
 from urllib3 import HTTPHeaderDict
 from urllib3.exceptions import (
@@ -28,6 +27,7 @@ from kube.connections import OpenConnections, shut_down
 from kube.pools import Pools
 from ports.clock import Clock
 from ports.deadlines import arm, limit_silence
+from ports.lazy_log import get_logger
 from ports.proxies import proxy_for
 from ports.transport import (
     ByteStream,
@@ -42,7 +42,7 @@ from ports.transport import (
     TransportError,
 )
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _CONNECT_TIMEOUT = 10.0
 """Seconds to connect, for TCP and TLS (TH-12)."""

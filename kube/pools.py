@@ -10,7 +10,6 @@ import threading
 from typing import Any
 from urllib.parse import unquote
 
-import structlog
 import urllib3
 from urllib3.exceptions import InsecureRequestWarning, LocationParseError
 from urllib3.util import Url
@@ -20,8 +19,9 @@ from kube.connections import OpenConnections, tracking_pools
 from kube.credentials import ConfigError
 from kube.tls import ssl_context
 from ports.clock import Clock
+from ports.lazy_log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _POOL_SIZE = 100
 """The number of idle connections kept: more than there are workers (PY-5)."""

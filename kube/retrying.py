@@ -9,8 +9,6 @@ server may have applied is not repeated.
 from collections.abc import Iterator, Mapping
 from logging import INFO
 
-import structlog
-
 from kube.failure_log import FailureLog
 from kube.rest_metrics import RequestObserver, Unobserved
 from kube.throttle import Throttle
@@ -18,6 +16,7 @@ from kube.url_backoff import UrlBackoff
 from ports.clock import Clock
 from ports.fencing import Fence, OpenFence
 from ports.latch import Latch
+from ports.lazy_log import get_logger
 from ports.stopping import Stop
 from ports.transport import (
     ByteStream,
@@ -30,7 +29,7 @@ from ports.transport import (
     TransportError,
 )
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _ATTEMPTS = 11
 """The first attempt and ten retries (REST-2)."""

@@ -3,12 +3,11 @@
 import threading
 from dataclasses import dataclass
 
-import structlog
-
 from ports.clock import Clock
+from ports.lazy_log import get_logger
 from ports.stopping import Stop
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _WORTH_A_LOG = 0.05
 _WORTH_A_WARNING = 1.0

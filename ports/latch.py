@@ -4,12 +4,11 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 
-import structlog
-
 from ports.clock import Clock
 from ports.failures import ANY_FAILURE
+from ports.lazy_log import get_logger
 
-_log = structlog.get_logger(__name__)
+_log = get_logger(__name__)
 
 _PATIENCE = 1.0
 """Real seconds that the main thread waits for the callbacks of a latch that it sets."""

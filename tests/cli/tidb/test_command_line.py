@@ -94,5 +94,15 @@ def test_status_waits_for_nothing_that_it_does_not_need() -> None:
     """The operator's own context, SQL and cryptography take longer to import than `status` takes to answer."""
     code = "import sys; from cli.tidb.main import parse; parse(['status']); print(*sys.modules)"
     imported = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    heavy = {"pymysql", "cryptography", "tenacity", "requests", "kubernetes", "member.context", "dataplane.clients"}
+    heavy = {
+        "structlog",
+        "pygments",
+        "pymysql",
+        "cryptography",
+        "tenacity",
+        "requests",
+        "kubernetes",
+        "member.context",
+        "dataplane.clients",
+    }
     assert set() == {*imported.stdout.split()} & {*heavy, "cli.doctor.command", "cli.tidb.certificates"}
