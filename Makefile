@@ -31,6 +31,9 @@ venv: .venv/.dev ## Make .venv with everything that tests and checks need
 docs: .venv/.docs ## Build the site of the documents into build/site; every broken link is an error
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 
+sample: .venv/.dev ## Print 60 texts of the code and 60 sentences of documents for a reader to grade [SEED=commit]
+	@$(BIN)/python -m tests.style.sample $(SEED)
+
 run: .venv/.runtime ## Start a sandbox, the controller-manager in it and a cluster [CLUSTER="file.yaml ..." EXIT_WHEN_READY=1]
 	@$(BIN)/tidb-operator run --sandbox --cluster $(or $(CLUSTER),manifests/samples/basic.yaml) $(if $(EXIT_WHEN_READY),--exit-when-ready)
 
@@ -155,4 +158,4 @@ simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes
 clean: ## Remove what make made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist *.egg-info hack/controlplane/bin hack/helm/bin hack/prometheus/bin hack/storages/bin hack/storages/node_modules hack/upstream/bin
 
-.PHONY: help venv docs run test test-thorough test-fast lint format check bench walk soak controlplane storages prometheus helm upstream peers manifests release simulate simulate-slice clean
+.PHONY: help venv docs sample run test test-thorough test-fast lint format check bench walk soak controlplane storages prometheus helm upstream peers manifests release simulate simulate-slice clean

@@ -1,10 +1,11 @@
 """The linter of prose: what it finds, what it leaves alone, and that its numbers only fall."""
 
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.style import ratchet, rules, texts
+from tests.style import ratchet, rules, sample, texts
 
 
 def found(path: str, content: str) -> list[str]:
@@ -44,6 +45,16 @@ def test_finds_violations_in_python(content: str, expected: list[str]) -> None:
 )
 def test_finds_violations_in_documents(content: str, expected: list[str]) -> None:
     assert expected == found("docs/made-up.md", content)
+
+
+def test_a_sample_is_the_same_for_the_same_seed(capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = [(sample.main(["seed"]), capsys.readouterr().out) for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert 2 * sample.SIZE == len(re.findall(r"^ ?\d+ \S+:\d+ \[", drawn[0][1], re.MULTILINE))
+
+
+def test_documents_have_no_findings() -> None:
+    assert {"docs/informers.md"} >= {path for path in ratchet.read() if path.startswith("docs/")}
 
 
 def test_a_commit_subject_names_its_part_and_is_short() -> None:
