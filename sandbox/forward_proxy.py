@@ -96,9 +96,11 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
-        """A client that goes away is no news; anything else is a defect."""
+        """A client that goes away is one line for debugging; anything else is a defect."""
         error = sys.exception()
-        if not isinstance(error, OSError):
+        if isinstance(error, OSError):
+            _log.debug("connection broken", server="forward-proxy", client=str(client_address), cause=str(error))
+        else:
             _log.error("a request through the proxy failed", client=str(client_address), exc_info=error)
 
     def replace(self, plain: socket.socket, secured: socket.socket) -> None:

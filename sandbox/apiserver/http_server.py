@@ -147,8 +147,8 @@ class HttpServer:
             with connection, connection.makefile("rb") as reader:
                 while self._exchange(connection, reader):
                     pass
-        except (OSError, TransportError):
-            return
+        except (OSError, TransportError) as error:
+            _log.debug("connection broken", server="apiserver", cause=str(error))
         finally:
             with self._lock:
                 self._connections.pop(connection, None)
