@@ -34,6 +34,15 @@ _MOST_CONNECTIONS = 100
 through.
 """
 
+_MOST_REFUSED = 1000
+"""Hosts whose refusal is logged, one line each."""
+
+_REFUSED: Mapping[str, str] = {
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "it shows no certificate, and this server demands one",
+    "CERTIFICATE_VERIFY_FAILED": "its certificate is not valid by the authority of this server's clients",
+}
+"""Why a client is refused, by OpenSSL's name of the error."""
+
 _BACKLOG = 1024
 """Connections that the kernel queues until the server accepts them."""
 
@@ -146,6 +155,7 @@ class _Server(ThreadingHTTPServer):
         self.bodies = _Bodies(max(longest_body, _MOST_CONNECTIONS * _LONGEST_BODY // 4))
         self._open: dict[socket.socket, None] = {}
         self._open_lock = threading.Lock()
+        self._refused: set[str] = set()
         everywhere = not address[0] and socket.has_dualstack_ipv6()
         self.address_family = socket.AF_INET6 if everywhere or ":" in address[0] else socket.AF_INET
         super().__init__(address, Conversation)
@@ -161,12 +171,19 @@ class _Server(ThreadingHTTPServer):
     def get_request(self) -> tuple[socket.socket, object]:
         """Accept a connection, under the current certificate.
 
-        The handshake happens in the connection's own thread, so a silent client does not block others.
+        The handshake happens in the connection's own thread, so a silent client does not block others. Raises OSError
+        for a client that has disconnected already: `ssl` would leave its socket open.
         """
         connection, client = super().get_request()
         limited = with_deadline(connection)
         if self.tls is None:
             return limited, client
+        try:
+            limited.getpeername()
+        except OSError as error:
+            _log.debug("connection broken", server=self.name, client=str(client), cause=str(error))
+            limited.close()
+            raise
         context = self.tls.context()
         context.sslsocket_class = DeadlineTlsSocket
         return context.wrap_socket(limited, server_side=True, do_handshake_on_connect=False), client
@@ -200,12 +217,24 @@ class _Server(ThreadingHTTPServer):
                 _hang_up(connection)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
-        """Log a client that disconnects at level debug, and any other error as a defect."""
+        """Log a client that disconnects at level debug, one that lacks a certificate once, other errors as defects."""
         error = sys.exception()
-        if isinstance(error, OSError):
+        why = _REFUSED.get(error.reason) if isinstance(error, ssl.SSLError) else None
+        if why and self._is_first_refusal_of(client_address):
+            _log.warning("client refused", server=self.name, client=str(client_address), reason=why)
+        elif isinstance(error, OSError):
             _log.debug("connection broken", server=self.name, client=str(client_address), cause=str(error))
         else:
             _log.error("request failed", server=self.name, client=str(client_address), exc_info=error)
+
+    def _is_first_refusal_of(self, client_address: Any) -> bool:
+        """Whether this host is refused for the first time: one that tries again and again is logged once."""
+        host = client_address[0]
+        with self._open_lock:
+            if host in self._refused or len(self._refused) >= _MOST_REFUSED:
+                return False
+            self._refused.add(host)
+            return True
 
 
 def _hang_up(connection: socket.socket) -> None:

@@ -49,7 +49,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.controlplane]
 class Place:
     """An API server, a kube-scheduler with the shipped configuration, and the extender, which can be killed.
 
-    They use HTTPS, with a certificate that can be renewed.
+    They use HTTPS with certificates of one authority; the extender's can be renewed.
     """
 
     def __init__(self, control_plane: ControlPlane, admin: Client, directory: Path) -> None:
@@ -58,6 +58,9 @@ class Place:
         self._port = free_port()
         self._authority = trustme.CA()
         self._authority.cert_pem.write_to_path(directory / "extender-ca.crt")
+        issued = self._authority.issue_cert("kube-scheduler")
+        issued.private_key_pem.write_to_path(directory / "kube-scheduler.key")
+        issued.cert_chain_pems[0].write_to_path(directory / "kube-scheduler.crt")
         self.renew_certificate()
         self._extender: subprocess.Popen[bytes] | None = None
 
@@ -65,24 +68,44 @@ class Place:
     def scheduling(self) -> Iterator[None]:
         """Run both processes within the block."""
         self.start_extender()
-        config = self._directory / "tidb-scheduler.yaml"
-        kubeconfig = self._control_plane.kubeconfig("scheduler")
-        config.write_text(_configuration(self._port, kubeconfig, self._directory / "extender-ca.crt"))
+        try:
+            with self.kube_scheduler("tidb-scheduler", self.with_certificate):
+                yield
+        finally:
+            self.kill_extender()
+
+    @property
+    def with_certificate(self) -> Json:
+        """How a kube-scheduler shows who it is."""
+        return {f"{name}File": str(self._directory / f"kube-scheduler.{end}") for name, end in _OF_CLIENTS.items()}
+
+    @contextlib.contextmanager
+    def kube_scheduler(self, name: str, client: Json) -> Iterator[None]:
+        """A kube-scheduler of that name runs, which asks the extender as a client with such files."""
+        config, authority = self._directory / f"{name}.yaml", self._directory / "extender-ca.crt"
+        tree = _configuration(self._port, self._control_plane.kubeconfig("scheduler"))
+        tree["profiles"][0]["schedulerName"] = name
+        tree["extenders"][0]["tlsConfig"] = {"caFile": str(authority)} | client
+        config.write_text(yaml.safe_dump(tree))
         command = [str(BINARIES / "kube-scheduler"), f"--config={config}", f"--secure-port={free_port()}"]
-        command += ["--bind-address=127.0.0.1", f"--cert-dir={self._directory / 'certs-tidb-scheduler'}"]
-        with (self._directory / "tidb-scheduler.log").open("wb") as log:
+        command += ["--bind-address=127.0.0.1", f"--cert-dir={self._directory / f'certs-{name}'}"]
+        with (self._directory / f"{name}.log").open("wb") as log:
             scheduler = subprocess.Popen(command, stdout=log, stderr=log)
         try:
             yield
         finally:
             scheduler.kill()
             scheduler.wait()
-            self.kill_extender()
+
+    def said_by_extender(self) -> str:
+        """Its log."""
+        return (self._directory / "extender.log").read_text("utf-8")
 
     def start_extender(self) -> None:
         """Start the extender's process."""
         flags = [f"-kubeconfig={self._control_plane.kubeconfig()}", f"-port={self._port}"]
         flags += [f"-tls-{name}={self._directory / 'extender'}.{end}" for name, end in _TLS.items()]
+        flags.append(f"-client-ca-file={self._directory / 'extender-ca.crt'}")
         command = [sys.executable, "-m", "scheduler", *flags, f"-metrics-addr=127.0.0.1:{free_port()}"]
         with (self._directory / "extender.log").open("ab") as log:
             self._extender = subprocess.Popen(command, stdout=log, stderr=log)
@@ -227,15 +250,15 @@ def _filler(where: str, priority: str) -> Json:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"filler-{where}"}, "spec": spec}
 
 
-def _configuration(port: int, kubeconfig: Path, authority: Path) -> str:
+def _configuration(port: int, kubeconfig: Path) -> Json:
     """The shipped configuration, adapted to this machine."""
     documents = yaml.safe_load_all(CONFIG.read_text())
     config: Json = yaml.safe_load(next(iter(documents))["data"]["scheduler.yaml"])
     config["leaderElection"] = {"leaderElect": False}
     config["clientConnection"] = {"kubeconfig": str(kubeconfig), "qps": 1000, "burst": 2000}
     config["extenders"][0]["urlPrefix"] = f"https://127.0.0.1:{port}/scheduler"
-    config["extenders"][0] |= {"enableHTTPS": True, "tlsConfig": {"caFile": str(authority)}}
-    return yaml.safe_dump(config)
+    config["extenders"][0]["enableHTTPS"] = True
+    return config
 
 
 def _add_node(admin: Client, name: str) -> None:
@@ -262,6 +285,21 @@ def _created(admin: Client, cluster: Json, namespace: str) -> bool:
     return True
 
 
+def test_a_kube_scheduler_without_a_certificate_is_refused(place: Place) -> None:
+    """One with a certificate places the same pods meanwhile."""
+    _add_cluster(place.admin, "mutual", pd=1)
+    place.kill_extender()  # a new process logs the refusal of a host again
+    before = len(place.said_by_extender())
+    place.start_extender()
+    with place.kube_scheduler("stranger", {}):
+        _add_pod(place.admin, "mutual", "db-tikv-0", "tikv", scheduler="stranger")
+        _wait(lambda: "client refused" in place.said_by_extender()[before:], 60)
+        _add_pod(place.admin, "mutual", "db-tikv-1", "tikv")
+        _wait(lambda: bool(place.nodes_of("mutual")["db-tikv-1"]), 60)
+        assert "" == place.nodes_of("mutual")["db-tikv-0"]
+    assert "it shows no certificate, and this server demands one" in place.said_by_extender()[before:]
+
+
 def _add_pod(
     admin: Client,
     namespace: str,
@@ -271,6 +309,7 @@ def _add_pod(
     *,
     needs: Json | None = None,
     priority: str = "",
+    scheduler: str = "tidb-scheduler",
 ) -> None:
     """Add a pod with a claim that is bound to a volume reachable from every node."""
     claim = worlds.claim(name, component, {"namespace": namespace, "annotations": {_BOUND: "yes"}})
@@ -281,6 +320,7 @@ def _add_pod(
     bound = {"status": {"phase": "Bound"}}
     admin.patch(PERSISTENT_VOLUME_CLAIMS, claim["metadata"]["name"], namespace, bound, subresource="status")
     pod = worlds.pod(name, component, namespace=namespace)
+    pod["spec"]["schedulerName"] = scheduler
     pod["spec"] |= {"tolerations": [{"operator": "Exists"}], "volumes": [_mounted(claim["metadata"]["name"])]}
     if among:
         pod["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _one_of(among)}}
@@ -292,6 +332,7 @@ def _add_pod(
 
 
 _SCARCE = "example.com/scarce"
+_OF_CLIENTS = {"cert": "crt", "key": "key"}
 _TLS = {"cert-file": "crt", "private-key-file": "key"}
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 _BOUND = "pv.kubernetes.io/bind-completed"

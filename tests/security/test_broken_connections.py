@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from structlog.testing import capture_logs
@@ -58,7 +59,7 @@ class _Endless:
 
 class _Pieces:
     status = 200
-    headers: dict[str, str] = {}
+    headers: ClassVar[dict[str, str]] = {}
 
     def __iter__(self) -> Iterator[bytes]:
         return iter([_LARGE] * 4)
@@ -181,3 +182,17 @@ def _shaken(port: int, tls: Path) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=str(tls / "ca.crt"))
     context.load_cert_chain(tls / "tls.crt", tls / "tls.key")
     return context.wrap_socket(socket.create_connection((_HERE, port), timeout=5), server_hostname="localhost")
+
+
+def test_a_host_without_a_certificate_is_refused_in_one_warning(tmp_path: Path) -> None:
+    tls = certificates(tmp_path / "tls")
+    server = Server("tested", (_HERE, 0), answer_with(_large), mutual_tls(tls))
+    context = ssl.create_default_context(cafile=str(tls / "ca.crt"))
+    with capture_logs() as lines, server.serving():
+        for _ in range(3):
+            plain = socket.create_connection((_HERE, server.port), timeout=5)
+            with contextlib.suppress(OSError), context.wrap_socket(plain, server_hostname="localhost") as secured:
+                secured.recv(1)
+        eventually(lambda: len(lines) == 3)
+    refused = {"event": "client refused", "reason": "it shows no certificate, and this server demands one"}
+    assert [refused] == [{key: line[key] for key in refused} for line in lines if line["log_level"] == "warning"]
