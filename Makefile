@@ -95,6 +95,7 @@ manifests: .venv/.dev helm ## Render manifests/operator and manifests/scheduler 
 	@$(BIN)/python hack/helm/render.py
 
 release: .venv/.dev ## Build the artefacts of a release into dist; push nothing VERSION=1.0.0rc1 [RELEASE_FLAGS=--this-machine]
+	@[ -x hack/helm/bin/helm ] || ! command -v go >/dev/null || $(MAKE) -s helm
 	@$(BIN)/python -m release $(or $(VERSION),$(error VERSION is missing: make release VERSION=1.0.0rc1)) $(RELEASE_FLAGS)
 
 bench: .venv/.dev ## Measure beside peers; one JSON line a figure [BENCH=workqueue|watch|lists|informers|bringup|lifecycle|take_over|isolation|thousand|storage|scheduling|simulator]
