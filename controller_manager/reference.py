@@ -5,6 +5,7 @@ compares them with what a Prometheus has scraped (`tests/e2e/test_prometheus.py`
 """
 
 import argparse
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -283,11 +284,16 @@ def _row(name: str, own: Sequence[str], family: Metric) -> str:
 def _alerts() -> str:
     groups: list[Any] = yaml.safe_load(ALERTS.read_text(encoding="utf-8"))["groups"]
     rows = [
-        f"| `{rule['alert']}` | {rule['labels']['severity']} | {' '.join(rule['annotations']['description'].split())} |"
+        f"| `{rule['alert']}` | {rule['labels']['severity']} | {_first_sentence(rule['annotations']['description'])} |"
         for group in groups
         for rule in group["rules"]
     ]
     return "\n".join(["## Alerts\n", "| Alert | Severity | What it says |\n|---|---|---|", *rows, ""])
+
+
+def _first_sentence(text: str) -> str:
+    """The first sentence of a description; the alert itself carries all of it."""
+    return re.split(r"(?<=[.;:]) (?=[A-Z])", " ".join(text.split()))[0]
 
 
 if __name__ == "__main__":
