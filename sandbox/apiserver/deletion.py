@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, JOBS, NAMESPACES, PODS, Resource
-from sandbox.apiserver import definitions
+from sandbox.apiserver import definitions, quotas
 from sandbox.apiserver.kinds import Kind
 from sandbox.apiserver.refusals import conflict, forbidden, invalid, not_found, unsupported
 from sandbox.apiserver.routes import number
@@ -92,6 +92,7 @@ class Deletion:
         last = self._world.storage.remove(kind.key, stored)
         if kind.resource == CUSTOM_RESOURCE_DEFINITIONS:
             definitions.refresh(self._world)
+        quotas.count(self._world, stored.namespace)
         self._finish_containers(kind, stored.namespace)
         return last
 

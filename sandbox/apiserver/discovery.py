@@ -6,7 +6,7 @@ import msgspec
 
 from kube.objects import Json
 from ports.transport import Request, Response
-from sandbox.apiserver import negotiation, openapi
+from sandbox.apiserver import negotiation, openapi, openapi_v2
 from sandbox.apiserver.answers import bytes_answer, json_answer, text_answer
 from sandbox.apiserver.kinds import VERBS, Kind
 from sandbox.apiserver.refusals import method_not_allowed, no_such_resource
@@ -35,6 +35,8 @@ _OBJECT_VERBS = ("get", "patch", "update")
 def answer(registry: Registry, path: str, request: Request) -> Response:
     """The answer for a path that is no served resource. Raises Refusal (404, 405); unknown paths are 404 as text."""
     parts = path.strip("/").split("/")
+    if parts == ["openapi", "v2"] and request.method in ("GET", "HEAD"):
+        return _openapi_v2(registry, request.headers.get("accept", ""))
     tree = _document(registry, parts, request.headers.get("accept", ""))
     if tree is not None or parts[0] in _HEALTH:
         if tree is not None and parts[0] in ("api", "apis"):
@@ -45,6 +47,13 @@ def answer(registry: Registry, path: str, request: Request) -> Response:
     if _is_served_group(registry, parts):
         raise no_such_resource()
     return text_answer(404, "404 page not found\n")
+
+
+def _openapi_v2(registry: Registry, accept: str) -> Response:
+    tree = openapi_v2.document(registry.kinds.values())
+    if any(each in accept for each in openapi_v2.PROTOBUF_TYPES):
+        return bytes_answer(openapi_v2.encoded(tree), content_type=openapi_v2.PROTOBUF)
+    return json_answer(tree)
 
 
 def _require_acceptable(accept: str) -> None:
@@ -81,7 +90,17 @@ def _overview(kinds: list[Kind], parts: list[str]) -> Json | None:
     """The documents that say where to look further."""
     match parts:
         case [""]:
-            return {"paths": ["/api", "/api/v1", "/apis", *(f"/{name}" for name in _HEALTH), "/openapi/v3", "/version"]}
+            return {
+                "paths": [
+                    "/api",
+                    "/api/v1",
+                    "/apis",
+                    *(f"/{name}" for name in _HEALTH),
+                    "/openapi/v2",
+                    "/openapi/v3",
+                    "/version",
+                ]
+            }
         case ["version"]:
             return VERSION
         case ["api"]:

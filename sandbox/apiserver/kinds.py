@@ -12,6 +12,8 @@ INGRESSES = Resource("networking.k8s.io", "v1", "ingresses", "Ingress")
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 
+RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas", "ResourceQuota")
+
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
 _POD_FIELDS = (
@@ -133,6 +135,7 @@ BUILT_IN = (
     Kind(known.SERVICE_ACCOUNTS, "serviceaccount", ("sa",)),
     Kind(known.PERSISTENT_VOLUME_CLAIMS, "persistentvolumeclaim", ("pvc",), has_status=True),
     Kind(known.PERSISTENT_VOLUMES, "persistentvolume", ("pv",), has_status=True),
+    Kind(RESOURCE_QUOTAS, "resourcequota", ("quota",), has_status=True),
     Kind(known.NODES, "node", ("no",), has_status=True, fields=("spec.unschedulable",)),
     Kind(
         known.NAMESPACES,

@@ -28,10 +28,11 @@ def document(kinds: Iterable[Kind], path: str) -> Json | None:
         groups.setdefault(kind.resource.root.strip("/"), []).append(kind)
     if not path:
         return {"paths": {name: {"serverRelativeURL": f"/openapi/v3/{name}"} for name in sorted(groups)}}
-    return _version_document(groups[path]) if path in groups else None
+    return version_document(groups[path]) if path in groups else None
 
 
-def _version_document(kinds: list[Kind]) -> Json:
+def version_document(kinds: list[Kind]) -> Json:
+    """The document of the kinds of one version of a group."""
     components: dict[str, Json] = {}
     for kind in kinds:
         _add_kind(components, kind)

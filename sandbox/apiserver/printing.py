@@ -407,6 +407,15 @@ def _budget(tree: Json, now: datetime) -> list[Any]:
     ]
 
 
+def _quota(tree: Json, now: datetime) -> list[Any]:
+    status, hard = _status(tree), _spec(tree).get("hard") or {}
+    used = status.get("used") or {}
+    told = {each: f"{each}: {used.get(each, 0)}/{hard[each]}" for each in sorted(hard)}
+    requests = [text for each, text in told.items() if not each.startswith("limits.")]
+    limits = [text for each, text in told.items() if each.startswith("limits.")]
+    return [_name(tree), ", ".join(requests), ", ".join(limits), _age(tree, now)]
+
+
 def _revision(tree: Json, now: datetime) -> list[Any]:
     owners = tree["metadata"].get("ownerReferences") or ()
     controller = next((owner for owner in owners if owner.get("controller")), None)
@@ -515,6 +524,7 @@ _PRINTERS = {
     "poddisruptionbudgets.policy": Printer(
         (*_narrow("Min Available", "Max Unavailable"), ("Allowed Disruptions", "integer", 0), *_narrow("Age")), _budget
     ),
+    "resourcequotas": Printer(_narrow("Request", "Limit", "Age"), _quota),
     "controllerrevisions.apps": Printer(_narrow("Controller", "Revision", "Age"), _revision),
     "roles.rbac.authorization.k8s.io": _CREATED,
     "clusterroles.rbac.authorization.k8s.io": _CREATED,

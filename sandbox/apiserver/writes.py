@@ -7,7 +7,7 @@ import msgspec
 
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS, NAMESPACES, Resource
-from sandbox.apiserver import applying, definitions, names
+from sandbox.apiserver import applying, definitions, names, quotas
 from sandbox.apiserver.admission import FieldCheck, admit, mutate
 from sandbox.apiserver.applying import Apply
 from sandbox.apiserver.defaults import initial_status
@@ -75,12 +75,13 @@ class Writes:
                 meta["managedFields"] = records
             mutate(world, kind, tree, None)
             admit(world, kind, tree, None)
+            quotas.check(world, kind, tree, None)
             if world.storage.get(kind.key, _key(meta)):
                 raise already_exists(kind.resource, meta["name"])
             if options.dry_run:
                 return world.storage.preview(tree, kind.fields, new=True)
             stored = world.write(kind, tree)
-            self._after(kind)
+            self._after(kind, target.namespace)
             return stored
 
     def update(self, target: Target, tree: Json, options: WriteOptions) -> Stored:
@@ -115,6 +116,8 @@ class Writes:
             self._note_managers(target, tree, old, options, records)
             if target.subresource != "status" or kind.custom:
                 admit(self._world, kind, tree, old)
+            if not target.subresource:
+                quotas.check(self._world, kind, tree, old)
             self._count_generation(kind, target.subresource, tree, old)
             if _same(tree, old):
                 return stored
@@ -173,10 +176,11 @@ class Writes:
         written = self._world.write(kind, tree)
         if self._deletion.is_due(kind, tree):
             self._deletion.remove(kind, written)
-        self._after(kind)
+        self._after(kind, written.namespace)
         return written
 
-    def _after(self, kind: Kind) -> None:
+    def _after(self, kind: Kind, namespace: str) -> None:
+        quotas.count(self._world, namespace)
         if kind.resource == CUSTOM_RESOURCE_DEFINITIONS:
             definitions.refresh(self._world)
 

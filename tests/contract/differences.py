@@ -8,7 +8,7 @@ _FIELDS = (
 )
 
 _PATHS = (
-    # OpenAPI v2 is spoken in protobuf only; kubectl does without it
+    # OpenAPI v2 is protobuf, which the recorder does not read; kubectl works without it
     r"^/openapi/v2",
 )
 

@@ -19,6 +19,7 @@ from kube.client import Client
 from kube.config import load_kubeconfig
 from kube.http_transport import HttpTransport
 from tests.e2e import operators
+from tests.e2e.guides import KUBECTL
 from tests.e2e.operators import ROOT, Operator
 from tests.e2e.waiting import CLOCK, eventually
 from tests.e2e.worlds import SAMPLES, create_cluster, is_ready, sample
@@ -26,6 +27,7 @@ from tests.e2e.worlds import SAMPLES, create_cluster, is_ready, sample
 pytestmark = pytest.mark.slow
 
 COMMAND = (sys.executable, "-m", "cli")
+V2 = ROOT / "tests" / "cases" / "inputs" / "10-v2.yaml"
 DEMO = (*COMMAND, "run", "--sandbox", "--exit-when-ready", "--cluster")
 
 
@@ -284,3 +286,26 @@ def test_an_operator_in_another_terminal_finds_the_sandbox_by_its_env_file(tmp_p
         sandbox.signal(signal.SIGINT)
         assert 0 == sandbox.wait()
     assert "Traceback" not in sandbox.said
+
+
+@pytest.mark.controlplane
+def test_kubectl_explains_and_counts_quotas_in_the_sandbox(tmp_path: Path) -> None:
+    if not KUBECTL.exists():
+        pytest.skip("no kubectl: run `make controlplane`")
+    with _sandbox(tmp_path) as sandbox:
+
+        def kubectl(*arguments: str) -> str:
+            command = (str(KUBECTL), "--kubeconfig", str(tmp_path / "world" / "kubeconfig"), *arguments)
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+            return done.stdout + done.stderr
+
+        explained = kubectl("explain", "tidbcluster.spec.tikv", "--output", "plaintext-openapiv2")
+        assert "RESOURCE: tikv <Object>" in explained
+        assert 'no matches for kind "PDGroup"' in kubectl("apply", "-f", str(V2))
+        kubectl("create", "quota", "none", "--hard=pods=0")
+        assert "exceeded quota: none, requested: pods=1, used: pods=0, limited: pods=0" in kubectl(
+            "run", "a", "--image=b"
+        )
+        assert "pods: 0/0" in kubectl("get", "quota")
+        sandbox.signal(signal.SIGINT)
+        assert 0 == sandbox.wait()

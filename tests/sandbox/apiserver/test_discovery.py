@@ -1,6 +1,7 @@
 """What kubectl asks before it asks for resources."""
 
 from ports.transport import Request
+from sandbox.apiserver.openapi_v2 import PROTOBUF, PROTOBUF_TYPES
 from tests.sandbox.apiserver.calls import DEFINITIONS, Calls, definition
 
 
@@ -68,3 +69,33 @@ def test_unknown_paths(call: Calls) -> None:
     unknown = call.server.handle("x", Request("GET", "/apis/nope/v1/things"))
     assert (404, b"404 page not found\n") == (unknown.status, unknown.body)
     assert 405 == call("PUT", "/api/v1/namespaces/default/pods", {}).code
+
+
+def test_openapi_v2_has_every_definition_that_it_refers_to(call: Calls) -> None:
+    call.made(DEFINITIONS, definition({"type": "object", "properties": {"size": {"x-kubernetes-int-or-string": True}}}))
+    document = call("GET", "/openapi/v2").tree
+    definitions = document["definitions"]
+    assert "2.0" == document["swagger"]
+    assert "com.example.v1.Widget" in definitions
+    assert (
+        "#/definitions/io.k8s.api.core.v1.PodSpec"
+        == definitions["io.k8s.api.core.v1.Pod"]["properties"]["spec"]["$ref"]
+    )
+    assert "string" == definitions["io.k8s.apimachinery.pkg.api.resource.Quantity"]["type"]
+    assert set() == {name.removeprefix("#/definitions/") for name in _references(definitions)} - definitions.keys()
+    patch = document["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"]
+    assert "fieldValidation" in {each["name"] for each in patch["parameters"]}
+
+
+def _references(node: object) -> set[str]:
+    if isinstance(node, dict):
+        own = {node["$ref"]} if isinstance(node.get("$ref"), str) else set()
+        return own.union(*(_references(each) for each in node.values()))
+    return set()
+
+
+def test_openapi_v2_is_protobuf_for_kubectl(call: Calls) -> None:
+    for accept in PROTOBUF_TYPES:
+        answer = call.server.handle("x", Request("GET", "/openapi/v2", {"accept": accept}))
+        assert (200, PROTOBUF) == (answer.status, answer.headers["content-type"])
+        assert answer.body.startswith(b"\x0a\x032.0\x12")
