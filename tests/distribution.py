@@ -33,6 +33,7 @@ LONGEST = (
     "tests/e2e/test_volumes.py",
     "tests/e2e/test_kills.py",
     "tests/e2e/test_causes.py",
+    "tests/silence/test_cells.py",
     "tests/controllers/tidbcluster/test_upgrade.py",
     "tests/controllers/tidbcluster/test_scaling_in.py",
     "tests/e2e/test_secrets.py",

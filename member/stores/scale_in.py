@@ -166,6 +166,8 @@ def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores:
             _take_back(kind, removal, store.id)
             return Refused("FailedScaleIn", why, _ASK_AGAIN)
         case Evict():
+            if not is_evicted and isinstance(unconfirmed := spec_or_wait(ctx, _soon(ctx, kind)), Waiting):
+                return unconfirmed
             removal.note(store.id)
             if not is_evicted:
                 evictions.begin(ctx, api_clients.pd(ctx), store.id)

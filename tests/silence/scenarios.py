@@ -1,0 +1,362 @@
+"""How each destructive step comes about in the sandbox, and the calls in which it shows."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from kube.objects import Json
+from kube.resources import PODS
+from member.context import FailoverSettings, Settings
+from ports.clock import FakeClock
+from sandbox.faults import Heal
+from simulate.operator import SETTINGS
+from tests.controllers.dmcluster.dm_world import NAME as DM_NAME
+from tests.controllers.dmcluster.dm_world import DMWorld
+from tests.operator_world import NAMESPACE, OperatorWorld, sample
+from tests.silence.columns import Column
+
+Act = Callable[[OperatorWorld], object]
+
+_PERIOD = 60.0
+"""Seconds after which a lost member is replaced in the scenarios of failover."""
+_HASTY = Settings(
+    "tidb-operator-py:test",
+    FailoverSettings(pd_period=_PERIOD, dm_master_period=_PERIOD),
+    rechecks=True,
+)
+_NOTICED = 60.0
+"""Seconds after which Kubernetes has noticed that a node is cut off; it evicts the pods after five minutes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A destructive step that the operator is about to take.
+
+    `spec` is laid onto the sample. `before` brings the world to the moment at which `wish` has the operator take the
+    step, and `withdraw` takes the wish back. `shows` are parts of the calls in which the step shows, as `_sent` words
+    them. `pod` is the one whose node is cut off, `asked` the pods whose word the step needs, `half` the half of them.
+    """
+
+    wish: Act
+    withdraw: Act
+    shows: tuple[str, ...]
+    pod: str
+    asked: str = "basic-pd-*"
+    half: str = "basic-pd-[12]"
+    spec: Json = field(default_factory=dict)
+    before: Act = lambda _: None
+    is_dm: bool = False
+    settings: Settings = SETTINGS
+
+
+def made(scenario: Scenario) -> OperatorWorld:
+    """The world in which the step is about to be taken."""
+    kind = DMWorld if scenario.is_dm else OperatorWorld
+    world = kind(clock=FakeClock(), settings=scenario.settings)
+    cluster = sample("dm" if scenario.is_dm else "basic")
+    for name, part in scenario.spec.items():
+        cluster["spec"][name] = cluster["spec"].get(name, {}) | part
+    world.apply(cluster)
+    world.run_until_ready(_name(world), within=120.0)
+    scenario.before(world)
+    world.forget()
+    return world
+
+
+def begin(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
+    """Let a silence begin, and the user wish for the step; what ends the silence.
+
+    A cache is old in that the wish, which it shows, has been withdrawn since.
+    """
+    if column is Column.CACHE:
+        scenario.wish(world)
+        seeing = _blinded(world)
+        scenario.withdraw(world)
+        return seeing
+    heal = _silenced(world, scenario, column)
+    scenario.wish(world)
+    return heal
+
+
+def run(world: OperatorWorld, seconds: float) -> None:
+    """Let world and operator work, also where syncs last so long that one follows another at once."""
+    end = world.clock.now() + seconds
+    while world.clock.now() < end:
+        world.world.settle()
+        if not world.operator.step():
+            due = world.operator.timers.next_due()
+            until = end if due is None else min(due, end)
+            world.world.advance(max(until - world.clock.now(), 0.0), world.operator.has_news)
+
+
+def acts(world: OperatorWorld, scenario: Scenario) -> list[str]:
+    """The calls in which the step shows, since it was about to be taken."""
+    return [call for call in _sent(world) if any(part in call for part in scenario.shows)]
+
+
+def _sent(world: OperatorWorld) -> list[str]:
+    """What the operator has written: `verb resource name` to the API server, `METHOD /path` to servers.
+
+    A write of replicas is `scale name`, one of a partition below the last pod `restart name`.
+    """
+    asked = [f"{each.method} /{each.url.split('/', 3)[3]}" for each in world.operator.dataplane.writes()]
+    calls = [entry.call for entry in world.world.server.audit.recent()]
+    patched = [call for call in calls if (call.resource, call.verb) == ("statefulsets.apps", "patch")]
+    return [*world.writes(), *asked, *(f"{_effect(call.request.body)} {call.name}" for call in patched)]
+
+
+def _effect(patch: bytes | None) -> str:
+    """What a patch of a StatefulSet of three or more pods does to them."""
+    spec = msgspec.json.decode(patch or b"{}").get("spec") or {}
+    if "replicas" in spec:
+        return "scale"
+    strategy = spec.get("updateStrategy") or {}
+    return "restart" if (strategy.get("rollingUpdate") or {}).get("partition", 3) < 3 else "patch"
+
+
+def _silenced(world: OperatorWorld, scenario: Scenario, column: Column) -> Heal:
+    faults = world.world.faults
+    match column:
+        case Column.SILENT:
+            return faults.network_cut(f"{NAMESPACE}/{scenario.asked}")
+        case Column.SLOW:
+            return faults.network_slow(10.0, f"{NAMESPACE}/{scenario.asked}")
+        case Column.HALF:
+            return faults.network_cut(f"{NAMESPACE}/{scenario.half}")
+        case Column.NODE:
+            heal = faults.host_cut_off(f"{NAMESPACE}/{scenario.pod}")
+            run(world, _NOTICED)
+            return heal
+    return faults.network_cut()
+
+
+def _blinded(world: OperatorWorld) -> Heal:
+    """The caches show the present objects, and from now on nothing new."""
+    world.operator.look()
+    caches = world.operator.caches.values()
+    for cache in caches:
+        cache.blind = True
+
+    def seeing() -> None:
+        for cache in caches:
+            cache.blind = False
+        world.operator.look_again()
+
+    return seeing
+
+
+def _name(world: OperatorWorld) -> str:
+    return DM_NAME if isinstance(world, DMWorld) else "basic"
+
+
+def _change(**spec: Any) -> Act:
+    """A user merges into the spec of the cluster."""
+    return lambda world: world.change(_name(world), **spec)
+
+
+def _annotate(pod: str, key: str, value: str | None) -> Act:
+    """A user annotates a pod."""
+    patch = {"metadata": {"annotations": {f"tidb.pingcap.com/{key}": value}}}
+    return lambda world: world.admin.patch(PODS, pod, NAMESPACE, patch)
+
+
+def _crashing(pod: str) -> Act:
+    """The server of a pod ends whenever it starts, and is to be replaced soon."""
+
+    def crash(world: OperatorWorld) -> None:
+        world.world.faults.pod_crash_loop(f"{NAMESPACE}/{pod}")
+        world.run(_PERIOD * 0.8)
+
+    return crash
+
+
+def _scaled(part: str, replicas: int) -> Act:
+    """Pods were scaled in, and their claims are left."""
+
+    def scale(world: OperatorWorld) -> None:
+        world.change(_name(world), **{part: {"replicas": replicas}})
+        world.run(1.0)
+        world.run_until_ready(_name(world), within=120.0)
+
+    return scale
+
+
+def _nothing(_: OperatorWorld) -> None:
+    """The step needs no user."""
+
+
+_THREE: Json = {"pd": {"replicas": 3, "maxFailoverCount": 3}, "tikv": {"replicas": 3}}
+_FOUR_STORES: Json = _THREE | {"tikv": {"replicas": 4}}
+_PUMP: Json = {"baseImage": "pingcap/tidb-binlog", "replicas": 2, "config": {}, "requests": {"storage": "1Gi"}}
+_WARN: Json = {"config": {"log": {"level": "warn"}}}
+_MASTERS: dict[str, Any] = {"asked": f"{DM_NAME}-dm-master-*", "half": f"{DM_NAME}-dm-master-[12]", "is_dm": True}
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "pd-scale-in": Scenario(
+        _change(pd={"replicas": 1}),
+        _change(pd={"replicas": 3}),
+        ("DELETE /pd/api/v1/members", "POST /pd/api/v1/leader", "scale basic-pd"),
+        "basic-pd-2",
+        spec=_THREE,
+    ),
+    "pd-failover": Scenario(
+        _nothing,
+        _nothing,
+        ("DELETE /pd/api/v1/members", "delete pods", "delete persistentvolumeclaims"),
+        "basic-pd-0",
+        half="basic-pd-[01]",
+        spec=_THREE,
+        before=_crashing("basic-pd-2"),
+        settings=_HASTY,
+    ),
+    "pd-roll": Scenario(
+        _change(pd=_WARN),
+        _change(pd={"config": None}),
+        ("restart basic-pd", "delete pods", "POST /pd/api/v1/leader"),
+        "basic-pd-1",
+        spec=_THREE,
+    ),
+    "pd-command": Scenario(
+        _annotate("basic-pd-1", "pd-transfer-leader", "delete-pod"),
+        _annotate("basic-pd-1", "pd-transfer-leader", None),
+        ("delete pods", "POST /pd/api/v1/leader"),
+        "basic-pd-1",
+        spec=_THREE,
+    ),
+    "pd-replace-volume": Scenario(
+        _annotate("basic-pd-2", "replace-volume", "true"),
+        _annotate("basic-pd-2", "replace-volume", None),
+        ("DELETE /pd/api/v1/members", "delete pods", "delete persistentvolumeclaims"),
+        "basic-pd-2",
+        spec=_THREE,
+    ),
+    "tikv-scale-in": Scenario(
+        _change(tikv={"replicas": 3}),
+        _change(tikv={"replicas": 4}),
+        ("DELETE /pd/api/v1/store/", "POST /pd/api/v1/schedulers", "scale basic-tikv"),
+        "basic-tikv-3",
+        spec=_FOUR_STORES,
+    ),
+    "tikv-roll": Scenario(
+        _change(tikv=_WARN),
+        _change(tikv={"config": None}),
+        ("POST /pd/api/v1/schedulers", "restart basic-tikv", "delete pods"),
+        "basic-tikv-1",
+        spec=_THREE,
+    ),
+    "tikv-command": Scenario(
+        _annotate("basic-tikv-1", "evict-leader", "delete-pod"),
+        _annotate("basic-tikv-1", "evict-leader", None),
+        ("POST /pd/api/v1/schedulers", "delete pods"),
+        "basic-tikv-1",
+        spec=_THREE,
+    ),
+    "tikv-replace-volume": Scenario(
+        _annotate("basic-tikv-3", "replace-volume", "true"),
+        _annotate("basic-tikv-3", "replace-volume", None),
+        ("DELETE /pd/api/v1/store/", "delete pods", "delete persistentvolumeclaims"),
+        "basic-tikv-3",
+        spec=_FOUR_STORES,
+    ),
+    "tikv-scale-out": Scenario(
+        _change(tikv={"replicas": 4}),
+        _change(tikv={"replicas": 3}),
+        ("delete persistentvolumeclaims",),
+        "basic-tikv-1",
+        spec=_FOUR_STORES,
+        before=_scaled("tikv", 3),
+    ),
+    "pd-claim": Scenario(
+        _change(enablePVReclaim=True),
+        _change(enablePVReclaim=False),
+        ("delete persistentvolumeclaims",),
+        "basic-pd-1",
+        spec=_THREE | {"pd": {"replicas": 5}},
+        before=_scaled("pd", 3),
+    ),
+    "tikv-claim": Scenario(
+        _change(enablePVReclaim=True),
+        _change(enablePVReclaim=False),
+        ("delete persistentvolumeclaims",),
+        "basic-tikv-1",
+        spec=_FOUR_STORES,
+        before=_scaled("tikv", 3),
+    ),
+    "tidb-scale-in": Scenario(
+        _change(tidb={"replicas": 1}),
+        _change(tidb={"replicas": 2}),
+        ("scale basic-tidb",),
+        "basic-tidb-1",
+        spec=_THREE | {"tidb": {"replicas": 2}},
+    ),
+    "pump-scale-in": Scenario(
+        _change(pump={"replicas": 1}),
+        _change(pump={"replicas": 2}),
+        ("PUT /state/", "scale basic-pump"),
+        "basic-pump-1",
+        spec=_THREE | {"pump": _PUMP},
+    ),
+    "ticdc-scale-in": Scenario(
+        _change(ticdc={"replicas": 1}),
+        _change(ticdc={"replicas": 2}),
+        ("scale basic-ticdc",),
+        "basic-ticdc-1",
+        "basic-ticdc-*",
+        "basic-ticdc-1",
+        spec=_THREE | {"ticdc": {"baseImage": "pingcap/ticdc", "replicas": 2, "config": {}}},
+    ),
+    "suspension": Scenario(
+        _change(suspendAction={"suspendStatefulSet": True}),
+        _change(suspendAction=None),
+        ("delete statefulsets.apps",),
+        "basic-tikv-1",
+        spec=_THREE,
+    ),
+    "recreation": Scenario(
+        _change(tikv={"requests": {"storage": "200Gi"}}),
+        _change(tikv={"requests": {"storage": "1Gi"}}),
+        ("delete statefulsets.apps",),
+        "basic-tikv-1",
+        spec=_THREE,
+    ),
+    "dm-master-scale-in": Scenario(
+        _change(master={"replicas": 1}),
+        _change(master={"replicas": 3}),
+        ("DELETE /apis/v1alpha1/members/master", "PUT /apis/v1alpha1/leader", f"scale {DM_NAME}-dm-master"),
+        f"{DM_NAME}-dm-master-2",
+        **_MASTERS,
+    ),
+    "dm-master-roll": Scenario(
+        _change(version="v8.5.3"),
+        _change(version="v8.5.2"),
+        (f"restart {DM_NAME}-dm-master", "delete pods", "PUT /apis/v1alpha1/leader"),
+        f"{DM_NAME}-dm-master-1",
+        **_MASTERS,
+    ),
+    "dm-master-failover": Scenario(
+        _nothing,
+        _nothing,
+        ("DELETE /apis/v1alpha1/members/master", "delete pods", "delete persistentvolumeclaims"),
+        f"{DM_NAME}-dm-master-0",
+        **(_MASTERS | {"half": f"{DM_NAME}-dm-master-[01]"}),
+        before=_crashing(f"{DM_NAME}-dm-master-2"),
+        settings=_HASTY,
+    ),
+    "dm-worker-scale-in": Scenario(
+        _change(worker={"replicas": 1}),
+        _change(worker={"replicas": 2}),
+        ("DELETE /apis/v1alpha1/members/worker", f"scale {DM_NAME}-dm-worker"),
+        f"{DM_NAME}-dm-worker-1",
+        **_MASTERS,
+    ),
+    "dm-worker-claim": Scenario(
+        _change(enablePVReclaim=True),
+        _change(enablePVReclaim=False),
+        ("delete persistentvolumeclaims",),
+        f"{DM_NAME}-dm-worker-0",
+        **_MASTERS,
+        before=_scaled("worker", 1),
+    ),
+}

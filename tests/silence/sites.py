@@ -1,0 +1,121 @@
+"""Where the operator calls what destroys, found in its source."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+ROOMS = ("member", "meta", "controllers", "discovery", "dataplane", "scheduler")
+
+_NAMES = frozenset(
+    {
+        "delete",
+        "delete_member",
+        "delete_store",
+        "delete_master",
+        "delete_worker",
+        "close_pump_node",
+        "delete_job",
+        "delete_if",
+        "prune",
+        "end_log_task",
+        "set_policy",
+        "PodDeletion",
+    }
+)
+"""Functions that destroy, or hand over what is to be destroyed."""
+
+_METHODS = frozenset(
+    {
+        "evict_leader",
+        "resign_leader",
+        "transfer_leader",
+        "transfer_primary",
+        "resign_owner",
+        "begin_evict_leaders",
+        "remove_finalizer",
+        "delete_member",
+        "delete_store",
+        "delete_master",
+        "delete_worker",
+        "delete_job",
+        "delete_together",
+        "delete_collection",
+    }
+)
+"""Methods that do, whatever they are called on."""
+
+_QUALIFIED = frozenset(
+    {
+        ("destroyer", "delete"),
+        ("topology", "forget"),
+        ("kernel", "end"),
+        ("evictions", "begin"),
+        ("own", "drain"),
+        ("Replicas", "lowered"),
+        ("UpdateStrategy", "lowered"),
+        ("UpdateStrategy", "on_delete"),
+    }
+)
+"""Methods that do when they are called on what goes by this name."""
+
+_DOORS = ("member/evidence.py", "dataplane/pd.py", "dataplane/dm.py")
+"""The functions themselves, each of which takes evidence."""
+
+_LOCAL = {
+    ("member/backups/restores.py", "prune"),
+    ("member/lifecycle/leaving_member.py", "delete"),
+    ("member/lifecycle/roll.py", "delete"),
+}
+"""Variables that have the name of a function."""
+
+_FIELD = "tikv.evict_leader"
+"""A field of the status, no method."""
+
+
+def sites() -> frozenset[str]:
+    """All sites, as `module function call`."""
+    paths = (path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py")))
+    return frozenset(site for path in paths for site in _sites_of(path))
+
+
+def _sites_of(path: Path) -> Iterator[str]:
+    module = str(path.relative_to(ROOT))
+    if module in _DOORS:
+        return
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for function, call in _calls(tree, ""):
+        if (module, call) not in _LOCAL:
+            yield f"{module} {function} {call}"
+
+
+def _calls(node: ast.AST, function: str) -> Iterator[tuple[str, str]]:
+    """What destroys, below a node, with the innermost function around it; outside of one nothing is called."""
+    if isinstance(node, ast.FunctionDef):
+        function = node.name
+    if function and (call := _destroys(node)):
+        yield function, call
+    for child in ast.iter_child_nodes(node):
+        yield from _calls(child, function)
+
+
+def _destroys(node: ast.AST) -> str:
+    """The call as sites word it; empty for anything else. A reference counts: it may be called elsewhere."""
+    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in _NAMES:
+        return node.id
+    if not isinstance(node, ast.Attribute):
+        return ""
+    of = _name(node.value)
+    if (of, node.attr) in _QUALIFIED:
+        return f"{of}.{node.attr}"
+    return node.attr if node.attr in _METHODS and f"{of}.{node.attr}" != _FIELD else ""
+
+
+def _name(node: ast.AST) -> str:
+    """What something goes by."""
+    if isinstance(node, ast.Call):
+        return _name(node.func)
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,337 @@
+"""Every destructive step of the operator, and what a silence makes of it (docs/rules/silence.md).
+
+A site is where the operator calls what destroys, as `module function call`. `python -m tests.silence` renders the
+tables for the document.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tests.silence.columns import Column
+
+WAITS = "waits"
+ANSWERED = "acts: answered"
+CUT_OFF = "acts: quorum without it"
+LIVE = "acts: asks Kubernetes"
+
+MEANINGS: Mapping[str, str] = {
+    WAITS: "nothing is destroyed before the silence ends",
+    ANSWERED: "what the step needs has answered in this reconcile, be it late or through another member",
+    CUT_OFF: "the data plane has answered, and has a quorum and all data without the pod behind the node",
+    LIVE: "the step needs no word of the data plane; the API server shows what goes, and that the user wants it",
+}
+"""What the cells of the table say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A step that asks the data plane: its cells in the order of `Column`.
+
+    `scenario` is the one of `tests.silence.scenarios` that drives each cell. `sites` are the calls in it.
+    """
+
+    step: str
+    scenario: str
+    cells: Sequence[str]
+    sites: Sequence[str]
+
+    def cell(self, column: Column) -> str:
+        """What a silence makes of the step."""
+        return self.cells[list(Column).index(column)]
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """A step that no scenario drives; `rests_on` is what it takes, `shown_by` the file of tests about that.
+
+    `asks_none`: its module has no client of the data plane, so no silence of it reaches the decision.
+    """
+
+    step: str
+    rests_on: str
+    shown_by: str
+    sites: Sequence[str]
+    asks_none: bool = False
+
+
+_W, _A, _C, _L = WAITS, ANSWERED, CUT_OFF, LIVE
+
+ROWS: Sequence[Row] = (
+    Row(
+        "scale PD in: hand over, remove the member, lower the replicas",
+        "pd-scale-in",
+        (_W, _A, _W, _W, _C, _W),
+        (
+            "member/pd/scale_in.py _drain transfer_leader",
+            "member/pd/scale_in.py _drain delete_member",
+            "member/lifecycle/scale_in.py next_lower_replicas Replicas.lowered",
+        ),
+    ),
+    Row(
+        "replace a lost PD member: remove it, delete its pod and claims",
+        "pd-failover",
+        (_W, _A, _W, _W, _C, _W),
+        ("member/pd/failover.py _remove delete_member", "member/failover/steps.py clean_up delete"),
+    ),
+    Row(
+        "restart PD's pods one by one",
+        "pd-roll",
+        (_W, _A, _W, _W, _W, _W),
+        (
+            "member/pd/upgrade.py _transfer transfer_leader",
+            "member/lifecycle/roll.py _restart UpdateStrategy.lowered",
+            "member/lifecycle/roll.py _restart PodDeletion",
+            "member/lifecycle/roll.py _restart_reached PodDeletion",
+        ),
+    ),
+    Row(
+        "restart a PD pod by `pd-transfer-leader`",
+        "pd-command",
+        (_W, _A, _W, _W, _C, _W),
+        (
+            "member/pd/transfer_leader.py _stay_away transfer_leader",
+            "member/commands/restarting.py _delete_pod delete",
+        ),
+    ),
+    Row(
+        "give a PD pod new volumes by `replace-volume`",
+        "pd-replace-volume",
+        (_W, _A, _W, _W, _C, _W),
+        (
+            "member/pd/replace_volume.py _leave_pd transfer_leader",
+            "member/pd/replace_volume.py _remove delete_member",
+            "member/commands/restarting.py restart_without_volumes delete",
+        ),
+    ),
+    Row(
+        "scale TiKV in: evict leaders, take the store offline, lower the replicas",
+        "tikv-scale-in",
+        (_W, _A, _A, _W, _C, _W),
+        (
+            "member/stores/scale_in.py _drain_store evictions.begin",
+            "member/stores/scale_in.py _take_offline delete_store",
+            "member/stores/evictions.py begin begin_evict_leaders",
+        ),
+    ),
+    Row(
+        "restart TiKV's pods one by one, each without leaders",
+        "tikv-roll",
+        (_W, _A, _A, _W, _W, _W),
+        ("member/tikv/eviction.py evict evictions.begin",),
+    ),
+    Row(
+        "restart a TiKV pod by `evict-leader`",
+        "tikv-command",
+        (_W, _A, _W, _W, _C, _W),
+        ("member/tikv/evict_leader.py _evict evictions.begin",),
+    ),
+    Row(
+        "give a store new volumes by `replace-volume`",
+        "tikv-replace-volume",
+        (_W, _A, _W, _W, _C, _W),
+        ("member/stores/replace_volume.py _take_offline delete_store",),
+    ),
+    Row(
+        "scale out where a removed member has left its claims: delete them first",
+        "tikv-scale-out",
+        (_W, _A, _A, _W, _C, _W),
+        ("member/lifecycle/scale_out.py _delete delete",),
+    ),
+    Row(
+        "delete the claims of a removed PD member (`enablePVReclaim`)",
+        "pd-claim",
+        (_W, _A, _A, _W, _C, _W),
+        ("meta/pvc_cleaner.py _reclaim delete", "meta/pvc_cleaner.py _reclaim set_policy"),
+    ),
+    Row("delete the claims of a removed store (`enablePVReclaim`)", "tikv-claim", (_W, _A, _A, _W, _C, _W), ()),
+    Row("scale TiDB in: lower the replicas", "tidb-scale-in", (_W, _A, _A, _W, _C, _W), ()),
+    Row(
+        "scale Pump in: close its node, lower the replicas",
+        "pump-scale-in",
+        (_W, _A, _A, _W, _W, _W),
+        ("member/pump/scale_in.py _close close_pump_node",),
+    ),
+    Row(
+        "scale TiCDC in: hand over until `gracefulShutdownTimeout`, lower the replicas",
+        "ticdc-scale-in",
+        (_W, _A, _W, _W, _C, _W),
+        ("member/ticdc/handover.py _step own.drain", "member/ticdc/handover.py _step resign_owner"),
+    ),
+    Row(
+        "suspend: delete the StatefulSets, keep the claims",
+        "suspension",
+        (_L, _L, _L, _L, _L, _W),
+        ("member/lifecycle/suspend.py _remove delete",),
+    ),
+    Row(
+        "recreate a StatefulSet for what Kubernetes cannot change; its pods stay",
+        "recreation",
+        (_W, _A, _A, _W, _W, _W),
+        ("member/lifecycle/recreation.py _delete delete",),
+    ),
+    Row(
+        "scale DM's masters in: hand over, remove the master, lower the replicas",
+        "dm-master-scale-in",
+        (_W, _A, _A, _W, _C, _W),
+        ("member/dm/master_scaling.py _drain delete_master", "member/dm/master_scaling.py _drain evict_leader"),
+    ),
+    Row(
+        "restart DM's masters one by one",
+        "dm-master-roll",
+        (_W, _A, _A, _W, _W, _W),
+        ("member/dm/master_upgrade.py _hand_over evict_leader",),
+    ),
+    Row(
+        "replace a lost master: remove it, delete its pod and claims",
+        "dm-master-failover",
+        (_W, _A, _W, _W, _C, _W),
+        ("member/dm/failover.py _remove delete_master",),
+    ),
+    Row(
+        "scale DM's workers in: lower the replicas, remove the worker once it is offline",
+        "dm-worker-scale-in",
+        (_W, _A, _A, _W, _C, _W),
+        ("member/dm/worker_scaling.py take_out_offline delete_worker",),
+    ),
+    Row("delete the claims of a removed worker (`enablePVReclaim`)", "dm-worker-claim", (_W, _A, _A, _W, _C, _W), ()),
+)
+
+OTHERS: Sequence[Other] = (
+    Other(
+        "restart a pod that is not Ready for a new template",
+        "the data plane spares it, or nothing of it runs, or the user forces it (above)",
+        "tests/controllers/tidbcluster/test_silence.py",
+        (
+            "member/lifecycle/roll.py _begin UpdateStrategy.lowered",
+            "member/lifecycle/roll.py _first_restart UpdateStrategy.lowered",
+            "member/lifecycle/roll.py _first_restart UpdateStrategy.on_delete",
+            "member/lifecycle/roll.py _continue UpdateStrategy.lowered",
+            "member/lifecycle/roll.py _restart_unready UpdateStrategy.lowered",
+            "member/lifecycle/roll.py _by_deletion UpdateStrategy.on_delete",
+            "member/lifecycle/roll.py _by_deletion PodDeletion",
+            "member/lifecycle/component_sync.py _delete delete",
+            "member/lifecycle/component_sync.py _delete PodDeletion",
+        ),
+    ),
+    Other(
+        "leave restarts to the user, who has asked for OnDelete",
+        "nothing: it restarts no pod",
+        "tests/controllers/tidbcluster/test_upgrade.py",
+        ("member/lifecycle/roll.py _left_to_the_user UpdateStrategy.on_delete",),
+    ),
+    Other(
+        "remove a PD member that never started, and whose pod crashes",
+        "PD reports the health of all its members, a majority of which is healthy without it; the pods, read live",
+        "tests/member/test_absence.py",
+        ("member/pd/stray_members.py _remove_member delete_member",),
+    ),
+    Other(
+        "take the store of a machine that is gone offline",
+        "PD, asked for the store by its id, says that it is Down; the status, read live, has the record",
+        "tests/member/failover/test_steps.py",
+        ("member/stores/failover.py _delete_store delete_store",),
+    ),
+    Other(
+        "delete the pod of a machine that is gone, without waiting for its kubelet",
+        "the user's annotation, the record of the failure, and the Node, read live",
+        "tests/member/failover/test_node_failure.py",
+        ("member/failover/node_failure.py _force delete",),
+        asks_none=True,
+    ),
+    Other(
+        "let another member of a PD microservice be the primary",
+        "PD names the primary and the members in this reconcile",
+        "tests/controllers/tidbcluster/test_pdms.py",
+        ("member/pdms/primary.py hand_over transfer_primary",),
+    ),
+    Other(
+        "delete a pod that waits for a claim that is gone",
+        "pod and claim, read live: the pod has no node, the claim does not exist",
+        "tests/controllers/tidbcluster/test_housekeeping.py",
+        ("meta/orphan_pods.py _delete delete",),
+        asks_none=True,
+    ),
+    Other(
+        "delete a claim for which no volume can be provided",
+        "claim and cluster, read live: the claim has no volume, awaits no data, and the spec asks for another",
+        "tests/controllers/tidbcluster/test_claims_without_a_volume.py",
+        ("member/volumes/unprovided.py _delete delete",),
+        asks_none=True,
+    ),
+    Other(
+        "set the reclaim policy that the user wishes",
+        "claim and volume, read live; `Delete` takes effect when the user deletes a claim",
+        "tests/controllers/tidbcluster/test_housekeeping.py",
+        ("meta/volumes.py _keep set_policy",),
+        asks_none=True,
+    ),
+    Other(
+        "forget a TiDB server that ended, for TiDB Dashboard",
+        "PD's etcd shows in one answer that the server is registered and not alive, and Kubernetes has no such pod",
+        "tests/controllers/tidbcluster/test_housekeeping.py",
+        ("meta/topology.py act topology.forget",),
+    ),
+    Other(
+        "delete the Job of a Backup, Restore, schedule or TidbInitializer",
+        "the Job, read live and by its UID; a Job holds no data",
+        "tests/controllers/backup/test_making.py",
+        (
+            "controllers/job_owners/job_owner.py delete_job delete_job",
+            "controllers/backup/cleaning.py _has_ended delete_job",
+            "controllers/backup/cleaning.py _look_after delete_job",
+            "controllers/backup/cleaning.py _ended_without_a_word delete_job",
+            "controllers/backup/logs.py _look_after delete_job",
+            "controllers/backup/logs.py _make delete_job",
+            "controllers/backup/making.py _try_again delete_job",
+            "controllers/backup/stopping.py _again delete_job",
+            "controllers/initializer/running.py _delete delete_job",
+            "controllers/initializer/running.py _make_again delete_job",
+            "controllers/job_deletion.py delete_job destroyer.delete",
+        ),
+    ),
+    Other(
+        "remove the task of a log backup from PD",
+        "the Backup is deleted, its namespace goes, and PD, asked now, has the task; a silent PD keeps it",
+        "tests/controllers/backup/test_stopping.py",
+        (
+            "controllers/backup/stopping.py end_elsewhere kernel.end",
+            "controllers/backup/kernel.py act end_log_task",
+            "dataplane/log_backups.py end_log_task delete_together",
+        ),
+    ),
+    Other(
+        "remove a finalizer",
+        "what the finalizer stands for has ended, as the API server and, for a log backup, PD show",
+        "tests/controllers/backup/test_cleaning.py",
+        (
+            "controllers/backup/cleaning.py _finish remove_finalizer",
+            "controllers/backup/cleaning.py _let_go remove_finalizer",
+            "controllers/simple_kind.py release remove_finalizer",
+            "controllers/tidbmonitor/rights.py finalize remove_finalizer",
+        ),
+    ),
+    Other(
+        "delete a Backup or CompactBackup that its schedule no longer keeps",
+        "the schedule and the object, read live",
+        "tests/controllers/backup_schedule/test_expiry.py",
+        ("controllers/backup_schedule/expiry.py _delete destroyer.delete",),
+        asks_none=True,
+    ),
+    Other(
+        "delete objects without data that are no longer wanted: rights, Services, Deployments",
+        "the object, read live, which the owner controls",
+        "tests/controllers/test_dashboards.py",
+        (
+            "controllers/consent.py withdraw delete_if",
+            "controllers/dashboard/kind.py _make prune",
+            "controllers/owned_deletion.py delete_if destroyer.delete",
+            "controllers/owned_deletion.py prune delete_if",
+            "controllers/owned_workloads.py _delete_broken delete_if",
+            "controllers/tidbmonitor/migration.py migrate delete_if",
+            "controllers/tidbmonitor/migration.py _release delete_if",
+            "controllers/tidbmonitor/rights.py withdraw_unwanted delete_if",
+            "controllers/tidbmonitor/rights.py _withdraw delete_if",
+            "controllers/tidbmonitor/stages.py _prune prune",
+        ),
+    ),
+)
