@@ -124,9 +124,9 @@ simulate-slice: .venv/.dev ## Run a part of it, beside what `make test` draws, a
 	@$(BIN)/python -m simulate sweep no-resync --every 80 $(DRAW)
 	@$(BIN)/python -m simulate sweep lag clock --every 200 $(DRAW)
 	@$(BIN)/python -m simulate sweep admission --every 31 $(DRAW)
-	@$(BIN)/python -m simulate sweep together --every 60 $(DRAW)
+	@$(BIN)/python -m simulate sweep together --every 150 $(DRAW)
 	@$(BIN)/python -m simulate sweep pd-ctl --every 20 $(DRAW)
-	@$(BIN)/python -m simulate seeds 1000 100
+	@$(BIN)/python -m simulate seeds 1000 60
 	@$(BIN)/python -m simulate mixes --every 61
 
 simulate: .venv/.dev ## Run a fault at writes of all workloads, pairs of changes, mistakes, losses, what others do and insist on, webhooks, two plans at once, life without resyncs, 200 random plans, 10000 manifests, 5000 objects with wrong types [EVERY=160 EVERY_FIELD=4 EVERY_HAND=12 FROM=0]

@@ -148,6 +148,7 @@ def test_the_image_of_backups_has_the_tools_and_our_entrypoint() -> None:
     assert ("/dumpling", "/tidb-lightning") == paths
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("command", "flag"),
     [
@@ -164,6 +165,7 @@ def test_every_command_starts(image: Path, command: str, flag: str) -> None:
     assert done.stdout
 
 
+@pytest.mark.thorough
 def test_neither_build_tools_nor_sandbox_nor_simulator_are_installed(image: Path) -> None:
     left_out = ("pip", "wheel", "setuptools", "sandbox", "simulate", "cli", "library", "tests", "obstore")
     assert [] == [name for name in left_out if (_packages(image) / name).exists()]
@@ -171,6 +173,7 @@ def test_neither_build_tools_nor_sandbox_nor_simulator_are_installed(image: Path
         assert not (image / "opt" / "tidb-operator" / "bin" / command).exists()
 
 
+@pytest.mark.thorough
 def test_the_installed_tree_is_small(image: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sizes = {each.name: _megabytes(each) for each in _packages(image).iterdir()}
     with capsys.disabled():
@@ -185,6 +188,7 @@ def _megabytes(path: Path) -> float:
     return round(sum(each.stat().st_size for each in files) / 1e6, 1)
 
 
+@pytest.mark.thorough
 def test_all_modules_are_compiled_so_that_a_start_on_a_read_only_root_compiles_nothing(image: Path) -> None:
     missing = [
         path
@@ -195,6 +199,7 @@ def test_all_modules_are_compiled_so_that_a_start_on_a_read_only_root_compiles_n
     assert [] == missing
 
 
+@pytest.mark.thorough
 def test_the_kubernetes_package_is_there_and_not_loaded(image: Path) -> None:
     code = "import controller_manager.main, discovery.main, sys; print('kubernetes' in sys.modules)"
     python = str(image / "opt" / "tidb-operator" / "bin" / "python")
@@ -202,6 +207,7 @@ def test_the_kubernetes_package_is_there_and_not_loaded(image: Path) -> None:
     assert 0 == _run([python, "-c", "import kubernetes.config.exec_provider"], image).returncode
 
 
+@pytest.mark.thorough
 def test_what_users_install_brings_a_cluster_up(python: str) -> None:
     """Every file that is read at run time is part of the package."""
     with tempfile.TemporaryDirectory() as name:

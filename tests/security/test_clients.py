@@ -123,6 +123,7 @@ def _ask(port: int, body: bytes) -> int:
         return 0
 
 
+@pytest.mark.thorough
 def test_eight_clients_with_100_MB_cost_the_extender_no_more_than_one(place: Place, tmp_path: Path) -> None:
     with _extender(place, tmp_path, metrics=False) as served:
         statuses: list[Sequence[int]] = [_ask_all(served.port, made()) for made in _BODIES.values()]

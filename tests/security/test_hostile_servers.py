@@ -22,7 +22,7 @@ from tests.e2e.waiting import CLOCK, eventually, pause
 from tests.e2e.worlds import OPERATOR_NAMESPACE
 from tests.security.hostile_servers import MARK, MODES, HostileNetwork
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(240)]
 
 _MOST_MEMORY = 256 << 20
 """Bytes: half of what the manifest allows. It is compared with the peak of what is resident, for which a cgroup would

@@ -127,7 +127,7 @@ _SAYS = ("status", "reason")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gone", [False, True])
+@pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.thorough), True])
 def test_8_F31_the_loss_of_a_whole_side_is_shown_and_nothing_of_it_replaced(worlds: JoinedWorlds, gone: bool) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
