@@ -7,7 +7,7 @@ from member.reasons.reason import LOOK_AT_PODS, NOTHING, Reason
 OTHER_RESOURCES: Mapping[str, Reason] = {
     "NoTiDB": Reason(
         "The TidbCluster of a TidbInitializer has no TiDB.",
-        "It waits until `spec.tidb` is there.",
+        "It waits until you add `spec.tidb`.",
         "Add `spec.tidb` to the TidbCluster, or delete the TidbInitializer.",
     ),
     "ReferenceNotAllowed": Reason(
