@@ -70,6 +70,8 @@ _CLUSTERS = {
     "update_errors": _COMPONENT,
 }
 
+_OF_DM_CLUSTERS = ("ready", "condition", "members", "healthy_members", "observed", "unavailable")
+
 TOPICS: Mapping[str, Topic] = {
     "Clusters": Topic(
         "Only the leader serves them, read from its cache when the scrape comes: a cluster has each series once, "
@@ -78,6 +80,10 @@ TOPICS: Mapping[str, Topic] = {
         "the leader these two and `..._sync_age_seconds` begin anew. `..._spec_replicas` and `..._update_errors` are "
         "v1.6's.",
         {f"tidb_operator_cluster_{name}": labels for name, labels in _CLUSTERS.items()},
+    ),
+    "DMClusters": Topic(
+        "As those of TidbClusters; `component` is `dm-master` or `dm-worker`.",
+        {f"tidb_operator_dm_cluster_{name}": _CLUSTERS[name] for name in _OF_DM_CLUSTERS},
     ),
     "Backups": Topic(
         "Only the leader serves them, read from its cache when the scrape comes; v1.6 has none. A log backup that is "

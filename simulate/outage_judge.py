@@ -149,8 +149,6 @@ def _of_pods(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
 
 
 def _of_metrics(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
-    if seen.metrics is None:
-        return
     if (seen.metrics["ready"][()] == 1) is not is_ready:
         yield "the metric ready differs from the condition"
     for each in seen.report.components:

@@ -23,7 +23,7 @@ from simulate.engine import Engine
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 _WIDE = 250
 """Columns of a page on which nothing is broken."""
-_PREFIX = "tidb_operator_cluster_"
+_PREFIXES = {TIDB_CLUSTERS: "tidb_operator_cluster_", DM_CLUSTERS: "tidb_operator_dm_cluster_"}
 
 Series = Mapping[str, Mapping[tuple[str, ...], float]]
 """Of each metric, by its name without the prefix, the values by component, and by reason where it has one."""
@@ -35,7 +35,7 @@ class Surfaces:
 
     `ready` and `certificates` are the conditions Ready and CertificatesValid.
 
-    `findings` and `metrics` are None for a DMCluster, which neither doctor nor the metrics know.
+    `findings` are None for a DMCluster, which doctor does not know.
     """
 
     ready: Json
@@ -48,7 +48,7 @@ class Surfaces:
     line: str
     events: Sequence[Json]
     findings: Sequence[Finding] | None
-    metrics: Series | None
+    metrics: Series
 
     @property
     def reasons(self) -> set[str]:
@@ -74,7 +74,7 @@ def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
         line=_in_one_line(page_of_all([summary(found)], now, with_namespace=False)),
         events=_events(engine, found),
         findings=_findings(engine, found) if is_tidb else None,
-        metrics=_metrics(engine, found) if is_tidb else None,
+        metrics=_metrics(engine, found),
     )
 
 
@@ -118,10 +118,11 @@ def _findings(engine: Engine, found: Found) -> Sequence[Finding]:
 
 def _metrics(engine: Engine, found: Found) -> Series:
     meta, series = found.object.metadata, dict[str, dict[tuple[str, ...], float]]()
+    prefix = _PREFIXES[found.resource]
     own = {"namespace": meta.namespace, "name": meta.name}
     for family in engine.operators["operator"].registry.collect():
         for sample in family.samples:
-            if own.items() <= sample.labels.items():
+            if own.items() <= sample.labels.items() and sample.name.startswith(prefix):
                 labels = tuple(sample.labels[each] for each in ("component", "reason") if each in sample.labels)
-                series.setdefault(sample.name.removeprefix(_PREFIX), {})[labels] = sample.value
+                series.setdefault(sample.name.removeprefix(prefix), {})[labels] = sample.value
     return series

@@ -1,10 +1,12 @@
 """The controller of DMCluster, put together (CW-1)."""
 
 from dataclasses import replace
+from functools import partial
 
 from controllers.controller import Controller
 from controllers.dmcluster import conditions, events
 from controllers.dmcluster.kind import DM_CLUSTER
+from controllers.dmcluster.metrics import DMClusterMetrics
 from controllers.enqueueing import enqueue_owner
 from controllers.informing import NO_RESYNC, Informers
 from controllers.kind_controller import kind_controller
@@ -33,6 +35,7 @@ def dm_cluster_controller(
 ) -> Controller:
     """Register handlers and return the controller; nothing is started. Arguments as for `tidb_cluster_controller`."""
     lister = clusters.lister_for(DM_CLUSTERS)
+    DMClusterMetrics(runtime.registry, lister, partial(runtime.key_locks.fence_of, DM_CLUSTERS))
     # a TidbCluster may have the same name, and other certificates
     own = replace(deps, certificates=CertificateBook())
     kind = replace(DM_CLUSTER, conditions=others.telling(conditions.conditions)) if others else DM_CLUSTER

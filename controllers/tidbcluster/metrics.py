@@ -17,7 +17,6 @@ from prometheus_client.registry import Collector, CollectorRegistry
 
 from apis import images
 from apis.accessor import Component, workloads
-from apis.cluster import OBSERVED
 from apis.decoding import decode
 from apis.ordinals import desired_replicas
 from apis.predicates import status_of
@@ -25,15 +24,14 @@ from apis.problem import InvalidField
 from apis.shared import ComponentStatus, Json
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
-from controllers.conditions import PROGRESSING, READY
-from controllers.other_operators import OPERATOR_CONFLICT, OtherOperators
+from controllers.cluster_samples import Sample, holds, of_members, of_status, ours
+from controllers.conditions import PROGRESSING
+from controllers.other_operators import OtherOperators
 from controllers.outcomes import failed
-from kube.objects import Object, condition_of
+from kube.objects import Object
 from kube.reading import Lister
-from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS
 from member.memory.certificate_book import CertificateBook
 from member.outcome import Outcome, Refused
-from meta.certificates import CERTIFICATES_VALID
 from ports.clock import Clock
 from ports.fencing import FenceOf, is_open
 
@@ -73,10 +71,6 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     ),
 }
 _UPDATE_ERRORS = "update_errors"
-_OURS = frozenset({READY, PROGRESSING, OBSERVED, OPERATOR_CONFLICT, CERTIFICATES_VALID})
-
-_Sample = tuple[str, tuple[str, ...], float]
-"""The family, the values of its labels behind namespace and name, the value."""
 
 
 @dataclass(slots=True)
@@ -142,7 +136,7 @@ class ClusterMetrics(Collector):
                 families[name].add_metric([meta.namespace, meta.name, *labels], value)  # type: ignore[attr-defined]
         return families.values()
 
-    def _samples_or_none(self, cluster: Object) -> list[_Sample]:
+    def _samples_or_none(self, cluster: Object) -> list[Sample]:
         """One cluster whose status others have spoilt must not hide the others, and who leads."""
         try:
             return list(self._samples(cluster))
@@ -150,7 +144,7 @@ class ClusterMetrics(Collector):
             log.exception("the metrics of a cluster cannot be read from it", cluster=cluster.key)
             return []
 
-    def _samples(self, cluster: Object) -> Iterator[_Sample]:
+    def _samples(self, cluster: Object) -> Iterator[Sample]:
         tree = cluster.decode()
         yield from _of_status(tree.get("status") or {}, self._clock.wall())
         try:
@@ -166,7 +160,7 @@ class ClusterMetrics(Collector):
                 yield "certificate_expiry_seconds", (secret,), (found.ends - self._clock.wall()).total_seconds()
         yield from self._of_syncs((cluster.metadata.namespace, cluster.metadata.name))
 
-    def _of_syncs(self, key: tuple[str, str]) -> Iterator[_Sample]:
+    def _of_syncs(self, key: tuple[str, str]) -> Iterator[Sample]:
         now = self._clock.now()
         with self._lock:
             syncs = self._syncs.setdefault(key, _Syncs())
@@ -180,56 +174,37 @@ class ClusterMetrics(Collector):
             yield "refused", (stage, reason), 1
 
 
-def _of_status(status: Json, now: datetime) -> Iterator[_Sample]:
-    conditions = _ours(status.get("conditions"))
-    ready = condition_of(conditions, READY)
-    yield "ready", (), _holds(ready)
-    if ready.get("reason") in (NO_SUCH_CLUSTER, NO_PD):
-        yield "unavailable", ("pd", ready["reason"]), 1
-    yield from _of_conditions(conditions, (), now, "")
+def _of_status(status: Json, now: datetime) -> Iterator[Sample]:
+    yield from of_status(status)
+    yield from _waiting(ours(status.get("conditions")), (), now, "")
 
 
-def _of_component(tc: TidbCluster, component: Component, now: datetime) -> Iterator[_Sample]:
+def _of_component(tc: TidbCluster, component: Component, now: datetime) -> Iterator[Sample]:
     labels, status = (component.name,), status_of(tc, component.name)
     yield "spec_replicas", labels, component.workload.replicas
     yield "desired_replicas", labels, 0 if component.suspended else desired_replicas(tc, component.name)
     if status is not None:
-        yield from _of_component_status(status, labels)
-        yield from _of_conditions(_ours(status.conditions), labels, now, "component_")
+        yield from _of_component_status(status, component.name)
+        conditions = ours(status.conditions)
+        for each in conditions:
+            yield "component_condition", (*labels, each["type"], str(each.get("reason") or "")), holds(each)
+        yield from _waiting(conditions, labels, now, "component_")
 
 
-def _of_component_status(status: ComponentStatus, labels: tuple[str]) -> Iterator[_Sample]:
+def _of_component_status(status: ComponentStatus, component: str) -> Iterator[Sample]:
+    labels = (component,)
     live = status.stateful_set or {}
     yield "ready_replicas", labels, status.ready_replicas
     yield "outdated_replicas", labels, max((live.get("replicas") or 0) - (live.get("updatedReplicas") or 0), 0)
-    observed, ready = condition_of(status.conditions, OBSERVED), condition_of(status.conditions, READY)
-    is_observed = observed.get("status") != "False"
-    yield "observed", labels, is_observed
-    if is_observed:
-        yield "members", labels, len(status.health)
-        yield "healthy_members", labels, sum(status.health)
-    if ready.get("status") == "False" and ready.get("reason") in REASONS:
-        yield "unavailable", (*labels, ready["reason"]), 1
+    yield from of_members(status, component)
     yield "failure_members", labels, status.failures
     if image := getattr(status, "image", ""):
         yield "version_info", (*labels, images.version_of(image)), 1
 
 
-def _of_conditions(conditions: Sequence[Json], labels: tuple[str, ...], now: datetime, of: str) -> Iterator[_Sample]:
+def _waiting(conditions: Sequence[Json], labels: tuple[str, ...], now: datetime, of: str) -> Iterator[Sample]:
     for each in conditions:
-        reason = str(each.get("reason") or "")
-        yield f"{of}condition", (*labels, each["type"], reason), _holds(each)
         since = parse_time(str(each.get("lastTransitionTime") or ""))
-        if each["type"] == PROGRESSING and _holds(each) and since:
+        if each["type"] == PROGRESSING and holds(each) and since:
+            reason = str(each.get("reason") or "")
             yield f"{of}waiting_seconds", (*labels, reason), max((now - since).total_seconds(), 0.0)
-
-
-def _ours(conditions: object) -> list[Json]:
-    """The conditions that the operator writes; those of others would be labels without bounds."""
-    listed = conditions if isinstance(conditions, list) else []
-    found = [each for each in listed if isinstance(each, dict) and str(each.get("type")) in _OURS]
-    return list({each["type"]: each for each in found}.values())
-
-
-def _holds(condition: Json) -> bool:
-    return bool(condition.get("status") == "True")

@@ -11,7 +11,7 @@ import cli.doctor.causes.availability
 import cli.tidb.status.page
 import cli.tidb.status.reporting
 import controllers.cluster_conditions
-import controllers.tidbcluster.metrics
+import controllers.cluster_samples
 import simulate.surfaces
 from controllers.conditions import with_condition
 from simulate.generate import generated
@@ -48,7 +48,7 @@ def _silent_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _silent_metric(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controllers.tidbcluster.metrics, "REASONS", frozenset())
+    monkeypatch.setattr(controllers.cluster_samples, "REASONS", frozenset())
 
 
 def _silent_events(monkeypatch: pytest.MonkeyPatch) -> None:

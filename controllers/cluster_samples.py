@@ -1,0 +1,52 @@
+"""What metrics say of a cluster of any kind, and of its components, as its status shows them. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+from apis.cluster import OBSERVED
+from apis.shared import ComponentStatus, Json
+from controllers.conditions import PROGRESSING, READY
+from controllers.other_operators import OPERATOR_CONFLICT
+from kube.objects import condition_of
+from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS
+from meta.certificates import CERTIFICATES_VALID
+
+Sample: TypeAlias = tuple[str, tuple[str, ...], float]
+"""The family, the values of its labels behind namespace and name, the value."""
+
+_OURS = frozenset({READY, PROGRESSING, OBSERVED, OPERATOR_CONFLICT, CERTIFICATES_VALID})
+
+
+def of_status(status: Json) -> Iterator[Sample]:
+    """Whether a cluster is Ready, and its conditions."""
+    conditions = ours(status.get("conditions"))
+    ready = condition_of(conditions, READY)
+    yield "ready", (), holds(ready)
+    if ready.get("reason") in (NO_SUCH_CLUSTER, NO_PD):
+        yield "unavailable", ("pd", ready["reason"]), 1
+    for each in conditions:
+        yield "condition", (each["type"], str(each.get("reason") or "")), holds(each)
+
+
+def of_members(status: ComponentStatus, component: str) -> Iterator[Sample]:
+    """The members of a component, as far as they could be asked, and whether it is out of service."""
+    observed, ready = condition_of(status.conditions, OBSERVED), condition_of(status.conditions, READY)
+    is_observed = observed.get("status") != "False"
+    yield "observed", (component,), is_observed
+    if is_observed:
+        yield "members", (component,), len(status.health)
+        yield "healthy_members", (component,), sum(status.health)
+    if ready.get("status") == "False" and ready.get("reason") in REASONS:
+        yield "unavailable", (component, ready["reason"]), 1
+
+
+def ours(conditions: object) -> Sequence[Json]:
+    """The conditions that the operator writes; foreign ones would be labels without bounds."""
+    listed = conditions if isinstance(conditions, list) else []
+    found = [each for each in listed if isinstance(each, dict) and str(each.get("type")) in _OURS]
+    return list({each["type"]: each for each in found}.values())
+
+
+def holds(condition: Json) -> bool:
+    """Whether a condition is True."""
+    return bool(condition.get("status") == "True")

@@ -1,0 +1,76 @@
+"""What the metrics say of single DMClusters, read from the cache when a scrape comes.
+
+As for TidbClusters, only the leader serves series of clusters.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import structlog
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from apis.accessor import workloads
+from apis.decoding import decode
+from apis.dmcluster import DMCluster
+from apis.predicates import status_of
+from apis.problem import InvalidField
+from controllers.cluster_samples import Sample, of_members, of_status
+from kube.objects import Object
+from kube.reading import Lister
+from ports.fencing import FenceOf, is_open
+
+log = structlog.get_logger(__name__)
+
+_PREFIX = "tidb_operator_dm_cluster_"
+_OF_ALL = ("namespace", "name")
+
+_FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "ready": ((), "1 when the condition Ready is True, else 0."),
+    "condition": (("condition", "reason"), "1 when the condition is True, else 0, with its present reason."),
+    "observed": (("component",), "1 when the last reconcile could read the members of the component, else 0."),
+    "members": (("component",), "Masters or workers that the last reconcile read; absent where it could not."),
+    "healthy_members": (("component",), "Those of ..._members that were healthy; absent with them."),
+    "unavailable": (("component", "reason"), "1 while the component is out of service for that reason; else absent."),
+}
+
+
+class DMClusterMetrics(Collector):
+    """The series of single DMClusters."""
+
+    def __init__(self, registry: CollectorRegistry, clusters: Lister, fence_of: FenceOf) -> None:
+        """Register; `fence_of` says what this process acts for."""
+        self._clusters, self._fence_of = clusters, fence_of
+        registry.register(self)
+
+    def collect(self) -> Iterable[Metric]:
+        """All families, with the series of all clusters that this process acts for."""
+        families = {
+            name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_OF_ALL, *labels))
+            for name, (labels, text) in _FAMILIES.items()
+        }
+        for cluster in (each for each in self._clusters.list() if is_open(self._fence_of(each.key))):
+            meta = cluster.metadata
+            for name, labels, value in _samples_or_none(cluster):
+                families[name].add_metric([meta.namespace, meta.name, *labels], value)
+        return families.values()
+
+
+def _samples_or_none(cluster: Object) -> list[Sample]:
+    """A cluster whose status another client has spoilt must not hide the others."""
+    try:
+        return list(_samples(cluster))
+    except Exception:
+        log.exception("the metrics of a cluster cannot be read from it", cluster=cluster.key)
+        return []
+
+
+def _samples(cluster: Object) -> Iterator[Sample]:
+    tree = cluster.decode()
+    yield from of_status(tree.get("status") or {})
+    try:
+        dc = decode(tree, DMCluster)
+    except InvalidField:
+        return  # the spec is refused: which components it has is unknown
+    for component in workloads(dc):
+        if status := status_of(dc, component.name):
+            yield from of_members(status, component.name)
