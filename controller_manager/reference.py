@@ -82,7 +82,7 @@ TOPICS: Mapping[str, Topic] = {
         {f"tidb_operator_cluster_{name}": labels for name, labels in _CLUSTERS.items()},
     ),
     "DMClusters": Topic(
-        "As those of TidbClusters; `component` is `dm-master` or `dm-worker`.",
+        "As for TidbClusters; `component` is `dm-master` or `dm-worker`.",
         {f"tidb_operator_dm_cluster_{name}": _CLUSTERS[name] for name in _OF_DM_CLUSTERS},
     ),
     "Backups": Topic(

@@ -21,6 +21,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from simulate import type_mutants
+from simulate.alerts import CannotEvaluate, Recorded, misjudged
 from simulate.engine import Engine
 from simulate.fork_pool import Broken, ForkPool, Report
 from simulate.generate import FAMILIES, KINDS, family, generated, sweep
@@ -195,14 +196,18 @@ class _Campaign:
     def judge(self, plans: Iterable[Plan]) -> int:
         """Run them; 1 when one failed."""
         count = failed = 0
+        recorded: list[Recorded] = []
         for report in self._reports(list(plans)):
             count += 1
+            if isinstance(report, Outcome) and report.alerts:
+                recorded.append(report.alerts)
             if isinstance(report, Outcome) and report.passed:
                 if self._show is not None:
                     print(f"passed  {report.plan.name}  trace {report.digest}")
                 continue
             failed += 1
             _print_failure(report)
+        failed += _print_misjudged(recorded)
         print(f"{count} plans, {failed} failed")
         return 1 if failed else 0
 
@@ -243,6 +248,18 @@ def _compared(outcome: Outcome, known: dict[str, Reference]) -> Outcome:
     if way := direct_plan(plan):
         found += compare_with_direct(outcome, known[way.workload])
     return replace(outcome, violations=tuple(found))
+
+
+def _print_misjudged(recorded: Sequence[Recorded]) -> int:
+    """Show the plans whose outage the shipped alerts miss; how many they are."""
+    try:
+        found = misjudged(recorded)
+    except CannotEvaluate as error:
+        print(f"the alerts on {len(recorded)} outages were not evaluated: {error}")
+        return 0
+    for plan, what in found.items():
+        print(f"FAILED  {plan}\n  O8: {'; '.join(what)}\n  see it again: python -m simulate run {plan}", flush=True)
+    return len(found)
 
 
 def _print_failure(report: Report) -> None:

@@ -14,6 +14,7 @@ from kube.objects import Json, condition_of
 from kube.resources import PODS, STATEFUL_SETS
 from member.availability import REASONS
 from sandbox.conditions import holds
+from simulate.alerts import EVERY, Expected, Recorded, Scrapes
 from simulate.engine import Engine
 from simulate.other_kinds import DM
 from simulate.plan import Outage
@@ -45,15 +46,47 @@ class _Timed:
 class OutageJudge:
     """Follows the outage of one plan."""
 
-    def __init__(self, engine: Engine, outage: Outage, report: Report) -> None:
-        self._engine, self._outage, self._report = engine, outage, report
+    def __init__(self, engine: Engine, plan: str, outage: Outage, report: Report) -> None:
+        self._engine, self._name_of_plan, self._outage, self._report = engine, plan, outage, report
         self._is_of_dm = component_type(outage.component).of == DM_CLUSTER
         self._name = DM if self._is_of_dm else NAME
         self._timed = _Timed()
         self._begun_at = self._over_at = 0.0
+        self._scrapes = Scrapes({"one": engine.operators["operator"].registry}, _is_of_cluster)
+        self._is_over = False
+        self._out_of_service: list[tuple[float, bool]] = []
+        """Whether the conditions say at a look that a component is out of service."""
 
-    def follow(self) -> None:
-        """Let the world run until a minute after the outage, and report what the surfaces fail to show."""
+    def follow(self) -> Recorded:
+        """Let the world run until a minute after the outage, and report what the surfaces fail to show.
+
+        Returns the scrapes, and what the alerts must do on them.
+        """
+        begun = self._engine.elapsed
+        self._scrape()
+        self._follow()
+        self._is_over = True
+        over = int((self._engine.elapsed - begun) // EVERY)
+        expected = [*self._expected(begun), *([Expected(over, fires=False)] if self._over_at else ())]
+        return Recorded(self._name_of_plan, dict(self._scrapes.series), tuple(expected))
+
+    def _scrape(self) -> None:
+        if not self._is_over:
+            self._scrapes.scrape()
+            self._engine.later(EVERY, self._scrape)
+
+    def _expected(self, begun: float) -> Iterator[Expected]:
+        """What fires one scrape later than the operator may report it; where that is open, what the conditions say."""
+        scrape = int((self._outage.begins + WITHIN - begun) // EVERY) + 1
+        if self._outage.reasons:
+            yield Expected(scrape, fires=True, component=self._outage.component, reasons=self._outage.reasons)
+            return
+        at = begun + scrape * EVERY
+        seen = {is_out for elapsed, is_out in self._out_of_service if at - 2 * EVERY <= elapsed <= at + _EVERY}
+        if len(seen) == 1:
+            yield Expected(scrape, fires=seen.pop())
+
+    def _follow(self) -> None:
         self._engine.run(self._outage.begins - self._engine.elapsed)
         self._begun_at = self._engine.clock.wall().timestamp()
         while self._engine.elapsed < self._outage.ends:
@@ -76,6 +109,7 @@ class OutageJudge:
         seen = look(self._engine, NAMESPACE, f"{'dc' if self._is_of_dm else 'tc'}/{self._name}")
         self._tell("at all times", contradictions(seen))
         self._tell("at all times", self._wrong_times(seen))
+        self._out_of_service.append((self._engine.elapsed, bool(seen.reasons & REASONS)))
         return seen
 
     def _wrong_times(self, seen: Surfaces) -> Iterator[str]:
@@ -111,6 +145,10 @@ class OutageJudge:
     def _tell(self, when: str, found: Iterator[str]) -> None:
         for what in found:
             self._report(f"{self._outage.component}: {when}: {what}")
+
+
+def _is_of_cluster(metric: str) -> bool:
+    return metric.startswith(("tidb_operator_cluster_", "tidb_operator_dm_cluster_"))
 
 
 def _count(pods: list[Json], workload: str) -> int:

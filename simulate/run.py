@@ -10,6 +10,7 @@ import msgspec
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
 from sandbox.actor_system import NeverSettles
+from simulate.alerts import Recorded
 from simulate.calls import Call
 from simulate.components import asked_one_by_one, managed_components, profile
 from simulate.end_state import Leaves, end_state
@@ -63,7 +64,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
     `restarts`: how often each pod was made anew, but for what others did to it. `conflict`: whether it ended with a
     condition that names what others did, instead of at rest. `sent`: all writes, as `simulate.write_traces` has them,
-    where they were collected.
+    where they were collected. `alerts` is what the shipped alerts must do on the scrapes of an outage.
     """
 
     plan: Plan
@@ -77,6 +78,7 @@ class Outcome(msgspec.Struct, frozen=True):
     restarts: dict[str, int]
     conflict: bool
     sent: tuple[str, ...] = ()
+    alerts: Recorded | None = None
 
     @property
     def passed(self) -> bool:
@@ -128,8 +130,9 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         _create(engine, plan)
     rested_at = None
     reads_per_hour = 0.0
+    alerts = None
     try:
-        _carry_out(engine, judge, plan)
+        alerts = _carry_out(engine, judge, plan)
         for what in engine.unseen if plan.awaited else ():
             judge.report("O10", f"an event waits for {what}, which has not come")
         for what in engine.fought:
@@ -158,21 +161,21 @@ def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
         reads_per_hour=reads_per_hour,
         restarts=dict(judge.lives.made_anew - engine.hands.taken),
         conflict=bool(plan.conflicts) and not _all_at_rest(engine, plan),
+        alerts=alerts,
     )
 
 
-def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
-    """The time of a plan; what is written after it is to be silent breaks O3."""
+def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None:
+    """The time of a plan; what is written after it is to be silent breaks O3. What alerts must do, of an outage."""
     if plan.outage:
-        OutageJudge(engine, plan.outage, lambda what: judge.report("O8", what)).follow()
-        return
+        return OutageJudge(engine, plan.name, plan.outage, lambda what: judge.report("O8", what)).follow()
     if plan.serves_at:
         engine.run(plan.serves_at)
         for what in unserved(judge.state):
             judge.report("O10", f"{what} though all that was refused is an edit: {_said(engine, plan)}")
     engine.run((plan.silent_after or plan.budget) - plan.serves_at)
     if not plan.silent_after:
-        return
+        return None
     if not _at_rest(engine, judge, plan):
         judge.report("O10", f"not at rest after {plan.silent_after} s: {engine.condition('Progressing')}")
     for what in unfinished(judge.state.all, plan.ends_beside):
@@ -182,6 +185,7 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> None:
     for each in engine.calls[written:]:
         if each.target.resource not in _OURS:
             judge.report("O3", f"{each} though the spec means what it meant (stage {each.stage or '-'})")
+    return None
 
 
 def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:

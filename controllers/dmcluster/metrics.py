@@ -29,7 +29,7 @@ _FAMILIES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "condition": (("condition", "reason"), "1 when the condition is True, else 0, with its present reason."),
     "observed": (("component",), "1 when the last reconcile could read the members of the component, else 0."),
     "members": (("component",), "Masters or workers that the last reconcile read; absent where it could not."),
-    "healthy_members": (("component",), "Those of ..._members that were healthy; absent with them."),
+    "healthy_members": (("component",), "The healthy ones among ..._members; absent with them."),
     "unavailable": (("component", "reason"), "1 while the component is out of service for that reason; else absent."),
 }
 

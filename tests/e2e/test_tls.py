@@ -9,6 +9,7 @@ from cli import certs
 from cli.manifests import Manifest
 from kube.objects import Json, condition_of
 from kube.resources import PODS, SECRETS, TIDB_CLUSTERS
+from meta.certificates import CERTIFICATES_VALID
 from tests.e2e import operators
 from tests.e2e.waiting import eventually
 from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sample
@@ -26,15 +27,15 @@ def place(real: Place) -> Place:
 
 
 class Cluster:
-    """The one with all components, in a namespace."""
+    """A sample in a namespace, by default the one with all components."""
 
-    def __init__(self, place: Place, namespace: str, directory: Path) -> None:
+    def __init__(self, place: Place, namespace: str, directory: Path, name: str = NAME) -> None:
         self._place = place
         self._namespace = namespace
-        tree = sample(NAME)
+        tree = sample(name)
         tree["metadata"]["namespace"] = namespace
         tree["spec"]["pd"]["config"] = '[schedule]\nmax-store-down-time = "12s"\n'
-        for secret in certs.secrets([Manifest(NAME, tree)], directory / "ca"):
+        for secret in certs.secrets([Manifest(name, tree)], directory / "ca"):
             place.client.create(SECRETS, secret, namespace)
         create_cluster(place.client, tree, namespace)
 
@@ -87,3 +88,29 @@ def test_9_every_component_with_tls_is_upgraded_scaled_and_failed_over(
 
         eventually(is_replaced, 120.0, cluster.told)
     assert [] == [event for event in operator.events if event["level"] in ("error", "critical")]
+
+
+def test_9_1_a_secret_is_named_within_ten_seconds_of_its_deletion_and_change(
+    place: Place, namespace: str, tmp_path: Path
+) -> None:
+    def said() -> Json:
+        status = place.client.get(TIDB_CLUSTERS, "tls", namespace).decode().get("status") or {}
+        return condition_of(status.get("conditions") or (), CERTIFICATES_VALID)
+
+    def names(what: str) -> bool:
+        return said()["status"] == "False" and f"Secret {namespace}/{secret}{what}" in said()["message"]
+
+    secret = "tls-tikv-cluster-secret"
+    with operators.running(place.new_log(), place.environment()) as operator:
+        Cluster(place, namespace, tmp_path, "tls")
+        await_ready(place, operator, "tls", namespace, within=120.0)
+        good = place.client.get(SECRETS, secret, namespace).decode()
+        place.client.delete(SECRETS, secret, namespace)
+        eventually(lambda: names(" does not exist"), 10.0, said)
+
+        again = {"metadata": {"name": secret}, "type": good["type"], "data": good["data"]}
+        place.client.create(SECRETS, again, namespace)
+        eventually(lambda: said()["status"] == "True", 10.0, said)
+
+        place.client.patch(SECRETS, secret, namespace, {"data": {"tls.key": None}})
+        eventually(lambda: names(", key tls.key: missing"), 10.0, said)

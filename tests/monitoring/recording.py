@@ -9,11 +9,10 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from kube.objects import Json
+from simulate.alerts import RULES, Scrapes, series_name
 
-RULES = Path(__file__).parents[2] / "manifests" / "monitoring" / "alerts.yaml"
-
-_MISSING, _STALE = "_", "stale"
-
+_SECONDS = 60
+"""Between two scrapes."""
 
 _ON_CLUSTERS = 'ALERTS{alertstate="firing", alertname=~"TidbCluster.*"}'
 
@@ -27,31 +26,24 @@ class Alerts:
 
 
 class Recording:
-    """Scrapes of processes, one each so many seconds. `targets` are their registries by `instance`."""
+    """Scrapes of processes, one a minute. `targets` are their registries by `instance`."""
 
-    def __init__(self, targets: Mapping[str, CollectorRegistry], seconds: int = 60) -> None:
-        self._targets = targets
-        self._seconds = seconds
-        self._series: dict[str, list[str]] = {}
-        self.scrapes = 0
+    def __init__(self, targets: Mapping[str, CollectorRegistry]) -> None:
+        self._scrapes = Scrapes(targets)
+
+    @property
+    def scrapes(self) -> int:
+        """How many there were."""
+        return self._scrapes.count
 
     def scrape(self) -> None:
         """Scrape all of them once."""
-        for values in self._series.values():
-            # Prometheus ends a series at once that is gone from a scrape
-            values.append(_MISSING if values[-1] in (_MISSING, _STALE) else _STALE)
-        for instance, registry in self._targets.items():
-            for family in registry.collect():
-                for sample in family.samples:
-                    name = _series(sample.name, sample.labels | {"instance": instance, "job": "tidb-operator"})
-                    values = self._series.setdefault(name, [_MISSING] * (self.scrapes + 1))
-                    values[-1] = f"{sample.value:.17g}"
-        self.scrapes += 1
+        self._scrapes.scrape()
 
     def write(self, path: Path, expected: Iterable[Alerts]) -> None:
         """Write a test for promtool, which evaluates the rules at each scrape."""
-        every = f"{self._seconds}s"
-        series = [{"series": name, "values": " ".join(values)} for name, values in self._series.items()]
+        every = f"{_SECONDS}s"
+        series = [{"series": name, "values": values} for name, values in self._scrapes.series.items()]
         queries = [self._query(each) for each in expected]
         tests = [{"interval": every, "input_series": series, "promql_expr_test": queries}]
         # promtool reads YAML, and JSON is YAML that is written in no time
@@ -61,11 +53,11 @@ class Recording:
 
     def _query(self, expected: Alerts) -> Json:
         fired = (
-            {"labels": _series("ALERTS", {**each, "alertstate": "firing"}), "value": 1} for each in expected.firing
+            {"labels": series_name("ALERTS", {**each, "alertstate": "firing"}), "value": 1} for each in expected.firing
         )
         return {
             "expr": _ON_CLUSTERS,
-            "eval_time": f"{expected.scrape * self._seconds}s",
+            "eval_time": f"{expected.scrape * _SECONDS}s",
             "exp_samples": sorted(fired, key=lambda each: str(each["labels"])),
         }
 
@@ -75,8 +67,3 @@ def judged(promtool: str, path: Path) -> str:
     command = [promtool, "test", "rules", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=200)
     return done.stdout + done.stderr if done.returncode else ""
-
-
-def _series(name: str, labels: Mapping[str, str]) -> str:
-    shown = ",".join(f'{key}="{value}"' for key, value in sorted(labels.items()))
-    return f"{name}{{{shown}}}"

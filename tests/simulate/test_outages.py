@@ -1,21 +1,18 @@
 """The family *outage*: which plans there are, how long service is away, and the shipped alerts on its metrics."""
 
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from simulate.engine import Engine
+from simulate.alerts import misjudged
 from simulate.generate import generated
 from simulate.outage_judge import WITHIN
 from simulate.outages import FAMILY
 from simulate.plan import InvalidPlan, Plan
 from simulate.run import prepare, run
 from tests.monitoring.conftest import required
-from tests.monitoring.recording import Alerts, Recording, judged
-from tests.operator_world import NAMESPACE
 
 _PLANS = list(FAMILY.plans())
-_SCRAPED_EVERY = 15
 
 
 def test_each_goes_by_its_name() -> None:
@@ -51,29 +48,26 @@ def test_a_plan_of_which_nothing_could_be_seen_is_refused() -> None:
         FAMILY.plan("tikv.leaderless.all")
 
 
+_ALERTED = ("pd.pending.all", "pd.unreachable.all", "tikv.crashing.all", "tidb.deleted.all", "dm-master.crashing.all")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["pd.pending.all", "pd.unreachable.all", "tikv.crashing.all", "tidb.deleted.all"])
-def test_the_shipped_alert_fires_within_a_minute_and_ends_with_the_outage(name: str, tmp_path: Path) -> None:
-    plan = generated(f"outage/{name}")
-    assert "" == alert_is_judged(required("promtool"), prepare(plan), plan, tmp_path)
+def test_the_shipped_alerts_fire_within_a_minute_and_end_with_the_outage() -> None:
+    assert {} == misalerted(f"outage/{each}" for each in _ALERTED)
 
 
-def alert_is_judged(promtool: str, engine: Engine, plan: Plan, directory: Path) -> str:
-    """What promtool has against the alert on the outage of a plan, scraped as it runs; empty when it is in time."""
-    assert plan.outage is not None
-    recording = Recording({"one": engine.operators["operator"].registry}, _SCRAPED_EVERY)
+@pytest.mark.slow
+@pytest.mark.thorough
+def test_the_shipped_alerts_say_of_a_sample_of_all_outages_what_the_conditions_say() -> None:
+    """`make simulate` evaluates them for all plans."""
+    assert {} == misalerted(plan.name for plan in _PLANS[::9])
 
-    def scrape() -> None:
-        recording.scrape()
-        engine.later(_SCRAPED_EVERY, scrape)
 
-    engine.later(0.0, scrape)
-    assert () == run(engine, plan).violations
-
-    # one scrape later than the operator may report it
-    begun = int((plan.outage.begins + WITHIN) // _SCRAPED_EVERY) + 1
-    over = int((plan.outage.ends + 2 * WITHIN) // _SCRAPED_EVERY) + 1
-    labels = {"namespace": NAMESPACE, "name": "basic", "severity": "critical", "alertname": "TidbClusterUnavailable"}
-    alert = labels | {"component": plan.outage.component, "reason": plan.outage.reasons[0]}
-    recording.write(directory / "outage.yaml", [Alerts(begun, [alert]), Alerts(over, [])])
-    return judged(promtool, directory / "outage.yaml")
+def misalerted(names: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """What promtool finds against the alerts on the outages of plans, in which nothing else is wrong."""
+    required("promtool")
+    outcomes = [run(prepare(plan), plan) for plan in map(generated, names)]
+    assert [] == [each.violations for each in outcomes if each.violations]
+    recorded = [each.alerts for each in outcomes if each.alerts]
+    assert len(outcomes) == len(recorded)
+    return misjudged(recorded)
