@@ -210,8 +210,6 @@ def _reason(part: Json) -> str:
 
 
 def _of_doctor(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
-    if seen.findings is None:
-        return
     found = [each.reason for each in seen.findings if each.severity is Severity.PROBLEM]
     said = seen.reasons & REASONS
     if missing := sorted(said - set(found)):
@@ -242,7 +240,7 @@ def unreported(seen: Surfaces, outage: Outage, begun_at: float, hit: Collection[
         yield f"the message of Ready does not name {', '.join(sorted(named))}: {message}"
     if reason in REASONS and not any(_is_warning(each, reason, begun_at) for each in seen.events):
         yield f"no Warning event has the reason {reason}"
-    if seen.findings is not None and all(each.severity is not Severity.PROBLEM for each in seen.findings):
+    if all(each.severity is not Severity.PROBLEM for each in seen.findings):
         yield "doctor finds no problem"
 
 
@@ -253,7 +251,7 @@ def _unnamed(seen: Surfaces, secret: str) -> Iterator[str]:
         yield f"CertificatesValid does not name Secret {secret}: {seen.certificates}"
     if said not in seen.page:
         yield f"the page does not name Secret {secret}"
-    if all(secret not in named for each in seen.findings or () for named in each.objects):
+    if all(secret not in named for each in seen.findings for named in each.objects):
         yield f"doctor does not name Secret {secret}"
 
 

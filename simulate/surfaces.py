@@ -34,8 +34,6 @@ class Surfaces:
     """One look at all of them: `report`, `page` and `line` are those of `kubectl tidb status`.
 
     `ready` and `certificates` are the conditions Ready and CertificatesValid.
-
-    `findings` are None for a DMCluster, which doctor does not know.
     """
 
     ready: Json
@@ -47,7 +45,7 @@ class Surfaces:
     coloured_page: str
     line: str
     events: Sequence[Json]
-    findings: Sequence[Finding] | None
+    findings: Sequence[Finding]
     metrics: Series
 
     @property
@@ -62,7 +60,6 @@ def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
     found = find_cluster(engine.admin, namespace, cluster)
     report, now = report_of(read_facts(engine.admin, found)), engine.clock.wall()
     status = found.object.decode().get("status") or {}
-    is_tidb = found.resource == TIDB_CLUSTERS
     return Surfaces(
         ready=condition_of(status.get("conditions") or (), "Ready"),
         certificates=condition_of(status.get("conditions") or (), CERTIFICATES_VALID),
@@ -73,7 +70,7 @@ def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
         coloured_page=rendered(page_of(report, now), _WIDE, colours=True),
         line=_in_one_line(page_of_all([summary(found)], now, with_namespace=False)),
         events=_events(engine, found),
-        findings=_findings(engine, found) if is_tidb else None,
+        findings=_findings(engine, found),
         metrics=_metrics(engine, found),
     )
 
@@ -112,7 +109,8 @@ def _events(engine: Engine, found: Found) -> Sequence[Json]:
 def _findings(engine: Engine, found: Found) -> Sequence[Finding]:
     """What doctor finds of the cluster; the process of the operator holds no Lease here."""
     meta = found.object.metadata
-    (facts,) = read(engine.admin, meta.namespace, [meta.name], engine.clock.wall())
+    name = f"{'dc' if found.resource == DM_CLUSTERS else 'tc'}/{meta.name}"
+    (facts,) = read(engine.admin, meta.namespace, [name], engine.clock.wall())
     return diagnose(facts, OF_CLUSTER)
 
 

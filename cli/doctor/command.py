@@ -15,16 +15,11 @@ HEALTHY, PROBLEMS = 0, 1
 
 def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
     """Raises CannotLook."""
-    if others := [each for each in given.clusters if each.startswith("dc/")]:
-        raise CannotLook(
-            f"{others[0]}: doctor knows TidbClusters; of a DMCluster, `kubectl describe dc` shows conditions"
-        )
     if given.all_namespaces and given.clusters:
         raise CannotLook(f"{given.clusters[0]}: leave out -A; -n names the namespace of a cluster")
-    names = [each.removeprefix("tc/") for each in given.clusters]
     namespace = "" if given.all_namespaces else session.namespace
     try:
-        facts = read(session.client, namespace, names, session.clock.wall())
+        facts = read(session.client, namespace, given.clusters, session.clock.wall())
     except CannotLook:
         raise
     except Failure as failure:
@@ -35,7 +30,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    what = "a TidbCluster (default: all of the namespace)"
+    what = "a TidbCluster, or a DMCluster such as dc/sync (default: all of the namespace)"
     parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help=what)
     parser.add_argument("-A", "--all-namespaces", action="store_true", help="without CLUSTER: those of all namespaces")
 

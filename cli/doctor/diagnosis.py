@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from apis.components import DM_CLUSTER
 from cli.doctor.causes import (
     availability,
     backups,
@@ -42,12 +43,17 @@ OF_CLUSTER: tuple[Cause, ...] = (
 )
 """One more cause is one more entry in the tuple of its module."""
 
+_OF_DM_CLUSTER = tuple(cause for cause in OF_CLUSTER if cause not in (*database.CAUSES, *backups.CAUSES))
+"""What PD knows, and Backups, are no matter of a DMCluster."""
+
 CAUSES = (*OF_ANY_CLUSTER, *OF_CLUSTER)
 
 
 def diagnose(facts: Facts, causes: Iterable[Cause] | None = None) -> list[Finding]:
     """What is wrong: problems first, each as its causes are in the table."""
     table = causes if causes is not None else CAUSES if facts.cluster else OF_ANY_CLUSTER
+    if facts.kind == DM_CLUSTER:
+        table = [cause for cause in table if cause not in OF_CLUSTER or cause in _OF_DM_CLUSTER]
     found = [finding for cause in table for finding in _found(cause, facts)]
     return sorted(found, key=lambda each: each.severity is Severity.WARNING)
 

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 
-from apis.components import component_names, component_type, component_types
+from apis.cluster import Cluster
+from apis.components import DM_CLUSTER, TIDB_CLUSTER, component_names, component_type, component_types
 from apis.decoding import InvalidField, decode
+from apis.dmcluster import DMCluster
 from apis.tidbcluster import TidbCluster
 from apis.times import parse_time
 from cli.tidb.ages import length
@@ -18,6 +20,9 @@ from member.observed.events import Event
 from member.observed.pod import Pod
 from ports.structs import convert
 
+MODELS: Mapping[str, type[TidbCluster | DMCluster]] = {TIDB_CLUSTER: TidbCluster, DM_CLUSTER: DMCluster}
+"""The kinds of clusters."""
+
 POD_DISRUPTION_BUDGETS = Resource("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget")
 NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy")
 
@@ -26,14 +31,15 @@ NETWORK_POLICIES = Resource("networking.k8s.io", "v1", "networkpolicies", "Netwo
 class Facts:
     """What was read at `now`, as JSON trees.
 
-    `cluster` is empty where there is none. `listed` has what could be read, by resource: objects of the cluster's
-    namespace, and Leases of all. `unread` says why something could not be read. `operators` are the operator's own
-    pods, `logs` the last lines of containers that ended, by pod and container, `certificates` what there is in the
-    Secrets with certificates; their content is not kept.
+    `cluster` is empty where there is none; it is of this `kind`. `listed` has what could be read, by resource: objects
+    of the cluster's namespace, and Leases of all. `unread` says why something could not be read. `operators` are the
+    operator's own pods, `logs` the last lines of containers that ended, by pod and container, `certificates` what there
+    is in the Secrets with certificates; their content is not kept.
     """
 
     now: datetime
     cluster: Json = field(default_factory=dict)
+    kind: str = TIDB_CLUSTER
     namespace: str = ""
     listed: Mapping[Resource, Sequence[Json]] = field(default_factory=dict)
     unread: Mapping[Resource, str] = field(default_factory=dict)
@@ -59,6 +65,11 @@ class Facts:
         return name_of(self.cluster)
 
     @property
+    def title(self) -> str:
+        """The cluster, as findings name it."""
+        return f"{self.kind} {self.name}"
+
+    @property
     def spec(self) -> Json:
         """The cluster's, as its user wrote it."""
         return self.cluster.get("spec") or {}
@@ -73,10 +84,10 @@ class Facts:
         return condition_of(self.status.get("conditions") or (), kind)
 
     @cached_property
-    def model(self) -> TidbCluster | InvalidField:
+    def model(self) -> Cluster | InvalidField:
         """The cluster as the operator reads it, without its status, or why it can't be read."""
         try:
-            return decode({key: value for key, value in self.cluster.items() if key != "status"}, TidbCluster)
+            return decode({key: value for key, value in self.cluster.items() if key != "status"}, MODELS[self.kind])
         except InvalidField as error:
             return error
 
@@ -134,7 +145,7 @@ class Facts:
     def _own(self, resource: Resource) -> Sequence[Json]:
         meta = self.cluster.get("metadata") or {}
         instance = (meta.get("labels") or {}).get(labels.INSTANCE) or meta.get("name")
-        carried = {labels.INSTANCE: instance, labels.MANAGED_BY: labels.TIDB_OPERATOR}
+        carried = {labels.NAME: MODELS[self.kind].LABELLED_NAME, labels.INSTANCE: instance}
         return [each for each in self.all(resource) if carried.items() <= labels_of(each).items()]
 
 
@@ -167,13 +178,14 @@ def pod_model(pod: Json) -> Pod:
 def component_of(tree: Json) -> str:
     """The component of an object, by its name in the table; what its label says where the table has none."""
     label = labels_of(tree).get(labels.COMPONENT, "")
-    return next((each.name for each in component_types() if each.component_label == label), label)
+    rows = (each for kind in MODELS for each in component_types(kind))
+    return next((each.name for each in rows if each.component_label == label), label)
 
 
 def field_of(facts: Facts, tree: Json, path: str) -> str:
     """The path of a field of the component that an object belongs to, such as `spec.pd.requests.cpu`."""
     component, model = component_of(tree), facts.model
-    if isinstance(model, InvalidField) or component not in component_names():
+    if isinstance(model, InvalidField) or component not in component_names(of=facts.kind):
         return f"spec.{component}.{path}"
     section = component_type(component).section(model.spec)
     return f"{section[0] if section else f'spec.{component}'}.{path}"

@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
-from apis.tidbcluster import TidbCluster
 from apis.validation import validate
 from cli.doctor.causes.containers import ended
 from cli.doctor.facts import NETWORK_POLICIES, POD_DISRUPTION_BUDGETS, Facts
@@ -19,6 +18,7 @@ from kube.resources import (
     BACKUP_SCHEDULES,
     BACKUPS,
     CUSTOM_RESOURCE_DEFINITIONS,
+    DM_CLUSTERS,
     EVENTS,
     LEASES,
     NODES,
@@ -105,12 +105,13 @@ class _Reader:
 
 
 def read(client: Client, namespace: str, names: Sequence[str], now: datetime) -> Sequence[Facts]:
-    """All facts about the TidbClusters of a namespace, or of all namespaces if it is empty; `names` selects some.
+    """All facts about the clusters of a namespace, or of all namespaces if it is empty; `names` selects some.
 
-    Where the API server does not know the kind, they are about no cluster. Raises CannotLook.
+    A name such as `dc/sync` means a DMCluster; without a kind, a TidbCluster comes first. Where
+    the API server does not know TidbClusters, the facts are about no cluster. Raises CannotLook.
     """
-    clusters = _clusters(client, namespace, names)
     reader = _Reader(client)
+    clusters = _clusters(client, namespace, names, reader.unread)
     for resource in _OF_ALL:
         reader.read(resource)
     operators = reader.operators()
@@ -126,7 +127,7 @@ def _of_each(around: Facts, clusters: Sequence[Json]) -> Iterator[Facts]:
     """The facts about each cluster, with the objects of its own namespace alone."""
     namespaces = {each["metadata"]["namespace"] for each in clusters}
     if around.namespace:
-        yield from (replace(around, cluster=each) for each in clusters)
+        yield from (replace(around, cluster=each, kind=each["kind"]) for each in clusters)
         return
     listed: dict[str, dict[Resource, list[Json]]] = {each: {} for each in namespaces}
     for resource, trees in around.listed.items():
@@ -139,7 +140,8 @@ def _of_each(around: Facts, clusters: Sequence[Json]) -> Iterator[Facts]:
                 own_lists[resource].append(tree)
     for each in clusters:
         namespace = each["metadata"]["namespace"]
-        yield replace(around, cluster=each, namespace=namespace, listed={**around.listed, **listed[namespace]})
+        all_lists: dict[Resource, Sequence[Json]] = {**around.listed, **listed[namespace]}
+        yield replace(around, cluster=each, kind=each["kind"], namespace=namespace, listed=all_lists)
 
 
 def _completed(client: Client, facts: Facts) -> Facts:
@@ -149,28 +151,61 @@ def _completed(client: Client, facts: Facts) -> Facts:
     return replace(facts, logs=_logs(client, facts), certificates=certificates, unread=unread)
 
 
-def _clusters(client: Client, namespace: str, names: Sequence[str]) -> Sequence[Json] | None:
-    """The clusters; None where the API server does not know their kind. Raises CannotLook."""
+def _clusters(
+    client: Client, namespace: str, names: Sequence[str], unread: dict[Resource, str]
+) -> Sequence[Json] | None:
+    """The clusters; None where the API server does not know TidbClusters. Raises CannotLook.
+
+    A user who names no DMCluster need not be allowed to read them.
+    """
+    tidb = _listed(client, TIDB_CLUSTERS, namespace)
+    if tidb is None:
+        return None
+    there = list(tidb)
     try:
-        there = [item.decode() for item in client.list_page(TIDB_CLUSTERS, namespace).items]
+        there += _listed(client, DM_CLUSTERS, namespace) or ()
+    except CannotLook as error:
+        if any(name.startswith("dc/") for name in names):
+            raise
+        unread[DM_CLUSTERS] = str(error)
+    if not there and not namespace:
+        raise CannotLook("no TidbCluster or DMCluster in any namespace")
+    if not names:
+        if not there:
+            raise CannotLook(
+                f"no TidbCluster or DMCluster in namespace {namespace}; name another one with -n, or -A for all"
+            )
+        return there
+    found = [_named(there, name) for name in names]
+    if None in found:
+        listed = (
+            f"; there is {', '.join(map(_called, there))}" if there else "; there is none, name another one with -n"
+        )
+        raise CannotLook(f"no cluster {names[found.index(None)]} in namespace {namespace}{listed}")
+    return [each for each in found if each]
+
+
+def _listed(client: Client, resource: Resource, namespace: str) -> Sequence[Json] | None:
+    """The clusters of a kind; None where the API server does not know it. Raises CannotLook."""
+    try:
+        found = [item.decode() for item in client.list_page(resource, namespace).items]
     except NotFound:
         return None
     except ApiError as error:
         raise CannotLook(f"refused by the API server: {error.message}") from error
     except TransportError as error:
         raise CannotLook(str(error)) from error
-    if not there and not namespace:
-        raise CannotLook("no TidbCluster in any namespace")
-    if not names:
-        if not there:
-            raise CannotLook(f"no TidbCluster in namespace {namespace}; name another one with -n, or -A for all")
-        return there
-    found = {each["metadata"]["name"]: each for each in there}
-    listed = f"; there is {', '.join(found)}" if found else "; there is none at all, name another namespace with -n"
-    for name in names:
-        if name not in found:
-            raise CannotLook(f"no TidbCluster {name} in namespace {namespace}{listed}")
-    return [found[name] for name in names]
+    # items of a list need not have a kind
+    return [each | {"kind": resource.kind} for each in found]
+
+
+def _named(there: Sequence[Json], name: str) -> Json | None:
+    """The cluster that a user names, a TidbCluster where both kinds have one."""
+    return next((each for each in there if name in (each["metadata"]["name"], _called(each))), None)
+
+
+def _called(cluster: Json) -> str:
+    return f"{'dc' if cluster['kind'] == DM_CLUSTERS.kind else 'tc'}/{cluster['metadata']['name']}"
 
 
 def _logs(client: Client, facts: Facts) -> Mapping[tuple[str, str], str]:
@@ -192,7 +227,7 @@ def _certificates(client: Client, facts: Facts, unread: dict[Resource, str]) -> 
     """What there is in the Secrets with certificates; nothing where the spec is not valid."""
     if isinstance(facts.model, InvalidField) or validate(with_defaults(facts.model)):
         return {}
-    tc: TidbCluster = with_defaults(facts.model)
+    tc = with_defaults(facts.model)
     wanted = needs(tc)
     try:
         secrets = {name: client.find(SECRETS, name, facts.namespace) for name in wanted}

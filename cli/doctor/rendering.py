@@ -32,7 +32,7 @@ class Diagnosis:
     @property
     def title(self) -> str:
         """The cluster as pages name it."""
-        return f"TidbCluster {self.place}" if self.facts.cluster else "No cluster"
+        return f"{self.facts.kind} {self.place}" if self.facts.cluster else "No cluster"
 
     @property
     def place(self) -> str:
@@ -124,6 +124,7 @@ def document(diagnoses: Sequence[Diagnosis]) -> Json:
 def _document(diagnosis: Diagnosis) -> Json:
     return {
         "namespace": diagnosis.facts.namespace,
+        "kind": diagnosis.facts.kind,
         "name": diagnosis.facts.name,
         "healthy": diagnosis.is_healthy,
         "findings": [

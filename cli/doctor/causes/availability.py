@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 
 from apis.cluster import OBSERVED
-from apis.components import component_names, component_type, component_types
+from apis.components import DM_CLUSTER, component_names, component_type, component_types
+from apis.dmcluster import DMClusterStatus
 from apis.tidbcluster import TidbClusterStatus
-from cli.doctor.facts import Facts, name_of, pod_model
+from cli.doctor.facts import MODELS, Facts, name_of, pod_model
 from cli.doctor.finding import Cause, Severity, Sign
 from controllers.conditions import READY
 from kube.objects import Json, condition_of
@@ -23,6 +24,8 @@ _PATIENCE_OF_ASKING = timedelta(seconds=30)
 
 def part_of(facts: Facts, component: str) -> Json:
     """The status of a component that is to run."""
+    if facts.kind == DM_CLUSTER:
+        component = component.removeprefix("dm-")
     # PD's microservices are listed by name
     listed = {str(each.get("name")): each for each in facts.spec.get("pdms") or ()}
     found: Json = facts.status.get(component) or (facts.status.get("pdms") or {}).get(component) or {}
@@ -41,13 +44,14 @@ def _says_synced(component: str) -> bool:
 
     Of servers that answer each for itself it says whether all are healthy.
     """
-    status = component_type(component).status(TidbClusterStatus())
+    row = component_type(component)
+    status = row.status(DMClusterStatus() if row.of == DM_CLUSTER else TidbClusterStatus())
     return status is not None and status.servers is None and not status.is_current
 
 
 def _outages() -> Iterator[str]:
-    """The reasons for which a TidbCluster, or a component of it, is out of service."""
-    for row in component_types():
+    """The reasons for which a cluster, or a component of it, is out of service."""
+    for row in (each for kind in MODELS for each in component_types(kind)):
         if row.outage:
             yield from filter(None, (row.outage.reason, row.outage.leaderless, row.outage.unreachable))
     yield from (NO_SUCH_CLUSTER, NO_PD, BAD_TLS)
@@ -55,7 +59,7 @@ def _outages() -> Iterator[str]:
 
 def _reported(facts: Facts, reason: str) -> Iterator[str]:
     """The sentences in which the operator gives this reason for what is not Ready, once each."""
-    parts = (part_of(facts, each).get("conditions") or () for each in component_names())
+    parts = (part_of(facts, each).get("conditions") or () for each in component_names(of=facts.kind))
     said = [facts.condition(READY), *(condition_of(each, READY) for each in parts)]
     hits = (each for each in said if each.get("status") == "False" and each.get("reason") == reason)
     yield from dict.fromkeys(str(each.get("message", "")).partition("; ")[0] for each in hits)
@@ -64,7 +68,7 @@ def _reported(facts: Facts, reason: str) -> Iterator[str]:
 def _of_operator(reason: str) -> Callable[[Facts], Iterator[Sign]]:
     def signs(facts: Facts) -> Iterator[Sign]:
         for message in _reported(facts, reason):
-            yield Sign(f"TidbCluster {facts.name}", message, READY, reason)
+            yield Sign(facts.title, message, READY, reason)
 
     return signs
 
@@ -80,7 +84,7 @@ def _without_quorum(facts: Facts) -> Iterator[Sign]:
     if members and 2 * len(sick) >= len(members):
         named = ", ".join(sorted(str(each.get("name")) for each in sick))
         message = f"{len(sick)} of {len(members)} PD members are not healthy ({named}): the database cannot serve"
-        yield Sign(f"TidbCluster {facts.name}", message, "status.pd.members", f"{len(members) - len(sick)} healthy")
+        yield Sign(facts.title, message, "status.pd.members", f"{len(members) - len(sick)} healthy")
 
 
 def _is_sick(facts: Facts, member: Json, *, told: bool) -> bool:
@@ -101,7 +105,7 @@ def _has_been_unready(facts: Facts, pod: Json) -> bool:
 
 def _unobserved(facts: Facts) -> Iterator[Sign]:
     """What the operator has not been able to ask; one that runs for the first time has nothing to show yet."""
-    for component in component_names():
+    for component in component_names(of=facts.kind):
         part = part_of(facts, component)
         observed = condition_of(part.get("conditions") or (), OBSERVED)
         since = observed.get("lastTransitionTime")
@@ -109,7 +113,7 @@ def _unobserved(facts: Facts) -> Iterator[Sign]:
             age = facts.text_of_age(since)
             said = " ".join(filter(None, (f"the operator has not been able to ask {component}", age)))
             yield Sign(
-                f"TidbCluster {facts.name}",
+                facts.title,
                 f"{said}: {observed.get('message', '')}",
                 f"status.{component}.conditions",
                 str(observed.get("reason", "")),
@@ -122,7 +126,7 @@ def _cause(reason: str) -> Cause:
 
 
 CAUSES = (
-    *map(_cause, _outages()),
+    *map(_cause, dict.fromkeys(_outages())),
     Cause(
         "NotObserved",
         "The operator cannot ask the members of a component; what the status says of them is what it saw last.",

@@ -1,4 +1,4 @@
-"""What the TidbCluster itself says: its spec, and the conditions in which the operator says what it waits for."""
+"""What the cluster itself says: its spec, and the conditions in which the operator says what it waits for."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -6,10 +6,9 @@ from datetime import timedelta
 from apis.decoding import InvalidField
 from apis.defaulting import with_defaults
 from apis.problem import Problem, shown
-from apis.tidbcluster import TidbCluster
 from apis.unknown_fields import unknown_fields
 from apis.validation import validate
-from cli.doctor.facts import Facts
+from cli.doctor.facts import MODELS, Facts
 from cli.doctor.finding import Cause, Severity, Sign
 from controllers.conditions import INVALID, PROGRESSING, READY
 from member.fields.ignored import ignored
@@ -29,10 +28,6 @@ _STEADY_ERRORS = frozenset({"Forbidden", "Unauthorized", "Invalid", "MethodNotAl
 """Refusals by the API server that another try does not mend."""
 
 
-def _object(facts: Facts) -> str:
-    return f"TidbCluster {facts.name}"
-
-
 def _problems(facts: Facts) -> list[Problem]:
     if isinstance(facts.model, InvalidField):
         return list(facts.model.problems)
@@ -42,10 +37,10 @@ def _problems(facts: Facts) -> list[Problem]:
 def _invalid(facts: Facts) -> Iterator[Sign]:
     found = _problems(facts)
     for each in found:
-        yield Sign(_object(facts), each.message, each.field, "" if each.value is None else str(each.value))
+        yield Sign(facts.title, each.message, each.field, "" if each.value is None else str(each.value))
     told = facts.condition(PROGRESSING)
     if not found and told.get("reason") == INVALID and told.get("status") == "False":
-        yield Sign(_object(facts), str(told.get("message", "")))
+        yield Sign(facts.title, str(told.get("message", "")))
 
 
 def _stopped(facts: Facts) -> Iterator[Sign]:
@@ -59,14 +54,14 @@ def _stopped(facts: Facts) -> Iterator[Sign]:
     if is_over or reason in _FOR_USER:
         known = REASONS.get(reason)
         way_out = known.you if known else ""
-        yield Sign(_object(facts), str(told.get("message", "")), PROGRESSING, reason, way_out)
+        yield Sign(facts.title, str(told.get("message", "")), PROGRESSING, reason, way_out)
 
 
 def _refused(facts: Facts) -> Iterator[Sign]:
     told = facts.condition(PROGRESSING)
     reason = str(told.get("reason", ""))
     if told.get("status") == "True" and reason in _STEADY_ERRORS:
-        yield Sign(_object(facts), str(told.get("message", "")), PROGRESSING, reason, REASONS[reason].you)
+        yield Sign(facts.title, str(told.get("message", "")), PROGRESSING, reason, REASONS[reason].you)
 
 
 def _slow(facts: Facts) -> Iterator[Sign]:
@@ -76,29 +71,29 @@ def _slow(facts: Facts) -> Iterator[Sign]:
     if ready.get("status") == "False" and waits and facts.lasts(since, _LONG):
         said = " ".join(filter(None, ("has not been Ready", facts.text_of_age(since))))
         message = f"{said}: {told.get('message', '')}"
-        yield Sign(_object(facts), message, PROGRESSING, str(told.get("reason")))
+        yield Sign(facts.title, message, PROGRESSING, str(told.get("reason")))
 
 
 def _paused(facts: Facts) -> Iterator[Sign]:
     if facts.spec.get("paused"):
-        yield Sign(_object(facts), "changes of its spec are not carried out", "spec.paused", "true")
+        yield Sign(facts.title, "changes of its spec are not carried out", "spec.paused", "true")
 
 
 def _unknown(facts: Facts) -> Iterator[Sign]:
-    for each in unknown_fields({"spec": facts.spec}, TidbCluster):
-        yield Sign(_object(facts), str(each), each.path)
+    for each in unknown_fields({"spec": facts.spec}, MODELS[facts.kind]):
+        yield Sign(facts.title, str(each), each.path)
 
 
 def _overridden(facts: Facts) -> Iterator[Sign]:
     if not isinstance(facts.model, InvalidField):
         for each in overridden(with_defaults(facts.model)):
-            yield Sign(_object(facts), each.message, each.field, shown(each.value))
+            yield Sign(facts.title, each.message, each.field, shown(each.value))
 
 
 def _ignored(facts: Facts) -> Iterator[Sign]:
     if not isinstance(facts.model, InvalidField):
         for each in ignored(with_defaults(facts.model), facts.spec):
-            yield Sign(_object(facts), each.message, each.field, shown(each.value))
+            yield Sign(facts.title, each.message, each.field, shown(each.value))
 
 
 CAUSES = (

@@ -91,7 +91,7 @@ def _unreachable(facts: Facts) -> Iterator[Sign]:
     if ready and all(facts.lasts(pod_model(each).ready_since, _PATIENCE) for each in ready):
         policies = ", ".join(sorted(facts.names(NETWORK_POLICIES)))
         message = f"its pods are Ready, and the operator does not reach them: {condition.get('message', '')}"
-        yield Sign(f"TidbCluster {facts.name}", message, "NetworkPolicy" if policies else "", policies)
+        yield Sign(facts.title, message, "NetworkPolicy" if policies else "", policies)
 
 
 def _failed_over(facts: Facts) -> Iterator[Sign]:
@@ -106,7 +106,7 @@ def _failed_over(facts: Facts) -> Iterator[Sign]:
             named = ", ".join(sorted(pods))
             message = f"{named} is back, and the substitute stays until you send it away"
             path = f"spec.{component}.recoverFailover"
-            yield Sign(f"TidbCluster {facts.name}", message, path, "false")
+            yield Sign(facts.title, message, path, "false")
 
 
 CAUSES = (

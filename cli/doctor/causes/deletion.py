@@ -36,7 +36,7 @@ def _kept(facts: Facts) -> Iterator[Sign]:
     for resource, each in _leaving(facts):
         if finalizers := each["metadata"].get("finalizers") or []:
             why = [f"{name} ({_GUARDS[name]})" if name in _GUARDS else name for name in finalizers]
-            kind = resource.kind if resource else "TidbCluster"
+            kind = resource.kind if resource else facts.kind
             message = f"was deleted at {each['metadata']['deletionTimestamp']}, and is kept by {', '.join(why)}"
             yield Sign(f"{kind} {name_of(each)}", message, "metadata.finalizers", ", ".join(finalizers))
 

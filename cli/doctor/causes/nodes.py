@@ -75,10 +75,10 @@ def _selects(selector: Json | None, tree: Json) -> bool:
 
 def _crowded(facts: Facts) -> Iterator[Sign]:
     """PD and TiKV that one node takes along: half of the members, or two copies of the same data."""
-    for component in component_names(lambda row: row.claims.hold_data):
+    for component in component_names(lambda row: row.claims.hold_data, facts.kind):
         pods = [each for each in facts.pods if component_of(each) == component and each["spec"].get("nodeName")]
         for node, count in Counter(each["spec"]["nodeName"] for each in pods).items():
-            most = (len(pods) - 1) // 2 if component == "pd" else -(-len(pods) // _QUORUM)
+            most = (len(pods) - 1) // 2 if component in ("pd", "dm-master") else -(-len(pods) // _QUORUM)
             if len(pods) >= _QUORUM and count > most:
                 message = f"runs {count} of {len(pods)} {component} pods: without it, they lose their majority"
                 path = field_of(facts, pods[0], "topologySpreadConstraints")
@@ -89,7 +89,7 @@ def _not_guaranteed(facts: Facts) -> Iterator[Sign]:
     """Requests equal limits (scheduler-deployment.md 12.3)."""
     for each in facts.pods:
         quality = str((each.get("status") or {}).get("qosClass") or "")
-        if component_of(each) in component_names(lambda row: row.replaceable) and quality in _ENDED:
+        if component_of(each) in component_names(lambda row: row.replaceable, facts.kind) and quality in _ENDED:
             yield Sign(pod(each), _ENDED[quality], field_of(facts, each, "limits"), _limits(each))
 
 

@@ -55,7 +55,7 @@ def _elsewhere(facts: Facts) -> Iterator[Sign]:
         scopes = "; ".join(f"{each.lease}: {each.told}" for each in leading)
         own = ", ".join(f"{key}={value}" for key, value in labels_of(facts.cluster).items()) or "none"
         message = f"no operator manages it; those that are at work manage: {scopes}"
-        yield Sign(f"TidbCluster {facts.name}", message, "metadata.labels", own)
+        yield Sign(facts.title, message, "metadata.labels", own)
 
 
 def _two(facts: Facts) -> Iterator[Sign]:
@@ -63,9 +63,9 @@ def _two(facts: Facts) -> Iterator[Sign]:
     covering = [each for each in leaders(facts) if each.covers(cluster)]
     if len(covering) > 1:
         named = " and ".join(f"{each.lease} ({each.told})" for each in covering)
-        yield Sign(f"TidbCluster {facts.name}", f"more than one operator manages it: {named}", "Lease")
+        yield Sign(facts.title, f"more than one operator manages it: {named}", "Lease")
     elif (told := facts.condition(OPERATOR_CONFLICT)).get("status") == "True":
-        yield Sign(f"TidbCluster {facts.name}", str(told.get("message", "")), OPERATOR_CONFLICT, "True")
+        yield Sign(facts.title, str(told.get("message", "")), OPERATOR_CONFLICT, "True")
 
 
 def _without_holder(facts: Facts) -> Iterator[Sign]:
@@ -73,7 +73,7 @@ def _without_holder(facts: Facts) -> Iterator[Sign]:
     for each in leaders(facts):
         if each.covers(cluster) and (lease := each.lacks(cluster)):
             message = f"the clusters are divided into {each.count} shards, and nobody holds that of this one"
-            yield Sign(f"TidbCluster {facts.name}", message, "Lease", lease)
+            yield Sign(facts.title, message, "Lease", lease)
 
 
 def _observing(facts: Facts) -> Iterator[Sign]:
@@ -91,7 +91,7 @@ def _unseen(facts: Facts) -> Iterator[Sign]:
     cluster = _cluster(facts)
     managed = any(each.covers(cluster) and not each.lacks(cluster) for each in leaders(facts))
     if late and managed and not facts.status and not is_deleted(facts.cluster):
-        yield Sign(f"TidbCluster {facts.name}", "has no status: the operator that should manage it does not", "status")
+        yield Sign(facts.title, "has no status: the operator that should manage it does not", "status")
 
 
 OF_ANY_CLUSTER = (

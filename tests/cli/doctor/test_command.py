@@ -121,9 +121,9 @@ def test_13_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: Ope
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["shop"], "no TidbCluster shop in namespace default; there is basic"),
-        (["dc/shop"], "dc/shop: doctor knows TidbClusters; of a DMCluster, `kubectl describe dc` shows conditions"),
-        (["-n", "empty"], "no TidbCluster in namespace empty; name another one with -n, or -A for all"),
+        (["shop"], "no cluster shop in namespace default; there is tc/basic"),
+        (["dc/basic"], "no cluster dc/basic in namespace default; there is tc/basic"),
+        (["-n", "empty"], "no TidbCluster or DMCluster in namespace empty; name another one with -n, or -A for all"),
     ],
 )
 def test_13_a_cluster_that_is_not_there_ends_with_2(terminal: Terminal, arguments: list[str], told: str) -> None:
