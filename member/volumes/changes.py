@@ -46,6 +46,9 @@ from member.volumes.growth import (
 
 GROWING = "GrowingVolumes"
 
+_LOOK_AGAIN = 10.0
+"""Seconds until the next look for a storage class: no event reports a new one."""
+
 
 @dataclass(frozen=True, slots=True)
 class Move:
@@ -100,6 +103,8 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
         stale |= {move.pod: why for move in moves if (why := infeasibility(move.claim, move.wanted))}
     in_vain = not sizes_differ(body, wanted) and any(_is_newly_stale(move, live) for move in moves)
     refused = volume_replacement.refusal(ctx, spec, stale, digest(wanted), in_vain=in_vain) if stale else None
+    if stale and refused is None:
+        refused = _without_class(ctx, spec, moves)
     for move in moves if refused is None else ():
         _carry_out(ctx, move)
     classes = refused or attributes.change(ctx, _classes(ctx, spec, seen))
@@ -115,6 +120,18 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
     unfinished = volume_replacement.finish(ctx, spec.name, all_seen=all_seen)
     steps = (unfinished, _growing(ctx, moves), classes)
     return in_time_for(next((step for step in steps if not isinstance(step, Done)), Done()), *steps)
+
+
+def _without_class(ctx: ClusterContext, spec: Component, moves: Sequence[Move]) -> Refused | None:
+    """The refusal to replace volumes by volumes of a class that does not exist: the spare pod would wait for ever."""
+    classes = ctx.listers.storage_classes
+    if classes is None:
+        return None
+    for name in dict.fromkeys(move.wanted.storage_class for move in moves):
+        if name and classes.get("", name) is None:
+            what = f"{spec.field}: storage class {name} does not exist, so no volume of it can replace another"
+            return Refused(volume_replacement.REFUSED, f"{what}; create it, or name another one", _LOOK_AGAIN)
+    return None
 
 
 def _is_newly_stale(move: Move, stateful_set: Object) -> bool:

@@ -129,6 +129,19 @@ def test_10_4_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
     assert world.condition("Progressing")["message"].endswith("set 3 or more")
 
 
+def test_10_4_no_volume_is_replaced_before_its_storage_class_exists(three: OperatorWorld) -> None:
+    before = uids(claims(three, "tikv"))
+    three.change(tikv={"storageClassName": "absent"})
+    three.run_until(lambda: three.reason() == "VolumeCantChange")
+    three.run(60.0)
+    assert (before, 3) == (uids(claims(three, "tikv")), three.replicas("tikv"))
+    assert "spec.tikv: storage class absent does not exist" in three.progressing
+
+    standard = three.admin.get(STORAGE_CLASSES, "standard", "").decode()
+    three.admin.create(STORAGE_CLASSES, standard | {"metadata": {"name": "absent"}})
+    three.run_until(lambda: three.replicas("tikv") == 4, 60.0)
+
+
 @pytest.mark.slow
 def test_10_4_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(three: OperatorWorld) -> None:
     """The spare pod shows it; else data would be moved for nothing, without end."""
