@@ -1,7 +1,7 @@
-"""What moves the world: actors, and the loop that runs one (design.md 3.2).
+"""Actors, which move the world, and the loop that runs one (design.md 3.2).
 
-A step does everything that is due and never waits. The loop around it does the waiting: for a change of what the actor
-watches, or for the time of its next due work.
+A step does all work that is due and never waits. The loop around it waits for a change of the watched topics, or for
+the time of the next due work.
 """
 
 import threading
@@ -19,14 +19,14 @@ from sandbox.notifier import Notifier
 _log = structlog.get_logger(__name__)
 
 _PAUSE = 0.5
-"""Seconds before a step that was refused is tried again."""
+"""Seconds before a refused step is repeated."""
 
 _LONGEST_REST = 0.05
-"""Seconds that an actor rests at most between two turns."""
+"""The longest rest of an actor between two turns, in seconds."""
 
 
 class Actor(Protocol):
-    """One built-in controller, the scheduler, the kubelet, the data plane."""
+    """A controller, the scheduler, the kubelet or the data plane."""
 
     @property
     def name(self) -> str:
@@ -34,17 +34,17 @@ class Actor(Protocol):
 
     @property
     def watches(self) -> tuple[Hashable, ...]:
-        """The topics of the notifier that wake it: resources, or the data plane."""
+        """The topics of the notifier that wake the actor: resources, or the data plane."""
 
     def step(self) -> float | None:
-        """Do everything due now; return the clock time of the next due work, or None.
+        """Do all due work; return the clock time of the next due work, or None.
 
         Raises ApiError, TransportError.
         """
 
 
 class Runner:
-    """Runs one actor, either turn by turn (`turn`) or in a thread of its own (`start`)."""
+    """Runs one actor, turn by turn (`turn`) or in its own thread (`start`)."""
 
     def __init__(self, actor: Actor, clock: Clock, notifier: Notifier) -> None:
         self._actor = actor
@@ -53,18 +53,18 @@ class Runner:
         self._topics = tuple(actor.watches)
         self._seen = -1
         self._total = -1
-        """What the notifier's total was when `_seen` was counted."""
+        """The notifier's total when `_seen` was counted."""
         self._due: float | None = None
         self._turning = False
         self._thread: threading.Thread | None = None
 
     @property
     def due(self) -> float | None:
-        """The clock time of the next due work, or None; also None for an actor that is waiting inside its step."""
+        """The clock time of the next due work, or None; also None for an actor that waits inside its step."""
         return None if self._turning else self._due
 
     def turn(self) -> bool:
-        """Step the actor if something changed or is due; return whether it was stepped."""
+        """Step the actor if something has changed or is due; True if it was stepped."""
         if self._turning:
             return False
         is_due = self._due is not None and self._due <= self._clock.now()
@@ -109,6 +109,6 @@ class Runner:
             self._notifier.wait(self._topics, self._seen, self._due, stop)
 
     def _rest(self, seconds: float, stop: Stop) -> None:
-        """As long as its turn took: the more there is to look at in each turn, the more changes it is for."""
+        """Rest as long as the turn took: the more work a turn has, the more changes it should cover."""
         if seconds > 0:
             stop.wait(self._clock, min(seconds, _LONGEST_REST))

@@ -1,4 +1,4 @@
-"""Actors on one mirror, each in a thread of its own, or turn by turn in the caller's."""
+"""Actors on one mirror, each in its own thread, or turn by turn in the caller's."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -10,17 +10,17 @@ from sandbox.notifier import Notifier
 
 _SYNC = 30.0
 _LEAP = 1e-6
-"""The shortest step of the clock, in seconds: differences of floats may vanish."""
+"""The shortest step of the clock in seconds; smaller differences of floats may vanish."""
 _TURNS = 1000
-"""Rounds at one instant after which actors that never come to rest are a defect."""
+"""Rounds at one instant after which restless actors count as a defect."""
 
 
 class NeverSettles(Exception):
-    """Raised when actors do not come to rest at one instant, or a condition does not come true in time."""
+    """Raised if actors do not come to rest at one instant, or a condition does not become true in time."""
 
 
 class ActorSystem:
-    """Runs actors. `versions` tells, cheaply, whether a resource may have changed since the last poll."""
+    """Runs actors. `versions` reports cheaply if a resource may have changed since the last poll."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class ActorSystem:
         return min((runner.due for runner in self._runners if runner.due is not None), default=None)
 
     def turn(self) -> bool:
-        """Give everybody a turn who has something to do at this instant; return whether anybody had."""
+        """Give a turn to every actor with work at this instant; True if any had work."""
         self._mirror.poll(self._versions)
         # every runner gets its turn in every round
         turned = [runner.turn() for runner in self._runners]
@@ -61,7 +61,7 @@ class ActorSystem:
 
 
 def settle(systems: Sequence[ActorSystem], clock: Clock) -> None:
-    """Let everybody do what is due at this instant, which ends, too, when somebody has let time pass by waiting.
+    """Let all actors work at this instant; also ends when an actor has moved the clock by waiting.
 
     Raises NeverSettles.
     """
@@ -76,7 +76,7 @@ def settle(systems: Sequence[ActorSystem], clock: Clock) -> None:
 def advance(
     systems: Sequence[ActorSystem], clock: FakeClock, seconds: float, until: Callable[[], bool] | None = None
 ) -> bool:
-    """Move time forward, event by event; stop early when `until` holds, and return whether it does."""
+    """Move time forward event by event; stop early when `until` returns True, and return its result."""
     end = clock.now() + seconds
     while True:
         settle(systems, clock)

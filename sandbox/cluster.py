@@ -1,7 +1,7 @@
-"""How an actor sees the cluster and changes it.
+"""An actor's view of the cluster: reads from the mirror, writes through the client.
 
-Actors are level-triggered: a write that lost a race is no error, since what won it comes back through the mirror and
-makes the actor look again. Every other refusal is the runner's business.
+Actors are level-triggered: losing a race is not an error, because the winning write reaches the mirror and triggers the
+actor again. The runner handles all other refusals.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
 
 
 class Cluster:
-    """The mirror for reading, the client for writing. Trees that are read are shared: copy them before a change."""
+    """Reads from the mirror, writes through the client. Trees are shared: copy them before a change."""
 
     def __init__(self, mirror: Mirror, client: Client, clock: Clock, randomness: Randomness, component: str) -> None:
         self._mirror = mirror
@@ -31,7 +31,7 @@ class Cluster:
 
     @property
     def changes(self) -> int:
-        """Grows whenever a mirrored object has changed, and now and then besides."""
+        """Grows whenever a mirrored object has changed, and sometimes without a change."""
         return self._mirror.changes
 
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
@@ -43,7 +43,7 @@ class Cluster:
         return self._mirror.list(resource, namespace)
 
     def by_key(self, resource: Resource) -> dict[str, Json]:
-        """All objects by `namespace/name`, in no order; the namespace of what has none is empty."""
+        """All objects by `namespace/name`, unordered; the namespace of cluster-scoped objects is empty."""
         return self._mirror.by_key(resource)
 
     @property
@@ -52,7 +52,7 @@ class Cluster:
         return self._mirror.resources
 
     def create(self, resource: Resource, tree: Json) -> Json | None:
-        """Create an object; None when one of that name is there already or its namespace is gone."""
+        """Create an object; None if its name is taken or its namespace is gone."""
         namespace = tree["metadata"].get("namespace", "")
         try:
             return self._mirror.observe(resource, self._client.create(resource, tree, namespace))
@@ -70,7 +70,7 @@ class Cluster:
                 self._client.create(resource, tree, namespace)
 
     def patch(self, resource: Resource, tree: Json, patch: Json, subresource: str = "") -> Json | None:
-        """Merge `patch` into the version that `tree` shows; None when it has moved on."""
+        """Merge `patch` into the version in `tree`; None if the object has changed."""
         meta = tree["metadata"]
         guarded = patch | {"metadata": patch.get("metadata", {}) | {"resourceVersion": meta["resourceVersion"]}}
         try:
@@ -82,7 +82,7 @@ class Cluster:
         return self._mirror.observe(resource, answer)
 
     def set_status(self, resource: Resource, tree: Json, status: Json) -> Json | None:
-        """Replace the status when it differs; None when nothing was written."""
+        """Replace the status if it differs; None if nothing was written."""
         if tree.get("status", {}) == status:
             return None
         meta = tree["metadata"]
@@ -103,7 +103,7 @@ class Cluster:
         only_if_unchanged: bool = False,
         propagation: str = "",
     ) -> None:
-        """Delete exactly this object, or even this version of it; it may be gone or replaced already."""
+        """Delete exactly this object, or even this version; it may already be gone or replaced."""
         meta = tree["metadata"]
         with contextlib.suppress(NotFound, Conflict):
             self._client.delete(
@@ -117,11 +117,11 @@ class Cluster:
             )
 
     def live_uid(self, resource: Resource, namespace: str, name: str) -> str:
-        """The uid of an object now, past the mirror. Raises NotFound and other ApiErrors."""
+        """The current UID of an object, read past the mirror. Raises NotFound and other ApiErrors."""
         return self._client.get(resource, name, namespace).metadata.uid
 
     def bind(self, pod: Json, node: str) -> None:
-        """Give a pod its node."""
+        """Bind a pod to a node."""
         meta = pod["metadata"]
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         named = {"name": meta["name"], "namespace": meta["namespace"], "uid": meta["uid"]}
@@ -133,7 +133,8 @@ class Cluster:
     def event(self, regarding: Json, kind: str, reason: str, message: str, action: str = "") -> None:
         """Record an event about an object. `kind` is Normal or Warning.
 
-        An `action` makes it an event of the newer sort, with one time in microseconds and no count, as schedulers do.
+        With an `action` it is an event of the newer API, with one time in microseconds and no count, as schedulers
+        send.
         """
         meta = regarding["metadata"]
         namespace = meta.get("namespace") or "default"
@@ -166,7 +167,7 @@ class Cluster:
         )
 
     def suffix(self, length: int = 5) -> str:
-        """A random part of a name."""
+        """A random suffix for a name."""
         return "".join(_SUFFIX[self._randomness.integer(0, len(_SUFFIX) - 1)] for _ in range(length))
 
     def selected(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:

@@ -1,4 +1,4 @@
-"""Status conditions: read and set by type, the transition time moving only when the status does."""
+"""Status conditions by type; the transition time changes only with the status."""
 
 from collections.abc import Iterable
 
@@ -11,7 +11,7 @@ def condition(conditions: Iterable[Json] | None, kind: str) -> Json | None:
 
 
 def holds(tree: Json, kind: str) -> bool:
-    """Whether an object's condition of that type is True."""
+    """True if the object's condition of this type is True."""
     found = condition(tree.get("status", {}).get("conditions"), kind)
     return found is not None and found["status"] == "True"
 
@@ -25,7 +25,7 @@ def with_condition(
     reason: str = "",
     message: str = "",
 ) -> list[Json]:
-    """The conditions with one of them set; a status of None is Unknown."""
+    """The conditions with one of them replaced; a status of None means Unknown."""
     entries = list(conditions or ())
     before = condition(entries, kind)
     text = "Unknown" if status is None else str(status)

@@ -1,4 +1,4 @@
-"""The cluster's DNS and its service proxies, read from the mirrored Services and Pods (dataplane-apis.md 1, 14.1)."""
+"""The cluster's DNS and service proxies, from the mirrored Services and Pods (dataplane-apis.md 1, 14.1)."""
 
 from collections.abc import Iterable
 
@@ -13,9 +13,9 @@ CLUSTER_DOMAIN = "cluster.local"
 
 
 class ClusterDirectory:
-    """Resolves pod names under headless services, service names and addresses, short and full forms alike.
+    """Resolves pod names under headless services, service names and addresses, in short and full form.
 
-    `domain` is the one domain of the cluster: names under any other do not exist.
+    `domain` is the cluster's only domain: names under another do not exist.
     """
 
     def __init__(self, cluster: Cluster, domain: str = CLUSTER_DOMAIN) -> None:
@@ -25,7 +25,7 @@ class ClusterDirectory:
         self._resolved_at = -1
 
     def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
-        """Where `host:port` leads, asked from a pod of `namespace` (empty: from outside). One thread at a time."""
+        """The targets of `host:port` for a pod of `namespace` (empty: from outside). Not thread-safe."""
         changes = self._cluster.changes
         if changes != self._resolved_at:
             self._resolved, self._resolved_at = {}, changes
@@ -36,14 +36,14 @@ class ClusterDirectory:
         return found
 
     def pods(self, host: str, port: int) -> list[Target]:
-        """Where a name leads that another Kubernetes asks for: single pods, since a Service's address is of no use."""
+        """The targets of a name for another Kubernetes: single pods, because a Service's address is local."""
         found = self._named(host, "")
         if found is None or (found[1] is None and found[0]["spec"].get("clusterIP") != "None"):
             return []
         return self.resolve(host, port, "")
 
     def addresses(self, host: str, namespace: str) -> list[str]:
-        """What DNS answers for a name, asked from a pod of `namespace`: addresses of pods, or that of a Service."""
+        """DNS addresses of a name for a pod of `namespace`: pods' addresses, or a Service's."""
         found = self._named(host, namespace)
         if found is None:
             return []
@@ -63,7 +63,7 @@ class ClusterDirectory:
         return self._behind(service, port) if pod is None else [Target(pod["metadata"]["uid"], port)]
 
     def _named(self, host: str, namespace: str) -> tuple[Json, Json | None] | None:
-        """The Service of that name, and the pod under it where the name is a pod's."""
+        """The Service with this name, and the pod under it if the name is a pod's."""
         labels = host.lower().rstrip(".").split(".")
         if "svc" in labels:
             labels, domain = labels[: labels.index("svc")], labels[labels.index("svc") + 1 :]
@@ -118,7 +118,7 @@ class ClusterDirectory:
 
 
 def reached_through(service: Json, pod: Json) -> bool:
-    """Whether a pod is among a Service's addresses: it has one, and is Ready unless the Service does not care."""
+    """True if a pod is among a Service's addresses: it has one and is Ready, unless the Service ignores readiness."""
     if not pod.get("status", {}).get("podIP") or pod["status"].get("phase") in ("Succeeded", "Failed"):
         return False
     if service["spec"].get("publishNotReadyAddresses"):
@@ -127,7 +127,7 @@ def reached_through(service: Json, pod: Json) -> bool:
 
 
 def target_port(entry: Json, pod: Json) -> int | None:
-    """The pod's port behind one port of a Service; None when it is a name the pod does not have."""
+    """The pod's port behind a port of a Service; None if the pod lacks a port with that name."""
     target = entry.get("targetPort") or entry["port"]
     if isinstance(target, int):
         return target

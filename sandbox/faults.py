@@ -1,7 +1,7 @@
-"""What can go wrong in a World, as verbs (reliability.md FP1-FP12, dataplane-apis.md 15.4).
+"""Faults of a World, as methods (reliability.md FP1-FP12, dataplane-apis.md 15.4).
 
-Each verb puts one fault in and returns what takes it out again; `heal` takes all out. Names are globs: pods are
-`namespace/name`, nodes, images and users stand for themselves, a PD cluster is `namespace/cluster`.
+Each method injects a fault and returns a function that removes it; `heal` removes all. Names are globs: pods are
+`namespace/name`; nodes, images and users are plain names; a PD cluster is `namespace/cluster`.
 """
 
 from collections.abc import Callable, Iterable, MutableSet
@@ -49,10 +49,10 @@ class _Named(msgspec.Struct):
 _NAMES = msgspec.json.Decoder(_Named)
 
 OUTSIDE = str(Origin())
-"""Who is no pod, such as the operator."""
+"""An origin outside of all pods, e.g. the operator."""
 
 Heal = Callable[[], None]
-"""Takes one fault out. Idempotent."""
+"""Removes one fault. Idempotent."""
 
 _STORES = "/pd/api/v1/stores"
 _SCHEDULERS = "/pd/api/v1/schedulers"
@@ -60,7 +60,7 @@ _NO_STORES = b'{\n  "count": 0,\n  "stores": []\n}\n'
 
 
 class WorldFaults:
-    """Breaks one World and mends it. For use in the thread that drives the world."""
+    """Breaks one World and repairs it. For use in the thread that drives the world."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class WorldFaults:
         data_plane: DataPlane,
         components: Iterable[str],
     ) -> None:
-        """`components` are the users the world itself is to the API server; API faults spare them."""
+        """`components` are the users of the world's own components, which API faults spare."""
         self._server = server
         self._administrator = administrator
         self._notifier = notifier
@@ -91,29 +91,29 @@ class WorldFaults:
         server.faults = self._judge
 
     def heal(self) -> None:
-        """Take out every fault that a verb put in."""
+        """Remove every fault."""
         for each in list(self._active.values()):
             each()
 
     # nodes
 
     def node_gone(self, node: str) -> Heal:
-        """The machine stops with all it runs; healed, it starts again and so do its pods."""
+        """Stop the machine with all its processes; healing restarts it and its pods."""
         return self._hold(self._kubelet.faults.gone, node)
 
     def host_gone(self, pod: str) -> Heal:
-        """The machine stops that a pod, by its whole name, is on; see `node_gone`. Raises LookupError."""
+        """Stop the machine of a pod (whole name); see `node_gone`. Raises LookupError."""
         return self.node_gone(self._kubelet.node_of(*pod.split("/")).name)
 
     def host_removed(self, pod: str) -> Heal:
-        """The machine stops that a pod is on, and its Node is deleted, as autoscalers do; healed, it registers anew."""
+        """Stop the machine of a pod and delete its Node, as autoscalers do; after healing it registers as new."""
         node = self._kubelet.node_of(*pod.split("/")).name
         start = self.node_gone(node)
         self._administrator.delete(NODES, node)
         return start
 
     def host_tainted(self, pod: str) -> Heal:
-        """Somebody wants all pods off the machine that a pod, by its whole name, is on. Raises LookupError."""
+        """Taint the machine of a pod (whole name) so that all pods must leave. Raises LookupError."""
         node = self._kubelet.node_of(*pod.split("/")).name
         self._taint(node, lambda others: [*others, _MAINTENANCE])
         return self._remember(lambda: self._taint(node, lambda others: others or None))
@@ -124,7 +124,7 @@ class WorldFaults:
         self._administrator.patch(NODES, node, "", {"spec": {"taints": taints(others)}})
 
     def zone_gone(self, pod: str) -> Heal:
-        """All machines stop that share the zone of a pod's, by its whole name; see `node_gone`. Raises LookupError."""
+        """Stop all machines in the zone of a pod (whole name); see `node_gone`. Raises LookupError."""
         names = self._kubelet.zone(self._kubelet.node_of(*pod.split("/")).zone)
         heals = [self.node_gone(each) for each in names]
 
@@ -135,48 +135,48 @@ class WorldFaults:
         return start
 
     def node_cut_off(self, node: str) -> Heal:
-        """The node's kubelet reaches no API server: pods turn Unknown and stick, their processes serve on."""
+        """Cut the node's kubelet off from the API server: pods become Unknown and stuck, their processes serve on."""
         return self._hold(self._kubelet.faults.cut_off, node)
 
     def host_cut_off(self, pod: str) -> Heal:
-        """The same for the node that a pod, by its whole name, is on; see `node_cut_off`. Raises LookupError."""
+        """Cut off the node of a pod (whole name); see `node_cut_off`. Raises LookupError."""
         return self.node_cut_off(self._kubelet.node_of(*pod.split("/")).name)
 
     def node_emptied(self, node: str) -> None:
-        """The data on the node's own disks is gone, as when a new machine comes under the old name."""
+        """Delete the data on the node's local disks, as when a new machine takes over the name."""
         for uid in self._kubelet.claims_on(node):
             self._data_plane.lose_disk(uid)
 
     # pods
 
     def pod_pending(self, pod: str) -> Heal:
-        """The scheduler finds no node for such pods; those that have one keep it."""
+        """The scheduler finds no node for such pods; bound ones keep theirs."""
         return self._hold(self._scheduler.held, pod)
 
     def pod_crash(self, pod: str) -> None:
-        """The processes of running pods end once, with exit code 1."""
+        """End the processes of running pods once, with exit code 1."""
         for namespace, name in self._data_plane.pods(pod):
             self._data_plane.crash(namespace, name)
 
     def pod_crash_loop(self, pod: str) -> Heal:
-        """The processes end now, and again each time they are started."""
+        """End the processes now and after every start."""
         healed = self._hold(self._kubelet.faults.crashing, pod)
         self.pod_crash(pod)
         return healed
 
     def pod_disk_full(self, pod: str) -> Heal:
-        """The volumes of such pods are full: the processes end now, and each time they are started."""
+        """Fill the volumes of such pods: their processes end now and after every start."""
         healed = self._hold(self._kubelet.faults.full, pod)
         self.pod_crash(pod)
         return healed
 
     def pod_evicted(self, pod: str) -> None:
-        """Nodes that run out of room end such pods for good: they have Failed, and others must take their place."""
+        """Evict such pods for lack of resources: they become Failed, and must be replaced."""
         for namespace, name in self._data_plane.pods(pod):
             self._kubelet.evict(namespace, name, _OUT_OF_ROOM)
 
     def pod_hang(self, pod: str) -> Heal:
-        """The processes of pods that run now stand still and answer nobody."""
+        """Suspend the processes of running pods, which then answer no request."""
         hung = self._data_plane.pods(pod)
         for namespace, name in hung:
             self._data_plane.hang(namespace, name)
@@ -188,7 +188,7 @@ class WorldFaults:
         return self._remember(resume)
 
     def pod_slow(self, pod: str, seconds: float) -> Heal:
-        """Processes of such pods that start from now on serve so much later, as those with many regions do."""
+        """Delay the service of processes that start from now on, as with many regions."""
         slow = self._kubelet.faults.slow
         slow[pod] = seconds
 
@@ -198,15 +198,15 @@ class WorldFaults:
         return self._remember(as_ever)
 
     def pod_unready(self, pod: str) -> Heal:
-        """The readiness probe fails, whatever the process says."""
+        """Let the readiness probe fail, whatever the process answers."""
         return self._hold(self._kubelet.faults.unready, pod)
 
     def pod_terminating(self, pod: str) -> Heal:
-        """A deleted pod stays Terminating after its processes ended; deletion by force works."""
+        """Keep deleted pods Terminating after their processes ended; forced deletion works."""
         return self._hold(self._kubelet.faults.stuck, pod)
 
     def one_unavailable_at_most(self) -> Heal:
-        """StatefulSets replace no outdated pod while any of theirs is unavailable, as in Kubernetes 1.35 at first."""
+        """StatefulSets replace no outdated pod while one is unavailable, as initially in Kubernetes 1.35."""
         self._stateful_sets.one_at_most = True
         self._wake()
 
@@ -217,40 +217,40 @@ class WorldFaults:
         return self._remember(as_ever)
 
     def join_interrupted(self, pod: str) -> Heal:
-        """Such PDs end, each time they join, between their addition as a member and the note of it on their disk."""
+        """Such PDs end, each time they join, between becoming a member and recording it on their disk."""
         return self._hold(self._data_plane.interrupted_joins, pod)
 
     def image_pushed(self, image: str) -> Heal:
-        """An image that the registries do not have (glob, as in pod specs) can be pulled all the same."""
+        """Make an image pullable (glob, as in pod specs) that the registries lack."""
         return self._hold(self._kubelet.faults.pushed_images, image)
 
     def pod_out_of_memory(self, pod: str) -> Heal:
-        """The kernel kills the processes each time they are started: they need more memory than their limit."""
+        """Kill the processes after every start for exceeding their memory limit."""
         return self._hold(self._kubelet.faults.out_of_memory, pod)
 
     def image_for_others(self, image: str) -> Heal:
-        """Such images exist, and not for the architecture of the nodes."""
+        """Such images exist, but not for the nodes' architecture."""
         return self._hold(self._kubelet.faults.foreign_images, image)
 
     def image_missing(self, image: str) -> Heal:
-        """Such images can't be pulled, not even on a node that has them."""
+        """Such images cannot be pulled, even on nodes that have them."""
         return self._hold(self._kubelet.faults.missing_images, image)
 
     def disk_lost(self, namespace: str, claim: str) -> None:
-        """The data of a claim is gone; a process that runs on it notices at its next start. Raises LookupError."""
+        """Delete the data of a claim; a running process notices at its next start. Raises LookupError."""
         uid = self._kubelet.claim_uid(namespace, claim)
         self._data_plane.lose_disk(uid)
 
     # what users and commands keep
 
     def sql(self, cluster: str, statements: list[str]) -> None:
-        """Users carry out statements (`sandbox.dataplane.tables`). Raises SqlRefused, ConnectionRefused."""
+        """Execute statements of users (`sandbox.dataplane.tables`). Raises SqlRefused, ConnectionRefused."""
         namespace, _, name = cluster.partition("/")
         login = SqlLogin(f"{name}-tidb.{namespace}", 4000, "root")
         self._data_plane.sql().execute(login, statements)
 
     def command_ends(self, pod: str, call: int) -> Heal:
-        """The process of a command in such a pod ends right after its n-th call to somebody outside, once."""
+        """End the process of a command in such a pod right after its n-th external call, once."""
         self._data_plane.last_calls[pod] = call
 
         def lives() -> None:
@@ -259,7 +259,7 @@ class WorldFaults:
         return self._remember(lives)
 
     def bucket_trouble(self, bucket: str, trouble: str) -> Heal:
-        """Object storage fails for one bucket, as a `DiskTrouble` says."""
+        """Let object storage fail for one bucket, as a `DiskTrouble` says."""
         disk = self._data_plane.disk(f"s3://{bucket}")
         disk.trouble = DiskTrouble(trouble)
 
@@ -273,30 +273,30 @@ class WorldFaults:
     def network_cut(
         self, target: str = "*", origin: str = OUTSIDE, *, refuse: bool = False, port: int | None = None
     ) -> Heal:
-        """Nothing from `origin` (by default the operator) arrives at the pods: time-outs, or refused at once.
+        """Drop everything from `origin` (default: the operator) to the pods: time-outs, or immediate refusals.
 
-        With a `port` only that one is cut off, as when PD's members do not reach each other (2380) but clients do.
+        With a `port` only that one is cut off, e.g. 2380 between PD's members.
         """
         return self._inject(Fault(Trouble.REFUSE if refuse else Trouble.BLACK_HOLE, target, origin, port))
 
     def kubernetes_cut_off(self) -> Heal:
-        """Nothing goes between this Kubernetes and those beside it (`World`); each works on by itself."""
+        """Separate this Kubernetes from those beside it (`World`); each continues on its own."""
         network = self._data_plane.network
         network.cut_off()
         return self._remember(lambda: network.cut_off(apart=False))
 
     def network_slow(self, seconds: float, target: str = "*", origin: str = OUTSIDE) -> Heal:
-        """Every answer takes `seconds` longer; what changes something has its effect late, whoever still waits."""
+        """Delay every answer by `seconds`; writes take effect late, even if the sender has given up."""
         return self._inject(Fault(Trouble.SLOW, target, origin, seconds=seconds))
 
     def network_fault(self, fault: Fault) -> Heal:
-        """Any fault of the data plane's network, for what has no verb."""
+        """Inject any fault of the data plane's network that has no method of its own."""
         return self._inject(fault)
 
     # PD
 
     def pd_no_leader(self, cluster: str) -> Heal:
-        """Nobody is elected. Raises LookupError when no member of the cluster runs."""
+        """No leader can be elected. Raises LookupError if no member of the cluster runs."""
         pd = self._pd(cluster)
         pd.no_leader = True
         self._data_plane.changed()
@@ -308,14 +308,14 @@ class WorldFaults:
         return self._remember(elect)
 
     def pd_leader_changes(self, cluster: str) -> None:
-        """Another member becomes the leader. Raises LookupError when no member of the cluster runs."""
+        """Make another member the leader. Raises LookupError if no member of the cluster runs."""
         self._pd(cluster).transfer(None)
         self._data_plane.changed()
 
     def pd_slow_to_load(self, cluster: str, reporting: float) -> Heal:
-        """Regions take `reporting` seconds to tell a new leader who leads them; until then it schedules nothing.
+        """Regions take `reporting` seconds to report to a new leader, which schedules nothing until then.
 
-        Raises LookupError when no member of the cluster runs.
+        Raises LookupError if no member of the cluster runs.
         """
         stores = self._pd(cluster).stores
         stores.reporting = reporting
@@ -326,7 +326,7 @@ class WorldFaults:
         return self._remember(as_ever)
 
     def placement_rule(self, cluster: str, count: int) -> Heal:
-        """Somebody asks for other numbers of replicas than max-replicas. Raises LookupError when no PD member runs."""
+        """Set another number of replicas than max-replicas, as a user. Raises LookupError if no PD member runs."""
         pd = self._pd(cluster)
 
         def remove() -> None:
@@ -338,7 +338,7 @@ class WorldFaults:
         return self._remember(remove)
 
     def tiflash_replicas(self, cluster: str, count: int, table: int = 45) -> Heal:
-        """A table has so many replicas on TiFlash, as a user asks for with ALTER TABLE, until it has none again."""
+        """Set the number of TiFlash replicas of a table, as ALTER TABLE does, until healed."""
         pd, rule = self._pd(cluster), f"table-{table}-r"
 
         def drop() -> None:
@@ -350,11 +350,11 @@ class WorldFaults:
         return self._remember(drop)
 
     def changefeed(self, cluster: str, tables: int) -> None:
-        """Users replicate so many tables through TiCDC from now on. Raises LookupError when no PD member runs."""
+        """Replicate tables through TiCDC from now on. Raises LookupError if no PD member runs."""
         Book(self._pd(cluster).etcd, self._data_plane.clock.now()).create_changefeed("simulated", tables)
 
     def dm_sources(self, cluster: str, names: list[str]) -> None:
-        """Users have DM replicate these sources from now on. Raises LookupError when no master runs."""
+        """Replicate these sources through DM from now on. Raises LookupError if no master runs."""
         book = DMBook(self._pd(cluster).etcd, self._data_plane.clock.now())
         for name in names:
             book.create_source(name)
@@ -365,45 +365,45 @@ class WorldFaults:
         self._data_plane.changed()
 
     def eviction_refused(self, cluster: str) -> Heal:
-        """PD adds no evict-leader scheduler, as while another scheduler holds the leaders of the store."""
+        """PD adds no evict-leader scheduler, as while another scheduler holds the store's leaders."""
         body = b'"[PD:core:ErrPauseLeaderTransfer]store is paused for leader transfer"\n'
         return self.pd_answers(cluster, 500, body, path=_SCHEDULERS, method="POST")
 
     def pd_answers(
         self, cluster: str, status: int, body: bytes = b"", *, path: str = "*", method: str = "*", every: int = 1
     ) -> Heal:
-        """PD gives this answer and does nothing: to all requests, or each n-th one."""
+        """PD gives this answer without any effect: to all requests, or to each n-th one."""
         target = f"{cluster}-pd-*"
         return self._inject(
             Fault(Trouble.ANSWER, target, path=path, method=method, status=status, body=body, every=every)
         )
 
     def pd_truncated(self, cluster: str, path: str = "*") -> Heal:
-        """PD's answers end half-way."""
+        """Truncate PD's answers."""
         return self._inject(Fault(Trouble.TRUNCATE, f"{cluster}-pd-*", path=path))
 
     def pd_no_stores(self, cluster: str) -> Heal:
-        """PD lists no store at all."""
+        """PD lists no stores."""
         return self.pd_answers(cluster, 200, _NO_STORES, path=_STORES, method="GET")
 
     def pd_old(self, cluster: str, path: str = "*") -> Heal:
-        """PD repeats what it answered to the first such GET from now on."""
+        """PD repeats its first answer to such a GET."""
         return self._inject(Fault(Trouble.OLD, f"{cluster}-pd-*", path=path))
 
     def pd_fickle(self, cluster: str, path: str = "*") -> Heal:
-        """Every other call reaches a member that has fallen behind: it answers as at the first call."""
+        """Every other call reaches a lagging member, which answers as at the first call."""
         return self._inject(Fault(Trouble.OLD, f"{cluster}-pd-*", path=path, every=2))
 
     def pd_answer_lost(self, cluster: str, *, path: str = "*", method: str = "*", every: int = 1) -> Heal:
-        """PD does what it is asked, but the connection breaks before the answer."""
+        """PD applies the request, but the connection breaks before the answer."""
         return self._inject(Fault(Trouble.LOSE_ANSWER, f"{cluster}-pd-*", path=path, method=method, every=every))
 
     def etcd_down(self, cluster: str) -> Heal:
-        """PD's keys can't be read or written."""
+        """PD's keys cannot be read or written."""
         return self._inject(Fault(Trouble.BLACK_HOLE, f"{cluster}-pd-*", path="/v3/*"))
 
     def regions_frozen(self, cluster: str) -> Heal:
-        """Regions and leaders stay where they are. Raises LookupError when no member of the cluster runs."""
+        """Regions and leaders do not move. Raises LookupError if no member of the cluster runs."""
         stores = self._pd(cluster).stores
         stores.frozen = True
 
@@ -414,10 +414,10 @@ class WorldFaults:
         return self._remember(thaw)
 
     def pd_ctl(self, cluster: str, method: str, path: str, body: Json | None = None, pod: str = "") -> None:
-        """Somebody asks PD for something with pd-ctl, whatever it answers.
+        """Send PD a request as a user with pd-ctl, whatever the answer.
 
-        `{store}` in path and body stands for the id of the store of a pod of TiKV or TiFlash. Raises LookupError when
-        no PD member runs, or the pod has no store.
+        `{store}` in path and body is replaced by the id of the store of a TiKV or TiFlash pod. Raises LookupError if no
+        PD member runs, or the pod has no store.
         """
         store = self._store_of(cluster, pod) if pod else ""
         namespace, _, name = cluster.partition("/")
@@ -433,7 +433,7 @@ class WorldFaults:
         raise LookupError(f"no store that PD of {cluster} knows is of pod {pod}")
 
     def regions_slow(self, cluster: str, peers: float) -> Heal:
-        """A store receives so many peers in a second. Raises LookupError when no member of the cluster runs."""
+        """Limit the peers that a store receives per second. Raises LookupError if no member of the cluster runs."""
         stores = self._pd(cluster).stores
         before, stores.peer_moves = stores.peer_moves, peers
 
@@ -444,7 +444,7 @@ class WorldFaults:
         return self._remember(as_ever)
 
     def store_low_space(self, cluster: str, store: int) -> Heal:
-        """A store takes no more regions. Raises LookupError when no member of the cluster runs."""
+        """Let a store take no more regions. Raises LookupError if no member of the cluster runs."""
         found = self._pd(cluster).stores.get(store)
         found.low_space = True
 
@@ -460,7 +460,9 @@ class WorldFaults:
     def api_fault(
         self, fault: ApiFault, user: str = "*", verb: str = "*", resource: str = "*", name: str = "*"
     ) -> Heal:
-        """Requests fail so. `resource` is `plural.group`, `name` is `namespace/name`; the world's own are spared."""
+        """Let matching requests fail. `resource` is `plural.group`, `name` is `namespace/name`; the world's own
+        requests are spared.
+        """
 
         def judge(call: Call) -> ApiFault | None:
             asked = ((call.user, user), (call.verb, verb), (call.resource, resource), (_name(call), name))
@@ -470,7 +472,7 @@ class WorldFaults:
         return self._remember(lambda: _discard(self._api, judge))
 
     def creation_refused(self, resource: str, name: str = "*", why: str = _OVER_QUOTA) -> Heal:
-        """Nobody can make such objects (`plural.group`), as when a quota is used up; controllers are not spared."""
+        """Refuse creation of such objects (`plural.group`), as with an exhausted quota; controllers are not spared."""
         refused = (resource, name, why)
         self._refused.append(refused)
 
@@ -482,7 +484,7 @@ class WorldFaults:
         return self._remember(allow)
 
     def webhook(self, name: str) -> Heal:
-        """Admission changes what is written, as `sandbox.webhooks` has it, or refuses it, as `sandbox.policies` has.
+        """Let admission change writes (`sandbox.webhooks`) or refuse them (`sandbox.policies`).
 
         Raises LookupError.
         """
@@ -497,12 +499,12 @@ class WorldFaults:
         return self._remember(leave)
 
     def api_down(self, user: str = "*") -> Heal:
-        """No connection to the API server lasts, watches included."""
+        """Break all connections to the API server, including watches."""
         self._server.disconnect()
         return self.api_fault(ApiFault(lose_request=True), user)
 
     def api_restart(self, *, expired: bool = False) -> None:
-        """All watches break; with `expired` their versions are too old to go on from (410)."""
+        """Break all watches; with `expired` their versions are too old to continue (410)."""
         if expired:
             self._server.storage.compact()
         self._server.disconnect()

@@ -1,8 +1,8 @@
 """An HTTP forward proxy on loopback, through which other processes reach the data plane (dataplane-apis.md 14.1).
 
-Absolute-form requests work, and inside a CONNECT tunnel plain HTTP, TLS and, to a TiDB, MySQL's protocol: there the
-proxy stands for the server, with the server's certificate and its demands. When nobody answers, the proxy hangs up
-without a word: a status of its own would look like the backend's.
+It accepts absolute-form requests and, inside a CONNECT tunnel, plain HTTP, TLS and (to a TiDB) MySQL's protocol, for
+which it plays the server with the server's certificate. If the server does not answer, the proxy closes the connection
+silently, because its own error status would look like the server's.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ _TLS_HANDSHAKE = b"\x16"
 """The first byte of a connection that begins with TLS."""
 _HOP_BY_HOP = ("connection", "proxy-connection", "keep-alive", "transfer-encoding", "te", "upgrade", "content-length")
 _TIMEOUT = 60.0
-"""Clients bring their own, shorter timeouts."""
+"""Clients have their own, shorter timeouts."""
 
 
 class ForwardProxy:
@@ -42,9 +42,9 @@ class ForwardProxy:
         server_side: Callable[[str], ServerSide | None] = lambda _: None,
         sql: Callable[[str, int], SqlServer | None] = lambda _, __: None,
     ) -> None:
-        """`server_side`: how the server at `host:port` speaks TLS; `sql`: who speaks SQL behind a host and a port.
+        """`server_side` returns the TLS of the server at `host:port`, `sql` the SQL server at host and port.
 
-        Clients of `transport` have shown who they are.
+        Clients of `transport` are already authenticated.
         """
         self._server = _Server(("127.0.0.1", 0), transport, server_side, sql)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(_POLL,), name="forward-proxy")
@@ -96,7 +96,7 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  (the base class's shape)
-        """A client that goes away is one line for debugging; anything else is a defect."""
+        """Log a client that disconnects at level debug, and any other error as a defect."""
         error = sys.exception()
         if isinstance(error, OSError):
             _log.debug("connection broken", server="forward-proxy", client=str(client_address), cause=str(error))
@@ -128,7 +128,7 @@ class _Connection(BaseHTTPRequestHandler):
 
     def do_CONNECT(self) -> None:
         self._tunnel = self.path
-        # some clients ask in HTTP/1.0, but a tunnel outlives the answer
+        # some clients use HTTP/1.0, but a tunnel outlives the answer
         self.close_connection = False
         self.send_response_only(200, "Connection Established")
         self.end_headers()
@@ -140,7 +140,7 @@ class _Connection(BaseHTTPRequestHandler):
             try:
                 self._secure(self.server.server_side(self._tunnel))
             except (OSError, ValueError):
-                # the client has got OpenSSL's word for why
+                # the client has OpenSSL's error already
                 self.close_connection = True
 
     def _sql_server(self) -> SqlServer | None:
@@ -153,7 +153,7 @@ class _Connection(BaseHTTPRequestHandler):
         SqlSession(self.connection, server, secure).run()
 
     def _secure(self, side: ServerSide | None) -> ssl.SSLSocket:
-        """Shake hands in the server's stead. Raises OSError, ValueError."""
+        """Perform the server's side of the handshake. Raises OSError, ValueError."""
         if side is None:
             raise ConnectionError("nobody is there who speaks TLS")
         plain = self.connection
@@ -166,7 +166,7 @@ class _Connection(BaseHTTPRequestHandler):
         return secured
 
     def finish(self) -> None:
-        """Close what has taken the connection's place, too."""
+        """Also close what has replaced the connection."""
         with contextlib.suppress(OSError):
             super().finish()
         if self._secured is not None:
@@ -198,4 +198,4 @@ class _Connection(BaseHTTPRequestHandler):
         return whole_body(self.rfile, length) or None
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """The network counts requests; nothing is logged."""
+        """Log nothing: the network counts requests."""

@@ -1,4 +1,4 @@
-"""The objects of one resource, found by key or by labels. Not safe for use by many threads: its owner has a lock."""
+"""The objects of one resource, by key or by labels. Not thread-safe: its owner has a lock."""
 
 from bisect import bisect_left, insort
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ _Label = tuple[str, str, str]
 
 
 class IndexedObjects:
-    """Trees by `namespace/name`. A selector looks at those alone that have the rarest of its labels."""
+    """Trees by `namespace/name`. A selector reads only the objects with the rarest of its labels."""
 
     def __init__(self) -> None:
         self._by_key: dict[str, Json] = {}
         self._keys: list[str] = []
-        """In order."""
+        """Sorted."""
         self._by_label: dict[_Label, dict[str, Json]] = {}
 
     def get(self, key: str) -> Json | None:
-        """One of them, or None."""
+        """The object with this key, or None."""
         return self._by_key.get(key)
 
     def all(self) -> Mapping[str, Json]:
@@ -27,7 +27,7 @@ class IndexedObjects:
         return self._by_key
 
     def within(self, namespace: str = "") -> list[Json]:
-        """Those of a namespace (empty: all), by key."""
+        """The objects of a namespace (empty: all), by key."""
         keys = self._keys
         if namespace:
             # in the order of keys, the character after "/" comes right after all keys of the namespace
@@ -35,13 +35,13 @@ class IndexedObjects:
         return [self._by_key[key] for key in keys]
 
     def selected(self, namespace: str, labels: Mapping[str, str]) -> list[Json]:
-        """Those of a namespace that carry all of `labels`, of which there is at least one, by key."""
+        """The objects of a namespace with all of `labels` (at least one), by key."""
         found = [self._by_label.get((namespace, key, value), {}) for key, value in labels.items()]
         rarest = min(found, key=len)
         return [rarest[key] for key in sorted(rarest) if all(key in each for each in found)]
 
     def put(self, key: str, tree: Json) -> None:
-        """Keep one in place of what was there under its key."""
+        """Store an object, replacing the one with its key."""
         before = self._by_key.get(key)
         if before is None:
             insort(self._keys, key)
@@ -52,7 +52,7 @@ class IndexedObjects:
             self._by_label.setdefault(label, {})[key] = tree
 
     def remove(self, key: str) -> None:
-        """Forget one, if it is there."""
+        """Remove an object if it exists."""
         tree = self._by_key.pop(key, None)
         if tree is not None:
             del self._keys[bisect_left(self._keys, key)]

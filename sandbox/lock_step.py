@@ -1,7 +1,7 @@
-"""Blocking code turn by turn: it has a thread of its own, but runs only while whoever drives it waits.
+"""Blocking code turn by turn: it has its own thread, but runs only while its driver waits.
 
-Who drives it resumes it, and it runs until it yields or has ended. So what waits for time can wait for a clock that its
-own driver moves, and one seed is one run.
+The driver resumes it, and it runs until it yields or has ended. Code that waits for time can therefore wait for a clock
+that its own driver moves, and a seed determines a run.
 """
 
 import threading
@@ -9,11 +9,11 @@ from collections.abc import Callable
 
 
 class Ended(BaseException):
-    """Unwinds code that is to run no more; nothing of it may catch this."""
+    """Unwinds code that must not continue; the code must not catch this."""
 
 
 class LockStep:
-    """One piece of code. Its thread begins with the first `resume`."""
+    """A piece of code. Its thread starts with the first `resume`."""
 
     def __init__(self, name: str, work: Callable[[], None]) -> None:
         self._work = work
@@ -23,16 +23,16 @@ class LockStep:
         self._yielded.acquire()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.ending = False
-        """Whether it is to run no more, or has ended."""
+        """True if it must not continue, or has ended."""
         self._is_over = False
 
     @property
     def is_here(self) -> bool:
-        """Whether the thread that asks is its own."""
+        """True in its own thread."""
         return threading.current_thread() is self._thread
 
     def resume(self) -> None:
-        """Let it run until it yields. Raises what it raises."""
+        """Run it until it yields. Raises its exceptions."""
         if not self._thread.ident:
             self._thread.start()
         self._resumed.release()
@@ -43,14 +43,14 @@ class LockStep:
             raise self._error
 
     def yield_control(self) -> None:
-        """In its own thread, and not when it is ending: let others run until it is resumed. Raises Ended."""
+        """In its own thread, unless it is ending: let others run until it is resumed. Raises Ended."""
         self._yielded.release()
         self._resumed.acquire()
         if self.ending:
             raise Ended
 
     def end(self) -> None:
-        """Unwind it, wherever it waits. Idempotent."""
+        """Unwind it wherever it waits. Idempotent."""
         self.ending = True
         if self._thread.is_alive():
             self.resume()

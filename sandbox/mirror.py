@@ -1,7 +1,8 @@
-"""A copy of the objects the actors read, kept by list and watch.
+"""A copy of the objects that actors read, kept by list and watch.
 
-Two ways to drive it: `start` runs a thread per resource; `poll` lists once in the calling thread, so that a world in
-one thread is deterministic. An actor's own writes are shown at once (`observe`), so it never acts twice on what it did.
+It can be driven in two ways: `start` runs a thread per resource; `poll` lists once in the calling thread, so that a
+single-threaded world is deterministic. An actor's own writes are shown immediately (`observe`), so it never acts twice
+on a state that it has changed.
 """
 
 import threading
@@ -31,18 +32,18 @@ _REMEMBERED_DELETIONS = 10_000
 
 
 class Versions(Protocol):
-    """Tells cheaply whether something has changed."""
+    """Detects changes cheaply."""
 
     @property
     def version(self) -> int:
-        """The version of the latest write of all."""
+        """The version of the latest write."""
 
     def version_of(self, resource: str) -> int:
         """The version of a resource's latest write."""
 
 
 class Mirror:
-    """The objects of some resources as decoded trees, which are shared: readers do not change them."""
+    """The objects of some resources as decoded, shared trees, which readers must not change."""
 
     def __init__(self, client: Client, resources: tuple[Resource, ...], clock: Clock, notifier: Notifier) -> None:
         self._client = client
@@ -59,16 +60,16 @@ class Mirror:
 
     @property
     def resources(self) -> tuple[Resource, ...]:
-        """What is mirrored."""
+        """The mirrored resources."""
         return tuple(self._objects)
 
     @property
     def changes(self) -> int:
-        """Grows whenever an object has changed, and now and then besides."""
+        """Grows whenever an object has changed, and sometimes without a change."""
         return self._notifier.total
 
     def get(self, resource: Resource, namespace: str, name: str) -> Json | None:
-        """One object, or None when it is not there or not seen yet."""
+        """An object, or None if it does not exist or has not arrived yet."""
         with self._lock:
             return self._objects[resource].get(f"{namespace}/{name}")
 
@@ -78,12 +79,12 @@ class Mirror:
             return self._objects[resource].within(namespace)
 
     def by_key(self, resource: Resource) -> dict[str, Json]:
-        """All objects by `namespace/name`, in no order; the namespace of what has none is empty."""
+        """All objects by `namespace/name`, unordered; the namespace of cluster-scoped objects is empty."""
         with self._lock:
             return dict(self._objects[resource].all())
 
     def selected(self, resource: Resource, namespace: str, labels: Mapping[str, str]) -> Sequence[Json]:
-        """The objects of a namespace that carry all of `labels`, of which there is at least one, by name."""
+        """The objects of a namespace with all of `labels` (at least one), by name."""
         with self._lock:
             return self._objects[resource].selected(namespace, labels)
 
@@ -113,7 +114,7 @@ class Mirror:
                 self._clock.wait(self._synced, remaining)
 
     def poll(self, versions: Versions | None = None) -> None:
-        """List every resource now, or those whose version has moved on since. Raises ApiError, TransportError."""
+        """List every resource, or those whose version has changed. Raises ApiError, TransportError."""
         if versions is None:
             for resource in self._objects:
                 self._list(resource)
@@ -129,7 +130,7 @@ class Mirror:
         self._polled_at = version
 
     def observe(self, resource: Resource, seen: Object) -> Json:
-        """Show an object that a write has just returned, unless the mirror already knows better; return its tree."""
+        """Show an object that a write has returned, unless the mirror has a newer one; return its tree."""
         tree = seen.decode()
         if resource not in self._objects:
             return tree
@@ -151,7 +152,7 @@ class Mirror:
             except Expired:
                 version = ""
             except (ApiError, TransportError) as error:
-                # after a broken connection the watch goes on where it was
+                # after a broken connection the watch continues at its version
                 version = version if isinstance(error, TransportError) else ""
                 if not stop.is_set():
                     _log.debug("mirror interrupted", resource=str(resource), error=str(error))
@@ -234,5 +235,5 @@ def _uid(tree: Json) -> str:
 
 
 def _newer(tree: Json, known: Json) -> bool:
-    """Versions are numbers of one counter, in the sandbox and in etcd."""
+    """Compare versions: numbers of one counter, in the sandbox and in etcd."""
     return int(tree["metadata"]["resourceVersion"]) > int(known["metadata"]["resourceVersion"])

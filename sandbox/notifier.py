@@ -1,7 +1,7 @@
-"""What wakes actors: a notifier that counts changes per topic.
+"""The notifier that wakes actors: it counts changes per topic.
 
-Whoever changes something notifies its topic. An actor remembers the count of its topics from before it looked; a change
-between the look and the wait is therefore never missed.
+A component that changes something notifies its topic. An actor remembers the counts of its topics from before its
+reads, so that a change between the reads and the wait is never missed.
 """
 
 import threading
@@ -13,7 +13,7 @@ from ports.stopping import Stop
 
 
 class Notifier:
-    """Counts notifications per topic and wakes those who wait for it. Safe for use by many threads."""
+    """Counts notifications per topic and wakes those who wait for it. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -21,15 +21,15 @@ class Notifier:
         self._counts: Counter[Hashable] = Counter()
         self._total = 0
         self._waiting: dict[threading.Condition, frozenset[Hashable]] = {}
-        """Who waits, for which topics; each on a condition of its own, so that a change wakes nobody else."""
+        """The waiting actors and their topics; each has its own condition, so that a change wakes no other."""
 
     @property
     def total(self) -> int:
-        """The notifications of all topics: while it stays, nothing has changed."""
+        """The notifications of all topics: while it is unchanged, nothing has changed."""
         return self._total
 
     def notify(self, topic: Hashable) -> None:
-        """Something about `topic` changed."""
+        """Record a change of `topic`."""
         with self._lock:
             self._counts[topic] += 1
             self._total += 1
@@ -43,7 +43,7 @@ class Notifier:
             return self._count(topics)
 
     def wait(self, topics: tuple[Hashable, ...], seen: int, due: float | None, stop: Stop) -> None:
-        """Wait until the topics have more than `seen` notifications, the clock shows `due`, or `stop` is set."""
+        """Wait until the topics have more than `seen` notifications, the clock reaches `due`, or `stop` is set."""
         condition = threading.Condition(self._lock)
 
         def wake() -> None:

@@ -1,8 +1,8 @@
-"""Calls side by side in one thread, on a clock that others move: together they take as long as the longest of them.
+"""Concurrent calls in one thread on a virtual clock: together they take as long as the longest.
 
-Each call runs to its end before the next one begins. While it runs, its waits do not let the world go on: they put the
-call ahead of the clock, as `ahead` says. When all have ended, the caller waits once, for the longest. One seed stays
-one run, and every call is answered with what was so when all were sent.
+Each call runs to its end before the next begins. Its waits do not move the world but put the call ahead of the clock
+(`ahead`). After all calls, the caller waits once, for the longest. A seed still determines a run, and every call sees
+the state at the common start.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ _T = TypeVar("_T")
 
 
 def ahead() -> float:
-    """Seconds by which the call that runs is ahead of the clock; 0 outside of such calls."""
+    """Seconds by which the running call is ahead of the clock; 0 outside of such calls."""
     return _AHEAD.get() or 0.0
 
 
 def overlapping(wait: Callable[[float], object]) -> Callable[[float], None]:
-    """`wait`, but for calls side by side, which are ahead of the clock instead."""
+    """`wait`, but concurrent calls get ahead of the clock instead."""
 
     def wait_or_get_ahead(seconds: float) -> None:
         so_far = _AHEAD.get()
@@ -33,13 +33,12 @@ def overlapping(wait: Callable[[float], object]) -> Callable[[float], None]:
 
 
 class Overlapping:
-    """See `SideBySide`; `wait` lets the world go on."""
+    """Implements `SideBySide`; `wait` lets the world continue."""
 
     def __init__(self, wait: Callable[[float], object]) -> None:
         self._wait = overlapping(wait)
 
     def run(self, calls: Sequence[Callable[[], _T]]) -> list[_T]:
-        """See `SideBySide`."""
         results: list[_T] = []
         errors: list[Exception] = []
         began, longest = ahead(), 0.0

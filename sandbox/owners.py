@@ -1,4 +1,4 @@
-"""Who owns what: controller references as the built-in controllers read and write them."""
+"""Owners of objects: controller references as the built-in controllers read and write them."""
 
 from kube.objects import Json
 
@@ -25,5 +25,5 @@ def controller_uid(tree: Json) -> str:
 
 
 def is_deleted(tree: Json) -> bool:
-    """Whether the object's deletion was asked for."""
+    """True if the object is being deleted."""
     return bool(tree["metadata"].get("deletionTimestamp"))

@@ -1,4 +1,4 @@
-"""Where a pod may run: pure predicates over one snapshot of nodes and pods."""
+"""The nodes that a pod may run on: pure predicates over one snapshot of nodes and pods."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from sandbox.selectors import matches, requirement_holds
 _RESOURCES = ("cpu", "memory")
 
 _CORDONED: Sequence[Json] = ({"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"},)
-"""What a pod must tolerate to get onto a node that is cordoned, without the taint that this brings."""
+"""The toleration that a pod needs for a cordoned node that lacks the taint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +32,22 @@ class Situation:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The chosen node, or why there is none, in the scheduler's words."""
+    """The chosen node, or the scheduler's reason why there is none."""
 
     node: str = ""
     reason: str = ""
 
 
 Ask = Callable[[Sequence[Json]], Mapping[str, str]]
-"""Asks an extender about nodes that fit: why each of some may not be chosen, by name. Raises Refused."""
+"""Asks an extender about nodes that fit; returns the reasons against some, by name. Raises Refused."""
 
 
 class Refused(Exception):
-    """Raised when an extender has no answer for a pod; the message tells why."""
+    """Raised if an extender has no answer for a pod; the message gives the reason."""
 
 
 def place(pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = lambda _nodes: {}) -> Verdict:
-    """Choose a node for a pod whose bound volumes are `volumes`: the emptiest one of those that fit."""
+    """Choose a node for a pod with the bound `volumes`: the emptiest that fits."""
     reasons: Counter[str] = Counter()
     fitting = []
     affinities = [each["spec"].get("nodeAffinity") for each in volumes]
@@ -72,12 +72,12 @@ def place(pod: Json, volumes: Iterable[Json], situation: Situation, ask: Ask = l
 
 
 def is_reachable(volume: Json, node: Json) -> bool:
-    """Whether a volume can be used on a node."""
+    """True if a volume can be used on a node."""
     return _terms_match((volume["spec"].get("nodeAffinity") or {}).get("required"), labels_of(node))
 
 
 def _refusal(pod: Json, volumes: Sequence[Json | None], node: Json, situation: Situation) -> str:
-    """Why a node does not fit; empty when it does."""
+    """Why a node does not fit; empty if it does."""
     labels, spec, machine = labels_of(node), pod["spec"], node["spec"]
     selector: Mapping[str, str] = spec.get("nodeSelector") or {}
     wanted = selector.items() <= labels.items() and _terms_match(_required(spec, "nodeAffinity"), labels)
@@ -104,7 +104,7 @@ def _tolerates(spec: Json, taints: Iterable[Json]) -> bool:
 
 
 def covers(toleration: Json, taint: Json) -> bool:
-    """Whether a toleration is one of a taint."""
+    """True if a toleration matches a taint."""
     if toleration.get("effect") not in (None, "", taint["effect"]):
         return False
     if toleration.get("operator") == "Exists":
@@ -119,7 +119,7 @@ def _required(spec: Json, kind: str) -> Json | None:
 
 
 def _terms_match(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Whether one of a node selector's terms holds; an absent selector holds."""
+    """True if one of a node selector's terms matches, or there is no selector."""
     if selector is None:
         return True
     return any(
@@ -143,7 +143,7 @@ def _insufficient(spec: Json, node: Json, situation: Situation) -> str:
 
 
 def requested(spec: Json, resource: str) -> Decimal:
-    """What a pod asks for of a resource: the sum of its containers, or the greediest init container."""
+    """A pod's request for a resource: the sum of its containers, or the largest init container."""
 
     def of(container: Json) -> Decimal:
         resources = container.get("resources") or {}
@@ -155,7 +155,7 @@ def requested(spec: Json, resource: str) -> Decimal:
 
 
 def _repelled(pod: Json, node: Json, situation: Situation) -> bool:
-    """Whether required pod anti-affinity keeps the pod off the node's domain."""
+    """True if required pod anti-affinity excludes the node's domain."""
     rules: Json = (pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}
     for term in rules.get("requiredDuringSchedulingIgnoredDuringExecution") or ():
         neighbours = _in_domain(term["topologyKey"], node, situation)
@@ -176,7 +176,7 @@ def _in_domain(key: str, node: Json, situation: Situation) -> list[Json]:
 
 
 def _spreads(rule: Json, pod: Json, node: Json, situation: Situation) -> bool:
-    """Whether a DoNotSchedule constraint still holds with the pod on the node."""
+    """True if a DoNotSchedule constraint still holds with the pod on the node."""
     if rule.get("whenUnsatisfiable") == "ScheduleAnyway":
         return True
     key = rule["topologyKey"]
@@ -195,7 +195,7 @@ def _spreads(rule: Json, pod: Json, node: Json, situation: Situation) -> bool:
 
 
 def _crowding(pod: Json, node: Json, situation: Situation) -> tuple[int, int]:
-    """Siblings first, so that one workload spreads over the nodes even when nobody asks for it."""
+    """Siblings first, so that a workload spreads over the nodes by default."""
     there = situation.on(node)
     mine = {each["uid"] for each in pod["metadata"].get("ownerReferences") or ()}
     siblings = sum(

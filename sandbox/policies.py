@@ -1,6 +1,6 @@
-"""What refuses writes, as clusters have it: policies on images, labels, Services; a quota; a webhook that is away.
+"""Policies that refuse writes, as in real clusters: on images, labels and Services; a quota; a missing webhook.
 
-They refuse whoever writes. Each that is put in force remembers for itself what was there before it.
+They apply to every client. Each active policy remembers the state before its activation.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from sandbox.apiserver.refusals import Refusal, forbidden
 from sandbox.apiserver.webhooks import Webhook
 
 APPROVED = "example.com/approved"
-"""The annotation of pod templates without which one of them lets nobody change a StatefulSet."""
+"""The annotation of pod templates without which a policy refuses changes of a StatefulSet."""
 
 _DENIED = "admission webhook denied the request"
 _AWAY = (
@@ -22,7 +22,7 @@ _AWAY = (
 
 
 def _signed_images() -> Webhook:
-    """Images are signed that a workload had before, also where it was deleted and is made again."""
+    """Refuse new images; those that a workload had before count as signed, even after it is recreated."""
     signed: dict[tuple[Resource, str], set[str]] = {}
 
     def webhook(resource: Resource, tree: Json, old: Json | None) -> None:
@@ -46,7 +46,7 @@ def _no_load_balancers() -> Webhook:
 
 
 def _no_teams() -> Webhook:
-    """A label that none of our objects, nor pods made of them, may have."""
+    """Refuse a label that the operator's objects, and their pods, never have."""
 
     def webhook(resource: Resource, tree: Json, _: Json | None) -> None:
         template = (tree.get("spec") or {}).get("template") or {}
@@ -108,4 +108,4 @@ POLICIES: Mapping[str, Callable[[], Webhook]] = MappingProxyType(
         "away": _away,
     }
 )
-"""By what they are about; each call puts another one in force."""
+"""Policies by name; each call activates a new one."""

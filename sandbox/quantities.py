@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 QUANTITY = re.compile(r"^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$")
-"""What a quantity looks like, in the words of the API server."""
+"""The format of a quantity, in the API server's words."""
 
 _SUFFIXES = {
     "Ki": Decimal(2**10),
@@ -30,14 +30,14 @@ _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki", "")
 _DECIMAL = ("E", "P", "T", "G", "M", "k", "", "m", "u", "n")
 _UNITS = _SUFFIXES | {"": Decimal(1)}
 _LARGEST = Decimal((1 << 63) - 1)
-"""What an API server makes of all that is larger."""
+"""The API server's value for anything larger."""
 _KIBI = 1024
 _EXPONENT = re.compile("[EPTGMkmun]$")
 _AS_EXPONENT = {each: f"e{3 * (6 - place)}" for place, each in enumerate(_DECIMAL) if each}
 
 
 def quantity(text: str | int | float) -> Decimal:
-    """The number a quantity means. Raises ValueError naming the text."""
+    """The value of a quantity. Raises ValueError, which quotes the text."""
     return _parsed(str(text).strip())
 
 
@@ -51,7 +51,7 @@ def _parsed(written: str) -> Decimal:
 
 @lru_cache(maxsize=1000)
 def canonical(text: str) -> str:
-    """A quantity as an API server keeps it: a whole number of the largest unit of its kind. Raises ValueError."""
+    """A quantity in the API server's form: a whole number of the largest unit of its kind. Raises ValueError."""
     written = text.strip()
     value = max(-_LARGEST, min(_LARGEST, quantity(written)))
     if not value:
@@ -64,13 +64,13 @@ def canonical(text: str) -> str:
 
 
 def _in_units(value: Decimal, suffixes: Sequence[str]) -> str:
-    """The number with the first of these suffixes, from the largest, of which it is a multiple."""
+    """The number with the largest of these suffixes of which it is a multiple."""
     suffix = next(each for each in suffixes if not value % _UNITS[each])
     return f"{int(value / _UNITS[suffix])}{suffix}"
 
 
 def is_quantity(text: str) -> bool:
-    """Whether a text is a quantity, which blanks make it none."""
+    """True if a text is a quantity; blanks are not allowed."""
     try:
         quantity(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The scheduler: gives pending pods a node, or says why not."""
+"""The scheduler: binds pending pods to nodes, or reports the reason."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ from sandbox.quantities import quantity
 from sandbox.stamps import stamp
 
 _NAME = "default-scheduler"
-"""What a pod asks for that asks for no other scheduler."""
+"""The scheduler of pods that name no other."""
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -39,7 +39,7 @@ class Scheduler:
         """A fault: globs on `namespace/name` of pods that find no node."""
 
     def step(self) -> float | None:
-        """Try every pending pod once, each one seeing where the ones before it went."""
+        """Try every pending pod once, each with regard to the previous ones."""
         pods = self._cluster.list(PODS)
         bound = [pod for pod in pods if pod["spec"].get("nodeName") and not _finished(pod)]
         for pod in pods:
@@ -56,7 +56,7 @@ class Scheduler:
         return None
 
     def _schedule(self, pod: Json, situation: Situation) -> str:
-        """The node the pod belongs to, or an empty string; it is bound once its claims are."""
+        """The pod's node, or an empty text; the pod is bound once its claims are."""
         claims = self._claims(pod)
         if claims is None:
             return ""
@@ -69,7 +69,7 @@ class Scheduler:
         verdict = place(pod, there, Situation(nodes, situation.pods), ask)
         if not verdict.node:
             if chosen:
-                # the node no longer fits: choose again before the volume is made
+                # the node no longer fits: choose again before the volume is provisioned
                 self._select(claims, None)
             self._refuse(pod, verdict.reason)
             return ""
@@ -84,7 +84,7 @@ class Scheduler:
         return verdict.node
 
     def _judge(self, pod: Json, unbound: Sequence[Json], nodes: Sequence[Json]) -> Mapping[str, str]:
-        """Which of the nodes that fit have no volume for the pod, or are refused by its extender. Raises Refused."""
+        """The reasons against fitting nodes: no volume for the pod, or the extender. Raises Refused."""
         static = [each for each in unbound if self._class(each).get("provisioner") == _NO_PROVISIONER]
         lacking = {
             node["metadata"]["name"]: "node(s) didn't find available persistent volumes to bind"
@@ -95,7 +95,7 @@ class Scheduler:
         return {**lacking, **(self._ask(pod, left) if left else {})}
 
     def _volumes_for(self, claim: Json, node: Json) -> list[Json]:
-        """The free volumes of a class without provisioner that a claim can have on a node, the smallest first."""
+        """The free volumes of a class without provisioner that fit a claim on a node, smallest first."""
         wanted = quantity(claim["spec"]["resources"]["requests"]["storage"])
         free = [
             volume
@@ -108,7 +108,7 @@ class Scheduler:
         return sorted(free, key=lambda volume: quantity(volume["spec"]["capacity"]["storage"]))
 
     def _ask(self, pod: Json, nodes: Sequence[Json]) -> Mapping[str, str]:
-        """What the pod's extender says, as kube-scheduler asks it. Raises Refused."""
+        """The answer of the pod's extender, called like kube-scheduler does. Raises Refused."""
         extender = self._extenders.get(pod["spec"].get("schedulerName", _NAME))
         if extender is None:
             return {}
@@ -121,7 +121,7 @@ class Scheduler:
         return refused
 
     def _claims(self, pod: Json) -> list[Json] | None:
-        """The pod's claims; None, and the reason on the pod, when one is missing or must be bound first."""
+        """The pod's claims; None, with the reason on the pod, if one is missing or must be bound first."""
         found = []
         for volume in pod["spec"].get("volumes") or ():
             if "persistentVolumeClaim" not in volume:
@@ -141,11 +141,11 @@ class Scheduler:
         return found
 
     def _waits(self, claim: Json) -> bool:
-        """Whether the claim's class waits for its first consumer."""
+        """True if the claim's class waits for its first consumer."""
         return self._class(claim).get("volumeBindingMode") == "WaitForFirstConsumer"
 
     def _class(self, claim: Json) -> Json:
-        """The storage class of a claim; empty when there is none."""
+        """The storage class of a claim; empty if there is none."""
         name = claim["spec"].get("storageClassName")
         return (self._cluster.get(STORAGE_CLASSES, "", name) if name else None) or {}
 
@@ -167,7 +167,7 @@ class Scheduler:
                 self._cluster.patch(PERSISTENT_VOLUME_CLAIMS, claim, chosen)
 
     def _take(self, claim: Json, node: str) -> None:
-        """Bind a claim to a volume that somebody has prepared; kube-controller-manager does the rest."""
+        """Bind a claim to a volume that a user has prepared; kube-controller-manager does the rest."""
         meta, tree = claim["metadata"], self._cluster.get(NODES, "", node)
         free = self._volumes_for(claim, tree) if tree is not None else []
         if free:

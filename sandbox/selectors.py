@@ -1,4 +1,4 @@
-"""Label selectors as workloads, Services and affinities carry them."""
+"""Label selectors of workloads, Services and affinities."""
 
 from collections.abc import Mapping
 
@@ -6,7 +6,7 @@ from kube.objects import Json
 
 
 def matches(selector: Json | None, labels: Mapping[str, str]) -> bool:
-    """Whether labels satisfy a LabelSelector (matchLabels and matchExpressions); an absent one selects nothing."""
+    """True if labels satisfy a LabelSelector (matchLabels and matchExpressions); None selects nothing."""
     if selector is None:
         return False
     wanted: Mapping[str, str] = selector.get("matchLabels") or {}
@@ -16,7 +16,7 @@ def matches(selector: Json | None, labels: Mapping[str, str]) -> bool:
 
 
 def requirement_holds(requirement: Json, labels: Mapping[str, str]) -> bool:
-    """Whether one requirement of a selector or of a node affinity holds. Raises ValueError on an unknown operator."""
+    """True if a requirement of a selector or node affinity holds. Raises ValueError for an unknown operator."""
     value = labels.get(requirement["key"])
     values: list[str] = requirement.get("values") or []
     match requirement["operator"]:

@@ -1,6 +1,6 @@
-"""One connection of MySQL's client protocol, as a server has it: enough for statements, and for rows of texts.
+"""A server's side of MySQL's client protocol: enough for statements and text results.
 
-A user logs in without a password; whether that will do, the server that is asked decides.
+Users log in without a password; the server decides if that suffices.
 """
 
 import socket
@@ -13,7 +13,7 @@ from sandbox.dataplane.sql import SqlServer
 from sandbox.dataplane.tables import Rows
 
 Secure = Callable[[], socket.socket]
-"""Shakes hands on the connection and returns what takes its place. Raises OSError."""
+"""Performs the TLS handshake on the connection and returns its replacement. Raises OSError."""
 
 _PLUGIN = b"mysql_native_password"
 _CAPABILITIES = 0x1 | 0x8 | 0x200 | 0x2000 | 0x8000 | 0x80000
@@ -22,7 +22,7 @@ _SSL = 0x800
 _UTF8MB4 = 45
 _AUTOCOMMIT = 2
 _NONCE = b"12345678", b"901234567890"
-"""Nobody's password is ever compared."""
+"""Passwords are never compared."""
 _QUIT, _QUERY, _PING = 0x01, 0x03, 0x0E
 _OK = b"\0\0\0" + struct.pack("<HH", _AUTOCOMMIT, 0)
 _END = b"\xfe" + struct.pack("<HH", 0, _AUTOCOMMIT)
@@ -31,7 +31,7 @@ _OF_SESSION = ("SET NAMES ", "SET AUTOCOMMIT")
 
 
 class SqlSession:
-    """Speaks for a server. `secure`, where it speaks TLS, shakes hands once a client wants it."""
+    """Speaks for a server. `secure`, if it speaks TLS, performs the handshake when a client requests it."""
 
     def __init__(self, connection: socket.socket, server: SqlServer, secure: Secure | None) -> None:
         self._connection = connection
@@ -40,7 +40,7 @@ class SqlSession:
         self._number = 0
 
     def run(self) -> None:
-        """Until the client leaves. Raises OSError, TransportError."""
+        """Serve until the client leaves. Raises OSError, TransportError."""
         self._send(self._greeting())
         login = self._receive()
         if self._secure is not None and struct.unpack("<I", login[:4])[0] & _SSL:
@@ -65,11 +65,11 @@ class SqlSession:
         return head + flags + b"\0" * 10 + second + b"\0" + _PLUGIN + b"\0"
 
     def _query(self, statement: str) -> Rows | None:
-        # of the session alone
+        # concerns only the session
         return None if statement.upper().startswith(_OF_SESSION) else self._server.execute(statement)
 
     def _answer(self, do: Callable[[], Rows | None]) -> bool:
-        """Let the server do something; return whether it did."""
+        """Let the server act; True if it succeeded."""
         try:
             rows = do()
         except SqlRefused as refused:
@@ -84,7 +84,7 @@ class SqlSession:
         self._number = (self._number + 1) & 0xFF
 
     def _receive(self) -> bytes:
-        """The next packet; empty when the client has hung up."""
+        """The next packet; empty if the client has disconnected."""
         head = self._read(4)
         if not head:
             return b""
@@ -102,7 +102,7 @@ class SqlSession:
 
 
 def _result(rows: Rows) -> Iterator[bytes]:
-    """The packets of a result: its columns, then its rows."""
+    """The packets of a result: columns, then rows."""
     columns, *rest = rows
     yield _length(len(columns))
     for column in columns:

@@ -9,10 +9,10 @@ def stamp(time: datetime) -> str:
 
 
 def micro_stamp(time: datetime) -> str:
-    """`2026-01-01T00:00:00.000000Z`, as leases carry it."""
+    """`2026-01-01T00:00:00.000000Z`, the format of Leases."""
     return time.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def parse(text: str) -> datetime:
-    """The time a stamp means. Raises ValueError."""
+    """The time of a stamp. Raises ValueError."""
     return datetime.fromisoformat(text)

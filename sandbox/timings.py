@@ -1,83 +1,87 @@
-"""How long things take in the sandbox, in seconds of its clock (dataplane-apis.md 15)."""
+"""Durations in the sandbox, in seconds of its clock (dataplane-apis.md 15)."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Timings:
-    """Durations in seconds. The defaults are what a newcomer waits for: seconds instead of minutes."""
+    """Durations in seconds. The defaults suit a newcomer: seconds instead of minutes."""
 
     image_pull: float = 0.1
     init_container: float = 0.05
     container_start: float = 0.05
     probe_delay: float = 0.02
-    """What one second of a probe's initialDelaySeconds lasts."""
+    """The duration of one second of a probe's initialDelaySeconds."""
     probe_period: float = 0.0
-    """What one second of a probe's periodSeconds lasts; with 0 readiness follows the process at once."""
+    """The duration of one second of a probe's periodSeconds; with 0 readiness follows the process immediately."""
     task: float = 0.2
-    """How long a program works that the sandbox knows nothing of, in a pod that ends."""
+    """The running time of an unknown program in a pod that ends."""
     command_call: float = 0.01
-    """How long it takes a command in a pod to reach somebody outside of it."""
+    """The time of a command's external call."""
     br_region: float = 0.2
-    """How long BR takes for a region."""
+    """BR's time per region."""
     dependency_retry: float = 0.1
-    """How often TiKV and TiDB look for what they need to start."""
+    """The interval at which TiKV and TiDB check for their dependencies."""
     crash_back_off: float = 0.2
-    """The pause after a second crash, doubled with each further one; after the first there is none."""
+    """The pause after a second crash, doubled with each further one; there is none after the first."""
     crash_back_off_cap: float = 15.0
     graceful_stop: float = 0.1
     grace_second: float = 0.1
-    """What one second of terminationGracePeriodSeconds lasts."""
+    """The duration of one second of terminationGracePeriodSeconds."""
     volume_provision: float = 0.05
     secret_refresh: float = 1.0
-    """From a change of a Secret until the containers that mount it see it."""
+    """The time until a changed Secret is visible in containers that mount it."""
     node_heartbeat: float = 10.0
     node_monitor_grace: float = 0.0
-    """How long a node may be silent before it is NotReady."""
+    """The time without heartbeats after which a node is NotReady."""
 
     script_second: float = 0.1
-    """What one second that a script sleeps lasts."""
+    """The duration of one second of a script's sleep."""
     pd_start: float = 0.2
     pd_join: float = 0.1
     pd_join_file: float = 0.01
-    """From the addition of a member until it has written down that it is one."""
+    """The time between a member's addition and its record of it."""
     pd_connected: float = 0.5
-    """How long all members must have been connected before etcd adds another one."""
+    """The time for which all members must have been connected before etcd adds another one."""
     pd_election: float = 0.3
     pd_leader_loss: float = 3.0
-    """How long the others take to notice that the PD leader is gone."""
+    """The time until the others notice the loss of the PD leader."""
     pd_leader_wait: float = 3.0
-    """How long a follower waits for a leader before it answers 503."""
+    """The time that a follower waits for a leader before it answers 503."""
     pd_regions_loaded: float = 0.3
     pd_stores_loaded: float = 0.3
-    """How long a new leader calls the cluster not bootstrapped, because it has yet to load the stores."""
+    """The time for which a new leader reports the cluster as not bootstrapped, because it has yet to load
+    the stores.
+    """
     pd_regions_reported: float = 2.0
-    """How long it takes until the leaders of all regions have reported to a new PD leader; until then none moves."""
+    """The time until the leaders of all regions have reported to a new PD leader; until then none moves."""
 
     microservice_lease: float = 1.0
-    """How long a member of a PD microservice counts as one after it was heard last."""
+    """The time after its last report for which a member of a PD microservice counts as alive."""
 
     tikv_start: float = 0.2
     tiflash_start: float = 0.2
-    """From its registration until TiFlash's store is Running."""
+    """The time from registration until TiFlash's store is Running."""
     store_heartbeat: float = 10.0
     store_disconnected: float = 20.0
     store_saved: float = 300.0
-    """How often PD writes down when it last heard a store, which is all that its next leader knows."""
+    """The interval at which PD persists the time of a store's last heartbeat, which is all that its next
+    leader knows.
+    """
     store_check: float = 1.0
-    """How often PD looks whether a store has drained."""
+    """The interval at which PD checks if a store has drained."""
     raft_election: float = 1.0
-    """How long a region whose leader's process died goes without one."""
+    """The time that a region has no leader after its leader's process died."""
     region_tick: float = 0.2
     leader_moves: float = 50.0
-    """Leaders that move in a second."""
+    """Leaders that move per second."""
     peer_moves: float = 25.0
-    """Peers that a store receives in a second."""
+    """Peers that a store receives per second."""
 
     pump_start: float = 0.1
     pump_heartbeat: float = 10.0
     pump_drain: float = 1.0
-    """How long drainers take to read what a Pump has when it is closed."""
+    """The time that drainers take to read the binlogs of a closed Pump."""
 
     tidb_start: float = 0.2
     topology_refresh: float = 30.0
@@ -86,19 +90,19 @@ class Timings:
     capture_start: float = 0.2
     capture_lease: float = 10.0
     capture_tick: float = 1.0
-    """How often a capture keeps its session alive, and the owner moves tables."""
+    """The interval at which a capture renews its session, and the owner moves tables."""
     capture_election: float = 1.0
-    """How long there is no owner until another capture is."""
+    """The time without an owner until another capture takes over."""
     capture_missed: float = 5.0
-    """How long the owner waits for a capture that is gone before it gives its tables to others."""
+    """The time that the owner waits for a missing capture before it reassigns its tables."""
     table_moves: float = 4.0
-    """Tables that move in a second."""
+    """Tables that move per second."""
 
     dm_worker_start: float = 0.2
     dm_worker_tick: float = 1.0
-    """How often a worker of DM says that it is alive."""
+    """The interval at which a DM worker renews its lease."""
     dm_worker_lease: float = 6.0
-    """How long DM's masters wait for that."""
+    """The time without a renewal after which DM's masters consider a worker dead."""
 
     @classmethod
     def real(cls) -> "Timings":

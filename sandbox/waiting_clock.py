@@ -1,4 +1,4 @@
-"""The world's clock for code that waits on it: whoever waits lets the others go on."""
+"""The world's clock for code that waits on it: a wait lets the other components continue."""
 
 import threading
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from sandbox import overlap
 
 
 class WaitingClock:
-    """See `Clock`; its waits are `wait`, which is given seconds. `ahead`: by how much its time of day is wrong."""
+    """A clock whose waits call `wait` with the seconds. `ahead` is the error of its time of day."""
 
     def __init__(
         self, clock: Clock, wait: Callable[[float], object], ahead: Callable[[], timedelta] = timedelta
@@ -19,15 +19,13 @@ class WaitingClock:
         self._ahead = ahead
 
     def now(self) -> float:
-        """See `Clock`."""
         return self._clock.now() + overlap.ahead()
 
     def wall(self) -> datetime:
-        """See `Clock`."""
         return self._clock.wall() + self._ahead()
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
-        """See `Clock`; nobody here waits for a notification alone."""
+        """Wait through `wait`; no caller here waits for a notification alone."""
         assert timeout is not None
         condition.release()
         try:

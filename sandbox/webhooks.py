@@ -1,7 +1,6 @@
-"""Admission webhooks as clusters have them: meshes, policies, mirrors of registries, whoever labels for bills.
+"""Admission webhooks as in real clusters: service meshes, policies, registry mirrors, cost labels.
 
-They act on new pods, on the workloads that make pods, or on all that is written; each does its work once, however often
-an object passes.
+They act on new pods, on workloads, or on all writes. Each is idempotent, however often an object passes.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +29,7 @@ _FIRST: Json = {"name": "mesh-init", "image": "mesh/proxy:v1", "command": ["/bin
 _TOLERATION: Json = {"key": "dedicated", "operator": "Exists"}
 
 _OnPod = Callable[[Json], None]
-"""Changes a pod, or the template of pods, of which both have `metadata` and `spec`."""
+"""Changes a pod or a pod template, which both have `metadata` and `spec`."""
 
 
 def _of_new_pods(change: _OnPod) -> Webhook:
@@ -127,7 +126,7 @@ def _labels(resource: Resource, tree: Json, _: Json | None) -> None:
 
 
 def _times(resource: Resource, tree: Json, old: Json | None) -> None:
-    """Counts the writes in an annotation, as others note when something was changed last."""
+    """Count the writes in an annotation, as some tools record the last change."""
     if resource in _ALL:
         before = ((old or {}).get("metadata", {}).get("annotations") or {}).get("example.com/writes", "0")
         if old is None or _without_count(tree) != _without_count(old):
@@ -148,7 +147,7 @@ def _services(resource: Resource, tree: Json, _: Json | None) -> None:
 
 
 def _clusters(resource: Resource, tree: Json, _: Json | None) -> None:
-    """As a policy and a tool for deployments treat custom resources."""
+    """Change custom resources as a policy or a deployment tool does."""
     if resource == TIDB_CLUSTERS:
         _label(tree)
         tree["spec"].setdefault("tolerations", [dict(_TOLERATION)])
@@ -173,4 +172,4 @@ WEBHOOKS: Mapping[str, Webhook] = MappingProxyType(
         "clusters": _clusters,
     }
 )
-"""By what they are about."""
+"""Webhooks by name."""

@@ -105,7 +105,7 @@ _CONTROLLED = (
 
 
 MakeExtender = Callable[[Transport, Clock, Randomness], Handler]
-"""Makes an extender of the scheduler, which speaks to the API server by the transport."""
+"""Creates a scheduler extender that uses the given transport to the API server."""
 
 
 class NodeSide:
@@ -129,7 +129,7 @@ class NodeSide:
         interconnect: Interconnect,
         domain: str = CLUSTER_DOMAIN,
     ) -> None:
-        """`transport` gives the API as seen by one component; `identity` as seen by a service account."""
+        """`transport` returns the API for a component; `identity` returns it for a service account."""
 
         def seen_by(component: str) -> Cluster:
             client = Client(transport(component), user_agent=f"sandbox/{component}")
@@ -164,7 +164,7 @@ class NodeSide:
 
 
 class World:
-    """A Kubernetes cluster of its own with simulated nodes and data plane."""
+    """A Kubernetes cluster of its own, with simulated nodes and data plane."""
 
     def __init__(
         self,
@@ -183,13 +183,13 @@ class World:
         beside: "World | None" = None,
         extenders: Mapping[str, MakeExtender] | None = None,
     ) -> None:
-        """`servers` are started beside those that the sandbox has; see `DataPlane` for them, `programs` and `commands`.
+        """`servers` extend the built-in ones; for `programs` and `commands` see `DataPlane`.
 
-        `extenders` are those of the scheduler, by what pods call it.
+        `extenders` are the scheduler's, by the scheduler name in pods.
 
-        `pause` lets whoever asks the data plane wait; by default the rest of the world goes on meanwhile.
-        `beside` is another Kubernetes, of another `domain`, whose pods and names are reached from this one's, and the
-        other way round. The two share the clock, and whoever lets it go on in one does so for both.
+        `pause` lets a caller of the data plane wait; by default the rest of the world continues meanwhile. `beside` is
+        another Kubernetes with another `domain`; pods and names of both can reach each other. The two share the clock,
+        and moving it in one moves it in both.
         """
         self.clock: Clock = clock or (beside.clock if beside else SystemClock())
         self.domain = domain
@@ -248,7 +248,7 @@ class World:
         ]
         self._actors = ActorSystem(self.clock, notifier, mirror, actors, self.server.storage)
         self._all_actors: list[ActorSystem] = beside._all_actors if beside else []
-        """Those of all worlds that share the clock."""
+        """The actors of all worlds that share the clock."""
         self._all_actors.append(self._actors)
         self.faults = WorldFaults(
             server=self.server,
@@ -285,23 +285,23 @@ class World:
         self.data_plane.end_commands()
 
     def settle(self) -> None:
-        """Single-threaded: let everybody do what is due now. Raises NeverSettles."""
+        """Single-threaded: let all actors do their due work. Raises NeverSettles."""
         settle(self._all_actors, self.clock)
 
     def advance(self, seconds: float, until: Callable[[], bool] | None = None) -> bool:
-        """Single-threaded: let the time pass, event by event; stop early when `until` holds. Needs a FakeClock.
+        """Single-threaded: let time pass event by event; stop early when `until` returns True. Needs a FakeClock.
 
-        Returns whether `until` holds.
+        Returns the result of `until`.
         """
         return advance(self._all_actors, self._fake_clock(), seconds, until)
 
     def run_until(self, condition: Callable[[], bool], within: float) -> None:
-        """Single-threaded: let the time pass until `condition` holds. Raises NeverSettles after `within` seconds."""
+        """Single-threaded: let time pass until `condition` returns True. Raises NeverSettles after `within` seconds."""
         if not advance(self._all_actors, self._fake_clock(), within, condition):
             raise NeverSettles(f"the condition did not hold within {within} s")
 
     def run_until_settled(self) -> None:
-        """Single-threaded: let the time pass until no object changed for 3 s. Raises NeverSettles after 300 s."""
+        """Single-threaded: let time pass until no object has changed for 3 s. Raises NeverSettles after 300 s."""
         clock = self._fake_clock()
         end = clock.now() + _SETTLES_WITHIN
         while clock.now() < end:
@@ -312,15 +312,15 @@ class World:
         raise NeverSettles(f"objects still change after {_SETTLES_WITHIN} s")
 
     def transport(self, user: str = ADMIN) -> Transport:
-        """The Kubernetes API in process, as a user."""
+        """The Kubernetes API in process, for a user."""
         return InProcessTransport(self.server, user)
 
     def client(self, user: str = ADMIN) -> Client:
-        """The Kubernetes API as a user."""
+        """A client of the Kubernetes API for a user."""
         return Client(self.transport(user), user_agent="sandbox")
 
     def data_plane_transport(self, origin: Origin | None = None) -> DataPlaneTransport:
-        """PD, TiKV and TiDB in process, as seen from outside or from a pod."""
+        """PD, TiKV and TiDB in process, from outside or from a pod."""
         return self.data_plane.transport(origin)
 
     def serve_http(self) -> tuple[str, str]:
@@ -342,7 +342,7 @@ class World:
         path = directory.absolute() / "kubeconfig"
         path.write_text(yaml.safe_dump(_kubeconfig(api, self._token, proxy), sort_keys=False), "utf-8")
         path.chmod(0o600)
-        # a path may hold bytes that are no text
+        # a path may contain bytes that are not text
         (directory / "env").write_text(_environment(path, proxy, programs), encoding="utf-8", errors="surrogateescape")
         return path
 
@@ -394,7 +394,7 @@ class DataPlaneWorld:
         nodes: Iterable[NodeSpec] | None = None,
         identity: Identity | None = None,
     ) -> None:
-        """`transport` reaches the API with all rights; pods' programs get `identity`, or else the same transport."""
+        """`transport` reaches the API with all rights; pods' programs get `identity`, by default the same transport."""
         self.clock = SystemClock()
         self._stop = Stop()
         self._client = Client(transport, user_agent="sandbox")
@@ -462,7 +462,7 @@ def load_crds(path: Path) -> list[Json]:
 
 
 def custom_resource(crd: Json) -> Resource:
-    """Where the stored version of a CustomResourceDefinition lives."""
+    """The resource of a CustomResourceDefinition's stored version."""
     spec = crd["spec"]
     version = next(each["name"] for each in spec["versions"] if each.get("storage"))
     names = spec["names"]
@@ -482,7 +482,7 @@ def _kubeconfig(server: str, token: str, proxy: str) -> Json:
 
 
 def _quoted(value: str) -> str:
-    """A value as a shell takes it, whatever it holds."""
+    """A value quoted for a shell, whatever it contains."""
     return "'" + value.replace("'", "'\\''") + "'"
 
 

@@ -1,6 +1,6 @@
-"""A Kubernetes API server in Python: real enough for kubectl, client-go and this operator.
+"""A Kubernetes API server in Python, realistic enough for kubectl, client-go and the operator.
 
-A request goes `server` (faults, audit) → `routes` → `api` (verbs) → `reads`, `writes`, `deletion` → `storage`.
+A request passes `server` (faults, audit) → `routes` → `api` (verbs) → `reads`, `writes`, `deletion` → `storage`.
 """
 
 from sandbox.apiserver.faults import Fault, Faults

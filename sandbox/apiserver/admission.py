@@ -1,4 +1,4 @@
-"""From what a client sent to what is stored: known fields, defaults, allocations, validation."""
+"""Admission of a client's object: known fields, defaults, allocations, validation."""
 
 from dataclasses import dataclass, field
 
@@ -20,7 +20,7 @@ from sandbox.apiserver.refusals import FieldError, Refusal, bad_request, forbidd
 from sandbox.apiserver.world import World
 
 _NOTHING = Resource("", "", "", "")
-"""Refused patches name no kind."""
+"""Rejected patches name no kind."""
 
 _PROTECTIONS = {
     PERSISTENT_VOLUME_CLAIMS: "kubernetes.io/pvc-protection",
@@ -44,7 +44,7 @@ def known_fields(kind: Kind, tree: Json) -> list[str]:
 
 @dataclass(slots=True)
 class FieldCheck:
-    """What happens to unknown fields: `Strict` refuses them, `Warn` drops and reports them, `Ignore` drops them."""
+    """The treatment of unknown fields: `Strict` rejects them, `Warn` drops and reports them, `Ignore` drops them."""
 
     mode: str = "Warn"
     warnings: list[str] = field(default_factory=list)
@@ -57,7 +57,7 @@ class FieldCheck:
             raise bad_request(f"{what}: {error}")
 
     def patched(self, kind: Kind, tree: Json) -> None:
-        """Check the outcome of a patch, in place. Raises Refusal (422)."""
+        """Check the result of a patch, in place. Raises Refusal (422)."""
         before = msgspec.json.encode(tree).decode()
         try:
             error = self._error(known_fields(kind, tree))
@@ -95,7 +95,7 @@ def _custom(kind: Kind, custom: Custom, tree: Json, old: Json | None) -> list[Fi
         errors += validation.finalizer_errors(tree, old)
     if not errors or old is None:
         return errors
-    # Ratcheting: what was wrong before and has not changed may stay
+    # ratcheting: an old mistake that has not changed may stay
     known = structural.errors(old, custom.schema)
     return [error for error in errors if error not in known]
 
@@ -118,7 +118,7 @@ def _built_in(world: World, kind: Kind, tree: Json, old: Json | None) -> list[Fi
     if kind.resource == PERSISTENT_VOLUME_CLAIMS and old is not None:
         _check_growth(world, kind, tree, old)
     if kind.resource == SERVICES and (old is None or tree["spec"] != old.get("spec")):
-        # all other Services are looked at: a thousand clusters have five thousand
+        # allocation reads all other Services: a thousand clusters have five thousand
         return services.allocate(tree["spec"], _other_services(world, tree))
     if kind.resource == CUSTOM_RESOURCE_DEFINITIONS:
         return validation.definition_errors(tree)
@@ -132,7 +132,7 @@ def _other_services(world: World, tree: Json) -> list[Json]:
 
 
 def _check_growth(world: World, kind: Kind, claim: Json, old: Json) -> None:
-    """A claim grows only when it is bound and its class allows it. Raises Refusal (403)."""
+    """Allow a claim to grow only if it is bound and its class permits it. Raises Refusal (403)."""
     if validation.claimed_size(claim["spec"]) <= validation.claimed_size(old["spec"]):
         return
     name = claim["metadata"]["name"]

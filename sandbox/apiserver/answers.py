@@ -1,4 +1,4 @@
-"""Whole answers of the server."""
+"""Complete answers of the server."""
 
 import msgspec
 import yaml
@@ -27,7 +27,7 @@ def text_answer(status: int, text: str) -> Response:
 
 
 def refusal_answer(refusal: Refusal) -> Response:
-    """The answer of a refusal: its Status."""
+    """The answer for a refusal: its Status."""
     answer = json_answer(refusal.status(), refusal.code)
     if not refusal.retry_after:
         return answer

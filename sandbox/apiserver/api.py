@@ -47,12 +47,12 @@ _WRITE_OPTIONS = {
 }
 _SHOWN_WHEN_DELETED = (PODS, SERVICES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, SERVICE_ACCOUNTS)
 _DEFAULT_WATCH_TIMEOUT = 1800
-"""Seconds a watch lasts that names no timeout."""
+"""The duration of a watch without a timeout in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One request for a resource: what, with which query, body and headers."""
+    """A request for a resource: target, query, body and headers."""
 
     verb: str
     target: Target
@@ -66,7 +66,7 @@ class Ask:
         return negotiation.form(self.request.headers.get("accept", ""))
 
     def options(self) -> WriteOptions:
-        """How to write. Raises Refusal (422)."""
+        """The options of a write. Raises Refusal (422)."""
         dry_run, mode = self.query.get("dryRun", ""), self.query.get("fieldValidation") or "Warn"
         errors = []
         if dry_run not in ("", "All"):
@@ -80,12 +80,12 @@ class Ask:
 
     @property
     def media_type(self) -> str:
-        """What the body says it is."""
+        """The media type of the body."""
         return self.request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
     def include(self) -> str:
-        """What rows of a Table carry of their objects."""
+        """The part of an object that the rows of a Table contain."""
         return self.query.get("includeObject", "")
 
     def body(self) -> Json:
@@ -94,18 +94,18 @@ class Ask:
         return negotiation.body_tree(self.request.body, self.request.headers.get("content-type", ""), kind)
 
     def body_as(self, resource: Resource) -> Json:
-        """The body as a tree that has the types of another kind than the target's. Raises Refusal (400, 415)."""
+        """The body as a tree with the types of another kind than the target's. Raises Refusal (400, 415)."""
         tree = self.body()
         schemas.check_types(tree, resource)
         return tree
 
     def delete_options(self) -> DeleteOptions:
-        """What a DELETE asks for. Raises Refusal (400, 415, 422)."""
+        """The options of a DELETE. Raises Refusal (400, 415, 422)."""
         return parse_options(self.body_as(DELETE_OPTIONS) if self.request.body else {}, self.query)
 
 
 class Api:
-    """Answers asks. Stateless: everything lives in the world."""
+    """Answers requests. Stateless: all state is in the world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -122,7 +122,7 @@ class Api:
         }
 
     def answer(self, ask: Ask) -> Response:
-        """Carry out a verb other than watch. Raises Refusal."""
+        """Carry out any verb except watch. Raises Refusal."""
         target = ask.target
         if target.subresource and target.subresource not in target.kind.subresources:
             raise not_found(target.kind.resource, target.name)
@@ -151,7 +151,7 @@ class Api:
         return WatchStream(storage, self._world.clock, plan, closed)
 
     def reload(self) -> None:
-        """Serve the definitions that storage holds, after it was restored."""
+        """Serve the CRDs in storage, after a restore."""
         definitions.refresh(self._world)
 
     def _get(self, ask: Ask) -> Response:
@@ -268,7 +268,7 @@ class Api:
         return bytes_answer(self._presenter(ask)(stored), status)
 
     def _presenter(self, ask: Ask) -> Callable[[Stored], bytes]:
-        """Renders objects in the form that was asked for. Of the Tables of one watch only the first has a header."""
+        """A function that renders objects in the requested form. In a watch, only the first Table has a header."""
         kind, clock, include = ask.target.kind, self._world.clock, ask.include
         headers = itertools.chain((True,), itertools.repeat(ask.verb != "watch"))
 
@@ -302,7 +302,9 @@ class Api:
 
 
 def _no_verb(ask: Ask) -> Refusal:
-    """Custom resources are routed by path alone, so that there a name is what is missing."""
+    """The error for an unsupported verb. Custom resources are routed by path alone, so a missing name is reported
+    instead.
+    """
     if ask.target.kind.custom and not ask.target.name and ask.request.method in ("PUT", "PATCH"):
         return bad_request("name must be provided")
     return method_not_allowed()

@@ -1,4 +1,4 @@
-"""Server-side apply: what a manager wants of an object, merged with what others want."""
+"""Server-side apply: one manager's fields, merged with other managers' fields."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ MEDIA_TYPE = "application/apply-patch+yaml"
 
 @dataclass(frozen=True, slots=True)
 class Apply:
-    """Who applies, when, to the object or its status, and whether that takes fields from others."""
+    """An apply: manager, time, object or status, and `force`."""
 
     manager: str
     time: str
@@ -32,18 +32,18 @@ def checked(body: object) -> Json:
 
 
 def schema_of(kind: Kind) -> Json:
-    """The schema by which its lists are merged."""
+    """The schema that determines how lists merge."""
     return kind.custom.schema if kind.custom else schemas.of(kind.resource)
 
 
 def created(kind: Kind, applied: Json, how: Apply) -> Json:
-    """The records of an object that did not exist, as `metadata.managedFields`."""
+    """The `metadata.managedFields` of a new object."""
     record = _record(kind, applied, how)
     return {"managedFields": [record.tree()] if record.paths else []}
 
 
 def applied_to(kind: Kind, current: Json, applied: Json, how: Apply) -> Json:
-    """The object after an apply, with its records. Raises Refusal (409) for fields that others manage."""
+    """The object after an apply, with its records. Raises Refusal (409) for fields of other managers."""
     schema = schema_of(kind)
     mine, others = _record(kind, applied, how), _records(kind, current, how)
     before = next((record.paths for record in others if record.is_of(mine)), frozenset())
@@ -62,7 +62,7 @@ def applied_to(kind: Kind, current: Json, applied: Json, how: Apply) -> Json:
 
 
 def updated(kind: Kind, old: Json, new: Json, how: Apply) -> None:
-    """Note, in an object that was applied once, that what differs is managed by whoever updates it now."""
+    """Record that the updating manager owns the changed fields of an object that was applied before."""
     records = managed_fields.read(old)
     if not records:
         return

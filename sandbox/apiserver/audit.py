@@ -1,4 +1,4 @@
-"""Who asked for what: counters and the latest entries, so that a test can count the writes of an identity."""
+"""The audit: counts requests and keeps the latest entries, so that tests can count an identity's writes."""
 
 import threading
 from collections import Counter, deque
@@ -12,7 +12,7 @@ _KEPT = 2000
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request as authorization would see it. `resource` is `plural.group`, empty for a path that is no resource."""
+    """A request as authorization sees it. `resource` is `plural.group`, empty for other paths."""
 
     user: str
     verb: str
@@ -24,13 +24,13 @@ class Call:
 
     @property
     def is_write(self) -> bool:
-        """Whether the request may change something."""
+        """True if the request may change something."""
         return self.verb in _WRITES and "dryRun=" not in self.request.url
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One answered request; `code` is 0 when the answer was lost."""
+    """An answered request; `code` is 0 if the answer was lost."""
 
     call: Call
     code: int
@@ -45,7 +45,7 @@ class Audit:
         self._recent: deque[Entry] = deque(maxlen=_KEPT)
 
     def record(self, call: Call, code: int) -> None:
-        """Remember an answer."""
+        """Record an answer."""
         key = (call.user, call.verb, call.resource, call.subresource, call.namespace, call.name, code)
         with self._lock:
             self._counts[key] += 1
@@ -61,7 +61,7 @@ class Audit:
         name: str | None = None,
         code: int | None = None,
     ) -> int:
-        """The number of requests that agree with everything given."""
+        """The number of requests that match all given criteria."""
         wanted = (user, verb, resource, None, namespace, name, code)
         with self._lock:
             return sum(
@@ -71,7 +71,7 @@ class Audit:
             )
 
     def writes(self, user: str | None = None) -> int:
-        """The number of requests of a user (None: of all) that could change something, refused ones included."""
+        """The number of requests of a user (None: all) that could change something, including refused ones."""
         return sum(self.count(user=user, verb=verb) for verb in _WRITES)
 
     def recent(self) -> list[Entry]:
@@ -80,7 +80,7 @@ class Audit:
             return list(self._recent)
 
     def clear(self) -> None:
-        """Start counting anew."""
+        """Reset the counters."""
         with self._lock:
             self._counts.clear()
             self._recent.clear()

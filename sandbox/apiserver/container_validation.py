@@ -1,4 +1,4 @@
-"""What the server refuses in containers: names, images, ports, environment, resources, probes, mounts."""
+"""Validation of containers: names, images, ports, environment, resources, probes, mounts."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -140,7 +140,7 @@ def _variable(variable: Json, path: str) -> Iterator[FieldError]:
 
 
 def field_of_pod(source: Json, path: str) -> Iterator[FieldError]:
-    """What of its own pod a container or a file is told."""
+    """A field of its own pod in a container's environment or file."""
     field, version, place = source.get("fieldPath") or "", source.get("apiVersion") or "v1", f"{path}.fieldPath"
     if not field:
         yield required(place)
@@ -151,7 +151,7 @@ def field_of_pod(source: Json, path: str) -> Iterator[FieldError]:
 
 
 def resource_of_container(source: Json, path: str) -> Iterator[FieldError]:
-    """What of the resources of a container it, or a file, is told."""
+    """A resource of a container in its environment or a file."""
     asked, place = source.get("resource") or "", f"{path}.resource"
     if not asked:
         yield required(place)
@@ -160,7 +160,7 @@ def resource_of_container(source: Json, path: str) -> Iterator[FieldError]:
 
 
 def _key(key: str, path: str) -> Iterator[FieldError]:
-    # an empty one is missing
+    # an empty key counts as missing
     for error in config_key_errors([key] if key else [], ""):
         yield FieldError(error.reason, path, error.message)
 
@@ -199,7 +199,7 @@ def _resources(resources: Json, path: str) -> Iterator[FieldError]:
 
 
 def _claims(claims: Any, path: str) -> Iterator[FieldError]:
-    """Claims of devices, of which the pods of this server have none."""
+    """Claims of devices, which the pods of this server never have."""
     for index, claim in enumerate(claims):
         place, name = f"{path}[{index}]", claim.get("name")
         detail = f'Not found: "{name}": must be one of the names in pod.spec.resourceClaims which is empty'
@@ -214,7 +214,7 @@ def _header(header: Json, path: str) -> Iterator[FieldError]:
 
 
 def _profile(profile: Json, path: str) -> Iterator[FieldError]:
-    """One of seccomp or AppArmor."""
+    """A seccomp or AppArmor profile."""
     kind, known, file = profile.get("type"), ("Localhost", "RuntimeDefault", "Unconfined"), "localhostProfile"
     name = path.rpartition(".")[2]
     if not kind:
@@ -232,7 +232,7 @@ def _profile(profile: Json, path: str) -> Iterator[FieldError]:
 
 
 def handler(action: Json, path: str) -> Iterator[FieldError]:
-    """What a probe or a hook does: one thing."""
+    """The one action of a probe or hook."""
     given = [name for name in _HANDLER if action.get(name) is not None]
     if not given:
         yield required(path, "must specify a handler type")
@@ -240,7 +240,7 @@ def handler(action: Json, path: str) -> Iterator[FieldError]:
         yield forbidden_field(f"{path}.{name}", "may not specify more than 1 handler type")
     if len(given) == 1:
         (name,) = given
-        # a port that is left out is 0
+        # a missing port is 0
         asked = {"port": 0} | action[name] if name in ("httpGet", "tcpSocket", "grpc") else action[name]
         yield from check({name: asked}, path, _HANDLER)
 
@@ -282,7 +282,7 @@ SECURITY: Table = {
     "seccompProfile": _profile,
     "appArmorProfile": _profile,
 }
-"""What containers and pods have in common."""
+"""Security fields that containers and pods share."""
 
 _MOUNT: Table = {
     "subPath": relative_path,

@@ -1,7 +1,7 @@
-"""What the server adds to built-in objects that leave fields out (objects.md 11.7, Kubernetes 1.36).
+"""The API server's defaults for built-in objects (objects.md 11.7, Kubernetes 1.36).
 
-Each function changes the tree it is given; a default never replaces a value, and the zero
-of a field that can't be null is none.
+Each function changes its argument. A default never replaces a value, and the zero of a field that cannot be null counts
+as no value.
 """
 
 import base64
@@ -30,7 +30,7 @@ def initial_status(resource: str, tree: Json, now: str) -> Json | None:
 
 
 def _quality_of_service(spec: Json) -> str:
-    """Guaranteed when each container limits what it requests, BestEffort when none asks for anything."""
+    """Guaranteed if each container limits what it requests, BestEffort if none requests anything."""
     asked = [container.get("resources") or {} for container in _containers(spec)]
     if not any(one.get("requests") or one.get("limits") for one in asked):
         return "BestEffort"
@@ -48,7 +48,7 @@ def _fill(tree: Json, **values: object) -> None:
 
 
 def _fill_zero(tree: Json, **values: object) -> None:
-    """As `_fill`, where the zero of a type is the same as a field that is left out."""
+    """As `_fill`, for a type whose zero equals a missing field."""
     for name, value in values.items():
         tree[name] = tree.get(name) or value
 
@@ -77,7 +77,7 @@ def _pod(tree: Json) -> None:
 
 
 def _of_pods_alone(container: Json, on_host: bool | None) -> None:
-    """What the templates of workloads do not get."""
+    """Defaults that pods get but templates do not."""
     resources = container["resources"]
     if limits := resources.get("limits"):
         resources["requests"] = limits | (resources.get("requests") or {})

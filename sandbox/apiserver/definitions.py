@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: accepting them, and serving what they define."""
+"""CustomResourceDefinitions: accepts them and serves their resources."""
 
 from kube.objects import Json
 from kube.resources import CUSTOM_RESOURCE_DEFINITIONS
@@ -8,7 +8,7 @@ from sandbox.apiserver.world import World
 
 
 def refresh(world: World) -> None:
-    """Mark new definitions as established and serve exactly the definitions in storage. The caller holds the lock."""
+    """Mark new CRDs as established, and serve exactly the CRDs in storage. The caller holds the lock."""
     kind = world.registry.of(CUSTOM_RESOURCE_DEFINITIONS)
     for stored in world.storage.objects(kind.key):
         if not world.registry.has_read(stored):
@@ -23,7 +23,7 @@ def refresh(world: World) -> None:
 
 
 def _read_anew(world: World, kind: Kind) -> None:
-    """Show objects with the defaults of a new schema: a real server fills them in when it reads, and writes nothing."""
+    """Show objects with the defaults of a new schema, as a real server does on read, without a write."""
     schema = kind.custom.schema if kind.custom else {}
     for stored in world.storage.objects(kind.key):
         tree = stored.tree()
@@ -32,7 +32,7 @@ def _read_anew(world: World, kind: Kind) -> None:
 
 
 def _accept(tree: Json, now: str) -> bool:
-    """Bring the status of a definition up to date; return whether it changed."""
+    """Update the status of a CRD; True if it changed."""
     spec, status = tree["spec"], tree.setdefault("status", {})
     stored = list(status.get("storedVersions") or ())
     storage_version = next(version["name"] for version in spec["versions"] if version.get("storage"))

@@ -1,7 +1,7 @@
-"""Delete: grace periods of pods, finalizers, and containers that are emptied before they go.
+"""Deletion: grace periods of pods, finalizers, and containers that must be emptied first.
 
-A namespace and a CustomResourceDefinition are containers: they stay, terminating, until their last object is gone.
-Dependents are the garbage collector's work; here the finalizers are set that it acts on.
+Namespaces and CustomResourceDefinitions are containers: they stay, terminating, until their last object is gone. The
+garbage collector handles dependents; this module sets the finalizers that it acts on.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ ORPHAN = "orphan"
 _FINALIZER_OF_POLICY = {"Foreground": FOREGROUND, "Orphan": ORPHAN, "Background": ""}
 _CONTAINERS = (NAMESPACES, CUSTOM_RESOURCE_DEFINITIONS)
 _IMMORTAL = ("default", "kube-system", "kube-public")
-"""Namespaces that no API server lets go."""
+"""Namespaces that no API server deletes."""
 DELETE_OPTIONS = Resource("meta.k8s.io", "v1", "", "DeleteOptions")
 _POLICIES = ("Foreground", "Background", "Orphan", "nil")
 _ENDED = ("Succeeded", "Failed")
@@ -30,7 +30,7 @@ _ENDED = ("Succeeded", "Failed")
 
 @dataclass(frozen=True, slots=True)
 class DeleteOptions:
-    """What a DELETE asked for. `grace` is in seconds; None leaves it to the object."""
+    """The options of a DELETE. `grace` is in seconds; None means the object's default."""
 
     uid: str = ""
     resource_version: str = ""
@@ -40,7 +40,7 @@ class DeleteOptions:
 
 
 def parse_options(tree: Json, query: Mapping[str, str]) -> DeleteOptions:
-    """The options of a body or, where it is silent, of the query. Raises Refusal (400, 422)."""
+    """The options from the body or, for missing ones, from the query. Raises Refusal (400, 422)."""
     preconditions = tree.get("preconditions") or {}
     policy = tree.get("propagationPolicy") or query.get("propagationPolicy", "")
     if tree.get("orphanDependents") is not None and not policy:
@@ -60,7 +60,7 @@ def parse_options(tree: Json, query: Mapping[str, str]) -> DeleteOptions:
 
 
 class Deletion:
-    """The verbs that take objects out."""
+    """The verbs that remove objects."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -88,7 +88,7 @@ class Deletion:
             return stored, False
 
     def remove(self, kind: Kind, stored: Stored) -> Stored:
-        """Take the object out of storage, and with it the container that waited for it."""
+        """Remove the object from storage, and with it a container that waited for it."""
         last = self._world.storage.remove(kind.key, stored)
         if kind.resource == CUSTOM_RESOURCE_DEFINITIONS:
             definitions.refresh(self._world)
@@ -97,14 +97,14 @@ class Deletion:
         return last
 
     def is_due(self, kind: Kind, tree: Json) -> bool:
-        """Whether an object that is being deleted has nothing left to wait for."""
+        """True if a deleted object waits for nothing more."""
         meta = tree["metadata"]
         if "deletionTimestamp" not in meta or meta.get("finalizers") or meta.get("deletionGracePeriodSeconds"):
             return False
         return not any(True for _ in self._contents(kind, meta["name"]))
 
     def _mark(self, kind: Kind, tree: Json, options: DeleteOptions) -> bool:
-        """Set deletionTimestamp, grace period and finalizers; return whether anything changed."""
+        """Set deletionTimestamp, grace period and finalizers; True if anything changed."""
         meta = tree["metadata"]
         policy = options.policy or ("Orphan" if kind.resource == JOBS else "")
         finalizers = _finalizers(meta.get("finalizers") or [], policy)
@@ -131,13 +131,13 @@ class Deletion:
         if kind.resource not in _CONTAINERS:
             return
         for inner, stored in list(self._contents(kind, container.name)):
-            # Deleting one object may take others along
+            # deleting one object may also delete others
             if self._world.storage.get(inner.key, stored.key):
                 self.delete(inner, stored.key, DeleteOptions(policy="Background"))
         self._finish(kind, container.key)
 
     def _contents(self, kind: Kind, name: str) -> Iterator[tuple[Kind, Stored]]:
-        """What a container of that name holds; nothing when the kind is no container."""
+        """The content of a container with this name; empty if the kind is not a container."""
         storage, registry = self._world.storage, self._world.registry
         if kind.resource == NAMESPACES:
             for inner in registry.namespaced():
@@ -160,7 +160,7 @@ class Deletion:
 
 
 def _check_preconditions(kind: Kind, stored: Stored, options: DeleteOptions) -> None:
-    # These refusals name the kind where all others name the resource
+    # these refusals name the kind, all others the resource
     by_kind = replace(kind.resource, plural=kind.resource.kind)
     if options.uid and options.uid != stored.uid:
         raise conflict(
@@ -179,7 +179,7 @@ def _check_preconditions(kind: Kind, stored: Stored, options: DeleteOptions) -> 
 
 
 def _finalizers(current: list[str], policy: str) -> list[str]:
-    """The finalizers after a delete: one policy replaces the other, and none leaves them alone."""
+    """The finalizers after a delete: a policy replaces the previous one; without a policy they stay."""
     if not policy:
         return current
     kept = [finalizer for finalizer in current if finalizer not in (FOREGROUND, ORPHAN)]
@@ -188,7 +188,7 @@ def _finalizers(current: list[str], policy: str) -> list[str]:
 
 
 def _grace(kind: Kind, tree: Json, options: DeleteOptions) -> int:
-    """Seconds a pod has to end: none when nothing of it can be running."""
+    """The grace period of a pod in seconds: 0 if nothing of it can be running."""
     spec, status = tree.get("spec") or {}, tree.get("status") or {}
     if kind.resource != PODS or not spec.get("nodeName") or status.get("phase") in _ENDED:
         return 0

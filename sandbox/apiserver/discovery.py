@@ -1,4 +1,4 @@
-"""Everything that is asked before the resources themselves: versions, health, and which resources there are."""
+"""Discovery: versions, health, and the list of served resources."""
 
 from collections.abc import Iterable, Mapping
 
@@ -23,7 +23,7 @@ VERSION: Json = {
     "compiler": "",
     "platform": "sandbox",
 }
-"""The Kubernetes that this server behaves like."""
+"""The emulated version of Kubernetes."""
 
 _HEALTH = ("healthz", "readyz", "livez")
 _AGGREGATED = "APIGroupDiscoveryList"
@@ -33,7 +33,7 @@ _OBJECT_VERBS = ("get", "patch", "update")
 
 
 def answer(registry: Registry, path: str, request: Request) -> Response:
-    """The answer for a path that is no served resource. Raises Refusal (404, 405); unknown paths are 404 as text."""
+    """The answer for a path that is not a served resource. Raises Refusal (404, 405); unknown paths are 404 as text."""
     parts = path.strip("/").split("/")
     if parts == ["openapi", "v2"] and request.method in ("GET", "HEAD"):
         return _openapi_v2(registry, request.headers.get("accept", ""))
@@ -57,13 +57,13 @@ def _openapi_v2(registry: Registry, accept: str) -> Response:
 
 
 def _require_acceptable(accept: str) -> None:
-    """Raises Refusal (406) for a client that takes neither plain nor aggregated discovery."""
+    """Raises Refusal (406) for a client that accepts neither plain nor aggregated discovery."""
     if not negotiation.accepts_as(accept, _AGGREGATED):
         negotiation.form(accept)
 
 
 def _typed(tree: Json) -> Response:
-    """The answer; clients tell aggregated discovery from plain by its content type."""
+    """The answer with a content type by which clients distinguish aggregated from plain discovery."""
     if tree.keys() == {"paths"} and "/api" not in tree["paths"]:
         # the index of OpenAPI v3 is JSON that Kubernetes calls text
         return bytes_answer(msgspec.json.encode(tree), content_type="text/plain; charset=utf-8")
@@ -87,7 +87,7 @@ def _document(registry: Registry, parts: list[str], accept: str) -> Json | None:
 
 
 def _overview(kinds: list[Kind], parts: list[str]) -> Json | None:
-    """The documents that say where to look further."""
+    """The documents that link to further documents."""
     match parts:
         case [""]:
             return {
@@ -114,7 +114,7 @@ def _overview(kinds: list[Kind], parts: list[str]) -> Json | None:
 
 
 def _is_served_group(registry: Registry, parts: list[str]) -> bool:
-    """Whether the path lies under a built-in group; others are unknown to the server as a whole."""
+    """True if the path is under a built-in group; other groups are unknown to the server as a whole."""
     match parts:
         case ["api", _, *_]:
             return True
@@ -187,7 +187,7 @@ _VERBS_IN_CONTAINERS: Mapping[str, tuple[str, ...]] = {
 
 
 def _subresource(kind: Kind, name: str) -> tuple[Json, tuple[str, ...]]:
-    """The kind that a subresource speaks, and its verbs."""
+    """The kind of a subresource's objects, and its verbs."""
     if name == "scale":
         return _SCALE, _OBJECT_VERBS
     extra = kind.extra_subresources.get(name)
@@ -201,7 +201,7 @@ def _subresource(kind: Kind, name: str) -> tuple[Json, tuple[str, ...]]:
 
 
 def _aggregated(kinds: list[Kind], *, core: bool) -> Json:
-    """The same in one document (apidiscovery.k8s.io/v2)."""
+    """The same lists in one document (apidiscovery.k8s.io/v2)."""
     names = [name for name in _group_names(kinds) if (not name) is core]
     items = [
         {

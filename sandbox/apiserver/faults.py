@@ -1,4 +1,4 @@
-"""Where tests make the server misbehave: each request passes a function that may name a fault."""
+"""Faults of the API server: each request passes a function that may return one."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from sandbox.apiserver.refusals import Refusal
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong with one request: first `delay` seconds pass, then the refusal or the loss happens.
+    """A fault of one request: `delay` seconds pass, then the refusal or loss happens.
 
-    `refusal`: answered instead of doing anything. `lose_request`: the connection ends before anything is done.
-    `lose_answer`: the request is carried out, then the connection ends.
+    `refusal` is the answer instead of any effect. `lose_request` ends the connection before any effect, `lose_answer`
+    after the effect.
     """
 
     delay: float = 0.0
@@ -22,8 +22,8 @@ class Fault:
 
 
 Faults = Callable[[Call], Fault | None]
-"""Asked once for each request, in the thread that serves it."""
+"""Called once for each request, in the thread that serves it."""
 
 
 def no_faults(_: Call) -> None:
-    """Everything works."""
+    """Return no fault."""

@@ -1,6 +1,6 @@
-"""The server on a loopback port: HTTP/1.1 with kept connections and chunked watches.
+"""The server on a loopback port: HTTP/1.1 with kept-alive connections and chunked watches.
 
-One thread accepts connections and notices clients that hang up on a watch; each connection has a thread of its own.
+One thread accepts connections and notices clients that disconnect during a watch; each connection has its own thread.
 """
 
 import contextlib
@@ -25,18 +25,18 @@ _log = structlog.get_logger(__name__)
 _HOST = "127.0.0.1"
 _MAX_LINE = 65536
 _MAX_BODY = 64 << 20
-"""Bytes; no object is larger than three million."""
+"""Bytes; no object exceeds three million."""
 _BACKLOG = 128
 _STOP_GRACE = 5.0
-"""Seconds that connections may take to end."""
+"""Seconds that connections have to end."""
 
 
 class PortInUse(Exception):
-    """Raised when the address is taken. The message names it and the way out."""
+    """Raised if the address is in use. The message names it and the way out."""
 
 
 class _Malformed(Exception):
-    """Raised when a client does not speak HTTP."""
+    """Raised if a client does not speak HTTP."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class HttpServer:
     """Serves an ApiServer between `start` and `stop`; also a context manager."""
 
     def __init__(self, server: ApiServer, port: int = 0) -> None:
-        """`port` 0 picks a free one. Raises PortInUse."""
+        """Port 0 means any free port. Raises PortInUse."""
         self._server = server
         self._listener = _listen(port)
         self._wake, self._woken = socket.socketpair()
@@ -65,7 +65,7 @@ class HttpServer:
 
     @property
     def port(self) -> int:
-        """The port that is served."""
+        """The port of the server."""
         number: int = self._listener.getsockname()[1]
         return number
 
@@ -80,7 +80,7 @@ class HttpServer:
         self._acceptor.start()
 
     def stop(self) -> None:
-        """End all watches and connections, and wait for their threads. Idempotent."""
+        """End all watches and connections and wait for their threads. Idempotent."""
         with self._lock:
             if self._stopping:
                 return
@@ -131,7 +131,7 @@ class HttpServer:
         thread.start()
 
     def _heard_from(self, connection: socket.socket) -> None:
-        """A client that is read a watch has nothing to say: most likely it hung up."""
+        """Abort a watch whose client has sent something: most likely it disconnected."""
         try:
             gone = not connection.recv(1, socket.MSG_PEEK)
         except OSError:
@@ -154,7 +154,7 @@ class HttpServer:
                 self._connections.pop(connection, None)
 
     def _exchange(self, connection: socket.socket, reader: BufferedReader) -> bool:
-        """Serve one request; return whether another may follow. Raises OSError, ConnectionLost."""
+        """Serve one request; True if another may follow. Raises OSError, ConnectionLost."""
         try:
             asked = _read(reader, connection)
         except _Malformed as error:
@@ -177,12 +177,12 @@ class HttpServer:
         except TransportError:
             raise
         except Exception:
-            # The boundary of a request: a defect of the server must not take the connection with it
+            # the boundary of a request: a defect of the server must not end the connection
             _log.exception("request failed", method=request.method, url=request.url)
             return refusal_answer(Refusal(500, "InternalError", "Internal error occurred: see the server's log", {}))
 
     def _stream(self, connection: socket.socket, stream: Streamed) -> bool:
-        """Send a watch as it comes; return whether it ended cleanly."""
+        """Send a watch as it arrives; True if it ended cleanly."""
         with self._lock:
             if self._stopping:
                 stream.close()
@@ -227,7 +227,7 @@ def _shut(connection: socket.socket) -> None:
 
 
 def _read(reader: BufferedReader, connection: socket.socket) -> _Asked | None:
-    """The next request, None when the client is done. Raises _Malformed, OSError."""
+    """The next request, or None when the client is done. Raises _Malformed, OSError."""
     line = _line(reader)
     if not line:
         return None

@@ -1,6 +1,6 @@
 """Makes `builtin_protobuf.json` from the `generated.proto` files that Kubernetes publishes.
 
-Run `python -m sandbox.apiserver.import_protobuf FILE...` with those of k8s.io/api (apps, autoscaling, batch,
+Run `python -m sandbox.apiserver.import_protobuf FILE...` with the files of k8s.io/api (apps, autoscaling, batch,
 coordination, core, discovery, networking, policy, rbac, scheduling, storage; all v1) and k8s.io/apimachinery (meta/v1,
 runtime, resource, intstr), after `import_schemas`.
 """
@@ -49,7 +49,7 @@ def _full(type_: str, package: str) -> str:
 
 
 def reachable(names: Iterable[str], known: Mapping[str, Message]) -> dict[str, Message]:
-    """The messages of those names and all that they hold."""
+    """The named messages and all that they contain."""
     found: dict[str, Message] = {}
     waiting = [name for name in names if name in known]
     while waiting:

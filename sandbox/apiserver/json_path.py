@@ -24,11 +24,11 @@ _TOKEN = re.compile(
 
 
 class BadPath(ValueError):
-    """Raised when a path is not understood; the message names it."""
+    """Raised for an unsupported path; the message quotes it."""
 
 
 def find(path: str, tree: Any) -> list[Any]:
-    """All values at the path, empty when there is none. Raises BadPath."""
+    """All values at the path, possibly none. Raises BadPath."""
     values = [tree]
     for step in _steps(path):
         values = [found for value in values for found in step(value)]

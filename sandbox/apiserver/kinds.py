@@ -1,4 +1,4 @@
-"""The built-in kinds that the server serves, and what each of them can do."""
+"""The served built-in kinds and their features."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ _POD_OPTIONS = {
     "portforward": Resource("", "v1", "podportforwardoptions", "PodPortForwardOptions"),
     "proxy": Resource("", "v1", "podproxyoptions", "PodProxyOptions"),
 }
-"""What the subresources that lead into containers take."""
+"""The options of the subresources that lead into containers."""
 _EVENT_FIELDS = (
     "involvedObject.kind",
     "involvedObject.namespace",
@@ -50,7 +50,7 @@ _EVENT_FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class ScalePaths:
-    """Where the scale subresource finds its three values, as paths of keys."""
+    """The location of the scale subresource's three values, as paths of keys."""
 
     spec_replicas: tuple[str, ...] = ("spec", "replicas")
     status_replicas: tuple[str, ...] = ("status", "replicas")
@@ -71,7 +71,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Custom:
-    """What a CustomResourceDefinition says about one served version."""
+    """One served version of a CustomResourceDefinition."""
 
     crd: str
     schema: Json
@@ -80,7 +80,7 @@ class Custom:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One served resource. `fields` are the selectable fields besides metadata.name and metadata.namespace."""
+    """A served resource. `fields` are the selectable fields besides metadata.name and metadata.namespace."""
 
     resource: Resource
     singular: str
@@ -95,7 +95,7 @@ class Kind:
 
     @property
     def key(self) -> str:
-        """`plural.group`: under this name all versions of the resource are stored."""
+        """`plural.group`, the key under which all versions of the resource are stored."""
         return str(self.resource)
 
     @property

@@ -30,12 +30,12 @@ _UNMANAGED = (
         )
     ),
 )
-"""What nobody manages: it is the server's, or the identity."""
+"""Fields without a manager: the server's own, and the object's identity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What one manager has applied or updated, and when."""
+    """The fields that one manager has applied or updated, and the time."""
 
     manager: str
     operation: str
@@ -57,7 +57,7 @@ class Record:
         return entry | ({"subresource": self.subresource} if self.subresource else {})
 
     def is_of(self, other: "Record") -> bool:
-        """Whether both are records of one manager's way to write."""
+        """True if both records belong to one manager and operation."""
         mine, others = ((each.manager, each.operation, each.subresource) for each in (self, other))
         return mine == others
 
@@ -78,7 +78,7 @@ def read(tree: Json) -> list[Record]:
 
 
 def write(tree: Json, records: Iterable[Record]) -> None:
-    """Give an object its records; those without a field go."""
+    """Store an object's records; empty ones are dropped."""
     tree["metadata"]["managedFields"] = [record.tree() for record in records if record.paths]
 
 
@@ -89,7 +89,7 @@ def leaves(tree: Json, schema: Json) -> dict[Path, Any]:
 
 
 def merged(current: Any, applied: Any, schema: Json) -> Any:
-    """The current value with what is applied: objects and lists with keys are merged, everything else is replaced."""
+    """The current value merged with an applied one: objects and keyed lists are merged, everything else is replaced."""
     node = schemas.resolve(schema)
     if isinstance(applied, dict) and isinstance(current, dict) and not _is_atomic(node):
         inner = {name: merged(current.get(name), value, _inner(node, name)) for name, value in applied.items()}
@@ -103,9 +103,9 @@ def merged(current: Any, applied: Any, schema: Json) -> Any:
 
 
 def without(tree: Json, paths: Iterable[Path]) -> Json:
-    """An object without the values at some paths, nor what is empty then; a fresh tree."""
+    """A copy of an object without the values at some paths, and without parents that become empty."""
     copy: Json = msgspec.json.decode(msgspec.json.encode(tree))
-    # whole items first: without the fields of its key, nobody finds one
+    # whole items first: an item is found by the fields of its key
     for path in sorted(paths, key=lambda path: (path[-1] != _ITEM, -len(path))):
         _remove(copy, path)
     return copy
@@ -147,7 +147,7 @@ def _is_atomic(node: Json) -> bool:
 
 
 def _keys(node: Json) -> tuple[str, ...]:
-    """The fields that tell the items of a list apart; none for a list that is replaced as a whole."""
+    """The fields that identify the items of a list; empty for a list that is replaced as a whole."""
     return tuple(node["x-kubernetes-list-map-keys"]) if node.get("x-kubernetes-list-type") == "map" else ()
 
 
@@ -158,7 +158,7 @@ def _key(item: Json, keys: tuple[str, ...]) -> str:
 
 
 def _remove(value: Any, path: Path) -> None:
-    """Remove what is at a path, and what holds nothing else."""
+    """Remove the value at a path, and parents that become empty."""
     first, *rest = path
     place = _place(value, first)
     if place is None:
@@ -171,7 +171,7 @@ def _remove(value: Any, path: Path) -> None:
 
 
 def _place(value: Any, element: str) -> Any:
-    """The key or index under which an element of a path is; None when it is not there."""
+    """The key or index of a path's element; None if it does not exist."""
     kind, _, text = element.partition(":")
     if kind == "f":
         return text if isinstance(value, dict) and text in value else None

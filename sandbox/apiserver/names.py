@@ -1,4 +1,4 @@
-"""What names may look like (RFC 1123), and how the server makes them up."""
+"""Validation of names (RFC 1123), and generation of names."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ def generated(prefix: str, randomness: Randomness) -> str:
 
 
 def name_errors(resource: str, name: str) -> list[FieldError]:
-    """What is wrong with the name of an object of that resource (`plural.group`)."""
+    """The errors in the name of an object of a resource (`plural.group`)."""
     if not name:
         return [required("metadata.name", "name or generateName is required")]
     if resource in _FREE_NAMES:
@@ -64,7 +64,7 @@ def name_errors(resource: str, name: str) -> list[FieldError]:
 
 
 def dns_label(name: str, path: str) -> Iterator[FieldError]:
-    """What is wrong with a name without dots."""
+    """The errors in a name without dots."""
     if len(name) > 63:
         yield invalid_value(path, name, "must be no more than 63 characters")
     if not _LABEL.fullmatch(name):
@@ -73,7 +73,7 @@ def dns_label(name: str, path: str) -> Iterator[FieldError]:
 
 
 def dns_subdomain(name: str, path: str) -> Iterator[FieldError]:
-    """What is wrong with a name that may hold dots."""
+    """The errors in a name that may contain dots."""
     if len(name) > 253:
         yield invalid_value(path, name, "must be no more than 253 characters")
     if not _SUBDOMAIN.fullmatch(name):
@@ -81,7 +81,7 @@ def dns_subdomain(name: str, path: str) -> Iterator[FieldError]:
 
 
 def label_errors(labels: dict[str, str], path: str) -> list[FieldError]:
-    """What is wrong with labels: keys are qualified names, values at most 63 characters."""
+    """The errors in labels: keys are qualified names, values have at most 63 characters."""
     errors: list[FieldError] = []
     for key, value in labels.items():
         errors += key_errors(key, path)
@@ -90,7 +90,7 @@ def label_errors(labels: dict[str, str], path: str) -> list[FieldError]:
 
 
 def label_value_errors(value: str, path: str) -> Iterator[FieldError]:
-    """What is wrong with the value of a label, or one to select by."""
+    """The errors in the value of a label or selector."""
     if len(value) > 63:
         yield invalid_value(path, value, "must be no more than 63 bytes")
     if value and not _QUALIFIED.fullmatch(value):
@@ -98,7 +98,7 @@ def label_value_errors(value: str, path: str) -> Iterator[FieldError]:
 
 
 def key_errors(key: str, path: str) -> Iterator[FieldError]:
-    """What is wrong with the key of a label, or another qualified name."""
+    """The errors in the key of a label, or in another qualified name."""
     for detail in _wrong_with_key(key):
         yield invalid_value(path, key, detail)
 
@@ -121,18 +121,18 @@ def _wrong_with_key(key: str) -> tuple[str, ...]:
 
 
 def annotation_errors(annotations: Iterable[str], path: str) -> Iterator[FieldError]:
-    """What is wrong with the keys of annotations, whose case does not count."""
+    """The errors in the keys of annotations, which ignore case."""
     for key in annotations:
         yield from key_errors(key, path)
 
 
 def is_subdomain(name: str) -> bool:
-    """Whether it is a lower-case name that may hold dots."""
+    """True for a lower-case name that may contain dots."""
     return len(name) <= 253 and _SUBDOMAIN.fullmatch(name) is not None
 
 
 def config_key_errors(keys: Iterable[str], path: str) -> Iterator[FieldError]:
-    """What is wrong with the keys of a ConfigMap or Secret, which are names of files."""
+    """The errors in the keys of a ConfigMap or Secret, which are file names."""
     for key in keys:
         if not _CONFIG_KEY.fullmatch(key) or key in (".", ".."):
             yield invalid_value(f"{path}[{key}]", key, _CONFIG_KEY_HELP)

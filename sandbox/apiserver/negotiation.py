@@ -1,4 +1,4 @@
-"""In which form a client wants its answer, and in which one it sent its body."""
+"""Negotiation of content types for answers and bodies."""
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -27,7 +27,7 @@ _UNREADABLE = (
     *(msgspec.DecodeError, yaml.YAMLError, protobuf.Malformed),
     *(RecursionError, ValueError, LookupError, OverflowError, TypeError),
 )
-"""What decoders raise for bytes that nobody should send: nested too deeply, numbers too long, tags that do not fit."""
+"""The exceptions of decoders for malformed bytes: nested too deeply, numbers too long, unknown tags."""
 
 _SPOKEN = (JSON, YAML, "application/*", "*/*", "*")
 
@@ -60,12 +60,12 @@ def form(accept: str) -> Form:
 
 
 def prefers_yaml(accept: str) -> bool:
-    """Whether YAML is the first media type of an Accept header that the server speaks."""
+    """True if YAML is the first supported media type of an Accept header."""
     return next((media_type for media_type, _ in _alternatives(accept) if media_type in _SPOKEN), "") == YAML
 
 
 def accepts_as(accept: str, wanted: str) -> str:
-    """The version `v` under which the client accepts JSON as `wanted`, empty when it does not."""
+    """The version `v` in which the client accepts JSON as `wanted`; empty if it does not."""
     for media_type, parameters in _alternatives(accept):
         if media_type == JSON and parameters.get("as") == wanted:
             return parameters.get("v", "")
@@ -87,7 +87,7 @@ def body_tree(body: bytes | None, content_type: str, kind: str) -> Json:
 
 
 def decoded(body: bytes, media_type: str, kind: str) -> object:
-    """What a body says. Raises Refusal (400)."""
+    """The decoded body. Raises Refusal (400)."""
     try:
         return _DECODERS[media_type](body)
     except _UNREADABLE as error:

@@ -1,7 +1,7 @@
-"""OpenAPI v3, as far as kubectl reads it: the schemas of the kinds, and which parameters their writes take.
+"""OpenAPI v3, as far as kubectl reads it: the schemas of the kinds, and the parameters of their writes.
 
-kubectl looks for the `fieldValidation` parameter of a kind's patch before it leaves validation to the server, for merge
-keys before it makes a strategic merge patch, and for fields when it explains them.
+kubectl leaves validation to the server if a kind's patch has the parameter `fieldValidation`. It reads merge keys for
+strategic merge patches, and fields for `kubectl explain`.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _REF = "$ref"
 
 
 def document(kinds: Iterable[Kind], path: str) -> Json | None:
-    """The index for an empty path, else the document of `api/v1` or `apis/group/version`; None when not served."""
+    """The index for an empty path, else the document of `api/v1` or `apis/group/version`; None if it is not served."""
     groups: dict[str, list[Kind]] = {}
     for kind in kinds:
         groups.setdefault(kind.resource.root.strip("/"), []).append(kind)
@@ -96,11 +96,11 @@ def _add_definition(components: dict[str, Json], name: str) -> None:
 
 
 def _published(node: Json, components: dict[str, Json]) -> Json:
-    """A node of our definitions as OpenAPI writes it, with what it refers to added to the components."""
+    """A node of the definitions in OpenAPI's form; adds what it refers to to the components."""
     published = {key: value for key, value in node.items() if key != _REF}
     if _REF in node:
         _add_definition(components, node[_REF])
-        # A reference beside other keywords stands in allOf
+        # a reference beside other keywords belongs into allOf
         published |= {"allOf": [_reference(node[_REF])]} if published else _reference(node[_REF])
     if "properties" in node:
         published["properties"] = {name: _published(inner, components) for name, inner in node["properties"].items()}

@@ -18,7 +18,7 @@ _MERGE_KEY = "x-kubernetes-patch-merge-key"
 
 
 def json_patch(tree: Json, operations: Any) -> Json:
-    """The tree after the operations. Raises Refusal: 400 for a malformed patch, 422 for one that does not fit."""
+    """The tree after the operations. Raises Refusal: 400 for a malformed patch, 422 for an inapplicable one."""
     if not isinstance(operations, list):
         raise bad_request(
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
@@ -117,7 +117,7 @@ def _merged_list(current: list[Any], patch: list[Any], schema: Json) -> list[Any
 
 
 def _reorder(merged: Json, field: str, order: list[Any], node: Json) -> None:
-    """Put the items that the order names in that order, each run of others staying behind its predecessor."""
+    """Bring the listed items into the given order; each run of other items stays behind its predecessor."""
     items = merged.get(field)
     if not isinstance(items, list):
         return
@@ -132,7 +132,7 @@ def _reorder(merged: Json, field: str, order: list[Any], node: Json) -> None:
 
 
 def _identity(item: Any, key: str | None) -> str | int | float:
-    """What tells an item of a list from the others. Raises Refusal (400)."""
+    """The merge key's value of a list item. Raises Refusal (400)."""
     found = item.get(key) if key and isinstance(item, dict) else item
     if not isinstance(found, str | int | float):
         raise bad_request(f"error decoding patch: {item} does not contain declared merge key: {key}")

@@ -1,4 +1,4 @@
-"""`pods/log`, which a real server asks the kubelet for; and what it would have the kubelet do in a container."""
+"""The subresource `pods/log`, which the server gets from the kubelet, and refusals of the other ones in containers."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ IN_CONTAINERS = ("attach", "exec", "portforward", "proxy")
 
 _TEXT = "text/plain"
 _POLL = 0.1
-"""Seconds between two looks for new lines."""
+"""Seconds between two checks for new lines."""
 
 
 class PrintedLine(Protocol):
@@ -26,11 +26,11 @@ class PrintedLine(Protocol):
 
     @property
     def number(self) -> int:
-        """Its place in what the container has printed."""
+        """The number of the line in the container's output."""
 
     @property
     def time(self) -> datetime:
-        """When it was printed."""
+        """The time of the line."""
 
     @property
     def text(self) -> str:
@@ -38,27 +38,27 @@ class PrintedLine(Protocol):
 
 
 class Printed(Protocol):
-    """What one run of a container has printed."""
+    """The output of one run of a container."""
 
     @property
     def ended(self) -> bool:
-        """Whether there will be no more."""
+        """True if no more lines will follow."""
 
     def after(self, number: int) -> Sequence[PrintedLine]:
-        """The lines after that one."""
+        """The lines after the given number."""
 
 
 FindOutput = Callable[[str, str, bool], Printed | None]
-"""What a container has printed, by its pod's UID and its name: in its last run, or in the one before."""
+"""Finds the output of a container by its pod's UID and its name, from its last run or the previous one."""
 
 
 def no_output(_uid: str, _container: str, _previous: bool) -> Printed | None:
-    """Of a server without a kubelet."""
+    """The output on a server without a kubelet: none."""
     return None
 
 
 def refuse(target: Target) -> Refusal:
-    """Why nothing leads into a container here."""
+    """The refusal of a subresource that leads into a container."""
     instead = (
         "`kubectl logs` shows what they print, and the HTTP proxy in the sandbox's `env` leads to every port of a pod"
     )
@@ -67,7 +67,7 @@ def refuse(target: Target) -> Refusal:
 
 
 def answer(world: World, target: Target, query: Mapping[str, str], find: FindOutput) -> "Response | FollowedLog":
-    """What a container has printed, as text; with `follow`, what it goes on printing. Raises Refusal (400, 404)."""
+    """The output of a container as text; with `follow`, also its further output. Raises Refusal (400, 404)."""
     stored = world.storage.get(target.kind.key, target.key)
     if stored is None:
         raise not_found(target.kind.resource, target.name)
@@ -109,7 +109,7 @@ def _is_set(query: Mapping[str, str], name: str) -> bool:
 
 
 class Shown:
-    """Which lines are asked for, and how they look."""
+    """The selection and the format of log lines."""
 
     def __init__(self, query: Mapping[str, str], clock: Clock) -> None:
         """Raises Refusal (400)."""
@@ -125,7 +125,7 @@ class Shown:
                 raise bad_request(f'sinceTime: Invalid value: "{text}": must be a time in RFC 3339') from None
 
     def first(self, printed: Printed) -> tuple[bytes, int]:
-        """What there is, and the number of the last line."""
+        """The existing output, and the number of its last line."""
         lines = printed.after(0)
         number_ = lines[-1].number if lines else 0
         chosen = [line for line in lines if self._since is None or line.time >= self._since]
@@ -135,7 +135,7 @@ class Shown:
         return (text[: self._most] if self._most >= 0 else text), number_
 
     def rendered(self, lines: Sequence[PrintedLine]) -> bytes:
-        """Lines as they are sent."""
+        """The lines in the requested format."""
         return "".join(f"{self._stamp(line)}{line.text}\n" for line in lines).encode(errors="replace")
 
     def _stamp(self, line: PrintedLine) -> str:
@@ -143,7 +143,7 @@ class Shown:
 
 
 class FollowedLog:
-    """A log that goes on until its container ends or the reader hangs up; iterate in one thread."""
+    """A log that continues until its container ends or the reader disconnects; iterate in one thread."""
 
     def __init__(self, printed: Printed, shown: Shown, clock: Clock) -> None:
         self._printed = printed
@@ -154,16 +154,16 @@ class FollowedLog:
 
     @property
     def status(self) -> int:
-        """200: refusals are answered before a stream exists."""
+        """200: a refusal is answered before the stream exists."""
         return 200
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The headers of a text."""
+        """The headers of plain text."""
         return {"content-type": _TEXT}
 
     def __iter__(self) -> Iterator[bytes]:
-        """Lines, several in one chunk when they are there."""
+        """Lines; one chunk may contain several."""
         text, last = self._shown.first(self._printed)
         if text:
             yield text

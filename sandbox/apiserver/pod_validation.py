@@ -1,4 +1,4 @@
-"""What the server refuses in the spec of a pod, or of a template of pods."""
+"""Validation of the spec of a pod, or of a pod template."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -27,14 +27,14 @@ _SYSCTL = r"^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])
 
 
 def template(tree: Json, path: str, extra_volumes: Iterable[Json] = ()) -> Iterator[FieldError]:
-    """A template of pods; `extra_volumes` are those that its owner adds."""
+    """Validate a pod template; `extra_volumes` are added by its owner."""
     meta = tree.get("metadata") or {}
     yield from annotation_errors(meta.get("annotations") or {}, f"{path}.annotations")
     yield from pod_spec(tree.get("spec") or {}, f"{path}.spec", extra_volumes)
 
 
 def pod_spec(spec: Json, path: str, extra_volumes: Iterable[Json] = ()) -> Iterator[FieldError]:
-    """The spec of a pod that gets some more volumes, which come first."""
+    """Validate the spec of a pod; `extra_volumes` come first."""
     added = {volume["name"]: volume for volume in extra_volumes}
     own = [each for each in spec.get("volumes") or () if each.get("name") not in added]
     volumes = [*added.values(), *own]

@@ -1,4 +1,4 @@
-"""How objects look in an answer: as JSON, as metadata only, or as rows of a Table."""
+"""The form of objects in an answer: JSON, only metadata, or rows of a Table."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ _METADATA_VERSION = "meta.k8s.io/v1"
 
 
 def versioned(kind: Kind, stored: Stored) -> bytes:
-    """The object's JSON under the version that was asked for; all versions of a resource share their storage."""
+    """The object's JSON in the requested version; all versions of a resource share their storage."""
     prefix = type_prefix(kind)
     if stored.raw.startswith(prefix):
         return stored.raw
@@ -19,12 +19,12 @@ def versioned(kind: Kind, stored: Stored) -> bytes:
 
 
 def type_prefix(kind: Kind) -> bytes:
-    """How the JSON of each stored object of this kind begins."""
+    """The beginning of the JSON of each stored object of this kind."""
     return f'{{"kind":"{kind.resource.kind}","apiVersion":"{kind.resource.api_version}",'.encode()
 
 
 def as_list(kind: Kind, page: Page) -> bytes:
-    """A List; items of built-in kinds carry no kind and apiVersion of their own (REF-17)."""
+    """A List; items of built-in kinds have no kind and apiVersion (REF-17)."""
     prefix = type_prefix(kind)
     items = [versioned(kind, stored) for stored in page.items]
     if not kind.custom:

@@ -1,4 +1,4 @@
-"""The columns and cells of the built-in kinds, as `kubectl get` shows them."""
+"""The columns and cells of the built-in kinds in `kubectl get`."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _MODES = {
 
 @dataclass(frozen=True, slots=True)
 class Printer:
-    """How one kind prints: its columns after the name, as (name, type, priority), and what is in them.
+    """The columns of a kind after the name, as (name, type, priority), and their cells.
 
-    `cells` returns the whole row, the name included; `name_last` puts the name's column at the end (events).
+    `cells` returns the whole row, including the name; `name_last` puts the name's column at the end (events).
     """
 
     columns: tuple[tuple[str, str, int], ...]
@@ -108,7 +108,7 @@ def _pod_reason(tree: Json) -> str:
 
 
 def _init_reason(tree: Json) -> str:
-    """Why the init containers are not done; empty when they are."""
+    """Why the init containers are not finished; empty if they are."""
     total = len(_spec(tree).get("initContainers") or ())
     for index, one in enumerate(_status(tree).get("initContainerStatuses") or ()):
         state = one.get("state") or {}

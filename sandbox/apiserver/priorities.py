@@ -1,4 +1,4 @@
-"""The priority of a pod, which its class names (admission of new pods)."""
+"""The priority of a new pod, from its class (admission)."""
 
 from kube.objects import Json
 from kube.resources import PODS
@@ -11,7 +11,7 @@ _SYSTEM = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_0
 
 
 def give_priority(world: World, pod: Json) -> None:
-    """Set the priority of a new pod, in place. Raises Refusal (403) when there is no such class."""
+    """Set the priority of a new pod, in place. Raises Refusal (403) if its class does not exist."""
     spec = pod["spec"]
     name = spec.get("priorityClassName")
     if not name:

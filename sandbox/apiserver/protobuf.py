@@ -49,15 +49,15 @@ _MEANINGFUL_ZEROS = frozenset(
         "tolerationSeconds",
     }
 )
-"""Fields that Go keeps as pointers: 0 and false are values there. The encoding writes all others even when unset."""
+"""Fields that are pointers in Go: their 0 and false are values. The encoding writes all other fields even if unset."""
 
 
 class Malformed(ValueError):
-    """Raised when bytes are no protobuf object of a known kind; the message says why."""
+    """Raised for bytes that are not a protobuf object of a known kind; the message gives the reason."""
 
 
 def decode(body: bytes) -> Json:
-    """The object in a protobuf body as JSON would have it. Raises Malformed."""
+    """The object in a protobuf body in its JSON form. Raises Malformed."""
     try:
         return _object(body)
     except (UnicodeDecodeError, AttributeError, TypeError, msgspec.DecodeError) as error:
@@ -101,7 +101,7 @@ def _message(raw: bytes, name: str) -> Json:
         elif shape == ["repeated"]:
             tree.setdefault(field, []).append(_value(value, type_))
         elif known and field not in known and type_ in _messages():
-            # Go embeds this struct: JSON shows its fields in the place of the struct
+            # Go embeds this struct, so JSON has its fields in place of the struct
             tree |= _message(value, type_)
         else:
             _set(tree, field, _value(value, type_))

@@ -1,4 +1,4 @@
-"""Get, list and watch: which objects at which version."""
+"""Get, list and watch: the objects at a version."""
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ _EXPIRED_CONTINUE = (
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """One answer to a list."""
+    """The answer to a list."""
 
     items: Sequence[Stored]
     version: int
@@ -45,7 +45,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class WatchStart:
-    """Where a watch begins: after `version`, once the `initial` objects are sent."""
+    """The start of a watch: after `version`, once the `initial` objects are sent."""
 
     version: int
     initial: tuple[Stored, ...]
@@ -68,7 +68,7 @@ def get(storage: Storage, target: Target, query: Mapping[str, str]) -> Stored:
 
 
 def list_page(storage: Storage, target: Target, query: Mapping[str, str]) -> Page:
-    """One page of a collection. Raises Refusal: 400, 410 for a version or token that is too old, 504 for the future."""
+    """One page of a collection. Raises Refusal: 400, 410 for an outdated version or token, 504 for a future version."""
     selects = selection(target, query)
     limit = number(query, "limit", 0)
     if token := query.get("continue"):
@@ -87,7 +87,7 @@ def list_page(storage: Storage, target: Target, query: Mapping[str, str]) -> Pag
 
 
 def watch_start(storage: Storage, target: Target, query: Mapping[str, str]) -> WatchStart:
-    """Where a watch begins. Raises Refusal (400, 422, 504)."""
+    """The start of a watch. Raises Refusal (400, 422, 504)."""
     selects = selection(target, query)
     _watchable_version(query)
     initial_events, bookmarks = query.get("sendInitialEvents"), wants_bookmarks(query)
@@ -103,7 +103,7 @@ def watch_start(storage: Storage, target: Target, query: Mapping[str, str]) -> W
 
 
 def wants_bookmarks(query: Mapping[str, str]) -> bool:
-    """Whether a watch asked for bookmarks."""
+    """True if a watch requests bookmarks."""
     return query.get("allowWatchBookmarks") in ("true", "1")
 
 
@@ -133,7 +133,7 @@ def _continued(storage: Storage, target: Target, selects: Callable[[Stored], boo
 
 
 def _expired_token(token: _Token) -> Refusal:
-    """410 with a token in its metadata that goes on without consistency."""
+    """410, with a token in its metadata that continues inconsistently."""
     refusal = expired(_EXPIRED_CONTINUE)
     refusal.metadata = {"continue": _encode(_Token(token.v, -1, token.start))}
     return refusal
@@ -159,7 +159,7 @@ def _version(query: Mapping[str, str]) -> int:
 
 
 def _watchable_version(query: Mapping[str, str]) -> None:
-    """A watch answers 500 where a list answers 400. Raises Refusal."""
+    """Check the version; a watch answers 500 where a list answers 400. Raises Refusal."""
     text = query.get("resourceVersion") or "0"
     if not text.isdecimal():
         raise Refusal(500, "", _no_version(text))

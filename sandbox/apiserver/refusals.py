@@ -1,6 +1,6 @@
-"""What the server answers when it refuses: Status bodies in the words of Kubernetes.
+"""Refusals of the server: Status bodies in the words of Kubernetes.
 
-`Refusal` is the one exception of this package; verbs raise it anywhere and the server turns it into an answer.
+`Refusal` is the only exception of this package. Verbs raise it, and the server turns it into an answer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from kube.resources import Resource
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One refused field: `reason` is the machine word of the cause, `message` the text without the field's path."""
+    """A rejected field: `reason` is the machine-readable cause, `message` the text without the field's path."""
 
     reason: str
     field: str
@@ -64,8 +64,9 @@ def shown(value: Any) -> str:
 
 
 class Refusal(Exception):
-    """Raised when a request is refused. `status()` is the body of the answer, `code` its HTTP status,
-    `metadata` the list metadata of the Status."""
+    """Raised for a refused request. `status()` is the body of the answer, `code` its HTTP status, `metadata` the list
+    metadata of the Status.
+    """
 
     def __init__(self, code: int, reason: str, message: str, details: Json | None = None) -> None:
         super().__init__(message)
@@ -77,7 +78,7 @@ class Refusal(Exception):
 
     @property
     def retry_after(self) -> int:
-        """Seconds the client should wait before it tries again; 0 when it need not."""
+        """Seconds before the client should retry; 0 if it need not wait."""
         return int((self.details or {}).get("retryAfterSeconds", 0))
 
     def status(self) -> Json:
@@ -114,13 +115,13 @@ def modified(resource: Resource, name: str) -> Refusal:
 
 
 def conflict(resource: Resource, name: str, why: str) -> Refusal:
-    """409: the change does not fit the current state."""
+    """409: the change contradicts the current state."""
     message = f'Operation cannot be fulfilled on {resource} "{name}": {why}'
     return Refusal(409, "Conflict", message, _details(resource, name))
 
 
 def invalid(resource: Resource, name: str, errors: Iterable[FieldError]) -> Refusal:
-    """422: fields that validation refuses."""
+    """422: fields that validation rejects."""
     listed = list(dict.fromkeys(errors))
     kind = f"{resource.kind}.{resource.group}" if resource.group else resource.kind
     texts = [str(error) for error in listed]
@@ -134,7 +135,7 @@ def invalid(resource: Resource, name: str, errors: Iterable[FieldError]) -> Refu
 
 
 def forbidden(resource: Resource, name: str, why: str, causes: Sequence[Json] = ()) -> Refusal:
-    """403: admission refuses the object."""
+    """403: admission rejects the object."""
     details = _details(resource, name)
     if causes:
         details["causes"] = list(causes)
@@ -158,24 +159,24 @@ def no_such_resource() -> Refusal:
 
 
 def not_acceptable(offered: Sequence[str]) -> Refusal:
-    """406: none of the answers the client accepts can be made."""
+    """406: the client accepts none of the available formats."""
     message = f"406: Not Acceptable\n\nAvailable representations: {', '.join(offered)}"
     return Refusal(406, "NotAcceptable", message, {})
 
 
 def unsupported_media_type(offered: Sequence[str]) -> Refusal:
-    """415: the body is in a format the server does not read."""
+    """415: the server does not read the body's format."""
     message = f"the body of the request was in an unknown format - accepted media types include: {', '.join(offered)}"
     return Refusal(415, "UnsupportedMediaType", message)
 
 
 def expired(message: str) -> Refusal:
-    """410: the asked-for version is no longer kept."""
+    """410: the requested version is no longer kept."""
     return Refusal(410, "Expired", message)
 
 
 def too_large_version(asked: int, current: int) -> Refusal:
-    """504: the asked-for version lies in the future."""
+    """504: the requested version is in the future."""
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,

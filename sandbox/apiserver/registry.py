@@ -1,4 +1,4 @@
-"""Which resources are served: the built-in ones, and those that CustomResourceDefinitions add."""
+"""The served resources: built-in ones, and custom ones."""
 
 from collections.abc import Collection, Iterable, Mapping
 
@@ -22,11 +22,11 @@ class Registry:
         return self._kinds
 
     def of(self, resource: Resource) -> Kind:
-        """The kind of a resource that is certainly served."""
+        """The kind of a resource that is served."""
         return self._kinds[(resource.group, resource.version, resource.plural)]
 
     def of_definition(self, crd: str) -> tuple[Kind, ...]:
-        """The kinds that a definition of that name serves."""
+        """The kinds of the CRD with this name."""
         return self._custom.get(crd, ())
 
     def namespaced(self) -> list[Kind]:
@@ -34,11 +34,11 @@ class Registry:
         return list({kind.key: kind for kind in self._kinds.values() if kind.resource.namespaced}.values())
 
     def has_read(self, definition: Stored) -> bool:
-        """Whether exactly this CustomResourceDefinition is served; to decode one takes a while."""
+        """True if exactly this CRD is served; decoding one takes a while."""
         return self._read.get(definition.name) is definition
 
     def install(self, definitions: Collection[Stored]) -> None:
-        """Serve what these CustomResourceDefinitions define, and nothing that earlier ones did."""
+        """Serve exactly the resources of these CRDs."""
         self._custom = {
             each.name: self._custom[each.name] if self.has_read(each) else tuple(_custom_kinds(each.tree()))
             for each in definitions

@@ -1,4 +1,4 @@
-"""From the path of a request to what it is about."""
+"""From the path of a request to its target."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Location:
 
 
 def locate(url: str) -> Location:
-    """Split a path with its query; of a repeated parameter the first counts."""
+    """Split a path and its query; the first value of a repeated parameter counts."""
     parts = urlsplit(url)
     query = dict(reversed(parse_qsl(parts.query, keep_blank_values=True)))
     return Location(parts.path, query)
@@ -51,7 +51,7 @@ def number(query: Mapping[str, str], name: str, default: int) -> int:
 
 
 def verb_of(method: str, target: Target, query: Mapping[str, str]) -> str:
-    """The API verb, empty when the method is none for this target."""
+    """The API verb; empty if the target does not support the method."""
     if target.name:
         return _VERBS_OF_OBJECT.get(method, "")
     if method != "GET" and target.kind.resource.namespaced and not target.namespace:
@@ -63,7 +63,7 @@ def verb_of(method: str, target: Target, query: Mapping[str, str]) -> str:
 
 
 def resolve(path: str, kinds: Mapping[tuple[str, str, str], Kind]) -> Target | None:
-    """The target of a path, with kinds by (group, version, plural); None when it names no served resource."""
+    """The target of a path, with kinds by (group, version, plural); None if it names no served resource."""
     parts = [unquote(part) for part in path.strip("/").split("/")]
     match parts:
         case ["api", version, *rest]:

@@ -1,6 +1,6 @@
-"""Rules for single fields, in the words of Kubernetes, and tables of them.
+"""Rules for single fields, in the words of Kubernetes, and tables of rules.
 
-A rule takes a value and its path; tables hold the rules of an object's fields, which apply to fields that are set.
+A rule takes a value and its path. A table has the rules of an object's fields, and applies only to fields that are set.
 """
 
 import math
@@ -26,7 +26,7 @@ _PORTS = "must be between 1 and 65535, inclusive"
 
 
 def check(tree: Json, path: str, table: Table) -> Iterator[FieldError]:
-    """What the rules say about the fields that are set, in the order of the table."""
+    """The errors of the set fields, in the order of the table."""
     for name, rule in table.items():
         value = tree.get(name)
         if value is not None:
@@ -34,14 +34,14 @@ def check(tree: Json, path: str, table: Table) -> Iterator[FieldError]:
 
 
 def needed(tree: Json, path: str, *fields: str, detail: str = "") -> Iterator[FieldError]:
-    """Fields that are missing or empty."""
+    """Errors for fields that are missing or empty."""
     for name in fields:
         if not tree.get(name):
             yield required(f"{path}.{name}", detail)
 
 
 def record(table: Table, *fields: str) -> Rule:
-    """An object whose `fields` are needed."""
+    """A rule for an object with required `fields`."""
 
     def rule(value: Any, path: str) -> Iterator[FieldError]:
         yield from needed(value, path, *fields)
@@ -51,7 +51,7 @@ def record(table: Table, *fields: str) -> Rule:
 
 
 def each(rule: Rule) -> Rule:
-    """The items of a list."""
+    """Apply a rule to each item of a list."""
 
     def of_items(values: Any, path: str) -> Iterator[FieldError]:
         for index, value in enumerate(values):
@@ -61,28 +61,28 @@ def each(rule: Rule) -> Rule:
 
 
 def unless_empty(rule: Rule) -> Rule:
-    """What is empty, or 0, is the same as unset."""
+    """Treat an empty value or 0 as unset."""
     return lambda value, path: rule(value, path) if value else ()
 
 
 def one_of(*values: str) -> Rule:
-    """One of some words."""
+    """Allow only the given words."""
     return lambda value, path: [] if value in values else [unsupported(path, value, values)]
 
 
 def at_least(low: int, detail: str = NOT_NEGATIVE) -> Rule:
-    """A number that is not too small."""
+    """Require a minimum."""
     return lambda value, path: [] if value >= low else [invalid_value(path, value, detail)]
 
 
 def within(low: int, high: int) -> Rule:
-    """A number of a range."""
+    """Require a number within a range."""
     detail = f"must be between {low} and {high}, inclusive"
     return lambda value, path: [] if low <= value <= high else [invalid_value(path, value, detail)]
 
 
 def share(most: float = math.inf) -> Rule:
-    """A number of things, or a percentage of them."""
+    """Require a count or a percentage."""
 
     def rule(value: Any, path: str) -> Iterator[FieldError]:
         if isinstance(value, int):
@@ -116,7 +116,7 @@ def port_name(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def port_or_name(value: Any, path: str) -> Iterable[FieldError]:
-    """A port by its number or its name."""
+    """A port, by number or name."""
     return port_name(value, path) if isinstance(value, str) else port(value, path)
 
 
@@ -126,22 +126,22 @@ def label(value: Any, path: str) -> Iterable[FieldError]:
 
 
 def subdomain(value: Any, path: str) -> Iterable[FieldError]:
-    """A name that may hold dots."""
+    """A name that may contain dots."""
     return names.dns_subdomain(value, path)
 
 
 def labels(value: Any, path: str) -> Iterable[FieldError]:
-    """Labels, and what selects by them."""
+    """Labels, or a selector's labels."""
     return names.label_errors(value, path)
 
 
 def qualified(value: Any, path: str) -> Iterable[FieldError]:
-    """A name that may have a domain before a slash."""
+    """A name with an optional domain before a slash."""
     return names.key_errors(value, path)
 
 
 def selector(value: Any, path: str) -> Iterator[FieldError]:
-    """A selector of labels."""
+    """A label selector."""
     yield from labels(value.get("matchLabels") or {}, f"{path}.matchLabels")
     for index, expression in enumerate(value.get("matchExpressions") or ()):
         place = f"{path}.matchExpressions[{index}]"
@@ -151,7 +151,7 @@ def selector(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def requirement(expression: Json, path: str, operators: tuple[str, ...]) -> Iterator[FieldError]:
-    """One expression of a selector that knows these operators."""
+    """A selector's expression with one of these operators."""
     operator, values = expression.get("operator") or "", expression.get("values") or ()
     if operator not in operators:
         yield invalid_value(f"{path}.operator", operator, "not a valid selector operator")
@@ -165,7 +165,7 @@ def requirement(expression: Json, path: str, operators: tuple[str, ...]) -> Iter
 
 
 def address(value: Any, path: str) -> Iterator[FieldError]:
-    """An address."""
+    """An IP address."""
     try:
         ip_address(value)
     except ValueError:
@@ -173,7 +173,7 @@ def address(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def outside_address(value: Any, path: str) -> Iterator[FieldError]:
-    """An address at which something outside can be."""
+    """An IP address that can be outside the cluster."""
     if wrong := list(address(value, path)):
         yield from wrong
     elif ip_address(value).is_unspecified:
@@ -183,7 +183,7 @@ def outside_address(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def network(value: Any, path: str) -> Iterator[FieldError]:
-    """A range of addresses, with spaces around it or without."""
+    """A range of addresses, with or without surrounding blanks."""
     value = value.strip()
     try:
         found = ip_network(value, strict=False)
@@ -196,20 +196,20 @@ def network(value: Any, path: str) -> Iterator[FieldError]:
 
 
 def relative_path(value: Any, path: str) -> Iterator[FieldError]:
-    """A path that stays below where it starts."""
+    """A relative path without `..`."""
     if value.startswith("/"):
         yield invalid_value(path, value, "must be a relative path")
     yield from no_way_up(value, path)
 
 
 def no_way_up(value: Any, path: str) -> Iterator[FieldError]:
-    """A path that leads down only."""
+    """A path without `..`."""
     if ".." in value.split("/"):
         yield invalid_value(path, value, "must not contain '..'")
 
 
 def distinct(values: Iterable[tuple[str | None, str]]) -> Iterator[FieldError]:
-    """Values, each with its path, of which none may come twice; empty ones may."""
+    """Require distinct values, given with their paths; empty ones may repeat."""
     seen = set()
     for value, path in values:
         if value and value in seen:

@@ -1,4 +1,4 @@
-"""What the server refuses in what says where pods may run: tolerations, affinity, spread."""
+"""Validation of scheduling constraints: tolerations, affinity, spread."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
 def toleration(tree: Json, path: str) -> Iterator[FieldError]:
-    """One of a pod."""
+    """A toleration of a pod."""
     operator, effect = tree.get("operator") or "Equal", tree.get("effect")
     if tree.get("key"):
         yield from key_errors(tree["key"], f"{path}.key")
@@ -47,7 +47,7 @@ def toleration(tree: Json, path: str) -> Iterator[FieldError]:
 
 
 def affinity(tree: Json, path: str) -> Iterator[FieldError]:
-    """That to nodes, and to or from other pods."""
+    """Affinity to nodes, and to or against other pods."""
     if node := tree.get("nodeAffinity"):
         yield from _node_affinity(node, f"{path}.nodeAffinity")
     for kind in ("podAffinity", "podAntiAffinity"):
@@ -97,7 +97,7 @@ def _node_term(term: Json, path: str) -> Iterator[FieldError]:
 
 
 def _node_values(term: Json, path: str) -> Iterator[FieldError]:
-    """Values that no label can have; where they are only preferred the real server lets them pass."""
+    """Values that no label can have; in preferences the real server accepts them."""
     for index, expression in enumerate(term.get("matchExpressions") or ()):
         for number, value in enumerate(expression.get("values") or ()):
             if expression.get("operator") in ("In", "NotIn"):
@@ -118,7 +118,7 @@ def _node_field(expression: Json, path: str) -> Iterator[FieldError]:
 
 
 def spread(constraints: Any, path: str) -> Iterator[FieldError]:
-    """Over the domains of a topology."""
+    """Topology spread constraints."""
     seen = set()
     for index, constraint in enumerate(constraints):
         place = f"{path}[{index}]"
@@ -132,7 +132,7 @@ def spread(constraints: Any, path: str) -> Iterator[FieldError]:
             yield invalid_value(f"{place}.minDomains", constraint["minDomains"], detail)
         pair = f"{{{constraint.get('topologyKey', '')}, {how}}}"
         if pair in seen:
-            # the real server names the earlier of the two
+            # the real server names the earlier one of the two
             yield duplicate(f"{path}[{index - 1}].{{topologyKey, whenUnsatisfiable}}", pair)
         seen.add(pair)
 

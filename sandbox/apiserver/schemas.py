@@ -1,7 +1,7 @@
-"""The fields of the built-in kinds, as a real Kubernetes 1.36 publishes them in its OpenAPI v3 documents.
+"""The fields of the built-in kinds, from the OpenAPI v3 documents of Kubernetes 1.36.
 
-`builtin_schemas.json` holds the definitions of the served kinds without their descriptions, one per line. They say
-which fields exist, which lists merge by which key, and what kubectl is told.
+`builtin_schemas.json` has the definitions of the served kinds without descriptions, one per line. They determine which
+fields exist, how lists merge, and the documents for kubectl.
 """
 
 import re
@@ -31,7 +31,7 @@ def definitions() -> Mapping[str, Json]:
 
 
 def resolve(node: Json) -> Json:
-    """The definition that a node refers to, or the node."""
+    """The definition that a node refers to, or the node itself."""
     name = node.get("$ref")
     return definitions()[name] if name else node
 
@@ -52,9 +52,9 @@ def of(resource: Resource) -> Json:
 
 
 def drop_unknown(tree: Json, resource: Resource) -> list[str]:
-    """Drop the fields that a built-in kind does not have, in place; return their paths. Raises Refusal (400).
+    """Drop the unknown fields of a built-in kind, in place; return their paths. Raises Refusal (400).
 
-    A spec that was found to have none is not looked at again: most writes change something else.
+    A spec without unknown fields is remembered and not checked again, because most writes change other parts.
     """
     spec = (resource, msgspec.json.encode(tree.get("spec")))
     parts = {name: value for name, value in tree.items() if name != "spec" or spec not in _FAULTLESS}
@@ -72,7 +72,7 @@ def drop_unknown(tree: Json, resource: Resource) -> list[str]:
 
 
 _FAULTLESS: set[tuple[Resource, bytes]] = set()
-"""Specs of which nothing has to be dropped: their kind, and themselves as JSON."""
+"""Specs without unknown fields: their kind and JSON."""
 _MANY = 2000
 
 
@@ -83,7 +83,7 @@ def _remember(spec: tuple[Resource, bytes]) -> None:
 
 
 def prune(value: Any, node: Json, path: str, unknown: list[str]) -> Any:
-    """The value without nulls, empty maps and fields that the definition does not know, whose paths go to `unknown`."""
+    """The value without nulls, empty maps and unknown fields, whose paths are added to `unknown`."""
     node = resolve(node)
     if isinstance(value, list):
         items = node.get("items") or {PRESERVE: True}
@@ -111,16 +111,16 @@ def _place(path: str, name: str) -> str:
 
 
 _ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False, "object": {}, "array": []}
-"""What Go makes of a null in a list, by the type of its items."""
+"""Go's value for a null in a list, by the type of the items."""
 
 
 def _is_quantity(node: Json) -> bool:
-    """Whether Go keeps it as a text of one form, however it was sent."""
+    """True if Go normalises the text of a value of this type."""
     return str(node.get("$ref", "")).endswith(".Quantity")
 
 
 def property_of(node: Json, name: str) -> Json | None:
-    """The schema of a field of an object, None when there is no such field."""
+    """The schema of a field, or None if it does not exist."""
     properties = node.get("properties")
     found = properties.get(name) if properties else None
     if found is None:
@@ -131,7 +131,7 @@ def property_of(node: Json, name: str) -> Json | None:
 
 
 def check_types(tree: Json, resource: Resource, *, only_metadata: bool = False) -> None:
-    """Raises Refusal (400), in the words of Go's decoder, for the first field of another JSON type."""
+    """Raises Refusal (400), in the words of Go's decoder, for the first field with a wrong JSON type."""
     if only_metadata:
         errors = _type_errors(tree["metadata"], object_meta(), "ObjectMeta", "")
     else:
@@ -146,7 +146,7 @@ def _is_open(node: Json) -> bool:
 
 
 def _is_map(node: Json) -> bool:
-    """Whether it holds keys of the user's: Go leaves such out when they are empty, but not an empty struct."""
+    """True for a map with user-defined keys, which Go omits if it is empty (unlike an empty struct)."""
     return bool(node.get("additionalProperties"))
 
 
@@ -178,7 +178,7 @@ def _type_errors(value: Any, node: Json, owner: str, path: str) -> Iterator[str]
 
 
 def _is_plain_text(value: Any, node: Json) -> bool:
-    """Whether it is a text where any text may be, as most fields are."""
+    """True for text in a field that accepts any text, as most fields do."""
     return isinstance(value, str) and node.get("type") == "string" and "format" not in node
 
 
@@ -203,11 +203,11 @@ def _int_or_string_errors(value: Any, owner: str, path: str) -> Iterator[str]:
 
 
 _UNIONS = {"Quantity": _quantity_errors, "IntOrString": _int_or_string_errors}
-"""Definitions of values that may have more than one JSON type."""
+"""Definitions of values with several possible JSON types."""
 
 
 def _not_base64(text: str) -> int | None:
-    """Where a text stops being base64; None when it is."""
+    """The position at which a text stops being base64; None if it is valid."""
     text = text.replace("\r", "").replace("\n", "")
     good = _BASE64.match(text)
     end = good.end() if good else 0
@@ -215,7 +215,7 @@ def _not_base64(text: str) -> int | None:
 
 
 _SCALARS = (str, int, float)
-"""What most fields hold; Python's booleans are among them."""
+"""The values of most fields; Python's booleans are among them."""
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]*={0,2}")
 _PYTHON_TYPES: Mapping[str, tuple[type, ...]] = {
@@ -277,5 +277,5 @@ def _names() -> Mapping[tuple[str, str, str], str]:
         for name, definition in definitions().items()
         for kind in definition.get(_KIND, ())
     }
-    # of every group, so that its definition names none
+    # DeleteOptions belongs to every group, so its definition names none
     return names | {("meta.k8s.io", "v1", "DeleteOptions"): "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"}

@@ -7,7 +7,7 @@ from sandbox.apiserver.refusals import Refusal, bad_request
 from sandbox.apiserver.storage import Stored
 
 Predicate = Callable[[Stored], bool]
-"""Whether an object belongs to the answer."""
+"""True if an object matches."""
 
 _REQUIREMENT = re.compile(
     r"""\s*(?:

@@ -1,7 +1,7 @@
 """A Kubernetes API server in one object.
 
-Every request passes the same gates: what is it about, does a fault strike it, answer it, write it into the audit.
-There is no authorization: everybody may do everything, and the audit says who did.
+Every request is routed, struck by a fault if one matches, answered and audited. There is no authorization: every user
+may do everything, and the audit records who did.
 """
 
 import threading
@@ -30,11 +30,11 @@ _ROOT = "system:apiserver"
 
 
 Streamed: TypeAlias = WatchStream | pod_logs.FollowedLog
-"""An answer that goes on."""
+"""A streamed answer."""
 
 
 class ApiServer:
-    """The server. Safe for use by many threads."""
+    """The server. Thread-safe."""
 
     def __init__(
         self,
@@ -46,15 +46,15 @@ class ApiServer:
         window: int = 5000,
         pause: Callable[[float], None] | None = None,
     ) -> None:
-        """`tokens` maps bearer tokens to user names; `window` is the history kept per resource, in changes.
+        """`tokens` maps bearer tokens to user names; `window` is the number of changes kept per resource.
 
-        `pause` lets time pass for a delayed answer; by default the asking thread waits on the clock.
+        `pause` lets time pass for a delayed answer; by default the calling thread waits on the clock.
         """
         self.audit = Audit()
         self.faults = faults
         self.storage = Storage(window)
         self.find_output: pod_logs.FindOutput = pod_logs.no_output
-        """The kubelet's door, where there is one."""
+        """Finds the output of containers, if there is a kubelet."""
         self._tokens = dict(tokens or {})
         self._clock = clock
         self._pause = pause or self._pass_time
@@ -68,11 +68,11 @@ class ApiServer:
 
     @property
     def webhooks(self) -> list[Webhook]:
-        """What changes objects that are written, in order."""
+        """The webhooks that change written objects, in order."""
         return self._world.webhooks
 
     def authenticate(self, authorization: str) -> str:
-        """The user of an Authorization header; without one, system:anonymous. Raises Refusal (401)."""
+        """The user in an Authorization header, by default system:anonymous. Raises Refusal (401)."""
         if not authorization:
             return ANONYMOUS
         scheme, _, token = authorization.partition(" ")
@@ -82,22 +82,24 @@ class ApiServer:
         return user
 
     def handle(self, user: str, request: Request) -> Response:
-        """Answer a request; a stream is read to its end. Raises ConnectionLost when a fault takes the connection."""
+        """Answer a request; a stream is read to its end. Raises ConnectionLost for a fault that breaks the
+        connection.
+        """
         answer = self.respond(user, request)
         if isinstance(answer, Response):
             return answer
         return Response(answer.status, answer.headers, b"".join(answer))
 
     def open_stream(self, user: str, request: Request, idle_timeout: float | None = None) -> ByteStream:
-        """Answer a request as a stream, whether it is a watch or not.
+        """Answer a request as a stream, even if it is not a watch.
 
-        A watch that is silent for `idle_timeout` seconds raises RequestTimeout to its reader.
+        A watch without data for `idle_timeout` seconds raises RequestTimeout to its reader.
         """
         answer = self.respond(user, request, idle_timeout)
         return WholeBody(answer) if isinstance(answer, Response) else answer
 
     def respond(self, user: str, request: Request, idle_timeout: float | None = None) -> Response | Streamed:
-        """Answer a request with a whole answer, an open watch or a log that goes on. Raises ConnectionLost."""
+        """Answer a request with a whole answer, an open watch or a followed log. Raises ConnectionLost."""
         location = locate(request.url)
         target = resolve(location.path, self._world.registry.kinds)
         call = _call(user, request, location, target)
@@ -117,18 +119,18 @@ class ApiServer:
         return answer
 
     def disconnect(self) -> None:
-        """Break all open watches, as a restart of the server does."""
+        """Break all open watches, like a restart of the server."""
         with self._lock:
             streams = list(self._streams)
         for stream in streams:
             stream.disconnect()
 
     def snapshot(self) -> Snapshot:
-        """The whole state now."""
+        """The current state."""
         return self.storage.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Go back to the state of a snapshot; open watches expire."""
+        """Return to the state of a snapshot; open watches expire."""
         with self.storage.lock:
             self.storage.restore(snapshot)
             self._api.reload()
@@ -174,30 +176,26 @@ class ApiServer:
 
 
 class WholeBody:
-    """An answer that is there already, as a stream."""
+    """A complete answer as a stream."""
 
     def __init__(self, response: Response) -> None:
         self._response = response
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
         return self._response.status
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Response headers."""
         return self._response.headers
 
     def __iter__(self) -> Iterator[bytes]:
         """The body in one chunk."""
         yield self._response.body
 
-    def abort(self) -> None:
-        """Nothing blocks here."""
+    def abort(self) -> None: ...
 
-    def close(self) -> None:
-        """Nothing is held."""
+    def close(self) -> None: ...
 
 
 def _call(user: str, request: Request, location: Location, target: Target | None) -> Call:

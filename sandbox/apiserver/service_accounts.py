@@ -1,4 +1,4 @@
-"""The account of a pod, and the volume through which its containers reach the API (admission of new pods)."""
+"""The ServiceAccount of a pod, and the volume with its token (admission of new pods)."""
 
 from kube.objects import Json
 from kube.resources import PODS, SERVICE_ACCOUNTS
@@ -18,9 +18,9 @@ _SOURCES: tuple[Json, ...] = (
 
 
 def give_account(world: World, pod: Json) -> None:
-    """Name the account of a new pod and mount its token, in place. Raises Refusal (403) when it is not there.
+    """Set the account of a new pod and mount its token, in place. Raises Refusal (403) if it does not exist.
 
-    The default account is taken to be there, since in the sandbox nobody else makes it.
+    The default account counts as existing, because no controller of the sandbox creates it.
     """
     spec = pod["spec"]
     account = spec.get("serviceAccountName") or _DEFAULT
@@ -42,7 +42,7 @@ def give_account(world: World, pod: Json) -> None:
 
 
 def _mounts_token(world: World, namespace: str, account: str, spec: Json) -> bool:
-    """The pod's word counts before its account's."""
+    """True if the token is mounted; the pod's setting overrides its account's."""
     if spec.get("automountServiceAccountToken") is not None:
         return bool(spec["automountServiceAccountToken"])
     stored = world.storage.get(SERVICE_ACCOUNTS.plural, f"{namespace}/{account}")

@@ -1,4 +1,4 @@
-"""What the server refuses in Services and Ingresses."""
+"""Validation of Services and Ingresses."""
 
 from collections.abc import Iterator, Sequence
 
@@ -46,7 +46,7 @@ _PATH_TYPES = one_of("Exact", "ImplementationSpecific", "Prefix")
 
 
 def service(tree: Json) -> Iterator[FieldError]:
-    """A Service, its defaults filled in."""
+    """Validate a Service with defaults."""
     spec = tree["spec"]
     ports, type_ = spec.get("ports") or (), spec["type"]
     if not ports and spec.get("clusterIP") != "None" and type_ != "ExternalName":
@@ -94,7 +94,7 @@ def _address(spec: Json) -> Iterator[FieldError]:
 
 
 def _outside(spec: Json, type_: str) -> Iterator[FieldError]:
-    """What only Services have that are reached from outside."""
+    """Fields that only externally reachable Services have."""
     policy = spec.get("externalTrafficPolicy")
     if policy and type_ not in ("NodePort", "LoadBalancer") and not spec.get("externalIPs"):
         detail = "may only be set for externally-accessible services"
@@ -117,7 +117,7 @@ def _outside(spec: Json, type_: str) -> Iterator[FieldError]:
 
 
 def ingress(tree: Json) -> Iterator[FieldError]:
-    """An Ingress."""
+    """Validate an Ingress."""
     spec = tree.get("spec") or {}
     if not spec.get("rules") and spec.get("defaultBackend") is None:
         yield invalid_value("spec", None, "either `defaultBackend` or `rules` must be specified")

@@ -1,4 +1,4 @@
-"""The addresses and node ports of Services: taken from the living Services, so that there is no second truth."""
+"""The addresses and node ports of Services, computed from the existing Services, so that they cannot diverge."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Network
@@ -10,13 +10,13 @@ from sandbox.apiserver.refusals import FieldError, invalid_value
 ADDRESSES = IPv4Network("10.96.0.0/16")
 NODE_PORTS = range(30000, 32768)
 _STATIC_NODE_PORTS = 86
-"""The first ports of the range, which Kubernetes leaves to users who name one, as long as others are free."""
+"""The first ports of the range, which Kubernetes leaves to users while others are free."""
 _FIRST_ADDRESS = 10
-"""Addresses below are kept for the cluster's own services, such as the API server at 10.96.0.1."""
+"""Lower addresses are reserved for the cluster's own services, e.g. the API server at 10.96.0.1."""
 
 
 def keep_allocations(spec: Json, old: Json) -> None:
-    """Take over what the old spec was given and the new one leaves empty."""
+    """Copy allocations of the old spec that the new one leaves empty."""
     if spec.get("type") == "ExternalName" or old.get("type") == "ExternalName":
         return
     if not spec.get("clusterIP"):
@@ -36,7 +36,7 @@ def keep_allocations(spec: Json, old: Json) -> None:
 
 
 def allocate(spec: Json, others: Iterable[Json]) -> list[FieldError]:
-    """Give the Service the addresses and ports it needs, around those of the `others` (their specs)."""
+    """Allocate the addresses and ports of a Service, avoiding the ones that the `others` (specs) have."""
     if spec.get("type") == "ExternalName":
         return []
     taken = list(others)
@@ -47,7 +47,7 @@ def allocate(spec: Json, others: Iterable[Json]) -> list[FieldError]:
 
 
 def _drop_what_went_with_the_type(spec: Json, old: Json) -> None:
-    """A Service of another type gives back what only the one before needed, unless that is given anew."""
+    """Release allocations that the new type does not need, unless the user sets them again."""
     if not _has_node_ports(spec) and set(_node_ports(spec)) == set(_node_ports(old)):
         for port in spec.get("ports") or ():
             port.pop("nodePort", None)
@@ -136,4 +136,4 @@ _OF_TYPES: Mapping[str, Callable[[Json], bool]] = {
     "loadBalancerClass": _is_balanced,
     "externalTrafficPolicy": _is_external,
 }
-"""In this order: whether there is a health check depends on the policy."""
+"""Ordered: whether a health check port is needed depends on the policy."""

@@ -1,7 +1,7 @@
-"""What etcd and the watch cache are to a Kubernetes API server: objects, one version counter, a window of history.
+"""Storage, the counterpart of etcd and the watch cache: objects, one version counter, a window of history.
 
-Objects are bytes that never change, so that readers need no lock once they hold them. One lock guards the rest;
-it is re-entrant, and a verb holds it from its read to its write.
+Objects are immutable bytes, so that readers need no lock. One re-entrant lock guards the rest; a verb holds it from its
+read to its write.
 """
 
 import threading
@@ -18,7 +18,7 @@ _FIRST_VERSION = 1
 
 
 class TooOld(Exception):
-    """Raised when history does not reach back to the asked-for version; `oldest` is the oldest it knows."""
+    """Raised if history does not reach back to the requested version; `oldest` is the oldest known one."""
 
     def __init__(self, asked: int, oldest: int) -> None:
         super().__init__(f"too old resource version: {asked} ({oldest})")
@@ -27,7 +27,7 @@ class TooOld(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One object at one version: its JSON, beginning with kind and apiVersion, and what selectors look at."""
+    """One object at one version: its JSON, which begins with kind and apiVersion, and the fields for selectors."""
 
     raw: bytes
     namespace: str
@@ -50,7 +50,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One write: ADDED has no previous state; DELETED carries the last state under the deletion's version."""
+    """One write: ADDED has no previous state; DELETED has the last state under the version of the deletion."""
 
     type: str
     stored: Stored
@@ -58,7 +58,7 @@ class Change:
 
     @property
     def version(self) -> int:
-        """The version this write made."""
+        """The version of this write."""
         return self.stored.version
 
 
@@ -72,7 +72,7 @@ class Snapshot:
 
 @dataclass(slots=True)
 class _Shelf:
-    """One resource: its objects, its recent changes (those up to `floor` are forgotten), and who waits for more."""
+    """One resource: its objects, its recent changes (those up to `floor` are dropped), and its waiting readers."""
 
     changed: threading.Condition
     floor: int
@@ -139,7 +139,7 @@ class Storage:
             return history[bisect_right(history, version, key=attrgetter("version")) :]
 
     def write(self, resource: str, tree: Json, fields: tuple[str, ...] = ()) -> Stored:
-        """Store the object under a new version and return it; `fields` are the dotted paths selectors may ask for."""
+        """Store the object under a new version and return it; `fields` are the dotted paths that selectors may use."""
         with self.lock:
             self._version += 1
             stored = _stored(tree, self._version, fields)
@@ -150,12 +150,12 @@ class Storage:
             return stored
 
     def show(self, resource: str, stored: Stored, tree: Json) -> None:
-        """Have readers see the object like this, under the version that it has: no watch hears of it."""
+        """Show the object like this to readers, under its current version and without a watch event."""
         with self.lock:
             self._shelf(resource).objects[stored.key] = _renumbered(stored, tree, stored.version)
 
     def preview(self, tree: Json, fields: tuple[str, ...] = (), *, new: bool = False) -> Stored:
-        """The object as `write` would store it, without storing it; a new one has no version yet."""
+        """The object as `write` would store it; a new one has no version yet."""
         return _stored(tree, 0 if new else self.version, fields)
 
     def remove(self, resource: str, stored: Stored) -> Stored:
@@ -172,11 +172,11 @@ class Storage:
 
     @property
     def compacted(self) -> int:
-        """The version of the last `compact`, 0 before: no list goes back beyond it."""
+        """The version of the last `compact` (initially 0), before which no list can read."""
         return self._floor
 
     def compact(self) -> None:
-        """Forget all history: watches from an earlier version and tokens of earlier lists expire."""
+        """Drop all history: watches from an earlier version and tokens of earlier lists expire."""
         with self.lock:
             self._floor = self._version
             for shelf in self._shelves.values():
@@ -184,15 +184,15 @@ class Storage:
                 shelf.history.clear()
 
     def snapshot(self) -> Snapshot:
-        """The state now; cheap, because objects are shared."""
+        """The current state; cheap, because objects are shared."""
         with self.lock:
             objects = {resource: dict(shelf.objects) for resource, shelf in self._shelves.items()}
             return Snapshot(self._version, objects)
 
     def restore(self, snapshot: Snapshot, *, versions_go_back: bool = False) -> None:
-        """Go back to the state of a snapshot. Versions go on counting, and all earlier versions are expired.
+        """Return to the state of a snapshot. The version counter continues, and all earlier versions expire.
 
-        `versions_go_back`: as where etcd is restored without `--bump-revision`.
+        With `versions_go_back` it does not, as when etcd is restored without `--bump-revision`.
         """
         with self.lock:
             self._version = snapshot.version if versions_go_back else max(self._version, snapshot.version) + 1
@@ -211,7 +211,7 @@ class Storage:
     def _record(self, shelf: _Shelf, change: Change) -> None:
         history = shelf.history
         history.append(change)
-        # Trimmed by halves, so that a write does not move the whole window
+        # trimmed by halves, so that not every write moves the whole window
         if len(history) >= 2 * self._window:
             shelf.floor = history[self._window - 1].version
             del history[: self._window]

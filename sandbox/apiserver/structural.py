@@ -60,7 +60,7 @@ def apply_defaults(value: Any, schema: Json) -> None:
 
 
 def errors(tree: Json, schema: Json) -> list[FieldError]:
-    """Everything the schema refuses in a custom resource."""
+    """All errors that the schema finds in a custom resource."""
     body = {name: value for name, value in tree.items() if name not in _TYPE_META}
     return [*_required(body | dict.fromkeys(_TYPE_META, ""), schema, ""), *_fields(body, schema, "")]
 
@@ -209,7 +209,7 @@ def _junctor_errors(value: Any, schema: Json, path: str) -> Iterator[FieldError]
 
 
 def _valid(value: Any, choices: Iterable[Json], path: str) -> int:
-    """How many of the schemas accept the value."""
+    """The number of schemas that accept the value."""
     return sum(not any(True for _ in _value_errors(value, choice, path)) for choice in choices)
 
 

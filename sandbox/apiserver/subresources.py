@@ -1,4 +1,4 @@
-"""The subresources that are no part of the object: scale, binding, eviction."""
+"""Subresources outside the object itself: scale, binding, eviction."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -34,7 +34,7 @@ def scale_of(kind: Kind, stored: Stored) -> Json:
 
 
 def scaling(target: Target, scale: Json) -> Callable[[Json], Json]:
-    """The change of the parent that a whole Scale asks for."""
+    """The change of the parent that a whole Scale requests."""
 
     def change(tree: Json) -> Json:
         version = (scale.get("metadata") or {}).get("resourceVersion")
@@ -46,7 +46,7 @@ def scaling(target: Target, scale: Json) -> Callable[[Json], Json]:
 
 
 def scale_patching(kind: Kind, patch: Callable[[Json], Json]) -> Callable[[Json], Json]:
-    """The change of the parent that a patch of its Scale asks for."""
+    """The change of the parent that a patch of its Scale requests."""
 
     def change(tree: Json) -> Json:
         scale = patch(_scale(kind, tree))
@@ -57,7 +57,7 @@ def scale_patching(kind: Kind, patch: Callable[[Json], Json]) -> Callable[[Json]
 
 
 def bind(world: World, writes: Writes, target: Target, binding: Json) -> None:
-    """Put a pod on a node, whose zone and region it gets as labels. Raises Refusal: 404, 409 when it has a node."""
+    """Bind a pod to a node and copy its zone and region labels. Raises Refusal: 404, 409 if it is bound already."""
     if (binding.get("metadata") or {}).get("name") != target.name:
         raise bad_request("name in URL does not match name in Binding object")
     node = (binding.get("target") or {}).get("name")
@@ -87,7 +87,7 @@ def _topology(world: World, node: str) -> dict[str, str]:
 
 
 def evict(world: World, deletion: Deletion, target: Target, options: DeleteOptions) -> None:
-    """Delete a pod if no budget forbids it. Raises Refusal: 404, 429 when a budget is used up."""
+    """Delete a pod unless a budget forbids it. Raises Refusal: 404, 429 if a budget is exhausted."""
     with world.storage.lock:
         stored = world.storage.get(target.kind.key, target.key)
         if stored is None:

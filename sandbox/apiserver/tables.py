@@ -1,4 +1,4 @@
-"""Tables: what `kubectl get` asks for (application/json;as=Table)."""
+"""Tables, the answers to `kubectl get` (application/json;as=Table)."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -19,7 +19,7 @@ _AGE = Column("Age", "date", ".metadata.creationTimestamp")
 
 
 def table(kind: Kind, items: Iterable[Stored], now: datetime, meta: Json, include: str, *, header: bool = True) -> Json:
-    """A Table of objects. `include` says what each row carries of its object: Metadata (or empty), Object, None."""
+    """A Table of objects. `include` is the part of the object in each row: Metadata (or empty), Object, None."""
     body: Json = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
     body["columnDefinitions"] = _definitions(kind) if header else None
     body["rows"] = [_row(kind, stored.tree(), now, include) for stored in items]
@@ -78,7 +78,7 @@ def _cell(column: Column, tree: Json, now: datetime) -> Any:
 
 
 def _text(found: list[Any]) -> str:
-    """Several values are joined as kubectl does: in brackets, by spaces."""
+    """Join several values as kubectl does: in brackets, separated by blanks."""
     if len(found) > 1:
         return "[" + " ".join(_word(value) for value in found) + "]"
     return _word(found[0])

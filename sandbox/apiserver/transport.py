@@ -1,18 +1,18 @@
-"""The server without a network: a transport whose requests are calls."""
+"""The server without a network: requests are function calls."""
 
 from ports.transport import ByteStream, Request, Response
 from sandbox.apiserver.server import ApiServer
 
 
 class InProcessTransport:
-    """Requests of one user, answered in the thread that asks. Safe for use by many threads."""
+    """Requests of one user, answered in the calling thread. Thread-safe."""
 
     def __init__(self, server: ApiServer, user: str = "system:admin") -> None:
         self._server = server
         self._user = user
 
     def request(self, request: Request) -> Response:
-        """Send and read the whole answer. Raises ConnectionLost when a fault takes the connection."""
+        """Send and read the whole answer. Raises ConnectionLost for a fault that breaks the connection."""
         return self._server.handle(self._user, request)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:

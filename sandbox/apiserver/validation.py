@@ -1,4 +1,4 @@
-"""What the server refuses in objects: names, labels, required and immutable fields."""
+"""Validation of objects: names, labels, required and immutable fields."""
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -58,7 +58,7 @@ _POD_MUTABLE = ("activeDeadlineSeconds", "tolerations", "terminationGracePeriodS
 
 
 def built_in_errors(kind: Kind, tree: Json, old: Json | None) -> list[FieldError]:
-    """Everything wrong with a built-in object."""
+    """All errors in a built-in object."""
     errors = list(metadata_errors(kind, tree))
     if check := _CHECKS.get(kind.key):
         errors += check(tree)
@@ -70,7 +70,7 @@ def built_in_errors(kind: Kind, tree: Json, old: Json | None) -> list[FieldError
 
 
 def definition_errors(tree: Json) -> list[FieldError]:
-    """Everything wrong with a CustomResourceDefinition."""
+    """All errors in a CustomResourceDefinition."""
     spec = tree["spec"]
     names, versions = spec.get("names") or {}, spec.get("versions") or []
     errors = []
@@ -103,7 +103,7 @@ def _column_errors(version: Json, path: str) -> Iterator[FieldError]:
 
 
 def metadata_errors(kind: Kind, tree: Json) -> Iterator[FieldError]:
-    """Everything wrong with the metadata of an object."""
+    """All errors in the metadata of an object."""
     meta = tree["metadata"]
     yield from name_errors(kind.key, meta.get("name") or "")
     yield from label_errors(meta.get("labels") or {}, "metadata.labels")
@@ -129,7 +129,7 @@ def _owner_errors(owners: Sequence[Json], path: str) -> Iterator[FieldError]:
 
 
 def finalizer_errors(tree: Json, old: Json) -> Iterator[FieldError]:
-    """Whoever is being deleted takes no new finalizers."""
+    """A deleted object must not get new finalizers."""
     if not old["metadata"].get("deletionTimestamp"):
         return
     known = old["metadata"].get("finalizers") or ()
@@ -223,14 +223,14 @@ def _replicated(tree: Json, kind: str) -> Iterator[FieldError]:
 
 
 def _always(pods: Json) -> Iterator[FieldError]:
-    """Pods that are kept running are restarted whatever happens."""
+    """Require the restart policy Always."""
     policy = pods.get("restartPolicy")
     if policy not in (None, "Always"):
         yield unsupported("spec.template.spec.restartPolicy", policy, ("Always",))
 
 
 def _selector(spec: Json, kind: str) -> Iterator[FieldError]:
-    """A selector must be there, must select something, and must select the pods of the template."""
+    """Require a selector that is not empty and matches the labels of the template."""
     labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
     selector = spec.get("selector")
     if selector is None:
@@ -316,7 +316,7 @@ def _service_changes(tree: Json, old: Json) -> Iterator[FieldError]:
     if "ExternalName" in (now.get("type"), before.get("type")) or not before.get("clusterIP"):
         return
     given = now.get("clusterIP") or "None"
-    # what is no address is refused as such
+    # an invalid address has its own error
     if given != before["clusterIP"] and (given == "None" or not any(address(given, ""))):
         addresses = now.get("clusterIPs") or [now.get("clusterIP")]
         yield invalid_value("spec.clusterIPs[0]", addresses, "may not change once set")

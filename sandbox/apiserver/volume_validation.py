@@ -1,4 +1,4 @@
-"""What the server refuses in the volumes of pods."""
+"""Validation of the volumes of pods."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +27,7 @@ _LONGEST_DRIVER = 63
 
 
 def volume_errors(volumes: list[Json], path: str) -> Iterator[FieldError]:
-    """Those of one pod."""
+    """Validate the volumes of a pod."""
     for index, volume in enumerate(volumes):
         place = f"{path}[{index}]"
         given = [name for name in volume if name != "name" and volume[name] is not None]
@@ -55,7 +55,7 @@ def _absolute(value: str, path: str) -> Iterator[FieldError]:
 
 
 def _field_of_file(source: Json, path: str) -> Iterator[FieldError]:
-    # all labels, or all annotations, are for files alone
+    # all labels or annotations together are available only in files
     whole = source.get("fieldPath") in ("metadata.annotations", "metadata.labels")
     wrong = tuple(field_of_pod(source | {"fieldPath": "metadata.name"} if whole else source, path))
     yield from wrong
@@ -64,7 +64,7 @@ def _field_of_file(source: Json, path: str) -> Iterator[FieldError]:
 
 
 def _field_files(files: Any, path: str) -> Iterator[FieldError]:
-    # the real server leaves out the index, and that these are items
+    # the real server omits the index and `items`
     place = path.rpartition(".")[0]
     for file in files:
         yield from record(_FILE, "path")(file, place)
@@ -103,7 +103,7 @@ def _token(source: Json, path: str) -> Iterator[FieldError]:
         detail = "may not specify a duration less than 10 minutes"
         yield invalid_value(f"{path}.expirationSeconds", source["expirationSeconds"], detail)
     yield from needed(source, path, "path")
-    # the real server leaves out which source it is
+    # the real server omits which source it is
     yield from relative_path(source.get("path") or "", f"{path.rpartition('.sources[')[0]}.path")
 
 
@@ -131,4 +131,4 @@ _SOURCES: Table = {
     "image": record({"pullPolicy": one_of("Always", "IfNotPresent", "Never")}, "reference"),
     "ephemeral": record({}, "volumeClaimTemplate"),
 }
-"""The sources of volumes that the sandbox looks into."""
+"""The types of volume that the sandbox validates."""

@@ -15,17 +15,17 @@ from sandbox.apiserver.selectors import Predicate
 from sandbox.apiserver.storage import Change, Storage, Stored, TooOld
 
 BOOKMARK_INTERVAL = 60.0
-"""Seconds between two bookmarks of a watch that asked for them."""
+"""Seconds between two bookmarks of a watch that requests them."""
 
 Present = Callable[[Stored], bytes]
-"""Renders an object as the client asked for it: JSON or Table."""
+"""Renders an object in the requested form: JSON or Table."""
 
 
 @dataclass(frozen=True, slots=True)
 class WatchPlan:
-    """What one watch asked for.
+    """The parameters of a watch.
 
-    `version` is where it starts; `initial` are the objects it is sent first. `timeout` and `idle_timeout` are seconds.
+    It starts at `version`, after the `initial` objects. `timeout` and `idle_timeout` are in seconds.
     """
 
     resource: str
@@ -42,7 +42,9 @@ class WatchPlan:
 
 
 class _Timers:
-    """When a watch ends, when it owes a bookmark (every minute and before its end), and when its reader gives up."""
+    """The deadlines of a watch: its end, its next bookmark (every minute and before its end), and its reader's idle
+    timeout.
+    """
 
     def __init__(self, clock: Clock, plan: WatchPlan) -> None:
         now = clock.now()
@@ -53,28 +55,28 @@ class _Timers:
         self._silence = now + self._patience
 
     def next(self) -> float:
-        """When the first of them is due."""
+        """The earliest deadline."""
         return min(self._end, self._bookmark, self._silence)
 
     def sent(self) -> None:
-        """The reader heard something."""
+        """Record that the reader got data."""
         self._silence = self._clock.now() + self._patience
 
     def sent_bookmark(self) -> None:
-        """The reader got its bookmark."""
+        """Record that the reader got a bookmark."""
         self.sent()
         self._bookmark = min(self._clock.now() + BOOKMARK_INTERVAL, self._end)
 
     def is_bookmark_due(self) -> bool:
-        """Whether the reader is owed a bookmark."""
+        """True if a bookmark is due."""
         return self._clock.now() >= self._bookmark
 
     def is_over(self) -> bool:
-        """Whether the watch has lasted as long as was asked for."""
+        """True if the timeout of the watch has passed."""
         return self._clock.now() >= self._end
 
     def is_silent(self) -> bool:
-        """Whether the reader has heard nothing for longer than it waits."""
+        """True if the reader's idle timeout has passed."""
         return self._clock.now() >= self._silence
 
 
@@ -95,7 +97,7 @@ class WatchStream:
 
     @property
     def status(self) -> int:
-        """200: refusals are answered before a stream exists."""
+        """200: a refusal is answered before the stream exists."""
         return 200
 
     @property
@@ -104,7 +106,7 @@ class WatchStream:
         return {"content-type": "application/json"}
 
     def __iter__(self) -> Iterator[bytes]:
-        """Lines, several in one chunk when they are there. Raises ConnectionLost when the server breaks the watch."""
+        """Lines; one chunk may contain several. Raises ConnectionLost if the server breaks the watch."""
         yield from self._initial()
         timers = _Timers(self._clock, self._plan)
         while True:
@@ -139,7 +141,7 @@ class WatchStream:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Forget the watch."""
+        """Unregister the watch."""
         self.abort()
         self._closed(self)
 
@@ -152,7 +154,7 @@ class WatchStream:
             yield b"".join(lines)
 
     def _wait(self, deadline: float) -> list[Change]:
-        """The changes since last time, at the latest at the deadline. Raises TooOld, ConnectionLost."""
+        """Wait for further changes, at most until the deadline. Raises TooOld, ConnectionLost."""
         with self._changed:
             while True:
                 if self._broken:
@@ -160,7 +162,7 @@ class WatchStream:
                 changes = self._storage.changes_after(self._plan.resource, self._version)
                 remaining = deadline - self._clock.now()
                 if changes or self._aborted or remaining <= 0:
-                    # All changes up to here are in `changes`, also when they belong to other resources
+                    # `changes` contains all changes up to here, including other resources'
                     self._version = max(self._version, self._storage.version)
                     return changes
                 self._clock.wait(self._changed, remaining)
@@ -172,7 +174,9 @@ class WatchStream:
                 yield event
 
     def _event(self, change: Change) -> bytes:
-        """The line of a change, empty when the selector hides it: entering the selection adds, leaving it deletes."""
+        """The line of a change, empty if the selector hides it: entering the selection is ADDED, leaving it
+        is DELETED.
+        """
         selects, present = self._plan.selects, self._plan.present
         was = change.previous is not None and selects(change.previous)
         now = change.type != "DELETED" and selects(change.stored)
@@ -184,7 +188,7 @@ class WatchStream:
 
 
 def bookmark_object(api_version: str, kind: str, version: int, *, end_of_initial: bool) -> Json:
-    """The object of a BOOKMARK: nothing but its version, and the mark of the end of the initial events."""
+    """The object of a BOOKMARK: its version, and the mark of the end of the initial events."""
     meta: Json = {"resourceVersion": str(version)}
     if end_of_initial:
         meta["annotations"] = {"k8s.io/initial-events-end": "true"}
@@ -192,7 +196,7 @@ def bookmark_object(api_version: str, kind: str, version: int, *, end_of_initial
 
 
 def _last_seen(change: Change) -> Stored:
-    """The state a deletion shows: the previous one, under the version of the change."""
+    """The state in a DELETED event: the previous one, under the version of the change."""
     if change.type == "DELETED" or change.previous is None:
         return change.stored
     previous, tree = change.previous, change.previous.tree()

@@ -1,6 +1,6 @@
-"""Mutating admission: webhooks change an object that is written, before it gets defaults and is validated.
+"""Mutating admission: webhooks change a written object before it gets defaults and is validated.
 
-As their rules usually are, these name objects and no subresources: a status passes them by.
+Like most webhooks' rules, these match objects without subresources: a write of a status passes them.
 """
 
 from collections.abc import Callable
@@ -10,4 +10,4 @@ from kube.objects import Json
 from kube.resources import Resource
 
 Webhook: TypeAlias = Callable[[Resource, Json, Json | None], None]
-"""Changes an object in place; what it replaces is given, too, None for a new one."""
+"""Changes an object in place; also gets the replaced object, None for a new one."""

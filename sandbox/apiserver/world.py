@@ -1,4 +1,4 @@
-"""What the parts of the server share: the storage, the ports, and the kinds that are served right now."""
+"""The shared state of the server's parts: the storage, the ports, and the served kinds."""
 
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -23,7 +23,7 @@ class World:
     webhooks: list[Webhook] = field(default_factory=list)
 
     def timestamp(self, later: float = 0.0) -> str:
-        """The time of day, `later` seconds from now, as metadata carries it: RFC 3339 in UTC, whole seconds."""
+        """The time of day, `later` seconds from now, in the format of metadata: RFC 3339 in UTC, whole seconds."""
         return (self.clock.wall() + timedelta(seconds=later)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def write(self, kind: Kind, tree: Json) -> Stored:

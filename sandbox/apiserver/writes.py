@@ -1,4 +1,4 @@
-"""Create, update and patch: what every object goes through on its way into storage."""
+"""Create, update and patch: the way of every object into storage."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -33,14 +33,14 @@ _STATUS_ON_CREATE = frozenset({"nodes"})
 _CONDITIONAL_ONLY = frozenset({"leases.coordination.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"})
 
 Change = Callable[[Json], Json]
-"""Makes the wanted object from the current one."""
+"""Returns the new object for the current one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How a write is carried out: for real or not, what becomes of unknown fields, and who writes.
+    """The options of a write: dry run, unknown fields, manager.
 
-    `applies`: the change brings the records of managers with it, in `metadata.managedFields`.
+    `applies`: the change includes the managers' records, in `metadata.managedFields`.
     """
 
     dry_run: bool = False
@@ -50,14 +50,14 @@ class WriteOptions:
 
 
 class Writes:
-    """The verbs that bring objects in. Each holds the storage's lock from its read to its write."""
+    """The verbs that write objects. Each holds the storage's lock from its read to its write."""
 
     def __init__(self, world: World, deletion: Deletion) -> None:
         self._world = world
         self._deletion = deletion
 
     def create(self, target: Target, tree: Json, options: WriteOptions) -> Stored:
-        """Store a new object. Raises Refusal: 404 for its namespace, 409 when it exists, 422 when it is invalid."""
+        """Store a new object. Raises Refusal: 404 for its namespace, 409 if it exists, 422 if it is invalid."""
         kind, world = target.kind, self._world
         _agree_on_type(kind, tree)
         options.fields.sent(kind, tree)
@@ -100,7 +100,7 @@ class Writes:
         return self.change(target, lambda _: tree, options)
 
     def change(self, target: Target, change: Change, options: WriteOptions) -> Stored:
-        """Store what `change` makes of the current object, or of its status. Raises Refusal."""
+        """Store the result of `change` on the current object, or on its status. Raises Refusal."""
         kind, storage = target.kind, self._world.storage
         with storage.lock:
             stored = storage.get(kind.key, target.key)
@@ -126,7 +126,7 @@ class Writes:
             return self._store(kind, tree)
 
     def apply(self, target: Target, applied: Json, how: Apply, options: WriteOptions) -> tuple[Stored, bool]:
-        """Store what a manager applies; the object, and whether it is new. Raises Refusal: 409 for fields of others."""
+        """Store a manager's apply; return the object, and True if it is new. Raises Refusal: 409 for foreign fields."""
         kind, storage = target.kind, self._world.storage
         _agree_on_type(kind, applied)
         given = applied["metadata"].setdefault("name", target.name)
@@ -142,14 +142,14 @@ class Writes:
             return self.create(replace(target, name=""), applied, options), True
 
     def patch(self, target: Target, patch: Change, options: WriteOptions) -> Stored:
-        """Store the outcome of a patch. Raises Refusal."""
+        """Store the result of a patch. Raises Refusal."""
 
         def change(old: Json) -> Json:
             uid, version = old["metadata"]["uid"], old["metadata"]["resourceVersion"]
             tree = patch(old)
             meta = tree.get("metadata") or {}
             given = meta.get("uid")
-            # an outdated version is found first, and is a conflict
+            # an outdated version takes precedence, and is a conflict
             if given not in (None, uid) and meta.get("resourceVersion", version) == version:
                 error = invalid_value("metadata.uid", given, "field is immutable")
                 raise invalid(target.kind.resource, target.name, [error])
@@ -163,7 +163,7 @@ class Writes:
         return self.change(target, change, options)
 
     def overwrite(self, target: Target, change: Change) -> Stored:
-        """Store what `change` makes of the current object, spec and status alike, without admission. Raises Refusal."""
+        """Store the result of `change`, spec and status alike, without admission. Raises Refusal."""
         kind, storage = target.kind, self._world.storage
         with storage.lock:
             stored = storage.get(kind.key, target.key)
@@ -172,7 +172,7 @@ class Writes:
             return self._store(kind, change(stored.tree()))
 
     def _store(self, kind: Kind, tree: Json) -> Stored:
-        """Write the tree; an object that waited only for its finalizers goes with the last of them."""
+        """Write the tree; an object that waited only for its finalizers is deleted with the last of them."""
         written = self._world.write(kind, tree)
         if self._deletion.is_due(kind, tree):
             self._deletion.remove(kind, written)
@@ -185,7 +185,7 @@ class Writes:
             definitions.refresh(self._world)
 
     def _begin(self, kind: Kind, tree: Json) -> None:
-        """Give a new object what only the server gives, and take from it what a client may not say."""
+        """Set the fields that only the server sets, and drop those that a client may not set."""
         meta = tree["metadata"]
         for name in (*_SERVER_OWNED, "selfLink", "managedFields"):
             meta.pop(name, None)
@@ -205,7 +205,7 @@ class Writes:
             }
 
     def _merged(self, target: Target, wanted: Json, old: Json) -> Json:
-        """The wanted object with the fields that this door does not open taken from the old one."""
+        """The new object, with fields that this endpoint does not change taken from the old one."""
         kind = target.kind
         if target.subresource == "status":
             return _with_status(kind, wanted, old)
@@ -227,7 +227,7 @@ class Writes:
     def _note_managers(
         self, target: Target, tree: Json, old: Json, options: WriteOptions, records: list[Json] | None
     ) -> None:
-        """Keep who manages which fields: what an apply says, else what follows from what differs."""
+        """Update the managers' records: from an apply, or from the changed fields."""
         before = old["metadata"].get("managedFields")
         if not before and records is None:
             return
@@ -307,7 +307,7 @@ def _agree_on_namespace(namespace: str, meta: Json) -> None:
 
 
 def _check_identity(kind: Kind, wanted: Json, old: Json) -> None:
-    """Raises Refusal (409) when the wanted object names another version or another life of the object."""
+    """Raises Refusal (409) if the new object names another version or UID."""
     meta, current = wanted.setdefault("metadata", {}), old["metadata"]
     name = current["name"]
     if meta.get("uid", current["uid"]) != current["uid"]:

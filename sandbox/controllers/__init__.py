@@ -1,4 +1,4 @@
-"""The built-in controllers of Kubernetes that an operator leans on, as level-triggered actors.
+"""The built-in controllers of Kubernetes that the operator depends on, as level-triggered actors.
 
-Where they decide, a pure function of a snapshot does; the actor around it only carries the plan out.
+A pure function of a snapshot decides where possible; the actor around it carries out the plan.
 """

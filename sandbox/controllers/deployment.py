@@ -15,9 +15,9 @@ from sandbox.stamps import stamp
 _REVISION = "deployment.kubernetes.io/revision"
 _HASH = "pod-template-hash"
 _FAILURE = "ReplicaFailure"
-"""The condition of a ReplicaSet, and of its Deployment, that the API server refuses a pod."""
+"""The condition of a ReplicaSet, and of its Deployment, that the API server rejects a pod."""
 _RETRY = 10.0
-"""Seconds after which a pod that the API server refused is tried again."""
+"""Seconds before a rejected pod is created again."""
 
 
 class Deployments:
@@ -30,7 +30,7 @@ class Deployments:
         self._cluster = cluster
 
     def step(self) -> float | None:
-        """Bring every Deployment one step further."""
+        """Advance every Deployment by one step."""
         for deployment in self._cluster.list(DEPLOYMENTS):
             if not is_deleted(deployment):
                 self._sync(deployment)
@@ -60,7 +60,7 @@ class Deployments:
         self._report(deployment, current, former)
 
     def _is_owned(self, deployment: Json, replica_set: Json) -> bool:
-        """Whether the Deployment controls it; one that is nobody's and matches the selector is adopted."""
+        """True if the Deployment controls the ReplicaSet; an orphan that matches the selector is adopted."""
         owner = controller_uid(replica_set)
         if owner or is_deleted(replica_set) or not matches(deployment["spec"]["selector"], labels_of(replica_set)):
             return bool(owner == deployment["metadata"]["uid"])
@@ -69,7 +69,7 @@ class Deployments:
         return self._cluster.patch(REPLICA_SETS, replica_set, patch) is not None
 
     def _drained(self, deployment: Json, former: list[Json]) -> bool:
-        """Whether the new ReplicaSet may start pods: under Recreate only when the old ones are gone."""
+        """True if the new ReplicaSet may start pods: with Recreate only after the old pods are gone."""
         if (deployment["spec"].get("strategy") or {}).get("type") != "Recreate":
             return True
         owners = {each["metadata"]["uid"] for each in former}
@@ -134,7 +134,7 @@ class Deployments:
 
 
 class ReplicaSets:
-    """Keeps as many pods as each ReplicaSet wants."""
+    """Keeps the desired number of pods for each ReplicaSet."""
 
     name = "replica-set"
     watches: tuple[Hashable, ...] = (REPLICA_SETS, PODS)
@@ -151,7 +151,7 @@ class ReplicaSets:
         return self._cluster.clock.now() + _RETRY if refused else None
 
     def _sync(self, replica_set: Json) -> bool:
-        """Make and delete pods; whether the API server refused one, which an event and a condition tell."""
+        """Create and delete pods; True if the API server rejected one, which is reported as event and condition."""
         meta = replica_set["metadata"]
         pods = [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
         pods = [pod for pod in pods if pod.get("status", {}).get("phase") not in ("Failed", "Succeeded")]
@@ -170,7 +170,7 @@ class ReplicaSets:
         return bool(refused)
 
     def _conditions(self, replica_set: Json, refused: str) -> list[Json]:
-        """Those of the status: a failure stays as it was first told until there is none."""
+        """The conditions of the status: a failure keeps its first message until it is resolved."""
         before: list[Json] = (replica_set.get("status") or {}).get("conditions") or []
         if refused and condition(before, _FAILURE) is None:
             now = stamp(self._cluster.clock.wall())
@@ -178,7 +178,7 @@ class ReplicaSets:
         return before if refused else [each for each in before if each["type"] != _FAILURE]
 
     def _create(self, replica_set: Json, count: int) -> str:
-        """Make so many pods; why the API server refused one, empty where it has not."""
+        """Create `count` pods; return why the API server rejected one, or an empty text."""
         for _ in range(count):
             try:
                 self._cluster.create(PODS, self._pod(replica_set))

@@ -13,7 +13,7 @@ ENDPOINT_SLICES = Resource("discovery.k8s.io", "v1", "endpointslices", "Endpoint
 
 
 class EndpointControllers:
-    """Writes who stands behind each Service, in the old and the new form."""
+    """Writes the Endpoints and EndpointSlices of each Service."""
 
     name = "endpoints"
     watches: tuple[Hashable, ...] = (SERVICES, PODS, ENDPOINTS, ENDPOINT_SLICES)

@@ -1,4 +1,4 @@
-"""The garbage collector: what lost all its owners goes; foreground and orphan deletions are carried out."""
+"""The garbage collector: deletes objects without living owners; completes foreground and orphan deletions."""
 
 from collections.abc import Hashable, Iterable
 
@@ -23,7 +23,7 @@ class GarbageCollector:
         self._by_kind = {(each.api_version, each.kind): each for each in cluster.resources}
 
     def step(self) -> float | None:
-        """Collect what can be collected now."""
+        """Collect all objects that can be collected now."""
         dependents: dict[str, list[tuple[Resource, Json]]] = {}
         owners: list[tuple[Resource, Json]] = []
         for resource in self._by_kind.values():
@@ -41,7 +41,7 @@ class GarbageCollector:
         return None
 
     def _collect(self, resource: Resource, tree: Json) -> None:
-        """Delete an object whose owners are all gone; forget the gone ones of an object that has others."""
+        """Delete an object whose owners are all gone; remove only the missing owners of other objects."""
         if is_deleted(tree):
             return
         references = tree["metadata"]["ownerReferences"]
@@ -53,7 +53,7 @@ class GarbageCollector:
             self._cluster.patch(resource, tree, {"metadata": {"ownerReferences": left}})
 
     def _is_gone(self, reference: Json, namespace: str) -> bool:
-        """Whether an owner does not exist, the mirror's word being checked by a live read."""
+        """True if an owner does not exist, after a live read confirms the mirror."""
         resource = self._by_kind.get((reference["apiVersion"], reference["kind"]))
         if resource is None:
             return False

@@ -1,4 +1,4 @@
-"""The Job controller: pods until enough have succeeded, or too many have failed."""
+"""The Job controller: runs pods until enough have succeeded or too many have failed."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
@@ -14,18 +14,18 @@ from sandbox.stamps import parse, stamp
 
 _LONGEST_PAUSE = 600.0
 _RETRY = 10.0
-"""Seconds after which a pod that the API server refused is tried again."""
+"""Seconds before a rejected pod is created again."""
 _TRACKING = "batch.kubernetes.io/job-tracking"
-"""The finalizer of pods that keeps each there until it has been counted."""
+"""The finalizer that keeps a pod until it has been counted."""
 _ENDS = {"Complete": "SuccessCriteriaMet", "Failed": "FailureTarget"}
-"""How a Job ends, each after the condition that announces it."""
+"""The two ends of a Job, each with the condition that announces it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """The pods of a Job: those that may still do something, those that are Ready, and how many have ended.
+    """The counts of a Job's pods: active, ready, succeeded and failed.
 
-    `uncounted` are the ids of those that are counted and still have their finalizer, by how they ended.
+    `uncounted` are the UIDs of pods that are counted and still have their finalizer, by result.
     """
 
     active: list[Json]
@@ -36,7 +36,7 @@ class _Counts:
 
 
 class Jobs:
-    """Brings every Job one step closer to its end."""
+    """Advances every Job by one step."""
 
     name = "job"
     watches: tuple[Hashable, ...] = (JOBS, PODS)
@@ -47,7 +47,7 @@ class Jobs:
         self._pause = pause
 
     def step(self) -> float | None:
-        """Make, count and delete pods; return when the next Job is due."""
+        """Create, count and delete pods; return when the next Job is due."""
         jobs = self._cluster.list(JOBS)
         self._release_orphans({job["metadata"]["uid"] for job in jobs if not is_deleted(job)})
         due = [self._sync(job) for job in jobs if not is_deleted(job)]
@@ -75,9 +75,9 @@ class Jobs:
         return [pod for pod in self._cluster.list(PODS, meta["namespace"]) if controller_uid(pod) == meta["uid"]]
 
     def _counted(self, job: Json) -> _Counts:
-        """Count what has ended since; whatever was counted, and noted so, may go.
+        """Count pods that have ended; release those whose count is already in the status.
 
-        What was deleted has failed, whoever did it. What has gone since stays counted.
+        A deleted pod counts as failed, and a pod that vanished after it was counted stays counted.
         """
         before = job.get("status") or {}
         noted: Json = before.get("uncountedTerminatedPods") or {}
@@ -96,7 +96,7 @@ class Jobs:
         return _Counts(active, ready, numbers["succeeded"], numbers["failed"], uncounted)
 
     def _release_orphans(self, jobs: set[str]) -> None:
-        """Let the pods go whose Job is gone or going: nobody counts them any more."""
+        """Release the pods of Jobs that are deleted or being deleted, because they need not be counted."""
         for pod in self._cluster.list(PODS):
             if _TRACKING in (pod["metadata"].get("finalizers") or ()) and controller_uid(pod) not in jobs:
                 self._release([pod])
@@ -109,11 +109,11 @@ class Jobs:
                 self._cluster.patch(PODS, pod, {"metadata": {"finalizers": left}})
 
     def _age(self, status: Json) -> float:
-        """Seconds since the Job began."""
+        """Seconds since the Job started."""
         return (self._cluster.clock.wall() - parse(status["startTime"])).total_seconds()
 
     def _fill(self, job: Json, counts: _Counts, status: Json) -> float | None:
-        """Make the pods that are missing, after a pause when the last one failed; return when to look again."""
+        """Create missing pods, after a pause if the last one failed; return when to run again."""
         spec = job["spec"]
         wanted: int = spec.get("parallelism", 1)
         if spec.get("completions") is not None:
@@ -135,7 +135,7 @@ class Jobs:
         return due
 
     def _rest(self, job: Json, counts: _Counts) -> float:
-        """Seconds until a pod may follow the last one that failed."""
+        """Seconds until a new pod may follow the last failed one."""
         if not counts.failed:
             return 0.0
         meta = job["metadata"]
@@ -190,7 +190,7 @@ class Jobs:
         return due
 
     def _expire(self, job: Json) -> float | None:
-        """Delete a finished Job when its time has come."""
+        """Delete a finished Job when its TTL has passed."""
         lifetime = job["spec"].get("ttlSecondsAfterFinished")
         if lifetime is None:
             return None
@@ -204,7 +204,7 @@ class Jobs:
 
 
 def _end(job: Json, counts: _Counts, age: float) -> tuple[str, str, str] | None:
-    """How a Job ends now, as condition, reason and message; None while it goes on."""
+    """The end of a Job as condition, reason and message; None while it continues."""
     spec = job["spec"]
     completions, deadline = spec.get("completions"), spec.get("activeDeadlineSeconds")
     if counts.failed > spec.get("backoffLimit", 6) or _restarted_too_often(job, counts):
@@ -216,7 +216,7 @@ def _end(job: Json, counts: _Counts, age: float) -> tuple[str, str, str] | None:
 
 
 def _end_of(pod: Json) -> str:
-    """How a pod has ended: `succeeded` or `failed`, empty while it may still do something."""
+    """The result of a pod: `succeeded` or `failed`, empty while it is active."""
     phase = (pod.get("status") or {}).get("phase")
     if phase == "Succeeded":
         return "succeeded"
@@ -224,7 +224,7 @@ def _end_of(pod: Json) -> str:
 
 
 def _restarted_too_often(job: Json, counts: _Counts) -> bool:
-    """Whether containers that are started again in their pods have failed as often as whole pods may."""
+    """True if restarted containers have failed as often as whole pods may."""
     spec = job["spec"]
     if spec["template"]["spec"].get("restartPolicy") != "OnFailure":
         return False

@@ -1,4 +1,4 @@
-"""Namespaces: the ServiceAccount and the root certificate that every namespace has. The API server empties them."""
+"""Namespaces: creates the ServiceAccount and root certificate of each. The API server empties deleted ones."""
 
 from collections.abc import Hashable
 
@@ -21,7 +21,7 @@ class Namespaces:
         self._cluster = cluster
 
     def step(self) -> float | None:
-        """Bring every namespace one step further."""
+        """Advance every namespace by one step."""
         for namespace in self._cluster.list(NAMESPACES):
             if not is_deleted(namespace):
                 self._fill(namespace["metadata"]["name"])

@@ -1,4 +1,4 @@
-"""What the control plane does about nodes that are not ready or gone: taint them, mark or collect their pods."""
+"""The node lifecycle controller: taints nodes that are not ready, marks their pods, collects pods of missing nodes."""
 
 from collections.abc import Hashable, Set
 
@@ -10,16 +10,16 @@ from sandbox.owners import is_deleted
 from sandbox.stamps import stamp
 
 _NOT_READY = {"False": "node.kubernetes.io/not-ready", "Unknown": "node.kubernetes.io/unreachable"}
-"""What a node is tainted with, by its Ready condition."""
+"""The taint of a node, by its Ready condition."""
 _CORDONED = "node.kubernetes.io/unschedulable"
 _OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 _OWN = {*_NOT_READY.values(), _CORDONED}
 _QUARANTINE = 40.0
-"""Seconds that the pods of a node without an object are left alone."""
+"""Seconds before the pods of a missing node are deleted."""
 
 
 class NodeLifecycle:
-    """Keeps taints and pods true to the Ready condition of their nodes."""
+    """Keeps taints and pods consistent with the Ready condition of their nodes."""
 
     name = "node-lifecycle"
     watches: tuple[Hashable, ...] = (NODES, PODS)
@@ -30,7 +30,7 @@ class NodeLifecycle:
         self._missing_since: dict[str, float] = {}
 
     def step(self) -> float | None:
-        """Look at every node; return when pods of one that is gone are collected."""
+        """Check every node; return when pods of a missing node are due."""
         nodes = self._cluster.list(NODES)
         seen = [node for node in nodes if node.get("status", {}).get("conditions")]
         for node in seen:
@@ -41,7 +41,7 @@ class NodeLifecycle:
         return self._collect({node["metadata"]["name"] for node in nodes})
 
     def _collect(self, known: Set[str]) -> float | None:
-        """Pods of nodes that no longer exist are deleted by force after a quarantine."""
+        """Force-delete the pods of missing nodes after the quarantine."""
         now = self._cluster.clock.now()
         lost = [pod for pod in self._cluster.list(PODS) if pod["spec"].get("nodeName", "") not in ("", *known)]
         names = [pod["spec"]["nodeName"] for pod in lost]
@@ -53,7 +53,7 @@ class NodeLifecycle:
         return min(waiting, default=None)
 
     def _give_up(self, node: Json) -> None:
-        """Pods that are to end on a node whose machine somebody calls out of service are deleted by force."""
+        """Force-delete terminating pods on a node that a user has tainted as out of service."""
         taints = (each["key"] for each in node["spec"].get("taints") or ())
         if holds(node, "Ready") or _OUT_OF_SERVICE not in taints:
             return
@@ -62,7 +62,9 @@ class NodeLifecycle:
                 self._cluster.delete(PODS, pod, grace=0)
 
     def _taint(self, node: Json, *, evicts: bool) -> None:
-        """Taint a node as what it is. Where none is ready, the fault is taken for another, and no pod has to leave."""
+        """Taint a node according to its state. If no node is ready, the cause is assumed elsewhere and no pod is
+        evicted.
+        """
         ready = condition(node["status"]["conditions"], "Ready")
         key = _NOT_READY.get(ready["status"] if ready is not None else "Unknown")
         wanted = [(key, effect) for effect in ("NoSchedule", "NoExecute") if key and (evicts or effect == "NoSchedule")]
@@ -76,7 +78,7 @@ class NodeLifecycle:
             self._cluster.patch(NODES, node, {"spec": {"taints": taints or None}})
 
     def _register(self, node: Json) -> None:
-        """Say that a node was seen for the first time."""
+        """Record that a node is new."""
         meta = node["metadata"]
         if meta["uid"] in self._registered:
             return
@@ -85,7 +87,7 @@ class NodeLifecycle:
         self._cluster.event(node, "Normal", "RegisteredNode", message)
 
     def _mark(self, node: Json) -> None:
-        """The pods of a node that is not ready are not either."""
+        """Mark the pods of a node that is not ready as not ready."""
         if holds(node, "Ready"):
             return
         now, name = stamp(self._cluster.clock.wall()), node["metadata"]["name"]

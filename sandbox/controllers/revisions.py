@@ -14,7 +14,7 @@ _LENGTH = 10
 
 
 def template_hash(template: Json) -> str:
-    """A short name for a pod template, safe in names and labels."""
+    """A short hash of a pod template, usable in names and labels."""
     digest = hashlib.blake2b(msgspec.json.encode(template, order="deterministic"), digest_size=_LENGTH).digest()
     return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest)
 
@@ -42,6 +42,6 @@ def revision_of(workload: Json, number: int) -> Json:
 
 
 def template_of(revision: Json) -> Json:
-    """The pod template a revision holds."""
+    """The pod template in a revision."""
     template: Json = {key: value for key, value in revision["data"]["spec"]["template"].items() if key != "$patch"}
     return template

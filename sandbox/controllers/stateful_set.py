@@ -21,25 +21,27 @@ _HISTORY = 10
 _NEVER = float("inf")
 _FIXED = "pod updates may not change fields other than `spec.containers[*].image` and a few others"
 _FIRST_BACK_OFF, _LAST_BACK_OFF = 0.005, 1000.0
-"""Seconds after which what has failed is tried again, twice as late each time: the work queue's of Kubernetes."""
+"""The first and the longest delay before a failed sync is repeated, in seconds; the delay doubles as in Kubernetes'
+work queue.
+"""
 
 
 class _Unfinished(Exception):
-    """Raised when a set could not be brought to what its spec says."""
+    """Raised if a set could not be brought to its spec."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """A sync that failed, and when the next one is due unless the set or one of its pods changes before."""
+    """A failed sync, and when it is repeated unless the set or one of its pods changes earlier."""
 
     back_off: float
     until: float
     seen: Sequence[str]
-    """Versions of the set and its pods."""
+    """The versions of the set and its pods."""
 
 
 class StatefulSets:
-    """Brings every StatefulSet one step closer to its spec."""
+    """Advances every StatefulSet by one step."""
 
     name = "stateful-set"
     watches: tuple[Hashable, ...] = (STATEFUL_SETS, PODS, CONTROLLER_REVISIONS, PERSISTENT_VOLUME_CLAIMS)
@@ -47,12 +49,12 @@ class StatefulSets:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._failures: dict[str, _Failure] = {}
-        """By the uid of the set."""
+        """Failures by the UID of the set."""
         self.one_at_most = False
-        """See `Snapshot`: the feature MaxUnavailableStatefulSet, which Kubernetes 1.35 had switched on at first."""
+        """The feature MaxUnavailableStatefulSet, initially enabled in Kubernetes 1.35; see `Snapshot`."""
 
     def step(self) -> float | None:
-        """Plan and act for each set; return when a pod becomes available, or a failed sync is repeated."""
+        """Plan and act for each set; return when a pod becomes available or a failed sync is repeated."""
         there = [tree for tree in self._cluster.list(STATEFUL_SETS) if not is_deleted(tree)]
         uids = {tree["metadata"]["uid"] for tree in there}
         self._failures = {uid: failure for uid, failure in self._failures.items() if uid in uids}
@@ -60,9 +62,9 @@ class StatefulSets:
         return min((time for time in due if time is not None), default=None)
 
     def _attempt(self, stateful_set: Json) -> float | None:
-        """Sync one set; what fails, such as a revision with bad labels, stops no other and is tried again.
+        """Sync one set; a failure, e.g. a revision with bad labels, stops no other set and is retried.
 
-        Nobody tells the set that a pod of others, which had been in its way, is gone.
+        The retry also serves a set that waited for a foreign pod to vanish, which triggers no event of the set.
         """
         meta, now = stateful_set["metadata"], self._cluster.clock.now()
         failure = self._failures.get(meta["uid"])
@@ -84,7 +86,7 @@ class StatefulSets:
         return [each["metadata"]["resourceVersion"] for each in (stateful_set, *pods)]
 
     def _concerns(self, stateful_set: Json, pod: Json) -> bool:
-        """Whether the set hears of a pod: one of its own, or an orphan that its selector matches."""
+        """True if events of a pod trigger the set: its own pod, or an orphan that its selector matches."""
         owner = controller_uid(pod)
         return owner == stateful_set["metadata"]["uid"] or (not owner and self._may_adopt(stateful_set, pod))
 
@@ -116,7 +118,7 @@ class StatefulSets:
         return self._next_available(snapshot)
 
     def _owned(self, resource: Resource, stateful_set: Json) -> list[Json]:
-        """What the set controls: what matches its selector and is nobody's is adopted, what does not is let go."""
+        """The objects that the set controls, after adopting matching orphans and releasing others."""
         owned = []
         meta = stateful_set["metadata"]
         for tree in self._cluster.list(resource, meta["namespace"]):
@@ -151,7 +153,7 @@ class StatefulSets:
         return found
 
     def _revision(self, stateful_set: Json, revisions: list[Json]) -> Json | None:
-        """The revision of the template as it is now; an old one that equals it becomes the newest again."""
+        """The revision of the current template; an equal old one becomes the newest again."""
         newest = max((each["revision"] for each in revisions), default=0)
         wanted = revision_of(stateful_set, newest + 1)
         known = next((each for each in revisions if each["metadata"]["name"] == wanted["metadata"]["name"]), None)
@@ -162,10 +164,10 @@ class StatefulSets:
         return self._cluster.patch(CONTROLLER_REVISIONS, known, {"revision": newest + 1})
 
     def _carry_out(self, snapshot: Snapshot, planned: Plan, revisions: dict[str, Json]) -> bool:
-        """Create pods, look at those that are there, and delete others; whether nothing failed.
+        """Create, update and delete pods; True if nothing failed.
 
-        Pods side by side are gone through in groups of one, two, four, ... ordinals: where one fails, nothing is done
-        behind its group. In order, nothing is behind the first one that does not serve.
+        Parallel pods are processed in groups of one, two, four, ... ordinals; after a failure the later groups are
+        skipped. In order, nothing follows the first pod that does not serve.
         """
         stateful_set, failed = snapshot.stateful_set, _NEVER
         for ordinal in snapshot.ordinals:
@@ -189,7 +191,7 @@ class StatefulSets:
         return True
 
     def _is_in_line(self, snapshot: Snapshot, pod: Json, ordinal: int) -> bool:
-        """Whether a pod has the claims that it waits for, and mounts those of the set, which nobody can change."""
+        """True if a pod has the claims that it waits for, and mounts the set's claims, which no client can change."""
         stateful_set, name = snapshot.stateful_set, pod["metadata"]["name"]
         if finished(pod):
             return True
@@ -213,7 +215,7 @@ class StatefulSets:
         return False
 
     def _create(self, stateful_set: Json, pod: Json, ordinal: int) -> bool:
-        """Whether a pod could be created; an event tells what keeps it, such as what the API server refuses."""
+        """Create a pod; False after a failure, e.g. a rejection by the API server, which an event reports."""
         name, owner = pod["metadata"]["name"], stateful_set["metadata"]["name"]
         try:
             in_the_way = self._make_claims(stateful_set, ordinal)
@@ -232,7 +234,7 @@ class StatefulSets:
         self._cluster.event(stateful_set, "Normal", reason, message)
 
     def _make_claims(self, stateful_set: Json, ordinal: int) -> str:
-        """Make the claims of a pod that are missing; what is said of those that are on their way out."""
+        """Create a pod's missing claims; return a message about claims that are being deleted."""
         namespace, leaving = stateful_set["metadata"]["namespace"], []
         for template in stateful_set["spec"].get("volumeClaimTemplates") or ():
             name = claim_name(template, stateful_set, ordinal)
@@ -246,7 +248,7 @@ class StatefulSets:
         return leaving[0] if len(leaving) == 1 else f"[{', '.join(leaving)}]" if leaving else ""
 
     def _retain_claims(self, snapshot: Snapshot) -> None:
-        """Remove those of former pods, where the set asks for it."""
+        """Delete the claims of former pods if the set's retention policy says so."""
         stateful_set = snapshot.stateful_set
         policy = stateful_set["spec"].get("persistentVolumeClaimRetentionPolicy") or {}
         if policy.get("whenScaled") != "Delete":

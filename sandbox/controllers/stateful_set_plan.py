@@ -1,4 +1,4 @@
-"""What a StatefulSet does next: a snapshot in, one plan out, no I/O."""
+"""The next actions for a StatefulSet: a snapshot in, a plan out, no I/O."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,36 +19,36 @@ class Snapshot:
     current: str
     updated: str
     now: float
-    """Wall seconds."""
+    """Wall-clock seconds."""
     one_at_most: bool = False
-    """Whether no outdated pod is replaced while any is unavailable, such as that pod itself."""
+    """True if no outdated pod is replaced while any pod is unavailable, including that pod itself."""
 
     @property
     def ordinals(self) -> range:
-        """The ordinals there should be."""
+        """The desired ordinals."""
         start: int = (self.stateful_set["spec"].get("ordinals") or {}).get("start", 0)
         return range(start, start + self.replicas)
 
     @property
     def replicas(self) -> int:
-        """How many pods there should be."""
+        """The desired number of pods."""
         count: int = self.stateful_set["spec"].get("replicas", 1)
         return count
 
     @property
     def parallel(self) -> bool:
-        """Whether pods come and go side by side."""
+        """True if pods are created and deleted in parallel."""
         return bool(self.stateful_set["spec"].get("podManagementPolicy") == "Parallel")
 
     @property
     def rolling(self) -> bool:
-        """Whether the controller replaces outdated pods on its own."""
+        """True if the controller replaces outdated pods itself."""
         strategy = self.stateful_set["spec"].get("updateStrategy") or {}
         return bool(strategy.get("type", "RollingUpdate") == "RollingUpdate")
 
     @property
     def partition(self) -> int:
-        """Ordinals below it stay on the current revision."""
+        """Pods with lower ordinals stay on the current revision."""
         strategy = self.stateful_set["spec"].get("updateStrategy") or {}
         partition: int = (strategy.get("rollingUpdate") or {}).get("partition", 0)
         return partition
@@ -56,14 +56,14 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do now. `create` maps ordinals to the name of the revision to create them from."""
+    """The actions to take now. `create` maps ordinals to the name of their revision."""
 
     create: Mapping[int, str]
     delete: Sequence[Json]
 
 
 def plan(snapshot: Snapshot) -> Plan:
-    """Missing pods first, then superfluous ones, then one outdated one."""
+    """Create missing pods first, then delete superfluous ones, then replace one outdated pod."""
     create: dict[int, str] = {}
     leaving: list[Json] = []
     for ordinal in snapshot.ordinals:
@@ -84,13 +84,13 @@ def plan(snapshot: Snapshot) -> Plan:
 
 
 def serves(snapshot: Snapshot, pod: Json) -> bool:
-    """Whether a pod runs, has been Ready for long enough, and stays."""
+    """True if a pod runs, has been Ready for long enough, and is not being deleted."""
     runs = pod.get("status", {}).get("phase") == "Running" and not is_deleted(pod)
     return runs and is_available(snapshot, pod)
 
 
 def _next_condemned(snapshot: Snapshot, condemned: Sequence[Json]) -> Sequence[Json]:
-    """The pod to delete of those that go in order, from the highest: it waits for a lower one that is not available."""
+    """The next pod to delete in order, from the highest ordinal; it waits for lower pods to be available."""
     highest = condemned[0]
     broken = [pod for pod in condemned if not serves(snapshot, pod)]
     waits = is_deleted(highest) or (len(broken) > 1 and broken[0] is highest)
@@ -98,7 +98,7 @@ def _next_condemned(snapshot: Snapshot, condemned: Sequence[Json]) -> Sequence[J
 
 
 def status_of(snapshot: Snapshot, before: Json) -> Json:
-    """The status of the set as its pods are now."""
+    """The status of the set for its current pods."""
     pods = list(snapshot.pods.values())
     staying = [pod for pod in pods if not is_deleted(pod)]
     ready = [pod for pod in pods if holds(pod, "Ready")]
@@ -118,7 +118,7 @@ def status_of(snapshot: Snapshot, before: Json) -> Json:
         "updateRevision": snapshot.updated,
         "collisionCount": before.get("collisionCount", 0),
     }
-    # counts of zero are left out of Kubernetes' answers, except these two
+    # Kubernetes omits zero counts, except these two
     return {key: value for key, value in status.items() if value != 0 or key in _ALWAYS}
 
 
@@ -126,14 +126,14 @@ _ALWAYS = ("replicas", "availableReplicas", "collisionCount")
 
 
 def is_available(snapshot: Snapshot, pod: Json) -> bool:
-    """Whether a pod has been Ready for minReadySeconds."""
+    """True if a pod has been Ready for minReadySeconds."""
     if not holds(pod, "Ready"):
         return False
     return snapshot.now >= available_from(snapshot.stateful_set, pod)
 
 
 def available_from(stateful_set: Json, pod: Json) -> float:
-    """When a Ready pod counts as available, in wall seconds; without minReadySeconds no clock is asked."""
+    """The time from which a Ready pod counts as available, in wall-clock seconds."""
     wait: int = stateful_set["spec"].get("minReadySeconds", 0)
     if not wait:
         return 0.0
@@ -143,7 +143,7 @@ def available_from(stateful_set: Json, pod: Json) -> float:
 
 
 def _outdated(snapshot: Snapshot) -> list[Json]:
-    """The next pod to replace, once all above it are healthy."""
+    """The next pod to replace, once all higher ones are healthy."""
     if not snapshot.rolling:
         return []
     if snapshot.one_at_most and not all(serves(snapshot, pod) for pod in snapshot.pods.values()):
@@ -171,5 +171,5 @@ def _revision(pod: Json) -> str:
 
 
 def finished(pod: Json) -> bool:
-    """Whether a pod has ended for good."""
+    """True if a pod has ended for good."""
     return pod.get("status", {}).get("phase") in ("Failed", "Succeeded")

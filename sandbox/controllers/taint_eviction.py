@@ -1,4 +1,4 @@
-"""What the control plane does about pods that do not tolerate what a node is tainted with: they have to leave it."""
+"""Taint-based eviction: deletes pods that do not tolerate a taint of their node."""
 
 from collections.abc import Hashable, Iterator
 
@@ -14,7 +14,7 @@ _FOR_EVER = float("inf")
 
 
 class TaintEviction:
-    """Deletes pods from nodes with taints of effect NoExecute, each as late as its tolerations allow."""
+    """Deletes pods from nodes with NoExecute taints, each as late as its tolerations allow."""
 
     name = "taint-eviction"
     watches: tuple[Hashable, ...] = (NODES, PODS)
@@ -22,10 +22,10 @@ class TaintEviction:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._since: dict[str, float] = {}
-        """When each pod was first seen on a node that it has to leave, by uid."""
+        """When each pod was first seen on a node that it must leave, by UID."""
 
     def step(self) -> float | None:
-        """Delete whoever has to go; return when the next one has to."""
+        """Delete the pods that are due; return when the next one is."""
         now = self._cluster.clock.now()
         affected = list(self._affected())
         self._since = {pod["metadata"]["uid"]: self._since.get(pod["metadata"]["uid"], now) for pod, _ in affected}
@@ -36,7 +36,7 @@ class TaintEviction:
         return min((when for when, _ in due if when > now), default=None)
 
     def _affected(self) -> Iterator[tuple[Json, float]]:
-        """The pods that have to leave their nodes, each with the seconds that it may stay."""
+        """The pods that must leave their nodes, each with the seconds that it may stay."""
         taints = {node["metadata"]["name"]: _evicting(node) for node in self._cluster.list(NODES)}
         if not any(taints.values()):
             return
@@ -62,7 +62,7 @@ def _evicting(node: Json) -> list[Json]:
 
 
 def _tolerated(spec: Json, taints: list[Json]) -> float:
-    """The seconds that a pod may stay beside all of the taints; of each, its first toleration counts."""
+    """The seconds that a pod may stay beside all of the taints; for each taint its first toleration counts."""
     tolerations: list[Json] = spec.get("tolerations") or []
     found = [next((each for each in tolerations if covers(each, taint)), None) for taint in taints]
     granted = [0.0 if each is None else _seconds(each) for each in found]

@@ -1,6 +1,6 @@
-"""Claims get volumes: binding, provisioning, expansion, reclaiming.
+"""Volumes of claims: binding, provisioning, expansion, reclaiming.
 
-In front of a real control plane only the provisioning half runs; binding is then the real controller's business.
+In front of a real control plane only the provisioning half runs, because the real controller binds.
 """
 
 import math
@@ -27,7 +27,7 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 
 
 def standard_storage_class() -> Json:
-    """The default class: provisioned on the pod's node when the pod is scheduled, can grow."""
+    """The default class: provisions on the node of the scheduled pod, and allows expansion."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -41,7 +41,7 @@ def standard_storage_class() -> Json:
 
 @dataclass(frozen=True, slots=True)
 class _Settled:
-    """A claim for which nothing was left to do, with its class and its volume, each by its key."""
+    """A claim without pending work, with its class and its volume, each by key."""
 
     claim: Json
     class_key: str
@@ -50,7 +50,7 @@ class _Settled:
     volume: Json | None
 
     def lasts(self, classes: Mapping[str, Json], volumes: Mapping[str, Json]) -> bool:
-        """Whether class and volume are what they were."""
+        """True if class and volume are unchanged."""
         return classes.get(self.class_key) is self.storage_class and volumes.get(self.volume_key) is self.volume
 
 
@@ -62,7 +62,7 @@ def _settled(claim: Json, classes: Mapping[str, Json], volumes: Mapping[str, Jso
 
 
 class Provisioner:
-    """Makes a volume for each claim whose class is ours, once its node is chosen, and lets volumes grow."""
+    """Provisions a volume for each claim of this provisioner's class once its node is chosen, and expands volumes."""
 
     name = "provisioner"
     watches: tuple[Hashable, ...] = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES)
@@ -72,9 +72,9 @@ class Provisioner:
         self._timings = timings
         self._seen: dict[str, float] = {}
         self._settled: dict[int, _Settled] = {}
-        """Claims for which nothing was left to do, by the identities of their trees."""
+        """Claims without pending work, by the identities of their trees."""
         self._kept: dict[str, Json] = {}
-        """The volumes, by key, of which none was to be reclaimed."""
+        """The volumes, by key, that need not be reclaimed."""
 
     def step(self) -> float | None:
         """Provision and expand what is due; return when the next volume is."""
@@ -113,7 +113,7 @@ class Provisioner:
         return None
 
     def _expand(self, claim: Json) -> None:
-        """The capacities of volume and claim follow the request, upwards only."""
+        """Raise the capacity of volume and claim to the request."""
         volume = self._cluster.get(PERSISTENT_VOLUMES, "", claim["spec"]["volumeName"])
         if volume is None or claim.get("status", {}).get("phase") != "Bound":
             return
@@ -127,7 +127,7 @@ class Provisioner:
             )
 
     def _reclaim(self, volume: Json) -> None:
-        """A released volume goes when its policy says so."""
+        """Delete a released volume if its policy says so."""
         if volume.get("status", {}).get("phase") != "Released" or is_deleted(volume):
             return
         is_ours = (volume["metadata"].get("annotations") or {}).get(_PROVISIONED_BY) == PROVISIONER
@@ -136,7 +136,7 @@ class Provisioner:
 
 
 class VolumeBinder:
-    """Binds claims and volumes, gives claims the default class, releases volumes (the real controller's half)."""
+    """Binds claims and volumes, sets the default class and releases volumes (the real controller's half)."""
 
     name = "volume-binder"
     watches: tuple[Hashable, ...] = (PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, STORAGE_CLASSES, PODS)
@@ -146,7 +146,7 @@ class VolumeBinder:
         self._refused: set[str] = set()
 
     def step(self) -> float | None:
-        """Bind what can be bound."""
+        """Bind all claims that can be bound."""
         for claim in self._cluster.list(PERSISTENT_VOLUME_CLAIMS):
             if is_deleted(claim):
                 self._unprotect(claim)
@@ -183,7 +183,7 @@ class VolumeBinder:
         self._cluster.set_status(PERSISTENT_VOLUME_CLAIMS, claim, before | status)
 
     def _ask_provisioner(self, claim: Json) -> None:
-        """Name the provisioner on a claim that needs a volume now, once."""
+        """Annotate a claim that needs a volume now with its provisioner, once."""
         storage_class = self._cluster.get(STORAGE_CLASSES, "", claim["spec"]["storageClassName"])
         annotations = claim["metadata"].get("annotations") or {}
         if storage_class is None:
@@ -199,7 +199,7 @@ class VolumeBinder:
             self._cluster.event(claim, "Normal", "ExternalProvisioning", f"{_WAITING_FOR} '{provisioner}'")
 
     def _refuse(self, claim: Json) -> None:
-        """Warn, once, of a class that does not exist; the empty name asks for none."""
+        """Warn once about a class that does not exist; an empty name requests no class."""
         name, uid = claim["spec"]["storageClassName"], claim["metadata"]["uid"]
         if name and uid not in self._refused:
             self._refused.add(uid)
@@ -237,14 +237,14 @@ class VolumeBinder:
             self._cluster.set_status(PERSISTENT_VOLUMES, volume, before | {"phase": phase})
 
     def _unprotect_volume(self, volume: Json) -> None:
-        """A deleted volume goes when no claim holds it any more."""
+        """Release a deleted volume that no claim uses."""
         finalizers = volume["metadata"].get("finalizers") or []
         if is_deleted(volume) and _VOLUME_PROTECTION in finalizers and volume["status"]["phase"] != "Bound":
             left = [each for each in finalizers if each != _VOLUME_PROTECTION]
             self._cluster.patch(PERSISTENT_VOLUMES, volume, {"metadata": {"finalizers": left}})
 
     def _unprotect(self, claim: Json) -> None:
-        """A deleted claim goes when no pod uses it any more."""
+        """Release a deleted claim that no pod uses."""
         finalizers = claim["metadata"].get("finalizers") or []
         if _PROTECTION not in finalizers:
             return
@@ -261,12 +261,12 @@ class VolumeBinder:
 
 
 def _provided(wanted: str) -> str:
-    """What a cloud makes of a size: whole gibibytes, in its own notation."""
+    """A cloud's size for a request: whole gibibytes, in its own notation."""
     return f"{math.ceil(quantity(wanted) / 2**30)}Gi"
 
 
 def _name(claim: Json) -> str:
-    """What the volume is called that is made for a claim."""
+    """The name of the volume for a claim."""
     return f"pvc-{claim['metadata']['uid']}"
 
 

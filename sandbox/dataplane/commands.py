@@ -1,7 +1,7 @@
-"""Commands that do their work and end, such as the clients in the pods of Jobs: ordinary blocking code.
+"""Commands that do their work and end, e.g. the clients in the pods of Jobs: ordinary blocking code.
 
-Each runs in lock-step with the world (`sandbox.lock_step`): when it waits, or asks others, the world goes on. What was
-killed does nothing any more, not even to tidy up: every way to the outside is closed for it.
+Each runs in lock-step with the world (`sandbox.lock_step`): while it waits or sends a request, the world continues. A
+killed command cannot even clean up, because all its ways to the outside are closed.
 """
 
 import threading
@@ -28,9 +28,9 @@ _KILLED = 137
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a command finds. Waiting on its clock lets the world go on; `stop` is set by SIGTERM.
+    """The environment of a command. Waiting on its clock lets the world continue; SIGTERM sets `stop`.
 
-    `say` prints; `disk` is the volume of an identity, such as a bucket of the sandbox's own.
+    `say` prints; `disk` returns the volume of an identity, e.g. of a bucket of the sandbox.
     """
 
     launch: Launch
@@ -44,32 +44,32 @@ class Surroundings:
     reach: "Reach"
 
     def wait(self, seconds: float) -> None:
-        """Let the world go on for so long. Raises Ended once the command was killed."""
+        """Let the world continue for some seconds. Raises Ended once the command was killed."""
         condition = threading.Condition()
         with condition:
             self.clock.wait(condition, seconds)
 
     def pd(self, endpoints: str, tls: TlsSettings | None = None) -> PdCluster | None:
-        """The PD cluster behind addresses, if it has a leader that can be reached; asking takes its time.
+        """The PD cluster behind addresses if it has a reachable leader; takes some time.
 
-        `tls` is how the command speaks with it.
+        `tls` is the command's side of TLS.
         """
         return self.reach(lambda: find_pd(endpoints, replace(self.launch, tls=tls), self.deps))
 
 
 class Reach(Protocol):
-    """Does something outside of a command, which takes its time. Raises Ended once the command was killed."""
+    """Performs an external call of a command, which takes time. Raises Ended once the command was killed."""
 
     def __call__(self, work: Callable[[], _T]) -> _T:
-        """Do it."""
+        """Perform the call."""
 
 
 Command = Callable[[Surroundings], int | Exit]
-"""The work of a command, and its exit code, or how it ends; the arguments are the launch's."""
+"""The work of a command; returns its exit code or end. The arguments are the launch's."""
 
 
 class CommandProcess:
-    """The process of a command. What it wants to do is done by `go_on`, outside of the data plane's lock."""
+    """The process of a command. `go_on` runs its work, outside of the data plane's lock."""
 
     def __init__(
         self,
@@ -84,15 +84,15 @@ class CommandProcess:
         self.exit: Exit | None = None
         self.woken = False
         self.printed: list[str] = []
-        """What it has printed; whoever reads it takes it away."""
+        """The printed text; a reader takes it away."""
         self.due = deps.clock.now()
-        """When it goes on."""
+        """When the command continues."""
         self._deps = deps
         self._stop = Stop()
         self._command = command
         self._pod = f"{launch.namespace}/{launch.pod}"
         self._calls = 0
-        """How often it has reached somebody outside."""
+        """The number of external calls."""
         self._life = LockStep(f"command in {launch.namespace}/{launch.pod}", self._work)
         self._surroundings = Surroundings(
             launch=launch,
@@ -107,33 +107,30 @@ class CommandProcess:
         )
 
     def go_on(self) -> None:
-        """Let it work until it waits; unwind it when it was killed."""
+        """Run the command until it waits; unwind it if it was killed."""
         if self.exit is not None:
             self._life.end()
         else:
             self._life.resume()
 
     def step(self) -> float | None:
-        """What it does is done elsewhere."""
+        """Do nothing: `go_on` does the work."""
         return None
 
     def rests_until(self) -> float:
-        """What it prints is to be taken away."""
+        """The time of the next step: now, if there is printed text to take."""
         return float("-inf")
 
     def question(self) -> Request | None:
-        """It asks on its own."""
         return None
 
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
+    def answered(self, response: Response | None) -> None: ...
 
     def listens(self, port: int) -> bool:  # noqa: ARG002
-        """It serves nobody."""
+        """Accept no connection."""
         return False
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """Nobody reaches it."""
         return Answer(not_found())
 
     def stop(self) -> None:
@@ -152,7 +149,7 @@ class CommandProcess:
         except Ended:
             raise
         except Exception as error:
-            # the boundary of a foreign program: it crashes, the world goes on
+            # the boundary of a foreign program: it crashes, the world continues
             self._say(f"{type(error).__name__}: {error}")
             code = 1
         if self.exit is None:
@@ -177,10 +174,10 @@ class CommandProcess:
                 raise Ended
 
     def _wait(self, seconds: float) -> None:
-        """Let the world go on for so long, or until SIGTERM. Raises Ended."""
+        """Let the world continue for some seconds, or until SIGTERM. Raises Ended."""
         if self._life.ending:
             raise Ended
-        # a thread of the command's own is beside the clock
+        # a thread of the command itself runs outside the clock
         if self._life.is_here:
             self.due = self._deps.clock.now() + seconds
             self._life.yield_control()
@@ -194,9 +191,7 @@ class _Kubernetes:
         self._reach = reach
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         return self._reach(lambda: self._transport.request(request))
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self._reach(lambda: self._transport.stream(request, idle_timeout))

@@ -1,4 +1,4 @@
-"""What a script finds in its container: files, volumes, DNS, and the programs of the image."""
+"""A script's container: files, volumes, DNS, and the programs of the image."""
 
 import posixpath
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ _NO_TEXT = ("/dev/null", "/dev/stdin", "/dev/urandom")
 
 
 class Container:
-    """One container's surroundings. What is written outside of its volumes goes with it."""
+    """The surroundings of one container. Files outside volumes vanish with it."""
 
     def __init__(
         self,
@@ -22,7 +22,7 @@ class Container:
         has_program: Callable[[str], bool],
         help_of: Callable[[str], str] = lambda _: "",
     ) -> None:
-        """`has_program` and `help_of` answer for the programs of the image, by name or path."""
+        """`has_program` and `help_of` describe the programs of the image, by name or path."""
         self._launch = launch
         self._network = network
         self._randomness = randomness
@@ -45,7 +45,7 @@ class Container:
         return self._network.addresses(name, Origin.of(self._launch))
 
     def connects(self, host: str, port: int) -> bool:
-        """Whether a connection to a port succeeds."""
+        """True if a connection to a port succeeds."""
         return self._network.is_open(host, port, Origin.of(self._launch))
 
     def read(self, path: str) -> str | None:
@@ -57,7 +57,7 @@ class Container:
         return found if found is not None else self._launch.file(path)
 
     def write(self, path: str, text: str) -> None:
-        """Make a file, or replace its text."""
+        """Create a file or replace its text."""
         path = posixpath.normpath(path)
         found = self._launch.on_disk(path)
         if found is None:
@@ -67,21 +67,21 @@ class Container:
             disk.files[rest] = text
 
     def is_directory(self, path: str) -> bool:
-        """Whether a directory is there."""
+        """True if a directory exists."""
         path = posixpath.normpath(path)
         return path in _DIRECTORIES or any(each == path or each.startswith(f"{path}/") for each in self._paths(path))
 
     def _paths(self, path: str) -> Iterator[str]:
-        """Directories, and files below the path."""
+        """The directories and files below the path."""
         yield from self._launch.disks
         yield from (each for each in (*self._written, *self._launch.paths()) if each != path)
 
     def has_program(self, name: str) -> bool:
-        """Whether the image has a program that the shell itself has not."""
+        """True if the image has a program that is not built into the shell."""
         return self._has_program(name)
 
     def help_of(self, name: str) -> str:
-        """What a program prints for `--help`; empty for one that does not know the flag."""
+        """A program's output for `--help`; empty if it does not know the flag."""
         return self._help_of(name)
 
     def random(self, below: int) -> int:

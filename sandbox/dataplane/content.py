@@ -1,7 +1,7 @@
-"""What a cluster's regions hold: keys and values, with the versions that TiKV keeps of each.
+"""The content of a cluster's regions: keys and values, with the versions that TiKV keeps.
 
-As with all that members agree on, replication is not modelled: there is one copy, and a region without a leader keeps
-what is in it from everybody. Where TiDB keeps a table, the table has a region of its own, as TiDB splits it.
+Replication is not modelled: there is one copy, and while a region has no leader its content cannot be read. Each table
+has its own region, as TiDB splits them.
 """
 
 from bisect import insort
@@ -15,38 +15,38 @@ _LOGICAL_BITS = 18
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """From `start` on, up to `end` and without it; an empty `end` is the end of all keys."""
+    """The keys from `start` up to but excluding `end`; an empty `end` means no limit."""
 
     start: bytes
     end: bytes
 
     def __contains__(self, key: bytes) -> bool:
-        """Whether a key is in it."""
+        """True if a key is in the range."""
         return self.start <= key and (not self.end or key < self.end)
 
 
 def region_range(index: int, count: int) -> KeyRange:
-    """The keys of a region: the first one has what comes before all tables, each other one a table."""
+    """The keys of a region: the first has those before all tables, each other region has a table."""
     start = table_prefix(index) if index else b""
     return KeyRange(start, table_prefix(index + 1) if index + 1 < count else b"")
 
 
 def table_prefix(table: int) -> bytes:
-    """What all keys of a table begin with."""
+    """The prefix of all keys of a table."""
     return _TABLE + table.to_bytes(8, "big")
 
 
 @dataclass(slots=True)
 class Content:
-    """All keys of a cluster. A version is a TSO; a value of None says that the key was deleted then."""
+    """All keys of a cluster. A version is a TSO; a value of None is a deletion."""
 
     last: int = 0
-    """The newest timestamp that was given out."""
+    """The newest allocated timestamp."""
     _keys: list[bytes] = field(default_factory=list)
     _versions: dict[bytes, list[tuple[int, bytes | None]]] = field(default_factory=dict)
 
     def timestamp(self, wall: float) -> int:
-        """A TSO for a time in seconds, later than every one before."""
+        """A TSO for a time in seconds, later than all earlier ones."""
         self.last = max(int(wall * 1000) << _LOGICAL_BITS, self.last + 1)
         return self.last
 
@@ -58,14 +58,14 @@ class Content:
         self._versions[key].append((version, value))
 
     def get(self, key: bytes, version: int | None = None) -> bytes | None:
-        """The value of a key at a version, by default the newest; None where there is none."""
+        """The value of a key at a version (default: newest); None if there is none."""
         for at, value in reversed(self._versions.get(key, ())):
             if version is None or at <= version:
                 return value
         return None
 
     def changes(self, after: int, until: int) -> list[tuple[int, bytes, bytes | None]]:
-        """What was written after one TSO and up to another, in the order of times: version, key, value."""
+        """The writes after one TSO up to another, in order: version, key, value."""
         found = ((at, key, value) for key, versions in self._versions.items() for at, value in versions)
         return sorted((each for each in found if after < each[0] <= until), key=lambda each: each[0])
 
@@ -77,9 +77,9 @@ class Content:
 
 
 def meta_key(*names: str) -> bytes:
-    """The key of what TiDB knows of a schema, or of a table in it."""
+    """The key of TiDB's record of a schema, or of a table in it."""
     return _META + "/".join(names).encode()
 
 
 META = KeyRange(_META, _TABLE)
-"""Where the schemas are."""
+"""The range of the schemas."""

@@ -1,4 +1,4 @@
-"""What every process of the data plane needs from the world."""
+"""The dependencies of every process on the world."""
 
 from dataclasses import dataclass, field
 
@@ -10,11 +10,10 @@ from sandbox.timings import Timings
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Time, chance, durations and the network.
+    """Time, randomness, durations and the network.
 
-    `interrupted_joins`: a fault, globs of `namespace/pod`: such PDs end after PD has added them as a member, before
-    they write it down. `last_calls`: another one: processes of commands in such pods (globs) end right after they have
-    reached somebody outside for the n-th time, once.
+    `interrupted_joins` is a fault, globs of `namespace/pod`: such PDs end after PD has added them as members, before
+    they record it. `last_calls` is another: commands in such pods end right after their n-th external call, once.
     """
 
     clock: Clock

@@ -1,4 +1,4 @@
-"""Files on a simulated volume, or objects in a simulated bucket, below one prefix; with what may go wrong there."""
+"""Files on a simulated volume, or objects in a simulated bucket, below one prefix, with their faults."""
 
 import errno
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ _OF_WRITES = {
 
 
 class DiskFiles:
-    """What a command does to the files of a disk; each call takes its time. All raise OSError."""
+    """A command's access to the files of a disk; each call takes time. All methods raise OSError."""
 
     def __init__(self, disk: Disk, prefix: str, surroundings: Surroundings) -> None:
         self.disk = disk
         self.below = f"{prefix}/" if prefix else ""
-        """What the paths on the disk begin with."""
+        """The prefix of paths on the disk."""
         self._surroundings = surroundings
 
     def sizes(self) -> Mapping[str, int]:
@@ -48,7 +48,7 @@ class DiskFiles:
             raise FileNotFoundError(errno.ENOENT, f"{name} is not there") from None
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file in place, whatever was there."""
+        """Write a file, replacing an existing one."""
         try:
             self._reach(_OF_WRITES)
         except OSError:
@@ -58,7 +58,7 @@ class DiskFiles:
         self.disk.objects[self.below + name] = content
 
     def delete(self, names: Sequence[str]) -> None:
-        """Remove files; those that are gone are no error."""
+        """Remove files; missing ones are not an error."""
         self._reach(_OF_ALL)
         for name in names:
             self.disk.objects.pop(self.below + name, None)

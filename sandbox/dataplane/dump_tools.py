@@ -30,12 +30,12 @@ _SCHEMA, _TABLE, _ROWS = "-schema-create.sql", "-schema.sql", ".sql"
 
 
 class _Failed(Exception):
-    """Raised when a tool cannot go on; the message is its own."""
+    """Raised if a tool cannot continue; the message is the tool's."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tidb:
-    """TiDB as a tool reaches it."""
+    """A tool's connection to TiDB."""
 
     surroundings: Surroundings
     login: SqlLogin
@@ -43,7 +43,7 @@ class _Tidb:
     tls: Certificate | None
 
     def ask(self, *statements: str) -> list[Rows]:
-        """What statements answer that are carried out at once. Raises _Failed."""
+        """The results of statements that run at once. Raises _Failed."""
         sql = self.surroundings.sql
         try:
             return self.surroundings.reach(lambda: sql.ask(self.login, statements, self.password, self.tls))
@@ -51,13 +51,13 @@ class _Tidb:
             raise _Failed(str(error)) from error
 
     def rest(self) -> None:
-        """Take the time that a table takes. Raises _Failed after SIGTERM."""
+        """Spend the time that a table takes. Raises _Failed after SIGTERM."""
         if self.surroundings.stop.wait(self.surroundings.clock, self.surroundings.deps.timings.br_region):
             raise _Failed("context canceled")
 
 
 def run_dumpling(arguments: Sequence[str], environ: Mapping[str, str], surroundings: Surroundings, say: Say) -> int:
-    """Write a directory; the exit code."""
+    """Dump to a directory; return the exit code."""
     request = parse(arguments)
     if request.option("help"):
         say("-p, --password string  User password (or the environment variable MYSQL_PWD)")
@@ -69,7 +69,7 @@ def run_dumpling(arguments: Sequence[str], environ: Mapping[str, str], surroundi
 
 
 def run_lightning(arguments: Sequence[str], surroundings: Surroundings, say: Say) -> int:
-    """Bring in what is in a directory; the exit code."""
+    """Load a directory; return the exit code."""
     request = parse(arguments)
     login = SqlLogin(request.option("tidb-host"), int(request.option("tidb-port")), request.option("tidb-user"))
     config = tomllib.loads(Path(request.option("config")).read_text(encoding="utf-8"))
@@ -96,7 +96,7 @@ def _tls(request: Request, surroundings: Surroundings) -> Certificate | None:
 
 
 def _dump(tidb: _Tidb, request: Request, output: Path) -> None:
-    """All of one moment; `metadata` comes last. Raises _Failed, OSError."""
+    """Dump everything at one timestamp; `metadata` comes last. Raises _Failed, OSError."""
     ((_, *schemas),) = tidb.ask("SHOW DATABASES")
     meant = [each for (each,) in schemas if request.means(each)]
     listed = tidb.ask(*(f"SHOW TABLES FROM {schema}" for schema in meant))
@@ -119,7 +119,7 @@ def _dump(tidb: _Tidb, request: Request, output: Path) -> None:
 
 
 def _load(tidb: _Tidb, request: Request, source: Path) -> None:
-    """Schemas, tables, rows; those that are there already are replaced. Raises _Failed, OSError."""
+    """Load schemas, tables and rows; existing rows are replaced. Raises _Failed, OSError."""
     files = sorted(source.glob("*.sql"), key=lambda each: each.name)
     for path in (each for each in files if each.name.endswith(_SCHEMA)):
         tidb.ask(path.read_text(encoding="utf-8"))

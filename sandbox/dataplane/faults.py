@@ -8,7 +8,7 @@ from ports.transport import Request
 
 
 class Trouble(Enum):
-    """What a fault does to a connection or a request."""
+    """The effect of a fault on a connection or a request."""
 
     REFUSE = "refuse"
     BLACK_HOLE = "black-hole"
@@ -21,13 +21,13 @@ class Trouble(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One trouble for the connections it matches. Globs: `target` and `origin` on `namespace/pod`, `path` on the path.
+    """A fault of the connections that it matches. Globs: `target` and `origin` on `namespace/pod`, `path` on the path.
 
-    SLOW adds `seconds`: a GET is answered with what was so when it was sent, anything else has its effect at the end,
-    also when its sender waits no more. ANSWER gives `status` and `body` without asking the process; TRUNCATE ends the
-    body half-way; OLD repeats the first answer that the same GET got under the fault; LOSE_ANSWER breaks the connection
-    after the request was carried out. `every`: it applies to each n-th matching request only. A fault with a `method`
-    or a `path` applies to HTTP requests only, any other to every connection.
+    SLOW adds `seconds`: a GET returns the state at its sending, any other request takes effect at the end, even after
+    its sender has given up. ANSWER returns `status` and `body` without the process; TRUNCATE cuts the body in half; OLD
+    repeats the first answer to the same GET under the fault; LOSE_ANSWER breaks the connection after the request took
+    effect. `every` limits the fault to each n-th matching request. A fault with a `method` or `path` applies only to
+    HTTP requests, any other to every connection.
     """
 
     trouble: Trouble
@@ -42,7 +42,7 @@ class Fault:
     every: int = 1
 
     def matches_connection(self, origin: str, target: str, port: int) -> bool:
-        """Whether it keeps two ends apart, whatever is asked."""
+        """True if it separates two ends for every request."""
         return (
             self.trouble in (Trouble.REFUSE, Trouble.BLACK_HOLE)
             and self.method == self.path == "*"
@@ -50,7 +50,7 @@ class Fault:
         )
 
     def matches_request(self, origin: str, target: str, port: int, request: Request, path: str) -> bool:
-        """Whether it applies to a request."""
+        """True if it applies to a request."""
         return (
             self._between(origin, target, port)
             and fnmatchcase(request.method, self.method)

@@ -1,6 +1,6 @@
-"""The script in the pod of a TidbInitializer: passwords, SQL, the host of root (other-resources.md 2.5).
+"""The script in the pod of a TidbInitializer: passwords, SQL, root's host (other-resources.md 2.5).
 
-What it is told stands in its last lines, `Settings(host='…', …)`; of another script nothing is known: it runs and ends.
+Its last lines contain its input, `Settings(host='…', …)`. Any other script just runs and ends.
 """
 
 import ast
@@ -21,11 +21,11 @@ _DENIED = 1045
 
 
 class _Failed(Exception):
-    """Raised with the step and the answer of the server."""
+    """Raised with the failed step and the server's answer."""
 
 
 def initialize(surroundings: Surroundings) -> int | Exit:
-    """Carry out all steps; the pod says which one failed."""
+    """Run all steps; the termination message names the one that failed."""
     settings = _settings(surroundings.launch.file(_PATH) or "")
     if settings is None:
         surroundings.wait(surroundings.deps.timings.task)
@@ -39,7 +39,7 @@ def initialize(surroundings: Surroundings) -> int | Exit:
 
 
 def _carry_out(surroundings: Surroundings, settings: dict[str, object]) -> None:
-    """Log in as root for each step, with the password that it has by then. Raises _Failed."""
+    """Log in as root for each step, with the current password. Raises _Failed."""
     login = SqlLogin(str(settings["host"]), int(str(settings["port"])), "root")
     users, host = _passwords(surroundings, str(settings["passwords"])), str(settings["permit_host"])
     password = _connect(surroundings, login, users.get("root", ""))
@@ -70,7 +70,7 @@ def _carry_out(surroundings: Surroundings, settings: dict[str, object]) -> None:
 
 
 def _connect(surroundings: Surroundings, login: SqlLogin, own: str) -> str:
-    """The password that lets root in. Raises _Failed."""
+    """The password of root that works. Raises _Failed."""
     said = ""
     for _ in range(_TRIES):
         for password in dict.fromkeys(("", own)):
@@ -99,7 +99,7 @@ def _passwords(surroundings: Surroundings, directory: str) -> dict[str, str]:
 
 
 def _settings(script: str) -> dict[str, object] | None:
-    """What the script is told; None when it is another one."""
+    """The input of the script; None for another script."""
     try:
         tree = ast.parse(script)
     except SyntaxError:

@@ -1,7 +1,7 @@
-"""What joins the networks of several Kubernetes clusters (objects.md 8): routes between pods, and names of each other.
+"""The connection of several Kubernetes clusters' networks (objects.md 8): routes between pods, and DNS.
 
-A pod is reached from everywhere under the domain of its Kubernetes. Addresses of Services mean nothing elsewhere: from
-another Kubernetes only the pods behind a headless Service are found.
+A pod is reachable from everywhere under the domain of its Kubernetes. Addresses of Services are local: from another
+Kubernetes only the pods behind a headless Service can be found.
 """
 
 import threading
@@ -12,33 +12,33 @@ if TYPE_CHECKING:
 
 
 class Interconnect:
-    """The networks that are joined, by the domain of their Kubernetes. Safe for use by many threads."""
+    """The connected networks, by the domain of their Kubernetes. Thread-safe."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        """The data plane's: processes of all Kubernetes share the state of the clusters that they are members of."""
+        """The data plane's lock: processes of all Kubernetes share the state of their clusters."""
         self._networks: dict[str, Network] = {}
         self._cut_off: set[str] = set()
         self.disturbances = 0
-        """Grows with everything that lets processes reach each other or not, other than their own start and end."""
+        """Grows with every event that changes who can reach whom, except the start and end of processes."""
 
     def add(self, domain: str, network: "Network") -> None:
-        """A Kubernetes is joined. Raises ValueError when another one has its domain."""
+        """Connect a Kubernetes. Raises ValueError if its domain is taken."""
         if domain in self._networks:
             raise ValueError(f"two Kubernetes clusters have the domain {domain!r}; give each its own")
         self._networks[domain] = network
 
     def networks(self, *domains: str) -> "list[Network]":
-        """Those of some domains, each once."""
+        """The networks of the given domains, without duplicates."""
         return [self._networks[each] for each in dict.fromkeys(domains) if each in self._networks]
 
     def behind(self, host: str, own: str) -> "Network | None":
-        """The network that a name is in; None for names under a domain that no other Kubernetes than `own` has."""
+        """The network of a name; None for a name under no domain of a Kubernetes other than `own`."""
         _, _, domain = host.lower().rstrip(".").partition(".svc.")
         return self._networks.get(domain) if domain != own else None
 
     def cut_off(self, domain: str, apart: bool) -> None:
-        """A fault: nothing goes from this Kubernetes to others, nor back; or take that fault back."""
+        """A fault: separate this Kubernetes from all others, or end the fault."""
         if apart:
             self._cut_off.add(domain)
         else:
@@ -46,16 +46,16 @@ class Interconnect:
         self.disturbed()
 
     def is_severed(self, one: str, other: str) -> bool:
-        """Whether two Kubernetes cannot reach each other."""
+        """True if two Kubernetes cannot reach each other."""
         return one != other and not self._cut_off.isdisjoint((one, other))
 
     def disturbed(self) -> None:
-        """Somebody may reach others, or be reached, who could not before, or the other way round."""
+        """Record that reachability may have changed."""
         with self.lock:
             self.disturbances += 1
         self.changed()
 
     def changed(self) -> None:
-        """Wake all data planes: what happens in one may be seen in another."""
+        """Wake all data planes: an event in one may be visible in another."""
         for each in self._networks.values():
             each.wake()

@@ -1,4 +1,4 @@
-"""The settings of a server, and where it listens: as its flags say, else its configuration, else by default."""
+"""The settings of a server, including its addresses: from flags, else from its configuration, else the default."""
 
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -12,14 +12,14 @@ _EVERYWHERE = ("", "0.0.0.0", "::", "*")
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One setting of a server: its flag, its path in the configuration, and what it is by default."""
+    """A setting of a server: its flag, its path in the configuration, and its default."""
 
     flag: str
     path: str = ""
     default: str = ""
 
     def of(self, launch: Launch, file: str | None = None) -> str:
-        """Its value as text; `file` is the configuration to read in place of the one that the command line names."""
+        """Its value as text; `file` replaces the configuration that the command line names."""
         given = list(_flags(launch.command, self.flag))
         if given:
             return given[-1]
@@ -30,12 +30,12 @@ class Setting:
 
 
 def configuration(launch: Launch, file: str = "") -> str:
-    """The text of a file, by default of the one that `--config` names; empty when it is not there."""
+    """The text of a file, by default the one in `--config`; empty if it does not exist."""
     return launch.file(file or configuration_file(launch)) or ""
 
 
 def configuration_file(launch: Launch) -> str:
-    """The path that `--config` names, as TiFlash calls it `--config-file`; empty when the flag is not given."""
+    """The path in `--config` (TiFlash: `--config-file`); empty without the flag."""
     return next(filter(None, (flag.of(launch) for flag in _CONFIG)), "")
 
 
@@ -43,7 +43,7 @@ _CONFIG = (Setting("config"), Setting("config-file"))
 
 
 def _flags(command: tuple[str, ...], name: str) -> Iterator[str]:
-    """The values of a flag among the arguments: `--name=value`, `--name value`, with one dash or two."""
+    """The values of a flag in the arguments: `--name=value`, `--name value`, with one dash or two."""
     for place, word in enumerate(command):
         flag, given, value = word.partition("=")
         if not flag.startswith("-") or flag.lstrip("-") != name:
@@ -55,13 +55,13 @@ def _flags(command: tuple[str, ...], name: str) -> Iterator[str]:
 
 
 def ports(launch: Launch, settings: tuple[Setting, ...], file: str | None = None) -> frozenset[int]:
-    """The ports of addresses and URLs on which a server can be reached from other pods; `file` as for a setting."""
+    """The ports in addresses and URLs on which other pods can reach a server; `file` as for a setting."""
     addresses = (setting.of(launch, file) for setting in settings)
     return frozenset(port for each in addresses for address in each.split(",") if (port := reachable_port(address)))
 
 
 def reachable_port(address: str) -> int | None:
-    """The port of an address or URL, None when it is bound to one address alone, such as that of the loopback."""
+    """The port of an address or URL; None if it is bound to one address only, e.g. the loopback."""
     parts = urlsplit(address if "://" in address else f"//{address}")
     try:
         return parts.port if (parts.hostname or "") in _EVERYWHERE else None
@@ -70,7 +70,7 @@ def reachable_port(address: str) -> int | None:
 
 
 def _values(tree: Mapping[str, object], path: list[str]) -> Iterator[str]:
-    """What stands at a path; Go's decoder takes keys in any case."""
+    """The values at a path; Go's decoder ignores the case of keys."""
     for key, value in tree.items():
         if key.lower() != path[0]:
             continue

@@ -1,4 +1,4 @@
-"""What BR and TiKV write of a task of log backup into PD's etcd (dataplane-apis.md 4)."""
+"""The records of log backup tasks that BR and TiKV keep in PD's etcd (dataplane-apis.md 4)."""
 
 import base64
 import json
@@ -19,7 +19,7 @@ def task_names(etcd: Etcd, now: float) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LogTask:
-    """A task of a name in the etcd of a cluster; `now` is the cluster's clock."""
+    """A named task in a cluster's etcd; `now` is the cluster's clock."""
 
     etcd: Etcd
     name: str
@@ -27,41 +27,41 @@ class LogTask:
 
     @property
     def exists(self) -> bool:
-        """Whether it was begun, and not stopped."""
+        """True if it was started and not stopped."""
         return bool(self.etcd.range(self._key("info"), b"", self.now()))
 
     @property
     def is_paused(self) -> bool:
-        """Whether it is paused, by whomever."""
+        """True if it is paused, by a user or an error."""
         return bool(self.etcd.range(self._key("pause"), b"", self.now()))
 
     def begin(self, start_ts: int) -> None:
-        """As `br log start`."""
+        """Start the task, as `br log start`."""
         self.etcd.put(self._key("info"), self.name.encode())
         self.advance(start_ts)
 
     def advance(self, checkpoint: int) -> None:
-        """Everything before this TSO has been saved."""
+        """Record that everything before this TSO has been saved."""
         self.etcd.put(self._key("checkpoint", "central_global"), checkpoint.to_bytes(8, "big"))
 
     def pause(self) -> None:
-        """As `br log pause`."""
+        """Pause the task, as `br log pause`."""
         self.etcd.put(self._key("pause"), b"")
 
     def fail(self, message: str, store: int = 1) -> None:
-        """A TiKV gives up: the task is paused, and says why."""
+        """Pause the task with an error of a TiKV."""
         error = _text(3, message.encode()) + bytes([4 << 3, store])
         self.etcd.put(self._key("last-error", str(store)), error)
         told = {"severity": "ERROR", "payload_type": _STREAM_ERROR, "payload": base64.b64encode(error).decode()}
         self.etcd.put(self._key("pause"), json.dumps(told).encode())
 
     def resume(self) -> None:
-        """As `br log resume`."""
+        """Resume the task, as `br log resume`."""
         self._delete("pause")
         self._delete("last-error")
 
     def stop(self) -> None:
-        """As `br log stop`."""
+        """Stop the task, as `br log stop`."""
         for kind in ("info", "checkpoint", "pause", "last-error"):
             self._delete(kind)
 
@@ -76,6 +76,6 @@ class LogTask:
 
 
 def _text(field: int, value: bytes) -> bytes:
-    """A text of a protobuf message, of at most 16383 bytes."""
+    """Encode a text field of a protobuf message; at most 16383 bytes."""
     length = bytes([len(value)]) if len(value) < 0x80 else bytes([len(value) & 0x7F | 0x80, len(value) >> 7])
     return bytes([field << 3 | 2]) + length + value

@@ -1,7 +1,7 @@
-"""TiKV's part of a log backup: what is written in a cluster is written to the storage of its tasks, too.
+"""TiKV's part of a log backup: streams the writes of a cluster to the storage of its tasks.
 
-The files of a task are below its prefix: `v1/<end>.log`, each with all changes since the one before, and
-`v1/global_checkpoint`, up to where they are complete.
+The files of a task are below its prefix: `v1/<end>.log`, each with all changes since the previous one, and
+`v1/global_checkpoint`, up to which they are complete.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _PUT, _DELETE = b"+", b"-"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A key that was written at a TSO; a value of None: it was deleted."""
+    """A write of a key at a TSO; a value of None is a deletion."""
 
     version: int
     key: bytes
@@ -27,7 +27,7 @@ class Change:
 
 
 def flush(cluster: PdCluster, now: float) -> None:
-    """Have the tasks of a cluster come up to the present; one whose storage refuses is paused, and says why."""
+    """Write the changes of all tasks up to now; a task whose storage fails is paused with the error."""
     if cluster.leader is None or not all(map(cluster.stores.is_led, range(len(cluster.stores.regions)))):
         return
     for name, stream in list(cluster.streams.items()):
@@ -49,17 +49,17 @@ def flush(cluster: PdCluster, now: float) -> None:
 
 
 def file_name(end: int) -> str:
-    """The file of the changes up to a TSO; names sort as their times do."""
+    """The file of the changes up to a TSO; names sort by time."""
     return f"v1/{end:020}.log"
 
 
 def end_of(name: str) -> int | None:
-    """Up to which TSO a file has changes; None for one that has none."""
+    """The last TSO of a log file; None for another file."""
     return int(name[3:-4]) if name.startswith("v1/") and name.endswith(".log") else None
 
 
 def packed(changes: list[Change]) -> bytes:
-    """Changes as the content of a file."""
+    """Encode changes as the content of a file."""
     parts = []
     for each in changes:
         kind = _DELETE if each.value is None else _PUT
@@ -68,7 +68,7 @@ def packed(changes: list[Change]) -> bytes:
 
 
 def unpacked(content: bytes) -> Iterator[Change]:
-    """The changes of a file, in the order of their times."""
+    """The changes in a file, in order."""
     parts = [value for _, value in fields(content) if isinstance(value, bytes)]
     for head, value in zip(parts[::2], parts[1::2], strict=True):
         yield Change(int.from_bytes(head[:8], "big"), head[9:], value if head[8:9] == _PUT else None)

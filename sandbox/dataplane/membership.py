@@ -1,4 +1,6 @@
-"""What all stores have in common: they register with PD, then report to it until they end (dataplane-apis.md 15.2)."""
+"""The common part of all stores: they register with PD, then send heartbeats until they end
+(dataplane-apis.md 15.2).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,14 +14,14 @@ from sandbox.dataplane.processes import Disk, Exit, Launch
 
 @dataclass(slots=True)
 class StoreData:
-    """What a store keeps on its disk."""
+    """A store's data on its disk."""
 
     cluster_id: int
     store: int
 
 
 class StoreMembership:
-    """The store of one process, as far as PD is concerned."""
+    """The registration of one process as a store."""
 
     def __init__(
         self,
@@ -31,7 +33,9 @@ class StoreMembership:
         *,
         bootstraps: bool,
     ) -> None:
-        """`pd` is where PD is, `make` the store of an id. Without `bootstraps` it waits for one that does so."""
+        """`pd` are PD's addresses, `make` creates the store for an id. Without `bootstraps` it waits for another store
+        to do so.
+        """
         self._launch = launch
         self._deps = deps
         self._disk = disk
@@ -40,32 +44,32 @@ class StoreMembership:
         self._bootstraps = bootstraps
         self._cluster: PdCluster | None = None
         self.refusal: Exit | None = None
-        """Why it can't be a store: its process ends."""
+        """Why PD refuses the store, so that its process ends."""
 
     @property
     def cluster(self) -> PdCluster | None:
-        """The cluster that has accepted it."""
+        """The cluster that has accepted the store."""
         return self._cluster
 
     @property
     def is_registered(self) -> bool:
-        """Whether PD has accepted it."""
+        """True if PD has accepted the store."""
         return self._cluster is not None
 
     @property
     def store(self) -> Store | None:
-        """The store as PD has it, None before it is registered."""
+        """The store in PD; None before it is registered."""
         data = self._disk.data
         if self._cluster is None or not isinstance(data, StoreData):
             return None
         return next((store for store in self._cluster.stores.all() if store.id == data.store), None)
 
     def keep(self, now: float) -> float:
-        """Register, or report; return the seconds until the next time."""
+        """Register or send a heartbeat; return the seconds until the next time."""
         return self._report(now) if self._cluster is not None else self._register(now)
 
     def died(self) -> None:
-        """The process has ended."""
+        """Record that the process has ended."""
         data = self._disk.data
         if self._cluster is not None and isinstance(data, StoreData):
             self._cluster.stores.died(data.store, self._deps.clock.now())

@@ -1,4 +1,4 @@
-"""`/metrics`, which every server has beside its API, in the text format of Prometheus (dataplane-apis.md 15.2)."""
+"""`/metrics`, which every server serves beside its API, in Prometheus' text format (dataplane-apis.md 15.2)."""
 
 from ports.transport import Request, Response
 from sandbox.dataplane.processes import Answer, Launch, Process
@@ -8,7 +8,7 @@ _HEADERS = {"content-type": "text/plain; version=0.0.4; charset=utf-8"}
 
 
 def handled(process: Process, launch: Launch, port: int, request: Request) -> Answer:
-    """What a process answers; where its API knows no metrics, those that all servers have."""
+    """A process's answer; if its API has no metrics, the metrics of all servers."""
     answer = process.handle(port, request)
     is_metrics = request.method == "GET" and request.url.partition("?")[0].endswith("/metrics")
     began_at: float | None = getattr(process, "began_at", None)

@@ -1,6 +1,6 @@
-"""Programs of monitors, which say that they are ready and no more: Prometheus, Grafana and what is beside them.
+"""Programs of monitors (Prometheus, Grafana and others), which only report that they are ready.
 
-Where a real Prometheus is installed it can be given the same configuration (docs/metrics.md).
+A real Prometheus, if installed, accepts the same configuration (docs/metrics.md).
 """
 
 from ports.transport import Request, Response
@@ -12,7 +12,7 @@ _PROGRAMS = ("prometheus", "grafana")
 
 
 def says_ready(launch: Launch) -> Handler | None:
-    """What a program of a monitor answers, None for any other; those without a command are known by their image."""
+    """The handler of a monitor's program, else None; programs without a command are recognised by their image."""
     name = launch.command[0] if launch.command else launch.image.partition(":")[0].partition("@")[0]
     return _answer if name.rpartition("/")[2] in _PROGRAMS else None
 

@@ -18,7 +18,7 @@ _USUAL = {"host": "127.0.0.1", "port": "4000", "user": "root", "execute": ""}
 
 
 def mysql(surroundings: Surroundings) -> int:
-    """Carry out the statements; print what they answer, tabs between columns."""
+    """Run the statements and print their results, with tabs between columns."""
     options = _options(surroundings.launch.command[1:])
     login = SqlLogin(options["host"], int(options["port"]), options["user"])
     asked = statements(options["execute"])
@@ -37,7 +37,7 @@ def mysql(surroundings: Surroundings) -> int:
 
 
 def statements(text: str) -> list[str]:
-    """SQL as statements, without comments. A semicolon in quotes or in a comment ends none."""
+    """Split SQL into statements without comments. A semicolon in quotes or a comment ends none."""
     found = [""]
     for piece in _PIECE.finditer(text):
         if piece.lastgroup == "end":
@@ -48,7 +48,7 @@ def statements(text: str) -> list[str]:
 
 
 def _options(arguments: tuple[str, ...]) -> dict[str, str]:
-    """`-h host`, `-hhost`, `--host=host`."""
+    """Parse `-h host`, `-hhost`, `--host=host`."""
     found, words = dict(_USUAL), iter(arguments)
     for word in words:
         if word.startswith("--"):

@@ -1,4 +1,4 @@
-"""From names to running processes, with every fault on the way (dataplane-apis.md 1, 14)."""
+"""The network: resolves names to running processes and injects faults on the way (dataplane-apis.md 1, 14)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ from sandbox.dataplane.processes import Answer, Launch, Process, Waiting, text
 from sandbox.dataplane.tls import NOBODY, PROVEN, Certificate, Handshakes, ServerSide
 
 _STEP = 0.1
-"""Seconds between two looks at a provisional answer."""
+"""Seconds between two checks of a provisional answer."""
 _PEERS = "(peers)"
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _CUT_OFF = Fault(Trouble.BLACK_HOLE)
@@ -36,62 +36,62 @@ _HTTP_TO_HTTPS = text(400, "Client sent an HTTP request to an HTTPS server.\n")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a name leads: a pod and one of its ports."""
+    """The target of a name: a pod and one of its ports."""
 
     pod_uid: str
     port: int
 
 
 class Directory(Protocol):
-    """What the cluster's DNS and its service proxies know."""
+    """The cluster's DNS and service proxies."""
 
     def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
-        """Where `host:port` leads, asked from a pod of `namespace`; empty when the name or the port is unknown."""
+        """The targets of `host:port` for a pod of `namespace`; empty if the name or port is unknown."""
 
     def pods(self, host: str, port: int) -> list[Target]:
-        """Where a name leads that another Kubernetes asks for: to single pods, not to Services with an address."""
+        """The targets of a name for another Kubernetes: single pods, not Services with an address."""
 
     def addresses(self, host: str, namespace: str) -> list[str]:
-        """What DNS answers for a name, asked from a pod of `namespace`."""
+        """DNS addresses of a name for a pod of `namespace`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Who asks, and with which certificate. An empty pod is somebody outside of all pods, such as the operator."""
+    """The sender of a request and its certificate. An empty pod is outside of all pods, e.g. the operator."""
 
     namespace: str = ""
     pod: str = ""
     certificate: Certificate | None = field(default=None, compare=False, repr=False)
-    """With what it speaks TLS, if it does."""
+    """The sender's side of TLS, or None."""
     domain: str = ""
-    """That of the Kubernetes in which it is."""
+    """The domain of the sender's Kubernetes."""
 
     @classmethod
     def of(cls, launch: Launch) -> "Origin":
-        """A program that asks."""
+        """The origin of a program's requests."""
         return cls(launch.namespace, launch.pod, launch.certificate, launch.domain)
 
     def __str__(self) -> str:
-        """`namespace/pod`, as faults match it."""
+        """`namespace/pod`, for the globs of faults."""
         return f"{self.namespace}/{self.pod}"
 
 
 @dataclass(slots=True, eq=False)
 class Running:
-    """One process with the launch it came from."""
+    """A process and its launch."""
 
     launch: Launch
     process: Process
     output: Output
     hung: bool = False
     behind: Waiting | None = None
-    """The script that waits for the process, where that has not taken its place."""
+    """The script that waits for the process, unless it was replaced by it."""
     announced: frozenset[int] = frozenset()
-    """The ports of which it has said that it listens."""
+    """The ports that it has announced in its log."""
     due: float = float("inf")
-    """The clock time of its next due work, as its last step has said."""
+    """The clock time of its next due work, from its last step."""
     rests_until: float = float("-inf")
-    """Before which clock time it need not be stepped, unless it is woken."""
+    """The clock time before which no step is needed, unless the process is woken."""
 
     @property
     def pod(self) -> str:
@@ -100,13 +100,13 @@ class Running:
 
     @property
     def concurrent(self) -> bool:
-        """Whether requests are handled outside the data plane's lock, because the handler itself uses the network."""
+        """True if requests are handled outside the data plane's lock, because the handler itself uses the network."""
         return bool(getattr(self.process, "concurrent", False))
 
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """What requests are counted by."""
+    """The key by which requests are counted."""
 
     cluster: str
     method: str
@@ -116,7 +116,7 @@ class Count:
 
 @dataclass(slots=True, eq=False)
 class _Injected:
-    """A fault and what it has seen: how many requests, and the answers that OLD repeats."""
+    """A fault and its state: the number of requests, and the answers that OLD repeats."""
 
     fault: Fault
     matched: int = 0
@@ -125,7 +125,7 @@ class _Injected:
 
 @dataclass(frozen=True, slots=True)
 class _Late:
-    """A request that is still on its way when its sender has given up."""
+    """A request that is still in transit when its sender has given up."""
 
     due: float
     origin: Origin
@@ -135,9 +135,9 @@ class _Late:
 
 
 class Network:
-    """The data plane's network in one Kubernetes. Safe for use by many threads.
+    """The data plane's network in one Kubernetes. Thread-safe.
 
-    `domain` is that of the Kubernetes; `pause` lets the asking thread wait on the clock.
+    `domain` is the domain of this Kubernetes; `pause` lets the calling thread wait on the clock.
     """
 
     def __init__(
@@ -160,7 +160,7 @@ class Network:
         self._pause = pause
         self._touched = interconnect.changed
         self.wake = wake
-        """Told when a request may have changed a process, here or in another Kubernetes."""
+        """Called when a request may have changed a process, here or in another Kubernetes."""
         self._running: dict[str, list[Running]] = {}
         self._faults: list[_Injected] = []
         self._late: list[_Late] = []
@@ -169,12 +169,12 @@ class Network:
         interconnect.add(domain, self)
 
     def attach(self, running: Running) -> None:
-        """A process can be reached from now on."""
+        """Make a process reachable."""
         with self._lock:
             self._running.setdefault(running.launch.pod_uid, []).append(running)
 
     def detach(self, running: Running) -> None:
-        """A process is gone. Idempotent."""
+        """Remove a process. Idempotent."""
         with self._lock:
             left = [each for each in self._running.get(running.launch.pod_uid, []) if each is not running]
             if left:
@@ -183,23 +183,23 @@ class Network:
                 self._running.pop(running.launch.pod_uid, None)
 
     def inject(self, fault: Fault) -> None:
-        """Put a fault in; it stays until healed."""
+        """Add a fault until it is healed."""
         with self._lock:
             self._faults.append(_Injected(fault))
         self._interconnect.disturbed()
 
     def heal(self, fault: Fault | None = None) -> None:
-        """Take a fault out, or all of them."""
+        """Remove a fault, or all."""
         with self._lock:
             self._faults = [] if fault is None else [each for each in self._faults if each.fault is not fault]
         self._interconnect.disturbed()
 
     def cut_off(self, apart: bool = True) -> None:
-        """A fault: nothing goes from here to other Kubernetes, nor back, until told otherwise."""
+        """A fault: separate this Kubernetes from all others until healed."""
         self._interconnect.cut_off(self.domain, apart)
 
     def counts(self) -> dict[Count, int]:
-        """HTTP requests so far, those included that a fault answered or swallowed."""
+        """The number of HTTP requests so far, including those that a fault answered or dropped."""
         with self._lock:
             return dict(self._counts)
 
@@ -210,11 +210,11 @@ class Network:
 
     @property
     def disturbances(self) -> int:
-        """See `Interconnect`: while it stays, a process that runs on is reached by the same peers."""
+        """See `Interconnect`: while it is unchanged, a running process is reachable by the same peers."""
         return self._interconnect.disturbances
 
     def connected(self, origin: Origin, running: Running, port: int, host: str = "") -> bool:
-        """Whether a process would answer a ping from `origin`, which knows it as `host`."""
+        """True if a process would answer a ping from `origin`, which knows it as `host`."""
         return (
             not running.hung
             and running.process.exit is None
@@ -224,16 +224,16 @@ class Network:
         )
 
     def tls_failure(self, origin: Origin, launch: Launch, port: int, host: str = "") -> str:
-        """Why `origin` and a process do not come to speak the same, one TLS and the other none included; else empty."""
+        """Why `origin` and a process cannot agree on TLS or plain text; empty if they can."""
         return self._handshakes.failure(origin.certificate, launch.serves_tls(port), host)
 
     def handshake_failure(self, client: Certificate, server: ServerSide | None, host: str) -> str:
-        """Why a client does not come to speak TLS with a server that it knows as `host`; empty when it does."""
+        """Why a client's TLS handshake with the server `host` fails; empty if it succeeds."""
         with self._lock:
             return self._handshakes.failure(client, server, host)
 
     def reachable(self, launch: Launch, process: Process, url: str, origin: Origin | None = None) -> bool:
-        """Whether `origin`, by default any pod of its namespace, can talk to a process that is known by `url`."""
+        """True if `origin`, by default any pod of its namespace, can reach a process at `url`."""
         host, port = _address(url)
         with self._lock:
             running = self._behind(launch, process)
@@ -241,7 +241,7 @@ class Network:
             return running is not None and self.connected(asker, running, port, host)
 
     def trusts(self, launch: Launch, url: str, other: Launch) -> bool:
-        """Whether a process comes to speak TLS, or both none, with another one that is known by `url`."""
+        """True if a process and another one at `url` agree on TLS or plain text."""
         if launch.tls is None and other.tls is None and not url.startswith("https:"):
             return True
         host, port = _address(url)
@@ -251,7 +251,7 @@ class Network:
             return not self.tls_failure(speaking(Origin.of(launch), url), other, port, host)
 
     def pass_on(self, request: Request, origin: Origin, launch: Launch, process: Process, url: str) -> Answer:
-        """What a process, which is known by `url`, answers to a request that another one, `origin`, passes on to it."""
+        """The answer of the process at `url` to a request that the process `origin` forwards."""
         host, port = _address(url)
         with self._lock:
             running = self._behind(launch, process)
@@ -270,7 +270,7 @@ class Network:
         return sum(each.seconds for each in slow if each.matches_request(str(origin), running.pod, port, request, path))
 
     def find(self, url: str, origin: Origin) -> Running | None:
-        """The process behind a URL when it can be reached from `origin`: how data-plane peers find each other."""
+        """The process at a URL if `origin` can reach it: the way in which peers find each other."""
         with self._lock:
             host, port = _address(url)
             found = self._connect(host, port, origin)
@@ -279,13 +279,13 @@ class Network:
             return found[0]
 
     def server_side(self, authority: str) -> ServerSide | None:
-        """How the server behind `host:port` speaks TLS; None when it does not, or when nobody is there."""
+        """The TLS side of the server at `host:port`; None without TLS, or without a server."""
         with self._lock:
             found = self._connect(*_address(authority), Origin())
             return found[0].launch.serves_tls(found[1]) if found else None
 
     def dial(self, host: str, port: int, origin: Origin, timeout: float) -> Running | None:
-        """The process behind an address; None when it was silent for so many seconds. Raises ConnectionRefused."""
+        """The process at an address; None after `timeout` seconds of silence. Raises ConnectionRefused."""
         with self._lock:
             found = self._connect(host, port, origin)
             if found is None:
@@ -299,7 +299,7 @@ class Network:
         return None if silent else running
 
     def is_open(self, host: str, port: int, origin: Origin) -> bool:
-        """Whether a process answers a connection at once, whatever it speaks."""
+        """True if a process accepts a connection immediately, whatever its protocol."""
         with self._lock:
             found = self._connect(host, port, origin)
             if found is None:
@@ -309,7 +309,7 @@ class Network:
             return not silent and running.process.exit is None and running.process.listens(target)
 
     def addresses(self, host: str, origin: Origin) -> list[str]:
-        """What DNS answers for a name, asked from a pod."""
+        """DNS addresses of a name for a pod."""
         with self._lock:
             elsewhere = self._interconnect.behind(host, self.domain)
             if elsewhere is None:
@@ -318,7 +318,7 @@ class Network:
             return [] if severed else elsewhere.addresses(host, Origin())
 
     def reach(self, running: Running, port: int, request: Request) -> Answer | None:
-        """A request from the process's own pod, as probes send it; None when it hangs or nobody listens."""
+        """Send a request from the process's own pod, like a probe; None if it hangs or does not listen."""
         with self._lock:
             if running.hung or running.process.exit is not None or not running.process.listens(port):
                 return None
@@ -327,7 +327,7 @@ class Network:
         return handled(running.process, running.launch, port, request)
 
     def deliver(self, request: Request, origin: Origin) -> Response:
-        """Carry a request to the process its URL names. Raises ConnectionRefused, RequestTimeout."""
+        """Deliver a request to the process at its URL. Raises ConnectionRefused, RequestTimeout."""
         parts = urlsplit(request.url)
         host, port = _address(request.url)
         with self._lock:
@@ -358,7 +358,7 @@ class Network:
         return answer.response if injected is None else _spoiled(answer.response, injected, request)
 
     def arrive(self) -> float | None:
-        """Hand over the late requests that are due, and return when the next one is."""
+        """Deliver the late requests that are due; return when the next one is."""
         with self._lock:
             now = self._clock.now()
             due = [each for each in self._late if each.due <= now]
@@ -369,7 +369,7 @@ class Network:
             return min((each.due for each in self._late), default=None)
 
     def _send_slowly(self, origin: Origin, running: Running, port: int, request: Request, seconds: float) -> None:
-        """What changes something has its effect late: also when its sender waits no more. Raises RequestTimeout."""
+        """Deliver a write late, even if its sender has given up. Raises RequestTimeout."""
         if seconds > request.timeout:
             with self._lock:
                 self._late.append(_Late(self._clock.now() + seconds, origin, running, port, request))
@@ -380,7 +380,7 @@ class Network:
     def _answer(
         self, request: Request, origin: Origin, running: Running, port: int, fault: Fault | None
     ) -> Answer | None:
-        """The answer, or None when the process is to be asked outside the lock. Raises ConnectionRefused, TlsError."""
+        """The answer, or None if the process must be called outside the lock. Raises ConnectionRefused, TlsError."""
         trouble = fault.trouble if fault is not None else None
         if trouble is Trouble.BLACK_HOLE or running.hung:
             return Answer(Response(504, {}, b""), delay=float("inf"))
@@ -393,7 +393,7 @@ class Network:
         return None if running.concurrent else handled(running.process, running.launch, port, request)
 
     def _misunderstood(self, request: Request, origin: Origin, running: Running, port: int) -> Answer | None:
-        """What a server answers to plain HTTP that expects TLS. Raises TlsError when the handshake fails."""
+        """The answer of a TLS server to plain HTTP, or None. Raises TlsError if the handshake fails."""
         host, _ = _address(request.url)
         failure = self.tls_failure(speaking(origin, request.url), running.launch, port, host)
         if failure and request.url.startswith("https:"):
@@ -401,7 +401,7 @@ class Network:
         return Answer(_HTTP_TO_HTTPS) if failure else None
 
     def _wait_for_better(self, answer: Answer, running: Running, port: int, request: Request) -> Answer:
-        """Ask again, little by little, while the answer is provisional; what is left to wait stays its delay."""
+        """Poll while the answer is provisional; the remaining wait becomes its delay."""
         waited = 0.0
         while answer.provisional and waited < min(answer.delay, request.timeout):
             self._pause(_STEP)
@@ -421,7 +421,6 @@ class Network:
         return self._running.get(pod_uid, [])
 
     def pods(self, host: str, port: int) -> list[Target]:
-        """See `Directory`."""
         return self._directory.pods(host, port)
 
     def _connect(self, host: str, port: int, origin: Origin) -> tuple[Running, int] | None:
@@ -446,7 +445,7 @@ class Network:
         return next((each for each in faults if each.matches_connection(str(origin), running.pod, port)), None)
 
     def _faults_between(self, origin: Origin, running: Running) -> Iterator[_Injected]:
-        """Those of the networks of both ends."""
+        """The faults of both ends' networks."""
         for network in self._interconnect.networks(origin.domain, running.launch.domain):
             yield from network._faults
 
@@ -466,7 +465,7 @@ class Network:
 
 
 def speaking(origin: Origin, url: str) -> Origin:
-    """Who asks, as it speaks with whoever is known by `url`: with TLS where that, or else its certificate, says so."""
+    """The origin with the protocol for `url`: TLS if the URL or its certificate says so."""
     scheme, has_scheme, _ = url.partition("://")
     if has_scheme and scheme != "https":
         return replace(origin, certificate=None) if origin.certificate is not None else origin
@@ -474,7 +473,7 @@ def speaking(origin: Origin, url: str) -> Origin:
 
 
 def _spoiled(response: Response, injected: _Injected, request: Request) -> Response:
-    """What arrives of an answer. Raises ConnectionLost."""
+    """The part of an answer that arrives under a fault. Raises ConnectionLost."""
     match injected.fault.trouble:
         case Trouble.TRUNCATE:
             return Response(response.status, response.headers, response.body[: len(response.body) // 2])

@@ -1,4 +1,4 @@
-"""What a container prints, as the kubelet keeps it: lines with their times, the newest of them."""
+"""The output of a container as the kubelet keeps it: the newest lines with their times."""
 
 import threading
 from collections import deque
@@ -8,12 +8,12 @@ from datetime import datetime
 from ports.clock import Clock
 
 _KEPT = 2000
-"""Lines of a container; the kubelet rotates its files, too."""
+"""The maximum number of lines, because the kubelet rotates its files."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line, its number in the container, and when it was printed."""
+    """A line, its number in the container, and its time."""
 
     number: int
     time: datetime
@@ -21,7 +21,7 @@ class Line:
 
 
 class Output:
-    """What one run of a container has printed. Safe for use by many threads."""
+    """The output of one run of a container. Thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -30,10 +30,10 @@ class Output:
         self._number = 0
         self._begun = ""
         self.ended = False
-        """Whether nothing more will be printed."""
+        """True if nothing more will be printed."""
 
     def say(self, text: str) -> None:
-        """Print a text, whose last line may go on later."""
+        """Print a text; its last line may continue later."""
         with self._lock:
             *lines, self._begun = (self._begun + text).split("\n")
             for line in lines:
@@ -48,14 +48,14 @@ class Output:
             self._append(f'[{stamp}] [{level}] ["{message}"]{told}')
 
     def end(self) -> None:
-        """The container has ended."""
+        """Record that the container has ended."""
         with self._lock:
             if self._begun:
                 self._append(self._begun)
             self._begun, self.ended = "", True
 
     def after(self, number: int) -> list[Line]:
-        """The lines after that one, of those that are kept."""
+        """The kept lines after the given number."""
         with self._lock:
             return [line for line in self._lines if line.number > number]
 

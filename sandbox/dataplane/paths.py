@@ -1,4 +1,4 @@
-"""Paths without what is individual in them, so that requests can be counted by kind."""
+"""Paths with placeholders for ids and names, to count requests by kind."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What a container's main process is to the rest of the world."""
+"""The interface of a container's main process."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,9 @@ _CONTENT = "content-type"
 
 
 class DiskTrouble(Enum):
-    """What goes wrong with objects on a disk: FAIL, DENY every call, FULL every write; SLOW; TEAR leaves half of it."""
+    """Faults of objects on a disk: FAIL and DENY affect every call, FULL every write; SLOW; TEAR keeps half
+    of a write.
+    """
 
     FAIL = "fail"
     DENY = "deny"
@@ -23,10 +25,10 @@ class DiskTrouble(Enum):
 
 @dataclass(slots=True)
 class Disk:
-    """A volume, or a directory of one. Its identity is the claim's UID: a new claim is an empty disk.
+    """A volume, or a directory on it. Its identity is the claim's UID: a new claim is an empty disk.
 
-    `data` is what a server keeps there, `files` are texts that scripts can read, by their path in it, `objects` what
-    commands put there, by their path as well; `trouble` is a fault of these.
+    `data` is a server's data, `files` are texts that scripts can read by path, `objects` are files of commands by path;
+    `trouble` is a fault of the objects.
     """
 
     uid: str
@@ -37,20 +39,20 @@ class Disk:
     trouble: DiskTrouble | None = None
 
     def directory(self, path: str) -> "Disk":
-        """A directory on it, made when it is new; the disk itself for an empty path."""
+        """A directory on it, created if necessary; the disk itself for an empty path."""
         return self.directories.setdefault(path, Disk(f"{self.uid}/{path}")) if path else self
 
     def texts(self) -> dict[str, str]:
-        """All files, by their path from here."""
+        """All files, by relative path."""
         below = {f"{name}/{path}": text for name, each in self.directories.items() for path, text in each.files.items()}
         return self.files | below
 
 
 @dataclass(frozen=True, slots=True)
 class TlsSettings:
-    """How a program speaks TLS: the text of its CA, the files of certificate and key, and on which ports (None: all).
+    """A program's TLS: the text of its CA, the files of certificate and key, and its ports (None: all).
 
-    `demands`, `names`: see `ServerSide`.
+    For `demands` and `names` see `ServerSide`.
     """
 
     ca: str
@@ -61,13 +63,13 @@ class TlsSettings:
     names: tuple[str, ...] = ()
 
     def speaks(self, port: int) -> bool:
-        """Whether a port does."""
+        """True if a port speaks TLS."""
         return self.ports is None or port in self.ports
 
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the kubelet knows when it starts a container. `files` are texts by path, `disks` volumes by mount path."""
+    """The kubelet's data for starting a container. `files` are texts by path, `disks` volumes by mount path."""
 
     namespace: str
     pod: str
@@ -83,40 +85,40 @@ class Launch:
     address: str = ""
     """The pod's address."""
     is_task: bool = False
-    """Whether it is to end: the pod's containers are not started again when they do."""
+    """True if the pod's containers are not restarted when they end."""
     slowness: float = 0.0
-    """Seconds that it needs to start on top of what it always needs."""
+    """Additional seconds that it needs to start."""
     renewed: dict[str, str] = field(default_factory=dict)
-    """Texts that have changed under the running container: those of Secrets, by path."""
+    """Texts of Secrets that have changed while the container runs, by path."""
     tls: TlsSettings | None = None
-    """How its program speaks TLS, once that is known."""
+    """Its program's TLS, once known."""
     domain: str = ""
-    """That of the Kubernetes in which it runs."""
+    """The domain of its Kubernetes."""
 
     def file(self, path: str) -> str | None:
-        """The text of a file, on a volume or among those that are mounted; None when it is not there."""
+        """The text of a file on a volume or among the mounted files; None if it does not exist."""
         if path in self.files:
             return self.files[path]
         found = self.on_disk(path)
         return found[0].texts().get(found[1]) if found is not None else None
 
     def current(self, path: str) -> str:
-        """The text of a file as who opens it now finds it; empty when it is not there."""
+        """The current text of a file; empty if it does not exist."""
         found = self.renewed.get(path)
         return found if found is not None else self.file(path) or ""
 
     @property
     def certificate(self) -> Certificate | None:
-        """With what its program speaks TLS; None when it speaks none.
+        """Its program's certificate; None without TLS.
 
-        Certificate and key are read for each new connection, the CA once, at the start: as PD, TiKV and TiDB do.
+        Certificate and key are read for each new connection, the CA only at the start, as in PD, TiKV and TiDB.
         """
         if self.tls is None:
             return None
         return Certificate(self.tls.ca, self.current(self.tls.cert_file), self.current(self.tls.key_file))
 
     def serves_tls(self, port: int) -> ServerSide | None:
-        """How a port of it speaks TLS, None when it does not."""
+        """The TLS side of one of its ports; None without TLS."""
         if self.tls is None or self.certificate is None or not self.tls.speaks(port):
             return None
         return ServerSide(self.certificate, self.tls.demands, self.tls.names)
@@ -126,16 +128,16 @@ class Launch:
         return [*self.files, *(f"{mount}/{path}" for mount, disk in self.disks.items() for path in disk.texts())]
 
     def client_tls(self, ca: str, cert: str, key: str) -> TlsSettings | None:
-        """How its program speaks TLS with others, by the paths of files; not at all without a CA."""
+        """Its program's client side of TLS, by the paths of files; None without a CA."""
         return TlsSettings(self.file(ca) or "", cert, key) if ca else None
 
     def disk(self, path: str) -> Disk:
-        """Where a server keeps its data; what is on no volume is gone when the container ends."""
+        """The disk of a server's data; data outside volumes is lost when the container ends."""
         found = self.on_disk(path)
         return found[0].directory(found[1]) if found is not None else Disk("")
 
     def on_disk(self, path: str) -> tuple[Disk, str] | None:
-        """The volume that a path leads to and the path on it, None when it leads to none."""
+        """The volume of a path, and the path on it; None outside volumes."""
         mounts = [mount for mount in self.disks if path == mount or path.startswith(f"{mount.rstrip('/')}/")]
         if not mounts:
             return None
@@ -144,29 +146,29 @@ class Launch:
 
     @property
     def version(self) -> str:
-        """The image's tag without a leading v, such as `8.5.0`."""
+        """The image's tag without a leading v, e.g. `8.5.0`."""
         tag = self.image.rsplit("/", 1)[-1].partition(":")[2].partition("@")[0]
         return tag.removeprefix("v") or "0.0.0"
 
     @property
     def cluster(self) -> str:
-        """`namespace/instance` of the cluster the pod belongs to."""
+        """`namespace/instance` of the pod's cluster."""
         return f"{self.namespace}/{self.labels.get('app.kubernetes.io/instance', self.pod)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How a process ended."""
+    """The end of a process."""
 
     code: int
     message: str = ""
     reason: str = ""
-    """What the kubelet calls it, where the code does not tell."""
+    """The kubelet's reason, if the code does not determine it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer that takes `delay` seconds. One that is `provisional` may turn out better before they are over."""
+    """An HTTP answer that takes `delay` seconds. A `provisional` one may improve during the delay."""
 
     response: Response
     delay: float = 0.0
@@ -174,29 +176,29 @@ class Answer:
 
 
 class Process(Protocol):
-    """One running program. The data plane calls it under its lock, programs excepted."""
+    """A running program. The data plane calls it under its lock, except programs."""
 
     @property
     def exit(self) -> Exit | None:
-        """How it ended, or None while it runs."""
+        """Its end, or None while it runs."""
 
     def step(self) -> float | None:
-        """Do what is due; return the clock time of the next due work, or None."""
+        """Do all due work; return the clock time of the next due work, or None."""
 
     woken: bool
-    """Whether it may have something to do since its last step, although it was to rest."""
+    """True if it may have work since its last step although it was to rest."""
 
     def rests_until(self) -> float:
-        """Before which clock time another step does nothing and says the same, while nobody wakes it."""
+        """The clock time before which a step has no effect, unless it is woken."""
 
     def question(self) -> Request | None:
-        """What it wants to ask the network now, or None."""
+        """Its current question to the network, or None."""
 
     def answered(self, response: Response | None) -> None:
-        """The answer to the question; None when there was none."""
+        """Take the answer to the question; None means that there was none."""
 
     def listens(self, port: int) -> bool:
-        """Whether a connection to the port succeeds."""
+        """True if a connection to the port succeeds."""
 
     def handle(self, port: int, request: Request) -> Answer:
         """Answer a request to a port it listens on."""
@@ -205,14 +207,14 @@ class Process(Protocol):
         """SIGTERM: end in good order, soon."""
 
     def kill(self, code: int) -> None:
-        """End now, without a word to anybody."""
+        """End immediately, without cleaning up."""
 
 
 class Waiting(Process, Protocol):
-    """A process that runs another one in the foreground."""
+    """A process that runs another in the foreground."""
 
     def ended(self, code: int) -> None:
-        """The other one has ended."""
+        """Take the exit code of the other process."""
 
 
 def text(status: int, body: str) -> Response:
@@ -221,5 +223,5 @@ def text(status: int, body: str) -> Response:
 
 
 def not_found() -> Response:
-    """What Go's router answers for a route it does not know."""
+    """The answer of Go's router for an unknown route."""
     return text(404, "404 page not found\n")

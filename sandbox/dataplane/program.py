@@ -1,4 +1,4 @@
-"""Programs the world is given by name, such as discovery, and programs it knows nothing of, which just run."""
+"""Programs that the world is given by name, e.g. discovery, and unknown programs, which just run."""
 
 from collections.abc import Callable, Mapping
 
@@ -13,10 +13,12 @@ _log = structlog.get_logger(__name__)
 Handler = Callable[[Request], Response]
 
 Network = Callable[[Credentials | None], Transport]
-"""The data plane as a pod reaches it with some certificate, or with none."""
+"""The data plane as a pod reaches it, with a certificate or none."""
 
 Factory = Callable[[Mapping[str, str], Transport, Network, Clock], Handler]
-"""Makes a program of: environment, the Kubernetes API for its pod's identity, the data plane's network, the clock."""
+"""Creates a program from: environment, the Kubernetes API for its pod's identity, the data plane's network,
+the clock.
+"""
 
 _KILLED = 143
 _DISCOVERY_PORTS = frozenset({10261})
@@ -24,7 +26,7 @@ _DISCOVERY_TLS = "/var/lib/discovery-tls"
 
 
 def tls_of_discovery(launch: Launch) -> TlsSettings | None:
-    """How a discovery service speaks TLS (objects.md 9.4); None for any other program."""
+    """The TLS of a discovery service (objects.md 9.4); None for any other program."""
     if launch.env.get("DISCOVERY_MTLS_ENABLED") != "true":
         return None
     ca = launch.file(f"{_DISCOVERY_TLS}/ca.crt") or ""
@@ -32,7 +34,7 @@ def tls_of_discovery(launch: Launch) -> TlsSettings | None:
 
 
 class Task:
-    """A program that the sandbox knows nothing of, in a pod that ends: it does its work, whatever that is, and ends."""
+    """An unknown program in a pod that ends: it works for a while, and ends."""
 
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
@@ -41,41 +43,35 @@ class Task:
         self.woken = False
 
     def step(self) -> float | None:
-        """End in time."""
+        """End when its time has passed."""
         if self.exit is None and self._clock.now() >= self._due:
             self.exit = Exit(0)
         return None if self.exit is not None else self._due
 
     def rests_until(self) -> float:
-        """See `Process`."""
         return self._due
 
     def question(self) -> Request | None:
-        """It asks nothing that the sandbox knows of."""
         return None
 
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
+    def answered(self, response: Response | None) -> None: ...
 
     def listens(self, port: int) -> bool:  # noqa: ARG002
-        """It serves nobody."""
+        """Accept no connection."""
         return False
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """Nobody reaches it."""
         return Answer(Response(404, {"content-type": "text/plain"}, b""))
 
     def stop(self) -> None:
-        """End at once."""
         self.woken, self.exit = True, Exit(_KILLED)
 
     def kill(self, code: int = _KILLED) -> None:
-        """End at once."""
         self.woken, self.exit = True, Exit(code)
 
 
 class Program:
-    """A process that only answers requests, on the ports its container declares."""
+    """A process that only answers requests, on the ports that its container declares."""
 
     concurrent = True
 
@@ -86,39 +82,33 @@ class Program:
         self.woken = False
 
     def step(self) -> float | None:
-        """Nothing is ever due."""
         return None
 
     def rests_until(self) -> float:
-        """See `Process`."""
         return float("inf")
 
     def question(self) -> Request | None:
-        """It asks on its own, inside its handler."""
         return None
 
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
+    def answered(self, response: Response | None) -> None: ...
 
     def listens(self, port: int) -> bool:
-        """Whether the container declares the port."""
+        """True if the container declares the port."""
         return port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """The handler's answer; a program without one accepts connections and says nothing useful."""
+        """The handler's answer; a program without one accepts connections and answers 404."""
         if self._handler is None:
             return Answer(Response(404, {"content-type": "text/plain"}, b""))
         try:
             return Answer(self._handler(request))
         except Exception as error:
-            # the boundary of a foreign program: its servers answer 500 too
+            # the boundary of a foreign program: real servers answer 500 as well
             _log.exception("a program failed", url=request.url)
             return Answer(Response(500, {"content-type": "text/plain"}, str(error).encode()))
 
     def stop(self) -> None:
-        """End at once."""
         self.woken, self.exit = True, Exit(0)
 
     def kill(self, code: int = _KILLED) -> None:
-        """End at once."""
         self.woken, self.exit = True, Exit(code)

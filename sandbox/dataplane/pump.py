@@ -1,4 +1,4 @@
-"""A pump: its node in PD's etcd, its states, and the way out (dataplane-apis.md 10, 15.3)."""
+"""A Pump: its node in PD's etcd, its states, and its removal (dataplane-apis.md 10, 15.3)."""
 
 import json
 from dataclasses import dataclass
@@ -27,14 +27,14 @@ _NODE_ID = Setting("node-id", "node-id")
 
 @dataclass(slots=True)
 class PumpData:
-    """What a pump keeps on its disk: binlogs, of which drainers may still need some while its node is not offline."""
+    """A Pump's data on its disk: binlogs, which drainers may still need while its node is not offline."""
 
     cluster: PdCluster
     node: str
 
 
 def pump_nodes(etcd: Etcd, now: float) -> dict[str, Json]:
-    """The nodes that are registered, by id."""
+    """The registered nodes, by id."""
     found = etcd.range(_PREFIX, _PREFIX[:-1] + b"0", now)
     return {node["nodeId"]: node for node in (json.loads(entry.value) for _, entry in found)}
 
@@ -52,7 +52,7 @@ class PumpProcess(ServerProcess):
         self._drained_at: float | None = None
 
     def step(self) -> float | None:
-        """See `ServerProcess`: it also goes offline when all is read."""
+        """Step as a server; also go offline when all binlogs are read."""
         now = self._deps.clock.now()
         if self.exit is None and self._drained_at is not None and now >= self._drained_at and self._can_write():
             self._leave(OFFLINE)
@@ -60,11 +60,11 @@ class PumpProcess(ServerProcess):
         return due if due is None or self._drained_at is None else max(min(due, self._drained_at), now)
 
     def listens(self, port: int) -> bool:
-        """Binlogs and its API, once it is registered."""
+        """Accept connections once it is registered."""
         return self._cluster is not None and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """Its API: refusals are HTTP successes."""
+        """Answer on its API; refusals are HTTP successes."""
         path = unquote(urlsplit(request.url).path)
         if (request.method, path) == ("GET", "/status") and self._cluster is not None:
             return _json({"StatusMap": pump_nodes(self._cluster.etcd, self._deps.clock.now())})
@@ -81,11 +81,11 @@ class PumpProcess(ServerProcess):
         return _json({"message": f"apply action {action} success!", "code": 200})
 
     def _work(self, now: float) -> float:  # noqa: ARG002
-        """Register, then write the node again and again."""
+        """Register, then renew the node periodically."""
         return self._write()
 
     def _finish(self, now: float) -> None:  # noqa: ARG002
-        """It is paused until it runs again; whoever is closing has nothing left to do when it stops."""
+        """Mark the node as paused until it runs again; a closing node is finished when it stops."""
         self._leave(OFFLINE if self._state == "closing" else "paused")
 
     def _apply(self, action: str) -> None:
@@ -100,7 +100,7 @@ class PumpProcess(ServerProcess):
         return self._cluster is not None and self._cluster.leader is not None
 
     def _write(self) -> float:
-        """Write the node, once PD is found; return the seconds until the next time."""
+        """Write the node once PD is found; return the seconds until the next time."""
         timings = self._deps.timings
         self._cluster = self._cluster or find_pd(_PD.of(self._launch), self._launch, self._deps)
         if self._cluster is None or self._cluster.leader is None:

@@ -1,4 +1,4 @@
-"""The data plane as an actor: which program a container's command is, and the round that advances all of them."""
+"""The data plane as an actor: selects the program for a container's command, and advances all processes."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -38,18 +38,18 @@ CHANGED: Hashable = "data plane"
 """The topic of changes of processes."""
 
 ASKING: Hashable = "data plane questions"
-"""The topic of processes that have a question."""
+"""The topic of processes with a question."""
 
 _LOOPBACK = "127.0.0.1"
 _NEVER = float("inf")
 
 Identity = Callable[[str, str], Transport]
-"""The Kubernetes API as seen by a service account: namespace, name."""
+"""A service account's view of the Kubernetes API: namespace, name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What the kubelet or a tool in the container asks: a port, over TCP (`path` None) or HTTP."""
+    """A probe of the kubelet or of a tool in the container: a port, over TCP (`path` None) or HTTP."""
 
     port: int
     path: str | None = None
@@ -58,7 +58,7 @@ class Probe:
 
 
 class DataPlane:
-    """All running programs of the world. Safe for use by many threads."""
+    """All running programs of the world. Thread-safe."""
 
     name = "data-plane"
     watches = (CHANGED,)
@@ -79,11 +79,11 @@ class DataPlane:
         interconnect: Interconnect | None = None,
         domain: str = "",
     ) -> None:
-        """`programs` are started by the path of their file, `servers` beside those that the sandbox has.
+        """`programs` are started by the path of their file; `servers` extend the built-in ones.
 
-        `commands` are by the name of their file, or of an image whose containers name no program.
+        `commands` are keyed by the name of their file, or of an image whose containers name no program.
 
-        `interconnect` leads to the data planes of other Kubernetes, `domain` is that of this one.
+        `interconnect` leads to the data planes of other Kubernetes; `domain` is this one's.
         """
         self._clock = clock
         self._notifier = notifier
@@ -98,7 +98,7 @@ class DataPlane:
         self._processes: list[Running] = []
         self._disks: dict[str, Disk] = {}
         self._disturbances = -1
-        """Those of the network that the last step knew of."""
+        """The network's `disturbances` at the last step."""
         self.network = Network(clock, directory, randomness, interconnect, domain, pause=pause, wake=self._wake)
         self._deps = Dependencies(clock, randomness, timings, self.network)
 
@@ -109,16 +109,16 @@ class DataPlane:
 
     @property
     def interrupted_joins(self) -> set[str]:
-        """A fault: see `Dependencies`."""
+        """A fault; see `Dependencies`."""
         return self._deps.interrupted_joins
 
     @property
     def last_calls(self) -> dict[str, int]:
-        """A fault: see `Dependencies`."""
+        """A fault; see `Dependencies`."""
         return self._deps.last_calls
 
     def disk(self, uid: str) -> Disk:
-        """The volume of that identity, empty when it is new."""
+        """The volume with this identity; a new one is empty."""
         with self._lock:
             return self._disks.setdefault(uid, Disk(uid))
 
@@ -139,7 +139,7 @@ class DataPlane:
         with self._lock:
             if running.process.exit is None:
                 running.output.note("INFO", "got signal to exit", signal="terminated")
-                # a script that runs a program in the foreground does not pass the signal on
+                # a script that runs a program in the foreground does not forward the signal
                 (running.behind or running.process).stop()
         self.changed()
 
@@ -154,7 +154,7 @@ class DataPlane:
         self.changed()
 
     def probe(self, running: Running, probe: Probe) -> bool:
-        """Whether a probe of the container succeeds."""
+        """True if a probe of the container succeeds."""
         with self._lock:
             if running.hung or running.process.exit is not None or not running.process.listens(probe.port):
                 return False
@@ -174,7 +174,7 @@ class DataPlane:
             return [each for each in launches if (each.launch.namespace, each.launch.pod) == (namespace, pod)]
 
     def pods(self, glob: str) -> list[tuple[str, str]]:
-        """Namespace and name of the pods with live processes whose `namespace/name` matches, in order."""
+        """Namespace and name of the pods with live processes that match the glob, in order."""
         with self._lock:
             found = {
                 (each.launch.namespace, each.launch.pod)
@@ -184,48 +184,48 @@ class DataPlane:
         return sorted(found)
 
     def pd_cluster(self, namespace: str, name: str) -> PdCluster | None:
-        """What the running PD members of a cluster share, or None while there are none."""
+        """The shared state of a cluster's running PD members, or None."""
         with self._lock:
             members = [each.process for each in self._processes if each.launch.cluster == f"{namespace}/{name}"]
         clusters = (each.cluster for each in members if isinstance(each, PdProcess))
         return next((each for each in clusters if each is not None), None)
 
     def lose_disk(self, uid: str) -> None:
-        """A fault: the data of a volume is gone."""
+        """A fault: delete the data of a volume."""
         with self._lock:
             self._disks.pop(uid, None)
 
     def crash(self, namespace: str, pod: str) -> None:
-        """A fault: the pod's processes end, with exit code 1."""
+        """A fault: end the pod's processes with exit code 1."""
         for running in self.running(namespace, pod):
             self.kill(running, 1)
 
     def hang(self, namespace: str, pod: str, hung: bool = True) -> None:
-        """A fault: the pod's processes stand still and answer nobody, until told otherwise."""
+        """A fault: suspend the pod's processes, which then answer no request, or resume them."""
         for running in self.running(namespace, pod):
             running.hung = hung
         self._interconnect.disturbed()
 
     def transport(self, origin: Origin | None = None) -> DataPlaneTransport:
-        """The network as seen from a pod, or from outside."""
+        """The network, for a pod or from outside."""
         return DataPlaneTransport(self.network, self._here(origin))
 
     def sql(self, origin: Origin | None = None) -> SqlNetwork:
-        """SQL to the servers of the world, as seen from a pod, or from outside."""
+        """SQL to the world's servers, for a pod or from outside."""
         return SqlNetwork(self.network, self._here(origin), self.changed)
 
     def _here(self, origin: Origin | None) -> Origin:
         return replace(origin or Origin(), domain=self._domain)
 
     def changed(self) -> None:
-        """Wake the data plane and who depends on it, those of other Kubernetes included."""
+        """Wake the data plane and its dependants, including other Kubernetes."""
         self._interconnect.changed()
 
     def _wake(self) -> None:
         self._notifier.notify(CHANGED)
 
     def step(self) -> float | None:
-        """Advance every process; return when to come again."""
+        """Advance every process; return when to run again."""
         with self._lock:
             disturbances = self.network.disturbances
             awake = self._awake(disturbances)
@@ -252,22 +252,22 @@ class DataPlane:
         return None if first == _NEVER else first
 
     def _awake(self, disturbances: int) -> list[Running]:
-        """The processes that a step may change: all of them when the network was disturbed since the last one."""
+        """The processes that a step may change: all if the network was disturbed since the last step."""
         if disturbances != self._disturbances:
             return list(self._processes)
         now = self._clock.now()
         return [each for each in self._processes if each.rests_until <= now or each.process.woken]
 
     def _advance(self, running: Running) -> None:
-        """Step a process, and know when to step it again."""
+        """Step a process and record when to step it again."""
         due = self._step(running)
         running.due = _NEVER if due is None else due
         running.rests_until = running.process.rests_until()
 
     def _step(self, running: Running) -> float | None:
-        """Advance a process; what a script runs takes its place, for good or until it has ended."""
+        """Advance a process; a program that a script runs takes its place, for good or until it has ended."""
         script = running.process
-        # who wakes it from now on has it stepped again
+        # from now on, waking the script triggers another step
         script.woken = False
         due = script.step()
         if isinstance(script, ScriptProcess | CommandProcess) and script.printed:
@@ -289,7 +289,7 @@ class DataPlane:
 
     def _say_begun(self, running: Running) -> None:
         if isinstance(running.process, CommandProcess):
-            # it says itself what is to be said
+            # a command prints its own messages
             return
         launch = running.launch
         name = launch.command[0].rpartition("/")[2] if launch.command else launch.image
@@ -312,7 +312,7 @@ class DataPlane:
         running.output.end()
 
     def commands(self) -> list[CommandProcess]:
-        """Those that are under way and do not stand still; what was killed has yet to be unwound."""
+        """The running commands that do not hang; a killed one must still be unwound."""
         if not self._under_way:
             return []
         with self._lock:
@@ -320,27 +320,27 @@ class DataPlane:
             return [each for each in self._under_way if id(each) not in hung]
 
     def command_ended(self, process: CommandProcess) -> None:
-        """No code of it runs any more."""
+        """Remove a command whose code runs no more."""
         with self._lock:
             self._under_way.remove(process)
 
     def end_commands(self) -> None:
-        """Leave no thread of any command."""
+        """End the threads of all commands."""
         for process in self.commands():
             process.kill()
             process.go_on()
             self.command_ended(process)
 
     def questions(self) -> list[tuple[Running, Request]]:
-        """The processes that want to ask the network something now, with what they ask."""
+        """The processes with a question to the network, and the questions."""
         with self._lock:
-            # of all processes only scripts ask by this way
+            # only scripts use questions
             scripts = [each for each in self._processes if isinstance(each.process, ScriptProcess) and not each.hung]
             asking = [(running, running.process.question()) for running in scripts]
         return [(running, question) for running, question in asking if question is not None]
 
     def answer(self, running: Running, response: Response | None) -> None:
-        """Give a process the answer to its question; None when there was none."""
+        """Pass a process the answer to its question; None means that there was none."""
         with self._lock:
             running.process.answered(response)
         self.changed()
@@ -363,7 +363,7 @@ class DataPlane:
         return own in self._servers or own in self._commands or name in self._programs
 
     def _prepared(self, launch: Launch) -> Launch:
-        """A launch that knows how its program speaks TLS."""
+        """A launch with its program's TLS."""
         name = launch.command[0] if launch.command else ""
         server = self._servers.get(name.rpartition("/")[2])
         tls = server.tls(launch) if server else tls_of_discovery(launch)
@@ -407,14 +407,14 @@ class DataPlane:
         try:
             return Program(launch, factory(launch.env, identity, network, self._clock))
         except Exception as error:
-            # a program that can't start is a crashing container, whatever its reason
+            # a program that cannot start is a crashing container
             program = Program(launch, None)
             program.exit = Exit(1, f"{type(error).__name__}: {error}")
             return program
 
 
 class Questions:
-    """Carries out what processes ask the network: an actor of its own, so that a slow answer delays nobody else."""
+    """Sends the processes' questions: a separate actor, so that a slow answer delays no other."""
 
     name = "data-plane-questions"
     watches = (ASKING,)
@@ -423,7 +423,7 @@ class Questions:
         self._data_plane = data_plane
 
     def step(self) -> float | None:
-        """Ask what is to be asked now, one after another."""
+        """Send the current questions, one after another."""
         for running, question in self._data_plane.questions():
             self._data_plane.answer(running, self._ask(running, question))
         return None
@@ -438,7 +438,7 @@ class Questions:
 
 
 class Commands:
-    """Lets commands go on: an actor of its own, since these ask whom they like."""
+    """Resumes commands: a separate actor, because commands call any other."""
 
     name = "data-plane-commands"
     watches = (CHANGED,)
@@ -447,7 +447,7 @@ class Commands:
         self._data_plane = data_plane
 
     def step(self) -> float | None:
-        """Let each go on whose time has come; return when the next one's will have."""
+        """Resume each command that is due; return when the next one is."""
         clock = self._data_plane.clock
         due = [each for each in self._data_plane.commands() if each.exit is not None or each.due <= clock.now()]
         for process in due:
@@ -460,14 +460,14 @@ class Commands:
 
 
 def _visible(processes: Iterable[Running]) -> list[tuple[int, bool, bool]]:
-    """What the kubelet can see of processes."""
+    """The facts about processes that the kubelet can observe."""
     return [
         (id(each), each.process.exit is None, any(map(each.process.listens, each.launch.ports))) for each in processes
     ]
 
 
 def _names(launch: Launch) -> list[str]:
-    """The names by which a command may be known: its file, the script that Python runs, the image."""
+    """The names of a command: its file, the script that Python runs, the image."""
     words = [word.rpartition("/")[2] for word in launch.command]
     script = words[1:2] if words and words[0].startswith("python") else []
     return [*words[:1], *script, repository(launch.image)]
@@ -479,5 +479,5 @@ def repository(image: str) -> str:
 
 
 def _certificate(process: Process) -> Certificate | None:
-    """With what a tool in a script asks that this process is."""
+    """The certificate of requests by a tool in a script."""
     return process.certificate if isinstance(process, ScriptProcess) else None

@@ -1,4 +1,4 @@
-"""A container whose main process is a shell: it runs its script until that runs a program or ends."""
+"""A container whose main process is a shell: it runs its script until it runs a program or ends."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,27 +15,27 @@ from sandbox.shell.state import Input, Streams
 _SHELLS = ("sh", "bash", "dash", "ash")
 _CANNOT_OPEN = 127
 _TOOL = 0.01
-"""Seconds of the script that a tool takes which asks others twice at a time."""
+"""Seconds of script time for each further request of a tool at the same instant."""
 _KEPT = 20
-"""Texts of the log that are kept."""
+"""The number of texts of the log that are kept."""
 
 
 class ScriptProcess:
     """A shell as the first process of its container, which by default ignores SIGTERM."""
 
     def __init__(self, launch: Launch, container: Container, clock: Clock, second: float) -> None:
-        """`second` is what one second of a `sleep` lasts."""
+        """`second` is the duration of one second of a `sleep`."""
         name, text, options = _script(launch.command, container)
         self._clock = clock
         self._second = second
         self._log: list[str] = []
         self.printed: list[str] = []
-        """What it has printed; whoever reads it takes it away."""
+        """The printed text; a reader takes it away."""
         self._shell = Shell(name, container, launch.env, Streams(Input(), self._log, self._log))
         self._shell.state.options.update(options)
         self._steps = self._shell.run(text or "")
         self._is_one_command = "c" in _letters(launch.command) and not set(text or "") & set("\n;|&")
-        """Then the shell makes way for it, as for what is run with `exec`."""
+        """True if the script is one command, for which the shell makes way as with `exec`."""
         self._due: float | None = clock.now()
         self.woken = False
         self._question: Request | None = None
@@ -47,7 +47,7 @@ class ScriptProcess:
         self.exit = Exit(_CANNOT_OPEN, f"{launch.command[0]}: can't open {name!r}") if text is None else None
 
     def step(self) -> float | None:
-        """Go on when it has slept enough; return when that is."""
+        """Continue after a sleep; return when it ends."""
         if self.exit is not None or self.runs is not None or self._question is not None or self._due is None:
             return None
         if self._clock.now() >= self._due:
@@ -56,55 +56,52 @@ class ScriptProcess:
         return self._due
 
     def rests_until(self) -> float:
-        """See `Process`."""
         return float("inf") if self._question is not None or self._due is None else self._due
 
     @property
     def certificate(self) -> Certificate | None:
-        """With what the tool speaks TLS that asks now."""
+        """The certificate of the tool that sends a request now."""
         return self._certificate
 
     def question(self) -> Request | None:
-        """What a tool of it asks the network."""
+        """The current request of a tool."""
         return self._question if self.exit is None else None
 
     def answered(self, response: Response | None) -> None:
-        """Go on with the answer: at once, or a little later where it is not the first at this time."""
+        """Continue with the answer: immediately, or slightly later if it is not the first at this instant."""
         if self.exit is not None or self._question is None:
             return
         self.woken = True
         self._question, now = None, self._clock.now()
         if now == self._answered_at:
-            # else a script that asks again and again would never let time go on
+            # otherwise a script that polls without sleeping would stop time
             self._answer, self._due = response, now + _TOOL * self._second
         else:
             self._answered_at = now
             self._resume(response)
 
     def ended(self, code: int) -> None:
-        """The program that it waited for has ended."""
+        """Continue after the end of the program that it waited for."""
         self.runs = None
         self._resume(code)
 
     def listens(self, port: int) -> bool:  # noqa: ARG002
-        """A shell listens nowhere."""
+        """Accept no connection."""
         return False
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """Nobody reaches it."""
         return Answer(not_found())
 
     def stop(self) -> None:
-        """SIGTERM: the first process of a container ignores it unless it has a trap."""
+        """SIGTERM: the first process of a container ignores it without a trap."""
         if self._shell.state.traps.get("TERM", "").startswith("exit"):
             self.woken, self.exit = True, Exit(0)
 
     def kill(self, code: int) -> None:
-        """End now."""
         self.woken, self._due, self.exit = True, None, Exit(code)
 
     def _resume(self, reply: Reply) -> None:
-        """Run on to where the world is needed."""
+        """Run until the world is needed."""
         self._due = None
         while self._due is None:
             before = len(self._log)
@@ -135,7 +132,7 @@ class ScriptProcess:
 
 
 def is_script(command: Sequence[str]) -> bool:
-    """Whether a container's command is a shell with a script."""
+    """True if a container's command is a shell with a script."""
     return len(command) > 1 and command[0].rpartition("/")[2] in _SHELLS
 
 
@@ -145,7 +142,7 @@ def _letters(command: Sequence[str]) -> str:
 
 
 def _script(command: Sequence[str], container: Container) -> tuple[str, str | None, str]:
-    """The script's name, its text (None where there is no such file), and options of the shell."""
+    """The script's name, its text (None without such a file), and the shell's options."""
     words, options = list(command[1:]), ""
     while words and words[0].startswith("-"):
         options += words.pop(0)[1:]

@@ -1,4 +1,4 @@
-"""What the processes of all servers have in common: they work when work is due, and end a while after SIGTERM."""
+"""The common part of all servers' processes: they work when work is due, and end some time after SIGTERM."""
 
 from ports.transport import Request, Response
 from sandbox.dataplane.dependencies import Dependencies
@@ -6,26 +6,26 @@ from sandbox.dataplane.processes import Exit, Launch
 
 
 class ServerProcess:
-    """A server behind its start script. Subclasses say what it does when it is due, and how it ends."""
+    """A server behind its start script. Subclasses define its work and its end."""
 
     rests = False
-    """Whether it changes by its work alone: before that is due, a step of it does nothing."""
+    """True if only its work changes it: before work is due, a step has no effect."""
 
     def __init__(self, launch: Launch, deps: Dependencies, start: float) -> None:
-        """`start` is how many seconds pass before it does anything."""
+        """`start` is the seconds before its first work."""
         self._launch = launch
         self._deps = deps
         self.began_at = deps.clock.wall().timestamp()
-        """When it was started, in seconds since the epoch."""
+        """Its start, in seconds since the epoch."""
         self._starts_at = deps.clock.now() + start + launch.slowness
         self._due: float | None = self._starts_at
-        """When it works next; None when nothing is due."""
+        """When it works next; None if nothing is due."""
         self._stopping_at: float | None = None
         self.woken = False
         self.exit: Exit | None = None
 
     def step(self) -> float | None:
-        """Work if work is due, end if it is to end by now; return the next due time."""
+        """Work if work is due, end if the end is due; return the next due time."""
         now = self._deps.clock.now()
         if self.exit is not None:
             return None
@@ -38,29 +38,25 @@ class ServerProcess:
         return self._earliest(self._due, self._stopping_at)
 
     def rests_until(self) -> float:
-        """See `Process`."""
         due = self._earliest(self._due, self._stopping_at)
         return due if due is not None and self.rests else float("-inf")
 
     def question(self) -> Request | None:
-        """Servers talk to PD in PD's own protocol, which is not HTTP."""
+        """Return None: servers talk to PD in PD's own protocol, which is not HTTP."""
         return None
 
-    def answered(self, response: Response | None) -> None:
-        """Nothing was asked."""
+    def answered(self, response: Response | None) -> None: ...
 
     def stop(self) -> None:
-        """SIGTERM."""
         if self._stopping_at is None:
             self._stopping_at = self._deps.clock.now() + self._deps.timings.graceful_stop
             self.woken = True
 
     def kill(self, code: int = 137) -> None:
-        """End at once."""
         self._end(Exit(code))
 
     def _work(self, now: float) -> float | None:
-        """Do what is due; return the seconds until the next work, None when nothing is due any more."""
+        """Do the due work; return the seconds until the next work, or None."""
         raise NotImplementedError
 
     def _finish(self, now: float) -> None:  # noqa: ARG002  # some take leave of others
@@ -68,7 +64,7 @@ class ServerProcess:
         self._end(Exit(0))
 
     def _end(self, how: Exit) -> None:
-        """It runs no more."""
+        """Record the end."""
         self.woken, self.exit = True, how
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""What a component's pods run: one value a component, in the module of its process."""
+"""The programs in a component's pods: one value per component, in the module of its process."""
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -19,14 +19,15 @@ _LEVELS = ("debug", "info", "warn", "warning", "error", "fatal", "critical", "tr
 class ServerProgram:
     """The server of one component.
 
-    `name` is the component, `file` its program where that is not called `<name>-server`, `image` its image where that
-    is not called after it; `start` makes a process. `tables`, `numbers` and `durations` are dotted paths of its
-    configuration, to which `further_files` add those that a setting names: it refuses to start when they hold anything
-    else. Of what it does not know it only warns, as the real one does. `certificates` are the paths of its
-    configuration that name the files of CA, certificate and key: with all of them its ports speak TLS, or, where it has
-    `urls`, those that say https; where it has several certificates, those that `identity` names, in the same order, are
-    the ones. It demands the certificates of its clients when `demands` or when `allowed_names`, a path as well,
-    restricts the names that they may have. `help` is what it prints for `--help`.
+    `name` is the component, `file` its program unless that is `<name>-server`, `image` its image unless that has its
+    name; `start` creates a process. `tables`, `numbers` and `durations` are dotted paths of its configuration, to which
+    `further_files` adds files that a setting names: the server refuses to start if they have another type, but only
+    warns about unknown paths, like the real one.
+
+    `certificates` are the paths of its configuration for the files of CA, certificate and key. With all three, its
+    ports speak TLS or, with `urls`, those with https URLs; of several certificates, those that `identity` names, in the
+    same order. It requires client certificates if `demands` is set or `allowed_names`, also a path, restricts their
+    names. `help` is its output for `--help`.
     """
 
     name: str
@@ -50,7 +51,7 @@ class ServerProgram:
         return self.file or f"{self.name}-server"
 
     def refusal(self, launch: Launch) -> str:
-        """What it says before it exits with code 1; empty when it starts."""
+        """Its message before it exits with code 1; empty if it starts."""
         file = configuration_file(launch)
         if file and launch.file(file) is None:
             return f"open {file}: no such file or directory"
@@ -68,7 +69,7 @@ class ServerProgram:
         return self._missing_certificate(launch, {**given, **dict(shown)})
 
     def tls(self, launch: Launch) -> TlsSettings | None:
-        """How it speaks TLS, None when it does not, or does not start."""
+        """Its TLS; None if it has none, or does not start."""
         try:
             tree = tomllib.loads(configuration(launch))
         except ValueError:
@@ -85,7 +86,7 @@ class ServerProgram:
         return TlsSettings(launch.file(ca) or "", cert, key, speaking if self.urls else None, demands, names)
 
     def _check(self, tree: Mapping[str, object]) -> None:
-        """Raises ValueError where the real server would refuse."""
+        """Raises ValueError if the real server would refuse."""
         for path, value in _given(tree, self.tables):
             if not isinstance(value, dict):
                 raise ValueError(f"invalid type for key {path!r}: expected a table")
@@ -99,7 +100,7 @@ class ServerProgram:
                 raise ValueError(f"unknown log level {level!r}")
 
     def _missing_certificate(self, launch: Launch, named: Mapping[str, object]) -> str:
-        """Files that configuration and flags name must be there, each of them PEM; https needs all of them."""
+        """The error if a certificate file of configuration or flags is missing or not PEM; https needs all of them."""
         for url in (setting.of(launch) for setting in self.urls):
             if url.startswith("https://") and len(named) < len(self.certificates):
                 return f"TLS key/cert must be provided for client url {url}"
@@ -116,7 +117,7 @@ class ServerProgram:
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    """A list of names, which some write as one text."""
+    """A list of names, which may be one text."""
     return tuple(map(str, value)) if isinstance(value, list) else (str(value),) if value else ()
 
 
@@ -128,7 +129,7 @@ def _text(launch: Launch, path: str) -> str:
 
 
 def _given(tree: Mapping[str, object], paths: tuple[str, ...]) -> Iterator[tuple[str, object]]:
-    """Those of the paths that the configuration sets, with their values."""
+    """The paths that the configuration sets, with their values."""
     for path in paths:
         value: object = tree
         for step in path.split("."):

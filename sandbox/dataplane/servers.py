@@ -19,6 +19,6 @@ SERVERS: Mapping[str, ServerProgram] = {
 
 
 def by_command(additional: Iterable[ServerProgram] = ()) -> Mapping[str, ServerProgram]:
-    """The programs by their file names; an additional one wins over that of the same name."""
+    """The programs by file name; an additional one replaces a built-in one."""
     known = {**SERVERS, **{each.name: each for each in additional}}
     return {each.command: each for each in known.values()}

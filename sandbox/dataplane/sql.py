@@ -1,4 +1,4 @@
-"""SQL to the TiDB servers of the world, in process; what each of them carries out stands in `tidb`."""
+"""SQL to the world's TiDB servers, in process; `tidb` executes it."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _NO_DATABASE = 1046
 
 @dataclass(slots=True)
 class SqlServer:
-    """A connection to a server. `changed` wakes what depends on its effects; `database` is the one of `USE`."""
+    """A connection to a server. `changed` wakes the dependants of its effects; `database` is set by `USE`."""
 
     process: TidbProcess
     changed: Callable[[], None]
@@ -37,21 +37,21 @@ class SqlServer:
 
     @property
     def version(self) -> str:
-        """As MySQL's clients see it."""
+        """The version that MySQL clients see."""
         return self.process.version
 
     @property
     def tls(self) -> ServerSide | None:
-        """How it speaks TLS, None when it does not."""
+        """Its TLS; None without TLS."""
         return self.process.sql_tls()
 
     def login(self, user: str, password: str = "") -> None:
-        """Let in a user. Raises SqlRefused."""
+        """Log a user in. Raises SqlRefused."""
         if refused := self.process.login(user, password):
             raise SqlRefused(*refused)
 
     def execute(self, statement: str) -> Rows | None:
-        """Carry out a statement of who was let in; what it answers. Raises SqlRefused, ConnectionLost."""
+        """Execute a statement and return its result. Raises SqlRefused, ConnectionLost."""
         if self.process.exit is not None:
             raise ConnectionLost("SQL", "", "the server has ended")
         answer = self.process.execute(self._qualified(statement))
@@ -71,7 +71,7 @@ class SqlServer:
 
 
 class SqlNetwork:
-    """SQL as seen from somewhere; the operator is outside of all pods."""
+    """SQL from a pod or from outside; the operator is outside of all pods."""
 
     def __init__(self, network: Network, origin: Origin, changed: Callable[[], None]) -> None:
         self._network = network
@@ -85,7 +85,7 @@ class SqlNetwork:
     def ask(
         self, login: SqlLogin, statements: Sequence[str], password: str = "", tls: Certificate | None = None
     ) -> list[Rows]:
-        """The same, over TLS where `tls` is given; what those statements answer that do.
+        """Execute statements, over TLS if `tls` is given, and return the results of those that have one.
 
         Raises as `execute`, and TlsError.
         """
@@ -102,7 +102,7 @@ class SqlNetwork:
         return [each for each in answers if each is not None]
 
     def server(self, host: str, port: int) -> SqlServer | None:
-        """Who speaks SQL behind an address, None when nobody does."""
+        """The SQL server at an address, or None."""
         try:
             found = self._network.dial(host, port, self._origin, 0.0)
         except ConnectionRefused:

@@ -1,4 +1,4 @@
-"""The users of SQL: statements that make them and give them passwords. From where they come nobody asks."""
+"""SQL users: statements that create them and set passwords. Hosts are ignored."""
 
 import re
 
@@ -12,12 +12,12 @@ _CANNOT = 1396
 
 
 def is_of_users(statement: str) -> bool:
-    """Whether a statement is about users, or changes what nobody here looks at."""
+    """True if a statement is about users, or changes settings that the sandbox ignores."""
     return bool(_CHANGED.fullmatch(statement) or _WITHOUT_EFFECT.fullmatch(statement))
 
 
 def change_users(users: dict[str, str], statement: str) -> None:
-    """Carry it out. Raises SqlRefused."""
+    """Execute it. Raises SqlRefused."""
     found = _CHANGED.fullmatch(statement)
     if found is None:
         return

@@ -1,6 +1,6 @@
-"""TiDB's tables, in the keys and values of its cluster: as much of SQL as it takes to have data, and to see them.
+"""TiDB's tables in the keys and values of its cluster: enough SQL to create and query data.
 
-Every column is text; the first one is the primary key. What is not understood is refused as MySQL refuses it.
+Every column is text; the first one is the primary key. Unsupported statements are refused as by MySQL.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from ports.sql import SqlRefused
 from sandbox.dataplane.content import META, Content, KeyRange, meta_key, table_prefix
 
 Rows = Sequence[Sequence[str]]
-"""What a SELECT answers, the names of its columns first."""
+"""The result of a SELECT, column names first."""
 
 _NAME = r"`?(\w+)`?"
 _NAME_ALONE = r"`?\w+`?"
@@ -34,7 +34,7 @@ _VARIABLES = {"tikv_gc_life_time": "10m0s"}
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table; `id` is also the number of its region, `numbered` says that its primary key is AUTO_INCREMENT."""
+    """A table; `id` is also the number of its region, `numbered` means that its primary key is AUTO_INCREMENT."""
 
     schema: str
     name: str
@@ -44,7 +44,7 @@ class Table:
 
     @property
     def keys(self) -> KeyRange:
-        """Where its rows are."""
+        """The range of its rows."""
         return KeyRange(table_prefix(self.id), table_prefix(self.id + 1))
 
     def key(self, primary: str) -> bytes:
@@ -56,10 +56,10 @@ class Regions(Protocol):
     """The regions of a cluster, by number."""
 
     def split(self) -> int:
-        """Make one more, for a table; its number."""
+        """Add a region for a table; return its number."""
 
     def is_led(self, region: int) -> bool:
-        """Whether what is in it can be read and written."""
+        """True if a region can be read and written."""
 
 
 class Tables:
@@ -75,35 +75,35 @@ class Tables:
         return self.content.timestamp(self._wall())
 
     def schemas(self, version: int | None = None) -> list[str]:
-        """The names of all of the user's."""
+        """The names of all user schemas."""
         names = (key[1:].decode() for key, _ in self.content.scan(META, version))
         return [name for name in names if "/" not in name]
 
     def tables(self, version: int | None = None) -> list[Table]:
-        """All of the user's, in order."""
+        """All user tables, in order."""
         found = ((key[1:].decode(), value) for key, value in self.content.scan(META, version))
         return [_table(name, value) for name, value in found if "/" in name]
 
     def create_schema(self, name: str) -> None:
-        """Make one, whether or not it is there."""
+        """Create a schema; idempotent."""
         if name not in self.schemas():
             self.content.put(meta_key(name), b"{}", self.now())
 
     def create_table(self, schema: str, name: str, columns: Sequence[str], *, numbered: bool = False) -> Table:
-        """Make a table with a region of its own."""
+        """Create a table with its own region."""
         made = Table(schema, name, self._regions.split(), tuple(columns), numbered)
         described = json.dumps({"id": made.id, "columns": made.columns, "numbered": numbered}).encode()
         self.content.put(meta_key(schema, name), described, self.now())
         return made
 
     def drop_table(self, table: Table) -> None:
-        """Take a table away, with its rows."""
+        """Drop a table with its rows."""
         version = self.now()
         self.content.put(meta_key(table.schema, table.name), None, version)
         self.delete(table, version=version)
 
     def delete(self, table: Table, primary: str | None = None, *, version: int = 0) -> None:
-        """Take rows away: one, or all of a table."""
+        """Delete one row, or all rows of a table."""
         version = version or self.now()
         for key, _ in list(self.content.scan(table.keys)):
             if primary is None or key == table.key(primary):
@@ -114,12 +114,12 @@ class Tables:
         return [json.loads(value) for _, value in self.content.scan(table.keys, version)]
 
     def digest(self) -> str:
-        """One text for all that users have in tables: equal for equal schemas, tables and rows, whatever their ids."""
+        """A digest of all user data: equal for equal schemas, tables and rows, whatever their ids."""
         told = [[each.schema, each.name, each.columns, self.rows(each)] for each in self.tables()]
         return hashlib.sha256(json.dumps([self.schemas(), told]).encode()).hexdigest()
 
     def execute(self, statement: str) -> Rows | None:
-        """Carry a statement out; what it answers, if it does. Raises SqlRefused."""
+        """Execute a statement and return its result, if any. Raises SqlRefused."""
         words = " ".join(statement.split())
         for pattern, carry_out in _STATEMENTS:
             if found := pattern.fullmatch(words):
@@ -194,7 +194,7 @@ def _literals(_: Tables, values: str) -> Rows:
 
 
 def _about_table(tables: Tables, schema: str, name: str) -> None:
-    """What changes neither columns nor rows, such as an index."""
+    """Accept a statement that changes neither columns nor rows, e.g. about an index."""
     tables.table(schema, name)
 
 
@@ -219,7 +219,7 @@ def _insert(tables: Tables, verb: str, schema: str, name: str, rows: str) -> Non
 
 
 def _next_number(tables: Tables, table: Table) -> str:
-    """The primary key of a row that leaves it out. Raises SqlRefused."""
+    """The primary key of a row that omits it. Raises SqlRefused."""
     if not table.numbered:
         raise SqlRefused(1364, f"Field '{table.columns[0]}' doesn't have a default value")
     return str(max((int(row[0]) for row in tables.rows(table)), default=0) + 1)
@@ -254,12 +254,12 @@ def _set_variable(tables: Tables, value: str, name: str) -> None:
 
 
 def _variable_key(name: str) -> bytes:
-    # of TiDB's own, which no user sees among the schemas
+    # a schema of TiDB's own, which users do not see
     return f"a/mysql.tidb/{name}".encode()
 
 
 def _tuples(text: str) -> Iterator[list[str]]:
-    """`(1, 'a'), (2, 'b')` as rows."""
+    """Parse `(1, 'a'), (2, 'b')` as rows."""
     for inner in re.findall(rf"\(((?:{_TEXT}|[^()'])*)\)", text):
         yield list(_values(inner[0]))
 

@@ -52,11 +52,11 @@ class TidbProcess(ServerProcess):
         self._labels: dict[str, str] = {}
 
     def listens(self, port: int) -> bool:
-        """SQL and status, once it serves."""
+        """Accept SQL and status connections once it serves."""
         return self._cluster is not None and port in (self._port, self._status_port)
 
     def handle(self, port: int, request: Request) -> Answer:
-        """The status server."""
+        """Answer on the status port."""
         if port != self._status_port:
             return Answer(not_found())
         if self._stopping_at is not None:
@@ -75,22 +75,22 @@ class TidbProcess(ServerProcess):
         )
 
     def speaks_sql(self, port: int) -> bool:
-        """Whether a port is the one for SQL."""
+        """True for the SQL port."""
         return port == self._port
 
     def sql_tls(self) -> ServerSide | None:
-        """How it speaks TLS with clients of SQL, None when it does not; a certificate of theirs it may do without."""
+        """Its TLS with SQL clients, None without TLS; a client certificate is optional."""
         ca, cert, key = (self._launch.current(setting.of(self._launch)) for setting in _SQL_TLS)
         return ServerSide(Certificate(ca, cert, key), demands=False) if cert and key else None
 
     def login(self, user: str, password: str = "") -> tuple[int, str] | None:
-        """Let in a user, from wherever; MySQL's code and message where that is refused."""
+        """Check a login; return MySQL's code and message if it is refused."""
         if self._users.get(user) == password:
             return None
         return 1045, f"Access denied for user '{user}'@'%' (using password: {'YES' if password else 'NO'})"
 
     def execute(self, statement: str) -> Rows | None:
-        """Carry out a statement; what it answers, if it does. Raises SqlRefused."""
+        """Execute a statement and return its result, if any. Raises SqlRefused."""
         if statement == "FLUSH PRIVILEGES":
             return None
         if found := _SET_PASSWORD.fullmatch(statement):
@@ -107,7 +107,7 @@ class TidbProcess(ServerProcess):
         return self._cluster.tables.execute(statement)
 
     def _set_tiflash_replica(self, cluster: PdCluster, schema: str, name: str, count: int) -> None:
-        """Have PD keep so many replicas of a table on TiFlash, by a rule as TiDB makes them. Raises SqlRefused."""
+        """Let PD keep replicas of a table on TiFlash, by a rule like TiDB's. Raises SqlRefused."""
         rule = f"table-{cluster.tables.table(schema, name).id}-r"
         servers = sum(store.is_tiflash and store.proto_state == 0 for store in cluster.stores.all())
         if count > servers:
@@ -125,7 +125,7 @@ class TidbProcess(ServerProcess):
 
     @property
     def version(self) -> str:
-        """As MySQL's clients see it."""
+        """The version that MySQL clients see."""
         return f"8.0.11-TiDB-v{self._launch.version}"
 
     @property
@@ -133,11 +133,11 @@ class TidbProcess(ServerProcess):
         return f"/topology/tidb/{_ADVERTISED.of(self._launch)}:{SERVER_PORT}".encode()
 
     def _work(self, now: float) -> float:
-        """Start once PD and a majority of TiKV are there, then keep the topology alive."""
+        """Start once PD and a majority of TiKV are available, then keep the topology alive."""
         return self._refresh(now) if self._cluster is not None else self._serve(now)
 
     def _finish(self, now: float) -> None:
-        """Take leave; of who is killed the topology's ttl runs out, and its info stays behind."""
+        """Deregister; a killed server's topology expires by its TTL, and its info stays."""
         self._leave(now)
         super()._finish(now)
 
@@ -179,7 +179,7 @@ class TidbProcess(ServerProcess):
             self._cluster.etcd.delete(self._topology + b"/ttl", b"", now)
 
     def _owns_ddl(self) -> bool:
-        """The first server in the topology stands for the DDL owner."""
+        """True for the first server in the topology, which plays the DDL owner."""
         if self._cluster is None:
             return False
         alive = self._cluster.etcd.range(b"/topology/tidb/", b"/topology/tidb0", self._deps.clock.now())
@@ -201,7 +201,7 @@ class TidbProcess(ServerProcess):
 
 
 def _port(launch: Launch, settings: tuple[Setting, Setting]) -> int | None:
-    """The port on which others reach it, None when it listens on the loopback or the like."""
+    """The port on which other pods reach it; None if it listens e.g. on the loopback."""
     host, port = (setting.of(launch) for setting in settings)
     return reachable_port(f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
 

@@ -1,4 +1,4 @@
-"""TiFlash with its proxy: a store of learners, and how far it has started (dataplane-apis.md 7, 15.2)."""
+"""TiFlash with its proxy: a store of learners, and its start-up state (dataplane-apis.md 7, 15.2)."""
 
 from ports.transport import Request
 from sandbox.dataplane.dependencies import Dependencies
@@ -38,17 +38,17 @@ class TiflashProcess(ServerProcess):
             return Store(store_id, address, launch.version, started, beat, labels=labels, status_address=status_address)
 
         disk = launch.disk(_first(_DIRECTORIES.of(launch) or _PATH.of(launch)))
-        # it does not bootstrap a cluster: that is TiKV's
+        # only TiKV bootstraps a cluster
         self._member = StoreMembership(launch, deps, disk, _PD.of(launch), store, bootstraps=False)
 
     def step(self) -> float | None:
-        """See `ServerProcess`: it also comes to itself a while after it has registered."""
+        """Step as a server; also becomes Running some time after it has registered."""
         due = super().step()
         return due if self.exit is not None or self.status != "Ready" else self._earliest(due, self._running_at)
 
     @property
     def status(self) -> str:
-        """How far it has started."""
+        """Its start-up state."""
         if self._stopping_at is not None:
             return "Stopping"
         if self._running_at is None:
@@ -56,17 +56,17 @@ class TiflashProcess(ServerProcess):
         return "Running" if self._deps.clock.now() >= self._running_at else "Ready"
 
     def listens(self, port: int) -> bool:
-        """The proxy's status port from the beginning, the others once it is registered."""
+        """Accept the proxy's status port from the start, the others once it is registered."""
         return port in self._status_ports or (self._member.is_registered and port in self._ports)
 
     def handle(self, port: int, request: Request) -> Answer:
-        """`/tiflash/store-status` on the status port."""
+        """Answer `/tiflash/store-status` on the status port."""
         if port not in self._status_ports or not request.url.partition("?")[0].endswith("/tiflash/store-status"):
             return Answer(not_found())
         return Answer(text(200, self.status))
 
     def _work(self, now: float) -> float:
-        """Wait for TiKV, register, then report every heartbeat."""
+        """Wait for TiKV, register, then send heartbeats."""
         pause = self._member.keep(now)
         if self._member.refusal is not None:
             self._end(self._member.refusal)
@@ -80,7 +80,7 @@ class TiflashProcess(ServerProcess):
 
 
 def _first(directories: str) -> str:
-    """The first of several directories: a list of the configuration, or a text with commas."""
+    """The first of several directories, in a list or comma-separated text."""
     return directories.strip("[]").split(",")[0].strip().strip("'\"")
 
 
@@ -92,7 +92,7 @@ TIFLASH = ServerProgram(
     tables=("flash", "flash.flash_cluster", "flash.proxy", "logger", "raft", "security", "status", "storage", "server"),
     numbers=("flash.flash_cluster.master_ttl", "tcp_port", "http_port", "status.metrics_port", "logger.count"),
     certificates=("security.ca_path", "security.cert_path", "security.key_path"),
-    # of the proxy's status port: nobody in the sandbox dials the others
+    # about the proxy's status port: no client in the sandbox dials the others
     demands=False,
     allowed_names="security.cert_allowed_cn",
 )

@@ -37,15 +37,15 @@ class TikvProcess(ServerProcess):
 
     @property
     def address(self) -> str:
-        """Where the store says it is."""
+        """The advertised address of the store."""
         return _ADVERTISED.of(self._launch) or _ADDRESSES[0].of(self._launch)
 
     def listens(self, port: int) -> bool:
-        """Both ports, once it is registered."""
+        """Accept both ports once it is registered."""
         return self._member.is_registered and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:
-        """`/metrics` and `/status` on the status port."""
+        """Answer `/metrics` and `/status` on the status port."""
         store, path = self._member.store, request.url.partition("?")[0]
         if port in self._status and path.endswith("/status"):
             return Answer(Response(200, {}, b""))
@@ -61,7 +61,7 @@ class TikvProcess(ServerProcess):
         return Answer(Response(200, headers, "\n".join((*lines, "")).encode()))
 
     def _work(self, now: float) -> float:
-        """Register, then report every heartbeat, and write what log backups have yet to get."""
+        """Register, then send heartbeats and write pending log backups."""
         pause = self._member.keep(now)
         if self._member.refusal is not None:
             self._end(self._member.refusal)
@@ -80,7 +80,7 @@ TIKV = ServerProgram(
     tables=("log", "storage", "raftstore", "server", "coprocessor", "rocksdb", "raftdb", "security", "readpool", "gc"),
     numbers=("server.grpc-concurrency", "raftstore.store-pool-size", "storage.scheduler-worker-pool-size"),
     certificates=("security.ca-path", "security.cert-path", "security.key-path"),
-    # of its status port: nobody in the sandbox dials the other one
+    # about its status port: no client in the sandbox dials the other
     demands=False,
     allowed_names="security.cert-allowed-cn",
 )

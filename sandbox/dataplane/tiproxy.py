@@ -1,6 +1,6 @@
-"""A TiProxy: health, its configuration by API, and an end in good order (dataplane-apis.md 9, 15.3).
+"""A TiProxy: health, configuration by API, and a graceful end (dataplane-apis.md 9, 15.3).
 
-From v1.3.0 on it is healthy only while it knows a TiDB that is; those are in PD's etcd.
+Since v1.3.0 it is healthy only while it knows a healthy TiDB; it finds them in PD's etcd.
 """
 
 import json
@@ -31,20 +31,20 @@ Tree = dict[str, object]
 
 
 class TiproxyProcess(ServerProcess):
-    """A tiproxy behind its start script. It starts whether or not PD and TiDB are there."""
+    """A tiproxy behind its start script. It starts with or without PD and TiDB."""
 
     def __init__(self, launch: Launch, deps: Dependencies) -> None:
         super().__init__(launch, deps, deps.timings.container_start)
         self._sql, self._api = (reachable_port(setting.of(launch)) for setting in (_SQL, _API))
         self._grace = float(_GRACE.of(launch)) * deps.timings.grace_second
         self._asking = replace(launch, tls=launch.client_tls(*(each.of(launch) for each in _CLUSTER_TLS)))
-        """Itself as PD and TiDB see it."""
+        """The origin of its requests to PD and TiDB."""
         self._config: Tree = tomllib.loads(configuration(launch))
         self._backends: list[str] = []
-        """The TiDB servers that PD told of when it was asked last, as `host:port`."""
+        """The TiDB servers (`host:port`) in PD's last answer."""
 
     def listens(self, port: int) -> bool:
-        """SQL and its API, once it serves."""
+        """Accept SQL and its API once it serves."""
         return self._deps.clock.now() >= self._starts_at and port in (self._sql, self._api)
 
     def handle(self, port: int, request: Request) -> Answer:
@@ -62,12 +62,12 @@ class TiproxyProcess(ServerProcess):
         return Answer(not_found())
 
     def stop(self) -> None:
-        """SIGTERM: refuse new connections for a while, let go of the old ones, end."""
+        """SIGTERM: refuse new connections for a while, close old ones, end."""
         if self._stopping_at is None:
             self._stopping_at = self._deps.clock.now() + self._grace + self._deps.timings.graceful_stop
 
     def _work(self, now: float) -> None:
-        """It serves from now on, and does nothing unasked."""
+        """Serve from now on; no further work."""
 
     def _health(self) -> Response:
         canonical = json.dumps(self._config, sort_keys=True, default=str)
@@ -80,7 +80,7 @@ class TiproxyProcess(ServerProcess):
         return [int(part) for part in re.findall(r"\d+", self._launch.version)[:2]] >= [1, 3]
 
     def _has_backend(self) -> bool:
-        """Whether a server of the topology answers; the last one that PD told of counts while PD does not answer."""
+        """True if a server of the topology answers; while PD does not answer, its last list counts."""
         cluster = find_pd(_PD.of(self._launch), self._asking, self._deps)
         if cluster is not None:
             found = cluster.etcd.range(b"/topology/tidb/", b"/topology/tidb0", self._deps.clock.now())
@@ -90,7 +90,7 @@ class TiproxyProcess(ServerProcess):
         return any(self._deps.network.find(f"{host}:{STATUS_PORT}", origin) for host in hosts)
 
     def _configure(self, body: bytes) -> Response:
-        """Take over what a TOML document says; the rest stays."""
+        """Merge a TOML document into the configuration."""
         try:
             change = tomllib.loads(body.decode())
             _check_labels(change.get("labels", {}))
@@ -101,7 +101,7 @@ class TiproxyProcess(ServerProcess):
 
 
 def _check_labels(labels: object) -> None:
-    """Raises ValueError for what are no labels: texts by name."""
+    """Raises ValueError unless the labels map names to texts."""
     if not isinstance(labels, dict) or not all(isinstance(value, str) for value in labels.values()):
         raise ValueError(f"toml: incompatible types: labels are strings by name, not {labels!r}")
 

@@ -1,8 +1,7 @@
-"""Who may speak with whom over TLS: real handshakes of OpenSSL, in memory, on the world's clock (objects.md 9).
+"""TLS between processes: real OpenSSL handshakes in memory, by the world's clock (objects.md 9).
 
-A handshake takes a millisecond, and the same two sides come to the same end, so its outcome is kept by what the
-certificates contain. Only how late it is OpenSSL can't know here: the world's clock is not the machine's, so dates are
-left out of the handshake and compared with it afterwards.
+A handshake takes a millisecond and is deterministic, so its outcome is cached by the content of the certificates.
+OpenSSL does not know the world's clock, so the handshake ignores dates, which are compared afterwards.
 """
 
 import contextlib
@@ -17,13 +16,13 @@ from ports.clock import Clock
 from ports.transport import Credentials
 
 _NO_CHECK_TIME = 0x200000
-"""X509_V_FLAG_NO_CHECK_TIME, which `ssl` has no name for."""
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME, which `ssl` does not name."""
 
 _KEPT = 4096
-"""Outcomes; certificates that were rotated away are forgotten in time."""
+"""The number of cached outcomes; rotated certificates are evicted in time."""
 
 _WRONG_VERSION = "[SSL: WRONG_VERSION_NUMBER] wrong version number (_ssl.c:1006)"
-"""What a client reads that speaks TLS with a server which does not."""
+"""The error of a TLS client with a server that does not speak TLS."""
 
 _REFUSED = "[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {} (_ssl.c:1006)"
 _ALERT = "[SSL: {}] {} (_ssl.c:2580)"
@@ -31,9 +30,9 @@ _ALERT = "[SSL: {}] {} (_ssl.c:2580)"
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """What one side has, as PEM: whom it trusts, its certificate and its key.
+    """One side's PEM files: trusted CA, certificate and key.
 
-    `verifies`: it looks at the other's; `checks_names`: and at the name in it.
+    `verifies` checks the peer's certificate, `checks_names` also its name.
     """
 
     ca: str = ""
@@ -43,7 +42,7 @@ class Certificate:
     checks_names: bool = True
 
     def checks(self, host: str) -> bool:
-        """Whether it looks whether the other's certificate is for a host."""
+        """True if it checks that the peer's certificate covers a host."""
         return bool(host) and self.verifies and self.checks_names
 
     @classmethod
@@ -55,15 +54,15 @@ class Certificate:
 
 
 NOBODY = Certificate()
-"""A client without certificates that trusts no CA of a cluster."""
+"""A client without certificate that trusts no cluster's CA."""
 
 PROVEN = Certificate(ca="proven on a socket of its own")
-"""A client whose handshake has been on a real socket."""
+"""A client whose handshake took place on a real socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerSide:
-    """How a server speaks TLS. `demands` a certificate of each client; with `names`, one of these as its CN."""
+    """A server's TLS. `demands` requires client certificates; `names` restricts their CN."""
 
     certificate: Certificate
     demands: bool = True
@@ -72,7 +71,7 @@ class ServerSide:
 
 @dataclass(frozen=True, slots=True)
 class _Dates:
-    """When the certificates of one side hold, in seconds of the Unix clock."""
+    """The validity of one side's certificates, in seconds of the Unix clock."""
 
     begin: float = float("-inf")
     end: float = float("inf")
@@ -80,7 +79,7 @@ class _Dates:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """How a handshake ended, dates aside: the client's error, empty when there was none."""
+    """The outcome of a handshake without dates: the client's error, or empty."""
 
     error: str = ""
     server: _Dates = _Dates()
@@ -92,16 +91,16 @@ _Question = tuple[Certificate, Certificate, bool, str]
 
 
 class Handshakes:
-    """Handshakes between anybody. The callers hold the data plane's lock."""
+    """Handshakes between any two sides. The callers hold the data plane's lock."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._outcomes: dict[_Question, _Outcome] = {}
 
     def failure(self, client: Certificate | None, server: ServerSide | None, host: str) -> str:
-        """Why a client does not get through to a server, in the words that it reads itself; empty when it does.
+        """Why a client's connection to a server fails, as the client reports it; empty if it succeeds.
 
-        None is a side that speaks no TLS. Without `host` the name is not compared.
+        None is a side without TLS. Without `host` the name is not checked.
         """
         if client is PROVEN or (client is None and server is None):
             return ""
@@ -136,7 +135,7 @@ class Handshakes:
 
 
 def unusable(certificate: Certificate) -> str:
-    """Why nobody could serve with a certificate, in OpenSSL's words; empty when one could."""
+    """Why no server could use a certificate, in OpenSSL's words; empty if one could."""
     try:
         server_context(ServerSide(certificate))
     except (ssl.SSLError, ValueError) as error:
@@ -145,7 +144,7 @@ def unusable(certificate: Certificate) -> str:
 
 
 def server_context(side: ServerSide) -> ssl.SSLContext:
-    """A server's side of connections. Raises ssl.SSLError, ValueError for what is no certificate."""
+    """A server's context. Raises ssl.SSLError, ValueError for an invalid certificate."""
     context = _with_certificates(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), side.certificate)
     if side.demands:
         context.verify_mode = ssl.CERT_REQUIRED
@@ -189,7 +188,7 @@ def _shake_hands(client: Certificate, server: ServerSide, host: str) -> _Outcome
 
 
 def _is_short(host: str) -> bool:
-    """Whether a name has two labels: OpenSSL lets no `*` stand for the first of these, Go does."""
+    """True if a name has two labels: OpenSSL accepts no `*` for the first of these, Go does."""
     return host.count(".") == 1
 
 
@@ -199,9 +198,9 @@ def _covers(shown: Mapping[str, Any], host: str) -> bool:
 
 
 def _talk(client: ssl.SSLObject, server: ssl.SSLObject) -> str:
-    """Carry the handshake to its end; the client's error, empty when there was none."""
+    """Complete the handshake; return the client's error, or empty."""
     refused = ""
-    # three flights are the most; in TLS 1.3 a client learns only when it reads that its certificate was refused
+    # at most three flights; in TLS 1.3 a client learns of a rejected certificate only when it reads
     for _ in range(4):
         if said := _step(client):
             return said
@@ -220,7 +219,7 @@ def _step(side: ssl.SSLObject, *, reads: bool = False) -> str:
 
 
 def _dates(shown: Mapping[str, Any], verifier: ssl.SSLContext) -> _Dates:
-    """When a certificate holds, and the CA that has signed it."""
+    """The validity of a certificate, and the CA that signed it."""
     if not shown:
         return _Dates()
     chain = [shown, *(ca for ca in verifier.get_ca_certs() if ca["subject"] == shown["issuer"])]
@@ -236,7 +235,7 @@ def _common_name(shown: Mapping[str, Any]) -> str:
 
 @contextlib.contextmanager
 def _readable(text: str) -> Iterator[str]:
-    """A path that OpenSSL can read; a key is on no disk where the system allows it."""
+    """A path from which OpenSSL can read the text, in memory if the system allows it."""
     in_memory = hasattr(os, "memfd_create")
     with os.fdopen(os.memfd_create("tls"), "wb") if in_memory else tempfile.NamedTemporaryFile("wb") as file:
         file.write(text.encode())

@@ -16,5 +16,5 @@ class DataPlaneTransport:
         return self._network.deliver(request, self._origin)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:  # noqa: ARG002
-        """Nobody streams from the data plane. Raises TransportError always."""
+        """Raise TransportError: the data plane has no streams."""
         raise TransportError(request.method, request.url, "the sandbox's data plane has no streams")

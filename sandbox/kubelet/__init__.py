@@ -1,1 +1,1 @@
-"""The kubelet of every simulated node: starts what was bound to it, tells the truth about it, ends it in good order."""
+"""The kubelet of every simulated node: starts bound pods, reports their true state, ends them in good order."""

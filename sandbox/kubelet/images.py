@@ -1,7 +1,7 @@
-"""What image registries have: which names and tags can be pulled, by rule.
+"""The content of image registries: rules for names and tags that can be pulled.
 
 Images of TiDB are known: their names, in the vendor's namespace or under their own name in any registry or mirror, and
-tags that look like releases. Of other images the sandbox knows nothing, and they are there.
+tags that look like releases. All other images exist.
 """
 
 import re
@@ -39,10 +39,10 @@ _MOVING = ("latest", "nightly")
 _MAJORS = range(1, 10)
 _MINORS = range(10)
 _PATCHES = range(31)
-"""What versions of TiDB and its operator there have been or may be soon."""
+"""The patch releases of TiDB and its operator that exist or may exist soon."""
 
 Trouble: TypeAlias = tuple[str, str]
-"""The reason and the message with which a container waits for its image."""
+"""The reason and message of a container that waits for its image."""
 
 INVALID = "InvalidImageName"
 FAILED = "ErrImagePull"
@@ -50,7 +50,7 @@ FAILED = "ErrImagePull"
 
 @lru_cache(maxsize=1024)
 def trouble(image: str) -> Trouble | None:
-    """The reason and the message of a failure to pull an image; None when it can be pulled."""
+    """The reason and message of a failed pull; None if the image can be pulled."""
     found = _REFERENCE.fullmatch(image)
     if found is None:
         parsed = f'couldn\'t parse image name "{image}": invalid reference format'
@@ -66,17 +66,17 @@ def trouble(image: str) -> Trouble | None:
 
 
 def not_found(image: str) -> Trouble:
-    """The reason and message for an image that is not there."""
+    """The reason and message for a missing image."""
     return _failed(image, f"{image}: not found", "NotFound")
 
 
 def foreign(image: str) -> Trouble:
-    """The same for one that was built for other architectures alone."""
+    """The reason and message for an image for other architectures only."""
     return _failed(image, "no match for platform in manifest: not found", "NotFound")
 
 
 def _failed(image: str, why: str, code: str = "Unknown") -> Trouble:
-    """As containerd words it."""
+    """The failure in containerd's words."""
     resolving = f'failed to pull and unpack image "{image}": failed to resolve reference "{image}"'
     return FAILED, f"rpc error: code = {code} desc = {resolving}: {why}"
 

@@ -60,7 +60,7 @@ class Kubelet:
 
     @property
     def faults(self) -> KubeletFaults:
-        """What is wrong; notify nodes and data plane after a change."""
+        """The faults; notify nodes and data plane after a change."""
         return self._nodes.faults
 
     def claim_uid(self, namespace: str, name: str) -> str:
@@ -72,7 +72,7 @@ class Kubelet:
         return uid
 
     def node_of(self, namespace: str, pod: str) -> NodeSpec:
-        """The machine that a pod is bound to. Raises LookupError."""
+        """The machine of a pod. Raises LookupError."""
         found = self._cluster.get(PODS, namespace, pod)
         node = found["spec"].get("nodeName", "") if found is not None else ""
         if node not in self._nodes.specs:
@@ -84,7 +84,7 @@ class Kubelet:
         return [each.name for each in self._nodes.specs.values() if each.zone == name]
 
     def claims_on(self, node: str) -> list[str]:
-        """The identities of the claims whose volumes can be reached from that node alone."""
+        """The identities of the claims whose volumes only that node can reach."""
         return [
             volume["spec"]["claimRef"]["uid"]
             for volume in self._cluster.list(PERSISTENT_VOLUMES)
@@ -92,7 +92,7 @@ class Kubelet:
         ]
 
     def step(self) -> float | None:
-        """Bring every pod one step further; return when the next one is due."""
+        """Advance every pod by one step; return when the next one is due."""
         due: list[float | None] = []
         seen = set()
         now, is_sound = self._cluster.clock.now(), self.faults.are_none
@@ -109,7 +109,7 @@ class Kubelet:
             seen.add(uid)
             due.append(self._terminate(pod) if is_deleted(pod) else self._run(pod))
         for uid in [uid for uid in self._runs if uid not in seen]:
-            # what a node that is cut off runs, it runs on, whatever became of the pods
+            # a node that is cut off keeps its processes, whatever happened to the pods
             if self._runs[uid].node not in self.faults.cut_off:
                 self._forget(uid)
         return min((time for time in due if time is not None and time != _NEVER), default=None)
@@ -130,7 +130,7 @@ class Kubelet:
         return due
 
     def evict(self, namespace: str, name: str, why: str) -> None:
-        """Take back what a pod has of its node: its processes are killed, and none is started in it again."""
+        """Evict a pod from its node: its processes are killed and not restarted."""
         pod = self._cluster.get(PODS, namespace, name)
         run = self._runs.get(pod["metadata"]["uid"]) if pod is not None else None
         if pod is None or run is None:
@@ -144,7 +144,7 @@ class Kubelet:
         self._data_plane.changed()
 
     def output(self, pod_uid: str, container: str, previous: bool) -> Output | None:
-        """What a container has printed in its last run, or in the one before; None when there was none."""
+        """The output of a container's last run, or of the previous one; None if there was none."""
         run = self._runs.get(pod_uid)
         found = run.containers.get(container) if run else None
         outputs = found.outputs if found else []
@@ -166,7 +166,7 @@ class Kubelet:
         return run
 
     def _advance(self, pod: Json, run: PodRun) -> float | None:
-        """Volumes, init containers, containers and their images, readiness: as far as it goes now."""
+        """Advance volumes, init containers, images, containers and readiness as far as possible now."""
         now = self._cluster.clock.now()
         if not run.prepared:
             run.prepared = self._prepare(pod, run, now)
@@ -176,7 +176,7 @@ class Kubelet:
         return min((time for time in due if time is not None), default=None)
 
     def _prepare(self, pod: Json, run: PodRun, now: float) -> bool:
-        """Whether what comes before all containers is done: volumes are mounted, init containers have run."""
+        """True if everything before the containers is done: volumes are mounted, init containers have run."""
         try:
             mounts = self._mounts(pod)
         except NotMountable as missing:
@@ -186,13 +186,13 @@ class Kubelet:
         return not run.init_failed and self._initialize(pod, run, mounts, now)
 
     def _mounts(self, pod: Json) -> Mounts:
-        """What the pod mounts now, which takes a while and few containers need that run. Raises NotMountable."""
+        """The pod's current mounts, which are expensive and needed by few running containers. Raises NotMountable."""
         return Mounts(self._cluster, pod, self._data_plane.disk)
 
     def _has_image(self, pod: Json, run: PodRun, held: PodRun | ContainerRun, image: str) -> bool:
-        """Whether the image of a container is on the node; each is pulled on its own, whatever keeps the others.
+        """True if a container's image is on the node; each is pulled independently.
 
-        `held`: whose `hold` tells of it.
+        `held` is the container whose `hold` reports it.
         """
         now, trouble, pulled = self._cluster.clock.now(), self.faults.image_trouble(image), (run.node, image)
         if held.hold.until is None and (trouble is None or trouble[0] != INVALID):
@@ -209,7 +209,7 @@ class Kubelet:
         return True
 
     def _refused(self, pod: Json, run: PodRun, hold: Hold, image: str, trouble: Trouble) -> Hold:
-        """One attempt fails, for as long as it takes; then come pauses, as after crashes, and after each an attempt."""
+        """Fail one attempt, which takes time; between attempts come pauses, as after crashes."""
         now, (reason, message) = self._cluster.clock.now(), trouble
         if hold.reason == FAILED == reason:
             back_off = longer(hold.back_off, self._timings)
@@ -251,7 +251,7 @@ class Kubelet:
         return True
 
     def _has_run(self, pod: Json, run: PodRun, container: Json, mounts: Mounts) -> bool:
-        """Whether an init container has done its work; one that runs no script has none that the sandbox knows of."""
+        """True if an init container has done its work; one without a script has none that the sandbox knows."""
         try:
             launch = _launch(pod, container, mounts, run.address, 0.0)
         except NotMountable as missing:
@@ -280,7 +280,7 @@ class Kubelet:
         return not how.code
 
     def _keep(self, pod: Json, run: PodRun, spec: Json, now: float) -> float | None:
-        """Keep one container running and know whether it is ready; return when to look again."""
+        """Keep a container running and update its readiness; return when to check again."""
         container = run.containers[spec["name"]]
         self._note_exit(pod, container, now)
         if container.finished:
@@ -306,7 +306,7 @@ class Kubelet:
             self._cluster.event(pod, "Warning", "BackOff", f"Back-off restarting failed container {container.name}")
 
     def _start(self, pod: Json, run: PodRun, spec: Json, now: float) -> float | None:
-        """Start a container unless something keeps it; return when to look again where time alone helps."""
+        """Start a container unless something prevents it; return when to check again if time alone helps."""
         container = run.containers[spec["name"]]
         if container.told_until is not None and now < container.told_until:
             return container.told_until
@@ -340,7 +340,7 @@ class Kubelet:
         return None
 
     def _first_start(self, pod: Json, run: PodRun, spec: Json, now: float) -> float | None:
-        """When a container may start for the first time, or its image can be tried again; None while nobody knows."""
+        """When a container may start for the first time, or its image can be pulled again; None while unknown."""
         container = run.containers[spec["name"]]
         if not self._has_image(pod, run, container, spec["image"]):
             return container.hold.until
@@ -349,7 +349,7 @@ class Kubelet:
         return container.start_at
 
     def _renew(self, pod: Json, spec: Json, container: ContainerRun, now: float) -> float | None:
-        """Bring changed Secrets into a container that runs, some time later; return when that is."""
+        """Update changed Secrets in a running container after some time; return when."""
         if container.running is None or not has_renewable(pod, spec):
             return None
         try:
@@ -389,7 +389,7 @@ class Kubelet:
         return None
 
     def _is_serving(self, pod: Json, spec: Json, running: Running) -> bool:
-        """What a readiness probe would find now."""
+        """The result of a readiness probe now."""
         if matches_any(self.faults.unready, pod):
             failed = "Readiness probe failed: HTTP probe failed with statuscode: 500"
             self._warn(pod, self._runs[pod["metadata"]["uid"]], "Unhealthy", failed)
@@ -397,11 +397,11 @@ class Kubelet:
         target = _probe_target(spec.get("readinessProbe") or {}, spec, running.launch)
         if target is not None:
             return self._data_plane.probe(running, target)
-        # without a probe, running is all that Kubernetes asks for: TiKV has none unless the user gives it one
+        # without a probe, running suffices: TiKV has none unless the user sets one
         return running.process.exit is None
 
     def _believed_at(self, probe: Json, ready: bool, first: float, now: float) -> float:
-        """When enough probes in a row will have found what is so now: no probe needs to run where nothing changes."""
+        """When enough consecutive probes will have seen the current result; computed, so that no probe needs to run."""
         period: float = probe.get("periodSeconds", _PROBE_PERIOD) * self._timings.probe_period
         if not probe or period <= 0:
             return now
@@ -436,7 +436,7 @@ class Kubelet:
         return None
 
     def _tell_ends(self, pod: Json, run: PodRun) -> None:
-        """A pod that is deleted tells how its containers have ended before it goes."""
+        """Report the ends of a deleted pod's containers before the pod vanishes."""
         for container in run.containers.values():
             how = container.running.process.exit if container.running is not None else None
             if how is not None:
@@ -467,7 +467,7 @@ def _running(run: PodRun) -> list[Running]:
 
 
 def _rest(pod: Json, run: PodRun, until: float) -> Rest | None:
-    """What a pod rests on; None where other things than itself and its processes may give the kubelet work."""
+    """The state that a pod rests on; None if other changes may give the kubelet work."""
     if run.evicted or run.told is not pod:
         return None
     probed = []
@@ -478,14 +478,14 @@ def _rest(pod: Json, run: PodRun, until: float) -> Rest | None:
         target = _probe_target(spec.get("readinessProbe") or {}, spec, container.running.launch)
         if target is not None and target.path is not None:
             return None
-        # what was found is either believed, or going to be
+        # the last result either counts already or will
         served = container.ready if container.turns_at is None else not container.ready
         probed.append((container.running, target.port if target is not None else None, served))
     return Rest(pod, until, tuple(probed))
 
 
 def _ends_for_good(pod: Json, how: Exit) -> bool:
-    """Whether a container that ended so is not started again."""
+    """True if a container that ended like this is not restarted."""
     policy = pod["spec"].get("restartPolicy", "Always")
     return policy == "Never" or (policy == "OnFailure" and how.code == 0)
 
@@ -517,7 +517,7 @@ def _launch(pod: Json, container: Json, mounts: Mounts, address: str, slowness: 
 
 
 def _pre_stop(pod: Json) -> float:
-    """Seconds that the longest preStop hook sleeps; what else a hook does takes no time."""
+    """Seconds of the longest preStop sleep; other actions of hooks take no time."""
     longest = 0.0
     for container in pod["spec"]["containers"]:
         hook = (container.get("lifecycle") or {}).get("preStop") or {}
@@ -528,12 +528,12 @@ def _pre_stop(pod: Json) -> float:
 
 
 def _probe_target(probe: Json, container: Json, launch: Launch) -> Probe | None:
-    """What a probe asks; None when it asks nothing the sandbox knows."""
+    """The target of a probe; None if the sandbox does not know its kind."""
     if "tcpSocket" in probe:
         return Probe(_port(probe["tcpSocket"]["port"], container))
     if "httpGet" in probe:
         asked = probe["httpGet"]
-        # the kubelet does not verify, and has no certificate of its own
+        # the kubelet neither verifies nor presents a certificate
         scheme, stranger = asked.get("scheme", "HTTP").lower(), Certificate(verifies=False)
         return Probe(_port(asked["port"], container), asked.get("path", "/"), scheme, stranger)
     command: list[str] = probe.get("exec", {}).get("command") or []
@@ -544,7 +544,7 @@ def _probe_target(probe: Json, container: Json, launch: Launch) -> Probe | None:
 
 
 def _certificate_of(command: Sequence[str], launch: Launch) -> Certificate:
-    """With what `curl` asks, as its options say."""
+    """The certificate of a `curl` command, from its options."""
     words = " ".join(command).split()
     following = dict(itertools.pairwise(words))
     ca, cert, key = (launch.current(following.get(option, "")) for option in ("--cacert", "--cert", "--key"))

@@ -16,15 +16,15 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']+)'\]")
 
 
 class NotMountable(Exception):
-    """Raised when a pod must wait; the message says for what, as the kubelet's FailedMount event does."""
+    """Raised if a pod must wait; the kubelet's FailedMount event has the same message."""
 
 
 Disks = Callable[[str], Disk]
-"""The disk of an identity."""
+"""Returns the disk of an identity."""
 
 
 class Mounts:
-    """The volumes of one pod, resolved now. Raises NotMountable when one of them is missing."""
+    """The volumes of one pod, resolved now. Raises NotMountable if one is missing."""
 
     def __init__(self, cluster: Cluster, pod: Json, disks: Disks) -> None:
         self._cluster = cluster
@@ -53,7 +53,7 @@ class Mounts:
         return found
 
     def renewable(self, container: Json) -> dict[str, str]:
-        """Texts of Secrets by absolute path that change under a running container: all but those behind a subPath."""
+        """Texts of Secrets that change under a running container, by absolute path: all but those with a subPath."""
         found: dict[str, str] = {}
         for mount in container.get("volumeMounts") or ():
             if mount["name"] in self._secrets and not mount.get("subPath"):
@@ -67,7 +67,7 @@ class Mounts:
         return {each["mountPath"]: self._disks[each["name"]] for each in mounts if each["name"] in self._disks}
 
     def environment(self, container: Json) -> dict[str, str]:
-        """Variables as the container sees them."""
+        """The environment variables of a container."""
         spec = self._pod["spec"]
         own = spec.get("hostname") or self._pod["metadata"]["name"]
         found = {"HOSTNAME": spec["nodeName"] if spec.get("hostNetwork") else own}
@@ -174,7 +174,7 @@ class Mounts:
 
 
 def has_renewable(pod: Json, container: Json) -> bool:
-    """Whether a container mounts Secrets that change under it, which its pod tells without `Mounts`."""
+    """True if a container mounts Secrets that change while it runs; needs no `Mounts`."""
     secrets = {volume["name"] for volume in pod["spec"].get("volumes") or () if "secret" in volume}
     mounts = container.get("volumeMounts") or () if secrets else ()
     return any(each["name"] in secrets and not each.get("subPath") for each in mounts)

@@ -1,4 +1,4 @@
-"""The nodes of the world: what they are, and their heartbeats."""
+"""The nodes of the world and their heartbeats."""
 
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ _SYSTEM: Json = {
     "kubeletVersion": "v1.36.3",
     "kubeProxyVersion": "",
 }
-"""What a simulated machine says it runs."""
+"""The system information of a simulated machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def three_nodes() -> tuple[NodeSpec, ...]:
 
 
 class Nodes:
-    """Registers the machines and keeps them alive in the eyes of the control plane: an actor of its own."""
+    """Registers the machines and sends their heartbeats: a separate actor."""
 
     name = "nodes"
     watches: tuple[Hashable, ...] = (NODES,)
@@ -79,7 +79,7 @@ class Nodes:
         self.faults = KubeletFaults()
 
     def step(self) -> float:
-        """Register, and beat when it is time; return when to come again."""
+        """Register, and send a heartbeat when it is due; return when the next one is."""
         now = self._cluster.clock.now()
         self._silent_since = {
             name: self._silent_since.get(name, now) for name in self.specs if self.faults.is_silent(name)

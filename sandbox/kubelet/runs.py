@@ -1,4 +1,4 @@
-"""What the kubelet remembers of a pod it runs."""
+"""The kubelet's memory of a running pod."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
@@ -15,28 +15,28 @@ LOST = Exit(
     "The container could not be located when the pod was deleted.  The container used to be Running",
     "ContainerStatusUnknown",
 )
-"""How a container has ended of which its node knows nothing."""
+"""The end of a container that its node knows nothing about."""
 
 
 def longer(back_off: float, timings: Timings) -> float:
-    """The pause after one more failure, in seconds; `back_off` is the pause before it, 0 where there was none."""
+    """The pause after a further failure, in seconds; `back_off` is the previous pause, initially 0."""
     return min(2 * back_off or timings.crash_back_off, timings.crash_back_off_cap)
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What keeps a container from its first start, if anything does: why, in words, and in which pause of a pull."""
+    """Why a container has not started yet, in words, and the pause of a failed pull."""
 
     reason: str = ""
     message: str = ""
     until: float | None = None
-    """When this attempt to pull its image ends or, after one that failed, the next one may begin."""
+    """When this attempt to pull the image ends or, after a failure, the next one may begin."""
     back_off: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """One end of a container, and from when until when it ran before, as texts."""
+    """One end of a container, with start and end of that run as texts."""
 
     how: Exit
     started: str
@@ -45,7 +45,7 @@ class End:
 
 @dataclass(slots=True)
 class ContainerRun:
-    """One container. Clock times are `*_at`; stamps are wall time as texts."""
+    """A container. Clock times are `*_at`; stamps are wall-clock texts."""
 
     name: str
     image: str
@@ -53,32 +53,32 @@ class ContainerRun:
     hold: Hold = Hold()
     start_at: float | None = None
     outputs: list[Output] = field(default_factory=list)
-    """What it has printed in its last run and in the one before, the newest last."""
+    """The output of the last run and of the previous one, newest last."""
     started_at: float = 0.0
     started_stamp: str = ""
     ready: bool = False
     turns_at: float | None = None
-    """When enough probes in a row will have said the opposite of `ready`."""
+    """When enough consecutive probes will have seen the opposite of `ready`."""
     renews_at: float | None = None
-    """When it will see the change of a Secret that it mounts."""
+    """When it will see the change of a mounted Secret."""
     restarts: int = 0
     crashes: int = 0
     ends: tuple[End, ...] = ()
-    """How it has ended last, and before that."""
+    """Its last end and the one before."""
     told_until: float | None = None
-    """Until when its status tells of its end alone, and not of what comes of it."""
+    """Until when its status reports only its end, not the consequences."""
     restart_at: float | None = None
     back_off: float = 0.0
     finished: bool = False
-    """Whether it has ended and is not started again."""
+    """True if it has ended and is not restarted."""
 
     def end(self, how: Exit, stamp: str) -> None:
-        """The process ended, and the pod's restart policy leaves it at that."""
+        """Record an end after which the restart policy does not restart it."""
         self.finished = True
         self._note(how, stamp)
 
     def crashed(self, how: Exit, now: float, stamp: str, timings: Timings) -> None:
-        """The process ended on its own: start it again, at once the first time, later and later after that."""
+        """Record an end after which it is restarted: immediately the first time, then after growing pauses."""
         if now - self.started_at > 2 * timings.crash_back_off_cap:
             self.crashes = 0
         self.back_off = longer(self.back_off, timings) if self.crashes else 0.0
@@ -88,9 +88,9 @@ class ContainerRun:
         self._note(how, stamp)
 
     def was_lost(self, status: Json, stamp: str, *, for_good: bool) -> None:
-        """Its node, which ran it by that status, has started anew, and knows nothing of how it has ended.
+        """Record that its node, on which it ran by that status, was restarted and does not know how it ended.
 
-        `for_good`: the pod's restart policy leaves it at that.
+        `for_good`: the restart policy does not restart it.
         """
         self.finished = for_good
         self.restarts = status["restartCount"] + 1
@@ -103,15 +103,15 @@ class ContainerRun:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """A pod for which nothing was left to do before `until`."""
+    """A pod without work before `until`."""
 
     pod: Json
     until: float
     probed: tuple[tuple[Running, int | None, bool], ...]
-    """The process of each container, the port on which it is probed, if it is, and whether it served there."""
+    """Each container's process, its probed port if any, and whether it served there."""
 
     def lasts(self, pod: Json, now: float) -> bool:
-        """Whether nothing is to be done yet, since all is as it was."""
+        """True if there is still nothing to do because nothing has changed."""
         if pod is not self.pod or now >= self.until:
             return False
         for running, port, served in self.probed:
@@ -124,55 +124,55 @@ class Rest:
 
 @dataclass(slots=True)
 class PodRun:
-    """One pod on its way up, running, or on its way down."""
+    """A pod that starts, runs or ends."""
 
     node: str
     address: str
     containers: dict[str, ContainerRun]
     initialized: dict[str, str] = field(default_factory=dict)
-    """Finished init containers and when."""
+    """Finished init containers with their times."""
     has_address: bool = False
-    """Whether its volumes were mounted, after which it gets its address."""
+    """True once its volumes are mounted, after which it gets its address."""
     prepared: bool = False
-    """Whether its init containers have run, too."""
+    """True once its init containers have run as well."""
     hold: Hold = Hold()
-    """What keeps the init container that is next."""
+    """What keeps the next init container."""
     init_until: float | None = None
     init_back_off: float = 0.0
     init: Running | None = None
-    """The init container that runs."""
+    """The running init container."""
     init_ends: dict[str, list[Exit]] = field(default_factory=dict)
-    """How each init container has ended that is started again."""
+    """The ends of init containers that are restarted."""
     init_failed: dict[str, Exit] = field(default_factory=dict)
-    """The init container that has failed, where none is started again: the pod has failed with it."""
+    """The init container that has failed without a restart, and the pod with it."""
     started_stamp: str = ""
     evicted: str = ""
-    """Why its node has ended it for good."""
+    """Why its node has evicted it."""
     stop_at: float | None = None
-    """When the preStop hooks of a pod that is deleted have run."""
+    """When the preStop hooks of a deleted pod have finished."""
     kill_at: float | None = None
     written: Json | None = None
     reported: set[str] = field(default_factory=set)
     told: Json | None = None
-    """The pod whose status tells all of `told_facts`, so that there is nothing to write."""
+    """The pod whose status already contains all of `told_facts`, so that no write is needed."""
     told_facts: tuple[object, ...] = ()
     rest: Rest | None = None
-    """What it rests on until something changes, if it does."""
+    """The state that it rests on until a change, if any."""
 
     def facts(self) -> tuple[object, ...]:
-        """All that a status can tell of it: while this stays, so does the status."""
+        """All facts that a status can show: while they are unchanged, the status is too."""
         ends = sum(len(each) for each in self.init_ends.values())
         counts = (len(self.initialized), len(self.init_failed), ends)
         return (_OF_POD(self), counts, *map(_OF_CONTAINER, self.containers.values()))
 
     @property
     def succeeded(self) -> bool:
-        """Whether all containers have ended well."""
+        """True if all containers have ended successfully."""
         return all(bool(each.ends) and each.ends[-1].how.code == 0 for each in self.containers.values())
 
     @property
     def started(self) -> bool:
-        """Whether all of its containers were started once."""
+        """True if all containers have been started once."""
         return all(container.started_stamp or container.ends for container in self.containers.values())
 
 

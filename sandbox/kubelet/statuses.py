@@ -1,4 +1,4 @@
-"""A pod's status, rendered from what the kubelet remembers."""
+"""A pod's status, from the kubelet's memory."""
 
 from kube.objects import Json
 from sandbox.conditions import with_condition
@@ -8,7 +8,7 @@ from sandbox.kubelet.runs import ContainerRun, End, Hold, PodRun
 
 
 def pod_status(pod: Json, run: PodRun, node_address: str, now: str) -> Json:
-    """The status to write; what others have written into it stays."""
+    """The status to write; other writers' fields stay."""
     before: Json = pod.get("status", {})
     meta = pod["metadata"]
     full_name = f"{meta['name']}_{meta['namespace']}({meta['uid']})"
@@ -58,7 +58,7 @@ def _phase(run: PodRun, finished: bool) -> str:
 
 
 def _container(container: ContainerRun, pod: str, *, has_init: bool) -> Json:
-    """`has_init`: init containers come before it."""
+    """`has_init`: init containers precede it."""
     status: Json = {
         "name": container.name,
         "image": container.image,
@@ -87,7 +87,7 @@ def _tells_end(container: ContainerRun) -> bool:
 
 
 def _last_end(container: ContainerRun) -> End | None:
-    """The end before the state that is told."""
+    """The end before the current state."""
     ends = container.ends[:-1] if _tells_end(container) else container.ends
     return ends[-1] if ends else None
 
@@ -98,7 +98,7 @@ def _back_off(container: str, seconds: float, pod: str) -> Json:
 
 
 def _waiting(hold: Hold, on_the_way: str) -> Json:
-    """Why a container waits; `on_the_way` where nothing keeps it."""
+    """Why a container waits; `on_the_way` if nothing prevents it."""
     return {"waiting": {"reason": hold.reason or on_the_way} | ({"message": hold.message} if hold.message else {})}
 
 
@@ -117,7 +117,7 @@ def _init_container(container: Json, run: PodRun, pod: str, *, is_next: bool) ->
     name = container["name"]
     finished, ends = run.initialized.get(name), run.init_ends.get(name, [])
     waits = is_next and bool(ends) and run.init is None
-    # an end after which it starts at once is what it is at
+    # an end after which it restarts immediately is its current state
     last = ends[:-1] if waits and not run.init_back_off else ends
     return {
         "name": name,

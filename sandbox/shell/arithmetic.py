@@ -15,7 +15,7 @@ def calculate(text: str, variables: Mapping[str, str], assign: Callable[[str, st
 
 
 def _divided(one: int, other: int) -> int:
-    """As in C, towards zero."""
+    """Divide towards zero, as in C."""
     if other == 0:
         raise ShellError("division by 0")
     found = abs(one) // abs(other)
@@ -34,7 +34,7 @@ _LEVELS: tuple[Mapping[str, Callable[[int, int], int]], ...] = (
     {"+": operator.add, "-": operator.sub},
     {"*": operator.mul, "/": _divided, "%": _remainder},
 )
-"""Binary operators, those that bind loosest first."""
+"""Binary operators by precedence, lowest first."""
 
 
 _UNARY: Mapping[str, Callable[[int], int]] = {"-": operator.neg, "+": operator.pos, "!": lambda one: int(not one)}

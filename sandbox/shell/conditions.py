@@ -26,12 +26,12 @@ _TEXTS: Mapping[str, Callable[[str, str], bool]] = {
 
 
 def is_file_test(sign: str) -> bool:
-    """Whether it is one of the tests of one text that the sandbox knows."""
+    """True for a supported unary test."""
     return sign in ("-z", "-n", "-f", "-e", "-d", "-s", "-r", "-x", "-w", "-L", "-h")
 
 
 def unary(sign: str, text: str, host: Surroundings) -> bool:
-    """`-z text`, `-f path` and the like."""
+    """Evaluate `-z text`, `-f path` and so on."""
     if sign in ("-z", "-n"):
         return bool(text) is (sign == "-n")
     if sign in ("-L", "-h"):
@@ -43,7 +43,7 @@ def unary(sign: str, text: str, host: Surroundings) -> bool:
 
 
 def test(arguments: list[str], host: Surroundings) -> bool:
-    """The result of `test`. Raises ShellError for what it does not understand."""
+    """The result of `test`. Raises ShellError for unsupported arguments."""
     match arguments:
         case [] | [_]:
             return bool(arguments and arguments[0])
@@ -79,7 +79,7 @@ class Condition:
         self._host = host
 
     def value(self) -> Steps[bool]:
-        """Whether it holds. Raises ShellError."""
+        """The result. Raises ShellError."""
         found = yield from self._any()
         if self._terms:
             raise ShellError("[[: unexpected term")

@@ -1,4 +1,4 @@
-"""What a script asks of the world while it runs, and what it finds there."""
+"""The effects of a script on the world, and its surroundings."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -10,14 +10,14 @@ from sandbox.dataplane.tls import Certificate
 
 @dataclass(frozen=True, slots=True)
 class Sleep:
-    """Wait so many seconds of the script; infinity is for ever. Nothing comes back."""
+    """Wait for seconds of script time; infinity means for ever. Yields no result."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send a request, over TLS with a certificate. The answer comes back, None when there was none."""
+    """Send a request, over TLS with a certificate. Yields the answer, or None."""
 
     request: Request
     certificate: Certificate | None = None
@@ -25,7 +25,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Run a program of the image, in the place of the shell when it `replaces` that. Its exit code comes back."""
+    """Run a program of the image, in place of the shell if it `replaces` it. Yields its exit code."""
 
     arguments: tuple[str, ...]
     environment: tuple[tuple[str, str], ...]
@@ -37,15 +37,15 @@ Reply = Response | int | None
 
 T = TypeVar("T")
 Steps = Generator[Effect, Reply, T]
-"""A computation that stops where only the world can go on."""
+"""A computation that stops where it needs the world."""
 
 
 class ShellError(Exception):
-    """Raised for what ends a script: a name that is not set, or something that the sandbox does not know."""
+    """Raised for an error that ends a script: an unset name, or an unsupported construct."""
 
 
 class Surroundings(Protocol):
-    """The container a script runs in."""
+    """The container of a script."""
 
     @property
     def hostname(self) -> str:
@@ -53,28 +53,28 @@ class Surroundings(Protocol):
 
     @property
     def address(self) -> str:
-        """The pod's address, empty when nobody knows it."""
+        """The pod's address, or empty if unknown."""
 
     def resolve(self, name: str) -> list[str]:
         """The addresses that DNS gives for a name."""
 
     def connects(self, host: str, port: int) -> bool:
-        """Whether a connection to a port succeeds."""
+        """True if a connection to a port succeeds."""
 
     def read(self, path: str) -> str | None:
         """The text of a file, or None."""
 
     def write(self, path: str, text: str) -> None:
-        """Make a file, or replace its text."""
+        """Create a file or replace its text."""
 
     def is_directory(self, path: str) -> bool:
-        """Whether a directory is there."""
+        """True if a directory exists."""
 
     def has_program(self, name: str) -> bool:
-        """Whether the image has a program that the shell itself has not."""
+        """True if the image has a program that is not built into the shell."""
 
     def help_of(self, name: str) -> str:
-        """What a program prints for `--help`; empty for one that does not know the flag."""
+        """A program's output for `--help`; empty if it does not know the flag."""
 
     def random(self, below: int) -> int:
         """A random number from 0 to `below` - 1."""

@@ -21,7 +21,7 @@ _SPECIAL: Mapping[str, Callable[[State], str | None]] = {
 
 
 class Expansion:
-    """Expands words in the state of a shell; `substitute` gives what commands print."""
+    """Expands words in the state of a shell; `substitute` returns the output of commands."""
 
     def __init__(self, state: Callable[[], State], host: Surroundings, substitute: Callable[[Block], Steps[str]]):
         self._state = state
@@ -37,11 +37,11 @@ class Expansion:
         return "".join(texts)
 
     def pattern(self, word: Word) -> Steps[str]:
-        """The regular expression of a pattern of the shell; what is quoted stands for itself."""
+        """The regular expression of a shell pattern; quoted text is literal."""
         return glob((yield from self._pieces(word)))
 
     def expression(self, word: Word) -> Steps[str]:
-        """A regular expression as `=~` has it; what is quoted stands for itself."""
+        """A regular expression for `=~`; quoted text is literal."""
         pieces = yield from self._pieces(word)
         return "".join(re.escape(text) if quoted else text for text, quoted in pieces)
 
@@ -53,7 +53,7 @@ class Expansion:
         return pieces
 
     def fields(self, words: tuple[Word, ...]) -> Steps[list[str]]:
-        """The arguments that words become."""
+        """The arguments that words expand to."""
         found: list[str] = []
         for word in words:
             fields = _Fields(self._state().text("IFS"))
@@ -122,7 +122,7 @@ class Expansion:
         return (yield from self.text(part.operand))
 
     def _named(self, part: Parameter) -> str | list[str] | None:
-        """The value of a parameter, None when it is not set."""
+        """The value of a parameter, or None if it is unset."""
         state, name = self._state(), part.name
         if part.index:
             return self._element(part)
@@ -157,7 +157,7 @@ class _Fields:
         self._open = [*(self._open or ()), text]
 
     def add_all(self, texts: list[str]) -> None:
-        """Each text a field, the first and the last joined with what stands before and after them."""
+        """Add each text as a field; the first and last join the text before and after them."""
         for number, text in enumerate(texts):
             if number:
                 self._close()
@@ -181,7 +181,7 @@ class _Fields:
 
 
 def split(text: str, separators: str) -> list[str]:
-    """A text between separators, of which runs of blanks are one."""
+    """Split a text at separators; a run of blanks counts as one."""
     if not separators:
         return [text]
     blanks = "".join(each for each in separators if each in _BLANKS)

@@ -9,7 +9,7 @@ _CLASSES = {"[:space:]": r"\s", "[:digit:]": r"\d", "[:alpha:]": "A-Za-z", "[:al
 
 
 def to_python(pattern: str, *, extended: bool) -> str:
-    """The pattern as Python has it. In a basic one, `+?|(){}` stand for themselves unless a backslash precedes them."""
+    """The pattern in Python's syntax. In a basic one, `+?|(){}` are literal unless escaped."""
     for name, meant in _CLASSES.items():
         pattern = pattern.replace(name, meant)
     if extended:
@@ -33,7 +33,7 @@ def to_python(pattern: str, *, extended: bool) -> str:
 
 
 def sed_commands(script: str, *, extended: bool) -> list[Callable[[str], str]]:
-    """What a script of `s` commands makes of a line. Raises ShellError for any other."""
+    """The functions of a script of `s` commands. Raises ShellError for any other command."""
     found, rest = [], script.strip()
     while rest:
         command, rest = _substitution(rest, extended)
@@ -64,7 +64,7 @@ def _substitution(script: str, extended: bool) -> tuple[Callable[[str], str], st
 
 
 def _replacement(text: str) -> str:
-    """With `&` for the whole match, as Python has it."""
+    """A replacement in Python's syntax; `&` is the whole match."""
     return re.sub(r"\\(\d)|\\(.)|&|([^\\&]+)", _translated, text)
 
 

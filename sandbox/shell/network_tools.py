@@ -1,4 +1,4 @@
-"""The tools that ask DNS and other servers."""
+"""The tools that use DNS and other servers."""
 
 from urllib.parse import urlsplit
 
@@ -89,7 +89,7 @@ def curl(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[in
 
 
 def dig(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
-    """`dig NAME A NAME AAAA +search +short`: the addresses, which are all of version 4."""
+    """`dig NAME A NAME AAAA +search +short`: the addresses, all IPv4."""
     yield from ()
     names = [each for each in arguments if not each.startswith(("+", "-")) and each not in ("A", "AAAA", "ANY")]
     for name in dict.fromkeys(names):

@@ -1,4 +1,4 @@
-"""From the text of a script to its tree."""
+"""The parser: from the text of a script to its tree."""
 
 import functools
 import re
@@ -58,7 +58,7 @@ class _Parser:
         return found
 
     def block(self) -> Block:
-        """Commands up to a word, a parenthesis or `;;` that ends them; empty when there is none."""
+        """Commands up to a terminating word, parenthesis or `;;`; empty if there are none."""
         found: list[AndOr] = []
         self._lines()
         while not self._is_over():
@@ -78,7 +78,7 @@ class _Parser:
         return source.rest_is_empty or source.peek() == ")" or source.at(";;") or self._reserved() in _ENDS
 
     def _reserved(self) -> str:
-        """The word that comes next when it may be a reserved one."""
+        """The next word, if it may be a reserved one."""
         found = _RESERVED.match(self._source.text, self._source.position)
         return found[0] if found is not None else ""
 
@@ -95,7 +95,7 @@ class _Parser:
             source.position = len(source.text) if end < 0 else end
 
     def _lines(self) -> None:
-        """Skip blanks and line ends, and read the here-documents that begin after a line."""
+        """Skip blanks and line ends, and read the here-documents of a line."""
         self._blanks()
         while self._source.accept("\n"):
             for document in self._documents:
@@ -142,7 +142,7 @@ class _Parser:
         return Pipeline(tuple(commands), negated)
 
     def _command(self) -> Command:
-        """One command with what is redirected."""
+        """One command with its redirections."""
         command = self._compound()
         if command is None:
             return self._simple()
@@ -150,7 +150,7 @@ class _Parser:
         return Redirected(command, redirects) if redirects else command
 
     def _compound(self) -> Command | None:
-        """A compound command, None when a simple one begins."""
+        """A compound command, or None if a simple one begins."""
         source, line = self._source, self._source.line
         if source.accept("(("):
             return Calculation(line, self._words.inside_arithmetic())
@@ -276,7 +276,7 @@ class _Parser:
             self._blanks()
 
     def _terms(self) -> Iterator[Word | str]:
-        """What stands in `[[ … ]]`."""
+        """The terms of `[[ … ]]`."""
         self._lines()
         while self._reserved_end() is False:
             if self._source.rest_is_empty:
@@ -343,7 +343,7 @@ class _Parser:
 
 
 def _substituted(source: Source, end: str) -> Block:
-    """The commands of a substitution: up to its parenthesis, or the whole of a backquoted text."""
+    """The commands of a substitution: up to its parenthesis, or a whole backquoted text."""
     parser = _Parser(source)
     return parser.block() if end else parser.all()
 

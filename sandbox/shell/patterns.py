@@ -7,17 +7,17 @@ _CLASSES = {"[:space:]": r"\s", "[:digit:]": r"\d", "[:alpha:]": "A-Za-z", "[:al
 
 
 def glob(parts: Iterable[tuple[str, bool]]) -> str:
-    """The expression for a pattern of texts that are each quoted or not."""
+    """The regular expression for a pattern whose parts are quoted or not."""
     return "".join(re.escape(text) if quoted else _unquoted(text) for text, quoted in parts)
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether the whole text matches."""
+    """True if the whole text matches."""
     return re.fullmatch(pattern, text, re.DOTALL) is not None
 
 
 def trimmed(text: str, pattern: str, operator: str) -> str:
-    """`${text%pattern}` and its sisters: without the shortest or the longest match at one end."""
+    """`${text%pattern}` and its variants: the text without the shortest or longest match at one end."""
     places: Iterable[int] = range(len(text) + 1)
     at_start = operator.startswith("#")
     if (operator in ("#", "##")) is (len(operator) == 2):
@@ -43,7 +43,7 @@ def _unquoted(text: str) -> str:
 
 
 def _bracket_end(text: str, begin: int) -> int:
-    """Where a bracket expression ends, -1 when it does not."""
+    """The end of a bracket expression, or -1."""
     position = begin + 2 if text[begin + 1 : begin + 2] in ("!", "^") else begin + 1
     position += text[position : position + 1] == "]"
     while position < len(text) and text[position] != "]":

@@ -1,4 +1,4 @@
-"""Runs the tree of a script."""
+"""The interpreter of a script's tree."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -35,14 +35,14 @@ from sandbox.shell.tree import (
 
 _NOT_FOUND = 127
 _BUSY = 10_000
-"""Commands after which a script that never waits is taken to have used up a second."""
+"""The number of commands without a wait that count as a second of script time."""
 
 
 class Shell:
     """One shell, running one script in a container."""
 
     def __init__(self, name: str, host: Surroundings, environment: Mapping[str, str], streams: Streams) -> None:
-        """`name` is the script's file, as errors name it."""
+        """`name` is the script's file, as in error messages."""
         self._name = name
         self.host = host
         self.state = State(dict(environment), set(environment))
@@ -54,7 +54,7 @@ class Shell:
         self._tested = 0
 
     def run(self, text: str) -> Steps[int]:
-        """Run a script to its end; the exit status. What it cannot go on with is its last error."""
+        """Run a script to its end and return the exit status. An unsupported construct is its last error."""
         try:
             return (yield from self.block(parse(text), self.streams))
         except Exited as exited:
@@ -73,14 +73,14 @@ class Shell:
         return self.state.status
 
     def source(self, text: str, streams: Streams) -> Steps[int]:
-        """Run a text as if it stood here; what of it is no command of the shell is only complained of."""
+        """Run a text as if it stood here; report, but skip, lines that are not shell commands."""
         try:
             return (yield from self.block(parse(text), streams))
         except Returned as returned:
             return returned.code
 
     def forked(self, command: Command, streams: Streams) -> Steps[int]:
-        """Run a command in a shell of its own."""
+        """Run a command in a subshell."""
         before, self.state = self.state, self.state.copy()
         try:
             status = yield from self.command(command, streams)
@@ -114,7 +114,7 @@ class Shell:
 
     @contextmanager
     def _testing(self, tests: bool = True) -> Iterator[None]:
-        """Commands that may fail, for what they answer is a condition."""
+        """Commands whose failure does not end the script, because their status is a condition."""
         self._tested += tests
         try:
             yield
@@ -138,7 +138,7 @@ class Shell:
         return failed[-1] if failed and "pipefail" in self.state.options else statuses[-1]
 
     def command(self, command: Command, streams: Streams) -> Steps[int]:
-        """Run one command; its status."""
+        """Run one command and return its status."""
         match command:
             case Simple():
                 status = yield from self._simple(command, streams)
@@ -257,7 +257,7 @@ class Shell:
                 self.state.variables[name] = value
 
     def _invoke(self, words: list[str], streams: Streams) -> Steps[int]:
-        """Run a function, a command of the shell, or a program."""
+        """Run a function, a builtin, or a program."""
         name, arguments = words[0], words[1:]
         if name in self.state.functions:
             return (yield from self._call(self.state.functions[name], arguments, streams))
@@ -304,7 +304,7 @@ class Shell:
     def _open(
         self, redirects: tuple[Redirect, ...], streams: Streams
     ) -> Steps[tuple[Streams, list[tuple[str, list[str], bool]]] | None]:
-        """Streams as redirected, with the files to write; None when one to read is not there."""
+        """Redirected streams and the files to write; None if an input file does not exist."""
         files: list[tuple[str, list[str], bool]] = []
         channels: dict[int, list[str]] = {1: streams.output, 2: streams.error}
         read = streams.input
@@ -337,7 +337,7 @@ class Shell:
 
 
 def _goes_on(jumped: Jumped) -> bool:
-    """Whether the loop goes on after a jump; one that is meant for an outer loop goes there."""
+    """True if the loop continues after a jump; a jump for an outer loop is passed on."""
     if jumped.levels > 1:
         raise Jumped(jumped.levels - 1, goes_on=jumped.goes_on)
     return jumped.goes_on

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 
 class SyntaxProblem(Exception):
-    """Raised for what is no shell, or more shell than the sandbox knows. The message begins with the line."""
+    """Raised for invalid shell, or an unsupported construct. The message begins with the line."""
 
 
 class Source:
-    """A text, a position in it, and the line of that."""
+    """A text, a position in it, and its line."""
 
     def __init__(self, text: str, line: int = 1) -> None:
         self.text = text
@@ -22,11 +22,11 @@ class Source:
 
     @property
     def rest_is_empty(self) -> bool:
-        """Whether all is read."""
+        """True if everything has been read."""
         return self.position >= len(self.text)
 
     def at(self, text: str) -> bool:
-        """Whether this comes next."""
+        """True if this text comes next."""
         return self.text.startswith(text, self.position)
 
     def peek(self) -> str:
@@ -34,13 +34,13 @@ class Source:
         return self.text[self.position : self.position + 1]
 
     def take(self, count: int = 1) -> str:
-        """Read so many characters."""
+        """Read `count` characters."""
         taken = self.text[self.position : self.position + count]
         self.position += count
         return taken
 
     def accept(self, text: str) -> bool:
-        """Read a text if it comes next."""
+        """Read a text if it comes next; True if it did."""
         if not self.at(text):
             return False
         self.position += len(text)
@@ -52,7 +52,7 @@ class Source:
             raise self.problem(f"expected {text!r}")
 
     def take_to(self, end: str) -> str:
-        """Read up to a text, and the text. Raises SyntaxProblem where it does not come."""
+        """Read up to and including a text. Raises SyntaxProblem if it does not occur."""
         found = self.text.find(end, self.position)
         if found < 0:
             raise self.problem(f"expected {end!r} before the end of the file")
@@ -61,6 +61,6 @@ class Source:
         return taken
 
     def problem(self, what: str) -> SyntaxProblem:
-        """An error here."""
+        """An error at the current position."""
         near = self.text[self.position :].partition("\n")[0][:40]
         return SyntaxProblem(f"line {self.line}: syntax error: {what}" + (f" near {near!r}" if near else ""))

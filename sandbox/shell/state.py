@@ -1,4 +1,4 @@
-"""What a shell knows while it runs a script, and the streams of a command."""
+"""The state of a shell while it runs a script, and the streams of a command."""
 
 from dataclasses import dataclass, field
 
@@ -6,14 +6,14 @@ from sandbox.shell.tree import Command
 
 
 class Input:
-    """Text that commands read, one line or all that is left."""
+    """Text that commands read, by line or as a whole."""
 
     def __init__(self, text: str = "") -> None:
         self._text = text
         self._position = 0
 
     def line(self) -> str | None:
-        """The next line without its end, None when nothing is left."""
+        """The next line without its end, or None."""
         if self._position >= len(self._text):
             return None
         line = self._text[self._position :].partition("\n")[0]
@@ -21,7 +21,7 @@ class Input:
         return line
 
     def all(self) -> str:
-        """What is left."""
+        """The remaining text."""
         rest = self._text[self._position :]
         self._position = len(self._text)
         return rest
@@ -29,7 +29,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Where a command reads, and where its texts go."""
+    """Where a command reads and writes."""
 
     input: Input
     output: list[str]
@@ -47,11 +47,11 @@ class State:
     options: set[str] = field(default_factory=set)
     traps: dict[str, str] = field(default_factory=dict)
     locals: list[dict[str, str | list[str] | None]] = field(default_factory=list)
-    """What the local variables of each running function hid."""
+    """The values that local variables of each running function hide."""
     status: int = 0
 
     def copy(self) -> "State":
-        """The state of a shell that is forked now."""
+        """A copy for a subshell."""
         lists = {name: list(value) if isinstance(value, list) else value for name, value in self.variables.items()}
         return State(
             lists,
@@ -65,14 +65,14 @@ class State:
         )
 
     def text(self, name: str) -> str | None:
-        """The text of a variable, the first of a list; None when it is not set."""
+        """The text of a variable, or the first element of a list; None if it is unset."""
         value = self.variables.get(name)
         if isinstance(value, list):
             return value[0] if value else None
         return value
 
     def texts(self) -> dict[str, str]:
-        """All variables that are texts."""
+        """All text variables."""
         return {name: value for name, value in self.variables.items() if isinstance(value, str)}
 
     def assign(self, name: str, value: str) -> None:
@@ -80,12 +80,12 @@ class State:
         self.variables[name] = value
 
     def environment(self) -> tuple[tuple[str, str], ...]:
-        """What a program gets."""
+        """The environment of a program."""
         return tuple((name, text) for name in sorted(self.exported) if (text := self.text(name)) is not None)
 
 
 class Exited(Exception):
-    """The script ends."""
+    """Raised to end the script."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -93,7 +93,7 @@ class Exited(Exception):
 
 
 class Returned(Exception):
-    """A function ends, or a file that is read into the shell."""
+    """Raised to end a function, or a sourced file."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -101,7 +101,7 @@ class Returned(Exception):
 
 
 class Jumped(Exception):
-    """`break` and `continue`, out of so many loops."""
+    """`break` and `continue`, out of a number of loops."""
 
     def __init__(self, levels: int, *, goes_on: bool) -> None:
         super().__init__(levels)

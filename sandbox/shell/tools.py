@@ -1,4 +1,4 @@
-"""The tools of an image that scripts call. An option that a tool here does not have ends the script."""
+"""The tools of an image that scripts call. An unsupported option ends the script."""
 
 import base64
 import re
@@ -18,7 +18,7 @@ _RANGES = {"[:upper:]": "A-Z", "[:lower:]": "a-z", "[:digit:]": "0-9", "[:space:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call of a tool that only turns text into text: its flags (with values), operands, and its input."""
+    """A call of a tool that only transforms text: its flags (with values), operands and input."""
 
     name: str
     flags: Mapping[str, str]
@@ -27,7 +27,7 @@ class Call:
     host: Surroundings
 
     def input(self, files: list[str]) -> str:
-        """The text of files, or of the standard input when there are none. Raises LookupError."""
+        """The text of files, or of the standard input without files. Raises LookupError."""
         texts = [self.streams.input.all() if file == "-" else self.host.read(file) for file in files or ["-"]]
         missing = [file for file, text in zip(files, texts, strict=False) if text is None]
         if missing:
@@ -36,7 +36,7 @@ class Call:
 
 
 def _tool(name: str, of: Callable[[Call], int], flags: str = "", valued: str = "") -> Tool:
-    """A tool that never waits. `flags` are its letters, `valued` those that take a value."""
+    """A tool that never waits. `flags` are its letters, `valued` those with a value."""
 
     def run(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[int]:
         yield from ()
@@ -51,7 +51,7 @@ def _tool(name: str, of: Callable[[Call], int], flags: str = "", valued: str = "
 
 
 def parsed(name: str, arguments: list[str], flags: str, valued: str) -> tuple[dict[str, str], list[str]]:
-    """Flags with their values, and operands. Raises ShellError for flags that are not known."""
+    """Flags with their values, and operands. Raises ShellError for unknown flags."""
     given: dict[str, str] = {}
     operands: list[str] = []
     rest = list(arguments)
@@ -236,7 +236,7 @@ def _tail(arguments: list[str], streams: Streams, host: Surroundings) -> Steps[i
 
 
 def _od(call: Call) -> int:
-    """`od -An -N2 -tu2 /dev/urandom`: a random number of so many bytes."""
+    """`od -An -N2 -tu2 /dev/urandom`: a random number of the given size."""
     if call.operands != ["/dev/urandom"] or not call.flags.get("t", "").startswith("u"):
         raise ShellError("od: the sandbox reads numbers from /dev/urandom only")
     call.streams.output.append(f" {call.host.random(256 ** int(call.flags.get('N', 2)))}\n")
@@ -283,7 +283,7 @@ def _copy(call: Call) -> int:
 
 
 def _nothing(call: Call) -> int:  # noqa: ARG001
-    """What it does cannot be seen in the sandbox."""
+    """Accept a tool without an effect in the sandbox."""
     return 0
 
 
@@ -296,7 +296,7 @@ def _with_escapes(text: str) -> str:
 
 
 def _characters(text: str) -> list[str]:
-    """The characters of a set of `tr`."""
+    """The characters of a `tr` set."""
     for name, meant in _RANGES.items():
         text = text.replace(name, meant)
     return list(_ranged(_with_escapes(text)))
@@ -314,7 +314,7 @@ def _ranged(text: str) -> Iterator[str]:
 
 
 def _chosen(number: int, ranges: str) -> bool:
-    """Whether `cut` keeps a field: `2`, `1,3`, `2-`, `-2`."""
+    """True if `cut` keeps a field: `2`, `1,3`, `2-`, `-2`."""
     for each in ranges.split(","):
         low, dash, high = each.partition("-")
         if int(low or 1) <= number <= int(high or (10**9 if dash else low)):

@@ -1,4 +1,4 @@
-"""What a script is made of, once it is parsed."""
+"""The syntax tree of a script."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """Text as it stands. What is quoted is no pattern and makes a field even when it is empty."""
+    """Literal text. Quoted text is no pattern, and makes a field even if it is empty."""
 
     text: str
     quoted: bool = False
@@ -76,7 +76,7 @@ class Simple:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """Commands of which each reads what the one before wrote."""
+    """Commands that each read the output of the previous one."""
 
     commands: tuple[Command, ...]
     negated: bool = False
@@ -118,7 +118,7 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A word, and what to do when it matches one of some patterns."""
+    """A word, and commands for the patterns that it matches."""
 
     word: Word
     items: tuple[tuple[tuple[Word, ...], Block], ...]
@@ -126,7 +126,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """`{ …; }`, and `( … )` in a shell of its own."""
+    """`{ …; }`, and `( … )` in a subshell."""
 
     body: Block
     forks: bool = False

@@ -11,7 +11,7 @@ _NAME = re.compile(r"[A-Za-z_]\w*|\d+|[@*#?$!-]")
 _PLAIN_NAME = re.compile(r"[A-Za-z_]\w*|[0-9@*#?$!-]")
 _OPERATOR = re.compile(r":[-=?+]|[-=?+]|%%|%|##|#|//|/")
 _ORDINARY = re.compile(r"[\w.,:=+*@%^~-]+")
-"""Characters that mean nothing wherever they stand in a word."""
+"""Characters without a special meaning anywhere in a word."""
 _ESCAPED_IN_QUOTES = '$`"\\'
 _ESCAPES = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"', "r": "\r"}
 
@@ -28,7 +28,7 @@ class Words:
         return self._parts(METACHARACTERS, quoted=False)
 
     def text(self) -> Word:
-        """All that is left, as between double quotes: the inside of an arithmetic expression or a here-document."""
+        """The rest, as between double quotes: the inside of an arithmetic expression or a here-document."""
         return self._parts("", quoted=True)
 
     def _parts(self, ends: str, *, quoted: bool) -> Word:
@@ -97,7 +97,7 @@ class Words:
         return Words(inner, self._block).text()
 
     def inside_arithmetic(self) -> Word:
-        """The expression of `((…))`, whose opening parentheses are read."""
+        """The expression of `((…))` after its opening parentheses."""
         return self._arithmetic()
 
     def _braced(self, quoted: bool) -> Parameter:
@@ -145,7 +145,7 @@ class Words:
 
 
 class _Parts:
-    """Parts of a word; literals that follow each other become one."""
+    """Parts of a word; adjacent literals are merged."""
 
     def __init__(self) -> None:
         self._parts: list[Part] = []

@@ -91,7 +91,7 @@ def stateful_set(component: str, replicas: int, version: str = "v8.5.0") -> Json
 
 
 def create(client: Client, component: str, replicas: int, generation: str = "v1", version: str = "v8.5.0") -> None:
-    """Script, services and StatefulSet of a component."""
+    """Create script, Services and StatefulSet of a component."""
     name = f"{CLUSTER}-{component}"
     meta = {"name": name, "namespace": NAMESPACE}
     data = {"startup-script": script(component, generation), "config-file": ""}
@@ -102,7 +102,7 @@ def create(client: Client, component: str, replicas: int, generation: str = "v1"
 
 
 def create_discovery(client: Client) -> None:
-    """A discovery pod behind its Service, as a StatefulSet for shortness."""
+    """Create a discovery pod behind its Service, as a StatefulSet for brevity."""
     own = labels("discovery")
     container = {
         "name": "discovery",
@@ -119,7 +119,7 @@ def create_discovery(client: Client) -> None:
 
 
 def discovery(env: Mapping[str, str], kubernetes: Transport, network: Network, clock: Clock) -> Handler:
-    """The simplest discovery there is: pod 0 starts the cluster, the others join it."""
+    """A minimal discovery: pod 0 begins the cluster, the others join it."""
 
     def handle(request: Request) -> Response:
         address = base64.b64decode(request.url.rpartition("/new/")[2]).decode().strip()

@@ -1,7 +1,7 @@
-"""Pods that a real kubelet was given, and the sandbox's is, and how what each makes of them is written down.
+"""Pods for both a real kubelet and the sandbox's, and a record of the statuses that each reports.
 
-Processes are scripts that sleep and exit, which both understand: the one as hack/controlplane/kubernetes/kubelet reads
-them, the other in its shell.
+Processes are scripts of sleep and exit, which both understand: hack/controlplane/kubernetes/kubelet parses them, the
+sandbox's shell runs them.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Any
 Json = dict[str, Any]
 
 SECRET = "late"
-"""It is made after a while."""
+"""This Secret is created after a while."""
 DELETED_AT = 20.0
 MADE_AT = 45.0
 END = 130.0
@@ -49,10 +49,10 @@ SPECS: Mapping[str, Json] = {
     "task-ends-beside-one-that-runs": _pod(_container("a", "sleep 3; exit 5"), _B, restartPolicy="Never"),
     "deleted": _pod(_A, _B, terminationGracePeriodSeconds=8),
 }
-"""What is asked of each, by its name."""
+"""The pods' specs, by name."""
 
 DELETED = "deleted"
-"""It is deleted after a while."""
+"""This pod is deleted after a while."""
 
 
 def pods(node: str) -> list[Json]:
@@ -65,12 +65,12 @@ def pods(node: str) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the status of a pod said, one after the other, of itself and of each container."""
+    """The successive statuses of a pod and its containers."""
 
     parts: dict[str, list[str]] = field(default_factory=dict)
 
     def add(self, pod: Json) -> None:
-        """Take in the next status."""
+        """Record the next status."""
         status = pod.get("status") or {}
         ready = any(each["type"] == "Ready" and each["status"] == "True" for each in status.get("conditions") or ())
         words = [status.get("phase", ""), "deleted" if pod["metadata"].get("deletionTimestamp") else ""]
@@ -79,7 +79,7 @@ class Told:
             self._add(each["name"], _container_text(each))
 
     def end(self) -> None:
-        """The pod is gone."""
+        """Record the end of the pod."""
         self._add("pod", "gone")
 
     def _add(self, part: str, text: str) -> None:

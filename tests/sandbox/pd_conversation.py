@@ -1,6 +1,6 @@
-"""What a PD of three members is asked, from before its first store until it has lost its quorum (dataplane-apis.md 3).
+"""Questions to a PD of three members, from before its first store until it has lost its quorum (dataplane-apis.md 3).
 
-Recorded once from real servers (`tests.sandbox.record_pd`), and had with the sandbox's at each test.
+The answers of real servers are recorded (`tests.sandbox.record_pd`); each test compares the sandbox's answers.
 """
 
 import json
@@ -12,19 +12,19 @@ from typing import Any, Protocol
 MEMBERS = 3
 
 NO_ANSWER = 0
-"""The status of a request that is not answered in time."""
+"""The status of a request without an answer in time."""
 
 Answer = tuple[int, str]
 
 
 class PD(Protocol):
-    """A PD, real or of the sandbox, and the machines that it runs on."""
+    """A PD, real or simulated, and its machines."""
 
     def ask(self, member: int, method: str, path: str, body: object = None) -> Answer:
-        """Status and text of what a member answers."""
+        """Status and text of a member's answer."""
 
     def name(self, member: int) -> str:
-        """What PD calls a member."""
+        """A member's name in PD."""
 
     def add_store(self) -> int:
         """Register one more store; return its id once it is Up."""
@@ -33,13 +33,13 @@ class PD(Protocol):
         """End a member's process and start it again, on the same disk."""
 
     def kill(self, member: int) -> None:
-        """End a member's process for good."""
+        """End a member's process permanently."""
 
     def pause(self, seconds: float) -> None:
         """Let time pass."""
 
     def wait(self, condition: Callable[[], bool]) -> None:
-        """Let time pass until something holds."""
+        """Let time pass until a condition holds."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class _Conversation:
     pd: PD
     members: dict[str, str] = field(default_factory=dict)
     stores: dict[str, str] = field(default_factory=dict)
-    """Names and ids by what stands for them, since they differ from one PD to the next."""
+    """Placeholders for names and ids, which differ between runs."""
 
     def leader(self) -> int:
         status, text = self.pd.ask(0, "GET", "/pd/api/v1/leader")
@@ -55,13 +55,13 @@ class _Conversation:
         return next((each for each in range(MEMBERS) if self.pd.name(each) == found), -1)
 
     def add_store(self) -> str:
-        """What stands for a new store."""
+        """The placeholder of a new store."""
         stands = f"<store {len(self.stores)}>"
         self.stores[stands] = str(self.pd.add_store())
         return stands
 
     def called(self, stands: str, member: int) -> str:
-        """Have something stand for a member."""
+        """Register a placeholder for a member."""
         self.members[stands] = self.pd.name(member)
         return stands
 
@@ -72,7 +72,7 @@ class _Conversation:
         return f"{who}: {method} {path}{said}", {"status": status, "says": self._said(text) if status else None}
 
     def text(self, member: int, path: str) -> str:
-        """What a read is answered."""
+        """The text of the answer to a read."""
         return self.pd.ask(member, "GET", self._real(path))[1]
 
     def _real(self, text: str) -> str:
@@ -90,7 +90,7 @@ class _Conversation:
         return text
 
     def _said(self, text: str) -> Any:
-        """A text as it is; of anything else which kind of value each key has, since the rest differs by PD and time."""
+        """A text as it is; of any other value only the types by key, because values depend on PD and time."""
         try:
             tree = json.loads(text)
         except ValueError:
@@ -108,7 +108,7 @@ class _Conversation:
 
 
 _TELLING = ("state_name", "state", "node_state", "region_loaded", "marked", "batch")
-"""Keys whose values are told, too."""
+"""Keys whose values are compared as well."""
 
 _V1 = "/pd/api/v1"
 _EVICT = "evict-leader-scheduler"
@@ -131,7 +131,7 @@ _EVERY_STORE = f"{_V1}/stores?state=0&state=1&state=2"
 
 
 def conversation(pd: PD) -> Iterator[tuple[str, Any]]:
-    """Questions and answers, the latter as far as they are the same each time."""
+    """Questions and the reproducible part of their answers."""
     had = _Conversation(pd)
     yield from _before_the_first_store(had)
     stores = [had.add_store() for _ in range(3)]
@@ -167,7 +167,7 @@ def _before_the_first_store(had: _Conversation) -> Iterator[tuple[str, Any]]:
 def _of_stores(had: _Conversation, first: str) -> Iterator[tuple[str, Any]]:
     leader = had.leader()
     had.pd.wait(lambda: had.pd.ask(leader, "GET", "/pd/api/v2/ready")[0] != 500)
-    # it serves from the next look at it on
+    # a store serves after PD's next check
     had.pd.wait(lambda: '"node_state"' in had.text(leader, f"{_V1}/store/{first}"))
     yield had.ask("three stores, leader", leader, "GET", "/pd/api/v2/ready")
     paths = (_EVERY_STORE, f"{_V1}/stores?state=2", f"{_V1}/store/{first}", f"{_V1}/store/99999", f"{_V1}/config/rules")
@@ -188,7 +188,7 @@ def _of_stores(had: _Conversation, first: str) -> Iterator[tuple[str, Any]]:
 
 def _of_schedulers(had: _Conversation, stores: list[str]) -> Iterator[tuple[str, Any]]:
     leader, (first, second, third) = had.leader(), stores
-    # a new leader starts its schedulers when the regions have reported
+    # a new leader starts its schedulers once the regions have reported
     had.pd.wait(lambda: "balance-leader-scheduler" in had.text(leader, _SCHEDULERS))
     yield had.ask("nothing evicted", leader, "GET", _EVICTED)
     for method, path, body in (
@@ -231,7 +231,7 @@ def _of_a_store_that_leaves(had: _Conversation, store: str) -> Iterator[tuple[st
 
 
 def _of_members(had: _Conversation) -> Iterator[tuple[str, Any]]:
-    # etcd removes none while one of them has been connected for less than five seconds
+    # etcd removes no member while another has been connected for less than five seconds
     had.pd.pause(8.0)
     leader = had.leader()
     gone, other = (each for each in range(MEMBERS) if each != leader)
@@ -252,7 +252,7 @@ def _of_members(had: _Conversation) -> Iterator[tuple[str, Any]]:
 
 
 def transcript(pd: PD) -> dict[str, Any]:
-    """The whole conversation, by question; questions that are repeated get a number."""
+    """The whole conversation by question; repeated questions are numbered."""
     found: dict[str, Any] = {}
     for question, answer in conversation(pd):
         asked = question

@@ -1,7 +1,7 @@
-"""Records what a real kubelet makes of pods: `python -m tests.sandbox.record_kubelet KUBELET`.
+"""Records a real kubelet's statuses: `python -m tests.sandbox.record_kubelet KUBELET`.
 
-KUBELET is the program of hack/controlplane/kubernetes/kubelet: `go build -o KUBELET ./kubelet` there. It runs on the
-control plane that `make controlplane` has built, without containers and without rights.
+KUBELET is the program in hack/controlplane/kubernetes/kubelet: build it there with `go build -o KUBELET ./kubelet`. It
+runs on the control plane of `make controlplane`, without containers and without privileges.
 """
 
 import json
@@ -23,7 +23,7 @@ _PATIENCE = 60.0
 
 
 def _record(kubelet: str, directory: Path) -> dict[str, Told]:
-    """What became of each pod, by its name."""
+    """The record of each pod, by name."""
     place = ControlPlane(directory)
     place.start()
     environment = {**os.environ, "KUBECONFIG": str(place.kubeconfig())}

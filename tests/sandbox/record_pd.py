@@ -1,7 +1,7 @@
-"""Records what a real PD answers: `python -m tests.sandbox.record_pd PD_SERVER VERSION STORES` (hack/pd).
+"""Records a real PD's answers: `python -m tests.sandbox.record_pd PD_SERVER VERSION STORES` (hack/pd).
 
-PD_SERVER is a pd-server that was built from source, since no registry has one; STORES is the program of hack/pd, which
-plays TiKV: `cd hack/pd && go build -o STORES .`. The members are at 127.0.1.1 to 127.0.1.3.
+PD_SERVER is a pd-server built from source, because no registry has one; STORES is the program in hack/pd, which plays
+TiKV: `cd hack/pd && go build -o STORES .`. The members are at 127.0.1.1 to 127.0.1.3.
 """
 
 import json
@@ -27,7 +27,7 @@ class RealPD:
     """Three processes on this machine, and one that plays TiKV."""
 
     def __init__(self, server: str, version: str, stores: str, directory: Path) -> None:
-        """Start the members, one after the other."""
+        """Start the members one after another."""
         self._server, self._version, self._directory = server, version, directory
         self._members: dict[int, subprocess.Popen[bytes]] = {}
         self._added = 0
@@ -39,15 +39,12 @@ class RealPD:
         self.pause(2.0)
 
     def ask(self, member: int, method: str, path: str, body: object = None) -> Answer:
-        """See `PD`."""
         return _answer(f"{_url(member)}{path}", method, body)
 
     def name(self, member: int) -> str:
-        """See `PD`."""
         return f"pd-{member}"
 
     def add_store(self) -> int:
-        """See `PD`."""
         self._added += 1
         status, text = _answer(f"http://{_STORES}/add?address=tikv-{self._added}:20160&version={self._version}", "GET")
         if status != 200:
@@ -56,7 +53,6 @@ class RealPD:
         return int(text)
 
     def restart(self, member: int) -> None:
-        """See `PD`."""
         if member in self._members:
             self.kill(member)
         data = self._directory / f"pd-{member}"
@@ -67,12 +63,10 @@ class RealPD:
         self._members[member] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def kill(self, member: int) -> None:
-        """See `PD`."""
         self._members[member].kill()
         self._members[member].wait()
 
     def pause(self, seconds: float) -> None:
-        """See `PD`."""
         time.sleep(seconds)  # noqa: TID251  (a real server has its own clock)
 
     def wait(self, condition: Callable[[], bool]) -> None:
@@ -91,7 +85,7 @@ class RealPD:
 
     def _serves(self, member: int) -> bool:
         if self._members[member].poll() is not None:
-            # etcd takes no further member before the last one has been connected for a while
+            # etcd adds a member only after the previous one has been connected for a while
             self.restart(member)
         return self.ask(member, "GET", "/pd/api/v1/leader")[0] == 200
 

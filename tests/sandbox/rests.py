@@ -1,4 +1,4 @@
-"""Does what is left out, wherever the world says that it would do nothing, and sees that it does nothing."""
+"""Performs the steps that the world skips, and checks that they have no effect."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -20,10 +20,10 @@ _PORTS = (2379, 2380, 4000, 6000, 8250, 8261, 10080, 10261, 20160, 20180)
 
 
 class LookedTwice:
-    """How often each sort of rest was checked."""
+    """Counts the checks of each kind of rest."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """From now on, in all worlds."""
+        """Check all worlds from now on."""
         self.processes = self.pods = self.claims = 0
         self._kubelet: Kubelet | None = None
         monkeypatch.setattr(DataPlane, "_awake", self._stepped(DataPlane._awake))
@@ -86,7 +86,7 @@ class LookedTwice:
 
 
 def _is_shown(provisioner: Provisioner, claim: Json, volume: Json | None) -> bool:
-    """Whether claim and volume are as they were; what the step itself has written it has yet to look at."""
+    """True if claim and volume are unchanged; the step has yet to read its own writes."""
     meta, cluster = claim["metadata"], provisioner._cluster
     name = claim["spec"].get("volumeName") or f"pvc-{meta['uid']}"
     there = cluster.get(PERSISTENT_VOLUME_CLAIMS, meta["namespace"], meta["name"])
@@ -94,7 +94,7 @@ def _is_shown(provisioner: Provisioner, claim: Json, volume: Json | None) -> boo
 
 
 def _seen(process: Process) -> tuple[object, ...]:
-    """What others may see of a process, and of the PD cluster that it is a member of."""
+    """The visible state of a process and of its PD cluster."""
     cluster = process.cluster if isinstance(process, PdProcess) else None
     shared = (cluster.leader, cluster.stores.regions, cluster.quiet_until()) if cluster is not None else ()
     return process.exit, process.woken, [process.listens(port) for port in _PORTS], *shared

@@ -1,4 +1,4 @@
-"""Backups and Restores in the sandbox, end to end: our controllers, our `backup-manager`, a BR that reads regions."""
+"""Backups and Restores in the sandbox, end to end: the controllers, `backup-manager`, a BR that reads regions."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -43,7 +43,7 @@ def basic(clock: FakeClock) -> Iterator[OperatorWorld]:
 
 
 def prepare(world: OperatorWorld, cluster: Json | None = None) -> None:
-    """Bring it up, or another cluster `basic`."""
+    """Create a Ready cluster `basic` with a table and a claim for backups."""
     world.apply(cluster or sample("basic"))
     world.run_until_ready()
     claim = {"accessModes": ["ReadWriteMany"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -93,12 +93,12 @@ def delete_with_volumes(world: OperatorWorld) -> None:
 
 
 def volume(world: OperatorWorld) -> Disk:
-    """Where the backups are."""
+    """The volume of the backups."""
     return world.world.data_plane.disk(world.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"])
 
 
 def job_pod(world: OperatorWorld, job: str) -> str:
-    """The pod of a Job that has not ended; empty where there is none."""
+    """The pod of a Job that has not ended, or empty."""
     there = [each["metadata"]["name"] for each in world.every(PODS) if each["status"].get("phase") == "Running"]
     return next((each for each in there if each.startswith(f"{job}-")), "")
 
@@ -114,7 +114,7 @@ IN_A_BUCKET = {"local": None, "s3": {"provider": "ceph", "endpoint": SANDBOX_S3,
 
 @pytest.mark.slow
 @pytest.mark.parametrize("storage", [{"prefix": STRANGE}, IN_A_BUCKET], ids=["volume", "bucket"])
-def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, storage: Json) -> None:
+def test_restores_a_backup_into_a_new_cluster(basic: OperatorWorld, storage: Json) -> None:
     before = tables(basic)
     create(basic, BACKUPS, on_volume(**storage))
     status = ended(basic, BACKUPS)
@@ -136,7 +136,7 @@ def test_what_was_saved_comes_back_into_a_new_cluster(basic: OperatorWorld, stor
 @pytest.mark.slow
 @pytest.mark.parametrize("server", ["s3", "gcs", "azure"], indirect=True)
 def test_object_storage_outside_of_the_sandbox_is_real(basic: OperatorWorld, place: Place) -> None:
-    """What keeps the objects is a server, over HTTP; the cluster goes with its volumes."""
+    """A server holds the objects, over HTTP; the cluster is deleted with its volumes."""
     before, told = tables(basic).digest(), storage_of_spec(place)
     basic.admin.create(SECRETS, {"metadata": {"name": SECRET}, "stringData": told.keys}, NAMESPACE)
     spec = on_volume(local=None, env=told.env, **told.storage)
@@ -159,7 +159,7 @@ def test_object_storage_outside_of_the_sandbox_is_real(basic: OperatorWorld, pla
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", [0, 30, 60, 100])
-def test_a_backup_whose_pod_was_killed_is_gone_on_with_and_is_the_same(basic: OperatorWorld, at: float) -> None:
+def test_a_backup_continues_after_its_pod_was_killed(basic: OperatorWorld, at: float) -> None:
     create(basic, BACKUPS, on_volume(backoffRetryPolicy={"minRetryDuration": "10s"}))
     basic.run_until(lambda: bool(job_pod(basic, "backup-demo")) and percent(basic, BACKUPS) >= at)
     if at == 60:
@@ -176,7 +176,7 @@ def test_a_backup_whose_pod_was_killed_is_gone_on_with_and_is_the_same(basic: Op
 
 
 @pytest.mark.slow
-def test_a_restore_whose_pod_was_killed_goes_on_and_is_whole(basic: OperatorWorld) -> None:
+def test_a_restore_continues_after_its_pod_was_killed(basic: OperatorWorld) -> None:
     sql(basic, "CREATE TABLE shop.more (id INT PRIMARY KEY)", "INSERT INTO shop.more VALUES (1)")
     digest = tables(basic).digest()
     create(basic, BACKUPS, on_volume())
@@ -196,9 +196,7 @@ def test_a_restore_whose_pod_was_killed_goes_on_and_is_whole(basic: OperatorWorl
     ("trouble", "why"),
     [(DiskTrouble.DENY, "AccessDenied"), (DiskTrouble.FULL, "no space left"), (DiskTrouble.FAIL, "InternalError")],
 )
-def test_a_storage_that_fails_makes_no_backup_and_is_named(
-    basic: OperatorWorld, trouble: DiskTrouble, why: str
-) -> None:
+def test_a_backup_to_a_failing_storage_fails_and_names_it(basic: OperatorWorld, trouble: DiskTrouble, why: str) -> None:
     volume(basic).trouble = trouble
     create(basic, BACKUPS, on_volume())
     status = ended(basic, BACKUPS, within=600.0)
@@ -209,7 +207,7 @@ def test_a_storage_that_fails_makes_no_backup_and_is_named(
 
 
 @pytest.mark.slow
-def test_a_restore_of_files_that_are_damaged_or_missing_fails(basic: OperatorWorld) -> None:
+def test_a_restore_of_damaged_or_missing_files_fails(basic: OperatorWorld) -> None:
     create(basic, BACKUPS, on_volume())
     ended(basic, BACKUPS)
     sql(basic, "DROP DATABASE shop")
@@ -227,7 +225,7 @@ def test_a_restore_of_files_that_are_damaged_or_missing_fails(basic: OperatorWor
 
 
 @pytest.mark.slow
-def test_a_restore_does_not_write_over_what_is_there(basic: OperatorWorld) -> None:
+def test_a_restore_does_not_overwrite_existing_tables(basic: OperatorWorld) -> None:
     create(basic, BACKUPS, on_volume())
     ended(basic, BACKUPS)
     digest = tables(basic).digest()
@@ -237,7 +235,7 @@ def test_a_restore_does_not_write_over_what_is_there(basic: OperatorWorld) -> No
 
 
 @pytest.mark.slow
-def test_a_deleted_backup_takes_its_files_with_it_and_no_others(basic: OperatorWorld) -> None:
+def test_deleting_a_backup_deletes_only_its_files(basic: OperatorWorld) -> None:
     for name in ("demo", "other"):
         create(basic, BACKUPS, on_volume(name, cleanPolicy="Delete"), name)
         ended(basic, BACKUPS, name)
@@ -247,7 +245,7 @@ def test_a_deleted_backup_takes_its_files_with_it_and_no_others(basic: OperatorW
 
 
 @pytest.mark.slow
-def test_one_table_is_saved_and_restored_alone(basic: OperatorWorld) -> None:
+def test_a_single_table_is_saved_and_restored(basic: OperatorWorld) -> None:
     sql(basic, "CREATE TABLE shop.more (id INT PRIMARY KEY)", "INSERT INTO shop.more VALUES (1)")
     br = {"cluster": "basic", "db": "shop", "table": "more"}
     create(basic, BACKUPS, on_volume(backupType="table", br=br))
@@ -259,7 +257,7 @@ def test_one_table_is_saved_and_restored_alone(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_the_gc_life_time_is_raised_while_br_runs_and_put_back(basic: OperatorWorld) -> None:
+def test_the_gc_life_time_is_raised_while_br_runs_and_restored(basic: OperatorWorld) -> None:
     seen: set[str] = set()
 
     def look() -> bool:
@@ -277,7 +275,7 @@ _LIFE_TIME = "SELECT variable_value FROM mysql.tidb WHERE variable_name = 'tikv_
 
 
 @pytest.mark.slow
-def test_a_job_may_speak_sql_and_its_log_tells_the_answer(basic: OperatorWorld) -> None:
+def test_a_job_may_use_sql_and_logs_the_answer(basic: OperatorWorld) -> None:
     container = {"name": "sql", "image": "mysql:8", "command": ["mysql", "-h", "basic-tidb", "-P", "4000", "-e"]}
     container["args"] = ["SELECT * FROM shop.orders; SELECT COUNT(*) FROM shop.orders"]
     template = {"spec": {"restartPolicy": "Never", "containers": [container]}}

@@ -1,4 +1,4 @@
-"""PD's and TiDB's answers, without Kubernetes around them (dataplane-apis.md 3, 4, 6)."""
+"""The answers of PD and TiDB, without Kubernetes (dataplane-apis.md 3, 4, 6)."""
 
 import base64
 import json
@@ -27,14 +27,13 @@ _PORTS = {"pd": {2379, 2380}, "tikv": {20160, 20180}, "tidb": {4000, 10080}, "di
 
 
 class ByFirstLabel:
-    """Every name leads to the pod of its first label; `basic-pd` and `basic-discovery` to their only pod."""
+    """Resolves every name to the pod of its first label; `basic-pd` and `basic-discovery` to their only pod."""
 
     def resolve(self, host: str, port: int, namespace: str) -> list[Target]:
         name = host.partition(".")[0]
         return [Target(f"{name}-0" if name in ("basic-pd", "basic-discovery") else name, port)]
 
     def pods(self, host: str, port: int) -> list[Target]:
-        """See `Directory`."""
         return self.resolve(host, port, "")
 
     def addresses(self, host: str, namespace: str) -> list[str]:
@@ -42,7 +41,7 @@ class ByFirstLabel:
 
 
 class Plane:
-    """One data plane, driven by hand."""
+    """A data plane, stepped by hand."""
 
     def __init__(self, clock: FakeClock) -> None:
         self._clock = clock
@@ -169,7 +168,7 @@ def test_the_config_shows_booleans_and_lists_as_texts_and_keeps_pd_toml(plane: P
         ("DELETE", "/pd/api/v1/members/name/nobody", 404, b'"not found, pd: nobody"\n'),
         ("POST", "/pd/api/v1/leader/transfer/nobody", 500, b'"no valid pd to transfer etcd leader"\n'),
         ("GET", "/pd/api/v2/ms/members/tso", 404, b'"not support micro service"\n'),
-        # there are no regions to load before the first TiKV
+        # before the first TiKV there are no regions to load
         ("GET", "/pd/api/v2/ready", 500, b""),
     ],
 )
@@ -280,7 +279,7 @@ def test_etcd_adds_no_member_before_all_voters_are_connected(plane: Plane) -> No
     assert ["basic-pd-0", "basic-pd-1", "basic-pd-2"] == _members(plane)
 
 
-def test_a_member_that_never_started_is_in_the_way_even_of_its_own_pod(plane: Plane) -> None:
+def test_a_member_that_never_started_blocks_even_its_own_pod(plane: Plane) -> None:
     plane.start("pd", 1)
     plane.advance(1)
     heal = plane.interrupt_joins("ns/basic-pd-2")
@@ -293,14 +292,14 @@ def test_a_member_that_never_started_is_in_the_way_even_of_its_own_pod(plane: Pl
 
     assert ["basic-pd-0", "basic-pd-1", ""] == _members(plane)
     plane.kill("basic-pd-1")
-    # it counts for the quorum: one of three is none
+    # the new member counts for the quorum: one of three is none
     plane.advance(5)
     assert 503 == plane.ask("GET", "/pd/api/v1/leader").status
 
 
 @pytest.fixture
 def three(plane: Plane) -> Plane:
-    """Three PDs and a store that has reported for half a minute."""
+    """Three PDs, and a store that has sent heartbeats for half a minute."""
     for ordinal in (1, 2):
         plane.start("pd", ordinal)
         plane.advance(2)
@@ -320,7 +319,7 @@ def _host(plane: Plane, leads: bool) -> str:
     return f"{leader if leads else other}.basic-pd-peer.ns:2379"
 
 
-def test_3_1_followers_pass_everything_on_to_the_leader(three: Plane) -> None:
+def test_3_1_followers_forward_every_request_to_the_leader(three: Plane) -> None:
     leader, follower = _host(three, leads=True), _host(three, leads=False)
     config = json.loads(three.ask("GET", "/pd/api/v1/config", host=follower).body)
     assert config["name"] == leader.partition(".")[0]
@@ -353,7 +352,7 @@ def test_3_3_health_is_a_ping_of_the_client_port(three: Plane) -> None:
     assert 503 == three.ask("GET", "/pd/api/v1/leader", host=f"{ill}.basic-pd-peer.ns:2379").status
 
 
-def test_15_2_a_new_leader_knows_what_was_written_down(three: Plane) -> None:
+def test_15_2_a_new_leader_knows_the_persisted_state(three: Plane) -> None:
     assert [("Up", 1)] == _stores(three)
     three.ask("POST", "/pd/api/v1/schedulers", {"name": "evict-leader-scheduler", "store_id": 1})
     three.ask("POST", "/pd/api/v1/leader/resign")
@@ -361,7 +360,7 @@ def test_15_2_a_new_leader_knows_what_was_written_down(three: Plane) -> None:
     refused = three.ask("GET", "/pd/api/v1/stores")
     assert (500, True) == (refused.status, b"TiKV cluster not bootstrapped" in refused.body)
     three.advance(0.5)
-    # when it was heard last is written down every five minutes, and its region has yet to report
+    # heartbeat times are persisted every five minutes, and the store's region has yet to report
     assert [("Disconnected", 0)] == _stores(three)
     assert [] == json.loads(three.ask("GET", "/pd/api/v1/schedulers").body)
     assert 404 == three.ask("DELETE", "/pd/api/v1/schedulers/evict-leader-scheduler-1").status
@@ -378,7 +377,7 @@ def test_15_2_a_store_has_the_address_under_which_it_registered_last(three: Plan
     assert ["basic-tikv-0.other-tikv-peer.ns.svc:20160"] == [each["store"]["address"] for each in stores]
 
 
-def test_15_4_a_slow_call_has_its_effect_when_nobody_waits_any_more(three: Plane) -> None:
+def test_15_4_a_slow_call_takes_effect_after_its_sender_gave_up(three: Plane) -> None:
     three.inject(Fault(Trouble.SLOW, seconds=10.0))
     with pytest.raises(RequestTimeout):
         three.ask("POST", "/pd/api/v1/config", {"max-replicas": 5}, timeout=5.0)

@@ -14,7 +14,7 @@ ACCESS = {"host": "basic-tidb", "secretName": "password"}
 
 
 @pytest.mark.slow
-def test_7_9_what_was_exported_comes_back_though_pods_are_killed(basic: OperatorWorld) -> None:
+def test_7_9_imports_an_export_although_pods_are_killed(basic: OperatorWorld) -> None:
     sql(basic, "CREATE TABLE shop.empty (id INT PRIMARY KEY)", "ALTER USER 'root'@'%' IDENTIFIED BY 'a''b'")
     basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "stringData": {"password": "a'b"}}, NAMESPACE)
     before = tables(basic).digest()

@@ -1,4 +1,4 @@
-"""The verbs of `world.faults`, each on a running cluster."""
+"""The faults of `world.faults`, each on a running cluster."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ def delete(world: World, name: str, grace: int | None = None) -> None:
 
 
 def replaced(world: World, name: str, uid: str) -> Callable[[], bool]:
-    """Whether a pod of that name, but another one, is there."""
+    """True if the pod was recreated with another UID."""
     return lambda: any(
         each.metadata.name == name and each.metadata.uid != uid
         for each in world.client().list_page(PODS, NAMESPACE).items
@@ -72,14 +72,14 @@ def test_FP6_the_machine_of_a_pod_stops_or_all_of_its_zone(world: World) -> None
         world.faults.host_gone(f"{NAMESPACE}/basic-tikv-9")
 
 
-def test_FP6_a_machine_goes_with_its_node(world: World) -> None:
+def test_FP6_a_machine_is_removed_with_its_node(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     back = world.faults.host_removed(f"{NAMESPACE}/basic-tikv-1")
     assert world.client().find(NODES, before["spec"]["nodeName"]) is None
     world.advance(30)
     assert before["metadata"]["uid"] == pod(world, "basic-tikv-1")["metadata"]["uid"]
 
-    # what nothing can run any more is collected, and made anew
+    # a pod that cannot run anywhere is collected and recreated
     world.run_until(replaced(world, "basic-tikv-1", before["metadata"]["uid"]), 30)
     assert not is_ready(world, "basic-tikv-1")
     back()
@@ -119,7 +119,7 @@ def test_FP6_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> Non
     world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)
 
 
-def test_FP6_a_node_that_is_cut_off_runs_on_what_was_deleted_by_force(world: World) -> None:
+def test_FP6_a_node_that_is_cut_off_keeps_running_force_deleted_pods(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     back = world.faults.node_cut_off(before["spec"]["nodeName"])
     world.advance(360)
@@ -149,7 +149,7 @@ def test_FP7_a_pod_may_find_no_node(world: World) -> None:
     world.run_until(lambda: is_ready(world, "basic-tikv-2"), 60)
 
 
-def test_FP7_a_pod_may_crash_again_and_again(world: World) -> None:
+def test_FP7_a_pod_may_crash_repeatedly(world: World) -> None:
     heal = world.faults.pod_crash_loop("*/basic-tikv-0")
     world.advance(20)
     status = pod(world, "basic-tikv-0")["status"]["containerStatuses"][0]

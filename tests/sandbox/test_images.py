@@ -1,4 +1,4 @@
-"""Registries have the images that were released, and mirrors have them, too."""
+"""Registries and mirrors have the released images."""
 
 import pytest
 
@@ -36,7 +36,7 @@ _DIGEST = "sha256:" + "0" * 64
         "mine:2026-11-22_a",
     ],
 )
-def test_what_was_released_can_be_pulled(image: str) -> None:
+def test_released_images_can_be_pulled(image: str) -> None:
     assert images.trouble(image) is None
 
 
@@ -56,7 +56,7 @@ def test_what_was_released_can_be_pulled(image: str) -> None:
         ("https://registry.example.com/tikv:v8.5.2", "InvalidImageName", "invalid reference format"),
     ],
 )
-def test_what_was_not_released_cannot_be_pulled(image: str, reason: str, message: str) -> None:
+def test_unreleased_images_cannot_be_pulled(image: str, reason: str, message: str) -> None:
     found = images.trouble(image)
     assert found is not None
     assert reason == found[0]
@@ -64,7 +64,7 @@ def test_what_was_not_released_cannot_be_pulled(image: str, reason: str, message
 
 
 def waiting(world: World, image: str) -> Json:
-    """What the container of a pod with that image waits for."""
+    """Why the container of a pod with this image waits."""
     spec = {"containers": [{"name": "main", "image": image}]}
     world.client().create(PODS, {"metadata": {"name": "one"}, "spec": spec}, "default")
     world.advance(5)
@@ -76,14 +76,14 @@ def waiting(world: World, image: str) -> Json:
 @pytest.mark.parametrize(
     ("image", "reason"), [("pingcap/tikvv:v8.5.2", "ImagePullBackOff"), ("pingcap/TiKV:v8.5.2", "InvalidImageName")]
 )
-def test_a_pod_waits_for_an_image_that_is_nowhere(clock: FakeClock, image: str, reason: str) -> None:
+def test_a_pod_waits_for_a_missing_image(clock: FakeClock, image: str, reason: str) -> None:
     world = World(clock, SeededRandomness(1))
     assert reason == waiting(world, image)["reason"]
     events = [each.decode() for each in world.client().list_page(EVENTS, "default").items]
     assert any("image" in event.get("message", "") for event in events if event["type"] == "Warning")
 
 
-def test_the_container_whose_image_is_nowhere_says_so_and_no_other(clock: FakeClock) -> None:
+def test_only_the_container_with_the_missing_image_reports_it(clock: FakeClock) -> None:
     world = World(clock, SeededRandomness(1))
     init = [{"name": "first", "image": "pingcap/tikvv:v8.5.2", "command": ["true"]}]
     spec = {"initContainers": init, "containers": [{"name": "main", "image": "pingcap/tikv:v8.5.2"}]}
@@ -100,7 +100,7 @@ def test_an_image_may_be_pushed(clock: FakeClock) -> None:
     assert {} == waiting(world, "pingcap/tikv:v8.5.99-hotfix")
 
 
-def test_an_init_container_that_fails_is_started_again_and_says_how_it_ended(clock: FakeClock) -> None:
+def test_a_failed_init_container_restarts_and_reports_its_end(clock: FakeClock) -> None:
     world = World(clock, SeededRandomness(1))
     init = [{"name": "first", "image": "busybox:1.36", "command": ["/bin/sh", "-c", "exit 4"]}]
     spec = {"initContainers": init, "containers": [{"name": "main", "image": "pingcap/tikv:v8.5.2"}]}

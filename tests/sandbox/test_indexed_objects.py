@@ -31,7 +31,7 @@ def test_labels_count_as_they_are_now() -> None:
     assert ([], [changed]) == (objects.selected("a", {"app": "db"}), objects.selected("a", {"app": "web"}))
 
 
-def test_what_is_gone_is_not_found() -> None:
+def test_does_not_find_removed_objects() -> None:
     objects = _filled(_tree("a", "1", app="db"), _tree("", "node"))
     objects.remove("a/1")
     objects.remove("a/1")

@@ -1,4 +1,4 @@
-"""A TidbInitializer in the sandbox, end to end: our Job's pod waits for TiDB, sets passwords and runs SQL."""
+"""A TidbInitializer in the sandbox, end to end: the Job's pod waits for TiDB, sets passwords and runs SQL."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ def world(clock: FakeClock) -> Iterator[OperatorWorld]:
 
 
 def apply_sample(world: OperatorWorld, **spec: object) -> None:
-    """The Secret and the TidbInitializer of the sample, before there is a cluster."""
+    """Create the Secret and TidbInitializer of the sample before the cluster."""
     secret, initializer = yaml.safe_load_all((SAMPLES / "initializer.yaml").read_text(encoding="utf-8"))
     world.admin.create(SECRETS, secret, NAMESPACE)
     initializer["spec"] |= spec
@@ -57,7 +57,7 @@ def test_2_5_the_sample_initializes_the_cluster_that_comes_after_it(world: Opera
 
 
 @pytest.mark.slow
-def test_2_5_a_statement_that_fails_is_told_by_number(world: OperatorWorld) -> None:
+def test_2_5_reports_the_number_of_a_failed_statement(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     apply_sample(world, initSql="CREATE DATABASE app;\n-- once more\nCREATE DATABASE app;")
     world.run_until(lambda: status(world).get("phase") == "Failed", 120)
@@ -65,13 +65,13 @@ def test_2_5_a_statement_that_fails_is_told_by_number(world: OperatorWorld) -> N
     assert said.startswith("init SQL, statement 2: 1007: Can't create database 'app'; database exists; to run it")
 
 
-def test_the_sandbox_reads_what_our_script_is_told() -> None:
+def test_the_sandbox_reads_the_input_of_the_operators_script() -> None:
     told = Settings("basic-tidb", 4000, "10.%", "/tls", True, "/passwords", "/data/init.sql")
     assert told._asdict() == _settings(with_settings(told))
     assert None is _settings("import MySQLdb, time\nhost = 'v1.6-tidb'\n")
 
 
-def test_2_4_the_wait_for_tidb_ends_and_the_pod_says_so(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_2_4_the_wait_for_tidb_ends_with_a_message(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("member.initializer.desired._MOST_TRIES", 5)
     cluster = sample("basic")
     cluster["spec"]["paused"] = True

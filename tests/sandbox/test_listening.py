@@ -1,4 +1,4 @@
-"""Servers listen where flags, configuration and defaults say, in this order."""
+"""Servers listen as flags, configuration and defaults say, in this order."""
 
 import pytest
 
@@ -36,5 +36,5 @@ def test_R25_flags_win_over_the_configuration(expected: set[int], config: str, f
     ("expected", "address"),
     [(2379, "http://0.0.0.0:2379"), (2379, "https://[::]:2379"), (None, "http://10.0.0.1:2379"), (4000, ":4000")],
 )
-def test_R25_only_what_is_bound_to_all_addresses_is_reached(expected: int | None, address: str) -> None:
+def test_R25_only_ports_on_all_addresses_are_reachable(expected: int | None, address: str) -> None:
     assert expected == reachable_port(address)

@@ -1,4 +1,4 @@
-"""A log backup and a restore to a point in time, end to end: controllers, `backup-manager`, BR, TiKV that streams."""
+"""A log backup and a restore to a point in time, end to end: controllers, `backup-manager`, BR, TiKV."""
 
 import re
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ LOG: Json = {"backupMode": "log"}
 
 @pytest.fixture
 def world(clock: FakeClock) -> Iterator[OperatorWorld]:
-    """The sample `basic` with a table in it, which is logged."""
+    """The sample `basic` with a table, under a log backup."""
     made = OperatorWorld(clock=clock)
     prepare(made)
     create(made, BACKUPS, on_volume("log", **LOG), name="log")
@@ -58,7 +58,7 @@ def snapshot(world: OperatorWorld) -> None:
 
 
 def into_a_new_cluster(world: OperatorWorld, until: str = "", **spec: object) -> Json:
-    """Lose everything, restore it to a moment, and return the status of the Restore at its end."""
+    """Lose everything, restore to a moment, and return the final status of the Restore."""
     begin_in_a_new_cluster(world, until, **spec)
     return ended(world, RESTORES, within=300)
 
@@ -77,11 +77,11 @@ def edit(world: OperatorWorld, **spec: object) -> None:
 
 
 def saved(world: OperatorWorld, what: int) -> None:
-    """Until the checkpoint in the status is past a moment."""
+    """Wait until the checkpoint in the status has passed a moment."""
     world.run_until(lambda: int(log(world).get("logCheckpointTs") or 0) >= what, 200)
 
 
-def test_a_moment_between_two_mistakes_comes_back(world: OperatorWorld) -> None:
+def test_restores_a_moment_between_two_mistakes(world: OperatorWorld) -> None:
     snapshot(world)
     sql(world, "INSERT INTO shop.orders VALUES (3, 'after the snapshot')")
     sql(world, "CREATE TABLE shop.late (id INT PRIMARY KEY)")
@@ -95,7 +95,7 @@ def test_a_moment_between_two_mistakes_comes_back(world: OperatorWorld) -> None:
     assert digest == tables(world).digest()
 
 
-def test_without_a_moment_all_that_was_logged_comes_back(world: OperatorWorld) -> None:
+def test_without_a_moment_the_whole_log_is_restored(world: OperatorWorld) -> None:
     snapshot(world)
     sql(world, "INSERT INTO shop.orders VALUES (3, 'after the snapshot')")
     digest = tables(world).digest()
@@ -104,7 +104,7 @@ def test_without_a_moment_all_that_was_logged_comes_back(world: OperatorWorld) -
     assert digest == tables(world).digest()
 
 
-def test_a_moment_that_the_log_has_yet_to_reach_is_waited_for_and_leaves_nothing(world: OperatorWorld) -> None:
+def test_a_restore_to_a_future_moment_waits_and_leaves_nothing(world: OperatorWorld) -> None:
     snapshot(world)
     begin_in_a_new_cluster(world, "2099-01-01T00:00:00Z")
     world.run(60)
@@ -135,7 +135,7 @@ def test_pause_resume_truncate_stop_and_delete(world: OperatorWorld) -> None:
     assert not task(world).exists
 
 
-def test_one_that_is_deleted_is_stopped_and_its_files_go(world: OperatorWorld) -> None:
+def test_a_deleted_log_backup_is_stopped_and_its_files_are_deleted(world: OperatorWorld) -> None:
     edit(world, cleanPolicy="Delete")
     sql(world, "INSERT INTO shop.orders VALUES (3, 'x')")
     world.run(30)
@@ -146,7 +146,7 @@ def test_one_that_is_deleted_is_stopped_and_its_files_go(world: OperatorWorld) -
     assert not [name for name in volume(world).objects if name.startswith("log/")]
 
 
-def test_a_storage_that_refuses_pauses_it_and_says_so(world: OperatorWorld) -> None:
+def test_a_refusing_storage_pauses_the_log_backup_with_a_reason(world: OperatorWorld) -> None:
     volume(world).trouble = DiskTrouble.FULL
     world.run_until(lambda: phase(world, BACKUPS, "log") == "RetryFailed", 200)
     said = next(each for each in log(world)["conditions"] if each["type"] == "RetryFailed")
@@ -185,7 +185,7 @@ def test_the_objects_of_the_guide_restore_a_point_in_time(clock: FakeClock) -> N
 
 
 @pytest.mark.parametrize("command", ["log-pause", "log-stop"])
-def test_a_pod_that_is_killed_is_followed_by_another(world: OperatorWorld, command: str) -> None:
+def test_a_killed_pod_is_replaced(world: OperatorWorld, command: str) -> None:
     edit(world, logSubcommand=command)
 
     def pod() -> str:

@@ -1,4 +1,4 @@
-"""The mirror survives what happens to watches."""
+"""The mirror survives faults of watches."""
 
 from collections.abc import Callable, Iterator
 
@@ -75,7 +75,7 @@ def test_a_mirror_follows_changes_and_deletions(client: Client, mirror: Mirror, 
 
 
 @pytest.mark.slow
-def test_a_mirror_comes_back_after_disconnects_and_lost_history(
+def test_a_mirror_recovers_from_disconnects_and_lost_history(
     server: ApiServer, client: Client, mirror: Mirror, notifier: Notifier
 ) -> None:
     server.disconnect()
@@ -85,7 +85,7 @@ def test_a_mirror_comes_back_after_disconnects_and_lost_history(
     wait_until(notifier, lambda: len(names(mirror)) == 20)
 
 
-def test_an_own_write_never_brings_a_deleted_object_back(client: Client, notifier: Notifier) -> None:
+def test_an_own_write_never_revives_a_deleted_object(client: Client, notifier: Notifier) -> None:
     mirror = Mirror(client, (CONFIG_MAPS,), SystemClock(), notifier)
     created = client.create(CONFIG_MAPS, config_map("a"), "default")
     mirror.poll()

@@ -1,4 +1,4 @@
-"""Calls side by side on a stepped clock take as long as the longest of them."""
+"""Concurrent calls on a stepped clock take as long as the longest."""
 
 from datetime import timedelta
 
@@ -10,7 +10,7 @@ from sandbox.waiting_clock import WaitingClock
 
 
 class Passing:
-    """A clock that whoever waits moves, and how often it was moved."""
+    """A clock that each wait moves, and the number of moves."""
 
     def __init__(self) -> None:
         self.clock = FakeClock()
@@ -24,14 +24,14 @@ class Passing:
         self.clock.step(seconds)
 
     def call(self, *seconds: float) -> float:
-        """Wait some times, and see how long that took."""
+        """Wait several times and return the elapsed time."""
         began = self.seen.now()
         for each in seconds:
             self.pause(each)
         return self.seen.now() - began
 
 
-def test_the_longest_call_is_the_time_of_all() -> None:
+def test_concurrent_calls_take_the_time_of_the_longest() -> None:
     world = Passing()
     began = world.clock.now()
     took = world.side_by_side.run([lambda: world.call(4.0), lambda: world.call(1.0, 9.0), world.call])
@@ -39,13 +39,13 @@ def test_the_longest_call_is_the_time_of_all() -> None:
     assert (10.0, [10.0]) == (world.clock.now() - began, world.waits)
 
 
-def test_outside_of_such_calls_each_wait_counts() -> None:
+def test_outside_concurrent_calls_each_wait_counts() -> None:
     world = Passing()
     assert 5.0 == world.call(2.0, 3.0)
     assert [2.0, 3.0] == world.waits
 
 
-def test_calls_within_calls_add_up_along_the_longest_way() -> None:
+def test_nested_calls_add_up_along_the_longest_path() -> None:
     world = Passing()
 
     def outer() -> float:
@@ -56,7 +56,7 @@ def test_calls_within_calls_add_up_along_the_longest_way() -> None:
     assert [4.0] == world.waits
 
 
-def test_what_fails_takes_its_time_as_well() -> None:
+def test_a_failed_call_takes_its_time_as_well() -> None:
     world = Passing()
 
     def fail() -> float:

@@ -1,4 +1,4 @@
-"""`kubectl logs`, and what leads into containers, which are simulated."""
+"""`kubectl logs`, and refusals of other access to containers, which are simulated."""
 
 import threading
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def _log(world: OperatorWorld, pod: str, **query: str) -> str:
     return world.admin.request("GET", path).body.decode()
 
 
-def test_a_log_has_what_the_start_script_and_the_server_say(world: OperatorWorld) -> None:
+def test_a_log_has_the_output_of_start_script_and_server(world: OperatorWorld) -> None:
     lines = _log(world, "basic-pd-0").splitlines()
     assert lines[0].endswith("basic-pd-0.basic-pd-peer.default.svc resolves")
     assert any('["Welcome to pd-server, simulated"] [version=8.5.2]' in line for line in lines)
@@ -35,7 +35,7 @@ def test_a_log_has_what_the_start_script_and_the_server_say(world: OperatorWorld
     assert lines[-1].endswith('[INFO] ["listening"] [port=2380]')
 
 
-def test_a_log_is_cut_and_stamped_as_asked_for(world: OperatorWorld) -> None:
+def test_a_log_is_cut_and_stamped_as_requested(world: OperatorWorld) -> None:
     whole = _log(world, "basic-pd-0").splitlines()
     assert whole[-2:] == _log(world, "basic-pd-0", tailLines="2").splitlines()
     assert "" == _log(world, "basic-pd-0", tailLines="0")
@@ -45,7 +45,7 @@ def test_a_log_is_cut_and_stamped_as_asked_for(world: OperatorWorld) -> None:
     assert [f"Z {line}" for line in whole] == ["Z " + line.partition("Z ")[2] for line in stamped]
 
 
-def test_what_a_container_said_before_it_was_started_again_is_kept(world: OperatorWorld) -> None:
+def test_keeps_the_log_of_the_previous_run(world: OperatorWorld) -> None:
     first = _log(world, "basic-tikv-0")
     world.world.data_plane.crash(NAMESPACE, "basic-tikv-0")
     world.run(30)
@@ -64,20 +64,22 @@ def test_what_a_container_said_before_it_was_started_again_is_kept(world: Operat
         ("basic-pd-0", {"sinceTime": "noon"}, "sinceTime: Invalid value"),
     ],
 )
-def test_what_no_log_is_for_is_refused(world: OperatorWorld, pod: str, query: dict[str, str], told: str) -> None:
+def test_refuses_the_log_of_a_container_without_one(
+    world: OperatorWorld, pod: str, query: dict[str, str], told: str
+) -> None:
     with pytest.raises(BadRequest) as refused:
         _log(world, pod, **query)
     assert told in refused.value.message
 
 
-def test_a_pod_that_is_none_has_no_log(world: OperatorWorld) -> None:
+def test_a_missing_pod_has_no_log(world: OperatorWorld) -> None:
     with pytest.raises(NotFound):
         _log(world, "nobody")
 
 
 @pytest.mark.parametrize("way", ["attach", "exec", "portforward", "proxy"])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_what_leads_into_a_container_is_refused_in_words(world: OperatorWorld, way: str, method: str) -> None:
+def test_refuses_access_to_containers_with_a_message(world: OperatorWorld, way: str, method: str) -> None:
     with pytest.raises(ApiError) as refused:
         world.admin.request(method, f"/api/v1/namespaces/{NAMESPACE}/pods/basic-pd-0/{way}")
     assert 501 == refused.value.code
@@ -85,7 +87,7 @@ def test_what_leads_into_a_container_is_refused_in_words(world: OperatorWorld, w
     assert "kubectl logs" in refused.value.message
 
 
-def test_a_container_that_has_not_started_says_what_it_waits_for() -> None:
+def test_the_log_of_a_waiting_container_gives_the_reason() -> None:
     world = OperatorWorld()
     cluster = sample("basic")
     cluster["spec"]["version"] = "v0.0.0-none"
@@ -120,7 +122,7 @@ def test_a_log_is_followed_to_the_end_of_its_container() -> None:
     assert b"one\ntwo\nthree\n" == b"".join(seen)
 
 
-def test_whoever_hangs_up_follows_no_more() -> None:
+def test_a_client_that_disconnects_stops_following() -> None:
     clock = SystemClock()
     stream = FollowedLog(Output(clock), Shown({}, clock), clock)
     reader = threading.Thread(target=lambda: list(stream))

@@ -1,4 +1,4 @@
-"""What the kubelet remembers of a pod."""
+"""The kubelet's memory of a pod."""
 
 from dataclasses import fields
 
@@ -8,7 +8,7 @@ from sandbox.dataplane.processes import Exit
 from sandbox.kubelet.runs import ContainerRun, PodRun
 
 _NOT_TOLD = {"outputs"}
-"""What no status tells."""
+"""Fields that no status shows."""
 
 
 def _run() -> PodRun:

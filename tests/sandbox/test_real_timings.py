@@ -1,4 +1,4 @@
-"""The life of stores, members and probes at the pace of real clusters (dataplane-apis.md 15)."""
+"""Stores, members and probes with the timings of real clusters (dataplane-apis.md 15)."""
 
 import os
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ SCHEDULERS = "/pd/api/v1/schedulers"
 
 @pytest.fixture
 def world(clock: FakeClock) -> Iterator[World]:
-    """Three PD and four TiKV, at rest."""
+    """Three PDs and four TiKVs, at rest."""
     made = World(clock, SeededRandomness(1), timings=Timings.real(), programs=PROGRAMS)
     create_discovery(made.client())
     create(made.client(), "pd", 3)
@@ -66,12 +66,12 @@ def test_18_8_a_silent_store_is_disconnected_after_20_s_and_down_after_30_min(wo
 
     assert ["Up", "Disconnected", "Down"] == seen
     world.advance(300)
-    # its peers are made again on the others; it stays Down for ever
+    # its peers are recreated on the others; it stays Down for ever
     assert ("Down", 0) == (state(world), count(world, "region_count"))
 
 
 @pytest.mark.slow
-def test_a_leaving_store_drains_region_by_region_and_may_be_called_back(world: World) -> None:
+def test_a_leaving_store_drains_region_by_region_and_can_be_restored(world: World) -> None:
     number = store(world, "basic-tikv-3")["store"]["id"]
     held = count(world, "region_count")
     assert 200 == ask(world, "DELETE", f"/pd/api/v1/store/{number}").status
@@ -118,7 +118,7 @@ def test_a_store_is_not_taken_out_when_all_others_are_being_emptied_of_leaders(w
     assert b"no extra up store to store the leader" in refused.body
 
 
-def test_leaders_leave_and_come_back_a_few_at_a_time(world: World) -> None:
+def test_leaders_leave_and_return_a_few_at_a_time(world: World) -> None:
     number = store(world, "basic-tikv-3")["store"]["id"]
     before = count(world, "leader_count")
     ask(world, "POST", SCHEDULERS, f'{{"name":"evict-leader-scheduler","store_id":{number}}}'.encode())
@@ -148,7 +148,7 @@ def test_regions_stay_where_they_are_while_pd_has_no_leader(world: World) -> Non
 
 
 @pytest.mark.slow
-def test_an_idle_hour_writes_leases_and_nothing_else(world: World) -> None:
+def test_an_idle_hour_writes_only_leases(world: World) -> None:
     version = world.server.storage.version
 
     world.advance(3600)
@@ -174,7 +174,7 @@ def test_a_node_is_lost_after_its_grace_and_unknown(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_node_that_is_deleted_loses_its_pods_and_comes_back_empty(world: World) -> None:
+def test_a_deleted_node_loses_its_pods_and_returns_empty(world: World) -> None:
     node = pod(world, "basic-tikv-3")["spec"]["nodeName"]
     uid = pod(world, "basic-tikv-3")["metadata"]["uid"]
     back = world.faults.node_gone(node)
@@ -185,13 +185,13 @@ def test_a_node_that_is_deleted_loses_its_pods_and_comes_back_empty(world: World
     world.faults.node_emptied(node)
     back()
     world.advance(120)
-    # a new disk is a new store, which is refused as long as the old one has the address
+    # a new disk means a new store, which is refused while the old one has its address
     ended = pod(world, "basic-tikv-3")["status"]["containerStatuses"][0]["lastState"]["terminated"]
     assert "duplicated store address" in ended["message"]
 
 
 @pytest.mark.slow
-def test_a_node_that_comes_back_has_started_its_containers_anew(world: World) -> None:
+def test_a_node_that_returns_has_restarted_its_containers(world: World) -> None:
     before = pod(world, "basic-tikv-3")
     back = world.faults.node_gone(before["spec"]["nodeName"])
     world.advance(60)
@@ -202,7 +202,7 @@ def test_a_node_that_comes_back_has_started_its_containers_anew(world: World) ->
     assert before["metadata"]["uid"] == after["metadata"]["uid"]
     container = after["status"]["containerStatuses"][0]
     assert (1, True, "Running") == (container["restartCount"], container["ready"], after["status"]["phase"])
-    # as a real kubelet calls what it finds nothing of
+    # a real kubelet's reason for a container that it does not find
     assert "ContainerStatusUnknown" == container["lastState"]["terminated"]["reason"]
 
 
@@ -224,7 +224,7 @@ def test_readiness_follows_the_probe_and_not_the_process(world: World) -> None:
 
 
 def with_probe(world: World, probe: Json) -> Json:
-    """The container of TiKV with a readiness probe."""
+    """TiKV's container with a readiness probe."""
     template = world.client().get(STATEFUL_SETS, "basic-tikv", NAMESPACE).decode()["spec"]["template"]
     container: Json = template["spec"]["containers"][0]
     return container | {"readinessProbe": probe}
@@ -266,7 +266,7 @@ def test_a_pre_stop_hook_delays_the_end_within_the_grace_period(clock: FakeClock
     made.stop()
 
 
-def test_a_claim_grows_with_what_it_asks_for(world: World) -> None:
+def test_a_claim_grows_with_its_request(world: World) -> None:
     grown = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
     world.client().patch(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-3", NAMESPACE, grown)
     world.advance(10)
@@ -276,7 +276,7 @@ def test_a_claim_grows_with_what_it_asks_for(world: World) -> None:
 
 
 @pytest.mark.slow
-def test_a_world_goes_on_in_a_forked_process_as_it_would_have_here(world: World) -> None:
+def test_a_world_continues_identically_in_a_forked_process(world: World) -> None:
     reader, writer = os.pipe()
     child = os.fork()
     if child == 0:

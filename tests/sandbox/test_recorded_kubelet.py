@@ -1,6 +1,6 @@
-"""The sandbox's kubelet makes of pods what a real one made of them: `tests.sandbox.record_kubelet` recorded it.
+"""The sandbox's kubelet reports the statuses that `tests.sandbox.record_kubelet` recorded of a real one.
 
-It may leave out what lasts for a moment.
+It may omit momentary ones.
 """
 
 import json
@@ -27,7 +27,7 @@ def recorded() -> Mapping[str, Mapping[str, list[str]]]:
 
 @pytest.fixture(scope="module")
 def told() -> Mapping[str, Told]:
-    """What became of each pod in the sandbox."""
+    """The record of each pod in the sandbox."""
     world = World(FakeClock(), SeededRandomness(1), timings=Timings.real())
     world.faults.image_missing("*:missing")
     world.run_until_settled()
@@ -49,7 +49,7 @@ def told() -> Mapping[str, Told]:
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_what_becomes_of_a_pod_is_what_became_of_it(
+def test_statuses_of_a_pod_match_the_recorded_ones(
     name: str, told: Mapping[str, Told], recorded: Mapping[str, Mapping[str, list[str]]]
 ) -> None:
     assert recorded[name].keys() == told[name].parts.keys()

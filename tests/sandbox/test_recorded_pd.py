@@ -1,4 +1,6 @@
-"""The sandbox's PD says what a real one said (dataplane-apis.md 3, 15.1): `tests.sandbox.record_pd` had it speak."""
+"""The sandbox's PD gives the answers that `tests.sandbox.record_pd` recorded of a real one
+(dataplane-apis.md 3, 15.1).
+"""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -21,11 +23,11 @@ _TIMEOUT = 5.0
 _OTHERWISE: Mapping[str, tuple[str, ...]] = {
     "v7.5.6": ("no quorum: * /pd/*", "*/ready", "*/ms/members/tso", "evictions: GET *"),
 }
-"""Questions that older ones answer in other words, or not at all: the sandbox's is v8.5.2, whatever its image says."""
+"""Questions that older versions answer differently or not at all: the sandbox emulates v8.5.2."""
 
 
 class SandboxPD:
-    """Members and stores in pods of the sandbox. See `PD`."""
+    """Members and stores in pods of the sandbox."""
 
     def __init__(self, world: World, version: str) -> None:
         self._world, self._added = world, 0
@@ -81,7 +83,7 @@ def world(clock: FakeClock) -> Iterator[World]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(_RECORDINGS.glob("*.json")), ids=lambda path: path.stem)
-def test_3_pd_answers_as_a_real_one_did(world: World, path: Path) -> None:
+def test_3_pd_answers_like_the_recorded_one(world: World, path: Path) -> None:
     recorded = json.loads(path.read_text(encoding="utf-8"))
     said = transcript(SandboxPD(world, path.stem))
     assert recorded.keys() == said.keys()
@@ -95,7 +97,7 @@ def test_3_pd_answers_as_a_real_one_did(world: World, path: Path) -> None:
 
 
 def _is_like(said: Any, real: Any) -> bool:
-    """Whether it is the same, but for keys that a real one has beyond."""
+    """True if the answers agree, except for additional keys of the real one."""
     if isinstance(said, dict) and isinstance(real, dict):
         return all(key in real and _is_like(value, real[key]) for key, value in said.items())
     if isinstance(said, list) and isinstance(real, list):

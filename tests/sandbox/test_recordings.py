@@ -1,6 +1,6 @@
-"""What v1.6 made of its examples runs in the sandbox: its objects as recorded, its scripts in manner (objects.md 7).
+"""v1.6's objects for its examples run in the sandbox: recorded objects, with equivalent scripts (objects.md 7).
 
-The recordings leave out the bodies of scripts and Secrets. PD gets three members, where the example has one.
+The recordings omit scripts and Secrets. PD gets three members, where the example has one.
 """
 
 import base64
@@ -50,7 +50,7 @@ _AUTHORITY = Authority()
 
 
 def recorded(name: str) -> list[Json]:
-    """The objects of one set, or a skip where the recordings are not beside the repository."""
+    """The objects of one set; skips if the recordings are not beside the repository."""
     path = GOLDEN / f"{name}.json"
     if not path.exists():
         pytest.skip("the recordings of v1.6 are not beside the repository")
@@ -59,7 +59,7 @@ def recorded(name: str) -> list[Json]:
 
 
 def as_new(item: Json, *, tls: bool) -> Json:
-    """A recorded object as v1.6 creates it, with a script where the recording leaves it out."""
+    """A recorded object as v1.6 creates it, with a script if the recording omits it."""
     meta = {
         key: item["metadata"][key] for key in ("name", "namespace", "labels", "annotations") if key in item["metadata"]
     }
@@ -113,7 +113,7 @@ def secrets(items: list[Json]) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["basic", "basic-tls"])
-def test_7_the_objects_of_v16_come_up(clock: FakeClock, name: str) -> None:
+def test_7_the_objects_of_v16_become_ready(clock: FakeClock, name: str) -> None:
     items, tls = recorded(name), name.endswith("-tls")
     world = World(clock, SeededRandomness(1), programs={"/usr/local/bin/tidb-discovery": discovery})
     client, namespace = world.client(), items[0]["metadata"]["namespace"]

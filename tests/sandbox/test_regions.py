@@ -11,11 +11,11 @@ from sandbox.dataplane.pd.regions import Place, Region, Rules, leaders_of, peers
 RULES = Rules(replicas=3, peer_moves=5, leader_moves=10, election=1.0)
 
 THREE = [Region((1, 2, 3), 1 + index % 3) for index in range(30)]
-"""Thirty regions on three stores, each of which leads ten."""
+"""Thirty regions on three stores, each leading ten."""
 
 
 def settled(regions: Sequence[Region], places: Sequence[Place], rules: Rules = RULES) -> list[Region]:
-    """The placement when nothing moves any more."""
+    """The placement once nothing moves."""
     before = list(regions)
     for _ in range(500):
         after = schedule(before, places, rules)
@@ -26,12 +26,12 @@ def settled(regions: Sequence[Region], places: Sequence[Place], rules: Rules = R
 
 
 def peers(regions: Sequence[Region], *stores: int) -> list[int]:
-    """How many regions are on each store."""
+    """The number of regions on each store."""
     return [peers_of(regions, store) for store in stores]
 
 
 def leaders(regions: Sequence[Region], *stores: int) -> list[int]:
-    """How many regions each store leads."""
+    """The number of regions that each store leads."""
     return [leaders_of(regions, store) for store in stores]
 
 
@@ -69,13 +69,13 @@ def test_regions_come_to_rest_and_no_store_leads_what_it_does_not_hold(
         assert was == region or (was.has_majority(dead) and region.has_majority(dead))
 
 
-def test_no_region_has_two_peers_in_a_zone_when_stores_say_in_which_they_are() -> None:
+def test_no_region_has_two_peers_in_a_zone_if_zones_are_known() -> None:
     six = [Place(store, location=(f"zone-{store % 3}",)) for store in range(6)]
     after = settled([Region((0, 3, 1), 0)] * 30, six)
 
     assert all(3 == len({store % 3 for store in region.peers}) for region in after)
     assert 90 == sum(peers(after, *range(6)))
-    # a lost zone is copied into what is left, though peers are near each other there
+    # the regions of a lost zone are copied into the remaining ones, although peers then share a zone
     lost = [replace(place, dead_for=100.0, lost=True) if place.id % 3 == 0 else place for place in six]
     assert all(region.has_majority({0, 3}) for region in after)
     assert [0, 0] == peers(settled(after, lost), 0, 3)
@@ -90,7 +90,7 @@ def test_peers_and_leaders_spread_evenly() -> None:
     assert max(led) - min(led) <= 1
 
 
-def test_an_evicted_store_keeps_its_leaders_when_nobody_can_take_them() -> None:
+def test_an_evicted_store_keeps_leaders_that_no_other_store_can_take() -> None:
     alone = settled([Region((1,), 1)] * 30, [Place(1, evicting=True)])
 
     assert [30] == leaders(alone, 1)
@@ -110,7 +110,7 @@ def test_a_removing_store_drains_only_when_others_can_hold_a_full_set() -> None:
     assert [0, 30, 30, 30] == peers(settled(THREE, [*three, Place(4)]), 1, 2, 3, 4)
 
 
-def test_what_a_lost_store_held_is_copied_region_by_region() -> None:
+def test_the_regions_of_a_lost_store_are_copied_one_by_one() -> None:
     places = [Place(1, dead_for=100.0, lost=True), Place(2), Place(3), Place(4)]
 
     after = schedule(THREE, places, RULES)
@@ -125,7 +125,7 @@ def test_a_region_without_a_majority_is_neither_copied_nor_moved() -> None:
     assert THREE == settled(THREE, places)
 
 
-def test_replicas_that_are_too_many_are_removed() -> None:
+def test_surplus_replicas_are_removed() -> None:
     after = settled(THREE, [Place(1), Place(2), Place(3)], Rules(1, 5, 10, 1.0))
 
     assert 30 == sum(peers(after, 1, 2, 3))

@@ -1,4 +1,4 @@
-"""What rests would do nothing: a world in which every step that is left out is taken all the same."""
+"""Skipped steps have no effect: in this world every skipped step runs nevertheless."""
 
 from collections.abc import Callable
 
@@ -50,7 +50,7 @@ TROUBLES: dict[str, Callable[[World], object]] = {
 
 
 @pytest.mark.parametrize("trouble", TROUBLES)
-def test_who_rests_has_nothing_to_do(trouble: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resting_actors_have_no_work(trouble: str, clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     checked = LookedTwice(monkeypatch)
     timings = Timings(probe_period=1.0)
     world = World(clock, SeededRandomness(1), timings, programs=PROGRAMS)
@@ -59,7 +59,7 @@ def test_who_rests_has_nothing_to_do(trouble: str, clock: FakeClock, monkeypatch
         create(world.client(), component, replicas)
     world.advance(60)
 
-    # all have just been looked at, and rest
+    # all processes were just stepped, and rest
     world.data_plane.changed()
     world.settle()
     TROUBLES[trouble](world)

@@ -1,4 +1,4 @@
-"""The programs of components: those that the sandbox has, and those that a test brings."""
+"""The components' programs: the sandbox's own, and additional ones."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -63,7 +63,7 @@ def test_every_managed_component_has_a_program() -> None:
     assert set() == set(SERVERS) - {name for of in kinds for name in component_names(of=of)}
 
 
-def test_a_component_of_a_test_brings_its_own_program() -> None:
+def test_an_additional_component_has_its_own_program() -> None:
     process = _started([_CACHE]).process
     assert process.exit is None
     assert process.listens(6379)
@@ -84,7 +84,7 @@ def test_a_program_may_have_another_name_than_its_component() -> None:
         ("[log]\nlevel = 'loud'", "unknown log level 'loud'"),
     ],
 )
-def test_a_program_refuses_what_it_cannot_read(config: str, message: str) -> None:
+def test_a_program_refuses_an_unreadable_configuration(config: str, message: str) -> None:
     assert Exit(1, f"invalid configuration file: {message}") == _started([_CACHE], config).process.exit
 
 

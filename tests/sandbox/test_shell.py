@@ -1,4 +1,4 @@
-"""The shell of start scripts gives what bash gives: outputs and statuses below are those of bash 5."""
+"""The shell for start scripts behaves like bash: the outputs and statuses below are from bash 5."""
 
 import pytest
 
@@ -45,7 +45,7 @@ _JOIN = "j=`cat /data/join | tr ',' '\\n' | awk -F'=' '{print $2}' | tr '\\n' ',
 
 
 def run(text: str) -> tuple[int, str]:
-    """Exit status and output; a program that is run prints its arguments, and ends with 5."""
+    """Exit status and output; a program prints its arguments and ends with 5."""
     streams = Streams(Input(), [], [])
     steps = Shell("script", Host(), {"HOSTNAME": "pod-0"}, streams).run(text)
     reply: int | None = None

@@ -1,4 +1,4 @@
-"""SQL as other processes speak it with the sandbox: through the proxy, in MySQL's protocol (dataplane-apis.md 14.1)."""
+"""SQL from other processes: through the proxy, in MySQL's protocol (dataplane-apis.md 14.1)."""
 
 import contextlib
 import socket
@@ -31,7 +31,7 @@ def basic(clock: FakeClock) -> Iterator[OperatorWorld]:
 
 @pytest.fixture
 def proxy(basic: OperatorWorld) -> Iterator[int]:
-    """The port of one in front of it."""
+    """The port of a proxy in front of it."""
     plane = basic.world.data_plane
     served = ForwardProxy(plane.transport(Origin(certificate=PROVEN)), sql=plane.sql().server)
     served.start()
@@ -46,7 +46,7 @@ def password(world: OperatorWorld) -> str:
 
 
 @pytest.mark.slow
-def test_statements_are_carried_out_and_refusals_have_their_codes(basic: OperatorWorld, proxy: int) -> None:
+def test_executes_statements_and_returns_error_codes(basic: OperatorWorld, proxy: int) -> None:
     sql = MySqlConnector({"ALL_PROXY": f"http://127.0.0.1:{proxy}"})
     with pytest.raises(SqlRefused, match="error in your SQL syntax") as refused:
         sql.execute(LOGIN, ["SELEKT 1"])
@@ -59,7 +59,7 @@ def test_statements_are_carried_out_and_refusals_have_their_codes(basic: Operato
 
 
 @pytest.mark.slow
-def test_rows_are_answered_to_clients_of_the_protocol(basic: OperatorWorld, proxy: int) -> None:
+def test_returns_rows_to_clients_of_the_protocol(basic: OperatorWorld, proxy: int) -> None:
     values = ", ".join(f"({number}, '{'x' * number}')" for number in (1, 300))
     basic.world.data_plane.sql().execute(
         LOGIN,
@@ -67,7 +67,7 @@ def test_rows_are_answered_to_clients_of_the_protocol(basic: OperatorWorld, prox
     )
     with socket.create_connection(("127.0.0.1", proxy)) as tunnel:
         tunnel.sendall(b"CONNECT basic-tidb.default:4000 HTTP/1.1\r\n\r\n")
-        # what comes after it is the server's
+        # the bytes after the head belong to the server
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             head += tunnel.recv(1)
@@ -83,6 +83,6 @@ def test_rows_are_answered_to_clients_of_the_protocol(basic: OperatorWorld, prox
     ("url", "why"),
     [("socks5://127.0.0.1:1", "ALL_PROXY names socks5://"), ("http://127.0.0.1:1", "the proxy at 127.0.0.1: ")],
 )
-def test_a_proxy_that_is_of_no_use_is_named(url: str, why: str) -> None:
+def test_names_an_unusable_proxy(url: str, why: str) -> None:
     with pytest.raises(ConnectionRefused, match=why):
         MySqlConnector({"ALL_PROXY": url}).execute(LOGIN, [])

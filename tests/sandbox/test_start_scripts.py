@@ -1,4 +1,4 @@
-"""Containers run their start scripts: those of v1.6 in both generations bring a cluster up (objects.md 7)."""
+"""Containers run their start scripts: v1.6's in both generations bring a cluster up (objects.md 7)."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def container(world: World, pod: str) -> Json:
 
 
 def with_script(world: World, component: str, text: str) -> None:
-    """A component whose pods run a script of the test's own."""
+    """Create a component whose pods run the test's own script."""
     create(world.client(), component, 1)
     world.client().patch(CONFIG_MAPS, f"basic-{component}", NAMESPACE, {"data": {"startup-script": text}})
 
@@ -69,7 +69,7 @@ def test_7_4_a_member_that_joined_rejoins_by_its_join_file(clock: FakeClock) -> 
     assert members["leader"]["name"]
 
 
-def test_an_address_in_a_comment_means_nothing(clock: FakeClock) -> None:
+def test_ignores_an_address_in_a_comment(clock: FakeClock) -> None:
     world = new_world(clock)
     create_discovery(world.client())
     with_script(world, "pd", "# see https://example.com\n" + script("pd"))
@@ -109,9 +109,7 @@ def test_7_6_labels_glued_to_a_flag_keep_a_store_from_starting(clock: FakeClock)
         (7, "no reason", "echo no reason >&2\nexit 7\n"),
     ],
 )
-def test_what_a_shell_cannot_go_on_with_ends_the_container(
-    clock: FakeClock, code: int, message: str, text: str
-) -> None:
+def test_an_unsupported_construct_ends_the_container(clock: FakeClock, code: int, message: str, text: str) -> None:
     world = new_world(clock)
     with_script(world, "tikv", text)
     world.advance(10)

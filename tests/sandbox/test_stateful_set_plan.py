@@ -1,4 +1,4 @@
-"""What a StatefulSet does next."""
+"""The next actions for a StatefulSet."""
 
 from dataclasses import replace
 
@@ -25,7 +25,7 @@ def deleted(planned: Snapshot) -> list[str]:
     return [each["metadata"]["name"] for each in plan(planned).delete]
 
 
-def test_parallel_creates_all_that_miss() -> None:
+def test_parallel_creates_all_missing_pods() -> None:
     assert {0: NEW, 2: NEW} == plan(snapshot({1: pod(1)}, podManagementPolicy="Parallel")).create
 
 
@@ -51,7 +51,7 @@ def test_scaling_in_in_order_waits_for_lower_pods_that_are_not_ready() -> None:
     assert ["web-2"] == deleted(snapshot(pods, 1))
 
 
-def test_where_one_may_be_unavailable_at_most_none_is_replaced_beside_it_nor_it_itself() -> None:
+def test_with_one_unavailable_pod_at_most_no_other_is_replaced() -> None:
     pods = {ordinal: pod(ordinal, OLD, ready=ordinal != 1) for ordinal in range(3)}
     as_ever = snapshot(pods, current=OLD, podManagementPolicy="Parallel")
     assert ["web-2"] == deleted(as_ever)
@@ -60,7 +60,7 @@ def test_where_one_may_be_unavailable_at_most_none_is_replaced_beside_it_nor_it_
     assert ["web-2"] == deleted(replace(as_ever, one_at_most=True))
 
 
-def test_a_pod_that_has_ended_is_counted_until_it_is_gone() -> None:
+def test_an_ended_pod_counts_until_it_is_deleted() -> None:
     ended = pod(1, ready=False) | {"status": {"phase": "Failed"}}
     whole = snapshot({0: pod(0), 1: ended}, 2, podManagementPolicy="Parallel")
     assert (["web-1"], 2) == (deleted(whole), status_of(whole, {})["replicas"])
@@ -81,7 +81,7 @@ def test_a_rolling_update_goes_down_to_the_partition_one_healthy_pod_at_a_time()
     assert [] == deleted(snapshot(pods, current=OLD, updateStrategy=strategy))
 
 
-def test_a_pod_below_the_partition_comes_back_on_the_current_revision() -> None:
+def test_a_pod_below_the_partition_is_recreated_on_the_current_revision() -> None:
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"partition": 2}}
     planned = plan(snapshot({2: pod(2)}, current=OLD, updateStrategy=strategy, podManagementPolicy="Parallel"))
 

@@ -1,4 +1,4 @@
-"""The SQL that the sandbox's TiDB understands, with TiDB's answer to what it does not allow."""
+"""The sandbox's SQL, with TiDB's errors for unsupported statements."""
 
 import itertools
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ USERS = "CREATE TABLE shop.users (id INT PRIMARY KEY AUTO_INCREMENT, name VARCHA
 
 
 class OneStore:
-    """Regions that are always led."""
+    """Regions that always have a leader."""
 
     def __init__(self) -> None:
         self._ids = itertools.count(100)

@@ -33,7 +33,7 @@ def capture(name: str, *, stopping: bool = False) -> CaptureInfo:
         ({"a": ["0", "1", "2", "3", "old"]}, ("b",), 9, {"a": ["0", "1", "2", "3"], "b": []}),
     ],
 )
-def test_15_3_tables_of_nobody_come_first_then_those_of_captures_that_stop(
+def test_15_3_unassigned_tables_move_first_then_tables_of_stopping_captures(
     assigned: dict[str, list[str]], stopping: tuple[str, ...], count: int, expected: dict[str, list[str]]
 ) -> None:
     captures = {name: capture(name, stopping=name in stopping) for name in ("a", "b")}
@@ -41,7 +41,7 @@ def test_15_3_tables_of_nobody_come_first_then_those_of_captures_that_stop(
 
 
 class Captures:
-    """A cluster with captures; the operator only made it."""
+    """A cluster with captures, created by the operator."""
 
     def __init__(self, clock: FakeClock, replicas: int, version: str = "v8.5.2") -> None:
         self.world = OperatorWorld(clock=clock)
@@ -100,7 +100,7 @@ def test_15_3_one_capture_is_the_owner_and_all_have_tables(three: Captures) -> N
 
 
 @pytest.mark.slow
-def test_8_who_resigns_is_followed_by_another_one(three: Captures) -> None:
+def test_8_another_capture_follows_an_owner_that_resigns(three: Captures) -> None:
     before = three.owner()
     assert 202 == three.send("POST", before, "/api/v1/owner/resign").status
     assert 503 == three.send("GET", before, "/api/v1/captures").status
@@ -120,7 +120,7 @@ def test_8_a_drained_capture_loses_its_tables_to_others_and_gets_none(three: Cap
 
 
 @pytest.mark.slow
-def test_8_the_owner_is_not_drained_nor_who_is_unknown(three: Captures) -> None:
+def test_8_drains_neither_the_owner_nor_an_unknown_capture(three: Captures) -> None:
     for target in (three.id_of(three.owner()), "nobody"):
         assert 400 == three.send("PUT", 0, "/api/v1/captures/drain", {"capture_id": target}).status
     assert 400 == three.send("PUT", 0, "/api/v1/captures/drain", {}).status
@@ -133,7 +133,7 @@ def test_15_3_tables_of_a_capture_that_ends_wait_until_the_owner_misses_it(three
     three.run(5.0)
     held = three.book().assigned()
     living = {three.id_of(ordinal) for ordinal in range(3)}
-    # the capture that has taken its place may have got one by now
+    # the capture that replaced it may have got one by now
     assert 1 <= sum(len(tables) for name, tables in held.items() if name not in living)
     three.run(20.0)
     assert [2, 2, 2] == [three.tables(ordinal) for ordinal in range(3)]
@@ -169,7 +169,9 @@ def test_8_before_6_3_there_is_no_draining(clock: FakeClock) -> None:
         (("/cdc", "server", "--ca=/nowhere"), "open /nowhere: no such file or directory"),
     ],
 )
-def test_7_7_what_it_cannot_start_with(clock: FakeClock, command: tuple[str, ...], message: str) -> None:
+def test_7_7_does_not_start_with_an_invalid_configuration(
+    clock: FakeClock, command: tuple[str, ...], message: str
+) -> None:
     launch = Launch(
         namespace="ns", pod="basic-ticdc-0", pod_uid="basic-ticdc-0", image="pingcap/ticdc:v8.5.2", command=command
     )

@@ -1,4 +1,4 @@
-"""TiFlash's stores and their learners, and the init container before them, as strict as the real ones."""
+"""TiFlash's stores and learners, and the init container before them, as strict as the real ones."""
 
 from collections.abc import Sequence
 
@@ -37,11 +37,11 @@ def spread(learners: Learners, *stores: int) -> list[int]:
 
 def test_15_2_a_table_has_its_replicas_on_different_stores_evenly() -> None:
     assert [4, 4, 4] == spread(settled({}, {TABLE: 2}, [Place(1), Place(2), Place(3)]), 1, 2, 3)
-    # more replicas than stores have no place
+    # replicas in excess of the stores are not placed
     assert [PARTS, PARTS] == spread(settled({}, {TABLE: 3}, [Place(1), Place(2)]), 1, 2)
 
 
-def test_15_2_what_leaves_a_store_needs_another_one_without_it() -> None:
+def test_15_2_a_replica_moves_only_to_a_store_without_one() -> None:
     two = settled({}, {TABLE: 2}, [Place(1), Place(2)])
     assert [PARTS, PARTS] == spread(settled(two, {TABLE: 2}, [Place(1), Place(2, removing=True)]), 1, 2)
     away = settled(two, {TABLE: 2}, [Place(1), Place(2, removing=True), Place(3)])
@@ -49,7 +49,7 @@ def test_15_2_what_leaves_a_store_needs_another_one_without_it() -> None:
     assert [PARTS, 0] == spread(settled(two, {TABLE: 1}, [Place(1), Place(2, removing=True)]), 1, 2)
 
 
-def test_15_2_lost_replicas_are_made_anew_and_those_of_a_dropped_table_go() -> None:
+def test_15_2_lost_replicas_are_recreated_and_dropped_tables_lose_theirs() -> None:
     one = settled({}, {TABLE: 1}, [Place(1)])
     assert [0, PARTS] == spread(settled(one, {TABLE: 1}, [Place(1, dead_for=9.0, lost=True), Place(2)]), 1, 2)
     assert [PARTS, 0] == spread(settled(one, {TABLE: 1}, [Place(1, dead_for=9.0), Place(2)]), 1, 2)
@@ -109,7 +109,7 @@ def status(plane: Plane) -> str:
     return plane.ask("GET", "/tiflash/store-status", host="basic-tiflash-0.ns:20292").body.decode()
 
 
-def test_it_waits_for_tikv_which_alone_bootstraps(plane: Plane) -> None:
+def test_tiflash_waits_for_tikv_to_bootstrap(plane: Plane) -> None:
     start(plane)
     plane.advance(5)
     assert ("Idle", []) == (status(plane), stores(plane))
@@ -121,7 +121,7 @@ def test_it_waits_for_tikv_which_alone_bootstraps(plane: Plane) -> None:
     assert (0, {"engine": "tiflash"}) == (store.leaders, store.labels)
 
 
-def test_pd_refuses_it_while_placement_rules_are_off(plane: Plane) -> None:
+def test_pd_refuses_tiflash_while_placement_rules_are_off(plane: Plane) -> None:
     plane.start("tikv")
     plane.advance(2)
     plane.ask("POST", "/pd/api/v1/config/replicate", {"enable-placement-rules": "false"})
@@ -134,7 +134,7 @@ def test_pd_refuses_it_while_placement_rules_are_off(plane: Plane) -> None:
     "files",
     [{"config": "tmp_path = "}, {"config": "logger = 1\n" + CONFIG}, {"proxy": "server = 1\n"}, {"proxy": "["}],
 )
-def test_it_does_not_start_with_what_it_cannot_read(plane: Plane, files: dict[str, str]) -> None:
+def test_tiflash_does_not_start_with_an_unreadable_configuration(plane: Plane, files: dict[str, str]) -> None:
     start(plane, **files)
     plane.advance(1)
     assert not plane.runs("basic-tiflash-0")

@@ -26,7 +26,7 @@ LAUNCH = Launch(
 
 
 class Proxy:
-    """One proxy, driven by hand."""
+    """A proxy, stepped by hand."""
 
     def __init__(self, clock: FakeClock, launch: Launch = LAUNCH) -> None:
         self.clock = clock
@@ -88,7 +88,7 @@ def test_15_3_it_answers_502_from_sigterm_until_it_has_ended(proxy: Proxy) -> No
     assert Exit(0) == proxy.running.process.exit
 
 
-def test_15_3_it_waits_before_it_shuts_down_as_long_as_it_is_told(clock: FakeClock) -> None:
+def test_15_3_waits_as_configured_before_it_shuts_down(clock: FakeClock) -> None:
     text = "[proxy]\ngraceful-wait-before-shutdown = 10\n"
     proxy = Proxy(clock, replace(LAUNCH, files={"/etc/proxy/proxy.toml": text}))
     proxy.advance(1.0)
@@ -109,13 +109,13 @@ def test_9_labels_are_merged_and_change_the_checksum(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("body", [b"[labels", b"labels = 1", b"[labels]\nzone = 1"])
-def test_9_what_is_no_configuration_is_refused(proxy: Proxy, body: bytes) -> None:
+def test_9_rejects_a_malformed_configuration(proxy: Proxy, body: bytes) -> None:
     before = proxy.health()
     assert 500 == proxy.ask("PUT", "/api/admin/config/", body).status
     assert before == proxy.health()
 
 
-def test_9_3_a_certificate_that_is_not_there_keeps_it_from_starting(clock: FakeClock) -> None:
+def test_9_3_does_not_start_without_its_certificate(clock: FakeClock) -> None:
     files = {"/etc/proxy/proxy.toml": "[security.server-tls]\ncert = '/var/lib/tls.crt'\n"}
     exit_ = Proxy(clock, replace(LAUNCH, files=files)).running.process.exit
     assert Exit(1, "open /var/lib/tls.crt: no such file or directory") == exit_

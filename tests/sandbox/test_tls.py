@@ -1,4 +1,4 @@
-"""TLS in the sandbox: who gets through to whom, and what is said where nobody does (objects.md 9)."""
+"""TLS in the sandbox: successful handshakes, and the errors of failed ones (objects.md 9)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -30,14 +30,14 @@ _DAY = timedelta(days=1)
 def failure(
     client: Pair | None, server: Pair = _SERVER, host: str = _HOST, days: float = 0, *, demands: bool = True
 ) -> str:
-    """What the client reads, some days from now."""
+    """The client's error, some days from now."""
     clock = FakeClock()
     clock.step(days * 86400.0)
     side = ServerSide(Certificate.of(server), demands)
     return Handshakes(clock).failure(Certificate.of(client) if client else Certificate(), side, host)
 
 
-def test_9_1_both_sides_get_through_whose_authority_the_other_trusts() -> None:
+def test_9_1_a_handshake_succeeds_between_sides_that_trust_each_other() -> None:
     assert "" == failure(_AUTHORITY.pair())
     assert "" == failure(_AUTHORITY.pair(), host="127.0.0.1")
 
@@ -56,7 +56,7 @@ def test_9_1_both_sides_get_through_whose_authority_the_other_trusts() -> None:
     ],
     ids=["CA of the server", "CA of the client", "name", "old client", "early client", "old", "early", "no client"],
 )
-def test_9_1_a_side_that_cannot_be_trusted_is_refused(client: Pair, server: Pair, said: str) -> None:
+def test_9_1_rejects_an_untrusted_side(client: Pair, server: Pair, said: str) -> None:
     assert said in failure(client, server)
 
 
@@ -65,11 +65,11 @@ def test_9_1_the_clock_of_the_world_ages_certificates() -> None:
     assert "certificate has expired" in failure(_AUTHORITY.pair(), days=366)
 
 
-def test_9_1_a_server_that_demands_nothing_takes_clients_without_certificates() -> None:
+def test_9_1_a_server_may_accept_clients_without_certificates() -> None:
     assert "" == failure(Pair(_AUTHORITY.ca, b"", b""), demands=False)
 
 
-def test_9_1_a_server_may_take_one_name_only() -> None:
+def test_9_1_a_server_may_accept_a_single_name() -> None:
     handshakes, client = Handshakes(FakeClock()), Certificate.of(_AUTHORITY.pair())
     assert "" == handshakes.failure(client, ServerSide(Certificate.of(_SERVER), names=("TiDB",)), _HOST)
     assert "bad certificate" in handshakes.failure(
@@ -77,7 +77,7 @@ def test_9_1_a_server_may_take_one_name_only() -> None:
     )
 
 
-def test_one_of_the_two_without_tls() -> None:
+def test_a_handshake_fails_if_one_side_has_no_tls() -> None:
     handshakes, client = Handshakes(FakeClock()), Certificate.of(_AUTHORITY.pair())
     assert "" == handshakes.failure(None, None, _HOST)
     assert "wrong version number" in handshakes.failure(client, None, _HOST)
@@ -85,7 +85,7 @@ def test_one_of_the_two_without_tls() -> None:
 
 
 class _Greeting(Program):
-    """Answers everything."""
+    """Answers every request."""
 
     concurrent = False
 
@@ -162,8 +162,8 @@ def test_a_server_does_not_start_with_a_key_that_is_not_its_own(clock: FakeClock
     assert "key values mismatch" in ended.message
 
 
-def test_14_1_other_processes_shake_hands_with_the_proxy_in_the_servers_stead(clock: FakeClock) -> None:
-    # OpenSSL goes by the machine's clock here
+def test_14_1_the_proxy_performs_the_handshake_for_the_server(clock: FakeClock) -> None:
+    # here OpenSSL uses the machine's clock
     long_ago, far_ahead = datetime(2001, 1, 1, tzinfo=UTC), datetime(2037, 1, 1, tzinfo=UTC)
     server = _AUTHORITY.of("pd", begins=long_ago, ends=far_ahead)
     plane, _, _ = started(clock, tls_crt=server.cert.decode(), tls_key=server.key.decode())

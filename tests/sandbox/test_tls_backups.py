@@ -1,4 +1,4 @@
-"""Backups of a cluster that speaks TLS, among its members and with clients of SQL (backup.md 3.11, 7.3, 7.6)."""
+"""Backups of a cluster with TLS among its members and with SQL clients (backup.md 3.11, 7.3, 7.6)."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def cluster() -> Json:
 
 @pytest.fixture
 def world(clock: FakeClock) -> Iterator[OperatorWorld]:
-    """The sample `basic`, which speaks TLS, with a table in it."""
+    """The sample `basic` with TLS and a table."""
     made = OperatorWorld(clock=clock)
     for secret in secrets(cluster(), NAMESPACE):
         made.admin.create(SECRETS, secret, NAMESPACE)
@@ -37,7 +37,7 @@ def world(clock: FakeClock) -> Iterator[OperatorWorld]:
     made.stop()
 
 
-def test_a_schedule_saves_snapshots_and_the_log_and_any_moment_comes_back(world: OperatorWorld) -> None:
+def test_a_schedule_saves_snapshots_and_log_for_any_moment(world: OperatorWorld) -> None:
     templates = {"backupTemplate": on_volume("full") | ACCESS, "logBackupTemplate": on_volume("log", backupMode="log")}
     create(world, BACKUP_SCHEDULES, {"schedule": "* * * * *", "maxBackups": 3, **templates}, "often")
     world.run_until(lambda: bool(world.get(BACKUP_SCHEDULES, "often").get("status", {}).get("lastBackup")), 90)
@@ -61,8 +61,8 @@ def test_a_schedule_saves_snapshots_and_the_log_and_any_moment_comes_back(world:
     assert ("Complete", digest) == (restored["phase"], tables(world).digest()), restored
 
 
-def test_3_11_secrets_are_named_until_they_are_whole_and_of_the_right_authority(world: OperatorWorld) -> None:
-    """Of a wrong authority BR says no more than that PD does not answer; and a restore waits for no cluster."""
+def test_3_11_names_secrets_until_they_are_complete_and_trusted(world: OperatorWorld) -> None:
+    """With a wrong authority, BR reports only that PD does not answer; a restore does not wait for a cluster."""
     whole = {name: world.get(SECRETS, name)["data"] for name in CLIENTS}
     for name in CLIENTS:
         world.admin.delete(SECRETS, name, NAMESPACE)

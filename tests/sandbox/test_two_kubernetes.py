@@ -1,4 +1,4 @@
-"""Two Kubernetes clusters beside each other: what of one is reached from the other (objects.md 8)."""
+"""Two connected Kubernetes clusters: what one can reach in the other (objects.md 8)."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _PD = "basic-pd-0.basic-pd-peer.default.svc"
 
 @pytest.fixture
 def worlds(clock: FakeClock) -> Iterator[JoinedWorlds]:
-    """A cluster in the north, nothing in the south."""
+    """A cluster in the north, none in the south."""
     made = JoinedWorlds(clock=clock)
     made.north.apply(across("basic", NORTH, pd=1, tikv=1))
     made.run_until_ready()
@@ -41,13 +41,13 @@ def test_8_other_names_of_it_do_not_exist_there(worlds: JoinedWorlds, host: str)
 
 
 @pytest.mark.slow
-def test_8_the_address_of_a_service_means_nothing_in_another_kubernetes(worlds: JoinedWorlds) -> None:
+def test_8_the_address_of_a_service_is_local_to_its_kubernetes(worlds: JoinedWorlds) -> None:
     with pytest.raises(ConnectionRefused):
         asked_from_the_south(worlds, f"basic-pd.default.svc.{NORTH}")
 
 
 @pytest.mark.slow
-def test_8_a_kubernetes_that_is_cut_off_is_silent_until_it_is_reached_again(worlds: JoinedWorlds) -> None:
+def test_8_a_kubernetes_that_is_cut_off_is_silent_until_reconnected(worlds: JoinedWorlds) -> None:
     heal = worlds.south.world.faults.kubernetes_cut_off()
     with pytest.raises(RequestTimeout):
         asked_from_the_south(worlds, f"{_PD}.{NORTH}")
@@ -55,6 +55,6 @@ def test_8_a_kubernetes_that_is_cut_off_is_silent_until_it_is_reached_again(worl
     assert 200 == asked_from_the_south(worlds, f"{_PD}.{NORTH}")
 
 
-def test_8_each_kubernetes_needs_a_domain_of_its_own(worlds: JoinedWorlds) -> None:
+def test_8_each_kubernetes_needs_its_own_domain(worlds: JoinedWorlds) -> None:
     with pytest.raises(ValueError, match=r"two Kubernetes clusters have the domain 'north\.example\.com'"):
         World(worlds.clock, SeededRandomness(3), domain=NORTH, beside=worlds.north.world)

@@ -1,4 +1,4 @@
-"""The world end to end, in one thread on a clock that is stepped: one seed, one run."""
+"""The world end to end, in one thread on a stepped clock: a seed determines a run."""
 
 from collections.abc import Iterator
 
@@ -134,7 +134,7 @@ def test_idle_is_quiet(world: World) -> None:
     assert world.server.storage.version - version <= leases
 
 
-def test_eviction_drains_leaders_and_gives_them_back(world: World) -> None:
+def test_eviction_drains_leaders_until_it_ends(world: World) -> None:
     scheduler = "/pd/api/v1/schedulers"
     assert 200 == pd(world, scheduler, "POST", b'{"name":"evict-leader-scheduler","store_id":1}')
     world.advance(3)
@@ -181,7 +181,7 @@ def test_a_silent_store_is_disconnected_and_then_down(world: World) -> None:
     assert "Down" == stores(world)["basic-tikv-0"]["store"]["state_name"]
 
 
-def test_pd_without_a_quorum_has_no_leader_and_says_so(world: World) -> None:
+def test_pd_without_a_quorum_reports_no_leader(world: World) -> None:
     for member in ("basic-pd-1", "basic-pd-2"):
         world.data_plane.hang(NAMESPACE, member)
     world.advance(1)
@@ -197,8 +197,8 @@ def test_pd_without_a_quorum_has_no_leader_and_says_so(world: World) -> None:
     world.run_until(lambda: transport.request(Request("GET", url)).status == 200, 60)
 
 
-def test_a_removed_member_goes_on_without_serving_until_its_disk_is_new(world: World) -> None:
-    # as PD v5.4.3, v6.1.7, v7.5.6 and v8.5.2 did
+def test_a_removed_member_does_not_serve_until_its_disk_is_new(world: World) -> None:
+    # as in PD v5.4.3, v6.1.7, v7.5.6 and v8.5.2
     own = "http://basic-pd-2.basic-pd-peer.default.svc:2379"
     transport = world.data_plane_transport()
     assert 200 == pd(world, "/pd/api/v1/members/name/basic-pd-2", "DELETE")
@@ -219,7 +219,7 @@ def test_a_removed_member_goes_on_without_serving_until_its_disk_is_new(world: W
     world.run_until(lambda: 3 == len(get(transport, f"{PD}/pd/api/v1/members")["members"]), 60)
 
 
-def test_a_lost_node_takes_its_pods_out_and_brings_them_back(world: World) -> None:
+def test_the_pods_of_a_lost_node_return_with_it(world: World) -> None:
     node = pod(world, "basic-tikv-1")["spec"]["nodeName"]
     back = world.faults.node_gone(node)
     world.advance(5)
@@ -261,9 +261,7 @@ def test_faults_strike_names_routes_and_time(world: World, clock: FakeClock) -> 
         ("basic-pd.default.svc.cluster", False),
     ],
 )
-def test_4_1_names_lead_somewhere_under_the_domain_of_the_cluster_alone(
-    world: World, host: str, resolves: bool
-) -> None:
+def test_4_1_names_resolve_only_under_the_domain_of_the_cluster(world: World, host: str, resolves: bool) -> None:
     request = Request("GET", f"http://{host}:2379/pd/api/v1/members")
     if resolves:
         assert 200 == world.data_plane_transport().request(request).status
@@ -272,7 +270,7 @@ def test_4_1_names_lead_somewhere_under_the_domain_of_the_cluster_alone(
         world.data_plane_transport().request(request)
 
 
-def test_requests_are_counted_by_kind_and_asker(world: World) -> None:
+def test_requests_are_counted_by_kind_and_sender(world: World) -> None:
     world.data_plane.network.reset_counts()
     headers = {"user-agent": "operator"}
     for store in (1, 4):
@@ -285,7 +283,7 @@ def test_requests_are_counted_by_kind_and_asker(world: World) -> None:
     ]
 
 
-def test_a_deleted_stateful_set_takes_its_pods_along_but_not_its_claims(world: World) -> None:
+def test_deleting_a_stateful_set_deletes_its_pods_but_not_its_claims(world: World) -> None:
     world.client().delete(STATEFUL_SETS, "basic-tidb", NAMESPACE)
     world.client().delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
     world.run_until_settled()
@@ -296,7 +294,7 @@ def test_a_deleted_stateful_set_takes_its_pods_along_but_not_its_claims(world: W
     assert () == world.client().get(PODS, "basic-tikv-0", NAMESPACE).metadata.owner_references
 
 
-def test_a_pod_waits_for_its_config_map_and_says_so(clock: FakeClock) -> None:
+def test_a_pod_reports_that_it_waits_for_its_config_map(clock: FakeClock) -> None:
     world = new_world(clock)
     create(world.client(), "pd", 1)
     world.client().delete(CONFIG_MAPS, "basic-pd", NAMESPACE)
@@ -337,7 +335,7 @@ def test_a_program_that_cannot_start_is_a_crashing_container(clock: FakeClock) -
     world.stop()
 
 
-def test_an_unschedulable_pod_says_why(clock: FakeClock) -> None:
+def test_an_unschedulable_pod_has_a_reason(clock: FakeClock) -> None:
     world = new_world(clock)
     resources = {"requests": {"cpu": "1000"}}
     container = {"name": "greedy", "image": "pause:3.9", "resources": resources}

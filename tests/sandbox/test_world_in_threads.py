@@ -46,7 +46,7 @@ def wait_for_ready(world: World, *components: str) -> float:
 
 
 def pd_leader(world: World) -> str:
-    """The name of PD's leader; empty while the Service has no endpoint, which may be later than the pod is Ready."""
+    """The name of PD's leader; empty while the Service has no endpoint, which may follow the pod's readiness."""
     try:
         return str(get(world.data_plane_transport(), f"{PD}/pd/api/v1/leader")["name"])
     except TransportError:
@@ -90,7 +90,7 @@ def test_a_stopped_world_leaves_no_thread(world: World) -> None:
 
 
 def test_node_side_alone_serves_another_control_plane(world: World) -> None:
-    """Two worlds: the second brings only nodes and data plane to the first one's API."""
+    """Two worlds: the second one adds only nodes and data plane to the API of the first."""
     other = DataPlaneWorld(world.transport("system:nodes"), programs=PROGRAMS, nodes=())
     other.start()
     try:

@@ -1,1 +1,1 @@
-"""BR: a cluster's tables into files, and back (backup.md 7.6)."""
+"""BR: backs up a cluster's tables to files, and restores them (backup.md 7.6)."""

@@ -1,6 +1,6 @@
-"""`br backup`: the tables of a cluster, as they were at one timestamp, region by region.
+"""`br backup`: the tables of a cluster at one timestamp, region by region.
 
-What is done is noted in a checkpoint beside the files: a run after one that was killed goes on at its timestamp.
+Progress is recorded in a checkpoint beside the files: a run after a killed one continues at its timestamp.
 """
 
 import json
@@ -20,7 +20,7 @@ _DATA = ".sst"
 
 @dataclass(slots=True)
 class _Checkpoint:
-    """The timestamp of the backup, and the files that are whole, by region."""
+    """The timestamp of the backup, and the complete files by region."""
 
     version: int
     files: dict[int, File]
@@ -31,7 +31,7 @@ class _Checkpoint:
 
 
 def back_up(run: Run) -> None:
-    """Do it. Raises Failed, OSError."""
+    """Run the backup. Raises Failed, OSError."""
     names = run.files.names()
     if meta.NAME in names:
         raise Failed("backup meta file exists in destination, there may be some backup files in the path already")
@@ -53,7 +53,7 @@ def back_up(run: Run) -> None:
 
 
 def _begin(run: Run, names: Sequence[str]) -> _Checkpoint:
-    """Begin, or go on with what an earlier run has left. Raises Failed, OSError."""
+    """Begin, or continue an earlier run. Raises Failed, OSError."""
     if _CHECKPOINT in names:
         return _read(run.files.read(_CHECKPOINT))
     if _LOCK in names and any(name.endswith(_DATA) for name in names):

@@ -1,4 +1,4 @@
-"""`br log`: begins, pauses, resumes, stops and truncates what TiKV streams to a storage (see `log_streams`)."""
+"""`br log`: starts, pauses, resumes, stops and truncates the log that TiKV streams to a storage (see `log_streams`)."""
 
 from ports.protobuf import message
 from sandbox.dataplane.br import meta
@@ -12,7 +12,7 @@ _CLUSTER_ID, _START_VERSION = 1, 5
 
 
 def start(run: Run) -> None:
-    """Begin a task. Raises Failed, OSError."""
+    """Start a task. Raises Failed, OSError."""
     cluster = run.cluster()
     if there := task_names(cluster.etcd, run.surroundings.clock.now()):
         raise Failed(f"[BR:Stream:ErrStreamLogTaskExist]stream task already exists: {there[0]}")
@@ -27,25 +27,25 @@ def start(run: Run) -> None:
 
 
 def pause(run: Run) -> None:
-    """Have a task rest. Raises Failed."""
+    """Pause a task. Raises Failed."""
     _existing(run).pause()
     run.note("INFO", "log pause success")
 
 
 def resume(run: Run) -> None:
-    """Have it go on. Raises Failed."""
+    """Resume a task. Raises Failed."""
     _existing(run).resume()
     run.note("INFO", "log resume success")
 
 
 def stop(run: Run) -> None:
-    """End it; its files stay. Raises Failed."""
+    """Stop a task; its files stay. Raises Failed."""
     _existing(run).stop()
     run.note("INFO", "log stop success")
 
 
 def truncate(run: Run) -> None:
-    """Remove what was logged before a moment. Raises OSError."""
+    """Remove the log before a timestamp. Raises OSError."""
     until = run.moment("until")
     old = [name for name in run.files.names() if (end := end_of(name)) is not None and end <= until]
     run.files.delete(old)

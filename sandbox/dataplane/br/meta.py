@@ -1,4 +1,4 @@
-"""`backupmeta` (brpb.BackupMeta) and the files that it names, as bytes."""
+"""`backupmeta` (brpb.BackupMeta) and the files that it lists, as bytes."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ _DB, _TABLE = 1, 2
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file: its name below the storage's prefix, and what it must have in it, of which table."""
+    """A file: its name below the storage's prefix, its checksum, and its table."""
 
     name: str
     sha256: bytes
@@ -28,7 +28,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """A backup. `schemas` are without those of which only tables were saved; `end` is its TSO."""
+    """A backup. `schemas` excludes schemas of which only tables were saved; `end` is its TSO."""
 
     cluster: int
     end: int
@@ -37,7 +37,7 @@ class Meta:
     files: tuple[File, ...]
 
     def encode(self) -> bytes:
-        """The message."""
+        """Encode as protobuf."""
         dbs = [(_SCHEMAS, message([(_DB, json.dumps({"db_name": each}).encode())])) for each in self.schemas]
         tables = [(_SCHEMAS, message([(_DB, _db(each)), (_TABLE, _told(each))])) for each in self.tables]
         files = [(_FILES, _file(each)) for each in self.files]
@@ -47,7 +47,7 @@ class Meta:
 
 
 def decode(content: bytes) -> Meta:
-    """Read a message. Raises ValueError for what is none."""
+    """Decode a message. Raises ValueError if it is malformed."""
     try:
         found = _grouped(content)
         (cluster,), (end,) = found[_CLUSTER_ID], found[_END]
@@ -61,7 +61,7 @@ def decode(content: bytes) -> Meta:
 
 
 def start_version(content: bytes) -> int:
-    """When a log backup began, as its `backupmeta` says. Raises ValueError."""
+    """The start of a log backup, from its `backupmeta`. Raises ValueError."""
     try:
         (start,) = _grouped(content)[_START]
     except (NoMessage, LookupError, ValueError) as error:
@@ -70,7 +70,7 @@ def start_version(content: bytes) -> int:
 
 
 def _grouped(content: bytes) -> dict[int, list[Any]]:
-    """The values of the fields of a message, by number. Raises NoMessage."""
+    """The values of a message's fields, by number. Raises NoMessage."""
     found: dict[int, list[Any]] = {}
     for number, value in fields(content):
         found.setdefault(number, []).append(value)
@@ -94,18 +94,18 @@ def _file_of(content: bytes) -> File:
 
 
 def pack(pairs: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Keys and values as the content of a file."""
+    """Encode keys and values as the content of a file."""
     return message([(1, part) for pair in pairs for part in pair])
 
 
 def unpack(content: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Keys and values of a file."""
+    """The keys and values in a file."""
     parts = [value for _, value in fields(content) if isinstance(value, bytes)]
     return zip(parts[::2], parts[1::2], strict=True)
 
 
 def sha256(content: bytes) -> bytes:
-    """What a file is known by."""
+    """The checksum of a file."""
     return hashlib.sha256(content).digest()
 
 

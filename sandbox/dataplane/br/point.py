@@ -1,6 +1,6 @@
-"""`br restore point`: a snapshot, and from the log what was written between it and a moment.
+"""`br restore point`: restores a snapshot, then replays the log up to a moment.
 
-Tables get other ids than they had: the log is replayed by what it says of schemas and tables itself.
+Tables get new ids, so the replay uses the log's own records of schemas and tables.
 """
 
 import json
@@ -20,7 +20,7 @@ _TABLE_KEY = len(table_prefix(0))
 
 
 def restore_point(run: Run) -> None:
-    """Do it. Raises Failed, OSError."""
+    """Run the restore. Raises Failed, OSError."""
     base, until = _base(run), _until(run)
     saved = read(base)
     begins = _log_start(run)
@@ -43,7 +43,7 @@ def restore_point(run: Run) -> None:
 
 
 def abort_point(run: Run) -> None:
-    """Take away what a restore that did not end has left: it has begun in a cluster without tables. Raises Failed."""
+    """Undo a restore that did not finish; the cluster had no tables before. Raises Failed."""
     tables = run.cluster().tables
     if tables.content.get(_NOTE) is None:
         abort(run)
@@ -68,7 +68,7 @@ def _base(run: Run) -> Run:
 
 
 def _until(run: Run) -> int:
-    """The moment that is meant, by default the last that the log has. Raises Failed, OSError."""
+    """The requested moment, by default the end of the log. Raises Failed, OSError."""
     if meta.NAME not in run.files.names():
         raise Failed("[BR:Common:ErrInvalidMetaFile]backupmeta of the log backup not found")
     last = int(run.files.read(CHECKPOINT))
@@ -83,14 +83,14 @@ def _log_start(run: Run) -> int:
 
 
 def _restored(tables: Tables, saved: Meta) -> dict[int, Table]:
-    """The tables of the snapshot as they are now, by their old ids."""
+    """The restored tables of the snapshot, by their old ids."""
     now = {(each.schema, each.name): each for each in tables.tables()}
     return {old.id: now[old.schema, old.name] for old in saved.tables}
 
 
 @dataclass(slots=True)
 class _Replay:
-    """Applies changes; `made` are the tables that are there, by their old ids."""
+    """Applies changes; `made` are the existing tables, by their old ids."""
 
     tables: Tables
     made: dict[int, Table] = field(default_factory=dict)
@@ -128,5 +128,5 @@ class _Replay:
 
 
 def _table_of(key: bytes) -> int | None:
-    """The id of the table that a row is of; None for what is no row."""
+    """The id of a row's table; None for a key that is not a row."""
     return int.from_bytes(key[1:_TABLE_KEY], "big") if key.startswith(b"t") else None

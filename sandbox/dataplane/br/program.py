@@ -25,7 +25,7 @@ _COMMANDS: Mapping[tuple[str, ...], Callable[[Run], None]] = {
 
 
 def run_br(arguments: Sequence[str], surroundings: Surroundings, open_files: Open, say: Say) -> int:
-    """Carry a command line out; the exit code."""
+    """Run a command line and return the exit code."""
     request = parse(arguments)
     carry_out = _COMMANDS.get(request.words)
     if carry_out is None:

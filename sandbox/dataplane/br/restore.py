@@ -1,6 +1,6 @@
-"""`br restore`: what a backup has, into a cluster that has none of it; and `br abort restore`, which takes it back.
+"""`br restore`: restores a backup into a cluster without its tables; `br abort restore` undoes it.
 
-What is done is noted in a checkpoint in the cluster: a run after one that was killed goes on there.
+Progress is recorded in a checkpoint in the cluster: a run after a killed one continues there.
 """
 
 import json
@@ -16,7 +16,7 @@ _CHECKPOINT = b"a/__TiDB_BR_Temporary_Snapshot_Restore_Checkpoint"
 
 @dataclass(slots=True)
 class _Checkpoint:
-    """Of which backup, the tables that were made for it, by their old ids, and the files whose content is there."""
+    """The backup, the created tables by their old ids, and the restored files."""
 
     cluster: int
     end: int
@@ -24,14 +24,14 @@ class _Checkpoint:
     done: list[str] = field(default_factory=list)
 
     def save(self, tables: Tables) -> None:
-        """Write it into the cluster."""
+        """Write the checkpoint into the cluster."""
         made = {old: [new.schema, new.name, new.id, new.columns] for old, new in self.tables.items()}
         told = {"cluster": self.cluster, "end": self.end, "tables": made, "done": self.done}
         tables.content.put(_CHECKPOINT, json.dumps(told).encode(), tables.now())
 
 
 def restore(run: Run) -> None:
-    """Do it. Raises Failed, OSError."""
+    """Run the restore. Raises Failed, OSError."""
     saved = read(run)
     meant = {each.id: each for each in saved.tables if run.request.means_table(each)}
     files = [each for each in saved.files if each.table in meant]
@@ -47,7 +47,7 @@ def restore(run: Run) -> None:
 
 
 def abort(run: Run) -> None:
-    """Take away what a restore that did not end has left. Raises Failed."""
+    """Undo a restore that did not finish. Raises Failed."""
     tables = run.cluster().tables
     checkpoint = _left(tables)
     if checkpoint is None:
@@ -61,7 +61,7 @@ def abort(run: Run) -> None:
 
 
 def read(run: Run) -> Meta:
-    """What the backup has. Raises Failed, OSError."""
+    """The meta of the backup. Raises Failed, OSError."""
     if meta.NAME not in run.files.names():
         raise Failed("[BR:Common:ErrInvalidMetaFile]backupmeta not found: is the backup complete?")
     try:
@@ -71,7 +71,7 @@ def read(run: Run) -> Meta:
 
 
 def _begin(run: Run, saved: Meta, meant: dict[int, Table]) -> _Checkpoint:
-    """Make the tables, or go on with what an earlier run has left. Raises Failed."""
+    """Create the tables, or continue an earlier run. Raises Failed."""
     tables = run.cluster().tables
     checkpoint = _left(tables)
     if checkpoint is None:
@@ -102,7 +102,7 @@ def _require_fresh(run: Run, tables: Tables, meant: dict[int, Table]) -> None:
 
 
 def _ingest(run: Run, checkpoint: _Checkpoint, file: File) -> None:
-    """Bring a file's keys into the region of its new table. Raises Failed, OSError."""
+    """Write a file's keys into the region of the new table. Raises Failed, OSError."""
     run.work_on_a_region()
     content = run.files.read(file.name)
     if (len(content), meta.sha256(content)) != (file.size, file.sha256):
@@ -118,7 +118,7 @@ def _ingest(run: Run, checkpoint: _Checkpoint, file: File) -> None:
 
 
 def _left(tables: Tables) -> _Checkpoint | None:
-    """What a run that did not end has noted."""
+    """The checkpoint of an unfinished run, or None."""
     value = tables.content.get(_CHECKPOINT)
     if value is None:
         return None

@@ -18,16 +18,16 @@ _PAUSE = 1.0
 
 
 class Files(Protocol):
-    """The place of a backup, below its prefix. All raise OSError."""
+    """The storage of a backup, below its prefix. All methods raise OSError."""
 
     def names(self) -> Sequence[str]:
-        """What is there."""
+        """The names of all files."""
 
     def read(self, name: str) -> bytes:
         """The content of a file."""
 
     def write(self, name: str, content: bytes) -> None:
-        """Put a file in place, whatever was there."""
+        """Write a file, replacing an existing one."""
 
     def delete(self, names: Sequence[str]) -> None:
         """Remove files."""
@@ -36,16 +36,16 @@ class Files(Protocol):
 Say = Callable[[str], None]
 
 Open = Callable[[Request], Files]
-"""The place that `--storage` and the options beside it name. Raises OSError."""
+"""Opens the storage of `--storage` and its options. Raises OSError."""
 
 
 class Failed(Exception):
-    """Raised when a run cannot go on; the message is BR's."""
+    """Raised if a run cannot continue; the message is BR's."""
 
 
 @dataclass(slots=True)
 class Run:
-    """A run under way."""
+    """A run in progress."""
 
     request: Request
     files: Files
@@ -55,7 +55,7 @@ class Run:
     _cluster_id: int = 0
 
     def cluster(self) -> PdCluster:
-        """The cluster, as soon as PD can be asked; always the same. Raises Failed."""
+        """The cluster, once PD answers; always the same object. Raises Failed."""
         address, tls = self.request.option("pd"), self._tls()
         deadline = self.surroundings.clock.now() + _PATIENCE
         while (found := self.surroundings.pd(address, tls)) is None:
@@ -68,11 +68,11 @@ class Run:
         return found
 
     def _tls(self) -> TlsSettings | None:
-        """The certificates that it was told; none for a cluster that speaks no TLS."""
+        """The certificates in the options; None for a cluster without TLS."""
         return self.surroundings.launch.client_tls(*(self.request.option(name) for name in ("ca", "cert", "key")))
 
     def leader(self, region: int) -> int:
-        """The store that leads a region, as soon as there is one. Raises Failed."""
+        """The leader of a region, once it has one. Raises Failed."""
         deadline = self.surroundings.clock.now() + _PATIENCE
         while True:
             stores = self.cluster().stores
@@ -83,7 +83,7 @@ class Run:
             self.pause(_PAUSE)
 
     def moment(self, option: str) -> int:
-        """The TSO that an option has, 0 where it is not given. Raises Failed."""
+        """The TSO in an option, 0 if it is missing. Raises Failed."""
         try:
             return moment(self.request.option(option))
         except ValueError as error:
@@ -95,7 +95,7 @@ class Run:
             raise Failed("context canceled")
 
     def work_on_a_region(self) -> None:
-        """Take the time that a region takes. Raises Failed after SIGTERM."""
+        """Spend the time that a region takes. Raises Failed after SIGTERM."""
         self.pause(self.surroundings.deps.timings.br_region)
 
     def note(self, level: str, message: str, *fields: str) -> None:
@@ -105,6 +105,6 @@ class Run:
         self.say(f"[{stamp}] [{level}] [{message}]{''.join(f' [{each}]' for each in fields)}")
 
     def progress(self, done: int, of: int) -> None:
-        """Print how far it is."""
+        """Print the progress."""
         percent = f"progress={100 * done / of:.2f}%"
         self.note("INFO", "progress", f'step="{self.request.title}"', percent, f'count="{done} / {of}"')

@@ -1,1 +1,1 @@
-"""DM as it behaves: masters with an etcd of their own, workers that they bind to sources."""
+"""DM: masters with an embedded etcd, and workers that they bind to sources."""

@@ -1,4 +1,4 @@
-"""What DM's masters write down in their etcd: workers, how long they live, sources, and who replicates which."""
+"""The records of DM's masters in their etcd: workers, leases, sources, and bindings."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ class Book:
         self._now = now
 
     def workers(self) -> list[Worker]:
-        """All that ever registered and were not taken out, by name."""
+        """All workers that ever registered and were not removed, by name."""
         alive, bound = self._under(_ALIVE), self._under(_BOUND)
         return [
             Worker(name, address, _stage(name in alive, name in bound), bound.get(name, ""))
@@ -38,26 +38,26 @@ class Book:
         ]
 
     def register(self, name: str, address: str, lease: int) -> None:
-        """Write a worker down, and that it is alive for as long as its lease lives."""
+        """Register a worker, which is alive as long as its lease."""
         if self._under(_WORKER).get(name) != address:
             self._etcd.put(_WORKER + name.encode(), json.dumps(address).encode())
         self._etcd.put(_ALIVE + name.encode(), json.dumps(name).encode(), lease)
 
     def leave(self, name: str) -> None:
-        """A worker ends in good order."""
+        """Deregister a worker that ends in good order."""
         self._etcd.delete(_ALIVE + name.encode(), b"", self._now)
 
     def take_out(self, name: str) -> None:
-        """Forget a worker."""
+        """Remove a worker."""
         for prefix in (_WORKER, _ALIVE, _BOUND):
             self._etcd.delete(prefix + name.encode(), b"", self._now)
 
     def create_source(self, name: str) -> None:
-        """Replicate one more source from now on."""
+        """Replicate a further source from now on."""
         self._etcd.put(_SOURCE + name.encode(), json.dumps(name).encode())
 
     def schedule(self) -> None:
-        """Take sources from workers that are offline, and give those of nobody to free ones."""
+        """Release the sources of offline workers, and bind unbound sources to free workers."""
         for worker in self.workers():
             if worker.stage == "offline" and worker.source:
                 self._etcd.delete(_BOUND + worker.name.encode(), b"", self._now)

@@ -1,4 +1,4 @@
-"""A master of DM: a member of a quorum with an etcd in it, like PD (dataplane-apis.md 11, 15)."""
+"""A DM master: a member of a quorum with an embedded etcd, like PD (dataplane-apis.md 11, 15)."""
 
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.dm.routes import answer
@@ -39,7 +39,7 @@ class DMMasterProcess(PdProcess):
 
 
 def find_masters(addresses: str, launch: Launch, deps: Dependencies) -> PdCluster | None:
-    """The cluster behind the addresses that a worker is told, if it has a leader that can be reached."""
+    """The cluster behind the addresses in a worker's arguments, if it has a reachable leader."""
     origin = Origin.of(launch)
     every = (deps.network.find(f"{_scheme(launch)}://{each}", origin) for each in addresses.split(",") if each)
     found = next((each for each in every if each is not None), None)

@@ -15,7 +15,7 @@ _PREFIX = "/apis/v1alpha1/"
 
 
 def answer(process: PdProcess, request: Request, deps: Dependencies) -> Answer:
-    """What a serving master answers; what the leader alone can say, the others ask it for."""
+    """The answer of a serving master; others forward to the leader what only it can answer."""
     cluster, parts = process.cluster, urlsplit(request.url)
     if cluster is None or not parts.path.startswith(_PREFIX):
         return Answer(not_found())
@@ -59,7 +59,7 @@ def _members(cluster: PdCluster, leader: Member, book: Book, asked: set[str]) ->
 
 def _shown(member: Member) -> Json:
     shown: Json = {"name": member.name, "memberID": str(member.id), "peerURLs": [member.peer_url]}
-    # what is false is left out
+    # false is omitted
     alive = {"alive": True} if member.healthy else {}
     return shown | alive | {"clientURLs": [member.client_url] if member.client_url else []}
 

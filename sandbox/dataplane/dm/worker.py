@@ -1,4 +1,4 @@
-"""A worker of DM: it registers with the masters, and lives as long as they hear of it (dataplane-apis.md 15)."""
+"""A DM worker: it registers with the masters, and lives as long as its lease (dataplane-apis.md 15)."""
 
 from urllib.parse import urlsplit
 
@@ -29,15 +29,15 @@ class DMWorkerProcess(ServerProcess):
         self._lease = 0
 
     def listens(self, port: int) -> bool:
-        """Its one port, once it is registered."""
+        """Accept connections on its one port, once it is registered."""
         return self._cluster is not None and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """What its status page says; the masters talk to it in another protocol."""
+        """Answer on its status page; the masters talk to it in another protocol."""
         return Answer(text(200, "ok\n") if urlsplit(request.url).path == "/status" else not_found())
 
     def _work(self, now: float) -> float:
-        """Register, or say that it is alive."""
+        """Register, or renew the lease."""
         timings = self._deps.timings
         cluster = find_masters(_JOIN.of(self._launch), self._launch, self._deps)
         if cluster is None:
@@ -51,7 +51,7 @@ class DMWorkerProcess(ServerProcess):
         return timings.dm_worker_tick
 
     def _finish(self, now: float) -> None:
-        """Let the masters know; what is killed they miss."""
+        """Deregister; the lease of a killed worker expires instead."""
         if self._cluster is not None and self._cluster.leader is not None:
             book = Book(self._cluster.etcd, now)
             book.leave(self._name)

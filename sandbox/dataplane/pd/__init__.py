@@ -1,1 +1,1 @@
-"""PD: what its members share (`cluster`, `stores`, `regions`, `etcd`), one member's process, its HTTP answers."""
+"""PD: the shared state of its members (`cluster`, `stores`, `regions`, `etcd`), a member's process, its HTTP API."""

@@ -1,4 +1,4 @@
-"""How TiKV and TiDB find PD."""
+"""The search of TiKV and TiDB for PD."""
 
 from sandbox.dataplane.dependencies import Dependencies
 from sandbox.dataplane.network import Origin
@@ -8,10 +8,10 @@ from sandbox.dataplane.processes import Launch
 
 
 def find_pd(endpoints: str, launch: Launch, deps: Dependencies, *, timestamps: bool = True) -> PdCluster | None:
-    """The PD cluster behind addresses or URLs, if it has a leader and a pod can reach one of them (objects.md 7.3).
+    """The PD cluster behind addresses or URLs, if it has a leader and a pod can reach a member (objects.md 7.3).
 
-    What clients want is for the leader alone to say; one that has yet to load the stores cannot say it. Most of them
-    need `timestamps`, too.
+    Clients need the leader, and one that has not loaded the stores yet cannot answer. Most clients also need
+    `timestamps`.
     """
     origin = Origin.of(launch)
     every = (deps.network.find(each, origin) for each in endpoints.split(",") if each)

@@ -1,10 +1,7 @@
-"""What the members of one PD cluster share: membership, leadership, stores, keys (dataplane-apis.md 15.1).
+"""The shared state of a PD cluster's members: membership, leadership, stores, keys (dataplane-apis.md 15.1).
 
-Replication itself is not modelled. The shared state stands for the log that a quorum agrees on, and only a leader with
-a quorum behind it reads or changes it.
-
-    JoinRefused       a new member may not join; its process exits
-    RemovalRefused    a member may not be removed
+Replication is not modelled. The shared state represents the log that a quorum agrees on, and only a leader with a
+quorum reads or changes it.
 """
 
 from collections.abc import Iterable
@@ -26,44 +23,44 @@ from sandbox.timings import Timings
 
 
 class JoinRefused(Exception):
-    """Raised when a member may not join now. The message is PD's."""
+    """Raised if a member may not join now. The message is PD's."""
 
 
 class RemovalRefused(Exception):
-    """Raised when etcd keeps a member, for the others would be no majority. The message is etcd's."""
+    """Raised if etcd keeps a member because the others would not be a majority. The message is etcd's."""
 
 
 def at_least(count: int, found: Iterable[object]) -> bool:
-    """Whether there are so many; looks for no more, because to ask members about each other takes a while."""
+    """True if at least `count` are found; stops early, because checking members against each other takes a while."""
     return sum(1 for _ in islice(found, count)) == count
 
 
 class Voter(Protocol):
-    """A member's process, as far as voting goes."""
+    """A member's process with respect to voting."""
 
     is_api_only: bool
-    """Whether it leaves timestamps to a microservice."""
+    """True if it leaves timestamps to a microservice."""
 
     speaks_tls: bool
-    """Whether it does, with whomever."""
+    """True if it speaks TLS."""
 
     woken: bool
     """See `Process`."""
 
     def votes(self) -> bool:
-        """Whether it serves and other members can talk to it."""
+        """True if it serves and other members can reach it."""
 
     def answers(self, asker: Origin) -> bool:
-        """Whether it serves and a client can talk to it, which may be otherwise."""
+        """True if the member serves and the client can reach it (it may serve while partitioned)."""
 
     @property
     def served_at(self) -> float | None:
-        """The clock time since which it serves, None before."""
+        """The clock time since which it has served, or None."""
 
 
 @dataclass(slots=True)
 class Member:
-    """A member of the cluster; its name is empty until it has started for the first time."""
+    """A member of the cluster; its name is empty until its first start."""
 
     id: int
     name: str
@@ -74,7 +71,7 @@ class Member:
 
     @property
     def healthy(self) -> bool:
-        """Whether its process votes."""
+        """True if its process votes."""
         return bool(self.name) and self.voter is not None and self.voter.votes()
 
 
@@ -86,19 +83,17 @@ class _Regions:
     stores: Stores
 
     def split(self) -> int:
-        """See `Regions`."""
         number = len(self.stores.regions)
         self.stores.split(number + 1, self.clock.now())
         return number
 
     def is_led(self, region: int) -> bool:
-        """See `Regions`."""
         return self.stores.is_led(region)
 
 
 @dataclass(slots=True)
 class LogStream:
-    """Where TiKV writes the log of a task, and up to which TSO it has."""
+    """The storage to which TiKV writes the log of a task, and the last written TSO."""
 
     disk: Disk
     below: str
@@ -121,14 +116,14 @@ class PdCluster:
         self.etcd = Etcd()
         self.services = Registry()
         self.tables = Tables(lambda: clock.wall().timestamp(), _Regions(clock, self.stores))
-        """What TiKV keeps for TiDB."""
+        """TiDB's data in TiKV."""
         self.streams: dict[str, LogStream] = {}
         """The storage of each task of log backup."""
         self.users = {"root": ""}
-        """The users of SQL with their passwords, which TiDB keeps in TiKV."""
+        """The SQL users with their passwords, which TiDB keeps in TiKV."""
         self.recovering = False
         self.serving: list[Voter] = []
-        """The processes that tick, be they members still or not."""
+        """The processes that tick, whether or not they are still members."""
         self._no_leader = False
         self._leader: int | None = None
         self._next_leader: int | None = None
@@ -137,7 +132,7 @@ class PdCluster:
 
     @property
     def no_leader(self) -> bool:
-        """A fault: nobody is elected."""
+        """A fault: no leader can be elected."""
         return self._no_leader
 
     @no_leader.setter
@@ -153,7 +148,7 @@ class PdCluster:
 
     @property
     def needs_tls(self) -> bool:
-        """Whether a member speaks TLS, or is known by a URL that asks for it: others all accept each other."""
+        """True if a member speaks TLS or has an https URL; otherwise all members accept each other."""
         return any(
             each.peer_url.startswith("https:") or (each.voter is not None and each.voter.speaks_tls)
             for each in self.members.values()
@@ -161,30 +156,30 @@ class PdCluster:
 
     @property
     def is_api_only(self) -> bool:
-        """Whether its leader leaves timestamps to the microservice tso."""
+        """True if its leader leaves timestamps to the microservice tso."""
         leader = self.leader
         return leader is not None and leader.voter is not None and leader.voter.is_api_only
 
     def gives_timestamps(self) -> bool:
-        """Whether there is someone whom clients get timestamps from."""
+        """True if clients can get timestamps."""
         return not self.is_api_only or self.services.primary("tso", self._clock.now()) is not None
 
     def has_quorum(self) -> bool:
-        """Whether more than half of all members vote, those that never started included in the whole."""
+        """True if more than half of all members vote, counting those that never started as members."""
         return at_least(len(self.members) // 2 + 1, (each for each in self.members.values() if each.healthy))
 
     def add(self, name: str, peer_url: str, client_url: str, version: str) -> Member:
-        """The first member, which is started from the beginning."""
+        """Add the first member, which starts immediately."""
         member = Member(self._randomness.integer(1, 2**64 - 1), name, peer_url, client_url, version)
         self.members[member.id] = member
         self.changed()
         return member
 
     def join(self, name: str, peer_url: str) -> Member:
-        """A new member that has yet to start. Raises JoinRefused.
+        """Add a member that has yet to start. Raises JoinRefused.
 
-        As PD did it before April 2025: a member without a name is in the way even of its own pod, unless that has its
-        join file, with which it does not come here.
+        As in PD before April 2025, a nameless member even blocks its own pod, unless the pod has its join file and so
+        does not call this.
         """
         leader = self.leader
         if leader is None:
@@ -201,12 +196,12 @@ class PdCluster:
         return self.add("", peer_url, "", "")
 
     def _is_connected(self, member: Member) -> bool:
-        """Whether a member votes, and has for as long as etcd wants it to before it adds or removes another one."""
+        """True if a member votes, and has for as long as etcd requires before a membership change."""
         since = member.voter.served_at if member.healthy and member.voter is not None else None
         return since is not None and since <= self._clock.now() - self._timings.pd_connected
 
     def remove(self, member: int) -> None:
-        """Take a member out; its process goes on without it. Raises RemovalRefused."""
+        """Remove a member; its process keeps running. Raises RemovalRefused."""
         others = [each for each in self.members.values() if each.id != member]
         majority = len(others) // 2 + 1
         if sum(bool(each.name) for each in others) < majority:
@@ -221,7 +216,7 @@ class PdCluster:
             self._lose_leader(self._timings.pd_election)
 
     def transfer(self, member: Member | None) -> None:
-        """The leader hands over to a member, or to any other one."""
+        """Hand leadership over to the given member, or to any other."""
         if member is not None and member.id == self._leader:
             return
         others = [each for each in self.members.values() if each.healthy and each.id != self._leader]
@@ -232,24 +227,24 @@ class PdCluster:
         self._lose_leader(self._timings.pd_election)
 
     def changed(self) -> None:
-        """A tick may have something to do: members, who votes, the leader or stores have changed."""
+        """Record that a tick may be needed: members, votes, the leader or stores have changed."""
         for each in self.serving:
             each.woken = True
 
     def quiet_until(self) -> float:
-        """Before which clock time another tick does nothing and says the same.
+        """The clock time before which a tick has no effect and returns the same.
 
-        That is unless `changed` is called, or the network is disturbed.
+        Holds unless `changed` is called or the network is disturbed.
         """
         if self.needs_tls:
-            # certificates run out, and are renewed under those who have them
+            # certificates expire and are renewed while processes run
             return float("-inf")
         if self.leader is None:
             return float("inf") if self._election_at is None else self._election_at
         return self.stores.quiet_until(self._clock.now())
 
     def tick(self) -> float | None:
-        """Elect, move regions; return the clock time of the next due work, or None."""
+        """Elect a leader and move regions; return the clock time of the next due work, or None."""
         now = self._clock.now()
         if self.leader is None:
             election = self._elect(now)
@@ -262,7 +257,7 @@ class PdCluster:
             self._election_at = None
             return None
         if self._election_at is None:
-            # a cluster that had a leader notices its loss late; a fresh one elects at once
+            # a cluster with a leader notices its loss late; a fresh one elects immediately
             self._lose_leader(self._timings.pd_leader_loss if self._leader is not None else self._timings.pd_election)
         if self._election_at is None or now < self._election_at:
             return self._election_at

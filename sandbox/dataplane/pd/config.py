@@ -1,6 +1,6 @@
 """The part of PD's configuration that the cluster shares (dataplane-apis.md 3.3 get_config).
 
-It is read from pd.toml once, when the cluster is bootstrapped; afterwards PD keeps it and only its API changes it.
+It is read from pd.toml once, at the bootstrap; afterwards only PD's API changes it.
 """
 
 import tomllib
@@ -25,7 +25,7 @@ class Config:
     """`schedule` and `replication` as PD's API shows them: booleans of `replication` are texts."""
 
     def __init__(self, toml: str = "") -> None:
-        """Defaults, overlaid with what a pd.toml says. Raises tomllib.TOMLDecodeError, ValueError."""
+        """The defaults, overridden by a pd.toml. Raises tomllib.TOMLDecodeError, ValueError."""
         self.sections: dict[str, Json] = msgspec.json.decode(_DEFAULTS)
         given = tomllib.loads(toml)
         for section in self.sections:
@@ -34,7 +34,7 @@ class Config:
 
     @property
     def max_replicas(self) -> int:
-        """How many peers a region has."""
+        """The number of peers of a region."""
         return int(self.sections["replication"]["max-replicas"])
 
     @property
@@ -44,11 +44,11 @@ class Config:
 
     @property
     def location_labels(self) -> tuple[str, ...]:
-        """The labels by which regions are placed, the widest first."""
+        """The labels for the placement of regions, widest first."""
         return tuple(filter(None, self.sections["replication"]["location-labels"].split(",")))
 
     def refused_label(self, labels: Iterable[str]) -> str | None:
-        """The first of the labels of a store that PD does not take, because it is strict and places by others."""
+        """The first label of a store that PD rejects because strict matching requires other labels."""
         replication = self.sections["replication"]
         if replication["strictly-match-label"] != "true":
             return None

@@ -25,12 +25,12 @@ class KeyValue:
 
 @dataclass(slots=True)
 class Etcd:
-    """A key-value store with leases. `now` is passed in: what has expired is dropped when somebody looks."""
+    """A key-value store with leases. `now` is an argument: expired keys are dropped at the next access."""
 
     revision: int = 1
     keys: dict[bytes, KeyValue] = field(default_factory=dict)
     leases: dict[int, tuple[float, float]] = field(default_factory=dict)
-    """Per lease: the clock time it ends, and its length in seconds."""
+    """By lease: the clock time of its end, and its length in seconds."""
     _last_lease: int = 7587000000000000000
 
     def put(self, key: bytes, value: bytes, lease: int = 0) -> None:
@@ -41,14 +41,14 @@ class Etcd:
         self.keys[key] = KeyValue(value, created, self.revision, version, lease)
 
     def range(self, key: bytes, end: bytes, now: float) -> list[tuple[bytes, KeyValue]]:
-        """The key, or all keys from it up to `end` (exclusive), in order; an end of one zero byte means all."""
+        """The key, or all keys from it up to `end` (exclusive), in order; an `end` of one zero byte means all."""
         self.expire(now)
         if not end:
             return [(key, self.keys[key])] if key in self.keys else []
         return [(each, self.keys[each]) for each in sorted(self.keys) if each >= key and (end == b"\0" or each < end)]
 
     def delete(self, key: bytes, end: bytes, now: float) -> int:
-        """Delete the key or the range; return how many there were."""
+        """Delete the key or range; return the number of deleted keys."""
         found = self.range(key, end, now)
         for each, _ in found:
             del self.keys[each]
@@ -56,13 +56,13 @@ class Etcd:
         return len(found)
 
     def grant(self, ttl: float, now: float) -> int:
-        """A new lease of `ttl` seconds."""
+        """Create a lease of `ttl` seconds."""
         self._last_lease += 1
         self.leases[self._last_lease] = (now + ttl, ttl)
         return self._last_lease
 
     def keep_alive(self, lease: int, now: float) -> bool:
-        """Start the lease's time again; return whether it was still there."""
+        """Restart the time of a lease; True if it still existed."""
         self.expire(now)
         if lease not in self.leases:
             return False
@@ -70,7 +70,7 @@ class Etcd:
         return True
 
     def expire(self, now: float) -> None:
-        """Drop the leases whose time is over, with their keys."""
+        """Drop expired leases with their keys."""
         ended = {lease for lease, (end, _) in self.leases.items() if end <= now}
         for lease in ended:
             del self.leases[lease]
@@ -80,7 +80,7 @@ class Etcd:
 
 
 def gateway(etcd: Etcd, cluster_id: int, path: str, body: bytes | None, now: float) -> Response | None:
-    """The answer of the JSON gateway, or None when it does not know the path."""
+    """The answer of the JSON gateway, or None for an unknown path."""
     verb = _VERBS.get(path)
     if verb is None:
         return None
@@ -126,7 +126,7 @@ def _delete_range(etcd: Etcd, asked: Json, now: float) -> Json:
 
 
 def _txn(etcd: Etcd, asked: Json, now: float) -> Json:
-    """A transaction without conditions that deletes. Raises ValueError for any other one."""
+    """A transaction of deletions without conditions. Raises ValueError for any other."""
     steps = asked.get("success") or []
     if asked.get("compare") or asked.get("failure") or any([*each] != ["requestDeleteRange"] for each in steps):
         raise ValueError("the sandbox's etcd knows transactions of deletions alone")

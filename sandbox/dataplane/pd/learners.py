@@ -1,8 +1,8 @@
-"""Where the replicas of tables on TiFlash live: learners beside the voters of regions (dataplane-apis.md 15.2).
+"""The placement of TiFlash replicas: learners beside the voters of regions (dataplane-apis.md 15.2).
 
-Pure: a placement in, the next placement out. A table is one placement rule of the group `tiflash`; its keys are cut
-into parts, each of which has as many replicas as the rule counts, on stores of TiFlash alone. Learners do not vote: one
-that is lost is made anew from the voters.
+Pure: a placement in, the next placement out. A table is a placement rule of the group `tiflash`. Its keys are split
+into parts, each with as many replicas as the rule requires, on TiFlash stores only. Learners do not vote: a lost one is
+rebuilt from the voters.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,19 +11,19 @@ from typing import TypeAlias
 from sandbox.dataplane.pd.regions import Place
 
 PARTS = 6
-"""The regions of a table."""
+"""The number of parts of a table."""
 
 Learners: TypeAlias = Mapping[str, tuple[tuple[int, ...], ...]]
-"""By rule: of each part of the table, the stores with a replica of it."""
+"""By rule: the stores with a replica, for each part of the table."""
 
 
 def learners_on(learners: Learners, store: int) -> int:
-    """How many replicas a store has."""
+    """The number of replicas on a store."""
     return sum(store in part for parts in learners.values() for part in parts)
 
 
 def place(learners: Learners, counts: Mapping[str, int], places: Sequence[Place], moves: int) -> Learners:
-    """The placement one round later, `moves` replicas further; equal to `learners` when there is nothing to move."""
+    """The placement one round later, after at most `moves` changes; equal to `learners` if nothing needs to move."""
     board = {rule: list(learners.get(rule, ((),) * PARTS)) for rule in counts}
     for rule, index, better in _changes(board, counts, {place.id: place for place in places}):
         if moves <= 0:
@@ -36,7 +36,7 @@ def place(learners: Learners, counts: Mapping[str, int], places: Sequence[Place]
 def _changes(
     board: Mapping[str, list[tuple[int, ...]]], counts: Mapping[str, int], places: Mapping[int, Place]
 ) -> Iterator[tuple[str, int, tuple[int, ...]]]:
-    """Each change that is due, on the board as it is by then."""
+    """The due changes, each computed on the current board."""
     for rule, parts in board.items():
         for index in range(len(parts)):
             while (better := _better(parts[index], counts[rule], board, places)) != parts[index]:

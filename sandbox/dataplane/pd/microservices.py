@@ -1,6 +1,6 @@
-"""PD's microservices, tso and scheduling: they register in PD, and one member of each is its primary (3.4).
+"""PD's microservices, tso and scheduling: they register in PD, and one member of each is primary (3.4).
 
-Of tso two members at most serve: PD puts them into the key space group, and others when one of them is gone.
+At most two members of tso serve: PD puts them into the key space group, and replaces one that is gone.
 """
 
 import json
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 _PORT = 2379
 LISTENS = Setting("listen-addr", "listen-addr", f"http://127.0.0.1:{_PORT}")
-"""Where a member listens."""
+"""The listen address setting of a member."""
 _ADVERTISED = Setting("advertise-listen-addr", "advertise-listen-addr")
 _BACKENDS = Setting("backend-endpoints", "backend-endpoints", "http://127.0.0.1:2379")
 _NAME = Setting("name", "name")
 _GROUP_SIZE = {"tso": 2}
-"""How many members of a microservice may be its primary; all of one that is not listed."""
+"""The number of members that may be primary, by microservice; all if it is not listed."""
 _HEALTH, _TRANSFER = "GET /health", "POST /primary/transfer"
 _WITHOUT_HEALTH = frozenset({"scheduling"})
 _NO_PRIMARY = '"[PD:server:ErrLeaderNil]leader is nil"'
@@ -38,18 +38,18 @@ class Registry:
         self._primaries: dict[str, MicroserviceProcess] = {}
 
     def register(self, process: "MicroserviceProcess") -> None:
-        """A member has started."""
+        """Register a member that has started."""
         self._members.setdefault(process.service, []).append(process)
 
     def members(self, service: str, now: float) -> "list[MicroserviceProcess]":
-        """Those that are registered: who has died stays until its lease is over."""
+        """The registered members; a dead one stays until its lease expires."""
         found = [each for each in self._members.get(service, ()) if not each.has_expired(now)]
-        # one that is merely cut off registers again
+        # a member that was only partitioned registers again
         self._members[service] = [each for each in self._members.get(service, ()) if each in found or each.exit is None]
         return found
 
     def candidates(self, service: str, now: float) -> "list[MicroserviceProcess]":
-        """Those that may be the primary."""
+        """The members that may be primary."""
         there = self.members(service, now)
         stay = [each for each in self._groups.get(service, ()) if each in there]
         stay += [each for each in there if each not in stay]
@@ -57,11 +57,11 @@ class Registry:
         return self._groups[service]
 
     def serve(self, service: str, members: "list[MicroserviceProcess]") -> None:
-        """PD has these serve from now on."""
+        """Let these members serve from now on."""
         self._groups[service] = members
 
     def primary(self, service: str, now: float) -> "MicroserviceProcess | None":
-        """The one that serves; the others elect another one when its lease is over."""
+        """The primary; when its lease expires, the others elect another one."""
         there = self.candidates(service, now)
         current = self._primaries.get(service)
         if current is None or current not in there:
@@ -72,7 +72,7 @@ class Registry:
         return current if current.serves() else None
 
     def transfer(self, service: str, target: "MicroserviceProcess") -> None:
-        """Another member is the primary from now on."""
+        """Make another member primary."""
         self._primaries[service] = target
 
 
@@ -89,7 +89,7 @@ class MicroserviceProcess(ServerProcess):
 
     @property
     def address(self) -> str:
-        """Where it says that it is, which is its name before v8.3.0."""
+        """The advertised address, which is its name before v8.3.0."""
         return _ADVERTISED.of(self._launch) or LISTENS.of(self._launch)
 
     @property
@@ -98,16 +98,16 @@ class MicroserviceProcess(ServerProcess):
         return _NAME.of(self._launch) or self.address
 
     def shown(self) -> dict[str, object]:
-        """As PD lists it."""
+        """The member in PD's list."""
         version = {"version": f"v{self._launch.version}", "git-hash": "", "deploy-path": ""}
         return {"name": self.name, "service-addr": self.address, **version, "start-timestamp": self._started}
 
     def serves(self) -> bool:
-        """Whether it runs and others can talk to it."""
+        """True if it runs and is reachable."""
         return self.exit is None and self._deps.network.reachable(self._launch, self, self.address)
 
     def has_expired(self, now: float) -> bool:
-        """Whether nobody has heard of it for as long as its lease."""
+        """True if its lease has expired."""
         if self.serves():
             self._died_at = None
             return False
@@ -115,11 +115,11 @@ class MicroserviceProcess(ServerProcess):
         return now >= self._died_at + self._deps.timings.microservice_lease
 
     def listens(self, port: int) -> bool:
-        """Its API, once it is registered."""
+        """Accept connections to its API once it is registered."""
         return self._cluster is not None and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """Its health, and who is to be the primary."""
+        """Answer about its health, or transfer the primary."""
         cluster, path, now = self._cluster, urlsplit(request.url).path, self._deps.clock.now()
         if cluster is None or not path.startswith(f"/{self.service}/api/v1/"):
             return Answer(not_found())
@@ -144,7 +144,7 @@ class MicroserviceProcess(ServerProcess):
         return None
 
     def _finish(self, now: float) -> None:
-        """Give the lease back; that of who is killed runs out."""
+        """Return the lease; a killed member's lease expires instead."""
         self._died_at = float("-inf")
         super()._finish(now)
 

@@ -1,6 +1,6 @@
-"""How many replicas PD keeps of each region: by placement rules, else by max-replicas (dataplane-apis.md 3.2).
+"""The number of replicas of each region: by placement rules, else by max-replicas (dataplane-apis.md 3.2).
 
-PD counts stores by max-replicas when one is to be removed, whatever the rules ask for: a store that they need goes
+When a store is to be removed, PD counts stores by max-replicas regardless of rules: a store that rules need becomes
 Offline and stays so.
 """
 
@@ -14,7 +14,7 @@ _DEFAULT = ("pd", "default")
 
 
 class Placement:
-    """The rules of one cluster. The default one follows max-replicas until somebody sets it."""
+    """The rules of one cluster. The default rule follows max-replicas until it is set."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -22,12 +22,12 @@ class Placement:
 
     @property
     def is_enabled(self) -> bool:
-        """Whether rules decide."""
+        """True if rules decide."""
         return bool(self._config.sections["replication"]["enable-placement-rules"] == "true")
 
     @property
     def replicas(self) -> int:
-        """How many voters a region has; of rules for parts of the keys, those for TiFlash alone are modelled."""
+        """The number of voters of a region; among rules for parts of the keys, only TiFlash's are modelled."""
         if not self.is_enabled:
             return self._config.max_replicas
         rules = [each for each in self.rules() if not each["start_key"] and not each["end_key"]]
@@ -35,12 +35,12 @@ class Placement:
 
     @property
     def of_tiflash(self) -> dict[str, int]:
-        """How many replicas each rule of TiDB for a table on TiFlash asks for; none while rules do not decide."""
+        """The number of replicas of each TiFlash rule; empty while rules are disabled."""
         rules = self.rules("tiflash") if self.is_enabled else []
         return {each["id"]: each["count"] for each in rules if each["role"] == "learner"}
 
     def rules(self, group: str = "") -> list[Json]:
-        """The rules, of one group or of all."""
+        """The rules of one group, or all."""
         default = self._rule({"group_id": _DEFAULT[0], "id": _DEFAULT[1], "count": self._config.max_replicas})
         found = {_DEFAULT: default} | self._rules
         return [rule for (owner, _), rule in sorted(found.items()) if group in ("", owner)]
@@ -53,7 +53,7 @@ class Placement:
         self._rules[full["group_id"], full["id"]] = full
 
     def remove(self, group: str, rule: str) -> None:
-        """Remove a rule; the default one is as at the beginning then. Idempotent."""
+        """Remove a rule; the default rule is reset instead. Idempotent."""
         self._rules.pop((group, rule), None)
 
     def _rule(self, given: Mapping[str, object]) -> Json:

@@ -1,4 +1,4 @@
-"""One PD member: start, join, serve (dataplane-apis.md 15.1). How it is to start, its arguments say."""
+"""A PD member: starts, joins, serves (dataplane-apis.md 15.1). Its arguments determine how it starts."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ PEER_PORT = 2380
 _CLIENT_URLS = Setting("client-urls", "client-urls", f"http://127.0.0.1:{CLIENT_PORT}")
 _PEER_URLS = Setting("peer-urls", "peer-urls", f"http://127.0.0.1:{PEER_PORT}")
 URLS = (_CLIENT_URLS, _PEER_URLS)
-"""Where it listens."""
+"""The listen URL settings."""
 _NAME = Setting("name", "name")
 _DATA_DIR = Setting("data-dir", "data-dir", "default.pd")
 _ADVERTISED_CLIENT_URLS = Setting("advertise-client-urls", "advertise-client-urls")
@@ -32,7 +32,7 @@ Api = Callable[["PdProcess", Request, Dependencies], Answer]
 
 
 class Phase(Enum):
-    """Where a starting member is."""
+    """The phase of a starting member."""
 
     STARTING = "starting"
     ADDED = "a member whose join file is yet to be written"
@@ -43,7 +43,7 @@ class Phase(Enum):
 
 @dataclass(slots=True)
 class PdData:
-    """What a member keeps on its disk."""
+    """A member's data on its disk."""
 
     cluster: PdCluster
     member: int
@@ -60,7 +60,7 @@ class Identity:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """Where the settings of a member stand: its data, where it listens, who it is."""
+    """The settings of a member: data directory, listen URLs, identity."""
 
     data_dir: Setting
     listens: tuple[Setting, ...]
@@ -68,10 +68,10 @@ class Flags:
 
 
 def identity(launch: Launch) -> Identity:
-    """The identity that a PD's arguments give it."""
+    """The identity in a PD's arguments."""
     peer = _ADVERTISED_PEER_URLS.of(launch) or _PEER_URLS.of(launch)
     client = _ADVERTISED_CLIENT_URLS.of(launch) or _CLIENT_URLS.of(launch)
-    # it may advertise several, which are as good as one
+    # it may advertise several equivalent URLs
     return Identity(_NAME.of(launch) or f"pd-{launch.pod}", peer.partition(",")[0], client.partition(",")[0])
 
 
@@ -79,7 +79,7 @@ _OF_PD = Flags(_DATA_DIR, URLS, identity)
 
 
 class PdProcess(ServerProcess):
-    """A pd-server, or what has its etcd in it as well."""
+    """A pd-server, or a program that embeds its etcd."""
 
     rests = True
 
@@ -92,13 +92,13 @@ class PdProcess(ServerProcess):
         self._phase = Phase.STARTING
         self._ports = ports(launch, flags.listens)
         self._joins: PdData | None = None
-        """What the join file is going to say."""
+        """The future content of the join file."""
         self.speaks_tls = launch.tls is not None
         self.is_api_only = launch.command[1:3] == ("services", "api")
         self.served_at: float | None = None
         self._reached = False
         self._reached_as_of = -1
-        """What `disturbances` were when `_reached` was found out."""
+        """The value of `disturbances` when `_reached` was computed."""
 
     @property
     def name(self) -> str:
@@ -112,34 +112,34 @@ class PdProcess(ServerProcess):
 
     @property
     def origin(self) -> Origin:
-        """Who it is when it asks others."""
+        """The origin of its requests."""
         return Origin.of(self._launch)
 
     @property
     def cluster(self) -> PdCluster | None:
-        """The cluster it is a member of, once it has joined one."""
+        """The cluster that it has joined, or None."""
         data = self._disk.data
         return data.cluster if isinstance(data, PdData) else None
 
     @property
     def member(self) -> Member | None:
-        """Its membership, or None before it joined and after it was removed."""
+        """Its membership; None before it joined and after it was removed."""
         data = self._disk.data
         return data.cluster.members.get(data.member) if isinstance(data, PdData) else None
 
     def votes(self) -> bool:
-        """Whether it serves and other members can talk to it."""
+        """True if it serves and other members can reach it."""
         return self._serves() and self._is_reached() and self._is_trusted()
 
     def answers(self, asker: Origin) -> bool:
-        """Whether it serves and a client can talk to it, which may be otherwise."""
+        """True if it serves and the client can reach it (it may serve while partitioned)."""
         return self._serves() and self._deps.network.reachable(self._launch, self, self._identity.client_url, asker)
 
     def _serves(self) -> bool:
         return self._phase is Phase.SERVING and self.exit is None
 
     def _is_reached(self) -> bool:
-        """Whether its peers reach it while it serves, which members are asked again and again."""
+        """True if its peers reach it; cached, because members check it often."""
         network = self._deps.network
         if self._reached_as_of != network.disturbances:
             self._reached_as_of = network.disturbances
@@ -147,7 +147,7 @@ class PdProcess(ServerProcess):
         return self._reached
 
     def _is_trusted(self) -> bool:
-        """Whether it and more than half of the members that run, itself included, accept each other's certificates."""
+        """True if it and more than half of the running members, itself included, accept each other's certificates."""
         cluster = self.cluster
         if cluster is None or not cluster.needs_tls:
             return True
@@ -157,7 +157,7 @@ class PdProcess(ServerProcess):
         return at_least((1 + len(others)) // 2, accepted)
 
     def _accepts(self, other: "PdProcess") -> bool:
-        # etcd dials the URL that the member has joined with, whatever it advertises by now
+        # etcd dials the URL with which the member joined, whatever it advertises now
         member = other.member
         known = member.peer_url if member is not None else other._identity.peer_url
         return self._deps.network.trusts(self._launch, known, other._launch)
@@ -176,18 +176,17 @@ class PdProcess(ServerProcess):
         return self._earliest(due, self._stopping_at)
 
     def rests_until(self) -> float:
-        """See `Process`."""
         cluster = self.cluster
         if self._phase is not Phase.SERVING or self._stopping_at is not None or cluster is None:
             return super().rests_until()
         return cluster.quiet_until()
 
     def listens(self, port: int) -> bool:
-        """Clients and peers, once it serves."""
+        """Accept clients and peers once it serves."""
         return self._phase in (Phase.SERVING, Phase.HANGING) and port in self._ports
 
     def handle(self, port: int, request: Request) -> Answer:  # noqa: ARG002
-        """PD's HTTP API."""
+        """Answer on PD's HTTP API."""
         if self._phase is Phase.HANGING:
             return Answer(text(503, ""), delay=float("inf"))
         return self._api(self, request, self._deps)
@@ -203,7 +202,7 @@ class PdProcess(ServerProcess):
             cluster.transfer(None)
 
     def _advance(self) -> None:
-        """It has started, the join file is to be written, or the join is through."""
+        """Advance: it has started, or the join file is due, or the join is complete."""
         if self._phase is Phase.ADDED and self._joins is not None:
             self._write_join_file(self._joins)
             return
@@ -224,11 +223,11 @@ class PdProcess(ServerProcess):
 
     def _serve(self) -> float | None:
         cluster = self.cluster
-        # the etcd of a removed member stops, the process does not: it passes on to the leader what it is asked
+        # the etcd of a removed member stops, but the process continues and forwards requests to the leader
         return cluster.tick() if cluster is not None and self.member is not None else None
 
     def _begin(self) -> None:
-        """Without data it joins those that it is told to join; told nothing, it begins a cluster of its own."""
+        """Without data it joins the given members, or begins a cluster if none are given."""
         if urls := _JOIN.of(self._launch):
             self._join(urls.split(","))
         else:

@@ -1,4 +1,4 @@
-"""Where regions live: peers on named stores, one of which leads, moved a few at a time (dataplane-apis.md 15.2).
+"""The placement of regions: peers on named stores, one of which leads, moved a few at a time (dataplane-apis.md 15.2).
 
 Pure: a placement in, the next placement out. No keys.
 """
@@ -9,49 +9,49 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The stores that hold a peer of it, and the one whose peer leads; None while none does."""
+    """The stores with a peer of the region, and the leader's; None while it has no leader."""
 
     peers: tuple[int, ...] = ()
     leader: int | None = None
 
     def has_majority(self, dead: Collection[int]) -> bool:
-        """Whether more than half of its peers vote while those on the `dead` stores do not."""
+        """True if more than half of its peers vote while those on the `dead` stores do not."""
         return 2 * sum(peer not in dead for peer in self.peers) > len(self.peers)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One store as the scheduler sees it. `dead_for` is seconds without its process, None while it runs."""
+    """A store as the scheduler sees it. `dead_for` is the seconds without its process, None while it runs."""
 
     id: int
     dead_for: float | None = None
     removing: bool = False
     evicting: bool = False
     lost: bool = False
-    """Down for longer than max-store-down-time: its peers are recreated elsewhere."""
+    """True after max-store-down-time without its process: its peers are recreated elsewhere."""
     low_space: bool = False
     location: tuple[str, ...] = ()
-    """The values of PD's location labels, the widest first: peers of a region are to share as little as possible."""
+    """The values of PD's location labels, widest first: a region's peers should share as few as possible."""
 
     @property
     def takes_peers(self) -> bool:
-        """Whether peers may move here."""
+        """True if peers may move here."""
         return self.dead_for is None and not (self.removing or self.low_space)
 
     @property
     def takes_leaders(self) -> bool:
-        """Whether leaders may move here."""
+        """True if leaders may move here."""
         return self.dead_for is None and not self.evicting
 
     @property
     def is_left(self) -> bool:
-        """Whether its peers are to be somewhere else."""
+        """True if its peers must move elsewhere."""
         return self.removing or self.lost
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the scheduler may do in one round."""
+    """The scheduler's budget for one round."""
 
     replicas: int
     peer_moves: int
@@ -60,7 +60,7 @@ class Rules:
 
 
 def schedule(regions: Sequence[Region], places: Sequence[Place], rules: Rules) -> list[Region]:
-    """The placement one round later; equal to `regions` when there is nothing to move."""
+    """The placement one round later; equal to `regions` if nothing needs to move."""
     board = _Board(regions, places)
     _move_peers(board, rules)
     _elect(board, rules)
@@ -69,17 +69,17 @@ def schedule(regions: Sequence[Region], places: Sequence[Place], rules: Rules) -
 
 
 def peers_of(regions: Sequence[Region], store: int) -> int:
-    """How many regions have a peer on a store."""
+    """The number of regions with a peer on a store."""
     return sum(store in region.peers for region in regions)
 
 
 def leaders_of(regions: Sequence[Region], store: int) -> int:
-    """How many regions a store leads."""
+    """The number of regions that a store leads."""
     return sum(store == region.leader for region in regions)
 
 
 class _Board:
-    """A placement that is being changed."""
+    """A placement under change."""
 
     def __init__(self, regions: Sequence[Region], places: Sequence[Place]) -> None:
         self.regions = list(regions)
@@ -89,7 +89,7 @@ class _Board:
         self.leaders = {place.id: leaders_of(regions, place.id) for place in places}
 
     def put(self, index: int, peers: tuple[int, ...], leader: int | None) -> None:
-        """Place a region anew."""
+        """Replace the placement of a region."""
         before = self.regions[index]
         for counts, gone, come in (
             (self.peers, before.peers, peers),
@@ -108,7 +108,7 @@ class _Board:
                 yield index, region
 
     def target(self, region: Region, instead_of: int | None = None) -> int | None:
-        """The store that gets the region's next peer, or takes the place of one."""
+        """The store for the region's next peer, or to replace the peer on `instead_of`."""
         free = [each.id for each in self.places.values() if each.takes_peers and each.id not in region.peers]
 
         def rank(store: int) -> tuple[int, int, int]:
@@ -117,17 +117,17 @@ class _Board:
         return min(free, key=rank, default=None)
 
     def nearness(self, region: Region, store: int, instead_of: int | None) -> int:
-        """How much of its location a store shares with the region's other peers; 0 where places have none."""
+        """How much of its location a store shares with the region's other peers; 0 without locations."""
         others = (self.places[each] for each in region.peers if each in self.places and each not in (store, instead_of))
         return sum(_shared(self.places[store].location, other.location) for other in others)
 
     def successor(self, peers: Collection[int]) -> int | None:
-        """The one of some peers that leads next: one that is evicted only where nobody else lives."""
+        """The peer that leads next: an evicted one only if no other is alive."""
         live = [peer for peer in peers if peer in self.places and peer not in self.dead]
         return min(live, key=lambda store: (self.places[store].evicting, self.leaders[store], store), default=None)
 
     def move(self, index: int, source: int, target: int | None) -> None:
-        """Replace a peer, or remove it; another one leads when it has led."""
+        """Replace or remove a peer; if it led, another one leads."""
         region = self.regions[index]
         peers = tuple(peer for peer in region.peers if peer != source) + ((target,) if target is not None else ())
         leader = region.leader if region.leader in peers else self.successor(peers)
@@ -135,7 +135,7 @@ class _Board:
 
 
 def _move_peers(board: _Board, rules: Rules) -> None:
-    """Missing peers come first, then those that are one too many or to be elsewhere, then balance."""
+    """Create missing peers first, then move or remove surplus ones, then balance."""
     budget = rules.peer_moves
     budget -= _each(board, budget, lambda index, region: _add_missing(board, rules, index, region))
     budget -= _each(board, budget, lambda index, region: _relocate(board, rules, index, region))
@@ -147,7 +147,7 @@ def _move_peers(board: _Board, rules: Rules) -> None:
 
 
 def _each(board: _Board, budget: int, change: Callable[[int, Region], bool]) -> int:
-    """How many regions were changed, at most as many as the budget allows."""
+    """The number of changed regions, limited by the budget."""
     done = 0
     for index, region in board.movable():
         if done >= budget:
@@ -166,7 +166,7 @@ def _add_missing(board: _Board, rules: Rules, index: int, region: Region) -> boo
 def _relocate(board: _Board, rules: Rules, index: int, region: Region) -> bool:
     leaving = next((peer for peer in region.peers if peer in board.places and board.places[peer].is_left), None)
     if len(region.peers) > rules.replicas:
-        # a dead one first, or the rest might have no majority
+        # dead peers first, because the rest might have no majority
         dead = next((peer for peer in region.peers if peer in board.dead), None)
         board.move(index, next(peer for peer in (dead, leaving, region.peers[-1]) if peer is not None), None)
         return True
@@ -178,7 +178,7 @@ def _relocate(board: _Board, rules: Rules, index: int, region: Region) -> bool:
 
 
 def _separate(board: _Board, index: int, region: Region) -> bool:
-    """Move a peer that shares its location with others to where it shares less of it, if there is room."""
+    """Move a peer that shares a location with another peer to a store that shares less, if there is room."""
     near = [(board.nearness(region, peer, None), peer) for peer in region.peers if peer in board.places]
     shared, source = max(near, default=(0, 0))
     target = board.target(region, source) if shared else None
@@ -189,7 +189,7 @@ def _separate(board: _Board, index: int, region: Region) -> bool:
 
 
 def _shared(one: tuple[str, ...], other: tuple[str, ...]) -> int:
-    """How many of the widest labels two locations have in common, each worth more than all that are narrower."""
+    """The number of widest labels that two locations share; each weighs more than all narrower ones."""
     depth = next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
     return sum(1 << (len(one) - each) for each in range(depth))
 
@@ -210,7 +210,7 @@ def _spread(board: _Board) -> bool:
         and least not in each.peers
         and board.nearness(each, least, most) <= board.nearness(each, most, None)
     ]
-    # one that is not led from there needs no other leader
+    # a region that is not led from there needs no new leader
     index = min(found, key=lambda each: (each[1].leader == most, each[0]), default=(None, None))[0]
     if index is None:
         return False
@@ -219,7 +219,7 @@ def _spread(board: _Board) -> bool:
 
 
 def _elect(board: _Board, rules: Rules) -> None:
-    """Regions whose leader died elect another one if a majority of their peers lives."""
+    """Elect leaders for regions whose leader died, if a majority of their peers lives."""
     for index, region in board.movable():
         leader = board.places.get(region.leader) if region.leader is not None else None
         dead_for = leader.dead_for if leader is not None else rules.election
@@ -234,7 +234,7 @@ def _move_leaders(board: _Board, rules: Rules) -> None:
 
 
 def _move_leader(board: _Board) -> bool:
-    """Move one leader, from a store that is evicted or leads more than another one."""
+    """Move one leader from a store that is evicted, or leads more than another one."""
     live = [place for place in board.places.values() if place.dead_for is None and board.leaders[place.id]]
     for source in sorted(live, key=lambda place: (not place.evicting, -board.leaders[place.id], place.id)):
         most = board.leaders[source.id] - (0 if source.evicting else 2)

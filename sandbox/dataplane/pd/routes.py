@@ -34,7 +34,7 @@ _REGION_BYTES = 2**20
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """One request at one member of a cluster."""
+    """A request to one member of a cluster."""
 
     process: PdProcess
     cluster: PdCluster
@@ -52,7 +52,7 @@ class _Call:
 
 
 def answer(process: PdProcess, request: Request, deps: Dependencies) -> Answer:
-    """What a serving member answers."""
+    """The answer of a serving member."""
     cluster = process.cluster
     parts = urlsplit(request.url)
     if cluster is None:
@@ -70,7 +70,7 @@ def answer(process: PdProcess, request: Request, deps: Dependencies) -> Answer:
 
 
 def _ask(route: "_Route", call: _Call, request: Request) -> Answer:
-    """What this member answers, or the leader in its stead."""
+    """The answer of this member, or of the leader."""
     cluster, stores = call.cluster, call.cluster.stores
     headers = {name.lower(): value for name, value in request.headers.items()}
     leads = call.process.member is not None and cluster.leader is call.process.member
@@ -85,11 +85,11 @@ def _ask(route: "_Route", call: _Call, request: Request) -> Answer:
 def _redirect(
     process: PdProcess, leader: Member | None, request: Request, headers: Mapping[str, str], deps: Dependencies
 ) -> Answer:
-    """What a follower answers: what the leader does."""
+    """The answer of a follower: it forwards the request to the leader."""
     if _REDIRECTOR in headers:
         return Answer(text(500, _NOT_LEADER + "\n"))
     if leader is None or not isinstance(leader.voter, PdProcess):
-        # the follower waits for a leader before it gives up
+        # a follower waits for a leader before it gives up
         return Answer(text(503, _NO_LEADER + "\n"), delay=deps.timings.pd_leader_wait, provisional=True)
     passed_on = replace(request, headers=dict(headers) | {_REDIRECTOR: process.name})
     return deps.network.pass_on(passed_on, process.origin, leader.voter.launch, leader.voter, leader.client_url)
@@ -105,7 +105,7 @@ def _carry_out(route: "_Route", call: _Call) -> Response | Answer:
 
 
 def _etcd_health(process: PdProcess, cluster: PdCluster) -> Answer:
-    """etcd's own health, beside PD's API: whether this member can read with the quorum, for which it takes a second."""
+    """etcd's own health route: whether this member can read with the quorum, which takes up to a second."""
     if cluster.leader is None or process.member is None:
         return Answer(_json(503, {"health": "false"}))
     if not process.votes():
@@ -115,7 +115,7 @@ def _etcd_health(process: PdProcess, cluster: PdCluster) -> Answer:
 
 def _etcd(process: PdProcess, cluster: PdCluster, path: str, body: bytes | None, deps: Dependencies) -> Answer:
     if cluster.leader is None or not process.votes():
-        # a linearizable read hangs without a quorum; clients give up first
+        # a linearizable read hangs without a quorum; clients give up earlier
         return Answer(text(503, ""), delay=float("inf"))
     return Answer(gateway(cluster.etcd, cluster.id, path, body, deps.clock.now()) or not_found())
 
@@ -272,7 +272,7 @@ def _ping(call: _Call) -> Response:  # noqa: ARG001
 
 def _ready(call: _Call) -> Response:
     served_at = call.process.served_at or 0.0
-    # the leader loads regions once there are stores; the others have what it has sent them
+    # the leader loads regions once there are stores; followers have what it has sent them
     has_any = call.cluster.stores.bootstrapped or call.cluster.leader is not call.process.member
     loaded = has_any and call.now >= served_at + call.deps.timings.pd_regions_loaded
     if "verbose" in call.query:
@@ -364,7 +364,7 @@ def _remove_tombstones(call: _Call) -> Response:
 
 
 def _rules(call: _Call) -> Response:
-    """All placement rules, or those of a group."""
+    """All placement rules, or those in a group."""
     if not call.cluster.placement.is_enabled:
         return _json(412, "placement rules feature is disabled")
     return _json(200, call.cluster.placement.rules(*call.names) or None)
@@ -417,7 +417,7 @@ def _set_labels(call: _Call) -> Response:
 
 def _list_schedulers(call: _Call) -> Response:
     if not call.cluster.stores.is_prepared(call.now):
-        # a new leader starts its schedulers only when the regions have reported
+        # a new leader starts its schedulers only after the regions have reported
         return _json(200, [])
     evicting = [_EVICT] if call.cluster.stores.evicting else []
     return _json(200, [*_SCHEDULERS, *evicting])
@@ -471,9 +471,9 @@ class _Route:
     pattern: re.Pattern[str]
     handler: _Handler
     local: bool = False
-    """Answered by the member that is asked; all others are for the leader (3.1)."""
+    """True if the called member answers; other routes belong to the leader (3.1)."""
     clustered: bool = False
-    """Refused until the first TiKV has bootstrapped the cluster."""
+    """True if the route is refused until the first TiKV has bootstrapped the cluster."""
 
 
 def _to(method: str, path: str, handler: _Handler, *, local: bool = False, clustered: bool = False) -> _Route:

@@ -11,7 +11,7 @@ from sandbox.dataplane.server_program import ServerProgram
 
 
 def _start(launch: Launch, deps: Dependencies) -> Process:
-    """A member of PD, or of a microservice, as its arguments say."""
+    """A member of PD or of a microservice, depending on the arguments."""
     if launch.command[1:2] == ("services",) and launch.command[2:3] != ("api",):
         return MicroserviceProcess(launch, deps)
     return PdProcess(launch, deps, answer)
@@ -31,4 +31,4 @@ PD = ServerProgram(
 )
 
 MICROSERVICES = (replace(PD, name="tso"), replace(PD, name="scheduling"))
-"""They are of the same file and image."""
+"""Microservices use the same file and image."""

@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 
 class StoreRefused(Exception):
-    """Raised when PD refuses. `status` is the HTTP status, the message PD's."""
+    """Raised if PD refuses. `status` is the HTTP status, the message PD's."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class StoreRefused(Exception):
 
 
 class NodeState(IntEnum):
-    """Where a store is in its life."""
+    """The phase of a store's life."""
 
     PREPARING = 0
     SERVING = 1
@@ -45,7 +45,7 @@ class NodeState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """When a store reported: by the world's clock, and by the wall clock, in seconds."""
+    """The time of a store's heartbeat, by the world's clock and the wall clock, in seconds."""
 
     at: float
     wall: float
@@ -60,11 +60,11 @@ class Store:
     version: str
     started: float
     last: Heartbeat
-    """The last heartbeat that there was."""
+    """The last heartbeat."""
     known: Heartbeat = field(init=False)
-    """The last one that PD's leader knows of."""
+    """The last heartbeat that PD's leader knows."""
     saved: Heartbeat = field(init=False)
-    """The last one that PD has written down for its next leader."""
+    """The last heartbeat that PD has persisted for its next leader."""
     node_state: NodeState = NodeState.SERVING
     status_address: str = "0.0.0.0:20180"
     labels: dict[str, str] = field(default_factory=dict)
@@ -72,9 +72,9 @@ class Store:
     peers: int = 0
     leaders: int = 0
     died_at: float | None = None
-    """When its process ended; PD does not know, the regions do."""
+    """When its process ended: unknown to PD, known to the regions."""
     silent: bool = False
-    """Whether a heartbeat is overdue: nobody hears of the store, so its process counts as dead."""
+    """True if a heartbeat is overdue, so that its process counts as dead."""
     low_space: bool = False
 
     def __post_init__(self) -> None:
@@ -82,12 +82,12 @@ class Store:
 
     @property
     def is_tiflash(self) -> bool:
-        """Whether it holds learners alone."""
+        """True if it has only learners."""
         return self.labels.get("engine") == "tiflash"
 
     @property
     def dead_since(self) -> float | None:
-        """Since when its peers do not vote, None while they do."""
+        """Since when its peers do not vote; None while they do."""
         if self.died_at is not None:
             return self.died_at
         return self.last.at if self.silent else None
@@ -113,21 +113,21 @@ class Stores:
         self._heard_from = 0.0
         self._term = Term(timings)
         self.cluster_version = "0.0.0"
-        """The lowest version of a store that is not removed; it never falls."""
+        """The lowest version among stores that are not removed; never decreases."""
         self.regions: list[Region] = []
         self.learners: Learners = {}
         self.evicting: set[int] = set()
         self.peer_moves = timings.peer_moves
-        """Peers that a store receives in a second."""
+        """Peers that a store receives per second."""
         self.changed: Callable[[], None] = lambda: None
-        """Called when `tick` may have something to do before `quiet_until`."""
+        """Called when `tick` may have work before `quiet_until`."""
         self._frozen = False
         self.reporting = 0.0
-        """A fault: seconds that regions take to report to a new leader; 0 is what is usual."""
+        """A fault: seconds until regions have reported to a new leader; 0 means the usual."""
 
     @property
     def frozen(self) -> bool:
-        """A fault: regions stay where they are."""
+        """A fault: regions do not move."""
         return self._frozen
 
     @frozen.setter
@@ -137,19 +137,19 @@ class Stores:
 
     @property
     def bootstrapped(self) -> bool:
-        """Whether a TiKV has ever registered."""
+        """True if a TiKV has ever registered."""
         return bool(self.regions)
 
     def is_loading(self, now: float) -> bool:
-        """Whether a new leader has yet to load the stores: it calls the cluster not bootstrapped."""
+        """True if a new leader has not loaded the stores yet: it reports the cluster as not bootstrapped."""
         return self._term.is_loading(now)
 
     def is_prepared(self, now: float) -> bool:
-        """Whether a new leader knows all regions, and has its schedulers."""
+        """True if a new leader knows all regions and has its schedulers."""
         return self._term.is_prepared(now)
 
     def reported_leaders(self, store: Store, now: float) -> int:
-        """How many regions a store leads, as far as PD's leader has been told."""
+        """The number of regions that a store leads, as far as reported to PD's leader."""
         if self._term.is_prepared(now):
             return store.leaders
         return leaders_of(self.regions[: self._term.reported(len(self.regions), now)], store.id)
@@ -165,15 +165,16 @@ class Stores:
         return self._by_id[store]
 
     def allocate(self) -> int:
-        """A new id; the first store bootstraps the cluster and its region takes the next two ids."""
+        """Allocate an id; the first store bootstraps the cluster, and its region takes the next two ids."""
         allocated = self._next_id
         self._next_id += 1 if self._by_id or allocated != FIRST_STORE else 3
         return allocated
 
     def new_term(self, now: float) -> None:
-        """After a change of leader ids go on at the next thousand, and nobody is silent before it could be heard.
+        """After a leader change, ids continue at the next thousand, and no store counts as silent before it could
+        report.
 
-        What the stores have said since it was written down is not known any more.
+        Heartbeats since the last persisted ones are lost.
         """
         self._heard_from = now
         if not self._by_id:
@@ -185,7 +186,7 @@ class Stores:
         self.changed()
 
     def register(self, store: Store, now: float) -> Store:
-        """Put a store, new or restarted. Raises StoreRefused on a taken address or a removed store."""
+        """Add a new or restarted store. Raises StoreRefused for a taken address or a removed store."""
         known = self._by_id.get(store.id)
         if known is not None and known.node_state is NodeState.REMOVED:
             raise StoreRefused(400, f"[PD:core:ErrStoreRemoved]store {store.id} is tombstone")
@@ -219,24 +220,24 @@ class Stores:
         return known
 
     def heartbeat(self, store: int, beat: Heartbeat) -> None:
-        """A live store reports. Raises StoreRefused when it was removed."""
+        """Record the heartbeat of a live store. Raises StoreRefused if it was removed."""
         known = self.get(store)
         if known.node_state is NodeState.REMOVED:
             raise StoreRefused(400, f"store {store} is tombstone")
         self._beat(known, beat)
 
     def died(self, store: int, now: float) -> None:
-        """The store's process ended."""
+        """Record the end of the store's process."""
         if store in self._by_id:
             self._by_id[store].died_at = now
             self._schedule_soon(now)
 
     def grow(self, now: float) -> None:
-        """TiDB has created its tables."""
+        """Create the regions of TiDB's tables."""
         self.split(_REGIONS_WITH_TIDB, now)
 
     def split(self, regions: int, now: float) -> None:
-        """Have so many regions; new ones are where the first one is."""
+        """Split into `regions` regions; new ones are placed like the first."""
         self.regions += self.regions[:1] * (regions - len(self.regions))
         self._count()
         self._schedule_soon(now)
@@ -267,11 +268,11 @@ class Stores:
         self._schedule_soon(now)
 
     def reschedule(self, now: float) -> None:
-        """Regions may have to be somewhere else, because the rules of their placement have changed."""
+        """Move regions again, because their placement rules have changed."""
         self._schedule_soon(now)
 
     def restore(self, store: int, now: float) -> None:
-        """Take the removal back (state=Up). Raises StoreRefused."""
+        """Undo a removal (state=Up). Raises StoreRefused."""
         target = self.get(store)
         if target.node_state is NodeState.REMOVED:
             raise StoreRefused(410, f"[PD:core:ErrStoreRemoved]store {store} has been removed")
@@ -280,28 +281,28 @@ class Stores:
         self._schedule_soon(now)
 
     def remove_tombstones(self) -> None:
-        """Forget the removed stores."""
+        """Forget Tombstone stores."""
         self._by_id = {each.id: each for each in self._by_id.values() if each.node_state is not NodeState.REMOVED}
 
     def evict(self, store: int, now: float) -> None:
-        """Begin to move the store's leaders away. Raises StoreRefused when it is unknown."""
+        """Begin to move the store's leaders away. Raises StoreRefused for an unknown store."""
         self.get(store)
         self.evicting.add(store)
         self._schedule_soon(now)
 
     def stop_evicting(self, store: int, now: float) -> bool:
-        """Let leaders come back; return whether the store was being evicted."""
+        """Allow leaders again; True if the store was being evicted."""
         found = store in self.evicting
         self.evicting.discard(store)
         self._schedule_soon(now)
         return found
 
     def state_name(self, store: Store, now: float) -> str:
-        """Up, Disconnected, Down, Offline or Tombstone, as PD's leader has it."""
+        """Up, Disconnected, Down, Offline or Tombstone, as known to PD's leader."""
         return self._name(store, now - store.known.at)
 
     def true_state(self, store: Store, now: float) -> str:
-        """The same for one who has heard all heartbeats."""
+        """The state, with knowledge of all heartbeats."""
         return self._name(store, now - store.last.at)
 
     def _name(self, store: Store, silence: float) -> str:
@@ -314,17 +315,17 @@ class Stores:
         return "Disconnected" if silence > self._timings.store_disconnected else "Up"
 
     def majority_alive(self) -> bool:
-        """Whether all regions can be written: more than half of the peers of each have a live process."""
+        """True if all regions are writable: more than half of the peers of each have a live process."""
         dead = {store.id for store in self._by_id.values() if store.dead_since is not None}
         return self.bootstrapped and all(region.has_majority(dead) for region in self.regions)
 
     def is_led(self, region: int) -> bool:
-        """Whether a region, by its number, has a leader whose process lives: its content can be read and written."""
+        """True if a region has a leader with a live process, so that it can be read and written."""
         leader = self._by_id.get(self.regions[region].leader or 0) if region < len(self.regions) else None
         return leader is not None and leader.dead_since is None
 
     def tick(self, now: float) -> float | None:
-        """Move regions and finish removals; return when to come again, or None while nothing moves."""
+        """Move regions and finish removals; return when to run again, or None while nothing moves."""
         if not self.bootstrapped or self.frozen:
             return None
         if not self._term.is_prepared(now):
@@ -338,9 +339,9 @@ class Stores:
         return min(due, default=None)
 
     def quiet_until(self, now: float) -> float:
-        """Before which clock time another tick does nothing and says the same, unless `changed` is called.
+        """The clock time before which a tick has no effect, unless `changed` is called.
 
-        What it says may be later: nobody has to come for a store that falls silent, but who comes notices.
+        A tick's result may be later: a store that falls silent schedules no work, but is noticed by any tick.
         """
         if not self.bootstrapped or self.frozen:
             return float("inf")
@@ -348,11 +349,11 @@ class Stores:
             return self._term.prepared_at
         heard = (max(each.last.at, self._heard_from) for each in self._by_id.values() if not each.silent)
         silent_at = min(heard, default=float("inf")) + _MISSED * self._timings.store_heartbeat
-        # a sum of floats may be a little late
+        # a sum of floats may be slightly late
         return min(self._scheduled_at, self._checked_at, silent_at - _ROUNDING)
 
     def _listen(self, now: float) -> None:
-        """Notice who has fallen silent and who is back."""
+        """Notice stores that have fallen silent or report again."""
         for store in self._by_id.values():
             silent = now - max(store.last.at, self._heard_from) > _MISSED * self._timings.store_heartbeat
             if silent != store.silent:
@@ -377,7 +378,7 @@ class Stores:
             return voters, place(self.learners, self._placement.of_tiflash, of_tiflash, moves)
 
         before, after = (self.regions, self.learners), placed(rules.peer_moves)
-        # moves that have to be saved up for are moves to come
+        # if the budget must be saved up for moves, moves are still to come
         waiting = after == before and placed(1) != before
         self._credit = min(self._credit, 1.0) if waiting else self._credit % 1.0
         self.regions, self.learners = after
@@ -394,10 +395,10 @@ class Stores:
             store.leaders = leaders_of(self.regions, store.id)
 
     def _future(self) -> list[float]:
-        """When the silence of a dead store begins to mean something."""
+        """The times at which the silence of dead stores takes effect."""
         dead = [store for store in self._by_id.values() if store.dead_since is not None]
         elections = [store.dead_since + self._timings.raft_election for store in dead if store.dead_since is not None]
-        # strictly later: a store is Down when it was silent for longer than max-store-down-time
+        # strictly later: a store is Down after a silence longer than max-store-down-time
         downs = [store.last.at + self._config.max_store_down_time + self._timings.region_tick for store in dead]
         return [*elections, *downs]
 
@@ -443,7 +444,7 @@ class Stores:
 
 
 def _parts(version: str) -> list[int]:
-    """The numbers of a version; one without any, such as `nightly`, is newer than all."""
+    """The numbers of a version; one without numbers, e.g. `nightly`, is newer than all."""
     return [int(part) for part in re.findall(r"\d+", version)] or [2**31]
 
 
@@ -452,10 +453,10 @@ def _release(version: str) -> list[int]:
 
 
 def is_reserved(label: str) -> bool:
-    """Whether the label's key is PD's own."""
+    """True if the label's key is reserved for PD."""
     return label == "engine"
 
 
 def store_labels(store: Store) -> list[Json]:
-    """Labels as PD writes them."""
+    """Labels in PD's JSON form."""
     return [{"key": key, "value": value} for key, value in sorted(store.labels.items())]

@@ -1,1 +1,1 @@
-"""TiCDC as it behaves: captures with one owner, which spreads the tables of changefeeds over them."""
+"""TiCDC: captures with one owner, which spreads the tables of changefeeds over them."""

@@ -1,7 +1,7 @@
-"""What the captures of one TiCDC cluster write down in PD's etcd, under TiCDC's own prefix (dataplane-apis.md 15.3).
+"""The records of a TiCDC cluster's captures in PD's etcd, under TiCDC's prefix (dataplane-apis.md 15.3).
 
-Captures live as long as their leases. Tables are known by number; which capture replicates which stays written when the
-capture has gone, until the owner gives them to others.
+Captures live as long as their leases. Tables are known by number. The assignment of a capture's tables stays recorded
+after the capture is gone, until the owner reassigns them.
 """
 
 import json
@@ -19,7 +19,7 @@ _TASK = _PREFIX + b"default/task/status/"
 
 @dataclass(frozen=True, slots=True)
 class CaptureInfo:
-    """A capture. `address` is advertised; one that is `stopping` gets no tables."""
+    """A capture. `address` is advertised; a `stopping` one gets no tables."""
 
     id: str
     address: str
@@ -37,16 +37,16 @@ class Book:
     # captures
 
     def captures(self) -> dict[str, CaptureInfo]:
-        """Those with a lease, by id."""
+        """The captures with a lease, by id."""
         found = (CaptureInfo(**json.loads(value)) for _, value in self._under(_CAPTURE))
         return {each.id: each for each in found}
 
     def register(self, capture: CaptureInfo, lease: int) -> None:
-        """Write a capture down for as long as its lease lives."""
+        """Register a capture for as long as its lease lives."""
         self._etcd.put(_CAPTURE + capture.id.encode(), json.dumps(asdict(capture)).encode(), lease)
 
     def stop(self, capture: str) -> None:
-        """Let a capture get no more tables; it never does again."""
+        """Give a capture no more tables, for good."""
         key = _CAPTURE + capture.encode()
         entry = self._etcd.keys.get(key)
         if entry is not None:
@@ -54,7 +54,7 @@ class Book:
             self._etcd.put(key, json.dumps(told).encode(), entry.lease)
 
     def leave(self, capture: str) -> None:
-        """Take a capture out, in good order."""
+        """Deregister a capture, in good order."""
         self._etcd.delete(_CAPTURE + capture.encode(), b"", self._now)
         if self.owner() == capture:
             self.resign()
@@ -62,7 +62,7 @@ class Book:
     # the owner
 
     def owner(self) -> str:
-        """The id of the owner, empty while there is none."""
+        """The id of the owner, or empty."""
         return next((value.decode() for _, value in self._range(_OWNER, b"")), "")
 
     def campaign(self, capture: str, lease: int) -> None:
@@ -70,13 +70,13 @@ class Book:
         self._etcd.put(_OWNER, capture.encode(), lease)
 
     def resign(self) -> None:
-        """There is no owner for now."""
+        """Remove the owner."""
         self._etcd.delete(_OWNER, b"", self._now)
 
     # tables
 
     def create_changefeed(self, name: str, tables: int) -> None:
-        """Replicate so many tables from now on."""
+        """Replicate a number of tables from now on."""
         self._etcd.put(_CHANGEFEED + name.encode(), json.dumps({"tables": tables}).encode())
 
     def tables(self) -> set[str]:
@@ -85,11 +85,11 @@ class Book:
         return {f"{name}/{number}" for name, feed in feeds for number in range(feed["tables"])}
 
     def assigned(self) -> dict[str, list[str]]:
-        """The tables by capture; also by those that have gone."""
+        """The tables by capture, including captures that are gone."""
         return {key.removeprefix(_TASK).decode(): json.loads(value) for key, value in self._under(_TASK)}
 
     def assign(self, capture: str, tables: Iterable[str]) -> None:
-        """Write down all tables of a capture."""
+        """Record all tables of a capture."""
         key, wanted = _TASK + capture.encode(), sorted(tables)
         if wanted:
             self._etcd.put(key, json.dumps(wanted).encode())

@@ -36,23 +36,23 @@ class TicdcProcess(ServerProcess):
         self._ownerless_since: float | None = None
         self._may_own_at = 0.0
         self._served_at = 0.0
-        """When the owner moved tables last."""
+        """When the owner last moved tables."""
         self._lost_at: dict[str, float] = {}
-        """Since when the owner misses captures that have tables."""
+        """Since when captures with tables have been missing to the owner."""
         if launch.command[1:2] != ("server",):
             self._end(Exit(1, f"unknown command {' '.join(launch.command[1:2])!r} for 'cdc'"))
 
     @property
     def capture(self) -> str:
-        """The id of the capture that it is, empty while it is none."""
+        """Its capture id; empty while it has none."""
         return self._id
 
     def listens(self, port: int) -> bool:
-        """Its one port, once it is a capture."""
+        """Accept connections once it is a capture."""
         return bool(self._id) and port == self._port
 
     def handle(self, port: int, request: Request) -> Answer:
-        """The API, v1; what the owner alone can say, the others ask it for."""
+        """Answer on the API, v1; others forward to the owner what only the owner can answer."""
         path = urlsplit(request.url).path
         if port != self._port:
             return Answer(not_found())
@@ -79,7 +79,7 @@ class TicdcProcess(ServerProcess):
         if book is None:
             return timings.dependency_retry
         if not self._cluster.etcd.keep_alive(self._lease, now):
-            # the session is over: what it was, it is no more
+            # its session has expired, and with it its role
             self._id = ""
             return timings.dependency_retry
         self._campaign(book, now)
@@ -98,7 +98,7 @@ class TicdcProcess(ServerProcess):
         return True
 
     def _campaign(self, book: Book, now: float) -> None:
-        """Become the owner when there has been none for a while; who has resigned lets others go first."""
+        """Become the owner if there has been none for a while; one that resigned waits longer."""
         if book.owner():
             self._ownerless_since = None
             return
@@ -109,14 +109,14 @@ class TicdcProcess(ServerProcess):
             self._served_at, self._lost_at = now, {}
 
     def _finish(self, now: float) -> None:
-        """Leave; the tables are the owner's to miss, as the session is of who is killed."""
+        """Deregister; the owner notices the missing tables, and the session of a killed capture expires."""
         book = self._book()
         if book is not None and self._id:
             book.leave(self._id)
         super()._finish(now)
 
     def _book(self) -> Book | None:
-        """What PD shows; None while it has no leader."""
+        """The records in PD; None while PD has no leader."""
         if self._cluster is None or self._cluster.leader is None:
             return None
         return Book(self._cluster.etcd, self._deps.clock.now())
@@ -150,7 +150,7 @@ class TicdcProcess(ServerProcess):
         return version | {"id": self._id, "pid": 1, "is_owner": is_owner, "liveness": int(bool(own and own.stopping))}
 
     def _owner(self, book: Book) -> "TicdcProcess | None":
-        """The owner's process, which answers for all; None when there is none, or it can't be reached."""
+        """The owner's process, which answers for all; None if there is none, or it is unreachable."""
         info = book.captures().get(book.owner())
         if info is None or info.id == self._id:
             return self if info else None
@@ -160,7 +160,7 @@ class TicdcProcess(ServerProcess):
         return process if isinstance(process, TicdcProcess) else None
 
     def answer(self, method: str, path: str, body: bytes, book: Book) -> Response:
-        """What the owner answers, whoever was asked."""
+        """The owner's answer."""
         match method, path:
             case "GET", "health":
                 return Response(200, {}, b"")
@@ -176,7 +176,7 @@ class TicdcProcess(ServerProcess):
 
     def _resign(self, book: Book) -> Response:
         book.resign()
-        # the others go first; a sole capture is elected again
+        # others go first; a sole capture is elected again
         self._may_own_at = self._deps.clock.now() + 3 * self._deps.timings.capture_election
         return Response(202, {}, b"")
 

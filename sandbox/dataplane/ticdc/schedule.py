@@ -1,4 +1,4 @@
-"""How the owner spreads tables over captures: those of nobody first, then off who stops, then evenly."""
+"""The owner's distribution of tables over captures: unassigned ones first, then off stopping captures, then evenly."""
 
 from collections.abc import Mapping, Sequence
 
@@ -9,9 +9,9 @@ Tables = Mapping[str, Sequence[str]]
 
 
 def moved(tables: set[str], assigned: Tables, captures: Mapping[str, CaptureInfo], count: int) -> dict[str, list[str]]:
-    """The tables of each capture after at most `count` of them have moved; those of gone captures are nobody's.
+    """The tables of each capture after at most `count` moves; tables of missing captures are unassigned.
 
-    A table that moves from a capture that lives is never without one.
+    A table that moves from a living capture is never unassigned.
     """
     found = {each: [table for table in assigned.get(each, ()) if table in tables] for each in sorted(captures)}
     takers = [each for each in found if not captures[each].stopping]

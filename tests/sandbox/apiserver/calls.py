@@ -44,7 +44,7 @@ class Calls:
         return Answer(answer.status, msgspec.json.decode(answer.body), dict(answer.headers))
 
     def made(self, path: str, body: Json) -> Json:
-        """Create an object that must be accepted."""
+        """Create an object, which must succeed."""
         answer = self("POST", path, body)
         assert answer.code == 201, answer.tree
         return answer.tree

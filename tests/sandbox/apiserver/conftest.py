@@ -1,4 +1,4 @@
-"""A server whose clock stands still."""
+"""A server with a stopped clock."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Server-side apply: managers, conflicts, what goes with who applied it."""
+"""Server-side apply: managers, conflicts, ownership of fields."""
 
 from typing import Any
 
@@ -46,7 +46,7 @@ def _managers(tree: Json) -> list[tuple[str, str]]:
     return [(each["manager"], each["operation"]) for each in tree["metadata"]["managedFields"]]
 
 
-def test_what_is_not_there_is_created(client: Client) -> None:
+def test_creates_a_missing_object(client: Client) -> None:
     tree = _apply(client, _deployment(_container("x"), replicas=2))
     assert (2, [("x", "busybox:1")], [("one", "Apply")]) == (
         tree["spec"]["replicas"],
@@ -64,14 +64,14 @@ def test_applying_the_same_again_changes_nothing(client: Client) -> None:
     assert first == _apply(client, _deployment(_container("x")))
 
 
-def test_what_a_manager_no_longer_applies_goes(client: Client) -> None:
+def test_removes_fields_that_a_manager_no_longer_applies(client: Client) -> None:
     _apply(client, _deployment(_container("x"), _container("y"), minReadySeconds=5))
     tree = _apply(client, _deployment(_container("x", "busybox:2")))
     assert [("x", "busybox:2")] == _containers(tree)
     assert "minReadySeconds" not in tree["spec"]
 
 
-def test_what_another_manager_applies_as_well_stays(client: Client) -> None:
+def test_keeps_fields_that_another_manager_also_applies(client: Client) -> None:
     _apply(client, _deployment(_container("x"), minReadySeconds=5))
     _apply(client, _deployment(_container("x"), minReadySeconds=5), "two")
     tree = _apply(client, _deployment(_container("x")))
@@ -96,7 +96,7 @@ def test_force_takes_the_field(client: Client) -> None:
         _apply(client, _deployment(_container("x"), replicas=2))
 
 
-def test_an_update_by_others_takes_the_field(client: Client) -> None:
+def test_an_update_by_another_client_takes_the_field(client: Client) -> None:
     _apply(client, _deployment(_container("x"), replicas=2))
     patch: Json = {"spec": {"replicas": 4}}
     path = f"{_PATH}?fieldManager=kubectl-edit"
@@ -105,7 +105,7 @@ def test_an_update_by_others_takes_the_field(client: Client) -> None:
         _apply(client, _deployment(_container("x"), replicas=2))
 
 
-def test_what_was_there_before_the_first_apply_is_not_taken_unasked(client: Client) -> None:
+def test_does_not_take_fields_from_before_the_first_apply(client: Client) -> None:
     body = _deployment(_container("x"), replicas=2)
     client.request("POST", _PATH.removesuffix("/d"), body=body, content_type="application/json")
     with pytest.raises(Conflict, match='conflict with "before-first-apply"'):

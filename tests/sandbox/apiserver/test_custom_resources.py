@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions: what they make the server do."""
+"""CustomResourceDefinitions and their effects on the server."""
 
 from typing import Any
 
@@ -134,7 +134,7 @@ def test_schemas_are_enforced(widgets: Calls, spec: Json, message: str) -> None:
     assert (422, f'Widget.example.com "w" is invalid: {message}') == (answer.code, answer.tree["message"])
 
 
-def test_metadata_is_checked_like_that_of_built_in_kinds(widgets: Calls) -> None:
+def test_metadata_is_checked_as_for_built_in_kinds(widgets: Calls) -> None:
     body = widget("w", mode="a")
     body["metadata"]["labels"] = 5
     answer = widgets("POST", WIDGETS, body)
@@ -142,7 +142,7 @@ def test_metadata_is_checked_like_that_of_built_in_kinds(widgets: Calls) -> None
     assert (400, True) == (answer.code, answer.tree["message"].endswith(expected))
 
 
-def test_what_was_wrong_before_may_stay_wrong(widgets: Calls) -> None:
+def test_an_old_mistake_may_stay(widgets: Calls) -> None:
     loose = definition({"type": "object", "x-kubernetes-preserve-unknown-fields": True})
     widgets.merged(f"{DEFINITIONS}/widgets.example.com", {"spec": loose["spec"]})
     widgets.made(WIDGETS, widget("w", mode="old", replicas=1))

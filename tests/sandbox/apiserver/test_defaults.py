@@ -1,4 +1,4 @@
-"""What the server adds (objects.md 11.7)."""
+"""Defaults of the server (objects.md 11.7)."""
 
 from tests.sandbox.apiserver.calls import APPS, CORE, Calls, pod, workload
 
@@ -109,7 +109,7 @@ def test_services_are_given_addresses_and_ports_that_stay(call: Calls) -> None:
     used = {spec["ports"][0]["nodePort"] for spec in (first, second)} | {
         spec["healthCheckNodePort"] for spec in (first, second)
     }
-    # ports below 30086 are left to users who name one
+    # ports below 30086 are left to users
     assert {30086, 30087, 30088, 30089} == used
     assert ("Cluster", ["IPv4"], "SingleStack", "None", True) == (
         first["internalTrafficPolicy"],

@@ -1,4 +1,4 @@
-"""Delete: preconditions, grace, finalizers, containers that are emptied."""
+"""Deletion: preconditions, grace periods, finalizers, emptied containers."""
 
 import pytest
 
@@ -39,7 +39,7 @@ def test_preconditions_must_hold(call: Calls, precondition: str) -> None:
     assert 200 == right.code
 
 
-def test_a_running_pod_goes_when_the_kubelet_says_so(call: Calls, clock: FakeClock) -> None:
+def test_a_running_pod_is_deleted_by_the_kubelet(call: Calls, clock: FakeClock) -> None:
     call.made(f"{CORE}/pods", pod("p", nodeName="n1", terminationGracePeriodSeconds=10))
     marked = call("DELETE", f"{CORE}/pods/p").tree["metadata"]
     assert ("2026-01-01T00:00:10Z", 10) == (marked["deletionTimestamp"], marked["deletionGracePeriodSeconds"])
@@ -53,7 +53,7 @@ def test_a_running_pod_goes_when_the_kubelet_says_so(call: Calls, clock: FakeClo
 
 
 @pytest.mark.parametrize("phase", ["", "Succeeded", "Failed"])
-def test_a_pod_that_runs_nowhere_goes_at_once(call: Calls, phase: str) -> None:
+def test_a_pod_without_a_node_is_deleted_immediately(call: Calls, phase: str) -> None:
     call.made(f"{CORE}/pods", pod("p", **({"nodeName": "n1"} if phase else {})))
     if phase:
         call.merged(f"{CORE}/pods/p/status", {"status": {"phase": phase}})
@@ -91,7 +91,7 @@ def test_an_unknown_propagation_policy_is_invalid(call: Calls) -> None:
     assert (422, "propagationPolicy") == (answer.code, answer.tree["details"]["causes"][0]["field"])
 
 
-def test_delete_collection_takes_what_the_selector_takes(call: Calls) -> None:
+def test_delete_collection_deletes_selected_objects(call: Calls) -> None:
     for name, labels in (("a", {"x": "1"}), ("b", {"x": "2"}), ("c", {"x": "1"})):
         call.made(f"{CORE}/configmaps", {"metadata": {"name": name, "labels": labels}})
     deleted = call("DELETE", f"{CORE}/configmaps?labelSelector=x%3D1").tree["items"]
@@ -113,7 +113,7 @@ def test_a_namespace_is_emptied_before_it_goes(call: Calls) -> None:
     assert 404 == call("GET", "/api/v1/namespaces/n").code
 
 
-def test_a_definition_takes_its_objects_with_it(call: Calls) -> None:
+def test_deleting_a_definition_deletes_its_objects(call: Calls) -> None:
     call.made(DEFINITIONS, definition({"type": "object"}))
     call.made(WIDGETS, widget("w"))
     call("DELETE", f"{DEFINITIONS}/widgets.example.com")

@@ -1,4 +1,4 @@
-"""What kubectl asks before it asks for resources."""
+"""The requests that kubectl sends before it reads resources."""
 
 from ports.transport import Request
 from sandbox.apiserver.openapi_v2 import PROTOBUF, PROTOBUF_TYPES
@@ -43,7 +43,7 @@ def test_aggregated_discovery_says_so_in_its_content_type(call: Calls) -> None:
     assert ["scale", "status"] == [one["subresource"] for one in sets["subresources"]]
 
 
-def test_openapi_tells_kubectl_that_the_server_validates_fields(call: Calls) -> None:
+def test_openapi_announces_validation_of_fields_to_kubectl(call: Calls) -> None:
     call.made(DEFINITIONS, definition({"type": "object"}))
     index = call("GET", "/openapi/v3").tree["paths"]
     document = call("GET", index["apis/example.com/v1"]["serverRelativeURL"]).tree
@@ -52,7 +52,7 @@ def test_openapi_tells_kubectl_that_the_server_validates_fields(call: Calls) -> 
     assert "fieldValidation" in {parameter["name"] for parameter in patch["parameters"]}
 
 
-def test_openapi_references_lead_somewhere(call: Calls) -> None:
+def test_openapi_references_resolve(call: Calls) -> None:
     document = call("GET", "/openapi/v3/apis/apps/v1").tree
     schemas = document["components"]["schemas"]
     template = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"]

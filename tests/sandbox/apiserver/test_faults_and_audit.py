@@ -1,4 +1,4 @@
-"""Making the server misbehave, and counting who asked for what."""
+"""Faults of the server, and the audit of requests."""
 
 import threading
 

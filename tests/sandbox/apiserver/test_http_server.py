@@ -64,7 +64,7 @@ def test_a_watch_streams_chunks(connection: http.client.HTTPConnection, call: Ca
         assert f'"name":"{name}"'.encode() in answer.readline()
 
 
-def test_TH_11_a_client_that_hangs_up_ends_its_watch(http_server: HttpServer, server: ApiServer) -> None:
+def test_TH_11_a_client_that_disconnects_ends_its_watch(http_server: HttpServer, server: ApiServer) -> None:
     others = set(threading.enumerate())
     client = socket.create_connection(("127.0.0.1", http_server.port), timeout=_DEADLINE)
     client.sendall(f"GET {CORE}/pods?watch=true&resourceVersion=5 HTTP/1.1\r\nhost: x\r\n\r\n".encode())
@@ -118,7 +118,7 @@ def test_a_defect_is_an_internal_error(connection: http.client.HTTPConnection, s
         b"POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\nffffffffffff\r\n",
     ],
 )
-def test_what_is_no_http_or_has_no_end_is_a_bad_request(http_server: HttpServer, sent: bytes) -> None:
+def test_malformed_or_endless_http_is_a_bad_request(http_server: HttpServer, sent: bytes) -> None:
     with socket.create_connection(("127.0.0.1", http_server.port), timeout=_DEADLINE) as client:
         client.sendall(sent)
         assert client.recv(1000).startswith(b"HTTP/1.1 400")

@@ -1,4 +1,4 @@
-"""Bodies that kubectl sends in protobuf."""
+"""kubectl's protobuf bodies."""
 
 import pytest
 from hypothesis import given
@@ -33,7 +33,7 @@ def _meta(name: str) -> bytes:
     return _field(1, _field(1, name) + _field(2, "") + _field(7, 0))
 
 
-def test_an_object_is_what_its_json_would_be() -> None:
+def test_a_protobuf_object_equals_its_json() -> None:
     port = _field(1, "http") + _field(3, 80) + _field(4, _field(1, 1) + _field(2, 0) + _field(3, "web"))
     selector = _field(1, "app") + _field(2, "pd")
     raw = _meta("s") + _field(2, _field(1, port) + _field(2, selector) + _field(3, ""))
@@ -52,7 +52,7 @@ def test_embedded_structs_are_shown_in_place() -> None:
     assert [{"name": "data", "configMap": {"name": "config"}}] == tree["spec"]["volumes"]
 
 
-def test_zeros_that_mean_something_survive() -> None:
+def test_meaningful_zeros_survive() -> None:
     raw = _meta("d") + _field(2, _field(1, 0) + _field(5, 0))
     spec = protobuf.decode(_body("apps/v1", "Deployment", raw))["spec"]
     assert {"replicas": 0} == spec
@@ -67,7 +67,7 @@ def test_integers_keep_their_sign(number: int) -> None:
 @pytest.mark.parametrize(
     "body", [b"{}", b"k8s\0\x0a\xff", _body("v1", "Nothing", b""), _body("v1", "Pod", b"\x0a\x7f")]
 )
-def test_what_cannot_be_read_is_refused(call: Calls, body: bytes) -> None:
+def test_rejects_malformed_protobuf(call: Calls, body: bytes) -> None:
     headers = {"content-type": protobuf.MEDIA_TYPE}
     answer = call.server.handle("kubectl", Request("POST", f"{CORE}/pods", headers, body))
     assert 400 == answer.status

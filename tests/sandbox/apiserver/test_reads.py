@@ -86,7 +86,7 @@ def test_resource_version_match_exact_shows_the_past(call: Calls) -> None:
     assert (422, "Invalid") == (refused.code, refused.tree["reason"])
 
 
-def test_parameters_that_are_no_numbers_are_refused(call: Calls) -> None:
+def test_rejects_parameters_that_are_not_numbers(call: Calls) -> None:
     for path in (f"{CORE}/pods?limit=x", f"{CORE}/pods?watch=true&timeoutSeconds=x", f"{CORE}/pods?resourceVersion=x"):
         assert 400 == call("GET", path).code
 

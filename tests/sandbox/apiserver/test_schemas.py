@@ -48,7 +48,7 @@ def test_definitions_are_extracted_with_all_they_refer_to() -> None:
     } == found
 
 
-def test_a_resource_that_no_document_has_is_an_error() -> None:
+def test_a_resource_missing_from_the_documents_is_an_error() -> None:
     with pytest.raises(KeyError):
         extracted([{"components": {"schemas": {}}}], [_THINGS])
 
@@ -70,7 +70,7 @@ def test_a_null_in_a_list_is_the_empty_value_of_its_type() -> None:
 @pytest.mark.parametrize(
     "spec", [None, {"paused": None}, {"paused": True, "colour": "red"}], ids=["null", "in it", "unknown"]
 )
-def test_what_was_dropped_once_is_dropped_again(spec: Json | None) -> None:
+def test_unknown_fields_are_dropped_every_time(spec: Json | None) -> None:
     deployment = Resource("apps", "v1", "deployments", "Deployment")
     every: list[Json] = [{"metadata": {}}, {"spec": spec}, {"spec": spec}]
     told = [(schemas.drop_unknown(sent, deployment), sent.get("spec", "dropped")) for sent in every]
@@ -78,7 +78,7 @@ def test_what_was_dropped_once_is_dropped_again(spec: Json | None) -> None:
     assert spec != told[2][1]
 
 
-def test_a_spec_of_the_wrong_type_is_refused_again() -> None:
+def test_a_spec_of_the_wrong_type_is_rejected_every_time() -> None:
     deployment = Resource("apps", "v1", "deployments", "Deployment")
     schemas.drop_unknown({"spec": {"replicas": 1}}, deployment)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The storage: versions, history, going back."""
+"""The storage: versions, history, restores."""
 
 import pytest
 from hypothesis import given
@@ -31,7 +31,7 @@ def test_history_is_bounded_by_the_window() -> None:
     assert 10 == len(storage.changes_after("things", storage.version - 10))
 
 
-def test_compact_forgets_history_also_of_resources_without_objects() -> None:
+def test_compact_drops_history_even_of_resources_without_objects() -> None:
     storage = Storage()
     start = storage.version
     storage.write("things", _tree("a"))
@@ -42,7 +42,7 @@ def test_compact_forgets_history_also_of_resources_without_objects() -> None:
     assert [] == storage.changes_after("things", storage.version)
 
 
-def test_restore_brings_objects_back_and_expires_all_versions() -> None:
+def test_restore_recovers_objects_and_expires_all_versions() -> None:
     storage = Storage()
     storage.write("things", _tree("kept"))
     snapshot = storage.snapshot()
@@ -56,7 +56,7 @@ def test_restore_brings_objects_back_and_expires_all_versions() -> None:
         storage.changes_after("things", version)
 
 
-def test_a_restore_may_bring_versions_back_that_had_been_given_out() -> None:
+def test_a_restore_may_repeat_versions() -> None:
     storage = Storage()
     snapshot = storage.snapshot()
     storage.write("things", _tree("lost"))
@@ -68,7 +68,7 @@ def test_a_restore_may_bring_versions_back_that_had_been_given_out() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30))
-def test_a_list_at_an_earlier_version_is_what_a_list_showed_then(writes: list[tuple[str, bool]]) -> None:
+def test_a_list_at_an_earlier_version_shows_that_state(writes: list[tuple[str, bool]]) -> None:
     storage = Storage()
     seen = {storage.version: storage.objects("things")}
     for name, wanted in writes:

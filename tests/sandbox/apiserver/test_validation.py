@@ -1,4 +1,4 @@
-"""What is refused, and with which words."""
+"""Rejected objects, and the words of the rejection."""
 
 from typing import Any
 
@@ -58,7 +58,7 @@ def test_selectors_are_immutable(call: Calls) -> None:
     assert _errors(answer.tree)[0].endswith("field is immutable")
 
 
-def test_pods_change_images_only(call: Calls) -> None:
+def test_only_images_of_a_pod_may_change(call: Calls) -> None:
     call.made(f"{CORE}/pods", pod("p"))
     image = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
     assert 422 == call.merged(f"{CORE}/pods/p", image).code, "a merge patch replaces the list and its defaults"
@@ -80,7 +80,7 @@ def test_claims_grow_only_when_bound(call: Calls) -> None:
     larger = {"spec": {"resources": {"requests": {"storage": "2Gi"}}}}
     assert 422 == call.merged(f"{path}/c", larger).code
     assert 200 == call.merged(f"{path}/c", {"spec": {"volumeName": "v"}}).code
-    # its phase is not Bound
+    # the claim's phase is not Bound
     assert 403 == call.merged(f"{path}/c", larger).code
     assert 422 == call.merged(f"{path}/c", {"spec": {"volumeName": "other"}}).code
 

@@ -56,7 +56,7 @@ def test_a_deletion_carries_its_own_version(client: Client, server: ApiServer) -
     assert str(server.storage.version) == event.object.metadata.resource_version
 
 
-def test_without_a_version_the_present_comes_first(client: Client) -> None:
+def test_without_a_version_a_watch_begins_with_the_current_objects(client: Client) -> None:
     client.create(CONFIG_MAPS, config_map("a"), "default")
     watch = _watch(client, "0")
     assert [("ADDED", "a")] == _take(iter(watch), 1)
@@ -114,7 +114,7 @@ def test_initial_events_need_the_right_match(client: Client) -> None:
 
 
 class _Reading:
-    """Reads a watch in a thread of its own."""
+    """Reads a watch in its own thread."""
 
     def __init__(self, watch: Watch) -> None:
         self.events: list[WatchEvent] = []
@@ -193,7 +193,7 @@ def test_a_restored_snapshot_expires_open_watches(client: Client, clock: FakeClo
     assert [410] == [event.object.code for event in reading.events if isinstance(event.object, ApiError)]
 
 
-def test_of_the_tables_of_a_watch_only_the_first_has_a_header(call: Calls) -> None:
+def test_only_the_first_table_of_a_watch_has_a_header(call: Calls) -> None:
     for name in "ab":
         call.made(f"{CORE}/configmaps", config_map(name))
     request = Request("GET", f"{CORE}/configmaps?watch=true", {"accept": TABLE})

@@ -61,7 +61,7 @@ def test_an_outdated_version_conflicts(call: Calls) -> None:
         assert answer.tree["message"].endswith("please apply your changes to the latest version and try again")
 
 
-def test_a_patch_of_another_uid_is_refused(call: Calls) -> None:
+def test_rejects_a_patch_with_another_uid(call: Calls) -> None:
     call.made(_CONFIG_MAPS, config_map("a"))
     answer = call.merged(_ONE, {"metadata": {"uid": "other"}})
     assert (422, "metadata.uid") == (answer.code, answer.tree["details"]["causes"][0]["field"])
@@ -73,7 +73,7 @@ def test_a_patch_for_another_version_of_another_uid_is_a_conflict(call: Calls) -
     assert (409, "Conflict") == (answer.code, answer.tree["reason"])
 
 
-def test_writing_what_is_there_is_no_write(call: Calls) -> None:
+def test_an_identical_update_is_not_a_write(call: Calls) -> None:
     made = call.made(_CONFIG_MAPS, config_map("a", x="1"))
     assert made == call.merged(_ONE, {"data": {"x": "1"}}).tree
     assert made == call("PUT", _ONE, made).tree
@@ -97,7 +97,7 @@ def test_leases_are_only_updated_under_a_version(call: Calls) -> None:
     )
 
 
-def test_status_and_spec_have_doors_of_their_own(call: Calls) -> None:
+def test_status_and_spec_have_separate_endpoints(call: Calls) -> None:
     made = call.made(f"{APPS}/statefulsets", workload("web") | {"status": {"replicas": 7}})
     assert (1, 0) == (made["metadata"]["generation"], made["status"]["replicas"])
     path = f"{APPS}/statefulsets/web"
@@ -192,7 +192,7 @@ def test_unknown_fields_of_built_in_kinds(call: Calls, mode: str, code: int) -> 
     assert warning == answer.headers.get("warning")
 
 
-def test_a_field_of_another_type_is_refused_as_go_refuses_it(call: Calls) -> None:
+def test_rejects_a_field_of_another_type_in_the_words_of_go(call: Calls) -> None:
     answer = call("POST", f"{CORE}/pods", pod("p", terminationGracePeriodSeconds="30"))
     expected = (
         'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go struct field '
@@ -210,7 +210,7 @@ def test_null_is_absence_in_built_in_kinds(call: Calls) -> None:
     assert 422 == call("POST", f"{CORE}/services", {"metadata": {"name": "t"}, "spec": None}).code
 
 
-def test_what_the_body_says_must_agree_with_the_path(call: Calls) -> None:
+def test_the_body_must_agree_with_the_path(call: Calls) -> None:
     cases = [
         ({"kind": "Secret", "metadata": {"name": "a"}}, "cannot be handled as a ConfigMap"),
         ({"metadata": {"name": "a", "namespace": "other"}}, "does not match the namespace sent on the request"),
@@ -237,7 +237,7 @@ def test_what_the_body_says_must_agree_with_the_path(call: Calls) -> None:
         (b'a: "\\Uffffffff"', "application/yaml"),
     ],
 )
-def test_bytes_that_nobody_should_send_are_400(call: Calls, body: bytes, content_type: str) -> None:
+def test_malformed_bytes_are_400(call: Calls, body: bytes, content_type: str) -> None:
     answer = call.server.handle("user", Request("POST", f"{CORE}/configmaps", {"content-type": content_type}, body))
     assert 400 == answer.status
 
