@@ -1,4 +1,6 @@
-"""An archive of a directory, written and read on a volume (backup.md 7.9). What has its name is whole."""
+"""Archives of a directory, written to and read from a volume (backup.md 7.9). A file with the final name is
+complete.
+"""
 
 import contextlib
 import gzip
@@ -13,16 +15,16 @@ from ports.stopping import Stop
 SUFFIX = ".tgz"
 
 _LEVEL = 6
-"""That of gzip; Python's own, 9, takes three times as long for 2 % less."""
+"""gzip's own default; Python's, 9, takes three times as long for 2 % less."""
 _CHUNK = 1 << 20
 
 
 class BadArchive(Exception):
-    """Raised for what is no archive of a directory, or holds what would end up elsewhere."""
+    """Raised for a file that is not an archive of a directory, or would extract to another place."""
 
 
 def pack(directory: Path, archive: Path, stop: Stop) -> None:
-    """Archive a directory, under its name. Raises OSError, Stopped."""
+    """Archive a directory under its name. Raises OSError, Stopped."""
 
     def checked(member: tarfile.TarInfo) -> tarfile.TarInfo:
         _go_on(stop)
@@ -35,7 +37,7 @@ def pack(directory: Path, archive: Path, stop: Stop) -> None:
 
 
 def unpack(archive: Path, target: Path, stop: Stop) -> None:
-    """Make a directory of an archive, which may hold it or its files. Raises BadArchive, OSError, Stopped."""
+    """Extract an archive of a directory or of its files. Raises BadArchive, OSError, Stopped."""
     part = _part_of(target)
     remove(part)
     part.mkdir(parents=True)
@@ -45,7 +47,7 @@ def unpack(archive: Path, target: Path, stop: Stop) -> None:
                 _go_on(stop)
                 _extract(tar, member, part)
             while file.read(_CHUNK):
-                pass  # gzip's checksum of all of it comes last
+                pass  # gzip's checksum of the content comes last
     except (tarfile.TarError, gzip.BadGzipFile, zlib.error, EOFError) as error:
         raise BadArchive(f"{archive.name}: {error}") from error
     inside = list(part.iterdir())
@@ -57,7 +59,7 @@ def unpack(archive: Path, target: Path, stop: Stop) -> None:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a directory, if it is there, and what was to become it. Raises OSError."""
+    """Remove a file or directory and its unfinished form, if they exist. Raises OSError."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -67,7 +69,7 @@ def remove(path: Path) -> None:
 
 
 def below(volume: Path, path: str) -> Path:
-    """A path on the volume. Raises BadArchive for one that leads away from it."""
+    """A path on the volume. Raises BadArchive for one outside it."""
     parts = path.split("/")
     if any(part in ("", ".", "..") for part in parts):
         raise BadArchive(f"{path!r} is no path below {volume}")
@@ -75,7 +77,7 @@ def below(volume: Path, path: str) -> Path:
 
 
 def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, target: Path) -> None:
-    """Files and directories alone, below the target: Dumpling writes nothing else.
+    """Extract only files and directories below the target: Dumpling writes nothing else.
 
     tarfile's own filter for data came with Python 3.11.4.
     """
@@ -106,7 +108,7 @@ def _go_on(stop: Stop) -> None:
 
 
 def size_of(path: Path) -> int:
-    """The size of a file in bytes; 0 when it is not there."""
+    """The size of a file in bytes; 0 if it does not exist."""
     with contextlib.suppress(FileNotFoundError):
         return path.stat().st_size
     return 0

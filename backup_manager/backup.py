@@ -1,7 +1,7 @@
 """`backup-manager backup`: a snapshot of a cluster (backup.md 7.4).
 
-A second pod finds what the first has left: a backup that BR finished is completed, not made again; one that BR did not
-finish is BR's to go on with, by its checkpoint, or is made anew where BR is too old for that.
+A second pod continues after the first. If BR has finished the backup, the pod completes it. An unfinished one is
+continued by BR from its checkpoint, or repeated if BR is too old for checkpoints.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class BackupOptions:
 
 
 def run_backup(options: BackupOptions, outside: Outside) -> None:
-    """Make the backup and write how it ended.
+    """Create the backup and record its outcome.
 
     Raises JobFailed, Stopped, NotBuilt, Unusable; RecordGone, ApiError, TransportError.
     """
@@ -79,7 +79,7 @@ def run_backup(options: BackupOptions, outside: Outside) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """A backup to be made; `has_begun`: an earlier pod found this place free, and wrote where it is."""
+    """A backup to create; `has_begun`: an earlier pod found the place free, and recorded it."""
 
     options: BackupOptions
     job: Job
@@ -87,7 +87,7 @@ class _Snapshot:
     has_begun: bool
 
     def make(self) -> None:
-        """All of it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
+        """Create it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
         clock, spec = self.job.outside.clock, self.backup.spec
         started = stamp(clock.wall())
         storage = self.job.storage(spec, "GetBackupRemotePathFailed")
@@ -102,12 +102,12 @@ class _Snapshot:
         self._complete(self.job.meta(storage, "GetBackupMetadataFailed"), started)
 
     def _login(self) -> Login | None:
-        """How TiDB is reached, where the spec says so."""
+        """The connection to TiDB, if the spec has one."""
         access = self.backup.spec.from_
         return login_of(access, self.job.outside, self.options.tls, self.backup.spec.br) if access else None
 
     def _prepared(self, storage: Storage) -> BackupMeta | None:
-        """Make the place ready; return what is there when the backup is finished already."""
+        """Prepare the place; return the meta of a backup that is already finished."""
         try:
             if meta := self.job.patiently(lambda: self._found(storage)):
                 return meta
@@ -123,7 +123,7 @@ class _Snapshot:
         return None
 
     def _found(self, storage: Storage) -> BackupMeta | None:
-        """What BR has finished there; the first pod finds a place that can be used and is free."""
+        """The backup that BR has finished there; the first pod instead checks that the place is usable and free."""
         if self.has_begun:
             return finished_meta(storage)
         require_usable(storage)

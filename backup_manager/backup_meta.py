@@ -1,6 +1,6 @@
-"""What `backupmeta` says, which BR writes last (backup.md 7.4, 7.7): a protobuf message, of which few fields count.
+"""`backupmeta`, which BR writes last (backup.md 7.4, 7.7): a protobuf message, of which few fields are needed.
 
-It names the files of the backup, or, in its second version, files that name them, at any depth.
+It lists the files of the backup or, in its second version, files that list them, at any depth.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ NAME = "backupmeta"
 
 _FILES, _START_VERSION, _END_VERSION, _BACKUP_SIZE = 4, 5, 6, 25
 _INDEXES = (13, 14, 15, 16)
-"""Of the second version: files that name data files, schemas, ranges, definitions."""
+"""Fields of the second version: files that list data files, schemas, ranges, definitions."""
 _INDEX_FILES, _DATA_FILES = 1, 2
 _FILE_NAME, _FILE_SHA256, _FILE_SIZE = 1, 2, 11
 
 
 class Unreadable(Exception):
-    """Raised for bytes that are no `backupmeta`."""
+    """Raised for bytes that are not a `backupmeta`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class BackupMeta:
 
 
 def read_meta(content: bytes) -> BackupMeta:
-    """What the message says. Raises Unreadable, also for one without an end version: nothing was saved by it."""
+    """Parse the message. Raises Unreadable, also without an end version, because then nothing was saved."""
     found = _read(content)
     if found.end_version == 0:
         raise Unreadable(f"{NAME} has no end version; it is incomplete or encrypted")
@@ -39,7 +39,7 @@ def read_meta(content: bytes) -> BackupMeta:
 
 
 def read_log_meta(content: bytes) -> BackupMeta:
-    """What the message of a log backup says, which has a start, and no end. Raises Unreadable."""
+    """Parse the message of a log backup, which has a start but no end. Raises Unreadable."""
     found = _read(content)
     if found.start_version == 0:
         raise Unreadable(f"{NAME} has no start version; it is not that of a log backup")
@@ -60,7 +60,7 @@ def _read(content: bytes) -> BackupMeta:
 
 @dataclass(frozen=True, slots=True)
 class NamedFile:
-    """A file that the backup needs; `size` is 0 and `sha256` empty where BR did not note them."""
+    """A file that the backup needs; `size` is 0 and `sha256` empty if BR did not record them."""
 
     name: str
     size: int
@@ -68,7 +68,7 @@ class NamedFile:
 
 
 def named_files(content: bytes, read: Callable[[NamedFile], bytes]) -> Iterator[NamedFile]:
-    """All files that `backupmeta` names; `read` is asked for those that name further ones. Raises Unreadable."""
+    """All files that `backupmeta` lists; `read` returns those that list further ones. Raises Unreadable."""
     for number, value in _fields(content):
         if isinstance(value, int):
             continue
@@ -109,7 +109,7 @@ def _fields(content: bytes) -> Iterator[tuple[int, int | bytes]]:
 
 
 def readable(size: int) -> str:
-    """A size as v1.6 shows it: SI units, base 1000, such as `8.2 MB` and `82 MB`."""
+    """A size in v1.6's form: SI units, base 1000, e.g. `8.2 MB` and `82 MB`."""
     if size < 10:
         return f"{size} B"
     exponent = 0

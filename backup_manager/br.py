@@ -1,4 +1,4 @@
-"""A run of BR: its progress gets into the status (backup.md 7.6, 7.7)."""
+"""A run of BR, whose progress goes into the status (backup.md 7.6, 7.7)."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ _EVERY = 3.0
 def run_br(
     arguments: Sequence[str], record: Record, outside: Outside, also: Callable[[str], None] = lambda _line: None
 ) -> None:
-    """Run BR to its end. `also` is told each line. Raises ToolFailed; Stopped when a signal was why."""
+    """Run BR to its end. `also` receives each line. Raises ToolFailed; Stopped if a signal was the cause."""
     told = _Told(record, outside)
 
     def on_line(line: str) -> None:
@@ -33,7 +33,7 @@ def run_br(
 
 
 _UNTRUSTED = re.compile(r"x509:|tls:|\[PD:client:")
-"""What BR says of a side that does not trust the other: of PD often no more than that it does not answer."""
+"""BR's messages about untrusted certificates; about PD it often reports only that it does not answer."""
 
 
 def _speaks_tls(arguments: Sequence[str]) -> bool:
@@ -46,7 +46,7 @@ def _which_secret(record: Record) -> str:
 
 
 class _Told:
-    """Brings what the lines of a run tell into the status."""
+    """Writes the progress in BR's output into the status."""
 
     def __init__(self, record: Record, outside: Outside) -> None:
         self._record = record
@@ -55,7 +55,7 @@ class _Told:
         self._written = 0.0
 
     def look_at(self, line: str) -> None:
-        """Look at a line."""
+        """Process a line."""
         self._progress(line)
         self._operation(line)
 
@@ -79,11 +79,11 @@ _USAGE = re.compile(r"Usage:|--help")
 
 
 class UsageShown:
-    """Notes whether a tool printed how it is used: it does not know what it was asked for."""
+    """Detects if a tool printed its usage, because it does not know an argument."""
 
     def __init__(self) -> None:
         self.is_true = False
 
     def look_at(self, line: str) -> None:
-        """Look at a line."""
+        """Process a line."""
         self.is_true = self.is_true or _USAGE.search(line) is not None

@@ -1,4 +1,4 @@
-"""The command line of BR, word by word as v1.6 writes it (backup.md 7.6). Pure."""
+"""BR's command line, exactly as v1.6 writes it (backup.md 7.6). Pure."""
 
 from dataclasses import dataclass
 
@@ -10,13 +10,13 @@ from apis.storage_providers import StorageProvider
 from backup_manager.places import given, storage_flags, storage_url
 
 BR = "/var/lib/br-bin/br"
-"""Where the init container puts it."""
+"""The path at which the init container installs it."""
 
 _TLS = "/var/lib/cluster-client-tls"
 
 
 class NoBR(Exception):
-    """Raised when a spec has no `br`, by which it is told what to work on."""
+    """Raised for a spec without `br`, which names the cluster."""
 
     def __init__(self) -> None:
         super().__init__("spec.br is missing; it names the cluster that BR works on")
@@ -24,7 +24,7 @@ class NoBR(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PointInTime:
-    """To which moment a restore goes back; a TSO, 0 for the latest."""
+    """The target moment of a restore: a TSO, 0 for the latest."""
 
     restored_ts: str
 
@@ -38,7 +38,7 @@ def backup_arguments(backup: Backup, *, cluster_tls: bool) -> list[str]:
 
 
 def log_arguments(backup: Backup, command: str, commit_ts: str, truncate_until: str, *, cluster_tls: bool) -> list[str]:
-    """`br log …` for a sub-command such as `log-start`; timestamps of `0` mean none.
+    """`br log …` for a sub-command, e.g. `log-start`; a timestamp of `0` means none.
 
     Raises NoBR, UnknownStorage; ValueError for a truncation without a timestamp.
     """
@@ -57,7 +57,7 @@ def log_arguments(backup: Backup, command: str, commit_ts: str, truncate_until: 
 
 
 def restore_arguments(restore: Restore, point: PointInTime | None, *, cluster_tls: bool) -> list[str]:
-    """`br restore …`; with `point` from the log of changes. Raises NoBR, UnknownStorage."""
+    """`br restore …`; with `point`, from the log of changes. Raises NoBR, UnknownStorage."""
     spec, br = restore.spec, _br(restore.spec.br)
     options = [
         ("concurrency", _number(br.concurrency)),
@@ -72,7 +72,7 @@ def restore_arguments(restore: Restore, point: PointInTime | None, *, cluster_tl
 
 
 def abort_arguments(restore: Restore, point: PointInTime | None, *, cluster_tls: bool) -> list[str]:
-    """`br abort restore …`, which takes back what a restore that failed has left. Raises NoBR, UnknownStorage."""
+    """`br abort restore …`, which undoes a failed restore. Raises NoBR, UnknownStorage."""
     return ["abort", *restore_arguments(restore, point, cluster_tls=cluster_tls)]
 
 
@@ -97,7 +97,7 @@ def _point_in_time(restore: Restore, point: PointInTime) -> list[str]:
 def _common(
     br: BRConfig, storage: StorageProvider, type_: str, table_filter: list[str], namespace: str, *, tls: bool
 ) -> list[str]:
-    """What every run of BR gets: where PD is, the storage, and what of the data is meant."""
+    """The arguments of every run of BR: PD's address, the storage, and the selected data."""
     pd = f"--pd={br.cluster}-pd.{br.cluster_namespace or namespace}:2379"
     certificates = [f"--ca={_TLS}/ca.crt", f"--cert={_TLS}/tls.crt", f"--key={_TLS}/tls.key"] if tls else []
     options = [

@@ -1,4 +1,4 @@
-"""What BR's log tells, line by line (backup.md 7.5, 7.6, 7.7). Pure."""
+"""Parser of BR's log, line by line (backup.md 7.5, 7.6, 7.7). Pure."""
 
 import re
 from collections import deque
@@ -15,12 +15,12 @@ _OPERATION = {name: re.compile(_FIELD.format(name)) for name in ("operation_id",
 _BAD = ("[ERROR]", "[FATAL]", "[PANIC]")
 
 _KEPT = 16_000
-"""Characters of errors that a condition can hold without making its object too large for etcd."""
+"""The maximum number of characters of errors in a condition, so that the object fits into etcd."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProgressLine:
-    """How far a step has come, in percent, and how fast, in BR's words; empty where it does not say."""
+    """The progress of a step in percent, and its speed in BR's words, or empty."""
 
     step: str
     percent: float
@@ -29,7 +29,7 @@ class ProgressLine:
 
 @dataclass(frozen=True, slots=True)
 class OperationLine:
-    """That BR has begun with something; the time as a status holds it, empty when it cannot be read."""
+    """The start of an operation; the time as in a status, or empty if unreadable."""
 
     operation_id: str
     started_at: str
@@ -37,7 +37,7 @@ class OperationLine:
 
 
 def progress_in(line: str) -> ProgressLine | None:
-    """The progress that a line tells."""
+    """The progress in a line."""
     found = _PROGRESS.search(line)
     if found is None:
         return None
@@ -50,7 +50,7 @@ def progress_in(line: str) -> ProgressLine | None:
 
 
 def operation_in(line: str) -> OperationLine | None:
-    """The operation whose beginning a line tells."""
+    """The operation that a line reports as started."""
     if not _STARTED.search(line):
         return None
     fields = {name: found[1] if (found := pattern.search(line)) else "" for name, pattern in _OPERATION.items()}
@@ -61,7 +61,7 @@ def operation_in(line: str) -> OperationLine | None:
 
 
 def _time(text: str) -> datetime | None:
-    """RFC 3339, or as BR's log has it: `2006/01/02 15:04:05.000 -07:00`."""
+    """A time in RFC 3339, or in the format of BR's log: `2006/01/02 15:04:05.000 -07:00`."""
     try:
         return datetime.strptime(text, "%Y/%m/%d %H:%M:%S.%f %z").astimezone(UTC)
     except ValueError:
@@ -69,7 +69,7 @@ def _time(text: str) -> datetime | None:
 
 
 class ErrorLines:
-    """What of BR's output says why it failed: all of stderr, and bad lines of stdout; the last, if it is long."""
+    """The part of BR's output that explains a failure: all of stderr and error lines of stdout; if long, the end."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque()
@@ -77,7 +77,7 @@ class ErrorLines:
         self._dropped = 0
 
     def add(self, line: str, *, is_error_stream: bool) -> None:
-        """Look at a line."""
+        """Process a line."""
         if not line.strip() or not (is_error_stream or any(token in line for token in _BAD)):
             return
         self._lines.append(line[-_KEPT:])
@@ -87,6 +87,6 @@ class ErrorLines:
             self._dropped += 1
 
     def __str__(self) -> str:
-        """The lines, and how many came before them."""
+        """The lines, and the number of omitted ones."""
         before = [f"({self._dropped} lines before these are in the pod's log)"] if self._dropped else []
         return "\n".join([*before, *self._lines])

@@ -1,4 +1,4 @@
-"""Child processes as an argument: BR and the other tools, whose output is read as it comes."""
+"""Child processes as an argument: BR and the other tools, whose output is read as it arrives."""
 
 import contextlib
 import os
@@ -11,14 +11,14 @@ from typing import IO, Protocol, TypeAlias
 from ports.stopping import Stop
 
 OnLine: TypeAlias = Callable[[str, bool], None]
-"""Is told each line, and whether it is of stderr."""
+"""Receives each line, and whether it is from stderr."""
 
 _LONGEST_LINE = 1 << 20
-"""Bytes after which a line is told in pieces."""
+"""The number of bytes after which a line is split."""
 
 
 class CannotStart(Exception):
-    """Raised when a program is not there or can't be executed."""
+    """Raised if a program does not exist or cannot be executed."""
 
 
 class Launcher(Protocol):
@@ -27,15 +27,14 @@ class Launcher(Protocol):
     def run(self, command: Sequence[str], environ: Mapping[str, str], on_line: OnLine, stop: Stop) -> int:
         """Run a program to its end; return its exit code, negative for the signal that ended it.
 
-        `stop` sends it SIGTERM, and its end is waited for. Raises CannotStart.
+        `stop` sends it SIGTERM and waits for its end. Raises CannotStart.
         """
 
 
 class SystemLauncher:
-    """See `Launcher`: on this machine."""
+    """Runs programs on this machine. Implements `Launcher`."""
 
     def run(self, command: Sequence[str], environ: Mapping[str, str], on_line: OnLine, stop: Stop) -> int:
-        """See `Launcher`."""
         try:
             process = subprocess.Popen(  # noqa: S603  (a list of words; no shell reads them)
                 command,
@@ -52,7 +51,7 @@ class SystemLauncher:
             try:
                 _read(process.stdout, process.stderr, on_line)
             except BaseException:
-                # nobody reads any more: what still runs would write into a database or a bucket unseen
+                # its output is no longer read: a surviving program would write to a database or bucket unnoticed
                 process.kill()
                 raise
             return process.wait()
@@ -64,7 +63,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 def _read(stdout: IO[bytes] | None, stderr: IO[bytes] | None, on_line: OnLine) -> None:
-    """Tell lines of both streams as they come, until both have ended."""
+    """Pass on lines of both streams as they arrive, until both have ended."""
     with selectors.DefaultSelector() as selector:
         for stream, is_error in ((stdout, False), (stderr, True)):
             if stream is not None:
@@ -78,7 +77,7 @@ def _read(stdout: IO[bytes] | None, stderr: IO[bytes] | None, on_line: OnLine) -
 
 
 class _Lines:
-    """Makes lines of what comes."""
+    """Splits arriving bytes into lines."""
 
     def __init__(self, on_line: OnLine, *, is_error: bool) -> None:
         self._on_line = on_line
@@ -86,7 +85,7 @@ class _Lines:
         self._rest = b""
 
     def feed(self, content: bytes) -> None:
-        """Tell the lines that are complete; with no content the last, too."""
+        """Pass on complete lines; without content, also the last one."""
         *lines, self._rest = (self._rest + content).split(b"\n")
         if self._rest and (not content or len(self._rest) > _LONGEST_LINE):
             lines.append(self._rest)

@@ -1,4 +1,4 @@
-"""`backup-manager clean`: the files of a Backup that is deleted (backup.md 7.8)."""
+"""`backup-manager clean`: deletes the files of a deleted Backup (backup.md 7.8)."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ _log = structlog.get_logger(__name__)
 _FAILED = "CleanBackupDataFailed"
 _TOLD_EVERY = 5.0
 _SINGLE_AT_ONCE = 10
-"""How many objects the library has under way for each of our calls, where each is a request."""
+"""The number of concurrent requests of the library per call, if each object is a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CleanOptions:
 
 
 def run_clean(options: CleanOptions, outside: Outside) -> None:
-    """Delete the files and write how it ended.
+    """Delete the files and record the outcome.
 
     Raises JobFailed, Stopped, NotBuilt; RecordGone, ApiError, TransportError.
     """
@@ -79,7 +79,7 @@ def _delete_files(job: Job, backup: Backup) -> None:
 
 
 def pace_of(option: CleanOption, *, is_batched: bool) -> Pace:
-    """What the options mean: batches at once, or as many calls as have that many objects under way."""
+    """The pace of the options: concurrent batches, or the number of calls with equally many concurrent objects."""
     single = max(option.routine_concurrency // _SINGLE_AT_ONCE, 1)
     return Pace(
         page=option.page_size,
@@ -90,7 +90,7 @@ def pace_of(option: CleanOption, *, is_batched: bool) -> Pace:
 
 
 def _delete_export(job: Job, backup: Backup) -> None:
-    """Dumpling's archive, and what v1.6 left of an upload that was ended."""
+    """Delete Dumpling's archive, and the rest of an upload that v1.6 left unfinished."""
     place, name = archive_at(backup.spec, backup.status.backup_path)
     if not name.endswith(SUFFIX):
         raise Elsewhere(f"status.backupPath {backup.status.backup_path!r} is no archive in {place.field}")
@@ -100,14 +100,14 @@ def _delete_export(job: Job, backup: Backup) -> None:
 
 
 class _Told:
-    """Logs how far it is, now and then."""
+    """Logs progress at intervals."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last = clock.now()
 
     def __call__(self, done: Deleted) -> None:
-        """Tell what is gone."""
+        """Log the number of deleted objects."""
         now = self._clock.now()
         if now - self._last >= _TOLD_EVERY:
             self._last = now

@@ -1,4 +1,4 @@
-"""From a command line to the job that it asks for (backup.md 7.2)."""
+"""From a command line to its job (backup.md 7.2)."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ from backup_manager.verify import VerifyOptions, run_verify
 
 
 def job(argv: Sequence[str]) -> Callable[[Outside], None]:
-    """What a command line asks for. Raises MissingFlags, NotBuilt."""
+    """The job of a command line. Raises MissingFlags, NotBuilt."""
     arguments = parse(argv)
     work = JOBS[arguments.command]
     return functools.partial(work, arguments)

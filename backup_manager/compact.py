@@ -1,6 +1,6 @@
-"""`backup-manager compact`: a part of a log backup rewritten by tikv-ctl for faster restores (backup.md 6, 7.10).
+"""`backup-manager compact`: tikv-ctl rewrites a part of a log backup for faster restores (backup.md 6, 7.10).
 
-A pod after one that was ended does it again, from the beginning of the part.
+A second pod starts again at the beginning of the part.
 """
 
 from collections import deque
@@ -27,15 +27,15 @@ from kube.resources import COMPACT_BACKUPS
 _log = structlog.get_logger(__name__)
 
 TIKV_CTL = "/var/lib/kvctl-bin/tikv-ctl"
-"""Where the init container puts it."""
+"""The path at which the init container installs it."""
 
 _FAILED = "CompactFailed"
 _EVERY = 3.0
 """Seconds between two writes of progress."""
 _KEPT = 20
-"""Lines of errors that a message has."""
+"""The maximum number of error lines in a message."""
 _STORAGE = "COMPACTED_STORAGE_TOKEN"
-"""What the storage is called where secrets are cut from: in Azure its address may hold a signature."""
+"""The name of the storage among the secrets to redact: Azure's address may contain a signature."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class CompactOptions:
 
 
 def run_compact(options: CompactOptions, outside: Outside) -> None:
-    """Compact and write how it ended.
+    """Compact and record the outcome.
 
     Raises JobFailed, Stopped, Unusable; RecordGone, ApiError, TransportError.
     """
@@ -80,7 +80,7 @@ def _compact(job: Job, compact: CompactBackup) -> None:
 
 
 def _span(compact: CompactBackup) -> list[str]:
-    """Which part, as arguments. Raises JobFailed."""
+    """The arguments that select the part. Raises JobFailed."""
     spec = compact.spec
     try:
         start, end = tso.parse(spec.start_ts), tso.parse(spec.end_ts)
@@ -94,7 +94,7 @@ def _span(compact: CompactBackup) -> list[str]:
 
 
 def _storage(compact: CompactBackup, outside: Outside) -> str:
-    """The storage as tikv-ctl takes it; credentials stay in the environment. Raises JobFailed, Stopped."""
+    """The storage in tikv-ctl's form; credentials stay in the environment. Raises JobFailed, Stopped."""
     told: list[str] = []
     errors = ErrorLines()
 
@@ -122,7 +122,7 @@ def _launched(title: str, command: Sequence[str], outside: Outside, on_line: OnL
 
 
 class _Run:
-    """What the lines of tikv-ctl have told."""
+    """The results in tikv-ctl's log."""
 
     def __init__(self, job: Job, outside: Outside) -> None:
         self.input_until = 0
@@ -134,7 +134,7 @@ class _Run:
         self._written = -_EVERY
 
     def on_line(self, line: str, is_error_stream: bool) -> None:
-        """Take a line."""
+        """Process a line."""
         line = self._secrets.cut_from(line)
         _log.info("output", tool="tikv-ctl", line=line)
         if not is_error_stream:
@@ -148,7 +148,7 @@ class _Run:
             self._tell(found.progress)
 
     def why(self) -> str:
-        """What it has said of a failure."""
+        """The reason of a failure."""
         return self.aborted or "\n".join(self._errors)
 
     def _tell(self, progress: CompactionProgress) -> None:

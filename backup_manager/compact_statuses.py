@@ -1,4 +1,4 @@
-"""What the status of a CompactBackup becomes when something happens (backup.md 6). Pure: from one tree to another."""
+"""Changes of a CompactBackup's status (backup.md 6). Pure: from one tree to another."""
 
 from datetime import datetime
 
@@ -12,29 +12,29 @@ RETRY_FAILED = "RetryFailed"
 
 
 def is_complete(status: Json) -> bool:
-    """Whether all of it is done."""
+    """True if the compaction is complete."""
     return status.get("state") == COMPLETE
 
 
 def with_start(status: Json) -> Json:
-    """The status of one that runs; what was said of an earlier try holds no more."""
+    """The status of a running one; messages of an earlier try are removed."""
     return {key: value for key, value in status.items() if key != "message"} | {"state": RUNNING}
 
 
 def with_progress(status: Json, progress: CompactionProgress) -> Json:
-    """The status with how far it is."""
+    """The status with its progress."""
     return status | {"progress": str(progress)}
 
 
 def with_end(status: Json, until: int) -> Json:
-    """The status of one that is done, and up to which TSO; that only grows."""
+    """The status of a complete one with its final TSO, which never decreases."""
     before = str(status.get("endTs") or "")
     reached = max(int(before) if before.isdecimal() else 0, until)
     return with_start(status) | {"state": COMPLETE} | ({"endTs": str(reached)} if reached else {})
 
 
 def with_failure(status: Json, why: str, now: datetime) -> Json:
-    """The status of one that is tried again, and why."""
+    """The status of one that will be retried, with the reason."""
     records = list(status.get("backoffRetryStatus") or ())
     record = {"retryNum": len(records), "detectFailedAt": stamp(now), "retryReason": why}
     return status | {"state": RETRY_FAILED, "message": why, "backoffRetryStatus": [*records, record]}

@@ -1,4 +1,4 @@
-"""TiDB's variables over SQL, as an argument; and by PyMySQL (backup.md 7.3)."""
+"""TiDB's variables over SQL, as an argument, and its implementation with PyMySQL (backup.md 7.3)."""
 
 import contextlib
 import ssl
@@ -12,7 +12,7 @@ import pymysql
 from ports.tls import verifying_context
 
 CLIENT_TLS = Path("/var/lib/tidb-client-tls")
-"""Where the Job mounts the certificates of SQL clients."""
+"""The directory where the Job mounts the certificates of SQL clients."""
 
 _TIMEOUT = 25
 """Seconds for a connection and for each answer."""
@@ -20,7 +20,7 @@ _TIMEOUT = 25
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Which server, as whom, and by which certificates: a directory, and the Secret that it has; none without TLS."""
+    """A server, a user, and the certificates: a directory and its Secret; none without TLS."""
 
     host: str
     port: int
@@ -31,41 +31,39 @@ class Login:
     secret: str = ""
 
     def __str__(self) -> str:
-        """For messages."""
+        """The server and the user, for messages."""
         by = f" (TLS by Secret {self.secret})" if self.secret else ""
         return f"{self.user}@{self.host}:{self.port}{by}"
 
 
 class DatabaseError(Exception):
-    """Raised when TiDB does not answer, or refuses."""
+    """Raised if TiDB does not answer, or refuses."""
 
 
 class Database(Protocol):
-    """Reads and sets variables of TiDB that stand in `mysql.tidb`. Each call is a connection of its own."""
+    """Reads and sets TiDB's variables in `mysql.tidb`. Each call opens its own connection."""
 
     def ping(self) -> None:
-        """Log in and leave. Raises DatabaseError."""
+        """Log in and out. Raises DatabaseError."""
 
     def variable(self, name: str) -> str:
-        """A variable's value. Raises DatabaseError."""
+        """The value of a variable. Raises DatabaseError."""
 
     def set_variable(self, name: str, value: str) -> None:
-        """Give a variable another value. Raises DatabaseError."""
+        """Set a variable. Raises DatabaseError."""
 
 
 class MySqlDatabase:
-    """See `Database`: over MySQL's protocol, and TLS where the login says so."""
+    """Implements `Database` over MySQL's protocol, with TLS if the login has certificates."""
 
     def __init__(self, login: Login) -> None:
         self._login = login
 
     def ping(self) -> None:
-        """See `Database`."""
         with self._cursor():
             pass
 
     def variable(self, name: str) -> str:
-        """See `Database`."""
         with self._cursor() as cursor:
             cursor.execute("SELECT variable_value FROM tidb WHERE variable_name = %s", (name,))
             row = cursor.fetchone()
@@ -74,7 +72,6 @@ class MySqlDatabase:
         return str(row[0])
 
     def set_variable(self, name: str, value: str) -> None:
-        """See `Database`."""
         with self._cursor() as cursor:
             cursor.execute("UPDATE tidb SET variable_value = %s WHERE variable_name = %s", (value, name))
 
@@ -114,5 +111,5 @@ def _context(login: Login) -> ssl.SSLContext | None:
 
 
 def _cause(error: Exception) -> str:
-    """The server's code and text, or the system's."""
+    """The server's code and text, or the system's error."""
     return ": ".join(str(part) for part in error.args if part) or type(error).__name__

@@ -1,7 +1,7 @@
-"""How Dumpling gets the password: by its environment, where nobody sees it who lists processes (backup.md 7.9).
+"""Dumpling's password, passed in its environment, where process lists do not show it (backup.md 7.9).
 
-Dumpling reads `MYSQL_PWD` since pingcap/tidb#70907, and its help says so; an older one takes a password as an argument
-alone. v1.6 always gives it as one.
+Dumpling reads `MYSQL_PWD` since pingcap/tidb#70907 and mentions it in its help; an older one accepts a password only as
+an argument. v1.6 always passes an argument.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,11 @@ from backup_manager.tools import ToolFailed, run_tool
 
 VARIABLE = "MYSQL_PWD"
 ALLOWED = "DUMPLING_PASSWORD_IN_ARGUMENTS"
-"""The variable by which a user (spec.env) lets an older Dumpling have the password as an argument."""
+"""The variable (spec.env) by which a user allows the argument for an older Dumpling."""
 
 
 def with_password(command: Sequence[str], login: Login, outside: Outside) -> tuple[Sequence[str], Mapping[str, str]]:
-    """The command and the environment in which Dumpling can log in. Raises ToolFailed where it cannot; Stopped."""
+    """The command and environment with which Dumpling can log in. Raises ToolFailed if it cannot; Stopped."""
     environ = outside.environ
     if not login.password:
         return command, environ

@@ -1,4 +1,4 @@
-"""What Dumpling writes last: `metadata`, in which the moment of the dump stands (backup.md 7.9)."""
+"""Dumpling's file `metadata`, written last, with the position of the dump (backup.md 7.9)."""
 
 from pathlib import Path
 
@@ -8,11 +8,11 @@ _FINISHED = "Finished dump at"
 
 
 class NoPosition(Exception):
-    """Raised when a dump does not say of which moment it is."""
+    """Raised for a dump without a position."""
 
 
 def is_finished(dump: Path) -> bool:
-    """Whether Dumpling has come to its end."""
+    """True if Dumpling has finished."""
     try:
         return _FINISHED in (dump / NAME).read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -20,7 +20,7 @@ def is_finished(dump: Path) -> bool:
 
 
 def commit_ts(dump: Path) -> str:
-    """The TSO of the moment. Raises NoPosition."""
+    """The TSO of the dump. Raises NoPosition."""
     try:
         lines = (dump / NAME).read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What the environment is made to be before anything runs: what v1.6's entrypoint does (backup.md 7.1)."""
+"""The preparation of the environment, as in v1.6's entrypoint (backup.md 7.1)."""
 
 import os
 from collections.abc import Mapping
@@ -13,9 +13,9 @@ _ENCRYPTED = "KMS_ENCRYPTED_"
 
 
 def prepared(environ: Mapping[str, str], credentials: Path = GOOGLE_CREDENTIALS) -> dict[str, str]:
-    """The environment of the job and its child processes; a Google key is in a file, which only we may read.
+    """The environment of the job and its child processes; a Google key goes into a private file.
 
-    Raises NotBuilt for what KMS has encrypted.
+    Raises NotBuilt for values encrypted by KMS.
     """
     if encrypted := sorted(name for name in environ if name.startswith(_ENCRYPTED)):
         raise NotBuilt(f"spec.useKMS: decryption of {', '.join(encrypted)}")
@@ -29,14 +29,14 @@ def prepared(environ: Mapping[str, str], credentials: Path = GOOGLE_CREDENTIALS)
 
 
 def write_for_us_alone(path: Path, content: str) -> None:
-    """Write a file with a secret, in place of whatever was there."""
+    """Write a file with a secret, readable only by this user, replacing an existing one."""
     path.unlink(missing_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(content)
 
 
 def tell_sidecars(marker: Path = TERMINATED) -> None:
-    """Let sidecars of a service mesh end, which wait for this file where the pod has a place for it."""
+    """Let sidecars of a service mesh end, which wait for this file if the pod has a place for it."""
     if marker.parent.is_dir():
         marker.touch()
 

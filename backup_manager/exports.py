@@ -1,8 +1,8 @@
-"""`backup-manager export`: a dump by Dumpling, archived and put into object storage (backup.md 7.9).
+"""`backup-manager export`: a dump by Dumpling, archived and uploaded to object storage (backup.md 7.9).
 
-    free name → dump on the volume → archive beside it → object → Complete → volume tidied up
+    free name → dump on the volume → archive beside it → object → Complete → volume cleaned up
 
-A second pod finds on the volume what the first has left, and goes on from there; the name of the archive stays.
+A second pod continues with the files of the first on the volume; the name of the archive stays.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ _REMOTE = "BackupDataToRemoteFailed"
 
 @dataclass(frozen=True, slots=True)
 class ExportOptions:
-    """The flags of `backup-manager export` (backup.md 7.2); the bucket is that of the spec, too."""
+    """The flags of `backup-manager export` (backup.md 7.2); the bucket is also in the spec."""
 
     namespace: str
     name: str
@@ -52,7 +52,7 @@ class ExportOptions:
 
 
 def run_export(options: ExportOptions, outside: Outside) -> None:
-    """Make the export and write how it ended.
+    """Create the export and record its outcome.
 
     Raises JobFailed, Stopped, Unusable; RecordGone, ApiError, TransportError.
     """
@@ -71,7 +71,7 @@ def run_export(options: ExportOptions, outside: Outside) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Export:
-    """An export to be made."""
+    """An export to create."""
 
     options: ExportOptions
     job: Job
@@ -79,7 +79,7 @@ class _Export:
     login: Login
 
     def make(self) -> None:
-        """All of it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
+        """Create it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
         started = stamp(self.job.outside.clock.wall())
         storage, parts = self._storage()
         name = self._name_given() or self._free_name(storage)
@@ -105,7 +105,7 @@ class _Export:
         self.tidy_up(path)
 
     def tidy_up(self, path: str) -> None:
-        """Make room on the volume, which other exports use as well, once `path` is complete; what fails is logged."""
+        """Free space on the volume, which other exports share, once `path` is complete; failures are logged."""
         try:
             archive = archives.below(self.job.outside.volume, path.partition("://")[2])
             for each in (archive, archive.with_name(archive.name.removesuffix(SUFFIX))):
@@ -114,7 +114,7 @@ class _Export:
             _log.warning("the volume is not tidied up", cause=str(error))
 
     def _storage(self) -> tuple[Storage, Parts]:
-        """Where the archive goes. Raises JobFailed."""
+        """The storage of the archive. Raises JobFailed."""
         spec = self.backup.spec
         try:
             location = location_of(spec)
@@ -129,11 +129,11 @@ class _Export:
         return self.job.storage(spec, _REMOTE), parts
 
     def _name_given(self) -> str:
-        """The name of the archive that an earlier pod has chosen."""
+        """The archive name that an earlier pod has chosen."""
         return self.backup.status.backup_path.rpartition("/")[2]
 
     def _free_name(self, storage: Storage) -> str:
-        """Another name; the place is one that can be written to, and has no archive of that name."""
+        """A new archive name, after checking that the storage is writable and has no such archive."""
         outside = self.job.outside
         self.job.condition("Prepare")
         try:
@@ -154,7 +154,7 @@ class _Export:
             raise JobFailed("DumpTidbClusterFailed", str(error)) from error
 
     def _dump(self, path: str, directory: Path) -> None:
-        """Have Dumpling write into an empty directory; what an earlier pod has begun is begun anew."""
+        """Run Dumpling into an empty directory; an unfinished dump of an earlier pod is repeated."""
         outside, spec = self.job.outside, self.backup.spec
         with raised(self.job.record, spec.tikv_gc_life_time, self.login, outside):
             self.job.condition("Running", backupPath=path)

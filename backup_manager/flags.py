@@ -1,4 +1,4 @@
-"""The command line of `backup-manager`, flag by flag as v1.6 takes it (backup.md 7.2)."""
+"""The command line of `backup-manager`, with v1.6's flags (backup.md 7.2)."""
 
 import argparse
 from collections.abc import Mapping, Sequence
@@ -56,21 +56,21 @@ FLAGS: Mapping[str, Mapping[str, Default]] = {
     "verify": {"namespace": "", "backupName": "", "checksums": False},
     "compact": {"namespace": "", "resourceName": ""},
 }
-"""The flags of each command, and what they are by default; v1.6 has no `verify`."""
+"""The flags of each command and their defaults; v1.6 has no `verify`."""
 
 CHOICES: Mapping[tuple[str, str], Sequence[str]] = {
     ("backup", "mode"): ("snapshot", "log", "volume-snapshot"),
     ("backup", "subcommand"): ("log-start", "log-stop", "log-truncate", "log-pause", "log-resume"),
     ("restore", "mode"): ("snapshot", "pitr", "volume-snapshot"),
 }
-"""The values that a flag may have, where they are few; one that is empty is a missing flag."""
+"""The allowed values of flags with few values; an empty one counts as missing."""
 
 MAY_BE_EMPTY = frozenset({"target-az", "use-fsr"})
 
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """With whom TLS is spoken, by certificates that the Job mounts, and whether TiDB's is not verified."""
+    """The servers to talk to over TLS, with certificates that the Job mounts, and whether TiDB's is verified."""
 
     client: bool = False
     cluster: bool = False
@@ -82,36 +82,36 @@ NO_TLS: Final = Tls()
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What the command line says: which command, whose kubeconfig (empty: the pod's own account), and its flags."""
+    """A parsed command line: the command, the kubeconfig (empty: the pod's own account), and the flags."""
 
     command: str
     kubeconfig: str
     values: Mapping[str, Default]
 
     def text(self, name: str) -> str:
-        """A flag that has a text."""
+        """The value of a text flag."""
         return str(self.values[name])
 
     def is_set(self, name: str) -> bool:
-        """A flag that is true or false."""
+        """The value of a boolean flag."""
         return bool(self.values[name])
 
     @property
     def tls(self) -> Tls:
-        """What the flags say of TLS; a command without one of them does not do that."""
+        """The TLS flags; a command without one of them does not use that TLS."""
         client, cluster, skip_client_ca = (bool(self.values.get(name, False)) for name in _TLS)
         return Tls(client=client, cluster=cluster, skip_client_ca=skip_client_ca)
 
 
 class MissingFlags(Exception):
-    """Raised when flags are empty that may not be."""
+    """Raised for required flags that are empty."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__(f"error: some flags [{' '.join(f'--{name}' for name in names)}] are missing.")
 
 
 def parse(argv: Sequence[str]) -> Arguments:
-    """The command line. Raises MissingFlags; SystemExit with a message for one that cannot be read."""
+    """Parse the command line. Raises MissingFlags; SystemExit with a message for an unreadable one."""
     found = vars(_parser().parse_args(argv))
     command = str(found.pop("command"))
     kubeconfig = str(found.pop("kubeconfig"))
@@ -127,7 +127,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command, flags in FLAGS.items():
         inner = commands.add_parser(command, allow_abbrev=False)
-        # a flag of the program may stand behind the command, too
+        # a flag of the program may also follow the command
         inner.add_argument("-k", "--kubeconfig", default=argparse.SUPPRESS, help=help_of_kubeconfig)
         for name, default in flags.items():
             if isinstance(default, bool):
@@ -139,7 +139,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _bool(text: str) -> bool:
-    """As Go reads it."""
+    """Parse a boolean like Go."""
     try:
         return _BOOL[text.lower()]
     except KeyError:

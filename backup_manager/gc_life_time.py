@@ -1,7 +1,7 @@
-"""TiDB keeps old versions of rows for as long as a tool reads them (backup.md 7.3).
+"""TiDB's GC life time, raised while a tool reads old versions of rows (backup.md 7.3).
 
-The value that was there is written into an annotation before it is raised: a pod that is killed leaves it, and the next
-one puts back that, not the raised one.
+Before the value is raised, an annotation records it: a killed pod leaves the annotation, and the next pod restores that
+value instead of the raised one.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ _log = structlog.get_logger(__name__)
 VARIABLE = "tikv_gc_life_time"
 DEFAULT = "72h"
 BEFORE = "tidb.pingcap.com/tikv-gc-life-time-before"
-"""The annotation with the value that is to be put back."""
+"""The annotation with the value to restore."""
 
 _PATIENCE = 1800.0
 _PAUSE = 5.0
 
 
 def login_of(access: TiDBAccessConfig, outside: Outside, tls: Tls, br: BRConfig | None = None) -> Login:
-    """How TiDB is reached; the password is the environment's. `br` names the cluster, where it is known."""
+    """The connection to TiDB; the password is in the environment. `br` names the cluster, if known."""
     secret = access.tls_client_secret_name or (f"{br.cluster}-tidb-client-secret" if br else "")
     return Login(
         access.host,
@@ -44,7 +44,7 @@ def login_of(access: TiDBAccessConfig, outside: Outside, tls: Tls, br: BRConfig 
 
 @contextlib.contextmanager
 def raised(record: Record, wanted: str | None, login: Login | None, outside: Outside) -> Iterator[None]:
-    """Keep old versions while the block runs, for `wanted` at least, by default 72h; nothing without a login.
+    """Within the block, keep old versions for at least `wanted`, by default 72h; do nothing without a login.
 
     Raises JobFailed, Stopped; RecordGone, ApiError, TransportError.
     """
@@ -61,7 +61,7 @@ def raised(record: Record, wanted: str | None, login: Login | None, outside: Out
 
 
 def put_back_left(record: Record, login: Login | None, outside: Outside) -> None:
-    """Put back what a pod that was killed has left raised, where nothing is left to be read.
+    """Restore a value that a killed pod left raised, if nothing more is to be read.
 
     Raises JobFailed, Stopped; RecordGone, ApiError, TransportError.
     """
@@ -71,13 +71,13 @@ def put_back_left(record: Record, login: Login | None, outside: Outside) -> None
 
 
 def _left(record: Record) -> str | None:
-    """The value that an earlier pod found, and has not put back."""
+    """The value that an earlier pod recorded and has not restored."""
     left: str | None = (record.read()["metadata"].get("annotations") or {}).get(BEFORE)
     return left
 
 
 def _connected(outside: Outside, login: Login) -> Database:
-    """A database that answers, within half an hour."""
+    """A connection to a database that answers within half an hour."""
     database = outside.connect(login)
     deadline = outside.clock.now() + _PATIENCE
     while True:
@@ -94,7 +94,7 @@ def _connected(outside: Outside, login: Login) -> Database:
 
 
 def _raise(record: Record, database: Database, wanted: str | None) -> str | None:
-    """Raise the variable where it is lower; return what is to be put back."""
+    """Raise the variable if it is lower; return the value to restore."""
     left = _left(record)
     try:
         there = database.variable(VARIABLE)

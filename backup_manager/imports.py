@@ -1,8 +1,8 @@
-"""`backup-manager import`: an archive of Dumpling, brought into TiDB by TiDB Lightning (backup.md 7.9).
+"""`backup-manager import`: TiDB Lightning loads an archive of Dumpling into TiDB (backup.md 7.9).
 
-    object → archive on the volume → directory beside it → Lightning → Complete → volume tidied up
+    object → archive on the volume → directory beside it → Lightning → Complete → volume cleaned up
 
-A second pod goes on with what the first has left on the volume, Lightning by its checkpoint, which is there as well.
+A second pod continues with the files of the first on the volume, including Lightning's checkpoint.
 """
 
 import tempfile
@@ -50,7 +50,7 @@ class ImportOptions:
 
 
 def run_import(options: ImportOptions, outside: Outside) -> None:
-    """Import the archive and write how it ended.
+    """Import the archive and record the outcome.
 
     Raises JobFailed, Stopped, Unusable; RecordGone, ApiError, TransportError.
     """
@@ -71,7 +71,7 @@ def run_import(options: ImportOptions, outside: Outside) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Import:
-    """An import to be made; `is_first`: no pod has begun with it, so that nothing on the volume is of it."""
+    """An import to run; `is_first`: no pod has started it, so that no file on the volume belongs to it."""
 
     options: ImportOptions
     job: Job
@@ -81,7 +81,7 @@ class _Import:
     is_first: bool
 
     def make(self) -> None:
-        """All of it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
+        """Run it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
         archive = self._archive()
         dump, checkpoint = _dump_of(archive), _checkpoint_of(archive)
         if self.is_first:
@@ -102,14 +102,14 @@ class _Import:
         self.tidy_up()
 
     def tidy_up(self) -> None:
-        """Make room on the volume, which other imports use as well; what fails is logged."""
+        """Free space on the volume, which other imports share; failures are logged."""
         try:
             _remove_with(self._archive())
         except (OSError, JobFailed) as error:
             _log.warning("the volume is not tidied up", cause=str(error))
 
     def _archive(self) -> Path:
-        """Where the archive is on the volume."""
+        """The path of the archive on the volume."""
         path = self.options.backup_path.partition("://")[2].strip("/")
         try:
             return archives.below(self.job.outside.volume, path)
@@ -151,7 +151,7 @@ class _Import:
 
 
 def _dump_of(archive: Path) -> Path:
-    """The directory that is made of an archive."""
+    """The directory of an extracted archive."""
     name = archive.name
     return archive.with_name(name.removesuffix(SUFFIX) if name.endswith(SUFFIX) else f"{name}.d")
 
@@ -161,13 +161,13 @@ def _checkpoint_of(archive: Path) -> Path:
 
 
 def _remove_with(archive: Path) -> None:
-    """Remove an archive and what was made of it. Raises OSError."""
+    """Remove an archive and its extracted directory. Raises OSError."""
     for path in (archive, _dump_of(archive), _checkpoint_of(archive)):
         archives.remove(path)
 
 
 def lightning_config(login: Login, checkpoint: Path) -> str:
-    """What Lightning reads beside its arguments: the password, and where it notes how far it is."""
+    """Lightning's settings beside its arguments: the password, and the place of its checkpoint."""
     tidb = {"password": login.password}
     noted = {"enable": True, "driver": "file", "dsn": str(checkpoint)}
     return toml.dumps({"tidb": tidb, "checkpoint": noted})

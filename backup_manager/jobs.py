@@ -1,4 +1,4 @@
-"""What backup, restore and clean have in common: a record to work for, and how its conditions are written."""
+"""The common part of backup, restore and clean: the object of the job, and writes of its conditions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,13 +33,13 @@ _LONGEST_PAUSE = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The object that a Job works for, and what it reaches outside."""
+    """The object of a job, and the job's access to the outside."""
 
     record: Record
     outside: Outside
 
     def read(self, model: type[_M]) -> _M:
-        """The object as it is now. Raises Unusable; RecordGone, ApiError, TransportError."""
+        """The current object. Raises Unusable; RecordGone, ApiError, TransportError."""
         try:
             return decode(self.record.read(), model)
         except InvalidField as error:
@@ -48,7 +48,7 @@ class Job:
     def condition(
         self, type_: str, reason: str = "", message: str = "", *, is_true: bool = True, **fields: object
     ) -> None:
-        """Write a condition and the fields that go with it. Raises RecordGone, ApiError, TransportError."""
+        """Write a condition with its fields. Raises RecordGone, ApiError, TransportError."""
         condition = Condition(type_, reason, self.outside.secrets.cut_from(message), is_true)
         now = self.outside.clock.wall()
 
@@ -58,23 +58,23 @@ class Job:
         self.record.change_status(changed)
 
     def progress(self, step: str, percent: float) -> None:
-        """Tell how far a step has come; a failure to do so is logged."""
+        """Write the progress of a step; failures are logged."""
         line, now = ProgressLine(step, percent), self.outside.clock.wall()
         self.record.try_status(lambda status: statuses.with_progress(status, line, now))
 
     def storage(self, of: StorageProvider, reason: str, *, bulk: bool = True) -> Storage:
-        """A client of the storage of a spec. Raises JobFailed with this reason."""
+        """A client of the storage in a spec. Raises JobFailed with this reason."""
         try:
             return self.outside.open_storage(location_of(of), self.outside.environ, bulk)
         except (UnknownStorage, StorageError) as error:
             raise JobFailed(reason, str(error)) from error
 
     def meta(self, storage: Storage, reason: str) -> BackupMeta:
-        """What `backupmeta` says. Raises JobFailed with this reason; Stopped."""
+        """The parsed `backupmeta`. Raises JobFailed with this reason; Stopped."""
         return self._meta(storage, reason, read_meta)
 
     def log_meta(self, storage: Storage, reason: str) -> BackupMeta:
-        """What the `backupmeta` of a log backup says. Raises as `meta`."""
+        """The parsed `backupmeta` of a log backup. Raises as `meta`."""
         return self._meta(storage, reason, read_log_meta)
 
     def _meta(self, storage: Storage, reason: str, read: Callable[[bytes], BackupMeta]) -> BackupMeta:
@@ -86,9 +86,9 @@ class Job:
             raise JobFailed(reason, str(error)) from error
 
     def patiently(self, work: Callable[[], _T]) -> _T:
-        """Do what asks storage; six times, with growing pauses, when it fails in a way that may pass.
+        """Run `work` on storage; up to six times with growing pauses if an error may pass.
 
-        Raises StorageError, Stopped, and what `work` raises.
+        Raises StorageError, Stopped, and the exceptions of `work`.
         """
         pause = 1.0
         for _ in range(_TRIES - 1):
@@ -105,12 +105,12 @@ class Job:
 
 
 def job_for(outside: Outside, resource: Resource, namespace: str, name: str) -> Job:
-    """A job for the object of a name."""
+    """A job for the object with this name."""
     return Job(Record(outside.client, outside.clock, resource, namespace, name), outside)
 
 
 def finished_meta(storage: Storage) -> BackupMeta | None:
-    """What `backupmeta` says if it is there: BR writes it last. Raises StorageError, Unreadable."""
+    """The parsed `backupmeta` if it exists: BR writes it last. Raises StorageError, Unreadable."""
     try:
         return read_meta(storage.read(NAME))
     except ObjectMissing:
@@ -118,10 +118,10 @@ def finished_meta(storage: Storage) -> BackupMeta | None:
 
 
 def reporting(job: Job, work: Callable[[], None], *, may_be_followed: bool = False) -> None:
-    """Do the work; write the condition with which it ended if it failed, and raise JobFailed all the same.
+    """Run the work; if it fails, write the condition and raise JobFailed.
 
-    What fails in a pod that `may_be_followed` by another one of its Job has not Failed yet: once it has, nothing keeps
-    the files that the next pod reads. The operator says so when the Job has failed.
+    If another pod of the Job `may_be_followed`, a failure is not yet Failed: that condition would release the files
+    that the next pod reads. The operator writes Failed once the Job has failed.
     """
     try:
         work()

@@ -1,6 +1,6 @@
 """`backup-manager backup --mode=log`: a sub-command of a log backup (backup.md 7.5).
 
-Conditions are said of the sub-command, as `apis.log_backups` has it; of a Backup that is being deleted, of the whole.
+Conditions are about the sub-command, as in `apis.log_backups`; for a Backup that is being deleted, about the whole.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ from kube.resources import BACKUPS
 _log = structlog.get_logger(__name__)
 
 Fields = Mapping[str, object]
-"""Of a status, by name."""
+"""Status fields by name."""
 
 _NONE: Fields = {}
 _PREPARE = "Prepare"
@@ -43,7 +43,7 @@ _REASONS = {
     RESUME: "ResumeLogBackuFailed",
     TRUNCATE: "TruncateLogBackuFailed",
 }
-"""Of a failure; two are misspelt in v1.6, and alerts of users may look for them."""
+"""Reasons of failures; two are misspelt in v1.6, and users' alerts may depend on them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class LogOptions:
 
 
 def run_log_backup(options: LogOptions, outside: Outside) -> None:
-    """Have BR carry a sub-command out, and write how it ended.
+    """Run a sub-command through BR, and record its outcome.
 
     Raises JobFailed, Stopped, Unusable; RecordGone, ApiError, TransportError.
     """
@@ -87,7 +87,7 @@ class _SubCommand:
     backup: Backup
 
     def say(self, kind: str, fields: Fields = _NONE, reason: str = "", message: str = "") -> None:
-        """Write a condition, and the fields that go with it. Raises RecordGone, ApiError, TransportError."""
+        """Write a condition with its fields. Raises RecordGone, ApiError, TransportError."""
         condition = LogCondition(self.options.command, kind, reason, self.job.outside.secrets.cut_from(message))
         self.job.record.change(lambda tree: self._told(tree, condition, fields))
 
@@ -104,7 +104,7 @@ class _SubCommand:
         return tree if said == before else tree | {"status": said}
 
     def carry_out(self) -> None:
-        """All of it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
+        """Run it. Raises JobFailed, Stopped; RecordGone, ApiError, TransportError."""
         clock = self.job.outside.clock
         started = stamp(clock.wall())
         self.say(_PREPARE)
@@ -116,11 +116,11 @@ class _SubCommand:
         self.say(COMPLETE, {**times, **self._result()})
 
     def _has_begun(self) -> bool:
-        """Whether an earlier pod found the place of the spec free, and wrote where it is."""
+        """True if an earlier pod found the place of the spec free, and recorded it."""
         return is_at(self.backup.status.backup_path, self.backup.spec)
 
     def _require_own(self) -> None:
-        """See that what is truncated is this log, not what is where the spec has come to point. Raises JobFailed."""
+        """Check that the log to truncate is this one, not one at a new place in the spec. Raises JobFailed."""
         path = self.backup.status.backup_path
         if path and not self._has_begun():
             message = (
@@ -130,7 +130,7 @@ class _SubCommand:
             raise JobFailed(_REASONS[TRUNCATE], message)
 
     def _place(self) -> Fields:
-        """Where the log goes; the first pod finds a place that can be used and is free."""
+        """The place of the log; the first pod checks that it is usable and free."""
         if self.options.command != START:
             return {}
         storage = self.job.storage(self.backup.spec, "GetBackupRemotePathFailed")
@@ -155,9 +155,10 @@ class _SubCommand:
             raise JobFailed(_REASONS[options.command], str(error)) from error
 
     def _had_begun(self) -> bool:
-        """Whether an earlier pod had BR begin, and was killed before it could say so: BR refuses to begin twice.
+        """True if an earlier pod had BR start the task, and was killed before it could record that: BR refuses to start
+        twice.
 
-        Whether the task is there, the operator sees in the cluster.
+        The operator checks in the cluster if the task exists.
         """
         if self.options.command != START or not self._has_begun():
             return False

@@ -35,18 +35,18 @@ _log = structlog.get_logger(__name__)
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGQUIT)
 
 _INTERRUPTED = 130
-"""The exit code of a job that a signal ended: its pod failed, the work has not."""
+"""The exit code of a job that a signal ended: its pod failed, the work did not."""
 
 _NO_PROGRAM = 127
-"""What shells end with for a command that they do not find."""
+"""A shell's exit code for a command that does not exist."""
 
 _ENDS = (JobFailed, NotBuilt, Unusable, RecordGone, ApiError, TransportError, ConfigError)
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Do what the command line says; the exit code. Must be called in the main thread.
+    """Run the command line and return the exit code. Call it in the main thread.
 
-    What is no command of ours is executed in place of this process, as v1.6's entrypoint does.
+    An unknown command is executed in place of this process, as by v1.6's entrypoint.
     """
     argv = sys.argv[1:] if argv is None else argv
     environ = os.environ if environ is None else environ
@@ -61,7 +61,7 @@ def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = 
 
 
 def _execute(argv: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Become another program; the exit code that a shell has for one that cannot be executed."""
+    """Replace this process by another program; return a shell's exit code if it cannot be executed."""
     try:
         os.execvpe(argv[0], list(argv), environ)  # noqa: S606  (what the pod's author asked for)
     except OSError as error:
@@ -70,7 +70,9 @@ def _execute(argv: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def exit_code(work: Callable[[], None], environ: Mapping[str, str], tell: Callable[[str], None]) -> int:
-    """Do the work; the exit code of the process. `tell` is told why it failed, without the secrets of `environ`."""
+    """Run the work and return the exit code. `tell` receives the reason of a failure without the secrets in
+    `environ`.
+    """
     try:
         work()
     except Stopped:
@@ -92,7 +94,7 @@ def _run(argv: Sequence[str], environ: Mapping[str, str], clock: Clock) -> None:
     for each in _SIGNALS:
         signal.signal(each, stop.set)
     config = load(arguments.kubeconfig, environ, clock)
-    # its own stop: the outcome is written after a signal, too
+    # a stop of its own, because the outcome is written even after a signal
     connection = connect(config, environ, clock, Stop(), user_agent=PROGRAM)
     outside = Outside(connection.client, clock, SystemLauncher(), _open_storage, MySqlDatabase, environ, stop)
     try:

@@ -1,8 +1,8 @@
-"""How a job ends other than well."""
+"""Unsuccessful outcomes of a job."""
 
 
 class JobFailed(Exception):
-    """Raised when the work is over for good: a condition with this reason and message is written."""
+    """Raised if the work has failed for good: a condition with this reason and message is written."""
 
     def __init__(self, reason: str, message: str, condition: str = "Failed") -> None:
         super().__init__(f"{reason}: {message}")
@@ -12,15 +12,15 @@ class JobFailed(Exception):
 
 
 class Stopped(Exception):
-    """Raised when a signal ended the work: no condition says that it failed, and another pod goes on with it."""
+    """Raised if a signal ended the work: no condition reports a failure, and another pod continues."""
 
 
 class NotBuilt(Exception):
-    """Raised for what v1.6 does and this version does not do yet."""
+    """Raised for a feature of v1.6 that this version does not have yet."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"{what} is not built yet; use the backup-manager of TiDB Operator v1.6 for it")
 
 
 class Unusable(Exception):
-    """Raised when what the command was told cannot be worked on; there is nothing to write a condition to."""
+    """Raised if the command's arguments cannot be used and there is no object for a condition."""

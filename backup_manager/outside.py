@@ -1,4 +1,4 @@
-"""What a job reaches outside, each thing as an argument: tests and the sandbox give their own."""
+"""A job's access to the outside, each part as an argument: tests and the sandbox pass their own."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from ports.clock import Clock
 from ports.stopping import Stop
 
 Open = Callable[[Location, Mapping[str, str], bool], Storage]
-"""A client of object storage, for the credentials of an environment; with or without deletion in bulk."""
+"""Opens a client of object storage with the credentials of an environment, with or without bulk deletion."""
 
 VOLUME: Final = Path("/backup")
-"""Where the Job mounts the volume of exports and imports."""
+"""The directory where the Job mounts the volume of exports and imports."""
 
 Connect = Callable[[Login], Database]
 
@@ -27,7 +27,7 @@ Connect = Callable[[Login], Database]
 class Outside:
     """The API server, time, other programs, object storage, TiDB, the environment, the volume of exports and imports.
 
-    `stop` is set by a signal.
+    A signal sets `stop`.
     """
 
     client: Client
@@ -41,5 +41,5 @@ class Outside:
 
     @property
     def secrets(self) -> Secrets:
-        """What of the environment must not be seen."""
+        """The secrets in the environment."""
         return Secrets(self.environ)

@@ -19,18 +19,18 @@ from backup_manager.storage.location import Kind, Location, default_path_style, 
 
 
 class UnknownStorage(Exception):
-    """Raised when a spec names no storage."""
+    """Raised for a spec without a storage."""
 
     def __init__(self) -> None:
         super().__init__("storage unknown not supported yet: set one of spec.s3, spec.gcs, spec.azblob, spec.local")
 
 
 class Elsewhere(Exception):
-    """Raised for a URL that names nothing in the storage of a spec."""
+    """Raised for a URL outside the storage of a spec."""
 
 
 def location_of(storage: StorageProvider) -> Location:
-    """Where a spec keeps its objects. Raises UnknownStorage."""
+    """The location of a spec's storage. Raises UnknownStorage."""
     match _provider(storage):
         case S3StorageProvider() as s3:
             style = default_path_style(s3.provider) if s3.force_path_style is None else s3.force_path_style
@@ -55,14 +55,14 @@ def location_of(storage: StorageProvider) -> Location:
 
 
 def _br_option(storage: StorageProvider, name: str) -> str:
-    """What the user gives BR alone, since v1.6 has no field for it; the last one counts."""
+    """The value of a user's BR option for which v1.6 has no field; the last one counts."""
     options = storage.br.options if isinstance(storage, JobSpec) and storage.br else []
     found = (each.partition("=")[2] for each in reversed(options) if each.startswith(f"--{name}="))
     return next(found, "")
 
 
 def made_at(storage: StorageProvider, url: str) -> Location:
-    """The place that a `status.backupPath` names, wherever a spec points by now; whose bucket it is, the spec says.
+    """The place in a `status.backupPath`, wherever the spec points now; the spec gives the bucket's service.
 
     Raises Elsewhere, UnknownStorage.
     """
@@ -80,7 +80,7 @@ def made_at(storage: StorageProvider, url: str) -> Location:
 
 
 def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:
-    """The directory of an archive, and its name in it. Raises as `made_at`."""
+    """The directory and the name of an archive. Raises as `made_at`."""
     place = made_at(storage, url)
     directory, _, name = place.prefix.rpartition("/")
     if not name:
@@ -89,13 +89,13 @@ def archive_at(storage: StorageProvider, url: str) -> tuple[Location, str]:
 
 
 def backup_path(storage: StorageProvider) -> str:
-    """`status.backupPath`. Raises UnknownStorage."""
+    """The value of `status.backupPath`. Raises UnknownStorage."""
     _provider(storage)
     return backup_paths.backup_path(storage)
 
 
 def storage_flags(storage: StorageProvider) -> list[str]:
-    """`--storage` and what goes with it, in v1.6's order. Raises UnknownStorage."""
+    """`--storage` and its options, in v1.6's order. Raises UnknownStorage."""
     url = storage_url(storage)
     match _provider(storage):
         case S3StorageProvider() as s3:
@@ -119,9 +119,9 @@ def storage_flags(storage: StorageProvider) -> list[str]:
 
 
 def storage_url(storage: StorageProvider) -> str:
-    """The URL by which BR knows a storage; Azure's SAS token is part of it. Raises UnknownStorage.
+    """BR's URL of a storage, including Azure's SAS token. Raises UnknownStorage.
 
-    What would have a meaning of its own in a URL is escaped: v1.6 has BR write to another directory than it looks at.
+    Special characters are escaped: without this, v1.6's BR writes to another directory than v1.6 reads.
     """
     url = _SPECIAL.sub(lambda found: quote(found[0]), backup_path(storage))
     if (azblob := storage.azblob) is None or storage.provider is not azblob:
@@ -135,7 +135,7 @@ _SPECIAL = re.compile(r"[%?#\x00-\x1f\x7f]")
 
 
 def given(options: Iterable[tuple[str, str]]) -> list[str]:
-    """Flags for the options that have a value."""
+    """The flags for the options with a value."""
     return [f"--{name}={value}" for name, value in options if value]
 
 
@@ -146,7 +146,7 @@ def _provider(storage: StorageProvider) -> Provider:
 
 
 def _needs_scheme(s3: S3StorageProvider) -> bool:
-    """Whether it is an address of Ceph, which v1.6 takes without a scheme (backup.md 2.3)."""
+    """True for an address of Ceph without a scheme, which v1.6 accepts (backup.md 2.3)."""
     return s3.provider == "ceph" and bool(s3.endpoint) and "://" not in s3.endpoint
 
 

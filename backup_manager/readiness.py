@@ -1,4 +1,4 @@
-"""The environment of a job made ready; what cannot be worked with is told where users look, not in the log alone."""
+"""Preparation of a job's environment; an unusable one is reported in the object, not only in the log."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -11,13 +11,13 @@ from backup_manager.outside import Outside
 from kube.resources import BACKUPS, RESTORES, Resource
 
 _OBJECTS: Mapping[str, Resource] = {"backupName": BACKUPS, "restoreName": RESTORES}
-"""The objects with conditions, by the flag that names one."""
+"""The objects with conditions, by the flag with their name."""
 
 REASON = "KMSNotOffered"
 
 
 def ready(arguments: Arguments, outside: Outside) -> Outside:
-    """The same with its environment prepared. Raises NotBuilt; RecordGone, ApiError, TransportError."""
+    """The job's outside with a prepared environment. Raises NotBuilt; RecordGone, ApiError, TransportError."""
     try:
         return replace(outside, environ=prepared(outside.environ))
     except NotBuilt as error:

@@ -1,7 +1,7 @@
-"""The Backup or Restore that a Job works for: read live, and written whole with the version that was read.
+"""The Backup or Restore of a Job: read live, and written whole with the version that was read.
 
-Users' Roles grant `update` and no `patch` (backup.md 8), and the definitions have no status subresource: so it is a
-PUT of what was just read with another status, which the server refuses when anybody wrote in between.
+Users' Roles grant `update` but not `patch` (backup.md 8), and the CRDs have no status subresource. A write is therefore
+a PUT of the object as read with another status, which the server refuses if the object has changed.
 """
 
 import functools
@@ -22,24 +22,24 @@ from ports.transport import TransportError
 _log = structlog.get_logger(__name__)
 
 Change = Callable[[Json], Json]
-"""From a tree to what it should be; is called again when somebody else has written meanwhile."""
+"""Returns the new tree; called again if another client has written meanwhile."""
 
 _PASSING = (Conflict, InternalError, ServerTimeout, TooManyRequests, TransportError)
 _PATIENCE = 300.0
-"""Seconds for which the outcome of a Job is tried to be written: it may be of hours of work."""
+"""Seconds for which a write of the outcome is retried: it may be about hours of work."""
 _FIRST_PAUSE = 0.01
 _LONGEST_PAUSE = 10.0
 
 
 class RecordGone(Exception):
-    """Raised when the object does not exist, or is another one of the same name."""
+    """Raised if the object does not exist or was recreated."""
 
     def __init__(self, resource: Resource, namespace: str, name: str, why: str = "it does not exist") -> None:
         super().__init__(f"cannot work for {resource.kind} {namespace}/{name}: {why}")
 
 
 class Record:
-    """One object, by name and, once it was read, by identity."""
+    """An object, by name and, after the first read, by UID."""
 
     def __init__(self, client: Client, clock: Clock, resource: Resource, namespace: str, name: str) -> None:
         self._client = client
@@ -48,11 +48,11 @@ class Record:
         self._namespace = namespace
         self._name = name
         self._uid = ""
-        # not the Job's: the outcome is written after a signal, too
+        # a stop of its own, because the outcome is written even after a signal
         self._never = Stop()
 
     def read(self) -> Json:
-        """The object as it is now. Raises RecordGone, ApiError, TransportError."""
+        """The current object. Raises RecordGone, ApiError, TransportError."""
         try:
             found = self._client.get(self._resource, self._name, self._namespace)
         except NotFound as error:
@@ -64,9 +64,9 @@ class Record:
         return found.decode()
 
     def change(self, change: Change) -> Json:
-        """Write what `change` makes of the object; return the object. Nothing to change is no request.
+        """Write the result of `change` and return the object; without a difference there is no request.
 
-        What may pass is tried again for five minutes. Raises RecordGone, ApiError, TransportError.
+        Errors that may pass are retried for five minutes. Raises RecordGone, ApiError, TransportError.
         """
         deadline = self._clock.now() + _PATIENCE
         pause = _FIRST_PAUSE
@@ -81,19 +81,19 @@ class Record:
             pause = min(pause * 2, _LONGEST_PAUSE)
 
     def change_status(self, change: Change) -> Json:
-        """As `change`, for the status alone; return it."""
+        """As `change`, for the status only; return the status."""
         changed: Json = self.change(functools.partial(_on_status, change)).get("status") or {}
         return changed
 
     def try_status(self, change: Change) -> None:
-        """As `change_status`, for what the next one tells anyway: once, and a failure is logged."""
+        """As `change_status`, for information that later writes repeat: one try, and a failure is logged."""
         try:
             self._change_once(functools.partial(_on_status, change))
         except (RecordGone, ApiError, TransportError) as error:
             _log.warning("progress not written", name=self._name, cause=str(error))
 
     def annotate(self, name: str, value: str | None) -> None:
-        """Set an annotation; None removes it. Raises as `change`."""
+        """Set an annotation (None removes it). Raises as `change`."""
 
         def annotated(tree: Json) -> Json:
             there = dict(tree["metadata"].get("annotations") or {})

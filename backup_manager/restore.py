@@ -1,5 +1,4 @@
-"""`backup-manager restore`: a backup brought back into a cluster, or what a restore that failed has left taken away
-(backup.md 7.7)."""
+"""`backup-manager restore`: restores a backup into a cluster, or undoes a failed restore (backup.md 7.7)."""
 
 from dataclasses import dataclass
 
@@ -44,12 +43,12 @@ class RestoreOptions:
 
     @property
     def point(self) -> PointInTime | None:
-        """Which moment is meant, of a restore from the log of changes."""
+        """The target moment of a restore from the log of changes."""
         return PointInTime(self.restored_ts or "0") if self.mode == "pitr" else None
 
 
 def run_restore(options: RestoreOptions, outside: Outside) -> None:
-    """Restore, or abort, and write how it ended.
+    """Restore or abort, and record the outcome.
 
     Raises JobFailed, Stopped, NotBuilt, Unusable; RecordGone, ApiError, TransportError.
     """
@@ -89,7 +88,7 @@ def _restore(options: RestoreOptions, job: Job, restore: Restore, started: str) 
 
 
 def _require_backup(job: Job, storage: Storage) -> None:
-    """See that there is something to restore, before the cluster is touched. Raises JobFailed, Stopped."""
+    """Check that the backup exists before touching the cluster. Raises JobFailed, Stopped."""
     try:
         if job.patiently(lambda: storage.size(NAME)) is None:
             why = f"there is no {NAME} in {storage.location} ({storage.location.provider}): correct bucket and prefix"
@@ -99,7 +98,7 @@ def _require_backup(job: Job, storage: Storage) -> None:
 
 
 def _restored_to(options: RestoreOptions, job: Job, storage: Storage) -> str:
-    """The TSO of the data that is back; of a restore to a point in time that point, where one was named.
+    """The TSO of the restored data; for a restore to a named point in time, that point.
 
     The metadata of a log backup has no end. Raises JobFailed, Stopped.
     """

@@ -1,6 +1,6 @@
-"""What a status becomes when something happens (backup.md 3.2, 3.3, 4.1). Pure: from one JSON tree to another.
+"""Changes of a Backup's or Restore's status (backup.md 3.2, 3.3, 4.1). Pure: from one JSON tree to another.
 
-Trees, not models: what other versions wrote into a status stays in it.
+Trees, not models, so that fields of other versions survive.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Condition:
 
 
 def with_condition(status: Json, condition: Condition, now: datetime) -> Json:
-    """The status once the condition is written, and the phase with it; the conditions before it stay as they are."""
+    """The status with the condition and its phase; earlier conditions are unchanged."""
     return backup_conditions.with_condition(
         status,
         condition.type,
@@ -45,7 +45,7 @@ def with_condition(status: Json, condition: Condition, now: datetime) -> Json:
 
 
 def holds(status: Json, type_: str) -> bool:
-    """Whether a condition is True."""
+    """True if the condition is True."""
     return condition_of(status.get("conditions") or (), type_).get("status") == "True"
 
 
@@ -60,7 +60,7 @@ def with_fields(status: Json, fields: Mapping[str, object]) -> Json:
 
 
 def with_progress(status: Json, line: ProgressLine, now: datetime) -> Json:
-    """The status with a step's progress, which is only raised; a new step means that the one before it is done."""
+    """The status with a step's progress, which only increases; a new step completes the previous one."""
     progresses: list[Json] = list(status.get("progresses") or ())
     entry = {"step": line.step, "progress": line.percent, "lastTransitionTime": stamp(now)}
     for index, each in enumerate(progresses):
@@ -75,7 +75,7 @@ def with_progress(status: Json, line: ProgressLine, now: datetime) -> Json:
 
 
 def with_operation(status: Json, line: OperationLine, now: datetime) -> Json:
-    """The status with an operation of BR: the newest first, each once, ten at most."""
+    """The status with a BR operation: newest first, each once, at most ten."""
     there: list[Json] = list(status.get("brOperations") or ())
     if any(each.get("operationID") == line.operation_id for each in there):
         return status
@@ -86,7 +86,7 @@ def with_operation(status: Json, line: OperationLine, now: datetime) -> Json:
 
 
 def go_duration(time: timedelta) -> str:
-    """A duration in whole seconds as Go writes it: `1h2m3s`."""
+    """A duration in whole seconds in Go's format: `1h2m3s`."""
     seconds = round(time.total_seconds())
     sign, seconds = ("-", -seconds) if seconds < 0 else ("", seconds)
     hours, minutes, rest = seconds // 3600, seconds // 60 % 60, seconds % 60

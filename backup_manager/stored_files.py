@@ -1,4 +1,4 @@
-"""The files that `backupmeta` names, beside those that are in the storage."""
+"""Comparison of the files that `backupmeta` lists with the storage."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _KEPT = 10
 
 @dataclass(slots=True)
 class Compared:
-    """What was looked at: files, their bytes, those whose checksum is right; and what is wrong, the first in words."""
+    """The compared files, their bytes, the number with a correct checksum, and the first differences in words."""
 
     files: int = 0
     bytes: int = 0
@@ -23,17 +23,17 @@ class Compared:
     wrong: list[str] = field(default_factory=list)
 
     def note(self, what: str) -> None:
-        """Something is wrong."""
+        """Record a difference."""
         self.wrong_files += 1
         if len(self.wrong) < _KEPT:
             self.wrong.append(what)
 
 
 def compare(storage: Storage, stop: Stop, *, checksums: bool) -> Compared:
-    """Look whether each file is there with its size, and with `checksums` whether its content is what BR wrote.
+    """Check that each file exists with its size and, with `checksums`, with the content that BR wrote.
 
-    What lists other files is always read whole. Memory grows with the number of files, a hundred bytes each.
-    Raises StorageError, Unreadable, Stopped.
+    Files that list other files are always read whole. Memory grows by a hundred bytes per file. Raises StorageError,
+    Unreadable, Stopped.
     """
     there = {each.key: each.size for page in storage.pages() for each in page}
     found = Compared()

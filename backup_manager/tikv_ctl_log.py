@@ -1,4 +1,4 @@
-"""What the log of `tikv-ctl compact-log-backup` tells, line by line, each a JSON document (backup.md 7.10). Pure."""
+"""Parser of the log of `tikv-ctl compact-log-backup`, one JSON document per line (backup.md 7.10). Pure."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ _BAD = ("ERROR", "ERRO", "FATAL", "CRIT", "CRITICAL")
 
 @dataclass(frozen=True, slots=True)
 class CompactionProgress:
-    """How many files of metadata are read, and how many bytes are compacted."""
+    """The number of metadata files read, and of bytes compacted."""
 
     meta_completed: int
     meta_total: int
@@ -22,14 +22,14 @@ class CompactionProgress:
     bytes_to_compact: int
 
     def __str__(self) -> str:
-        """As v1.6 writes it into the status."""
+        """In v1.6's form for the status."""
         meta = f"READ_META({self.meta_completed}/{self.meta_total})"
         return f"[{meta},COMPACT_WORK({self.bytes_compacted}/{self.bytes_to_compact})]"
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """What of a line matters: progress, up to which TSO there is input, and what went wrong."""
+    """The relevant content of a line: progress, the last TSO of the input, and errors."""
 
     progress: CompactionProgress | None = None
     input_until: int = 0
@@ -38,7 +38,7 @@ class LogLine:
 
 
 def read_line(line: str) -> LogLine:
-    """What a line of stderr tells; one that is no JSON is an error message of the program itself."""
+    """Parse a line of stderr; one that is not JSON is an error message of the program itself."""
     fields = _fields(line)
     if fields is None:
         return LogLine(error=line.strip())
@@ -59,7 +59,7 @@ def _progress(fields: Json) -> CompactionProgress:
 
 
 def _fields(line: str) -> Json | None:
-    """The fields of a line, their names in small letters; None for one that has none."""
+    """The fields of a line by lower-case name; None if it has none."""
     try:
         found = msgspec.json.decode(line)
     except (msgspec.DecodeError, RecursionError):
@@ -68,7 +68,7 @@ def _fields(line: str) -> Json | None:
 
 
 def _number(fields: Json, name: str) -> int:
-    """A number, which may be written as a text; 0 for what is none."""
+    """A number, possibly written as text; 0 for anything else."""
     try:
         return int(fields.get(name) or 0)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""The command lines of Dumpling and TiDB Lightning, as v1.6 writes them but for the password (backup.md 7.9). Pure."""
+"""The command lines of Dumpling and TiDB Lightning, as in v1.6 except for the password (backup.md 7.9). Pure."""
 
 from pathlib import Path
 
@@ -12,17 +12,17 @@ _USUAL_OPTIONS = ["--threads=16", "--rows=10000"]
 
 
 def dumpling(spec: BackupSpec) -> str:
-    """Where Dumpling is: in our image, or where an init container puts it."""
+    """The path of Dumpling, in this image or as installed by an init container."""
     return "/var/lib/dumpling-bin/dumpling" if spec.tool_image else "/dumpling"
 
 
 def lightning(spec: RestoreSpec) -> str:
-    """Where TiDB Lightning is."""
+    """The path of TiDB Lightning."""
     return "/var/lib/lightning-bin/tidb-lightning" if spec.tool_image else "/tidb-lightning"
 
 
 def dumpling_arguments(spec: BackupSpec, login: Login, output: Path) -> list[str]:
-    """What to export, as whom and where to."""
+    """The arguments of an export."""
     config = spec.dumpling or DumplingConfig()
     return [
         f"--output={output}",
@@ -36,7 +36,7 @@ def dumpling_arguments(spec: BackupSpec, login: Login, output: Path) -> list[str
 
 
 def lightning_arguments(spec: RestoreSpec, login: Login, source: Path, config: Path) -> list[str]:
-    """What to import, as whom and where from; `config` has what arguments must not show."""
+    """The arguments of an import; `config` has what arguments must not show."""
     return [
         f"--config={config}",
         "--status-addr=0.0.0.0:8289",

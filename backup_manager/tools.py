@@ -1,4 +1,4 @@
-"""A run of BR, Dumpling, TiDB Lightning or tikv-ctl: its log is passed on, its errors are kept (backup.md 7.6, 7.9)."""
+"""A run of BR, Dumpling, TiDB Lightning or tikv-ctl: passes on its log and keeps its errors (backup.md 7.6, 7.9)."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -13,7 +13,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ToolFailed(Exception):
-    """Raised when a tool ends with an error, or does not start; the message is what it said."""
+    """Raised if a tool fails or does not start; the message is its error output."""
 
 
 def run_tool(
@@ -23,9 +23,9 @@ def run_tool(
     also: Callable[[str], None] = lambda _line: None,
     environ: Mapping[str, str] | None = None,
 ) -> None:
-    """Run a program to its end, in our environment or in another one. `also` is told each line, without secrets.
+    """Run a program to its end, in this environment or another. `also` receives each line, without secrets.
 
-    Raises ToolFailed; Stopped when a signal was why.
+    Raises ToolFailed; Stopped if a signal was the cause.
     """
     secrets, errors = outside.secrets, ErrorLines()
 
@@ -46,7 +46,7 @@ def launch(  # noqa: PLR0917  (what a run is made of)
     why: Callable[[], str],
     environ: Mapping[str, str] | None = None,
 ) -> None:
-    """As `run_tool`, for who takes the lines as they are; `why` tells what of them says why it failed."""
+    """As `run_tool`, with raw lines; `why` returns the reason of a failure."""
     _log.info("starting", tool=title, arguments=[outside.secrets.cut_from(word) for word in command[1:]])
     try:
         code = outside.launcher.run(command, environ or outside.environ, on_line, outside.stop)

@@ -1,4 +1,4 @@
-"""Files of a volume into object storage and back, part by part, with progress in the status (backup.md 7.9)."""
+"""Transfers of files between a volume and object storage, in parts, with progress in the status (backup.md 7.9)."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -17,13 +17,13 @@ _READ = 1 << 20
 
 
 def parts_of(storage: StorageProvider) -> Parts:
-    """The parts that a spec asks for. Raises UnknownOption."""
+    """The parts that a spec requests. Raises UnknownOption."""
     usual, wanted = Parts(), rclone_options.parse(storage.s3.options if storage.s3 else ())
     return Parts(wanted.part_size or usual.size, wanted.parts_at_once or usual.at_once)
 
 
 def upload(job: Job, file: Path, storage: Storage, key: str, parts: Parts) -> None:
-    """Put a file in place, whole. Raises StorageError, OSError, Stopped."""
+    """Upload a whole file. Raises StorageError, OSError, Stopped."""
     total = file.stat().st_size
     storage.upload(key, _told(job, "Upload", total, _read(file)), parts_for(total, parts))
     if (there := storage.size(key)) != total:
@@ -31,7 +31,9 @@ def upload(job: Job, file: Path, storage: Storage, key: str, parts: Parts) -> No
 
 
 def download(job: Job, storage: Storage, key: str, file: Path, parts: Parts) -> None:
-    """Bring an object onto a volume; the file has its name when it is whole. Raises StorageError, OSError, Stopped."""
+    """Download an object to a volume; the file gets its name once it is complete. Raises StorageError, OSError,
+    Stopped.
+    """
     total = storage.size(key)
     if total is None:
         raise ObjectMissing(f"read {key} in", storage.location, "it is not there; correct the path of the archive")
@@ -50,7 +52,7 @@ def _read(file: Path) -> Iterator[bytes]:
 
 
 def _told(job: Job, step: str, total: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """Pass chunks on, and tell how many of all bytes that were. Raises Stopped."""
+    """Pass chunks on and report the progress. Raises Stopped."""
     done, told = 0, 0.0
     for chunk in chunks:
         if job.outside.stop.is_set():

@@ -1,7 +1,7 @@
-"""Whether a backup's files are there: the condition Verified, after a backup and by `backup-manager verify`.
+"""Verification of a backup's files: the condition Verified, after a backup and by `backup-manager verify`.
 
-It says that every file which `backupmeta` names is in the storage with the size that BR noted, and, where asked for,
-with its checksum. That a cluster can be made of them only a restore shows.
+It means that every file that `backupmeta` lists is in the storage with the size that BR recorded and, on request, with
+its checksum. Only a restore proves that the files make a cluster.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from kube.resources import BACKUPS
 _log = structlog.get_logger(__name__)
 
 EXTENT = "BACKUP_MANAGER_VERIFY"
-"""The variable (spec.env) that says what is compared after a backup."""
+"""The variable (spec.env) with the extent of the verification after a backup."""
 SIZES, CHECKSUMS, NOTHING = "sizes", "checksums", "nothing"
 
 _SHOWN = 3
@@ -42,9 +42,9 @@ class VerifyOptions:
 
 
 def run_verify(options: VerifyOptions, outside: Outside) -> None:
-    """Look at the files of a Backup that is Complete, and write what was found.
+    """Verify the files of a Complete Backup, and record the result.
 
-    Raises JobFailed where they are not as they should be; Unusable, Stopped; RecordGone, ApiError, TransportError.
+    Raises JobFailed if they differ; Unusable, Stopped; RecordGone, ApiError, TransportError.
     """
     job = job_for(outside, BACKUPS, options.namespace, options.name)
     backup = with_backup_defaults(job.read(Backup))
@@ -60,14 +60,14 @@ def run_verify(options: VerifyOptions, outside: Outside) -> None:
 
 
 def require_known_extent(environ: Mapping[str, str]) -> None:
-    """Raise Unusable for a value of the variable that means nothing."""
+    """Raise Unusable for an unknown value of the variable."""
     extent = environ.get(EXTENT) or SIZES
     if extent not in (SIZES, CHECKSUMS, NOTHING):
         raise Unusable(f"{EXTENT}={extent} in spec.env must be {SIZES}, {CHECKSUMS} or {NOTHING}")
 
 
 def verify_once(job: Job, backup: Backup) -> None:
-    """After a backup: look at its files, unless that was done. It stays Complete, whatever is found.
+    """After a backup: verify its files once. The backup stays Complete, whatever the result.
 
     A signal ends it. Raises RecordGone, ApiError, TransportError.
     """

@@ -1,1 +1,1 @@
-"""Where backups are kept: S3 and what speaks its protocol, Google Cloud Storage, Azure Blob Storage, a volume."""
+"""Storage of backups: S3 and compatible services, Google Cloud Storage, Azure Blob Storage, a volume."""

@@ -1,7 +1,7 @@
-"""What the library's errors mean (obstore and the Rust crate object_store below it).
+"""The meaning of the library's errors (obstore, and the Rust crate object_store below it).
 
-They are told by the service's own code where it sends one, else by the HTTP status. Only these, the service's message
-and what the operating system said get into our messages: the rest of the library's text quotes requests.
+Errors are distinguished by the service's code if it sends one, else by the HTTP status. Messages contain only these,
+the service's message and the system's error, because the rest of the library's text quotes requests.
 """
 
 import re
@@ -19,7 +19,7 @@ from backup_manager.storage.errors import (
 from backup_manager.storage.location import Kind, Location
 
 LIBRARY_ERRORS = (BaseError, OSError, ValueError)
-"""What the library raises; a missing object is a FileNotFoundError, an impossible key a ValueError."""
+"""The library's exceptions; a missing object is a FileNotFoundError, an impossible key a ValueError."""
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CODE = re.compile(r"<Code>\s*([\w.]+)\s*</Code>|\(code: (\w+)\)")
@@ -48,9 +48,9 @@ _LONGEST = 200
 _OAUTH_CODE = re.compile(r'"error"\s*:\s*"(\w+)"')
 _OAUTH_MESSAGE = re.compile(r'"error_description"\s*:\s*"((?:[^"\\]|\\.)*)"')
 _OAUTH_IDS = re.compile(r"\s*(?:Trace ID|Correlation ID|Timestamp):.*", re.DOTALL)
-"""What a service that exchanges credentials for a token answers (RFC 6749, 5.2); Azure adds ids of the request."""
+"""Error codes of a token service (RFC 6749, 5.2); Azure appends ids of the request."""
 _METADATA = ("169.254.169.254", "metadata.google")
-"""Where credentials are looked for when the spec names none."""
+"""The address of the credentials of the machine, used if the spec names none."""
 _ASKED = re.compile(r"performing \w+ (https?://[^/\s?]+)")
 
 _CHECK = {
@@ -60,7 +60,7 @@ _CHECK = {
     Kind.AZURE: "check AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or AZURE_STORAGE_KEY, in the Secret "
     "that {field}.secretName names, or {field}.sasToken",
 }
-"""The way out where a service has refused credentials."""
+"""The way out if a service has refused credentials."""
 _SERVICES = {Kind.S3: "S3", Kind.GCS: "Google Cloud", Kind.AZURE: "Azure"}
 
 _CREDENTIALS = {
@@ -75,7 +75,9 @@ _CREDENTIALS = {
 
 
 def error_from(error: Exception, doing: str, permission: str, location: Location) -> StorageError:
-    """Our error for one of the library's. `permission` is what doing it needs, in the words of the providers."""
+    """The StorageError for an error of the library. `permission` is what the operation needs, in the
+    provider's words.
+    """
     text = str(error).partition("\n\nDebug source")[0]
     code, status = _code(text), _status(text)
     said = _said(text, code, status)
@@ -90,7 +92,7 @@ def error_from(error: Exception, doing: str, permission: str, location: Location
         asked = found[1] if (found := _ASKED.search(text)) else "the service that issues tokens"
         cause = f"no answer from {asked}, which exchanges the credentials for a token; does a network policy allow it?"
     elif location.kind is Kind.LOCAL:
-        # a file system has no credentials that its errors could hold
+        # a file system's errors cannot contain credentials
         cause = said or text
     else:
         cause = said or "no answer; is the address right, and does a network policy allow it?"
@@ -107,14 +109,14 @@ def _bad_credentials(location: Location, text: str, said: str) -> str:
 
 
 def _is_unanswered(text: str, status: int | None) -> bool:
-    """Whether the service that exchanges credentials for a token did not answer."""
+    """True if the token service did not answer."""
     return "token request" in text and status is None and not any(each in text for each in _METADATA)
 
 
 def _refusal(
     error: Exception, text: str, code: str, status: int | None, location: Location
 ) -> type[StorageError] | None:
-    """Which of the errors that do not pass by themselves it is; None: none of them."""
+    """The class of a permanent error; None for one that may pass."""
     if code in _NO_BUCKET or (location.kind is Kind.LOCAL and "canonicalize filesystem root" in text):
         return BucketMissing
     if _is_unanswered(text, status):
@@ -155,7 +157,7 @@ def _code(text: str) -> str:
 
 
 def _message(text: str) -> str:
-    """What the service says to its error."""
+    """The service's message about its error."""
     if found := _MESSAGE.search(text):
         return found[1].strip()
     if found := _OAUTH_MESSAGE.search(text):
@@ -170,7 +172,7 @@ def _status(text: str) -> int | None:
 
 
 def _said(text: str, code: str, status: int | None) -> str:
-    """What the service or the system answered, without what was asked."""
+    """The answer of the service or the system, without the request."""
     message = _message(text)[:_LONGEST]
     system = found[1].strip() if (found := _OF_SYSTEM.search(text)) else ""
     answered = code or (f"status {status}" if status else "")

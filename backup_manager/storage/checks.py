@@ -1,4 +1,4 @@
-"""What is asked of a place before a backup is put there: whether it answers, can be written to, and is free."""
+"""Checks of a place before a backup: it answers, is writable, and is free."""
 
 import contextlib
 
@@ -7,11 +7,11 @@ from backup_manager.storage.errors import AccessDenied, BadLocation
 from backup_manager.storage.objects import Storage
 
 PROBE = "backup-manager.probe"
-"""The object by which writing is tried; it is empty, and deleted at once."""
+"""The object that tests writing; it is empty, and deleted immediately."""
 
 
 def require_usable(storage: Storage) -> None:
-    """Raise StorageError unless objects can be listed and written; to delete is no backup's need."""
+    """Raise StorageError unless objects can be listed and written; backups need no deletion."""
     is_empty(storage)
     storage.write(PROBE, b"")
     with contextlib.suppress(AccessDenied):
@@ -20,9 +20,9 @@ def require_usable(storage: Storage) -> None:
 
 
 def require_free(storage: Storage) -> None:
-    """Raise BadLocation when there are objects already, with which this backup would be mixed; other StorageErrors.
+    """Raise BadLocation if there are objects, which this backup would mix with; other StorageErrors.
 
-    Empty ones do not count: consoles make folders as such, and a killed pod leaves its probe.
+    Empty objects do not count: consoles create folders as such, and a killed pod leaves its probe.
     """
     for page in storage.pages():
         for each in page:

@@ -1,6 +1,6 @@
 """From a location and the environment to the library's store (backup.md 2.3, 2.5).
 
-Credentials come from the environment alone, which is the Job's: never from arguments or files of ours.
+Credentials come only from the environment of the Job, never from arguments or the operator's own files.
 """
 
 from collections.abc import Mapping
@@ -22,9 +22,9 @@ _DOING = "use"
 
 
 def connect(location: Location, environ: Mapping[str, str], *, bulk: bool = True) -> Library:
-    """The library's store of a whole bucket; nothing is sent yet.
+    """The library's store for a whole bucket; sends nothing yet.
 
-    Without `bulk` it deletes from S3 object by object. Raises BadLocation, BadCredentials, BucketMissing.
+    Without `bulk` it deletes objects in S3 one by one. Raises BadLocation, BadCredentials, BucketMissing.
     """
     if not location.bucket:
         raise BadLocation(_DOING, location, f"{location.field} names no {_BUCKET_FIELD[location.kind]}")
@@ -72,7 +72,7 @@ def _s3(location: Location, environ: Mapping[str, str], bulk: bool) -> Library:
 
 
 def _encryption(location: Location) -> str:
-    """How S3 is asked to encrypt. Raises BadLocation for a way that it does not know."""
+    """S3's encryption setting. Raises BadLocation for an unknown one."""
     if location.encryption not in _ENCRYPTIONS:
         why = f"{location.field}.sse: {location.encryption!r} must be one of {', '.join(_ENCRYPTIONS)}"
         raise BadLocation(_DOING, location, why)
@@ -83,7 +83,7 @@ _ENCRYPTIONS = ("AES256", "aws:kms", "aws:kms:dsse")
 
 
 def _endpoint(location: Location) -> str:
-    """The service's URL; the library wants the bucket in the host name, where it is not in the path."""
+    """The service's URL; unless the bucket is in the path, the library expects it in the host name."""
     if location.path_style:
         return location.endpoint.rstrip("/")
     scheme, _, rest = location.endpoint.rstrip("/").partition("://")
@@ -99,7 +99,7 @@ def _gcs(location: Location, environ: Mapping[str, str], _bulk: bool) -> Library
     return GCSStore(
         location.bucket,
         config=config,  # type: ignore[arg-type]  # the keys of a TypedDict
-        # whether it is HTTPS is said by the key, and by Google's own address where it says nothing
+        # the key decides on HTTPS, or Google's own address without one
         client_options={"allow_http": True, "timeout": _TIMEOUT},
         retry_config={"max_retries": _RETRIES, "retry_timeout": _RETRY_FOR},
     )
@@ -130,7 +130,7 @@ _OF_CLIENT = {
 
 
 def _azure_credentials(location: Location, environ: Mapping[str, str]) -> dict[str, str]:
-    """SAS token, a client's credentials or the account's key, in this order; else what the library finds."""
+    """SAS token, client credentials or account key, in this order; else the library's default."""
     if location.sas_token:
         return {"sas_key": location.sas_token}
     of_client = {key: value for key, name in _OF_CLIENT.items() if (value := environ.get(name))}

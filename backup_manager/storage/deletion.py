@@ -1,6 +1,7 @@
-"""Deleting everything below a prefix (backup.md 7.8): in batches, with flat memory, and from where it was ended.
+"""Deletion of everything below a prefix (backup.md 7.8): in batches, with constant memory, resumable.
 
-Nothing is remembered between runs: what is gone is not listed again, so a run after kill -9 goes on with what is left.
+Nothing is remembered between runs: deleted objects are not listed again, so that a run after kill -9 continues with the
+rest.
 """
 
 from collections import deque
@@ -20,23 +21,23 @@ _LONGEST_PAUSE = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What is gone: objects, and their bytes."""
+    """The deleted objects and their bytes."""
 
     objects: int = 0
     bytes: int = 0
 
     def and_also(self, batch: Sequence[StoredObject]) -> "Deleted":
-        """With a batch more."""
+        """The sum with a further batch."""
         return Deleted(self.objects + len(batch), self.bytes + sum(each.size for each in batch))
 
 
 OnProgress: TypeAlias = Callable[[Deleted], None]
-"""Is told after each batch what is gone by now; by the thread that called."""
+"""Receives the total after each batch, in the calling thread."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How hard to try (`spec.cleanOption`): objects a page, batches at once, rounds, pauses where some fail."""
+    """The pace (`spec.cleanOption`): objects per page, concurrent batches, rounds, pauses after failures."""
 
     page: int = 10_000
     at_once: int = 10
@@ -45,14 +46,14 @@ class Pace:
 
 
 class Interrupted(Exception):
-    """Raised when a stop ends the deletion; another run goes on with it."""
+    """Raised if a stop ends the deletion; another run continues it."""
 
 
 def delete_all(storage: Storage, pace: Pace, clock: Clock, stop: Stop, on_progress: OnProgress) -> Deleted:
-    """Delete every object below the prefix, and see that none is left; return what went.
+    """Delete every object below the prefix, check that none is left, and return the total.
 
-    Raises BadLocation for an empty prefix, which means a whole bucket; StorageError for what will not pass, or did not
-    within `pace.rounds`; Interrupted.
+    Raises BadLocation for an empty prefix, which means a whole bucket; StorageError for a permanent error, or one that
+    persists for `pace.rounds`; Interrupted.
     """
     if not storage.location.prefix:
         why = f"the prefix is empty, which means everything in the bucket; set {storage.location.field}.prefix"
@@ -64,19 +65,19 @@ def delete_all(storage: Storage, pace: Pace, clock: Clock, stop: Stop, on_progre
         if all_went and is_empty(storage):
             return deletion.done
     if all_went and not any(each.size for page in storage.pages() for each in page):
-        return deletion.done  # folders that a console has made, whose names the library does not know
+        return deletion.done  # folders of a console, which the library does not list
     why = f"the last error was: {deletion.failure}" if deletion.failure else "others put them there meanwhile"
     raise StorageError("delete from", storage.location, f"objects are left after {rounds} rounds; {why}")
 
 
 def is_empty(storage: Storage) -> bool:
-    """Whether there is no object below the prefix. Raises StorageError."""
+    """True if there is no object below the prefix. Raises StorageError."""
     return not any(storage.pages(1))
 
 
 @dataclass(slots=True)
 class _Deletion:
-    """A deletion under way: what is gone, and what failed last."""
+    """A running deletion: the total, and the last failure."""
 
     storage: Storage
     pace: Pace
@@ -88,7 +89,7 @@ class _Deletion:
     failure: StorageError | None = None
 
     def round(self) -> bool:
-        """One pass over what a list brings, with at most `pace.at_once` batches under way; whether all went."""
+        """One pass over a list, with at most `pace.at_once` concurrent batches; True if all objects were deleted."""
         before = self.failures
         under_way: deque[_Batch] = deque()
         pauses = _Pauses()
@@ -109,7 +110,7 @@ class _Deletion:
         return self.failures == before
 
     def _pages(self) -> Iterator[Sequence[StoredObject]]:
-        """What there is; a list that breaks off ends the round, and the next begins with what is left."""
+        """The pages of a list; a list that breaks ends the round, and the next begins with the rest."""
         try:
             yield from self.storage.pages(self.pace.page)
         except StorageError as error:
@@ -126,7 +127,7 @@ class _Deletion:
         self.on_progress(self.done)
 
     def _failed(self, error: StorageError) -> None:
-        """Keep an error that may pass; raise one that will not."""
+        """Keep an error that may pass; raise a permanent one."""
         if not error.may_pass:
             raise error
         self.failures += 1
@@ -137,7 +138,7 @@ _Batch: TypeAlias = tuple[Sequence[StoredObject], Future[None]]
 
 
 class _Pauses:
-    """How long to wait after a page: longer each time, from the beginning after one that went."""
+    """The pause after a page: longer after each failure, reset by a success."""
 
     def __init__(self) -> None:
         self._next = _FIRST_PAUSE

@@ -6,16 +6,16 @@ StorageError          what no class below names; trying again may help
 ├── AccessDenied      the credentials lack a permission
 ├── BadCredentials    there are none, or they are not known to the service
 ├── BadLocation       what the spec says can't be the place of a backup
-└── Unreachable       nobody answers, or the service fails
+└── Unreachable       the service does not answer, or fails
 """
 
 from backup_manager.storage.location import Location
 
 
 class StorageError(Exception):
-    """Raised when storage fails. `may_pass` says whether trying again may help.
+    """Raised if storage fails. `may_pass` is True if a retry may help.
 
-    The message never holds a credential: `cause` is what `backup_manager.storage.answers` lets through.
+    The message never contains a credential: `cause` has passed `backup_manager.storage.answers`.
     """
 
     may_pass = True
@@ -45,16 +45,16 @@ class AccessDenied(StorageError):
 
 
 class BadCredentials(StorageError):
-    """Raised when there are no credentials, or none that the service knows."""
+    """Raised if there are no credentials, or the service does not know them."""
 
     may_pass = False
 
 
 class BadLocation(StorageError):
-    """Raised when what the spec says can't be the place of a backup."""
+    """Raised if a backup cannot be at the location in the spec."""
 
     may_pass = False
 
 
 class Unreachable(StorageError):
-    """Raised when nobody answers, or the service fails."""
+    """Raised if the service does not answer, or fails."""

@@ -1,4 +1,4 @@
-"""Where a backup's objects are (backup.md 2.1, 2.2, 2.5)."""
+"""The location of a backup's objects (backup.md 2.1, 2.2, 2.5)."""
 
 import enum
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ class Kind(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A bucket and the prefix in it that a backup has for itself.
+    """A bucket, and the prefix in it that belongs to one backup.
 
-    `bucket` is Azure's container, or the absolute path at which a volume is mounted. `prefix` has no slash at either
-    end; empty means all of the bucket. `flavour` is `spec.s3.provider`: aws, ceph, alibaba, … `encryption_key` is the
-    id of a key of KMS. No credentials but `sas_token`, which Azure's spec may hold, and which is shown nowhere.
+    `bucket` is Azure's container, or the absolute path of a mounted volume. `prefix` has no slash at either end; empty
+    means the whole bucket. `flavour` is `spec.s3.provider`: aws, ceph, alibaba, … `encryption_key` is the id of a KMS
+    key. The only credential is `sas_token`, which Azure's spec may contain; it is never shown.
     """
 
     kind: Kind
@@ -36,7 +36,7 @@ class Location:
     sas_token: str = field(default="", repr=False)
 
     def __str__(self) -> str:
-        """The URL, as messages name it; with the endpoint, where that decides whose bucket it is."""
+        """The URL for messages; with the endpoint if that determines the bucket's owner."""
         url = f"{self.kind.value}://{self.path}"
         return f"{url} at {self.endpoint}" if self.endpoint else url
 
@@ -47,7 +47,7 @@ class Location:
 
     @property
     def provider(self) -> str:
-        """What keeps the objects, by its usual name."""
+        """The usual name of the service."""
         return {
             Kind.S3: f"S3 ({self.flavour})" if self.flavour else "S3",
             Kind.GCS: "Google Cloud Storage",
@@ -57,27 +57,27 @@ class Location:
 
     @property
     def field(self) -> str:
-        """The field of the spec that says where it is."""
+        """The field of the spec with the location."""
         return "spec.azblob" if self.kind is Kind.AZURE else f"spec.{self.kind.value}"
 
 
 def split(bucket: str, prefix: str) -> tuple[str, str]:
-    """The bucket and prefix that are meant (backup.md 2.2): `bucket: a/b` is the prefix `b` in the bucket `a`."""
+    """The effective bucket and prefix (backup.md 2.2): `bucket: a/b` is the prefix `b` in the bucket `a`."""
     first, *rest = [part for part in f"{bucket}/{prefix}".split("/") if part] or [""]
     return first, "/".join(rest)
 
 
 _VIRTUAL_HOSTED = frozenset({"alibaba", "netease"})
-"""The services that know a bucket by its host name alone (backup.md 2.5)."""
+"""The services that accept a bucket only in the host name (backup.md 2.5)."""
 
 
 def default_path_style(flavour: str) -> bool:
-    """Whether a bucket stands in the path of a URL, where the spec does not say."""
+    """True if the bucket is in the URL's path by default."""
     return flavour.lower() not in _VIRTUAL_HOSTED
 
 
 def endpoint_problem(endpoint: str) -> str:
-    """What is wrong with the URL of a service; nothing when it can be asked."""
+    """What is wrong with the URL of a service; empty if it is usable."""
     try:
         parts = urlsplit(endpoint)
         port = parts.port

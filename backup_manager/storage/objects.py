@@ -1,6 +1,6 @@
 """Object storage as an argument: list with sizes, read, write, delete, whole or in parts.
 
-A client of it is made by `open_storage`.
+`open_storage` creates a client.
 """
 
 import functools
@@ -21,7 +21,7 @@ from backup_manager.storage.location import Kind, Location
 from backup_manager.storage.parts import Parts
 
 PAGE = 1000
-"""Objects that a list brings at once, where nobody asks for another number."""
+"""The default number of objects per page of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,54 +33,54 @@ class StoredObject:
 
 
 class Storage(Protocol):
-    """The objects below one prefix. Safe for use by many threads. Every method raises StorageError."""
+    """The objects below one prefix. Thread-safe. Every method raises StorageError."""
 
     @property
     def location(self) -> Location:
-        """Where they are."""
+        """The location of the objects."""
 
     @property
     def batch(self) -> int:
-        """The keys that one call of `delete` should name."""
+        """The recommended number of keys per call of `delete`."""
 
     def pages(self, size: int = PAGE) -> Iterator[Sequence[StoredObject]]:
-        """All objects, `size` at a time; only one page is held in memory."""
+        """All objects, `size` per page; only one page is in memory."""
 
     def size(self, key: str) -> int | None:
-        """An object's size in bytes; None: there is no such object."""
+        """An object's size in bytes; None if it does not exist."""
 
     def read(self, key: str) -> bytes:
         """An object's content, whole. Raises ObjectMissing."""
 
     def download(self, key: str, parts: Parts) -> Iterator[bytes]:
-        """An object's content, part by part. Raises ObjectMissing, and where another one takes its place meanwhile."""
+        """An object's content in parts. Raises ObjectMissing, also if the object is replaced meanwhile."""
 
     def write(self, key: str, content: bytes) -> None:
-        """Put an object in place, atomically, whatever was there."""
+        """Write an object atomically, replacing an existing one."""
 
     def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:
-        """As `write`, as the content comes; nothing is put in place when `chunks` ends with an exception."""
+        """As `write`, from a stream; an exception in `chunks` leaves no object."""
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Remove objects; those that are gone already are no error."""
+        """Delete objects; missing ones are not an error."""
 
 
 _BATCH = {Kind.S3: 1000, Kind.AZURE: 256, Kind.GCS: 100, Kind.LOCAL: 100}
-"""What one request can name; where each object is a request, the library keeps ten of them under way."""
+"""The number of keys in a request; if each object is a request, the library sends ten concurrently."""
 
 
 def open_storage(location: Location, environ: Mapping[str, str], *, bulk: bool = True) -> Storage:
-    """A client of the objects at a location; nothing is sent yet. `environ` has the credentials.
+    """A client of the objects at a location; sends nothing yet. `environ` has the credentials.
 
-    Without `bulk` each object is deleted by a request of its own, for services that know no other way.
-    Raises BadLocation, BadCredentials, BucketMissing.
+    Without `bulk` each object is deleted by its own request, for services without bulk deletion. Raises BadLocation,
+    BadCredentials, BucketMissing.
     """
     batch = _BATCH[location.kind if bulk else Kind.GCS]
     return _Bucket(location, connect(location, environ, bulk=bulk), batch)
 
 
 class _Bucket:
-    """See `Storage`; over the library's store of the whole bucket."""
+    """Implements `Storage` over the library's store of the whole bucket."""
 
     def __init__(self, location: Location, library: Library, batch: int) -> None:
         self.location = location
@@ -90,7 +90,7 @@ class _Bucket:
         self._inside = _inside(location.bucket) if location.kind is Kind.LOCAL else _anywhere
 
     def pages(self, size: int = PAGE) -> Iterator[Sequence[StoredObject]]:
-        """See `Storage`; the prefix as an object, a folder that a console has made, is none of those below it."""
+        """All pages; the prefix itself as an object (a folder of a console) is not among the objects below it."""
         skip = len(self._below)
         try:
             for page in obstore.list(self._library, prefix=self.location.prefix or None, chunk_size=size):
@@ -102,7 +102,6 @@ class _Bucket:
             raise error_from(error, "list", _LIST[self.location.kind], self.location) from None
 
     def size(self, key: str) -> int | None:
-        """See `Storage`."""
         try:
             return obstore.head(self._library, self._path(key))["size"]
         except LIBRARY_ERRORS as error:
@@ -112,21 +111,19 @@ class _Bucket:
             raise meaning from None
 
     def read(self, key: str) -> bytes:
-        """See `Storage`."""
         try:
             return obstore.get(self._library, self._path(key)).bytes().to_bytes()
         except LIBRARY_ERRORS as error:
             raise self._read_error(error, key) from None
 
     def download(self, key: str, parts: Parts) -> Iterator[bytes]:
-        """See `Storage`."""
         path = self._path(key)
         try:
             there = obstore.head(self._library, path)
             for start in range(0, there["size"], parts.size):
                 end = min(start + parts.size, there["size"])
                 found = obstore.get(self._library, path, options={"range": (start, end)})
-                # not every service knows If-Match
+                # not every service supports If-Match
                 if found.meta["e_tag"] != there["e_tag"]:
                     raise StorageError(f"read {key} in", self.location, "another object took its place meanwhile")
                 yield found.bytes().to_bytes()
@@ -137,11 +134,10 @@ class _Bucket:
         return error_from(error, f"read {key} in", _READ[self.location.kind], self.location)
 
     def write(self, key: str, content: bytes) -> None:
-        """See `Storage`."""
         self._writing(key, lambda: obstore.put(self._library, self._path(key), content))
 
     def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:
-        """See `Storage`. A writer that is not closed leaves no object."""
+        """As `write`, from a stream. A writer that is not closed leaves no object."""
         writer = obstore.open_writer(
             self._library, self._path(key), buffer_size=parts.size, max_concurrency=parts.at_once
         )
@@ -159,12 +155,11 @@ class _Bucket:
         return error_from(error, f"write {key} to", _WRITE[self.location.kind], self.location)
 
     def delete(self, keys: Sequence[str]) -> None:
-        """See `Storage`."""
         paths = [self._path(key) for key in keys]
         try:
             obstore.delete(self._library, paths)
         except FileNotFoundError as error:
-            # a bucket that is gone looks the same as one of these objects that is
+            # a missing bucket looks like a missing object
             if not isinstance(self._delete_error(error), ObjectMissing):
                 raise self._delete_error(error) from None
             self._delete_singly(paths)
@@ -172,7 +167,7 @@ class _Bucket:
             raise self._delete_error(error) from None
 
     def _delete_singly(self, paths: Sequence[str]) -> None:
-        """What somebody else deletes at the same time, or an answer lost, must not keep the rest."""
+        """Delete one by one, so that a concurrent deletion or a lost answer does not affect the rest."""
         for path in paths:
             try:
                 obstore.delete(self._library, path)
@@ -184,7 +179,7 @@ class _Bucket:
         return error_from(error, "delete from", _DELETE[self.location.kind], self.location)
 
     def _path(self, key: str) -> str:
-        """The key in the bucket. Raises BadLocation for one that no list could have brought."""
+        """The key in the bucket. Raises BadLocation for a key that no list can have returned."""
         if not key or any(part in ("", ".", "..") for part in key.split("/")):
             raise BadLocation("use", self.location, f"{key!r} is no object's name")
         return self._below + key
@@ -207,7 +202,7 @@ def _anywhere(_path: str) -> bool:
 
 
 def _inside(root: str) -> Callable[[str], bool]:
-    """Whether a file is on the volume itself: the library follows links, and what they lead to is not ours."""
+    """True if a file is on the volume itself: the library follows links, whose targets do not belong to the backup."""
     top = os.path.realpath(root)
 
     @functools.lru_cache(maxsize=PAGE)

@@ -1,4 +1,4 @@
-"""Dumpling and TiDB Lightning as they behave on a volume, without a database."""
+"""Doubles of Dumpling and TiDB Lightning on a volume, without a database."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,7 +19,7 @@ FILES = {"metadata": METADATA, "shop.orders.sql": "INSERT", "shop-schema-create.
 
 
 class Tools:
-    """Dumpling writes three files, `metadata` last; Lightning notes what it was given to read."""
+    """Dumpling writes three files, `metadata` last; Lightning records its input."""
 
     def __init__(self, *, reads_variable: bool = True) -> None:
         self.commands: list[Sequence[str]] = []

@@ -1,4 +1,4 @@
-"""The command line of BR, word by word (backup.md 2.2, 2.4, 7.6)."""
+"""BR's command line, word by word (backup.md 2.2, 2.4, 7.6)."""
 
 import pytest
 
@@ -51,14 +51,14 @@ def test_2_2_the_path_of_a_backup(given: Json, path: str) -> None:
     assert path == backup_path(storage(**given))
 
 
-def test_2_2_no_storage_is_refused() -> None:
+def test_2_2_rejects_a_spec_without_storage() -> None:
     for function in (backup_path, storage_flags, location_of):
         with pytest.raises(UnknownStorage, match="storage unknown not supported yet"):
             function(storage())
 
 
-def test_2_4_what_has_a_meaning_in_urls_is_escaped() -> None:
-    """v1.6 has BR write to `s3://b/100` and look there for `backupmeta` at `100?`, or not begin at all for `%`."""
+def test_2_4_escapes_special_characters_of_urls() -> None:
+    """v1.6's BR writes to `s3://b/100`, where v1.6 looks for `backupmeta` at `100?`, or fails for `%`."""
     s3 = {"provider": "aws", "bucket": "b", "prefix": "50%/a?b#c d ö"}
     assert "--storage=s3://b/50%25/a%3Fb%23c d ö" == storage_flags(storage(s3=s3))[0]
 
@@ -71,15 +71,13 @@ def test_2_2_a_bucket_with_a_slash_is_bucket_and_prefix() -> None:
 @pytest.mark.parametrize(
     ("provider", "force", "style"), [("aws", None, True), ("alibaba", None, False), ("netease", True, True)]
 )
-def test_2_5_buckets_stand_in_the_path_unless_the_service_or_the_spec_says_otherwise(
-    provider: str, force: bool | None, style: bool
-) -> None:
+def test_2_5_buckets_are_in_the_path_by_default(provider: str, force: bool | None, style: bool) -> None:
     found = location_of(storage(s3={"provider": provider, "bucket": "b", "forcePathStyle": force}))
     assert style == found.path_style
 
 
-def test_2_4_the_key_of_kms_that_br_is_told_is_ours_as_well() -> None:
-    """Policies of buckets may allow no other: v1.6 has BR alone write there."""
+def test_2_4_uses_the_kms_key_of_br_as_well() -> None:
+    """Bucket policies may require it: in v1.6 only BR writes with it."""
     options = ["--s3.sse-kms-key-id=old", "--s3.sse-kms-key-id=new", "--s3.sse=aws:kms"]
     made = backup(br={"options": options}, s3=S3 | {"sse": "AES256"})
     found = location_of(made.spec)
@@ -96,7 +94,7 @@ def test_a_volume_is_its_mount_path() -> None:
     assert (Kind.LOCAL, "/mnt/backup/", "a/b") == (location.kind, location.bucket, location.prefix)
 
 
-def test_2_4_flags_of_s3_stand_in_order_and_only_when_given() -> None:
+def test_2_4_s3_flags_are_ordered_and_only_set_ones() -> None:
     every = S3 | {
         "region": "eu",
         "endpoint": "http://minio:9000",
@@ -180,7 +178,7 @@ def test_7_6_a_backup_with_every_option() -> None:
     ] == backup_arguments(backup(br, backupType="table", commitTs="400036290571534337"), cluster_tls=True)
 
 
-def test_7_6_a_filter_of_tables_takes_the_place_of_db_and_table() -> None:
+def test_7_6_a_table_filter_replaces_db_and_table() -> None:
     words = backup_arguments(backup({"db": "d"}, backupType="db", tableFilter=["a.*", "!b.*"]), cluster_tls=False)
     assert ["--filter", "a.*", "--filter", "!b.*"] == words[-4:]
     assert "--db=d" not in words
@@ -204,7 +202,7 @@ def test_7_6_a_restore_has_its_options_in_another_order() -> None:
     ] == restore_arguments(restore({**br, "options": ["--last"]}), None, cluster_tls=False)
 
 
-def test_7_6_a_point_in_time_stands_behind_all_other_flags() -> None:
+def test_7_6_a_point_in_time_is_the_last_flag() -> None:
     full = {"s3": {"provider": "aws", "bucket": "full", "prefix": "base", "region": "eu", "forcePathStyle": True}}
     words = restore_arguments(
         restore({"options": ["--x"]}, pitrFullBackupStorageProvider=full), PointInTime("0"), cluster_tls=False
@@ -247,7 +245,7 @@ def test_7_5_log_backups(command: str, words: list[str]) -> None:
     assert [*words, *LOG_COMMON] == found
 
 
-def test_7_5_a_log_begins_now_unless_told_otherwise_and_a_truncation_has_an_end() -> None:
+def test_7_5_a_log_begins_now_by_default_and_a_truncation_needs_an_end() -> None:
     assert ["log", "start", "--task-name=demo", *LOG_COMMON] == log_arguments(
         backup(), "log-start", "0", "0", cluster_tls=False
     )

@@ -1,4 +1,4 @@
-"""A snapshot, from Scheduled to Complete or Failed (backup.md 7.4), and what a second pod finds."""
+"""A snapshot, from Scheduled to Complete or Failed (backup.md 7.4), and its continuation by a second pod."""
 
 from dataclasses import replace
 
@@ -21,7 +21,7 @@ BEGUN = {"phase": "Running", "backupPath": "s3://bucket/some/prefix"}
 
 
 def failure(world: World, options: BackupOptions = OPTIONS) -> tuple[str, str]:
-    """The reason and message of the condition Failed with which it ends."""
+    """The reason and message of the condition Failed at its end."""
     with pytest.raises(JobFailed):
         run_backup(options, world.outside())
     status = world.status(BACKUPS)
@@ -57,7 +57,7 @@ def test_7_4_a_backup_that_works(world: World) -> None:
     assert {"sst", "backupmeta"} == world.storage.objects.keys()
 
 
-def test_7_4_what_the_user_writes_meanwhile_stays(world: World) -> None:
+def test_7_4_keeps_concurrent_writes_of_the_user(world: World) -> None:
     world.backup()
 
     def edit() -> None:
@@ -69,7 +69,7 @@ def test_7_4_what_the_user_writes_meanwhile_stays(world: World) -> None:
     assert "Delete" == world.read(BACKUPS)["spec"]["cleanPolicy"]
 
 
-def test_7_4_what_br_said_is_the_message_without_credentials(world: World) -> None:
+def test_7_4_the_message_is_the_error_of_br_without_credentials(world: World) -> None:
     world.backup()
     world.launcher.script = printing("[INFO] fine", f"[ERROR] key {CANARY} refused", code=1)
     reason, message = failure(world)
@@ -77,7 +77,7 @@ def test_7_4_what_br_said_is_the_message_without_credentials(world: World) -> No
     assert "BR ended with exit code 1: [ERROR] key [redacted] refused" == message
 
 
-def test_7_4_a_br_that_is_not_there_is_named(world: World) -> None:
+def test_7_4_names_a_missing_br(world: World) -> None:
     world.backup()
 
     def missing(_on_line: OnLine, _stop: Stop) -> int:
@@ -102,16 +102,16 @@ def test_7_4_a_backupmeta_that_saved_nothing_is_not_complete(world: World) -> No
 
 
 @pytest.mark.parametrize("times", [1, 5])
-def test_7_4_reading_backupmeta_is_tried_six_times(world: World, times: int) -> None:
+def test_7_4_tries_to_read_backupmeta_six_times(world: World, times: int) -> None:
     world.backup()
     world.storage.fail = failing("read", *range(1, times + 1))
     world.launcher.script = printing(then=writing_meta(world))
     run_backup(OPTIONS, world.outside())
-    # once more, to look whether the files are there
+    # once more to verify the files
     assert times + 2 == world.storage.calls.count("read")
 
 
-def test_7_4_and_no_seventh_time(world: World) -> None:
+def test_7_4_does_not_try_a_seventh_time(world: World) -> None:
     world.backup()
     world.storage.fail = failing("read")
     world.launcher.script = printing(then=writing_meta(world))
@@ -119,7 +119,7 @@ def test_7_4_and_no_seventh_time(world: World) -> None:
     assert 6 == world.storage.calls.count("read")
 
 
-def test_a_place_that_holds_something_is_refused_before_br_runs(world: World) -> None:
+def test_refuses_a_used_place_before_br_runs(world: World) -> None:
     world.backup()
     world.storage.objects["other/backupmeta"] = meta_bytes()
     reason, message = failure(world)
@@ -129,7 +129,7 @@ def test_a_place_that_holds_something_is_refused_before_br_runs(world: World) ->
     assert "backupPath" not in world.status(BACKUPS)
 
 
-def test_a_place_that_cannot_be_written_is_told_before_br_runs(world: World) -> None:
+def test_reports_a_read_only_place_before_br_runs(world: World) -> None:
     world.backup()
     world.storage.fail = failing("write", error=AccessDenied("write to", WHERE, "allow s3:PutObject there"))
     assert "allow s3:PutObject there" in failure(world)[1]
@@ -165,7 +165,7 @@ def test_a_second_pod_finds_the_backup_that_br_has_finished(world: World) -> Non
     assert [] == world.launcher.commands
 
 
-def test_7_4_a_second_pod_lets_br_go_on_from_its_checkpoint(world: World) -> None:
+def test_7_4_a_second_pod_lets_br_continue_from_its_checkpoint(world: World) -> None:
     world.backup(status=BEGUN)
     world.storage.objects["checkpoints/1"] = b"x"
     world.launcher.script = printing(then=writing_meta(world))
@@ -184,7 +184,7 @@ def test_7_4_an_older_br_begins_anew_with_an_empty_prefix(world: World, version:
 
 
 @pytest.mark.parametrize("version", ["v6.1.0", "v8.5.0"])
-def test_a_second_pod_takes_over_nothing_where_the_spec_points_since_the_first_one(world: World, version: str) -> None:
+def test_a_second_pod_takes_nothing_over_at_a_changed_place(world: World, version: str) -> None:
     world.backup(status=BEGUN | {"backupPath": "s3://bucket/before"})
     writing_meta(world)()
     there = dict(world.storage.objects)
@@ -201,7 +201,7 @@ def test_a_second_pod_begins_anew_at_another_place_that_is_free(world: World) ->
     assert ("Complete", "s3://bucket/some/prefix") == (status["phase"], status["backupPath"])
 
 
-def test_a_pod_that_comes_before_the_phase_is_written_takes_over_nobody_elses_backup(world: World) -> None:
+def test_a_pod_before_the_phase_takes_over_no_foreign_backup(world: World) -> None:
     world.backup(status={"phase": ""})
     writing_meta(world)()
     assert "it is not empty" in failure(world)[1]
@@ -222,7 +222,7 @@ def test_a_signal_leaves_no_failure_behind(world: World) -> None:
     assert "Running" == world.status(BACKUPS)["phase"]
 
 
-def test_a_signal_that_comes_when_br_is_done_loses_no_backup(world: World) -> None:
+def test_a_signal_after_br_is_done_loses_no_backup(world: World) -> None:
     world.backup()
     stop = Stop()
 
@@ -236,7 +236,7 @@ def test_a_signal_that_comes_when_br_is_done_loses_no_backup(world: World) -> No
     assert "Complete" == world.status(BACKUPS)["phase"]
 
 
-def test_7_2_a_backup_that_is_missing_or_recreated_is_told(world: World) -> None:
+def test_7_2_reports_a_missing_or_recreated_backup(world: World) -> None:
     with pytest.raises(RecordGone, match=r"cannot work for Backup ns/demo: it does not exist"):
         run_backup(OPTIONS, world.outside())
     world.backup()
@@ -252,14 +252,14 @@ def test_7_2_a_backup_that_is_missing_or_recreated_is_told(world: World) -> None
     assert {"phase": "Scheduled"} == world.status(BACKUPS)
 
 
-def test_7_4_no_br_is_an_export(world: World) -> None:
+def test_7_4_a_backup_without_br_is_an_export(world: World) -> None:
     world.backup(br=None, **{"from": {"host": "tidb", "secretName": "s"}})
     with pytest.raises(Unusable, match=r"spec\.br is missing"):
         run_backup(OPTIONS, world.outside())
 
 
 @pytest.mark.parametrize("mode", ["volume-snapshot"])
-def test_modes_that_are_not_built_are_refused_by_name(world: World, mode: str) -> None:
+def test_rejects_unsupported_modes_by_name(world: World, mode: str) -> None:
     with pytest.raises(NotBuilt, match=f"backup --mode={mode} is not built yet"):
         run_backup(replace(OPTIONS, mode=mode), world.outside())
 
@@ -305,7 +305,7 @@ def test_a_server_that_refuses_progress_does_not_end_the_backup(world: World, mo
 
 
 @pytest.mark.parametrize("verb", ["list", "write", "delete"])
-def test_a_storage_that_fails_for_a_while_before_br_runs_is_asked_again(world: World, verb: str) -> None:
+def test_retries_a_storage_that_fails_briefly_before_br_runs(world: World, verb: str) -> None:
     world.backup()
     world.storage.fail = failing(verb, 1, 2, 3)
     world.launcher.script = printing(then=writing_meta(world))
@@ -313,7 +313,7 @@ def test_a_storage_that_fails_for_a_while_before_br_runs_is_asked_again(world: W
     assert 7 == world.clock.now()
 
 
-def test_a_storage_that_fails_for_longer_is_told_before_br_runs(world: World) -> None:
+def test_reports_a_failing_storage_before_br_runs(world: World) -> None:
     world.backup()
     world.storage.fail = failing("list", error=StorageError("list", WHERE, "status 503"))
     assert "status 503" in failure(world)[1]

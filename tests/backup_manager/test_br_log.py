@@ -1,4 +1,4 @@
-"""What BR's log and `backupmeta` tell (backup.md 7.4 to 7.7)."""
+"""BR's log and `backupmeta` (backup.md 7.4 to 7.7)."""
 
 import pytest
 
@@ -18,11 +18,11 @@ def test_7_7_progress_is_read_with_its_speed() -> None:
 
 
 @pytest.mark.parametrize("line", ["", "progress", '[progress] [step="x"] [progress=abc%]', "[progress] [progress=1%]"])
-def test_7_7_other_lines_tell_no_progress(line: str) -> None:
+def test_7_7_other_lines_have_no_progress(line: str) -> None:
     assert progress_in(line) is None
 
 
-def test_7_7_more_than_all_is_all() -> None:
+def test_7_7_progress_is_at_most_100_percent() -> None:
     assert ProgressLine("x", 100.0) == progress_in('[progress] [step="x"] [progress=100.20%]')
 
 
@@ -62,16 +62,16 @@ def test_7_6_of_many_errors_the_last_are_kept_and_the_others_counted() -> None:
     assert text.startswith("(9")
 
 
-def test_7_4_backupmeta_tells_versions_and_size() -> None:
+def test_7_4_backupmeta_has_versions_and_size() -> None:
     assert BackupMeta(1, 449_000_000_000, 8_200_000) == read_meta(meta_bytes())
 
 
-def test_7_4_without_a_size_it_is_that_of_the_message_and_its_files() -> None:
+def test_7_4_without_a_size_counts_the_message_and_its_files() -> None:
     content = meta_bytes(size=0)
     assert len(content) + 5 == read_meta(content).size
 
 
-def test_7_4_every_truncation_is_refused_or_read_as_what_is_left() -> None:
+def test_7_4_rejects_or_reads_every_truncation() -> None:
     content = meta_bytes()
     for length in range(len(content)):
         try:
@@ -81,7 +81,7 @@ def test_7_4_every_truncation_is_refused_or_read_as_what_is_left() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 20, b"\xff" * 40, b"not protobuf at all", meta_bytes(end=0)])
-def test_7_4_what_is_no_backupmeta_or_saved_nothing_is_refused(content: bytes) -> None:
+def test_7_4_rejects_a_malformed_or_empty_backupmeta(content: bytes) -> None:
     with pytest.raises(Unreadable):
         read_meta(content)
 

@@ -1,6 +1,6 @@
-"""No credential is ever seen: in no argument, log, status, event or Job, whatever is done and whatever fails.
+"""No argument, log, status, event or Job ever shows a credential, whatever fails.
 
-The Jobs are those of the controllers; their environment is made of the Secrets, as a kubelet does, for the command.
+The Jobs are the controllers'; the command's environment is built from the Secrets, as by a kubelet.
 """
 
 import base64
@@ -42,7 +42,7 @@ _NUMBERS = iter(range(1_000_000))
 
 
 def canary() -> str:
-    """What nobody else writes; with characters that URLs spell otherwise."""
+    """A unique value with characters that URLs escape."""
     return f"canary/{next(_NUMBERS)}+Qx="
 
 
@@ -78,7 +78,7 @@ BR = {"br": {"cluster": "basic"}}
 
 
 def canaries() -> set[str]:
-    """All of them, in every spelling in which one could be written."""
+    """All canaries, in every spelling."""
     texts = {value for held in KEPT.values() for value in held.values() if "canary" in value}
     texts |= {GOOGLE["private_key_id"], *(line for line in GOOGLE["private_key"].splitlines() if "canary" in line)}
     texts.discard(KEPT["gcs"]["credentials"])
@@ -87,7 +87,7 @@ def canaries() -> set[str]:
 
 @dataclass(frozen=True)
 class Failure:
-    """What fails, at its `number`th call; `None`: nothing does."""
+    """A failure of the `number`th call; `None` means no failure."""
 
     where: str | None
     number: int
@@ -98,7 +98,7 @@ class Failure:
 
 
 class Leaky(Tools):
-    """Programs that print all they know, and may fail."""
+    """Programs that print everything they know, and may fail."""
 
     def __init__(self, world: World, failure: Failure) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ class Leaky(Tools):
 
 
 def environ_of(made: Json) -> dict[str, str]:
-    """What a kubelet gives the container."""
+    """The environment that a kubelet gives the container."""
     found = {}
     for each in made["spec"]["template"]["spec"]["containers"][0]["env"]:
         reference = each.get("valueFrom", {}).get("secretKeyRef")
@@ -132,7 +132,7 @@ def environ_of(made: Json) -> dict[str, str]:
 
 @contextmanager
 def logged(secrets: Secrets) -> Iterator[list[str]]:
-    """What gets into the log, by the processors of the command."""
+    """The log lines, through the command's processors."""
     lines: list[str] = []
 
     def keep(_logger: object, _method: str, event: EventDict) -> EventDict:
@@ -147,7 +147,7 @@ def logged(secrets: Secrets) -> Iterator[list[str]]:
 
 
 def leaking(world: World, failure: Failure, environ: Mapping[str, str]) -> None:
-    """Storage and TiDB whose errors tell what they were told."""
+    """Make storage and TiDB raise errors that quote their input."""
     told = " ".join(environ.values())
     calls = {"storage": 0, "tidb": 0}
 
@@ -216,7 +216,7 @@ FAILURES = st.builds(Failure, st.sampled_from([None, "tool", "storage", "tidb"])
 
 
 def seen(command: str, storage: str, failure: Failure, volume: Path) -> dict[str, str]:
-    """Do it; everything that anybody could see of it, by where."""
+    """Run it; return everything that is visible, by place."""
     resource, spec, build = COMMANDS[command]
     spec = spec | STORAGES[storage] | {"storageSize": "1Gi"}
     made = build(spec)
@@ -264,14 +264,14 @@ def test_no_credential_is_seen(command: str, storage: str, failure: Failure, tmp
     assert [] == leaks
 
 
-def test_the_programs_did_tell_them_so_that_the_test_can_fail(tmp_path: Path) -> None:
+def test_the_programs_really_print_credentials(tmp_path: Path) -> None:
     found = seen("backup", "s3", Failure(None, 1, 0), tmp_path)
     assert "AWS_SECRET_ACCESS_KEY=[redacted]" in found["log"]
     failed = seen("export", "gcs", Failure("tool", 1, 3), tmp_path)
     assert "BACKUP_MANAGER_PASSWORD=[redacted]" in failed["status"]
 
 
-def test_nor_in_the_trace_of_an_error_that_nobody_expected() -> None:
+def test_a_traceback_shows_no_credential() -> None:
     secrets = Secrets({"AWS_SECRET_ACCESS_KEY": KEPT["s3"]["secret_key"]})
     with logged(secrets) as log:
         try:

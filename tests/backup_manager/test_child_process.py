@@ -1,4 +1,4 @@
-"""Programs run beside the manager, line by line (backup.md 7.6)."""
+"""Child processes, read line by line (backup.md 7.6)."""
 
 import os
 import sys
@@ -22,7 +22,7 @@ def run(program: str, stop: Stop | None = None, **environ: str) -> tuple[int, Li
     return code, lines
 
 
-def test_lines_of_both_streams_come_as_they_are_printed() -> None:
+def test_lines_of_both_streams_arrive_as_they_are_printed() -> None:
     code, lines = run(
         "import sys, time\n"
         "print('one', flush=True); print('error', file=sys.stderr, flush=True); print('two\\r\\nlast', end='')"
@@ -32,7 +32,7 @@ def test_lines_of_both_streams_come_as_they_are_printed() -> None:
     assert ["error"] == [line for line, is_error in lines if is_error]
 
 
-def test_the_exit_code_and_the_signal_are_told() -> None:
+def test_reports_exit_code_and_signal() -> None:
     assert 3 == run("raise SystemExit(3)")[0]
     assert -9 == run("import os; os.kill(os.getpid(), 9)")[0]
 
@@ -43,7 +43,7 @@ def test_a_program_gets_the_environment_that_it_is_given_and_no_other(monkeypatc
     assert [("['OF_CHILD']", False)] == lines
 
 
-def test_much_output_and_what_is_no_text_is_read() -> None:
+def test_reads_long_and_binary_output() -> None:
     _, lines = run(r"import sys; sys.stdout.buffer.write(b'x' * 3_000_000 + b'\n\xff\n' * 100_000)")
     assert 3_000_000 == sum(len(line) for line, _ in lines if line.startswith("x"))
     assert 99_999 <= sum(line == "\ufffd" for line, _ in lines)
@@ -67,14 +67,14 @@ def test_a_stop_sends_sigterm_and_waits_for_the_end() -> None:
     assert (7, ("ending", False)) == (code, lines[-1])
 
 
-def test_a_program_that_is_not_there_or_may_not_be_executed_is_named(tmp_path: Path) -> None:
+def test_names_a_missing_or_forbidden_program(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no program")
     for name in ("missing", "text"):
         with pytest.raises(CannotStart, match=rf"cannot start .*/{name}: .*; is the init container's volume mounted"):
             SystemLauncher().run([str(tmp_path / name)], {}, lambda _line, _is_error: None, Stop())
 
 
-def test_a_failure_of_ours_leaves_no_program_behind() -> None:
+def test_an_internal_failure_leaves_no_program_behind() -> None:
     pids: list[int] = []
 
     def fail(line: str, _is_error: bool) -> None:

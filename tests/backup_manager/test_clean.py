@@ -1,4 +1,4 @@
-"""The files of a Backup that is deleted (backup.md 7.8)."""
+"""Deletion of the files of a deleted Backup (backup.md 7.8)."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def opened(world: World) -> Location:
     return location
 
 
-def test_7_8_all_files_go_and_the_condition_holds(world: World) -> None:
+def test_7_8_deletes_all_files_and_sets_the_condition(world: World) -> None:
     world.backup(status=DONE)
     world.storage.objects |= {f"{number}.sst": b"x" for number in range(30)}
     run_clean(OPTIONS, world.outside())
@@ -56,7 +56,7 @@ def test_7_8_without_a_path_there_is_nothing_to_delete(world: World) -> None:
     assert {"x"} == world.storage.objects.keys()
 
 
-def test_7_8_files_that_stay_are_told(world: World) -> None:
+def test_7_8_reports_remaining_files(world: World) -> None:
     world.backup(status=DONE)
     world.storage.objects["x"] = b""
     world.storage.fail = failing("delete")
@@ -86,9 +86,7 @@ VOLUME = {"volume": {"name": "v"}, "volumeMount": {"name": "v", "mountPath": "/m
         ("local:///mnt/backup/a/b", {"s3": None, "local": VOLUME | {"prefix": "a"}}, "local:///mnt/backup/a/b"),
     ],
 )
-def test_7_8_the_files_go_where_the_backup_was_made_not_where_the_spec_points_by_now(
-    world: World, path: str, spec: Json, place: str
-) -> None:
+def test_7_8_deletes_files_where_the_backup_was_made(world: World, path: str, spec: Json, place: str) -> None:
     world.backup(status=DONE | {"backupPath": path}, **spec)
     run_clean(OPTIONS, world.outside())
     assert place == str(opened(world))
@@ -101,7 +99,7 @@ def test_7_8_the_files_go_where_the_backup_was_made_not_where_the_spec_points_by
         ("local:///mnt/a", "'local:///mnt/a' is not below spec.local.volumeMount.mountPath, /mnt/backup"),
     ],
 )
-def test_7_8_of_a_place_that_the_spec_does_not_reach_any_more_nothing_goes(world: World, path: str, why: str) -> None:
+def test_7_8_deletes_nothing_at_a_place_outside_the_spec(world: World, path: str, why: str) -> None:
     world.backup(status=DONE | {"backupPath": path}, s3=None, local=VOLUME | {"prefix": "a"})
     way_out = "and the files are where status.backupPath says: name that storage in the spec again"
     assert ("CleanFailed", "CleanBackupDataFailed", f"{why}, {way_out}") == failure(world)
@@ -121,14 +119,14 @@ def test_7_8_options(option: CleanOption, batched: bool, pace: Pace) -> None:
 
 
 @pytest.mark.parametrize("disabled", [True, False])
-def test_7_8_batches_may_be_switched_off(world: World, disabled: bool) -> None:
+def test_7_8_batches_can_be_disabled(world: World, disabled: bool) -> None:
     world.backup(status=DONE, cleanOption={"disableBatchConcurrency": disabled})
     run_clean(OPTIONS, world.outside())
     [(_, bulk)] = world.opened
     assert disabled is not bulk
 
 
-def test_7_8_an_export_is_one_archive_and_what_an_upload_has_left_of_it(world: World) -> None:
+def test_7_8_deletes_the_archive_of_an_export_and_unfinished_uploads(world: World) -> None:
     path = "s3://bucket/some/prefix/backup-2026-01-01T00:00:00Z.tgz"
     world.backup(br=None, status=DONE | {"backupPath": path})
     archive = "backup-2026-01-01T00:00:00Z.tgz"
@@ -138,7 +136,7 @@ def test_7_8_an_export_is_one_archive_and_what_an_upload_has_left_of_it(world: W
     assert ("bucket", "some/prefix") == (opened(world).bucket, opened(world).prefix)
 
 
-def test_7_8_a_path_that_is_no_archive_is_refused(world: World) -> None:
+def test_7_8_rejects_a_path_that_is_not_an_archive(world: World) -> None:
     world.backup(br=None, status=DONE)
     assert "is no archive in spec.s3" in failure(world)[2]
 
@@ -153,7 +151,7 @@ def test_a_signal_leaves_the_rest_to_another_pod(world: World) -> None:
     assert [("Clean", "False")] == [(each["type"], each["status"]) for each in world.status(BACKUPS)["conditions"]]
 
 
-def test_volume_snapshots_are_not_built(world: World) -> None:
+def test_volume_snapshots_are_not_supported(world: World) -> None:
     world.backup(status=DONE, backupMode="volume-snapshot")
     with pytest.raises(NotBuilt, match="clean of a volume snapshot"):
         run_clean(OPTIONS, world.outside())

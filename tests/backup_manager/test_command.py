@@ -29,7 +29,7 @@ OF_V1_6 = {
 
 
 def value_of(command: str, name: str) -> str:
-    """One that the flag takes."""
+    """A value that the flag accepts."""
     if isinstance(FLAGS[command][name], bool):
         return "true"
     return CHOICES.get((command, name), ["x"])[-1]
@@ -79,7 +79,7 @@ def test_7_2_empty_flags_are_named() -> None:
 
 
 @pytest.mark.parametrize(("command", "name"), CHOICES)
-def test_7_2_a_value_that_a_flag_does_not_know_is_named_with_those_it_does(
+def test_7_2_an_unknown_value_is_named_with_the_allowed_ones(
     command: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for value in CHOICES[command, name]:
@@ -97,23 +97,25 @@ NAMED = {
 
 
 @pytest.mark.parametrize("argv", [[], ["clean", "--nonsense=1"], ["backup", "--cluster-tls=maybe"]])
-def test_7_2_what_cannot_be_read_ends_with_a_message(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_7_2_an_unreadable_command_line_ends_with_a_message(
+    argv: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
         parse(argv)
     assert 2 == ended.value.code
     assert "backup-manager" in capsys.readouterr().err
 
 
-def test_7_every_command_does_something() -> None:
+def test_7_every_command_has_a_job() -> None:
     assert FLAGS.keys() == JOBS.keys()
 
 
-def test_without_a_cluster_the_error_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_cluster_the_error_names_the_cause(capsys: pytest.CaptureFixture[str]) -> None:
     assert 1 == main(["clean", "--namespace=ns", "--backupName=b"], {})
     assert "backup-manager: " in capsys.readouterr().err
 
 
-def test_7_1_googles_key_is_in_a_file_that_only_we_may_read(tmp_path: Path) -> None:
+def test_7_1_the_key_of_google_is_in_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "key.json"
     path.write_text("an older one, which all may read")
     found = prepared({"GCS_SERVICE_ACCOUNT_JSON_KEY": "{}"}, path)
@@ -131,7 +133,7 @@ def test_7_1_a_mounted_key_stays_and_an_empty_one_does_not_count(tmp_path: Path)
     assert {name: str(path)} == prepared({name: str(path)})
 
 
-def test_7_1_what_kms_has_encrypted_is_named_and_not_shown() -> None:
+def test_7_1_names_a_kms_value_without_showing_it() -> None:
     with pytest.raises(
         NotBuilt, match=r"spec\.useKMS: decryption of KMS_ENCRYPTED_A, KMS_ENCRYPTED_B is not"
     ) as raised:
@@ -147,7 +149,7 @@ def test_7_1_what_kms_has_encrypted_is_named_and_not_shown() -> None:
         (["restore", "--namespace=ns", "--restoreName=demo"], "Failed"),
     ],
 )
-def test_7_1_what_kms_has_encrypted_is_refused_in_the_status(world: World, argv: list[str], condition: str) -> None:
+def test_7_1_rejects_a_kms_value_in_the_status(world: World, argv: list[str], condition: str) -> None:
     (world.restore if "restore" in argv else world.backup)()
     world.environ = {"KMS_ENCRYPTED_BACKUP_MANAGER_PASSWORD": "cipher"}
     with pytest.raises(NotBuilt):
@@ -157,13 +159,13 @@ def test_7_1_what_kms_has_encrypted_is_refused_in_the_status(world: World, argv:
     assert "spec.useKMS: decryption of KMS_ENCRYPTED_BACKUP_MANAGER_PASSWORD" in status["conditions"][-1]["message"]
 
 
-def test_7_1_sidecars_are_told_where_there_is_a_place_for_it(tmp_path: Path) -> None:
+def test_7_1_writes_the_file_for_sidecars_if_possible(tmp_path: Path) -> None:
     tell_sidecars(tmp_path / "nothing" / "main-terminated")
     tell_sidecars(tmp_path / "main-terminated")
     assert ["main-terminated"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_7_1_what_is_no_command_of_ours_is_executed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_7_1_executes_an_unknown_command(monkeypatch: pytest.MonkeyPatch) -> None:
     executed: list[tuple[str, list[str]]] = []
 
     def execute(file: str, words: list[str], _environ: object) -> None:
@@ -199,7 +201,7 @@ def test_secrets_are_cut_from_texts_in_every_spelling() -> None:
     assert {"line": REDACTED, "words": ["x", REDACTED], "n": 1, "e": f"ValueError('{REDACTED}')"} == event
 
 
-def test_what_is_neither_a_command_nor_a_program_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reports_an_unknown_command_that_is_no_program(capsys: pytest.CaptureFixture[str]) -> None:
     assert 127 == main(["no-such-program"], {"PATH": "/bin"})
     told = capsys.readouterr().err
     assert told.startswith("backup-manager: no-such-program is none of its commands (")

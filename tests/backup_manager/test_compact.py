@@ -1,4 +1,4 @@
-"""A compaction, from Prepare to Complete or RetryFailed (backup.md 6, 7.10), and what a second pod finds."""
+"""A compaction, from Prepare to Complete or RetryFailed (backup.md 6, 7.10), and its repetition by a second pod."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ SPAWNING = {"message": "Spawning compaction.", "input_max_ts": 1900}
 
 
 def finishing(number: int) -> Json:
-    """One of two parts is done."""
+    """The log line of one finished part of two."""
     return {
         "level": "INFO",
         "message": "Finishing compaction.",
@@ -41,7 +41,7 @@ USUAL = (SPAWNING, SPAWNING | {"input_max_ts": 1500}, finishing(1), finishing(2)
 
 @dataclass
 class Tools:
-    """BR, which tells the storage, and tikv-ctl, which logs `lines` and ends with `code`."""
+    """BR, which encodes the storage, and tikv-ctl, which logs `lines` and ends with `code`."""
 
     lines: Sequence[Json | str] = USUAL
     code: int = 0
@@ -51,7 +51,6 @@ class Tools:
     life: Life = field(default_factory=lambda: Life(1 << 30, after=False))
 
     def run(self, command: Sequence[str], environ: Mapping[str, str], on_line: OnLine, _stop: Stop) -> int:
-        """See `Launcher`."""
         self.commands.append(command)
         if command[0] != TIKV_CTL:
             for text in self.told:
@@ -69,7 +68,7 @@ def outside(world: World, tools: Tools | None = None, stop: Stop | None = None) 
 
 
 def failure(world: World, tools: Tools) -> str:
-    """The message of one that fails, which is tried again."""
+    """The message of a failed compaction, which will be retried."""
     with pytest.raises(JobFailed):
         run_compact(OPTIONS, outside(world, tools))
     status = world.status(COMPACT_BACKUPS)
@@ -126,7 +125,7 @@ def test_6_the_end_only_grows(world: World) -> None:
     assert "5000" == world.status(COMPACT_BACKUPS)["endTs"]
 
 
-def test_7_10_what_tikv_ctl_said_is_the_message(world: World) -> None:
+def test_7_10_the_message_is_the_error_of_tikv_ctl(world: World) -> None:
     world.compact()
     bad = {"level": "ERROR", "message": "cannot read", "err": "no such file"}
     lines: list[Json | str] = [SPAWNING, bad, "thread panicked"]
@@ -157,20 +156,20 @@ def test_6_every_failure_is_noted(world: World) -> None:
         ({"s3": None}, "storage unknown not supported yet"),
     ],
 )
-def test_7_10_what_can_t_be_compacted_runs_nothing(world: World, spec: Json, expected: str) -> None:
+def test_7_10_an_impossible_compaction_runs_nothing(world: World, spec: Json, expected: str) -> None:
     world.compact(**spec)
     tools = Tools()
     assert failure(world, tools).startswith(expected)
     assert [] == tools.commands
 
 
-def test_7_10_a_br_that_knows_no_base64ify_is_named(world: World) -> None:
+def test_7_10_names_a_br_without_base64ify(world: World) -> None:
     world.compact()
     assert "ended with exit code 1" in failure(world, Tools(told=()))
     assert "does this BR know it (spec.toolImage)?" in failure(world, Tools(told=("", " ")))
 
 
-def test_7_10_a_program_that_is_not_there_is_named(world: World) -> None:
+def test_7_10_names_a_missing_program(world: World) -> None:
     world.compact()
 
     class Nothing(Tools):
@@ -207,7 +206,7 @@ def test_a_signal_is_no_failure(world: World) -> None:
     assert "backoffRetryStatus" not in world.status(COMPACT_BACKUPS)
 
 
-def test_a_compaction_that_is_killed_anywhere_is_ended() -> None:
+def test_a_compaction_killed_at_any_call_is_completed() -> None:
     def work(given: Outside) -> None:
         life = getattr(given.client, "_life", Life(1 << 30, after=False))
         run_compact(OPTIONS, replace(given, launcher=Tools(life=life)))

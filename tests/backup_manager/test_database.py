@@ -1,4 +1,4 @@
-"""SQL in front of a real server of MySQL's protocol: MariaDB, with TiDB's one table that counts (backup.md 7.3)."""
+"""SQL against a real server of MySQL's protocol: MariaDB with TiDB's one relevant table (backup.md 7.3)."""
 
 import shutil
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
-    """A server whose root has a password, and its certificates in a directory as a pod has those of clients."""
+    """A server whose root has a password, and its certificates in a directory, as a pod mounts them."""
     with mariadb(tmp_path_factory.mktemp("mariadb")) as server:
         connection = pymysql.connect(host=HOST, port=server.port, user="root", autocommit=True)
         with connection, connection.cursor() as cursor:
@@ -41,7 +41,7 @@ def test_7_3_the_variable_is_read_and_set(login: Login, with_tls: bool) -> None:
     database.set_variable(VARIABLE, "10m0s")
 
 
-def test_7_3_what_is_no_tidb_is_told(login: Login) -> None:
+def test_7_3_reports_a_server_that_is_not_tidb(login: Login) -> None:
     with pytest.raises(DatabaseError, match=r"mysql\.tidb has no tikv_gc_other; is it TiDB that answers"):
         MySqlDatabase(login).variable("tikv_gc_other")
 
@@ -53,12 +53,12 @@ def test_7_3_a_wrong_password_is_refused_and_not_shown(login: Login) -> None:
     assert CANARY not in f"{raised.value} {wrong!r} {wrong}"
 
 
-def test_7_3_nobody_answers() -> None:
+def test_7_3_reports_a_missing_server() -> None:
     with pytest.raises(DatabaseError, match=r"root@127\.0\.0\.1:1: "):
         MySqlDatabase(Login(HOST, 1, "root", "")).ping()
 
 
-def test_7_3_over_tls_the_server_is_verified_unless_that_is_switched_off(login: Login, tmp_path: Path) -> None:
+def test_7_3_over_tls_the_server_is_verified_by_default(login: Login, tmp_path: Path) -> None:
     assert login.tls is not None
     others = certificates(tmp_path / "others")
     for name in ("tls.crt", "tls.key"):

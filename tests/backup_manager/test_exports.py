@@ -94,7 +94,7 @@ def archive_of(files: dict[str, str], top: str = "any/") -> bytes:
     return buffer.getvalue()
 
 
-def test_7_9_an_export_becomes_one_archive_and_the_volume_is_tidied_up(volume: Volume) -> None:
+def test_7_9_an_export_becomes_one_archive_and_cleans_up_the_volume(volume: Volume) -> None:
     volume.backup()
     volume.export()
     status = volume.world.status(BACKUPS)
@@ -109,7 +109,7 @@ def test_7_9_an_export_becomes_one_archive_and_the_volume_is_tidied_up(volume: V
     assert ["72h", "10m0s"] == volume.world.tidb.history
 
 
-def test_7_9_dumplings_arguments_are_those_of_v1_6_without_the_password(volume: Volume) -> None:
+def test_7_9_the_arguments_of_dumpling_equal_v1_6_without_the_password(volume: Volume) -> None:
     volume.backup(dumpling={"options": ["--threads=2"], "tableFilter": ["a.*"]})
     volume.export(tls=Tls(client=True))
     [command] = volume.tools.commands
@@ -147,7 +147,7 @@ def test_an_older_dumpling_gets_the_password_as_an_argument_only_if_that_is_allo
     assert f"--password={PASSWORD}" == command[-1]
 
 
-def test_without_a_password_nothing_is_asked_of_dumpling(volume: Volume) -> None:
+def test_without_a_password_dumplings_help_is_not_read(volume: Volume) -> None:
     volume.tools = Tools(reads_variable=False)
     del volume.world.environ["BACKUP_MANAGER_PASSWORD"]
     volume.backup()
@@ -188,7 +188,7 @@ def test_7_9_reasons_of_failed_exports(volume: Volume, break_it: Any, reason: st
         ({"s3": {"provider": "aws", "bucket": "b", "prefix": "a/../../x"}}, {}, "DumpTidbClusterFailed"),
     ],
 )
-def test_7_9_what_an_export_cannot_go_to_is_refused_before_it_begins(
+def test_7_9_rejects_an_unusable_target_before_the_export(
     volume: Volume, spec: Json, options: Json, reason: str
 ) -> None:
     volume.backup(**spec)
@@ -196,7 +196,7 @@ def test_7_9_what_an_export_cannot_go_to_is_refused_before_it_begins(
     assert [] == volume.tools.commands
 
 
-def test_a_backup_by_br_is_no_export(volume: Volume) -> None:
+def test_a_backup_with_br_is_not_an_export(volume: Volume) -> None:
     volume.world.backup()
     with pytest.raises(Unusable, match=r"an export needs spec\.from, and no spec\.br"):
         volume.export()
@@ -211,7 +211,7 @@ def test_two_exports_of_one_second_have_two_archives(volume: Volume) -> None:
     assert 2 == sum(name.endswith(".tgz") for name in volume.world.storage.objects)
 
 
-def test_7_9_an_import_brings_the_archive_back_and_tidies_up(volume: Volume) -> None:
+def test_7_9_an_import_loads_the_archive_and_cleans_up(volume: Volume) -> None:
     volume.world.storage.objects[NAME_OF_ARCHIVE] = archive_of(FILES)
     volume.restore(tableFilter=["a.*"])
     volume.bring_in(tls=Tls(client=True))
@@ -258,7 +258,7 @@ def test_7_9_reasons_of_failed_imports(volume: Volume, content: bytes | None, re
     assert not (volume.directory.parent / "evil").exists()
 
 
-def test_7_9_what_lightning_says_when_it_fails_is_told(volume: Volume) -> None:
+def test_7_9_the_message_is_the_error_of_lightning(volume: Volume) -> None:
     volume.tools.code = 1
     volume.world.storage.objects[NAME_OF_ARCHIVE] = archive_of(FILES)
     volume.restore()
@@ -268,12 +268,12 @@ def test_7_9_what_lightning_says_when_it_fails_is_told(volume: Volume) -> None:
 
 
 @pytest.mark.parametrize("path", ["gcs://bucket/a.tgz", "s3://bucket", "s3://bucket/../../a.tgz"])
-def test_a_path_that_names_no_archive_of_the_spec_is_refused(volume: Volume, path: str) -> None:
+def test_rejects_a_path_outside_the_spec(volume: Volume, path: str) -> None:
     volume.restore()
     assert "DownloadBackupDataFailed" == failed(volume, lambda: volume.bring_in(path))[0]
 
 
-def test_links_and_devices_in_an_archive_are_refused(volume: Volume) -> None:
+def test_rejects_links_and_devices_in_an_archive(volume: Volume) -> None:
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w:gz") as tar:
         member = tarfile.TarInfo("any/link")
@@ -296,11 +296,11 @@ def test_a_signal_while_bytes_are_copied_leaves_the_rest_to_another_pod(volume: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["s3", "gcs"])
-def test_7_9_what_was_exported_comes_back_from_a_real_server(volume: Volume, servers: Start, name: str) -> None:
+def test_7_9_imports_an_export_from_a_real_server(volume: Volume, servers: Start, name: str) -> None:
     server = servers(name)
     place = server.make_bucket(f"exports-{name}")
     volume.world.environ |= server.environ
-    # some parts of an upload, however well it is compressed
+    # incompressible, so that the upload has several parts
     digests = (sha256(number.to_bytes(4, "big")).hexdigest() for number in range(240_000))
     volume.tools.files["shop.orders.sql"] = "".join(digests)
     spec: Json = {"bucket": place.bucket, "prefix": "p"}

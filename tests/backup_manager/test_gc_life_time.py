@@ -1,4 +1,4 @@
-"""TiDB keeps old versions while a tool reads them, and no longer (backup.md 7.3)."""
+"""TiDB's GC life time is raised only while a tool reads (backup.md 7.3)."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def reason(world: World) -> str:
     return raised.value.reason
 
 
-def test_7_3_it_is_raised_and_put_back(world: World) -> None:
+def test_7_3_raises_the_value_and_restores_it(world: World) -> None:
     backup(world)
     run_backup(OPTIONS, world.outside())
     assert ["72h", "10m0s"] == world.tidb.history
@@ -46,27 +46,27 @@ def test_7_3_it_is_raised_and_put_back(world: World) -> None:
     assert "password" not in repr(login)
 
 
-def test_7_3_the_spec_says_how_long(world: World) -> None:
+def test_7_3_the_spec_sets_the_duration(world: World) -> None:
     backup(world, tikvGCLifeTime="100h")
     run_backup(OPTIONS, world.outside())
     assert ["100h", "10m0s"] == world.tidb.history
 
 
-def test_7_3_what_is_long_enough_is_left_alone(world: World) -> None:
+def test_7_3_keeps_a_value_that_is_long_enough(world: World) -> None:
     backup(world)
     world.tidb.value = "100h"
     run_backup(OPTIONS, world.outside())
     assert [] == world.tidb.history
 
 
-def test_7_3_it_is_put_back_after_a_failure_and_after_a_signal(world: World) -> None:
+def test_7_3_restores_the_value_after_a_failure_and_a_signal(world: World) -> None:
     backup(world)
     world.launcher.script = printing("[ERROR] x", code=1)
     assert "BackupDataToRemoteFailed" == reason(world)
     assert "10m0s" == world.tidb.value
 
 
-def test_7_3_it_is_put_back_after_a_signal(world: World) -> None:
+def test_7_3_restores_the_value_after_a_signal(world: World) -> None:
     backup(world)
     stop = Stop()
     world.launcher.script = printing(code=-15, then=stop.set)
@@ -76,10 +76,10 @@ def test_7_3_it_is_put_back_after_a_signal(world: World) -> None:
 
 
 class Killed(BaseException):
-    """What kill -9 looks like from inside: nothing of ours runs after it."""
+    """Simulates kill -9: no code of the job runs after it."""
 
 
-def test_7_3_a_pod_that_was_killed_leaves_a_note_and_the_next_one_puts_back_what_was_there(world: World) -> None:
+def test_7_3_the_next_pod_restores_the_value_of_a_killed_one(world: World) -> None:
     backup(world)
 
     def killed() -> None:
@@ -97,20 +97,20 @@ def test_7_3_a_pod_that_was_killed_leaves_a_note_and_the_next_one_puts_back_what
     assert BEFORE not in annotations(world)
 
 
-def test_7_3_without_a_login_nobody_is_asked(world: World) -> None:
+def test_7_3_without_a_login_sends_no_query(world: World) -> None:
     backup(world, **{"from": None})
     run_backup(OPTIONS, world.outside())
     assert [] == world.tidb.logins
 
 
-def test_7_3_tidb_is_waited_for_half_an_hour(world: World) -> None:
+def test_7_3_waits_half_an_hour_for_tidb(world: World) -> None:
     backup(world)
     world.tidb.fail = {("ping", number) for number in range(1, 300)}
     run_backup(OPTIONS, world.outside())
     assert 299 * 5 == world.clock.now()
 
 
-def test_7_3_and_no_longer(world: World) -> None:
+def test_7_3_waits_no_longer_than_half_an_hour(world: World) -> None:
     backup(world)
     world.tidb.fail = {("ping", number) for number in range(1, 1000)}
     assert "ConnectTidbFailed" == reason(world)
@@ -132,18 +132,18 @@ def test_7_3_each_failure_has_its_reason(world: World, fail: tuple[str, int], ex
     assert expected == reason(world)
 
 
-def test_7_3_what_is_no_duration_has_its_reason(world: World) -> None:
+def test_7_3_an_invalid_duration_has_its_reason(world: World) -> None:
     backup(world, tikvGCLifeTime="long")
     assert "ParseConfiguredTikvGCLifeTimeFailed" == reason(world)
 
 
-def test_7_3_what_tidb_answers_must_be_a_duration(world: World) -> None:
+def test_7_3_the_answer_of_tidb_must_be_a_duration(world: World) -> None:
     backup(world)
     world.tidb.value = "soon"
     assert "ParseOldTikvGCLifeTimeFailed" == reason(world)
 
 
-def test_7_3_a_value_that_was_not_put_back_is_told_with_the_way_out(world: World) -> None:
+def test_7_3_reports_an_unrestored_value_with_the_way_out(world: World) -> None:
     backup(world)
     world.tidb.fail = {("set", 2)}
     reason(world)

@@ -1,6 +1,6 @@
-"""A pod is killed at any of its calls to the outside, before or after it is carried out; the next one ends the work.
+"""A pod is killed before or after any of its external calls; the next pod completes the work.
 
-Kill -9 leaves nothing to be tidied up: once it has struck, no call gets out any more.
+After the kill, no further call gets out, as after kill -9.
 """
 
 import shutil
@@ -35,11 +35,11 @@ _T = TypeVar("_T")
 
 
 class Killed(BaseException):
-    """What no handler of ours may see."""
+    """Raised at the kill; no handler of the job may catch it."""
 
 
 class Life:
-    """Counts calls; the `at`th kills, before it is carried out or `after`, and every later one as well."""
+    """Counts calls; the `at`th one kills, before or `after` its effect, and every later one kills as well."""
 
     def __init__(self, at: int, *, after: bool) -> None:
         self.calls = 0
@@ -114,7 +114,7 @@ class MortalStorage:
 
 
 class Br:
-    """Saves two files and then `backupmeta`, refuses a place where that is, and dies with the pod between any two."""
+    """Saves two files and then `backupmeta`, refuses a place that has one, and dies with the pod between any two."""
 
     def __init__(self, world: World, life: Life | None = None) -> None:
         self._objects = world.storage.objects
@@ -148,7 +148,9 @@ Work = Callable[[Outside], None]
 
 
 def survive(make: Callable[[World], None], work: Work, check: Callable[[World], None]) -> int:
-    """Kill the work at each of its calls in turn, end it in a second pod, check; return how many kills that were."""
+    """Kill the work at each of its calls in turn, complete it in a second pod, and check; return the number
+    of kills.
+    """
     kills = 0
     for after in (False, True):
         at = 0
@@ -174,7 +176,7 @@ def with_login(world: World) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", ["v8.5.0", "v5.4.0"])
-def test_a_backup_that_is_killed_anywhere_becomes_one_backup(version: str) -> None:
+def test_a_backup_killed_at_any_call_becomes_one_backup(version: str) -> None:
     def make(world: World) -> None:
         with_login(world)
         world.backup(**{"from": {"host": "tidb", "secretName": "s"}})
@@ -190,7 +192,7 @@ def test_a_backup_that_is_killed_anywhere_becomes_one_backup(version: str) -> No
     assert 40 < survive(make, lambda outside: run_backup(options, outside), check)
 
 
-def test_a_restore_that_is_killed_anywhere_is_ended_and_tidb_is_as_it_was() -> None:
+def test_a_restore_killed_at_any_call_is_completed_and_tidb_is_restored() -> None:
     def make(world: World) -> None:
         with_login(world)
         world.restore(to={"host": "tidb", "secretName": "s"})
@@ -204,7 +206,7 @@ def test_a_restore_that_is_killed_anywhere_is_ended_and_tidb_is_as_it_was() -> N
     assert 30 < survive(make, lambda outside: run_restore(RestoreOptions(NAMESPACE, NAME), outside), check)
 
 
-def test_a_removal_that_is_killed_anywhere_is_ended() -> None:
+def test_a_deletion_killed_at_any_call_is_completed() -> None:
     def make(world: World) -> None:
         world.backup({"phase": "Complete", "backupPath": "s3://bucket/some/prefix"})
         world.storage.objects |= {f"{number}.sst": b"x" for number in range(30)}
@@ -217,7 +219,7 @@ def test_a_removal_that_is_killed_anywhere_is_ended() -> None:
 
 
 class MortalTools(Tools):
-    """Dumpling and Lightning that die with the pod, Dumpling between any two files as well."""
+    """Dumpling and Lightning that die with the pod, Dumpling also between any two files."""
 
     def __init__(self, life: Life) -> None:
         super().__init__()
@@ -255,7 +257,7 @@ def survive_on(volume: Path, make: Callable[[World], None], work: Work, check: C
 
 
 @pytest.mark.slow
-def test_an_export_that_is_killed_anywhere_becomes_one_archive(tmp_path: Path) -> None:
+def test_an_export_killed_at_any_call_becomes_one_archive(tmp_path: Path) -> None:
     volume = tmp_path / "volume"
 
     def make(world: World) -> None:
@@ -276,7 +278,7 @@ def test_an_export_that_is_killed_anywhere_becomes_one_archive(tmp_path: Path) -
     assert 30 < survive_on(volume, make, lambda outside: run_export(options, outside), check)
 
 
-def test_an_import_that_is_killed_anywhere_is_ended(tmp_path: Path) -> None:
+def test_an_import_killed_at_any_call_is_completed(tmp_path: Path) -> None:
     volume = tmp_path / "volume"
 
     def make(world: World) -> None:

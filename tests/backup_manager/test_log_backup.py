@@ -1,4 +1,4 @@
-"""Sub-commands of a log backup, in their pods (backup.md 7.5)."""
+"""Sub-commands of a log backup in their pods (backup.md 7.5)."""
 
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,7 @@ STARTED = '[2026/01/01 00:00:00.000 +00:00] ["BR operation started"] [operation_
 
 
 def log(world: World, phase: str = "Scheduled", **status: Any) -> None:
-    """A log backup whose status is given."""
+    """Create a log backup with this status."""
     world.backup(status={"phase": phase, **status}, backupMode="log")
 
 
@@ -52,7 +52,7 @@ def test_7_5_the_log_begins(world: World) -> None:
 @pytest.mark.parametrize(
     ("command", "phase"), [("log-pause", "Paused"), ("log-resume", "Running"), ("log-stop", "Stopped")]
 )
-def test_7_5_the_others_say_what_has_become_of_it(world: World, command: str, phase: str) -> None:
+def test_7_5_the_other_sub_commands_report_their_outcome(world: World, command: str, phase: str) -> None:
     running(world)
     run_log_backup(replace(START, command=command), world.outside())
     status = world.status(BACKUPS)
@@ -60,7 +60,7 @@ def test_7_5_the_others_say_what_has_become_of_it(world: World, command: str, ph
     assert ("timeTaken" in status) is (command == "log-stop")
 
 
-def test_7_5_truncation_says_how_far_it_came_and_which_operation_it_was(world: World) -> None:
+def test_7_5_truncation_reports_its_end_and_operation(world: World) -> None:
     running(world)
     world.launcher.script = printing(STARTED)
     run_log_backup(TRUNCATE, world.outside())
@@ -79,7 +79,7 @@ def test_7_5_truncation_says_how_far_it_came_and_which_operation_it_was(world: W
         ("log-truncate", "TruncateLogBackuFailed", "Running"),
     ],
 )
-def test_7_5_a_failure_is_told_with_the_reasons_of_v1_6(world: World, command: str, reason: str, phase: str) -> None:
+def test_7_5_a_failure_has_the_reasons_of_v1_6(world: World, command: str, reason: str, phase: str) -> None:
     if command == "log-start":
         log(world)
     else:
@@ -98,7 +98,7 @@ def test_7_5_a_log_without_metadata_has_failed(world: World) -> None:
         run_log_backup(START, world.outside())
 
 
-def test_7_5_a_log_does_not_begin_among_files_of_others(world: World) -> None:
+def test_7_5_a_log_does_not_begin_among_foreign_files(world: World) -> None:
     log(world)
     world.storage.objects["v1/backupmeta/1.meta"] = b"x"
     with pytest.raises(JobFailed, match="give each Backup a prefix of its own"):
@@ -106,13 +106,13 @@ def test_7_5_a_log_does_not_begin_among_files_of_others(world: World) -> None:
     assert ([], "Failed") == (world.launcher.commands, world.status(BACKUPS)["phase"])
 
 
-def test_7_5_what_was_begun_is_not_begun_again(world: World) -> None:
+def test_7_5_does_not_start_a_running_log_again(world: World) -> None:
     running(world)
     run_log_backup(START, world.outside())
     assert [] == world.launcher.commands
 
 
-def test_a_pod_that_was_killed_when_br_was_done_is_completed_by_the_next(world: World) -> None:
+def test_the_next_pod_completes_one_killed_after_br(world: World) -> None:
     log(world, "Running", backupPath="s3://bucket/some/prefix")
     writing_meta(world, start=100, end=0)()
     world.launcher.script = printing("[ERROR] there is a task already", code=1)
@@ -120,7 +120,7 @@ def test_a_pod_that_was_killed_when_br_was_done_is_completed_by_the_next(world: 
     assert ("Running", "100") == (world.status(BACKUPS)["phase"], world.status(BACKUPS)["commitTs"])
 
 
-def test_a_log_that_was_begun_elsewhere_takes_over_nothing_where_the_spec_points_now(world: World) -> None:
+def test_a_log_started_elsewhere_takes_nothing_over_at_a_changed_place(world: World) -> None:
     log(world, "Running", backupPath="s3://bucket/before")
     writing_meta(world, start=100, end=0)()
     with pytest.raises(JobFailed, match="give each Backup a prefix of its own"):
@@ -128,7 +128,7 @@ def test_a_log_that_was_begun_elsewhere_takes_over_nothing_where_the_spec_points
     assert ([], "s3://bucket/before") == (world.launcher.commands, world.status(BACKUPS)["backupPath"])
 
 
-def test_7_5_only_the_log_itself_is_truncated_not_what_the_spec_names_by_now(world: World) -> None:
+def test_7_5_truncates_only_the_log_itself(world: World) -> None:
     log(world, "Running", commitTs="100", backupPath="s3://bucket/before")
     with pytest.raises(JobFailed):
         run_log_backup(TRUNCATE, world.outside())
@@ -149,7 +149,7 @@ def test_7_6_sigterm_is_no_failure(world: World) -> None:
     assert ["Prepare", "Running"] == kinds(world, "log-truncate")
 
 
-def test_3_8_of_a_backup_that_is_deleted_the_whole_tells(world: World) -> None:
+def test_3_8_conditions_of_a_deleted_backup_are_about_the_whole(world: World) -> None:
     running(world)
     tree = world.read(BACKUPS)
     tree["metadata"]["finalizers"] = ["tidb.pingcap.com/backup-protection"]
@@ -161,7 +161,7 @@ def test_3_8_of_a_backup_that_is_deleted_the_whole_tells(world: World) -> None:
     assert {"log-stop"} == {each["command"] for each in status["conditions"]}
 
 
-def test_what_cannot_be_worked_on_is_refused(world: World) -> None:
+def test_rejects_an_unusable_backup(world: World) -> None:
     with pytest.raises(Unusable, match=r"--subcommand=log-jump: must be one of log-start"):
         run_log_backup(replace(START, command="log-jump"), world.outside())
     world.backup(backupMode="log", br=None)

@@ -1,4 +1,4 @@
-"""The command as a process: its API server over HTTP, its storage moto or a directory, its BR a program of ours."""
+"""The command as a process: API server over HTTP, storage in moto or a directory, and a test program as BR."""
 
 import contextlib
 import json
@@ -83,7 +83,7 @@ sys.exit(main.main())
 
 
 class Pod:
-    """Runs the command against a world, with BR beside it."""
+    """Runs the command against a world, with a BR."""
 
     def __init__(self, directory: Path, world: World, url: str) -> None:
         self.world = world
@@ -111,13 +111,13 @@ class Pod:
         )
 
     def run(self, *arguments: str) -> tuple[int, str]:
-        """The exit code and all that was printed."""
+        """The exit code and the whole output."""
         with self.start(*arguments) as process:
             out, err = process.communicate(timeout=60)
         return process.returncode, out + err
 
     def runs(self) -> list[Json]:
-        """What BR was given, run by run."""
+        """BR's input, run by run."""
         return [json.loads(line) for line in (self.directory / "runs.jsonl").read_text().splitlines()]
 
     def wait_until_br_hangs(self) -> None:
@@ -213,14 +213,14 @@ def test_sigterm_reaches_br_and_leaves_the_backup_to_another_pod(pod: Pod) -> No
     assert 2 == len(pod.runs())
 
 
-def test_kill_9_makes_neither_two_backups_nor_none(pod: Pod) -> None:
+def test_after_kill_9_there_is_exactly_one_backup(pod: Pod) -> None:
     pod.behave(hang=True)
     pod.world.backup(**on_volume(pod))
     process = pod.start(*BACKUP)
     pod.wait_until_br_hangs()
     process.kill()
     process.communicate()
-    # the container ends with its first process; here BR is left, and ended by its id
+    # a container would end with its first process; here BR survives, and is killed by its id
     os.kill(pod.runs()[0]["pid"], signal.SIGKILL)
     prefix = pod.directory / "mount" / "some" / "prefix"
     prefix.joinpath("backupmeta").write_bytes(meta_bytes())
@@ -231,7 +231,7 @@ def test_kill_9_makes_neither_two_backups_nor_none(pod: Pod) -> None:
     assert 1 == len(pod.runs())
 
 
-def test_an_api_server_that_is_away_is_told(pod: Pod) -> None:
+def test_reports_a_missing_api_server(pod: Pod) -> None:
     code, output = pod.run("clean", "--namespace=other", "--backupName=missing")
     assert 1 == code
     assert "backup-manager: cannot work for Backup other/missing: it does not exist" in output

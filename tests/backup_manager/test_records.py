@@ -13,7 +13,7 @@ from tests.backup_manager.worlds import NAME, NAMESPACE, World
 
 
 class Failing(Client):
-    """Raises what it is given at each PUT, until there is no more."""
+    """Raises the given errors at successive PUTs."""
 
     def __init__(self, client: Client, *errors: Exception) -> None:
         self._inner = client
@@ -43,14 +43,14 @@ def conflict() -> Conflict:
     return Conflict(Status(code=409, reason="Conflict"))
 
 
-def test_a_conflict_is_decided_again_on_what_is_there_now(world: World) -> None:
+def test_a_conflict_is_decided_again_on_the_current_object(world: World) -> None:
     world.backup()
     found, client = record(world, conflict(), conflict())
     assert {"phase": "Running"} == found.change_status(phase("Running"))
     assert 3 == client.puts
 
 
-def test_somebody_elses_write_in_between_is_kept(world: World) -> None:
+def test_keeps_a_concurrent_write(world: World) -> None:
     world.backup()
     found, _ = record(world)
     seen: list[str] = []
@@ -72,7 +72,7 @@ def test_nothing_to_change_is_no_request(world: World) -> None:
     assert 0 == client.puts
 
 
-def test_what_may_pass_is_tried_for_five_minutes(world: World) -> None:
+def test_retries_temporary_errors_for_five_minutes(world: World) -> None:
     world.backup()
     found, _ = record(world, *(conflict() for _ in range(10_000)))
     with pytest.raises(Conflict):
@@ -80,7 +80,7 @@ def test_what_may_pass_is_tried_for_five_minutes(world: World) -> None:
     assert 280 <= world.clock.now() <= 300
 
 
-def test_what_rbac_refuses_is_told_at_once(world: World) -> None:
+def test_reports_a_refusal_by_rbac_immediately(world: World) -> None:
     world.backup()
     found, client = record(world, Forbidden(Status(code=403, message="cannot update backups")))
     with pytest.raises(Forbidden, match="cannot update backups"):
@@ -96,7 +96,7 @@ def test_progress_is_tried_once(world: World) -> None:
     assert "Scheduled" == world.status(BACKUPS)["phase"]
 
 
-def test_another_object_of_the_name_is_not_written(world: World) -> None:
+def test_does_not_write_a_recreated_object(world: World) -> None:
     world.backup()
     found, _ = record(world)
     found.read()

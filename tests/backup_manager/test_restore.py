@@ -1,4 +1,4 @@
-"""A restore, and one that is aborted (backup.md 7.7)."""
+"""A restore, and the abort of one (backup.md 7.7)."""
 
 from dataclasses import replace
 
@@ -35,8 +35,8 @@ def test_7_7_a_restore_that_works(world: World) -> None:
     assert ["/var/lib/br-bin/br", "restore", "full"] == world.launcher.commands[0][:3]
 
 
-def test_7_7_while_another_pod_may_follow_nothing_has_failed(world: World) -> None:
-    """v1.6 says Failed, nobody keeps the files any longer, and then the next pod of the Job reads them."""
+def test_7_7_does_not_fail_while_another_pod_may_follow(world: World) -> None:
+    """v1.6 writes Failed, which releases the files, and then the Job's next pod reads them."""
     world.restore(backoffLimit=1)
     assert "RetryFailed" == failure(world)[0]
     writing_meta(world)()
@@ -44,7 +44,7 @@ def test_7_7_while_another_pod_may_follow_nothing_has_failed(world: World) -> No
     assert "Complete" == world.status(RESTORES)["phase"]
 
 
-def test_7_7_a_start_that_is_known_stays(world: World) -> None:
+def test_7_7_keeps_a_known_start(world: World) -> None:
     world.restore(status={"phase": "Running", "timeStarted": "2025-12-31T23:59:00Z"})
     writing_meta(world)()
     run_restore(OPTIONS, world.outside())
@@ -78,7 +78,7 @@ def test_7_7_a_restore_that_fails(world: World) -> None:
     assert "[FATAL] no space" in message
 
 
-def test_7_7_where_there_is_no_backup_br_does_not_run(world: World) -> None:
+def test_7_7_without_a_backup_br_does_not_run(world: World) -> None:
     world.restore()
     type_, reason, message = failure(world)
     assert ("Failed", "RestoreDataFromRemoteFailed") == (type_, reason)
@@ -86,14 +86,14 @@ def test_7_7_where_there_is_no_backup_br_does_not_run(world: World) -> None:
     assert [] == world.launcher.commands
 
 
-def test_7_7_a_storage_that_does_not_answer_is_told_before_br_runs(world: World) -> None:
+def test_7_7_reports_a_silent_storage_before_br_runs(world: World) -> None:
     world.restore()
     world.storage.fail = failing("size")
     assert "cannot size s3://bucket/some/prefix" in failure(world)[2]
     assert [] == world.launcher.commands
 
 
-def test_7_7_a_restore_whose_backupmeta_goes_meanwhile(world: World) -> None:
+def test_7_7_a_restore_whose_backupmeta_is_deleted_meanwhile_fails(world: World) -> None:
     world.restore()
     writing_meta(world)()
     world.launcher.script = printing(then=world.storage.objects.clear)
@@ -123,7 +123,7 @@ def test_7_6_sigterm_is_passed_on_and_is_no_failure(world: World) -> None:
     assert "Running" == world.status(RESTORES)["phase"]
 
 
-def test_7_7_abort_takes_back_what_is_left(world: World) -> None:
+def test_7_7_abort_undoes_a_failed_restore(world: World) -> None:
     world.restore(status={"phase": "PruneScheduled"})
     run_restore(ABORT, world.outside())
     assert ["abort", "restore", "full"] == world.launcher.commands[0][1:4]
@@ -133,7 +133,7 @@ def test_7_7_abort_takes_back_what_is_left(world: World) -> None:
     assert "PruneComplete" == world.status(RESTORES)["phase"]
 
 
-def test_7_7_abort_that_fails_or_is_not_known(world: World) -> None:
+def test_7_7_an_abort_that_fails_or_is_unsupported_fails(world: World) -> None:
     world.restore()
     world.launcher.script = printing("[ERROR] x", code=2)
     assert ("PruneFailed", "BRAbortFailed") == failure(world, ABORT)[:2]
@@ -147,7 +147,7 @@ def test_7_7_abort_without_a_storage(world: World) -> None:
     assert ("PruneFailed", "ConstructArgsFailed") == failure(world, ABORT)[:2]
 
 
-def test_what_is_not_built_or_not_brs_is_refused(world: World) -> None:
+def test_rejects_unsupported_restores(world: World) -> None:
     with pytest.raises(NotBuilt, match="restore --mode=volume-snapshot"):
         run_restore(replace(OPTIONS, mode="volume-snapshot"), world.outside())
     world.restore(br=None)

@@ -1,4 +1,4 @@
-"""How conditions, progress and operations get into a status (backup.md 3.2, 3.3)."""
+"""Conditions, progress and operations in a status (backup.md 3.2, 3.3)."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -93,7 +93,7 @@ def test_durations_are_written_as_go_does(seconds: float, text: str) -> None:
     assert text == go_duration(timedelta(seconds=seconds))
 
 
-def test_what_other_versions_wrote_stays() -> None:
+def test_keeps_fields_of_other_versions() -> None:
     status: Json = {"newField": {"a": 1}, "conditions": [{"type": "Scheduled", "status": "True", "x": 1}]}
     changed = with_condition(status, Condition("Prepare"), NOW)
     assert {"a": 1} == changed["newField"]

@@ -1,4 +1,4 @@
-"""Whether the files that `backupmeta` names are there: the condition Verified."""
+"""Verification of the files that `backupmeta` lists: the condition Verified."""
 
 import hashlib
 from collections.abc import Iterable
@@ -34,12 +34,12 @@ def meta(files: Iterable[bytes], *more: tuple[int, bytes]) -> bytes:
 
 
 def flat() -> dict[str, bytes]:
-    """A backup of the first version, in which `backupmeta` names all files."""
+    """A backup of the first version, whose `backupmeta` lists all files."""
     return {**FILES, "backupmeta": meta(file(name, content) for name, content in FILES.items())}
 
 
 def indexed() -> dict[str, bytes]:
-    """One of the second version: two levels of files that name files, and one with schemas."""
+    """A backup of the second version: two levels of files that list files, and one with schemas."""
     inner = message([(2, file(name, content)) for name, content in FILES.items()])
     outer = message([(1, file("inner.meta", inner))])
     schemas = message([(3, b"\x0a\x01x")])
@@ -80,7 +80,7 @@ def test_all_files_with_their_sizes_are_verified(world: World, objects: dict[str
         ("backupmeta", b"\xff", "backupmeta"),
     ],
 )
-def test_what_is_missing_or_another_is_named(world: World, name: str, content: bytes | None, says: str) -> None:
+def test_names_missing_and_different_files(world: World, name: str, content: bytes | None, says: str) -> None:
     world.backup(status=DONE)
     world.storage.objects |= indexed()
     if content is None:
@@ -90,13 +90,13 @@ def test_what_is_missing_or_another_is_named(world: World, name: str, content: b
     with pytest.raises(JobFailed):
         run_verify(OPTIONS, world.outside())
     condition = verified(world)
-    # what can't be read may be encrypted
+    # an unreadable file may be encrypted
     reason = "NotVerified" if content in {b"x", b"\xff"} else "FilesDiffer"
     assert ("False", reason) == (condition["status"], condition["reason"])
     assert says in condition["message"]
 
 
-def test_another_content_of_the_same_size_is_seen_by_its_checksum(world: World) -> None:
+def test_a_checksum_detects_different_content_of_the_same_size(world: World) -> None:
     world.backup(status=DONE)
     world.storage.objects |= flat() | {"1/a.sst": b"two"}
     run_verify(OPTIONS, world.outside())
@@ -105,7 +105,7 @@ def test_another_content_of_the_same_size_is_seen_by_its_checksum(world: World) 
     assert "False" == verified(world)["status"]
 
 
-def test_of_many_the_first_are_named(world: World) -> None:
+def test_names_the_first_of_many_differences(world: World) -> None:
     world.backup(status=DONE)
     world.storage.objects["backupmeta"] = meta(file(f"{number}.sst", b"x") for number in range(20))
     with pytest.raises(JobFailed, match=r"of 20 files: 0\.sst is missing; .*; 2\.sst is missing; and 17 more"):
@@ -130,14 +130,14 @@ def test_the_condition_changes_with_the_files(world: World) -> None:
     assert "True" == verified(world)["status"]
 
 
-def test_it_is_looked_where_the_backup_was_made_whatever_the_spec_names_by_now(world: World) -> None:
+def test_verifies_where_the_backup_was_made(world: World) -> None:
     world.backup(status=DONE, s3={"provider": "aws", "bucket": "bucket", "prefix": "other"})
     world.storage.objects |= flat()
     run_verify(OPTIONS, world.outside())
     assert ["s3://bucket/some/prefix"] == [str(location) for location, _ in world.opened]
 
 
-def test_what_has_no_files_to_look_at_is_refused(world: World) -> None:
+def test_rejects_a_backup_without_files(world: World) -> None:
     world.backup(status={"phase": "Running"})
     with pytest.raises(Unusable, match="is not Complete"):
         run_verify(OPTIONS, world.outside())
@@ -158,14 +158,14 @@ def test_a_backup_is_verified_when_it_is_complete(world: World) -> None:
     assert "all files are there with their sizes: 2, together 8 B" == verified(world)["message"]
 
 
-def test_a_backup_whose_files_are_not_there_is_complete_and_not_verified(world: World) -> None:
+def test_a_backup_without_its_files_is_complete_but_not_verified(world: World) -> None:
     world.backup()
     world.launcher.script = printing(then=lambda: world.storage.objects.update(backupmeta=flat()["backupmeta"]))
     run_backup(BackupOptions(NAMESPACE, NAME, tikv_version="v8.5.0"), world.outside())
     assert ("False", "FilesDiffer") == (verified(world)["status"], verified(world)["reason"])
 
 
-def test_what_is_compared_after_a_backup_is_a_variable(world: World) -> None:
+def test_a_variable_sets_the_extent_of_the_verification(world: World) -> None:
     world.environ[EXTENT] = "checksums"
     backed_up(world)
     assert verified(world)["message"].endswith("; 2 checksums are right")
@@ -175,7 +175,7 @@ def test_what_is_compared_after_a_backup_is_a_variable(world: World) -> None:
     assert "Verified" not in other.conditions(BACKUPS)
 
 
-def test_a_value_that_means_nothing_is_refused_before_the_backup(world: World) -> None:
+def test_rejects_an_unknown_extent_before_the_backup(world: World) -> None:
     world.environ[EXTENT] = "everything"
     with pytest.raises(Unusable, match=r"=everything in spec\.env must be sizes, checksums or nothing"):
         backed_up(world)
@@ -184,7 +184,7 @@ def test_a_value_that_means_nothing_is_refused_before_the_backup(world: World) -
 
 def test_storage_that_fails_leaves_the_backup_complete(world: World) -> None:
     world.environ[EXTENT] = "sizes"
-    # the fourth list is the first of the verification: two of the checks, one of its page
+    # the fourth list is the first of the verification: the checks take two, the page one
     world.storage.fail = failing("list", *range(3, 20))
     backed_up(world)
     assert ("False", "NotVerified") == (verified(world)["status"], verified(world)["reason"])

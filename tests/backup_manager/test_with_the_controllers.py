@@ -1,4 +1,4 @@
-"""What the controllers hand over and what the command takes is the same (backup.md 2.2, 3.11, 4.5)."""
+"""The controllers' Jobs and the command agree on arguments (backup.md 2.2, 3.11, 4.5)."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ VOLUME: Json = {"volume": {"name": "v"}, "volumeMount": {"name": "v", "mountPath
 
 
 def taken(job: Json) -> Arguments:
-    """What the command reads of a Job's arguments; nothing may be missing or unknown."""
+    """The command's parsed arguments from a Job; none may be missing or unknown."""
     return parse(job["spec"]["template"]["spec"]["containers"][0]["args"])
 
 
@@ -82,7 +82,7 @@ def test_4_5_the_arguments_of_restores_are_read(spec: Json, mode: str, point: st
         {"local": VOLUME},
     ],
 )
-def test_2_2_both_mean_the_same_path(storage: Any) -> None:
+def test_2_2_controller_and_command_use_the_same_path(storage: Any) -> None:
     spec: StorageProvider = backup(by_br(**{"s3": None, **storage})).spec
     path = places.backup_path(spec)
     assert backup_paths.backup_path(spec) == path

@@ -1,4 +1,4 @@
-"""A Kubernetes API with our definitions, a BR that does as it is told, storage in memory, a TiDB with one variable."""
+"""A Kubernetes API with the CRDs, a scripted BR, storage in memory, a TiDB with one variable."""
 
 import functools
 import threading
@@ -30,7 +30,7 @@ ENVIRON = {"AWS_ACCESS_KEY_ID": "AKIA" + CANARY, "AWS_SECRET_ACCESS_KEY": CANARY
 
 
 class PassingClock(FakeClock):
-    """A clock on which waiting takes no time of ours."""
+    """A clock on which waiting takes no real time."""
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         assert timeout is not None
@@ -38,7 +38,7 @@ class PassingClock(FakeClock):
 
 
 def meta_bytes(start: int = 1, end: int = 449_000_000_000, size: int = 8_200_000) -> bytes:
-    """A `backupmeta` as BR writes it, with one file and a field that nobody here knows."""
+    """A `backupmeta` as BR writes it, with one file and an unknown field."""
     file = _field(11, 5) + b"\x0a\x03sst"
     inner = b"\x22" + _varint(len(file)) + file
     return inner + _field(5, start) + (_field(6, end) if end else b"") + _field(25, size) + b"\x0d\x01\x02\x03\x04"
@@ -69,7 +69,7 @@ Script = Callable[[OnLine, Stop], int]
 
 @dataclass
 class ScriptedLauncher:
-    """Does what `script` says in place of a program; keeps what it was asked to run."""
+    """Runs `script` in place of a program, and records the commands."""
 
     script: Script = lambda _on_line, _stop: 0
     commands: list[Sequence[str]] = field(default_factory=list)
@@ -83,7 +83,7 @@ class ScriptedLauncher:
 
 @dataclass
 class Tidb:
-    """One variable; `fail` has the calls that fail, by name and number."""
+    """A TiDB with one variable; `fail` has the failing calls, by name and number."""
 
     value: str = "10m0s"
     fail: set[tuple[str, int]] = field(default_factory=set)
@@ -117,7 +117,7 @@ class Tidb:
 
 @functools.cache
 def definitions() -> list[Json]:
-    """Those of Backup, Restore and CompactBackup."""
+    """The CRDs of Backup, Restore and CompactBackup."""
     return [
         crd
         for plural in ("backups", "restores", "compactbackups")
@@ -126,7 +126,7 @@ def definitions() -> list[Json]:
 
 
 class World:
-    """All that a job reaches outside."""
+    """A job's outside."""
 
     def __init__(self) -> None:
         self.clock = PassingClock()
@@ -194,7 +194,7 @@ def _named(kind: str) -> Json:
 
 
 def printing(*lines: str, code: int = 0, then: Callable[[], None] | None = None) -> Script:
-    """A program that prints lines to stdout, does something and ends."""
+    """A program that prints lines to stdout, runs `then` and ends."""
 
     def script(on_line: OnLine, _stop: Stop) -> int:
         for line in lines:
@@ -207,5 +207,5 @@ def printing(*lines: str, code: int = 0, then: Callable[[], None] | None = None)
 
 
 def writing_meta(world: World, **fields: int) -> Callable[[], None]:
-    """What BR does last: the file that `backupmeta` names, and it."""
+    """BR's last act: writes the file that `backupmeta` lists, and `backupmeta`."""
     return functools.partial(world.storage.objects.update, {"sst": b"12345", "backupmeta": meta_bytes(**fields)})

@@ -1,4 +1,4 @@
-"""A server of each protocol, started once per worker; each test gets a bucket of its own."""
+"""A server of each protocol, started once per worker; each test gets its own bucket."""
 
 import contextlib
 import itertools
@@ -27,7 +27,7 @@ class Place:
         return open_storage(self.location, self.server.environ, **options)
 
     def put(self, key: str, content: bytes = b"") -> None:
-        """Below the prefix."""
+        """Write an object below the prefix."""
         self.server.put(self.bucket, f"{self.location.prefix}/{key}", content)
 
     @property
@@ -37,7 +37,7 @@ class Place:
 
 @pytest.fixture(scope="session")
 def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Start]:
-    """Starts the server of a protocol, once; skips with the reason where it is missing."""
+    """Starts the server of a protocol, once; skips with the reason if it is not installed."""
     with contextlib.ExitStack() as stack:
         started: dict[str, Server] = {}
 

@@ -1,4 +1,4 @@
-"""Storage in memory that fails as it is told, and a service that answers as it is told."""
+"""Storage in memory with scripted failures, and a service with scripted answers."""
 
 import http.server
 import threading
@@ -14,7 +14,7 @@ WHERE = Location(Kind.S3, "bucket", "some/prefix")
 
 
 class Memory:
-    """See `Storage`; `fail` is asked before each call and may raise."""
+    """An in-memory `Storage`; `fail` is called before each call and may raise."""
 
     batch = 10
 
@@ -68,7 +68,7 @@ class Memory:
 
 
 def failing(verb: str, *times: int, error: StorageError | None = None) -> Callable[[str], None]:
-    """Raise `error` at the calls of `verb` with these numbers, from 1; at all without a number."""
+    """Raise `error` at the calls of `verb` with these numbers, counted from 1; without a number, at all."""
     seen = 0
 
     def fail(called: str) -> None:
@@ -84,7 +84,7 @@ def failing(verb: str, *times: int, error: StorageError | None = None) -> Callab
 
 @contextmanager
 def answering(status: int, body: str) -> Iterator[str]:
-    """The URL of a service that answers everything alike."""
+    """The URL of a service that gives every request the same answer."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def _answer(self) -> None:

@@ -1,6 +1,6 @@
-"""What fake-gcs-server lacks of the XML API, in front of it: objects that are put, whole or in parts.
+"""A front for fake-gcs-server with the missing part of the XML API: uploads, whole or in parts.
 
-Everything else is passed on. A whole object goes to it as one by a signed URL, which it does take.
+Everything else passes. A whole object is forwarded as a signed upload, which fake-gcs-server supports.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _HOP_BY_HOP = frozenset({"connection", "content-length", "host", "transfer-encod
 
 
 class GcsFront:
-    """The state: uploads that are under way, each with its parts by number."""
+    """The state: unfinished uploads with their parts by number."""
 
     def __init__(self, server: str) -> None:
         self.server = server
@@ -28,7 +28,7 @@ class GcsFront:
 
 
 def main(port: int, server: str) -> None:
-    """Stand in front of fake-gcs-server at `server` until the process is ended."""
+    """Run in front of the fake-gcs-server at `server` until the process ends."""
 
     class Handler(_Handler):
         state = GcsFront(server)

@@ -1,6 +1,6 @@
 """Servers of object storage on loopback: moto (S3), Azurite (Azure), fake-gcs-server (GCS); and their buckets.
 
-Secrets that are made up here hold CANARY, which must never be seen in a message.
+Invented secrets contain CANARY, which must never appear in a message.
 """
 
 import base64
@@ -32,22 +32,22 @@ _PATIENCE = 30.0
 
 
 class Server(Protocol):
-    """A service in which each test gets a bucket of its own."""
+    """A service in which each test gets its own bucket."""
 
     environ: dict[str, str]
 
     def make_bucket(self, name: str) -> Location:
-        """A new bucket, or the location of one that is not there if it is not asked for."""
+        """A new bucket, or the location of a missing one."""
 
     def location(self, bucket: str) -> Location:
-        """Where a bucket would be."""
+        """The location of a bucket."""
 
     def put(self, bucket: str, key: str, content: bytes) -> None:
-        """Put an object there, past the code under test."""
+        """Write an object, without the code under test."""
 
 
 class S3:
-    """moto; which asks for valid credentials as soon as `require_credentials` was called."""
+    """moto, which checks credentials once `require_credentials` was called."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -73,7 +73,7 @@ class S3:
         self.client().put_object(Bucket=bucket, Key=key, Body=content)
 
     def user(self, name: str, *actions: str) -> dict[str, str]:
-        """The environment of a user who may do nothing but `actions`."""
+        """The environment of a user who may only do `actions`."""
         iam = self.client("iam")
         iam.create_user(UserName=name)
         statement = {"Effect": "Allow", "Action": list(actions), "Resource": "*"}
@@ -83,7 +83,7 @@ class S3:
         return {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
 
     def require_credentials(self, required: bool = True) -> None:
-        """From now on, ask who calls and what they may; the default lets everybody do everything."""
+        """Check credentials and permissions from now on; by default everything is allowed."""
         count = b"0" if required else b"inf"
         with urllib3.PoolManager() as pool:
             answer = pool.request("POST", f"{self.url}/moto-api/reset-auth", body=count)
@@ -91,7 +91,7 @@ class S3:
 
 
 class Azure:
-    """Azurite, with the account and key that it is known for."""
+    """Azurite, with its well-known account and key."""
 
     ACCOUNT = "devstoreaccount1"
     KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
@@ -116,7 +116,7 @@ class Azure:
         self._put(path, path, content, "BlockBlob")
 
     def _put(self, path: str, resource: str, content: bytes, blob_type: str) -> None:
-        """A request that is signed with the account's key."""
+        """Send a request signed with the account's key."""
         own = {"x-ms-blob-type": blob_type} if blob_type else {}
         own |= {"x-ms-date": formatdate(usegmt=True), "x-ms-version": "2021-08-06"}
         length = str(len(content)) if content else ""
@@ -134,7 +134,7 @@ class Azure:
 
 
 class Gcs:
-    """fake-gcs-server; in front of it what it lacks of the XML API, which the library speaks."""
+    """fake-gcs-server, with a front for the missing part of the XML API, which the library uses."""
 
     def __init__(self, url: str) -> None:
         self._url = url
@@ -164,7 +164,7 @@ class Gcs:
 
 
 class Volume:
-    """A directory, which is what a mounted volume is."""
+    """A directory, like a mounted volume."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -184,7 +184,7 @@ class Volume:
 
 
 def missing(name: str) -> str:
-    """Why the tests with this server can't run here; nothing when they can. Raises where everything is required."""
+    """Why the tests with this server cannot run here; empty if they can. Raises if all are required."""
     program = {"gcs": STORAGES / "bin" / "fake-gcs-server", "azure": _AZURITE}.get(name)
     if program is None or program.exists():
         return ""

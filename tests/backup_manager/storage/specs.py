@@ -1,4 +1,4 @@
-"""What a Backup says of a place in one of the servers: storage, keys, and the environment that leads there."""
+"""The part of a Backup for a place in one of the servers: storage, keys and environment."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ SECRET = "keys"
 
 @dataclass(frozen=True, slots=True)
 class StorageOfSpec:
-    """`storage` and `env` are parts of a spec; `keys` is what the Secret SECRET must hold, which `storage` names."""
+    """`storage` and `env` are parts of a spec; `keys` is the content of the Secret SECRET in `storage`."""
 
     storage: Json
     keys: dict[str, str]
@@ -19,7 +19,7 @@ class StorageOfSpec:
 
 
 def storage_of_spec(place: Place) -> StorageOfSpec:
-    """The bucket of a server of S3, Google Cloud Storage or Azure Blob Storage."""
+    """The storage for a bucket in S3, Google Cloud Storage or Azure Blob Storage."""
     location, environ = place.location, place.server.environ
     common = {"prefix": location.prefix, "secretName": SECRET}
     match location.kind:

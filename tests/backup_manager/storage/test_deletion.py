@@ -1,4 +1,4 @@
-"""Everything below a prefix goes, whatever fails or ends it meanwhile (backup.md 7.8)."""
+"""Everything below a prefix is deleted in spite of failures and interruptions (backup.md 7.8)."""
 
 import subprocess
 import sys
@@ -31,7 +31,7 @@ def objects(count: int) -> dict[str, bytes]:
     return {f"{number:05}.sst": b"x" * 2 for number in range(count)}
 
 
-def test_7_8_all_objects_go_and_progress_tells_how_many_and_their_bytes() -> None:
+def test_7_8_deletes_all_objects_and_reports_number_and_bytes() -> None:
     storage = Memory(objects(95))
     told: list[Deleted] = []
     assert Deleted(95, 190) == clean(storage, told=told)
@@ -40,7 +40,7 @@ def test_7_8_all_objects_go_and_progress_tells_how_many_and_their_bytes() -> Non
     assert Deleted(95, 190) == told[-1]
 
 
-def test_7_8_an_empty_prefix_is_refused_since_it_means_the_whole_bucket() -> None:
+def test_7_8_refuses_an_empty_prefix() -> None:
     storage = Memory(objects(3))
     storage.location = replace(WHERE, prefix="")
     with pytest.raises(BadLocation, match=r"the prefix is empty, .*; set spec\.s3\.prefix"):
@@ -48,25 +48,25 @@ def test_7_8_an_empty_prefix_is_refused_since_it_means_the_whole_bucket() -> Non
     assert [] == storage.calls
 
 
-def test_7_8_a_batch_that_fails_is_tried_again_in_the_next_round() -> None:
+def test_7_8_retries_a_failed_batch_in_the_next_round() -> None:
     storage = Memory(objects(95), failing("delete", 2, 5))
     assert 95 == clean(storage).objects
     assert {} == storage.objects
 
 
-def test_7_8_a_list_that_breaks_off_is_begun_again() -> None:
+def test_7_8_restarts_a_broken_list() -> None:
     storage = Memory(objects(20), failing("list", 1))
     assert 20 == clean(storage).objects
 
 
-def test_7_8_what_is_left_after_all_rounds_is_an_error_with_the_last_cause() -> None:
+def test_7_8_a_rest_after_all_rounds_is_an_error_with_the_last_cause() -> None:
     storage = Memory(objects(20), failing("delete"))
     with pytest.raises(StorageError, match=r"objects are left after 4 rounds; the last error was: .*status 503"):
         clean(storage, Pace(rounds=4))
     assert 4 * 2 == storage.calls.count("delete")
 
 
-def test_7_8_objects_that_others_put_there_meanwhile_go_in_the_next_round() -> None:
+def test_7_8_deletes_concurrently_added_objects_in_the_next_round() -> None:
     storage = Memory(objects(20))
     late = iter(["late"])
 
@@ -79,7 +79,7 @@ def test_7_8_objects_that_others_put_there_meanwhile_go_in_the_next_round() -> N
     assert {} == storage.objects
 
 
-def test_what_will_not_pass_ends_it_at_once() -> None:
+def test_a_permanent_error_ends_the_deletion() -> None:
     denied = AccessDenied("delete from", WHERE, "status 403")
     storage = Memory(objects(1000), failing("delete", error=denied))
     with pytest.raises(AccessDenied):
@@ -88,7 +88,7 @@ def test_what_will_not_pass_ends_it_at_once() -> None:
     assert 1 == storage.calls.count("list")
 
 
-def test_no_more_batches_are_under_way_than_allowed() -> None:
+def test_limits_concurrent_batches() -> None:
     most, now = 0, 0
     lock = threading.Lock()
 
@@ -106,7 +106,7 @@ def test_no_more_batches_are_under_way_than_allowed() -> None:
     assert 2 <= most <= 4
 
 
-def test_a_stop_ends_it_and_another_run_goes_on() -> None:
+def test_another_run_continues_after_a_stop() -> None:
     storage, stop = Memory(objects(200)), Stop()
     told: list[Deleted] = []
 
@@ -124,7 +124,7 @@ def test_a_stop_ends_it_and_another_run_goes_on() -> None:
 
 
 class Waits(FakeClock):
-    """Passes the time that somebody waits for, and notes it."""
+    """A clock that advances by each wait, and records it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -136,18 +136,18 @@ class Waits(FakeClock):
         self.step(timeout)
 
 
-def test_7_8_with_backoff_a_page_with_failures_is_waited_after() -> None:
+def test_7_8_with_backoff_pauses_after_a_page_with_failures() -> None:
     clock = Waits()
     storage = Memory(objects(120), failing("delete", 1, 2, 3, 4, 5, 8))
     pace = Pace(page=10, at_once=1, pause_on_failure=True)
     assert 120 == delete_all(storage, pace, clock, Stop(), lambda _done: None).objects
-    # a failure is seen when the next page is under way; a clean page begins anew
+    # a failure is noticed during the next page; a page without failures resets the pause
     assert [0.1, 0.2, 0.4, 0.8, 1.0, 0.1] == clock.seconds
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("bulk", [True, False])
-def test_every_provider_is_emptied_below_the_prefix_alone(place: Place, bulk: bool) -> None:
+def test_every_provider_deletes_only_below_the_prefix(place: Place, bulk: bool) -> None:
     for number in range(60):
         place.put(f"{number % 7}/{number}.sst", b"x" * number)
     place.server.put(place.bucket, "some/prefix2/other", b"not ours")
@@ -173,7 +173,7 @@ def test_links_on_a_volume_are_not_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_link_that_leads_back_is_told_and_nothing_beyond_it_goes(tmp_path: Path) -> None:
+def test_reports_a_circular_link_and_deletes_nothing_beyond_it(tmp_path: Path) -> None:
     (tmp_path / "prefix").mkdir()
     (tmp_path / "other").touch()
     (tmp_path / "prefix" / "up").symlink_to(tmp_path)
@@ -197,7 +197,7 @@ delete_all(storage, Pace(page=100, at_once=1), SystemClock(), Stop(), lambda don
 
 
 @pytest.mark.slow
-def test_after_kill_9_the_next_run_goes_on_with_what_is_left(tmp_path: Path) -> None:
+def test_after_kill_9_the_next_run_deletes_the_rest(tmp_path: Path) -> None:
     directory = tmp_path / "prefix"
     directory.mkdir()
     for number in range(20_000):
@@ -220,7 +220,7 @@ def test_after_kill_9_the_next_run_goes_on_with_what_is_left(tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_a_service_that_goes_away_is_reported_and_nothing_is_said_to_be_done(s3: S3) -> None:
+def test_reports_a_service_that_disappears(s3: S3) -> None:
     gone = replace(s3.location("bucket"), endpoint="http://127.0.0.1:1")
     with pytest.raises(StorageError, match=r"the last error was: cannot list .*no answer"):
         delete_all(open_storage(gone, s3.environ), Pace(rounds=1), FakeClock(), Stop(), lambda _done: None)

@@ -32,7 +32,7 @@ GCS_PLACE = Location(Kind.GCS, "bucket", "some/prefix")
 
 
 def error_of(location: Location, environ: Mapping[str, str]) -> StorageError:
-    """What using the place raises; without credentials, wherever one looks."""
+    """The error of using the place; without credentials in any source."""
     with pytest.raises(StorageError) as raised:
         require_usable(open_storage(location, environ))
     shown = "".join(traceback.format_exception(raised.value)) + repr(raised.value) + repr(vars(raised.value))
@@ -62,7 +62,7 @@ def test_half_of_azure_client_credentials_is_named() -> None:
     assert "lacks AZURE_CLIENT_ID, AZURE_TENANT_ID" in str(error_of(AZURE_PLACE, environ))
 
 
-def test_a_key_that_is_none_is_told_by_its_name_alone() -> None:
+def test_names_an_unusable_key_without_its_value() -> None:
     azure = error_of(AZURE_PLACE, AZURE_KEY | {"AZURE_STORAGE_KEY": f"not base64 {CANARY}!"})
     gcs = error_of(GCS_PLACE, {"GCS_SERVICE_ACCOUNT_JSON_KEY": f'{{"private_key": "{CANARY}"'})
     assert [BadCredentials, BadCredentials] == [type(azure), type(gcs)]
@@ -71,13 +71,13 @@ def test_a_key_that_is_none_is_told_by_its_name_alone() -> None:
 
 
 @pytest.mark.parametrize("endpoint", ["minio:9000", "ftp://minio", "http://", "http://h:0", "nonsense", "http://[::1"])
-def test_an_endpoint_that_is_no_url_is_refused_before_anything_is_asked(endpoint: str) -> None:
+def test_rejects_an_endpoint_that_is_not_a_url_without_a_request(endpoint: str) -> None:
     error = error_of(replace(S3_PLACE, endpoint=endpoint), S3_KEYS)
     assert isinstance(error, BadLocation)
     assert "spec.s3.endpoint" in str(error)
 
 
-def test_an_encryption_that_s3_does_not_know_is_refused() -> None:
+def test_rejects_an_encryption_that_s3_does_not_know() -> None:
     for known in ("AES256", "aws:kms"):
         open_storage(replace(S3_PLACE, encryption=known, encryption_key="arn:aws:kms:key"), S3_KEYS)
     error = error_of(replace(S3_PLACE, encryption="aes"), S3_KEYS)
@@ -85,7 +85,7 @@ def test_an_encryption_that_s3_does_not_know_is_refused() -> None:
     assert "spec.s3.sse: 'aes' must be one of AES256, aws:kms, aws:kms:dsse" in str(error)
 
 
-def test_a_bucket_that_is_not_named_is_refused() -> None:
+def test_rejects_a_location_without_a_bucket() -> None:
     assert "spec.s3 names no bucket" in str(error_of(replace(S3_PLACE, bucket=""), S3_KEYS))
     assert "spec.azblob names no container" in str(error_of(replace(AZURE_PLACE, bucket=""), AZURE_KEY))
     assert "mountPath is not absolute" in str(error_of(Location(Kind.LOCAL, "relative", "p"), {}))
@@ -107,7 +107,7 @@ def gcs_answering(status: int, body: str) -> Iterator[Gcs]:
 
 
 @pytest.mark.slow
-def test_gcs_tells_a_missing_bucket_from_a_missing_permission_and_bad_credentials() -> None:
+def test_gcs_distinguishes_missing_bucket_permission_and_credentials() -> None:
     with gcs_answering(404, NO_BUCKET) as gcs:
         assert isinstance(error := error_of(GCS_PLACE, gcs.environ), BucketMissing)
         assert "there is no bucket 'bucket' (NoSuchBucket" in str(error)
@@ -129,7 +129,7 @@ def test_a_service_that_fails_may_recover(status: int) -> None:
 
 
 @pytest.mark.slow
-def test_a_service_that_echoes_the_request_gets_none_of_it_into_a_message() -> None:
+def test_messages_do_not_contain_a_request_that_the_service_echoes() -> None:
     body = f"<Error><Code>SignatureDoesNotMatch</Code><StringToSign>{CANARY}</StringToSign></Error>{CANARY}"
     with answering(403, body) as url:
         error = error_of(replace(S3_PLACE, endpoint=url), S3_KEYS)
@@ -140,7 +140,7 @@ def test_a_service_that_echoes_the_request_gets_none_of_it_into_a_message() -> N
 
 
 @pytest.mark.slow
-def test_a_user_of_s3_who_lacks_a_permission_is_told_which(s3: S3, s3_place: Place) -> None:
+def test_names_the_permission_that_an_s3_user_lacks(s3: S3, s3_place: Place) -> None:
     lists_only = s3.user("lists", "s3:ListBucket")
     writes_too = s3.user("writes", "s3:ListBucket", "s3:PutObject")
     s3_place.put("there")
@@ -179,9 +179,7 @@ REFUSED = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 401])
-def test_what_azure_answers_to_the_credentials_of_a_client_is_said(
-    status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_reports_the_answer_of_azure_to_client_credentials(status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with answering(status, json.dumps(REFUSED)) as url:
         monkeypatch.setenv("AZURE_AUTHORITY_HOST", url)
         monkeypatch.setenv("AZURE_ALLOW_HTTP", "true")
@@ -195,7 +193,7 @@ def test_what_azure_answers_to_the_credentials_of_a_client_is_said(
 
 
 @pytest.mark.slow
-def test_a_token_service_that_does_not_answer_is_no_fault_of_the_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_token_service_is_not_a_credential_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AZURE_AUTHORITY_HOST", "http://127.0.0.1:1")
     error = error_of(AZURE_PLACE, CLIENT | {"AZURE_STORAGE_ENDPOINT": "http://127.0.0.1:1"})
     assert isinstance(error, Unreachable)
@@ -203,13 +201,13 @@ def test_a_token_service_that_does_not_answer_is_no_fault_of_the_credentials(mon
 
 
 @pytest.mark.slow
-def test_nobody_answers() -> None:
+def test_a_missing_service_is_unreachable() -> None:
     error = error_of(replace(S3_PLACE, endpoint="http://127.0.0.1:1"), S3_KEYS)
     assert isinstance(error, Unreachable)
     assert "s3://bucket/some/prefix at http://127.0.0.1:1" in str(error)
 
 
-def test_a_volume_that_is_not_mounted_or_not_ours_is_named(tmp_path: Path) -> None:
+def test_names_a_volume_that_is_missing_or_forbidden(tmp_path: Path) -> None:
     missing = error_of(Location(Kind.LOCAL, str(tmp_path / "not-mounted"), "p"), {})
     assert isinstance(missing, BucketMissing)
     assert "nothing is mounted at" in str(missing)

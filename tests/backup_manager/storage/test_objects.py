@@ -1,4 +1,4 @@
-"""One behaviour in front of every provider (backup.md 2.5)."""
+"""All providers behave alike (backup.md 2.5)."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -30,7 +30,7 @@ def test_2_5_objects_are_listed_with_their_sizes_below_the_prefix_alone(place: P
     assert [StoredObject("1/2_3.sst", 3), StoredObject("backupmeta", 5)] == listed(place)
 
 
-def test_a_page_holds_no_more_than_was_asked_for(place: Place) -> None:
+def test_a_page_has_at_most_the_requested_size(place: Place) -> None:
     for number in range(5):
         place.put(f"{number}.sst")
     sizes = [len(page) for page in place.storage().pages(2)]
@@ -38,14 +38,14 @@ def test_a_page_holds_no_more_than_was_asked_for(place: Place) -> None:
     assert max(sizes) <= 2
 
 
-def test_what_is_written_is_read(place: Place) -> None:
+def test_reads_a_written_object(place: Place) -> None:
     storage = place.storage()
     storage.write("backupmeta", b"\0\xff old")
     storage.write("backupmeta", b"\0\xff new")
     assert b"\0\xff new" == storage.read("backupmeta")
 
 
-def test_what_is_uploaded_in_parts_is_downloaded_in_other_parts(place: Place) -> None:
+def test_downloads_in_other_parts_than_it_uploaded(place: Place) -> None:
     storage = place.storage()
     content = b"".join(number.to_bytes(4, "big") for number in range(11 * MIB // 4)) + b"the end"
     chunks = (content[start : start + MIB] for start in range(0, len(content), MIB))
@@ -58,7 +58,7 @@ def test_what_is_uploaded_in_parts_is_downloaded_in_other_parts(place: Place) ->
     assert [b"ab", b""] == [b"".join(storage.download(key, Parts())) for key in ("small", "empty")]
 
 
-def test_an_upload_that_breaks_off_leaves_no_object_and_the_one_before(place: Place) -> None:
+def test_a_broken_upload_leaves_the_previous_object(place: Place) -> None:
     def broken(number: int) -> Iterator[bytes]:
         for _ in range(number):
             yield bytes(6 * MIB)
@@ -73,7 +73,7 @@ def test_an_upload_that_breaks_off_leaves_no_object_and_the_one_before(place: Pl
     assert b"old" == storage.read("there")
 
 
-def test_a_download_of_what_is_missing_or_replaced_meanwhile_says_so(place: Place) -> None:
+def test_a_download_reports_a_missing_or_replaced_object(place: Place) -> None:
     storage = place.storage()
     with pytest.raises(ObjectMissing):
         list(storage.download("nothing", Parts()))
@@ -85,7 +85,7 @@ def test_a_download_of_what_is_missing_or_replaced_meanwhile_says_so(place: Plac
         next(coming)
 
 
-def test_what_others_wrote_is_read(place: Place) -> None:
+def test_reads_foreign_objects(place: Place) -> None:
     place.put("backupmeta", b"\0\xff meta")
     assert b"\0\xff meta" == place.storage().read("backupmeta")
 
@@ -106,7 +106,7 @@ def test_keys_with_unusual_characters_are_listed_read_and_deleted(place: Place) 
     assert [] == listed(place)
 
 
-def test_deleting_what_is_gone_is_no_error_and_keeps_nothing_else_back(place: Place) -> None:
+def test_deleting_a_missing_object_is_no_error_and_deletes_the_others(place: Place) -> None:
     for key in ("a", "b", "c"):
         place.put(key)
     place.storage().delete(["nothing", "a", "gone", "b"])
@@ -114,7 +114,7 @@ def test_deleting_what_is_gone_is_no_error_and_keeps_nothing_else_back(place: Pl
 
 
 @pytest.mark.parametrize("name", ["s3", "azure", "local"])
-def test_a_bucket_that_is_missing_is_named_with_its_provider(servers: Start, name: str) -> None:
+def test_names_a_missing_bucket_with_its_provider(servers: Start, name: str) -> None:
     server = servers(name)
     location = server.location("no-such-bucket")
     with pytest.raises(BucketMissing) as raised:
@@ -126,7 +126,7 @@ def test_a_bucket_that_is_missing_is_named_with_its_provider(servers: Start, nam
     assert not raised.value.may_pass
 
 
-def test_a_place_that_answers_is_usable_and_left_as_it_was(place: Place) -> None:
+def test_checking_a_place_leaves_it_unchanged(place: Place) -> None:
     require_usable(place.storage())
     assert [] == listed(place)
 
@@ -135,15 +135,15 @@ def test_a_prefix_with_objects_is_not_free(place: Place) -> None:
     storage = place.storage()
     require_free(storage)
     place.put(PROBE)
-    require_free(storage)  # a killed pod left it
+    require_free(storage)  # left by a killed pod
     place.put("backupmeta", b"1")
     with pytest.raises(BadLocation, match=r"it is not empty \(backupmeta is there\); give each Backup a prefix"):
         require_free(storage)
 
 
 @pytest.mark.parametrize("folder", ["", "sub/", "sub/deeper/"])
-def test_a_folder_that_a_console_has_made_is_in_nobodys_way(s3_place: Place, folder: str) -> None:
-    """It is an empty object whose name ends with a slash, which the library reads as one without."""
+def test_a_folder_of_a_console_does_not_count_as_an_object(s3_place: Place, folder: str) -> None:
+    """It is an empty object whose name ends with a slash; the library lists it without the slash."""
     s3_place.put(folder)
     storage = s3_place.storage()
     require_usable(storage)
@@ -162,7 +162,7 @@ def test_an_object_whose_name_cannot_be_used_is_named(s3_place: Place, key: str)
     assert message in str(raised.value)
 
 
-def test_keys_that_lead_elsewhere_are_refused(place: Place) -> None:
+def test_rejects_keys_outside_the_prefix(place: Place) -> None:
     for key in ("../other", "a/../../b", "", "/abs", "a//b"):
         with pytest.raises(BadLocation, match="is no object's name"):
             place.storage().delete([key])
