@@ -1,8 +1,8 @@
-"""Whether pods get only the template that the user's spec asks for (I42).
+"""The check that pods get only the template that the user's spec requires (I42).
 
-What the operator wrote last stands for what was asked for, together with the cluster that it knew then: another
-template needs another spec or other annotations of the cluster. What somebody else has put in its place is not to be
-rolled, and not to stay; and nothing keeps a foreign template from all pods at once but a partition above them.
+The reference is the operator's last write, together with the cluster that it then knew: another template requires
+another spec or other annotations of the cluster. A template that another client has written must neither be rolled out
+nor stay, and only a partition above the ordinals keeps it from all pods.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,9 @@ from simulate.state import NEVER, State, is_outdated, partition, replicas
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """The template that the operator wrote last, as the API server completed it, and for which cluster it did."""
+    """The template that the operator wrote last, as the API server completed it, and the cluster for which
+    it wrote it.
+    """
 
     uid: str
     template: Json
@@ -25,7 +27,7 @@ class _Written:
 
 
 class AskedFor:
-    """Follows the StatefulSets of a cluster; what is there first was asked for."""
+    """Follows the StatefulSets of a cluster; the initial ones count as required."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -38,18 +40,18 @@ class AskedFor:
         if live is None:
             return
         uid, template, before = live["metadata"]["uid"], live["spec"]["template"], self._written.get(component)
-        # one that is made again as it was is for the cluster that it was for
+        # an identical recreation is for the cluster of the previous one
         is_same = before is not None and before.uid != uid and before.template == template
         wishes = before.cluster if before is not None and is_same else _wishes(cluster)
         self._written[component] = _Written(uid, template, wishes)
 
     def _known(self, component: str, live: Json | None) -> _Written | None:
-        """What was written into this very StatefulSet."""
+        """The record of the write to this very StatefulSet."""
         found = self._written.get(component)
         return found if found and live and found.uid == live["metadata"]["uid"] else None
 
     def before(self, write: OperatorWrite) -> str | None:
-        """What is wrong with a write while a template of others lives."""
+        """The violation of a write while a foreign template is in place."""
         known = self._known(write.component, write.live)
         if write.live is None or known is None or write.live["spec"]["template"] == known.template:
             return None
@@ -62,13 +64,13 @@ class AskedFor:
         return None
 
     def after(self, write: OperatorWrite) -> str | None:
-        """What is wrong with the template that a write has made."""
+        """The violation of a write's template."""
         component = write.component
         live = self._state.stateful_set(component) if component else None
         if live is None or not (write.live or write.call.method == "POST"):
             return None
         if write.live is not None and write.live["spec"]["template"] == live["spec"]["template"]:
-            # of others, perhaps, who may have their way for a while
+            # a foreign change, which may stay for a while
             return None
         known, cluster = self._known(component, live), write.seen or write.known
         if known is not None and known.template == live["spec"]["template"]:
@@ -80,7 +82,7 @@ class AskedFor:
         return f"{write.call} gives the pods of {component} another template, and nobody has changed the spec"
 
     def lasting(self, state: State) -> Iterator[str]:
-        """A template of others that stays, and a partition that would let the next one through."""
+        """Violations: a foreign template that stays, with a partition that would let its next pod through."""
         cluster = state.cluster
         if cluster is None or is_held(cluster) or is_refused(cluster):
             return

@@ -1,8 +1,8 @@
-"""Backups and restores in the middle of which something breaks, step by step.
+"""Backups and restores with a fault in the middle, step by step.
 
-`backup/killed@7`: a table is saved, lost and restored; seven steps after the Backup was made, the process in its pod
-ends. `backup/restore-killed@7` is the same for the Restore. `backup/call@7`: the process ends right after it has
-reached the API server, storage or PD for the seventh time.
+`backup/killed@7`: a table is saved, lost and restored; seven steps after the Backup was created, the process in its pod
+ends. `backup/restore-killed@7` is the same for the Restore. `backup/call@7`: the process ends right after its seventh
+call to the API server, storage or PD.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -14,17 +14,17 @@ from simulate.plan import Edit, InvalidPlan, Plan
 from simulate.worlds import KEY, NAMESPACE
 
 _STEP = 0.4
-"""Seconds of a step; BR takes half of that for a region."""
+"""Seconds of a step; BR takes half of it per region."""
 _STEPS = 25
 _CALLS = 90
-"""What a pod does outside for a Backup; for a Restore it is a third of that."""
+"""The number of external calls of a Backup's pod; a Restore's has a third."""
 _BEGINS, _LOST, _RESTORED = 1.0, 60.0, 65.0
 _BUDGET = 200.0
 _LASTS = 20.0
 """Seconds for which storage fails."""
 
 _Break = Callable[[str, int], plans.Fault | Edit]
-"""What breaks: for the Backup or Restore, `backup` or `restore`, at this step."""
+"""The events of a fault in the Backup or Restore (`backup` or `restore`) at a step."""
 
 
 def _at(job: str, step: int) -> float:
@@ -116,7 +116,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """Each break at each step of the Backup, and of the Restore as far as that goes."""
+    """Each fault at each step of the Backup, and of the Restore as far as its steps go."""
     for what in _BREAKS:
         steps = range(1, _CALLS + 1) if what == _CALL else range(_STEPS)
         for step in steps:

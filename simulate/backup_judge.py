@@ -1,14 +1,14 @@
-"""Judges Backups and Restores by what is in storage and in the tables, whatever their statuses say.
+"""Checks of Backups and Restores against the content of storage and tables, whatever their statuses.
 
 | Rule | |
 |---|---|
-| backup-files | a Complete Backup that nobody deletes has `backupmeta`, and every file that this names, whole |
+| backup-files | a Complete Backup that is not being deleted has `backupmeta` and every file that it lists, whole |
 | backup-in-use | files that a Restore reads stay until it has ended |
-| backup-twice | one pod at a time works for a Backup, or for a Restore |
-| backup-outcome | what is Complete or Failed stays so |
-| backup-jobs | no more Jobs than the retries that the spec allows |
-| backup-end | in the end each Backup and Restore is Complete, Failed or Stopped, and none is deleted for ever |
-| restore-content | a Restore that gets Complete has brought in what is in the files |
+| backup-twice | at most one pod works for a Backup or Restore |
+| backup-outcome | a Complete or Failed one stays so |
+| backup-jobs | no more Jobs than the retries in the spec |
+| backup-end | in the end each Backup and Restore is Complete, Failed or Stopped, and no deletion hangs |
+| restore-content | a Complete Restore has written the content of the files |
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from simulate.calls import Call
 from simulate.state import State
 
 Found = tuple[str, str]
-"""A rule, and what is wrong."""
+"""A rule and its violation."""
 
 _ENDS = ("Complete", "Failed")
 _PRUNES = ("PruneScheduled", "PruneRunning", "PruneComplete", "PruneFailed")
@@ -35,16 +35,16 @@ _RESTS = (*_ENDS, *_PRUNES, "Clean", "Invalid", "Stopped")
 
 
 class BackupJudge:
-    """Looks at one namespace."""
+    """Checks one namespace."""
 
     def __init__(self, world: World, state: State) -> None:
         self._world = world
         self._state = state
         self._ended: dict[str, str] = {}
-        """How Backups and Restores have ended, by UID."""
+        """The outcomes of Backups and Restores, by UID."""
 
     def look(self) -> Iterator[Found]:
-        """What is wrong now."""
+        """The current violations."""
         backups, restores = self._state.all(BACKUPS), self._state.all(RESTORES)
         if not backups and not restores:
             return
@@ -67,7 +67,7 @@ class BackupJudge:
                 yield "backup-twice", f"{count} pods work for {each['kind']} {_name(each)}"
 
     def end(self, done: list[Call]) -> Iterator[Found]:
-        """What is wrong in the end, after these writes of operators."""
+        """The violations at the end, after these writes of operators."""
         yield from self.look()
         for each in (*self._state.all(BACKUPS), *self._state.all(RESTORES)):
             phase = _phase(each)
@@ -95,14 +95,14 @@ class BackupJudge:
         return sum(bool(self._world.data_plane.running(each["metadata"]["namespace"], _name(each))) for each in pods)
 
     def _has_begun(self, restore: Json) -> bool:
-        """Whether its files were there when it was looked at first: else there is nothing that it reads."""
+        """True if its files existed at the first check; otherwise it reads nothing."""
         uid = f"begun {restore['metadata']['uid']}"
         if uid not in self._ended:
             self._ended[uid] = "" if self._lacks(restore) else "yes"
         return bool(self._ended[uid])
 
     def _lacks(self, tree: Json) -> str:
-        """What is not there of the files of a Backup, or of those that a Restore reads; empty for a whole backup."""
+        """The missing files of a Backup, or of those that a Restore reads; empty for a whole backup."""
         disk, prefix = self._place(tree)
         content = disk.objects.get(f"{prefix}/{meta.NAME}")
         if content is None:
@@ -143,14 +143,14 @@ class BackupJudge:
 
 
 def _jobs_of(tree: Json) -> int:
-    """How often its Job may be made: once, and a Backup's as often again as it is retried."""
+    """How often its Job may be created: once, plus the retries of a Backup."""
     if tree["kind"] != BACKUPS.kind:
         return 1
     return 1 + decode(tree, Backup).spec.backoff_retry_policy.max_retry_times
 
 
 def _rows(table: Table, pairs: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """Keys without the table's own part of them."""
+    """Keys without the table's own prefix."""
     skip = len(table.keys.start)
     return [(key[skip:], value) for key, value in pairs]
 

@@ -1,4 +1,4 @@
-"""What users do with Backups and Restores in plans: to a bucket that the sandbox keeps itself."""
+"""The users' edits with Backups and Restores, to a bucket in the sandbox."""
 
 from typing import Any
 
@@ -18,33 +18,33 @@ _DATA = (
 
 
 def statements(at: float, *texts: str) -> World:
-    """What users say to TiDB."""
+    """The users' SQL statements."""
     return World(at=at, verb="sql", arguments={"cluster": KEY, "statements": list(texts)}, seconds=0.0)
 
 
 def data() -> World:
-    """Two tables with rows."""
+    """Create two tables with rows."""
     return statements(0.5, *_DATA)
 
 
 def account() -> Edit:
-    """Who the pods of Jobs are."""
+    """Create the ServiceAccount of the Jobs' pods."""
     return _ACCOUNT
 
 
 def backup(at: float, name: str = "demo", prefix: str = "", /, **spec: Any) -> Edit:
-    """A Backup whose Job is made again soon when it fails."""
+    """Create a Backup whose Job is retried soon after a failure."""
     policy = {"backoffRetryPolicy": {"minRetryDuration": "10s"}}
     return Edit(at=at, target=f"backups.pingcap.com/{name}", body={"spec": to(prefix or name) | policy | spec})
 
 
 def told(at: float, name: str = "demo", **spec: Any) -> Edit:
-    """What a log backup is told."""
+    """Change the command of a log backup."""
     return Edit(at=at, target=f"backups.pingcap.com/{name}", spec=spec)
 
 
 def restore(at: float, name: str = "demo", prefix: str = "", /, **spec: Any) -> Edit:
-    """A Restore whose pod is followed by another one when it fails."""
+    """Create a Restore whose failed pod is replaced."""
     given = to(prefix or name) | {"backoffLimit": 2} | spec
     return Edit(at=at, target=f"restores.pingcap.com/{name}", body={"spec": given})
 

@@ -21,14 +21,14 @@ from sandbox.apiserver.selectors import Predicate
 from sandbox.apiserver.storage import Change, Stored, TooOld
 
 USER = "system:cache"
-"""Who the caches are to the API server's faults."""
+"""The user name of the caches, for faults of the API server."""
 
 
 class Cache:
-    """One resource as of the last `look`; a `Lister` and what handlers are added to."""
+    """One resource as of the last `look`; a `Lister` with event handlers."""
 
     def __init__(self, server: ApiServer, resource: Resource, selects: Predicate, at: int | None) -> None:
-        """`selects`: what is in it; `at` is the version that the first list shows, None for the newest (FP2)."""
+        """`selects` are the selected objects; `at` is the version of the first list, None for the newest (FP2)."""
         self._server = server
         self._storage = server.storage
         self._resource = resource
@@ -41,20 +41,19 @@ class Cache:
         self._must_list = True
         self._changes = 0
         self.blind = False
-        """While set, looking shows nothing new."""
+        """While True, looking shows nothing new."""
 
     def add_event_handler(self, handler: ResourceEventHandler, resync_period: float | None = None) -> None:
-        """Deliver to `handler` what happens from now on, resyncs unless their period is 0; before the first look."""
+        """Deliver later changes to `handler`, and resyncs unless their period is 0; call it before the first look."""
         self._handlers.append(handler)
         if resync_period != NO_RESYNC:
             self._resynced.append(handler)
 
     def has_synced(self) -> bool:
-        """See `Informer`."""
         return self._seen is not None
 
     def look(self) -> None:
-        """Deliver to the handlers what is new, changed and gone."""
+        """Deliver new, changed and deleted objects to the handlers."""
         if self.blind or not self._reaches_the_server():
             return
         if self._must_list:
@@ -71,35 +70,31 @@ class Cache:
             self._follow(change)
 
     def cut(self) -> None:
-        """The watch is lost: the next look lists anew, which shows the last state of each object only."""
+        """Lose the watch: the next look lists, which shows only the last state of each object."""
         self._must_list = True
 
     def empty(self) -> None:
-        """A list without items came; the next look lists anew."""
+        """Deliver a list without items; the next look lists again."""
         self._replace((), is_initial=False)
         self._must_list = True
 
     def resync(self) -> None:
-        """Deliver every object again to the handlers that want that."""
+        """Deliver every object again to the handlers with resyncs."""
         for item in list(self._objects.values()):
             for handler in self._resynced:
                 handler.on_update(item, item)
 
     @property
     def changes(self) -> int:
-        """See `Lister`."""
         return self._changes
 
     def get(self, namespace: str, name: str) -> Object | None:
-        """See `Lister`."""
         return self._objects.get(f"{namespace}/{name}" if namespace else name)
 
     def by_index(self, function: IndexFunc, value: str) -> list[Object]:
-        """See `Lister`."""
         return [item for item in self._objects.values() if value in function(item)]
 
     def list(self, namespace: str = "", labels: Mapping[str, str] | None = None) -> list[Object]:
-        """See `Lister`."""
         wanted = (labels or {}).items()
         return [
             item
@@ -167,26 +162,25 @@ class Cache:
 
 
 class Caches:
-    """The caches of one selection, made when first asked for; shaped as a `SharedInformerFactory`."""
+    """The caches of one selection, created on first use; has the interface of `SharedInformerFactory`."""
 
     def __init__(self, server: ApiServer, selects: Predicate, at: int | None = None) -> None:
-        """See `Cache`."""
         self._server = server
         self._selects = selects
         self._at = at
         self._caches: dict[Resource, Cache] = {}
 
     def informer_for(self, resource: Resource) -> Cache:
-        """The cache of a resource, the same at each call."""
+        """The cache of a resource, always the same."""
         cache = self._caches.get(resource)
         if cache is None:
             cache = self._caches[resource] = Cache(self._server, resource, self._selects, self._at)
         return cache
 
     def lister_for(self, resource: Resource) -> Cache:
-        """The same as a lister."""
+        """The cache of a resource as a lister."""
         return self.informer_for(resource)
 
     def all(self) -> dict[Resource, Cache]:
-        """Those that were asked for."""
+        """The caches created so far."""
         return dict(self._caches)

@@ -1,4 +1,4 @@
-"""What passes between the operator and the outside, as the simulator counts, breaks and judges it."""
+"""The calls between the operator and the outside, which the simulator counts, breaks and checks."""
 
 import re
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from kube.objects import Json
 from ports.transport import Request
 
 _WITH_A_NUMBER = re.compile(r"[^/]*\d[^/]*")
-"""A part of a path that names a store, a member, a pod or a version."""
+"""A part of a path with the name of a store, member, pod or version."""
 
 
 class Port(Enum):
@@ -23,12 +23,12 @@ class Port(Enum):
 
 
 class Crash(BaseException):
-    """The operator's process ends here; nothing of it may catch this."""
+    """Ends the operator's process; the operator must not catch it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What a Kubernetes request is about; `resource` is `plural.group`, empty for a path that is no resource."""
+    """The target of a Kubernetes request; `resource` is `plural.group`, empty for other paths."""
 
     resource: str
     namespace: str
@@ -47,7 +47,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request of one operator process, with the sync and the stage that sent it (empty outside of syncs)."""
+    """One request of an operator process, with its sync and stage (empty outside of syncs)."""
 
     actor: str
     sync: int
@@ -70,29 +70,29 @@ class Call:
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change something."""
+        """True if it may change something."""
         return not self.request.is_read
 
     @property
     def counts(self) -> bool:
-        """Whether plans number it: events are best effort, and nothing depends on them."""
+        """True if plans number it; events are best effort, and nothing depends on them."""
         return self.is_write and self.target.resource != "events"
 
     @property
     def like(self) -> str:
-        """What it has in common with requests of its kind: method, and resource or path, without names and numbers."""
+        """The key of similar requests: method, and resource or path, without names and numbers."""
         target = self.target
         if self.port is Port.DATA_PLANE:
             return f"{self.method} {_WITH_A_NUMBER.sub('*', urlsplit(self.request.url).path)}"
         return f"{self.method} {target.resource}/{target.subresource}"
 
     def body(self) -> Json:
-        """The body as a tree, empty when there is none or it is no object."""
+        """The body as a tree; empty if there is none or it is not an object."""
         tree = msgspec.json.decode(self.request.body) if self.request.body else {}
         return tree if isinstance(tree, dict) else {}
 
     def __str__(self) -> str:
-        """Method and target, as traces and write summaries show it."""
+        """Method and target, for traces and summaries."""
         if self.port is Port.DATA_PLANE:
             host = urlsplit(self.request.url).hostname or ""
             return f"{self.method} {host}{self.path}"
@@ -100,7 +100,7 @@ class Call:
 
 
 def call(actor: str, sync: int, port: Port, request: Request) -> Call:
-    """The call that a request is, sent from the sync and stage that run in this thread."""
+    """The call of a request, from the current sync and stage of this thread."""
     bound = get_contextvars()
     target = _target(request) if port is Port.KUBERNETES else Target("", "", "", "")
     return Call(actor, sync, str(bound.get("key", "")), str(bound.get("stage", "")), port, request, target)

@@ -1,6 +1,6 @@
-"""The Secrets with certificates that the clusters of plans need (objects.md 9.1), by one CA.
+"""The certificate Secrets of the clusters in plans (objects.md 9.1), from one CA.
 
-Their bytes are others in each process: nothing that is compared depends on them.
+Their bytes differ between processes, so no comparison depends on them.
 """
 
 import base64
@@ -17,14 +17,14 @@ from kube.objects import Json
 from meta.certificate_needs import all_hosts, needs
 
 _FROM, _TO = datetime(2025, 1, 1, tzinfo=UTC), datetime(2035, 1, 1, tzinfo=UTC)
-"""Longer than any plan, whatever becomes of its clock."""
+"""Longer than any plan, even if its clock jumps."""
 
 KEYS = ("ca.crt", "tls.crt", "tls.key")
-"""What such a Secret holds."""
+"""The keys of such a Secret."""
 
 
 def secrets(cluster: Json, namespace: str, ends: datetime = _TO) -> Iterator[Json]:
-    """Those of a cluster, valid until then; none where nothing speaks TLS."""
+    """The Secrets of a cluster with the given end; none without TLS."""
     tc = with_defaults(decode(cluster | {"metadata": cluster["metadata"] | {"namespace": namespace}}, TidbCluster))
     for name, need in needs(tc).items():
         parts = zip(KEYS, _pair(all_hosts(tc, need), ends), strict=True)
@@ -39,7 +39,7 @@ def _authority() -> trustme.CA:
 
 @cache
 def _pair(hosts: tuple[str, ...], ends: datetime) -> tuple[bytes, bytes, bytes]:
-    """CA, certificate and key, PEM. All have one common name, as PD, TiKV and TiDB can be told to ask for."""
+    """CA, certificate and key as PEM. All have one common name, which PD, TiKV and TiDB can require."""
     issued = _authority().issue_cert(
         *hosts, common_name="TiDB", not_before=_FROM, not_after=ends, key_type=trustme.KeyType.ECDSA
     )

@@ -1,7 +1,7 @@
-"""The time of day jumps, everywhere or on the operator's machine alone, whatever goes on (FP8; lifecycle.md F14, F44).
+"""Jumps of the time of day, everywhere or on the operator's machine only, at any moment (FP8; lifecycle.md F14, F44).
 
-`clock/operator-3600@6/tikv-upgrade`: in the workload `tikv-upgrade` the clock of the operator's machine is put back by
-an hour in the 6th second; `all` is those of all machines. A few seconds are what clocks differ by that nobody has set.
+`clock/operator-3600@6/tikv-upgrade`: in the workload `tikv-upgrade` the clock of the operator's machine is set back by
+an hour in the 6th second; `all` means all machines. Small jumps of seconds represent clocks that drift.
 """
 
 import re
@@ -23,10 +23,10 @@ _NAME = re.compile(r"(all|operator)([+-]\d+)@(\d+(?:\.\d+)?)")
 _WHOSE = ("all", "operator")
 _SECONDS = (-31_536_000, -3600, -300, -5, 5, 300, 3600, 31_536_000)
 _FROM = (0.0, 1.5, 6.0, 12.0, 25.0, 50.0, 100.0)
-"""Seconds after which they do."""
+"""Seconds after which the clock jumps."""
 _MORE = 120.0
 _OF_LOSSES = 1200
-"""Plans with losses that are drawn."""
+"""The number of random plans with losses."""
 
 
 def _plan(rest: str) -> Plan:
@@ -49,7 +49,7 @@ def _jumping(plan: Plan, whose: str, seconds: int, at: float) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """Each jump in each workload, and some in some losses; when is drawn."""
+    """Each jump in each workload, and some in some losses, at random moments."""
     draw = SeededRandomness(FAMILY.name)
     for plan in WORKLOADS.values():
         for whose in _WHOSE:

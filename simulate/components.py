@@ -1,4 +1,4 @@
-"""The components that the simulator judges, and what it knows of each beside the table in `apis.components`."""
+"""The checked components, and the simulator's knowledge of each beside the table in `apis.components`."""
 
 import math
 from collections.abc import Callable
@@ -15,12 +15,11 @@ from member.context import FailoverSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """What users do with a component, and how long its members may be lost.
+    """The users' edits of a component, and the time for which its members may be lost.
 
-    `fewest` and `most` are the replicas that random edits ask for; `versions` those of its own; `config` has a level
-    of its log; `commands` are the annotations, each with a value, that they put on its pods;
-    `failover_period` the seconds before which no failure is recorded (I22). `idle_reads`: the live reads of an idle
-    reconcile beside those of PD, its stores and the single pods (O9).
+    Random edits choose between `fewest` and `most` replicas; `versions` are the component's own; `config` sets a log
+    level; `commands` are annotations with values for its pods; `failover_period` is the seconds before which no failure
+    is recorded (I22). `idle_reads`: the live reads of an idle reconcile beside PD's, its stores' and single pods' (O9).
     """
 
     name: str
@@ -50,7 +49,7 @@ _PROFILES = {
             failover_period=lambda settings: settings.pd_period,
         ),
         Profile(name="tiproxy", versions=("v1.3.0", "v1.3.1", "v1.3.2")),
-        # its `replace-volume` needs a store to spare: there is a workload of that
+        # its `replace-volume` needs a spare store: another workload covers it
         Profile(
             name="tikv",
             fewest=3,
@@ -88,29 +87,29 @@ _PROFILES = {
 
 
 def managed_components() -> tuple[str, ...]:
-    """The components that are judged: those that the operator runs in StatefulSets, in the order of the table."""
+    """The checked components: those that the operator runs in StatefulSets, in the order of the table."""
     return workload_names()
 
 
 def cluster_of(key: str) -> str:
-    """The cluster, `namespace/name`, that the key of a sync is of: its own, or that of a pod."""
+    """The cluster `namespace/name` of a sync's key, which may be a pod's."""
     workload, _, ordinal = key.rpartition("-")
     found = next((each for each in managed_components() if workload.endswith(f"-{each}")), "")
     return workload.removesuffix(f"-{found}") if found and ordinal.isdecimal() else key
 
 
 def asked_one_by_one(component: str) -> bool:
-    """Whether its servers tell by themselves how they are."""
+    """True if its servers report their own state."""
     status = component_type(component).status(TidbClusterStatus(pdms={component: PDMSStatus()}))
     return status is not None and status.servers is not None
 
 
 def says_synced(component: str) -> bool:
-    """Whether its status says if the last observation succeeded."""
+    """True if its status records if the last observation succeeded."""
     status = component_type(component).status(TidbClusterStatus(pdms={component: PDMSStatus()}))
     return status is not None and not status.is_current
 
 
 def profile(component: str) -> Profile:
-    """What is known of a component; a new one has few replicas, no commands and no failover."""
+    """The profile of a component; a new one has few replicas, no commands and no failover."""
     return _PROFILES.get(component) or Profile(name=component)

@@ -1,6 +1,6 @@
-"""A mistake in a spec, from its first moment or later, and something else that happens before it has healed (R22, R23).
+"""A mistake in a spec, from the start or later, combined with another event before it has healed (R22, R23).
 
-`crossed/17` is the plan of a seed: it ends as if neither had been, or says what only a human may do.
+`crossed/17` is the plan of a seed. It ends as without both, or with a condition that names a step for the user.
 """
 
 from collections.abc import Mapping
@@ -34,19 +34,19 @@ from simulate.users_data import of_all_components
 from simulate.worlds import KEY, NAME, NAMESPACE
 
 _UNNOTICED = (8.0, 15.0, 30.0, 60.0)
-"""Seconds until the user sees what is wrong."""
+"""Seconds until the user notices the mistake."""
 _AFTERWARDS = 20.0
-"""Seconds after the correction in which something else may begin."""
+"""Seconds after the correction within which another event may begin."""
 _HEALED = 700.0
-"""Seconds in which all must heal."""
+"""Seconds within which everything must heal."""
 _REPLACED = 2700.0
-"""The same where data went: PD misses a store for half an hour before it is Down."""
+"""The same if data was lost: PD misses a store for half an hour before it is Down."""
 _WRITES = 12
-"""Of so many of the operator's writes one is hit; of three times as many while the cluster is made."""
+"""The range of the operator's writes of which one is hit; three times as many while the cluster is created."""
 _PODS = 3
 
 _Moment: TypeAlias = tuple[float, float]
-"""The seconds between which something begins."""
+"""The seconds between which an event begins."""
 
 
 def _plan(name: str, draw: Randomness) -> Plan:
@@ -77,7 +77,7 @@ def _mistakes(home: Home) -> Mapping[str, Mistake]:
 
 
 def fault(draw: Randomness, home: Home, when: _Moment, writes: int) -> Fault:
-    """One of what the operator, its requests, others or the machines do."""
+    """A random fault of the operator, its requests, other clients or machines."""
     return pick(draw, (_of_the_operator, _of_requests, _of_others, _of_pods))(draw, home, when, writes)
 
 
@@ -123,12 +123,11 @@ def _of_pods(draw: Randomness, home: Home, when: _Moment, _: int) -> Fault:
 
 
 def ends(faults: tuple[Fault, ...]) -> str | tuple[str, ...]:
-    """Data that another hand deletes goes only when a human says so; where no process was, it is gone at once."""
     return (*CONVERGED, "VolumeBeingDeleted") if takes_data(faults) else "Done"
 
 
 def takes_data(faults: tuple[Fault, ...]) -> bool:
-    """Whether another hand deletes data."""
+    """True if another client deletes data."""
     return any(isinstance(each, Deleted) and each.target.startswith("persistentvolumeclaims") for each in faults)
 
 

@@ -1,11 +1,11 @@
-"""Judges what the operator does to DMClusters, by what DM's masters and Kubernetes hold (I1, I9, I10).
+"""Checks of the operator's actions on DMClusters, by the state of DM's masters and Kubernetes (I1, I9, I10).
 
 | Rule | |
 |---|---|
-| DM-quorum | no write takes a master away, or restarts it, without which the others are no quorum |
-| DM-source | a worker goes, or is taken out, only when another is free to take over the source that is bound to it |
-| DM-claim | no claim goes whose volume holds the data of a master that the others count |
-| DM-ends | in the end the masters know the pods that the spec asks for, and no others; or substitutes that serve |
+| DM-quorum | no write removes or restarts a master without which the others are no quorum |
+| DM-source | a worker is removed only if another one is free to take over its source |
+| DM-claim | no claim is deleted whose volume holds the data of a master that the others count |
+| DM-ends | in the end the masters know exactly the pods of the spec, or substitutes that serve |
 """
 
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ from simulate.operator_write import OperatorWrite
 from simulate.state import State, pod_of_member
 
 Found = tuple[str, str]
-"""A rule, and what is wrong."""
+"""A rule and its violation."""
 
 _MASTER, _WORKER = "dm-master", "dm-worker"
 _MEMBERS = "/apis/v1alpha1/members/"
 
 
 class DMJudge:
-    """Looks at the DMClusters of one namespace."""
+    """Checks the DMClusters of one namespace."""
 
     def __init__(self, world: World, namespace: str) -> None:
         self._world = world
@@ -36,7 +36,7 @@ class DMJudge:
         self._states: dict[str, State] = {}
 
     def before(self, call: Call, failover: FailoverSettings) -> Iterator[Found]:
-        """What is wrong with a write that is about to be sent."""
+        """The violations of a write that is about to be sent."""
         for cluster in self._all.all(DM_CLUSTERS):
             state = self._state(cluster["metadata"]["name"])
             write = OperatorWrite(call, state, None, failover)
@@ -45,7 +45,7 @@ class DMJudge:
             yield from _claim(write)
 
     def end(self) -> Iterator[Found]:
-        """What is wrong in the end."""
+        """The violations at the end."""
         for cluster in self._all.all(DM_CLUSTERS):
             if "deletionTimestamp" in cluster["metadata"]:
                 continue
@@ -103,14 +103,14 @@ def _claim(write: OperatorWrite) -> Iterator[Found]:
 
 
 def _hit(write: OperatorWrite, component: str) -> set[str]:
-    """The pods of a component that a write restarts or takes away."""
+    """The pods of a component that a write restarts or removes."""
     found = [write.restarts, write.leaving]
     names = {write.before.pod_name(component, ordinal) for which, hit in found if which == component for ordinal in hit}
     return names & {each["metadata"]["name"] for each in write.before.all(PODS)}
 
 
 def _taken_out(call: Call, kind: str) -> str:
-    """Whom DM's masters are told to forget; empty for anything else."""
+    """The member that DM's masters are asked to remove; empty for any other call."""
     prefix = f"{_MEMBERS}{kind}/"
     return call.path.removeprefix(prefix) if call.method == "DELETE" and call.path.startswith(prefix) else ""
 

@@ -1,4 +1,4 @@
-"""Random plans about a DMCluster: what users and machines do to it, and mistakes in it from its first moment.
+"""Random plans about a DMCluster: users' edits, faults of machines, and initial mistakes.
 
 `dm/17` is the plan of a seed, as `seed/17` is one about a TidbCluster. It ends Ready with nothing left to do, or with
 substitutes that serve.
@@ -23,7 +23,7 @@ from simulate.trees import merged
 from simulate.worlds import BESIDE_DM, NAME
 
 _CLUSTERS = ("tiny", BESIDE_DM)
-"""Beside which the DMCluster is made: with failover after five minutes, or within seconds."""
+"""The clusters beside the DMCluster: with failover after five minutes, or within seconds."""
 _SOURCES = ("orders", "clients")
 _LONGEST_MISTAKE = 60.0
 
@@ -52,13 +52,13 @@ def _plan(name: str, draw: Randomness) -> Plan:
 
 
 def _asks_for(edits: Iterable[Edit], bound: Sequence[str]) -> Iterator[str]:
-    """What only a human decides: which source goes on when fewer workers are wanted than there are sources."""
+    """The reasons that need the user's decision: which source stays if fewer workers than sources are desired."""
     if any(edit.spec.get("worker", {}).get("replicas", len(bound)) < len(bound) for edit in edits):
         yield "DMWorkerBound"
 
 
 def _mistaken(users: DMUsers) -> Edits:
-    """It is made with a mistake in it, which somebody sees later."""
+    """Create it with a mistake, which the user corrects later."""
     home = Home(users.component(), users.cluster)
     mistake = pick(users.draw, (*MISTAKES.values(), NO_CLASS_OF_DATA))
     wrong, right = mistake.edits(home, 1.0, 1.0 + between(users.draw, 5.0, _LONGEST_MISTAKE))

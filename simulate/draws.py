@@ -1,4 +1,4 @@
-"""What random plans are drawn with."""
+"""Random draws for plans."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -9,10 +9,10 @@ _T = TypeVar("_T")
 
 
 def pick(draw: Randomness, options: Sequence[_T]) -> _T:
-    """One of them, each as likely as the others."""
+    """One of the options, with equal probability."""
     return options[draw.integer(0, len(options) - 1)]
 
 
 def between(draw: Randomness, low: float, high: float) -> float:
-    """A number of seconds that reads well in a plan."""
+    """A random number of seconds, rounded for readability."""
     return round(draw.uniform(low, high), 2)

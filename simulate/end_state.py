@@ -1,7 +1,7 @@
-"""What a world looks like at the end, as leaves by path, without what two runs of the same plan may differ in (O1).
+"""The state of a world at the end, as leaves by path, without differences between two runs of one plan (O1).
 
-UIDs and ids are replaced by names, moments by a word; what else differs between two reference runs is masked by the
-caller (`differing`).
+UIDs and ids are replaced by names, moments by a word; `differing` lets the caller mask what else differs between two
+reference runs.
 """
 
 import re
@@ -52,7 +52,7 @@ _COMPARED = (
     PERSISTENT_VOLUME_CLAIMS,
 )
 _BY_PHASE = (BACKUPS, RESTORES)
-"""What else they hold depends on when it was, and on how often it was tried."""
+"""Objects whose further content depends on time and on retries."""
 _VOLATILE = frozenset(
     {
         "uid",
@@ -77,23 +77,23 @@ _VOLATILE = frozenset(
         "collisionCount",
         "volumeName",
         "pod-template-hash",
-        # how often the operator has written, and what the cluster looked like then
+        # the number of the operator's writes, and the cluster at that time
         "tidb.pingcap.com/written-for",
         "tidb.pingcap.com/written-generation",
         "tidb.pingcap.com/requeued-at",
         "tidb.pingcap.com/admitted-template",
-        # how often something was rolled
+        # the number of rollouts
         "deployment.kubernetes.io/revision",
-        # where pods are placed is chance
+        # random placement
         "volume.kubernetes.io/selected-node",
         "topology.kubernetes.io/zone",
         "kubernetes.io/hostname",
-        # and who was first with a claim, the control plane or the provisioner
+        # whether the control plane or the provisioner handled the claim first
         "volume.kubernetes.io/storage-provisioner",
         "volume.beta.kubernetes.io/storage-provisioner",
-        # what is drawn, such as root's password
+        # drawn values, e.g. root's password
         "root",
-        # which of the equal members leads is chance
+        # which of equal members leads is random
         "leader",
         "isOwner",
         "leaderCount",
@@ -102,26 +102,26 @@ _VOLATILE = frozenset(
 )
 _MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}[0-9.]*(Z|[+-]\d{2}:\d{2})")
 _GONE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b\d{15,20}\b")
-"""UIDs and ids of what is there no longer."""
+"""UIDs and ids of deleted objects."""
 _RECORD = ".pingcap.com/last-applied-configuration"
-"""An annotation that holds a tree as JSON, in any order."""
+"""The suffix of annotations that hold a tree as JSON in any order."""
 _CHANCE = re.compile(r"(-discovery-)[a-z0-9]{8,10}(?:-[a-z0-9]{5})?|(kube-api-access-)[a-z0-9]+")
-"""Names that end in a hash or in chance."""
+"""Names with a hash or a random suffix."""
 _SHORT = 8
-"""Ids of stores, which may be as short, are numbers that mean something else elsewhere."""
+"""The length up to which store ids are ambiguous numbers elsewhere."""
 
 
 _OVER = {(OBSERVED, "True"), *((kind, "False") for kind in WITHOUT_EFFECT)}
-"""Conditions that are left by what is over: members that could not be read, and fields that have been corrected."""
+"""Conditions that remain from the past: failed observations, and corrected fields."""
 
 
 def end_state(objects: Callable[[Resource], list[Json]], pd: PdCluster | None, now: float) -> Leaves:
-    """The leaves of every object that is compared, and of PD at a monotonic time.
+    """The leaves of every compared object, and of PD at a monotonic time.
 
-    `objects` gives those of a resource in the namespace of the cluster, or in all when the resource has none.
+    `objects` returns the objects of a resource, in the cluster's namespace if it is namespaced.
     """
     trees = {resource: objects(resource) for resource in (*_COMPARED, PERSISTENT_VOLUMES)}
-    # those of Jobs have names by chance, and how many there have been is told by nobody
+    # pods of Jobs have random names, and their number is not in any status
     trees[PODS] = [each for each in trees[PODS] if "job-name" not in (each["metadata"].get("labels") or {})]
     names = dict(_names(trees, pd))
     found: Leaves = {}
@@ -141,7 +141,7 @@ def differing(first: Mapping[str, str], second: Mapping[str, str]) -> set[str]:
 
 
 def _names(trees: Mapping[Resource, Iterable[Json]], pd: PdCluster | None) -> Iterator[tuple[str, str]]:
-    """Ids and hashes, and what to say instead of them."""
+    """Ids and hashes with their replacements."""
     for each in trees.values():
         for tree in each:
             yield tree["metadata"]["uid"], f"<uid of {tree['metadata']['name']}>"
@@ -168,7 +168,7 @@ def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[s
         for index, inner in enumerate(value):
             if path.endswith(".conditions") and (inner.get("type"), inner.get("status")) in _OVER:
                 continue
-            # the order of conditions says nothing
+            # the order of conditions is insignificant
             place = inner.get("type", index) if path.endswith(".conditions") else index
             yield from _leaves(inner, f"{path}[{place}]", names)
     elif path.endswith(_RECORD) and (record := _record(value)) is not None:
@@ -180,7 +180,7 @@ def _leaves(value: Any, path: str, names: Mapping[str, str]) -> Iterator[tuple[s
 
 
 def _record(text: str) -> Any:
-    """What a record says; None when others have made something of it that says nothing."""
+    """The content of a record; None if another client has spoilt it."""
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -188,7 +188,7 @@ def _record(text: str) -> Any:
 
 
 def _named(text: str, path: str, names: Mapping[str, str]) -> str:
-    """A value or a key at `path` with names in place of ids."""
+    """A value or key at `path` with names in place of ids."""
     exact = names.get(text)
     if exact is not None and (len(text) > _SHORT or "store" in path.lower()):
         return exact

@@ -1,11 +1,11 @@
-"""Runs one plan: the world, one or two operators in it, edits and faults at their time.
+"""Runs one plan: the world, one or two operators, edits and faults at their times.
 
-Time moves only when nobody has anything to do. A port call of the operator is a step: faults hit it, the judge sees it
-before and after, and when it has to wait, the rest of the world goes on meanwhile.
+Time moves only when all components rest. A port call of the operator is a step: faults hit it, the judge checks before
+and after it, and while it waits the rest of the world continues.
 
-In an interleaved plan the loops of the operators are actors (`simulate.interleaving`), and a port call is where others
-run: the world, users, the informers and the other loops of the same operator, the other operator. Otherwise all is
-one thread, in which a sync goes on to its end.
+In an interleaved plan the operators' loops are actors (`simulate.interleaving`), and at each port call others may run:
+the world, users, the informers, other loops of the same operator, the other operator. Otherwise everything is in one
+thread, and a sync runs to its end.
 """
 
 import heapq
@@ -48,56 +48,51 @@ from simulate.worlds import KEY, NAMESPACE, Reseedable, empty_world
 from simulate.write_addresses import Address, WriteCounts
 
 _PASSES = 300
-"""Passes over all operators at one instant after which it is a defect that they do not come to rest."""
+"""The number of passes over all operators at one instant after which restless ones are a defect."""
 
 _TURNS = 30 * _PASSES
-"""The same where a pass is many turns."""
+"""The same if a pass is many turns."""
 
 _EXPECTED = (RequeueError, IgnoreError, ApiError, TransportError, DataPlaneError, LeaseExpired)
-"""What a sync may raise."""
+"""The exceptions that a sync may raise."""
 
 
 class Judge(Protocol):
-    """Looks at every step."""
+    """Checks every step."""
 
     def sent(self, addresses: Collection[Address]) -> None:
         """A numbered write is about to be sent, whether or not a fault refuses it."""
 
     def before(self, call: Call) -> None:
-        """A write is about to be carried out."""
+        """A write is about to take effect."""
 
     def after(self, call: Call, answer: Response | None) -> None:
-        """It was answered; None when the answer was lost."""
+        """The write was answered; None if the answer was lost."""
 
     def step(self) -> None:
-        """Something may have changed."""
+        """The state may have changed."""
 
     def report(self, rule: str, what: str) -> None:
-        """Something is wrong."""
+        """Report a violation."""
 
 
 class NoJudge:
-    """Judges nothing."""
+    """Checks nothing."""
 
-    def sent(self, addresses: Collection[Address]) -> None:
-        """See `Judge`."""
+    def sent(self, addresses: Collection[Address]) -> None: ...
 
-    def before(self, call: Call) -> None:
-        """See `Judge`."""
+    def before(self, call: Call) -> None: ...
 
-    def after(self, call: Call, answer: Response | None) -> None:
-        """See `Judge`."""
+    def after(self, call: Call, answer: Response | None) -> None: ...
 
-    def step(self) -> None:
-        """See `Judge`."""
+    def step(self) -> None: ...
 
-    def report(self, rule: str, what: str) -> None:
-        """See `Judge`."""
+    def report(self, rule: str, what: str) -> None: ...
 
 
 @dataclass(slots=True)
 class SyncRecord:
-    """One sync: the cluster that it began with, the calls it has made so far, and the cluster as these have read it."""
+    """One sync: its initial cluster, its calls so far, and the cluster as these have read it."""
 
     number: int
     key: str
@@ -106,13 +101,13 @@ class SyncRecord:
     read: Json | None = None
 
     def note(self, made: Call) -> None:
-        """Add a call; one that is sent again, because it failed, takes the place of the one before."""
+        """Add a call; a retry replaces the failed one."""
         if self.calls and self.calls[-1].request is made.request:
             self.calls.pop()
         self.calls.append(made)
 
     def answered(self, made: Call, answer: Response) -> None:
-        """Keep the cluster as it was read live."""
+        """Record the cluster as it was read live."""
         target = made.target
         is_cluster = target.resource == str(TIDB_CLUSTERS) and target.key == self.key
         if made.method == "GET" and is_cluster and answer.status == 200:
@@ -120,16 +115,16 @@ class SyncRecord:
 
 
 _CURRENT: ContextVar[SyncRecord | None] = ContextVar("sync", default=None)
-"""The sync that this thread is in."""
+"""The current sync of this thread."""
 
 
 class Engine:
-    """One world and what drives it."""
+    """One world and its drivers."""
 
     def __init__(
         self, show: Show | None = None, settings: Settings = SETTINGS, nodes: Sequence[NodeSpec] | None = None
     ) -> None:
-        """`nodes` are three where nothing is said."""
+        """By default there are three `nodes`."""
         self.settings = settings
         self.clock = FakeClock()
         self.randomness = Reseedable(1)
@@ -141,7 +136,7 @@ class Engine:
         self.calls: list[Call] = []
         """The numbered writes so far, in order."""
         self.done: list[Call] = []
-        """Those that were carried out, whether or not the answer arrived."""
+        """The writes that took effect, with or without an answer."""
         self.versions: list[int] = []
         """The API server's version before each of them."""
         self.last_syncs: dict[str, SyncRecord] = {}
@@ -161,12 +156,12 @@ class Engine:
 
     @property
     def unseen(self) -> list[str]:
-        """What events of the plan wait for, and has not come."""
+        """The conditions of the plan's events that have not come true."""
         return self._events.unseen
 
     @property
     def fought(self) -> Iterator[str]:
-        """What is wrong with how the operator answered those that insist on something."""
+        """Violations in the operator's reactions to clients that insist."""
         return self._events.fought
 
     @property
@@ -176,11 +171,11 @@ class Engine:
 
     @property
     def hands(self) -> Hands:
-        """What others have done in this plan."""
+        """The actions of other clients in this plan."""
         return self._events.hands
 
     def begin(self, plan: plans.Plan) -> None:
-        """Forget what was, and have the plan's edits and faults happen in their time."""
+        """Forget the past and schedule the plan's edits and faults."""
         self.randomness.reseed(plan.seed)
         self.calls.clear()
         self.done.clear()
@@ -198,7 +193,7 @@ class Engine:
                 self._interleaver.add(name, self._loops(name, operator))
 
     def end(self) -> None:
-        """Leave no thread."""
+        """End all threads."""
         if self._interleaver is not None:
             self._interleaver.end_all()
         self.world.data_plane.end_commands()
@@ -209,17 +204,17 @@ class Engine:
         self.later(trouble.seconds, lambda: self._request_faults.troubles.remove(trouble))
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
-        """Have something happen in some time."""
+        """Schedule an action."""
         heapq.heappush(self._timed, (self.clock.now() + seconds, next(self._order), action))
 
     def note(self, who: str, what: str) -> None:
-        """Write what happened into the trace."""
+        """Add an event to the trace."""
         self.trace.happened(self.elapsed, who, what)
 
     # Operators
 
     def start_operator(self, name: str = "operator", at: int | None = None) -> None:
-        """Start a process; one of the same name is gone. `at`: see `Operator`."""
+        """Start a process, replacing one with the same name. For `at` see `Operator`."""
 
         def exchange(port: Port, transport: Transport, request: Request) -> Response:
             return self._exchange(name, port, transport, request)
@@ -247,7 +242,7 @@ class Engine:
         return [lambda step=step: self._step(name, step) for step in operator.loops]  # type: ignore[misc]
 
     def stop_operator(self, name: str = "operator") -> None:
-        """End a process, if it runs, without a word."""
+        """Kill a process if it runs."""
         if self.operators.pop(name, None) is None:
             return
         self.note(name, "ends")
@@ -255,19 +250,19 @@ class Engine:
             self._interleaver.end(name)
 
     def look_again(self) -> None:
-        """Have every operator look, whether or not something changed."""
+        """Let every operator look, even without a change."""
         for operator in self.operators.values():
             operator.look_again()
 
     # Time
 
     def run(self, seconds: float) -> None:
-        """Let everybody work for some time. Raises NeverSettles."""
+        """Let all components work for some time. Raises NeverSettles."""
         end = self.clock.now() + seconds
         self.run_until(lambda: self.clock.now() >= end, seconds)
 
     def run_until(self, condition: Callable[[], bool], within: float) -> bool:
-        """Let everybody work until `condition` holds, or for `within` seconds; return whether it does."""
+        """Let all components work until `condition` returns True or `within` seconds have passed; return its result."""
         end = self.clock.now() + within
         while True:
             self._work()
@@ -278,14 +273,14 @@ class Engine:
             self._advance(end)
 
     def jump(self, time: timedelta, *, only_operators: bool = False) -> None:
-        """Have the time of day jump, everywhere or on the machine of the operators."""
+        """Let the time of day jump, everywhere or on the operators' machine."""
         if only_operators:
             self._ahead += time
         else:
             self.clock.jump(time)
 
     def _work(self) -> None:
-        """Do all that is due at this instant."""
+        """Do all work that is due now."""
         turn, turns = (self._interleaver.turn, _TURNS) if self._interleaver else (self._pass, _PASSES)
         for _ in range(turns):
             self._happen()
@@ -298,7 +293,7 @@ class Engine:
         raise NeverSettles(f"the operator still syncs after {turns} turns at {self.elapsed} s")
 
     def _pass(self) -> bool:
-        """One step of every operator, to its end."""
+        """Run one step of every operator to its end."""
         worked = [self._step(name, each.step) for name, each in list(self.operators.items())]
         return any(worked)
 
@@ -324,7 +319,7 @@ class Engine:
         self.world.advance(max(until - self.clock.now(), 0.0), self._has_news)
 
     def _wait(self, seconds: float) -> None:
-        """Who asks has to wait for an answer, or before asking again."""
+        """Let time pass for a caller that waits for an answer or a retry."""
         if self._interleaver is None or not self._interleaver.wait(seconds):
             self.world.advance(seconds)
 
@@ -364,7 +359,7 @@ class Engine:
         try:
             return self._carry(made, len(self.calls), transport, addresses)
         finally:
-            # users do what they do, whatever fault hit the write
+            # users act whatever fault hit the write
             self._events.on_write(addresses, "after")
 
     def _carry(self, made: Call, number: int, transport: Transport, addresses: Collection[Address] = ()) -> Response:
@@ -398,7 +393,7 @@ class Engine:
         return answer
 
     def _raise_fault(self, fault: plans.Crash | plans.Lost | plans.Refused, made: Call, number: int) -> None:
-        """Raise what a fault does. Raises Crash, ConnectionLost."""
+        """Raise the exception of a fault. Raises Crash, ConnectionLost."""
         if isinstance(fault, plans.Crash):
             self.later(fault.seconds, lambda: self._start_again(made.actor))
             raise Crash(f"crashes {fault.when} write {number}: {made}")
@@ -409,11 +404,11 @@ class Engine:
             self.start_operator(name)
 
     def _on_defect(self, stage: str, error: Exception) -> None:
-        """A stage raised what nobody expects; the sync goes on (O7)."""
+        """Record an unexpected exception of a stage; the sync continues (O7)."""
         self.judge.report("O7", f"stage {stage} raised {type(error).__name__}: {error}")
 
     def _watched(self, name: str, sync: Sync) -> Sync:
-        """A sync whose beginning is noted, and whose defects are reported to the judge (O7)."""
+        """A sync whose start is recorded, and whose unexpected exceptions are reported to the judge (O7)."""
 
         def watched(key: str) -> Result | None:
             of = cluster_of(key)
@@ -441,7 +436,7 @@ class Engine:
     # Users
 
     def apply(self, cluster: Json, namespace: str = NAMESPACE) -> None:
-        """Create a TidbCluster, and what it needs where that is missing: its namespace, certificates."""
+        """Create a TidbCluster and its missing prerequisites: namespace, certificates."""
         self.note("user", f"creates {cluster['metadata']['name']}")
         if namespace != NAMESPACE and self.admin.find(NAMESPACES, namespace) is None:
             self.admin.create(NAMESPACES, {"metadata": {"name": namespace}})
@@ -456,13 +451,13 @@ class Engine:
         return self.admin.get(TIDB_CLUSTERS, name, namespace).decode()
 
     def condition(self, kind: str, key: str = KEY) -> Json:
-        """A condition of a TidbCluster, empty when it has none of that type, or is not there."""
+        """A condition of a TidbCluster; empty if it or the cluster does not exist."""
         namespace, _, name = key.partition("/")
         found = self.admin.find(TIDB_CLUSTERS, name, namespace)
         status = (found.decode().get("status") or {}) if found else {}
         return condition_of(status.get("conditions") or (), kind)
 
     def at_rest(self, key: str = KEY) -> bool:
-        """Whether a cluster is Ready and the operator has nothing left to do for it."""
+        """True if a cluster is Ready and the operator has nothing left to do."""
         ready, progress = (self.condition(kind, key) for kind in ("Ready", "Progressing"))
         return ready.get("status") == "True" and progress.get("reason") == "Done"

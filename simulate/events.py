@@ -1,4 +1,4 @@
-"""Carries out the edits and faults of a plan, each at its time."""
+"""Carries out the edits and faults of a plan at their times."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from simulate.engine import Engine
 
 _RETRY_AFTER = 5.0
-"""Seconds after which a refused edit is tried again."""
+"""Seconds before a refused edit is repeated."""
 
 _SECOND = "operator-2"
 
 _MOMENT = timedelta(seconds=20)
-"""How long a certificate still holds that is about to expire: long enough for every server to have read it."""
+"""How long an expiring certificate is still valid: long enough for every server to have read it."""
 
 
 class Sight:
-    """Whether something has come to be there: `plural.group/name`, or a field of it, `plural.group/name/a/b`."""
+    """A condition: an object `plural.group/name` exists, or a field of it, `plural.group/name/a/b`, is set."""
 
     def __init__(self, world: World, what: str) -> None:
-        """Raise InvalidPlan for what has no such form."""
+        """Raise InvalidPlan for a malformed condition."""
         plural, *names = what.split("/")
         self._resource, self._name = named("/".join([plural, *names[:1]]))
         self._path = names[1:]
@@ -46,7 +46,7 @@ class Sight:
         self._version = -1
 
     def is_seen(self) -> bool:
-        """Whether it is there now; an object that has not changed is not looked at again."""
+        """True if it holds now; an unchanged object is not read again."""
         stored = self._storage.get(str(self._resource), key_of(self._resource, self._name))
         if stored is None or stored.version == self._version:
             return False
@@ -58,17 +58,17 @@ class Sight:
 
 
 class Events:
-    """Those of one plan."""
+    """The events of one plan."""
 
     def __init__(self, engine: Engine, events: Iterable[plan.Edit | plan.Fault] = ()) -> None:
-        """Schedules what has a time; `on_write` does the rest."""
+        """Schedule the timed events; `on_write` triggers the others."""
         self._engine = engine
         self._on_write: dict[tuple[Address, str], list[plan.Edit | plan.Fault]] = defaultdict(list)
         self.hands = Hands(engine.admin, State(engine.world))
         self._waiting: list[plan.Edit] = []
-        """Edits that the API server has not taken yet."""
+        """Edits that the API server has refused so far."""
         self._once: list[tuple[Sight, plan.Edit | plan.Fault]] = []
-        """What waits for something to be seen."""
+        """Events that wait for a condition."""
         self._rivals: list[Rival] = []
         for event in events:
             if event.once:
@@ -79,12 +79,12 @@ class Events:
                 self._on_write[where, event.when].append(event)
 
     def on_write(self, addresses: Collection[Address], when: str) -> None:
-        """A write is about to be sent, or was."""
+        """A write is about to be sent, or was sent."""
         for event in (event for each in addresses for event in self._on_write.get((each, when), ())):
             self._happen(event)
 
     def look(self) -> None:
-        """Something may have changed that events wait for."""
+        """Check the conditions that events wait for."""
         for sight, event in self._once[:]:
             if sight.is_seen():
                 self._once.remove((sight, event))
@@ -94,12 +94,12 @@ class Events:
 
     @property
     def fought(self) -> Iterator[str]:
-        """What is wrong with how the operator answered those that insist."""
+        """Violations in the operator's reactions to clients that insist."""
         return (what for rival in self._rivals for what in rival.wrong())
 
     @property
     def unseen(self) -> list[str]:
-        """What events still wait for."""
+        """The conditions that events still wait for."""
         return [event.once for _, event in self._once]
 
     def _later(self, seconds: float, event: plan.Edit | plan.Fault) -> None:
@@ -136,7 +136,7 @@ class Events:
                 raise plan.InvalidPlan(f"{_described(event)}: hits a single request and needs `write`")
 
     def _with_retries(self, write: Callable[[], None]) -> None:
-        """Other controllers try again when the API server does not answer."""
+        """Other controllers retry if the API server does not answer."""
         try:
             write()
         except (ApiError, TransportError) as error:
@@ -144,7 +144,7 @@ class Events:
             self._engine.later(_RETRY_AFTER, lambda: self._with_retries(write))
 
     def _edit_in_order(self) -> None:
-        """Users do the next thing only when the last one is done."""
+        """Users wait for an edit to succeed before the next one."""
         while self._waiting:
             try:
                 self._edit(self._waiting[0])
@@ -212,7 +212,7 @@ class Events:
         versions = self._engine.versions
         if not versions:
             return
-        # nobody is shown what the API server has forgotten
+        # no cache can show versions that the API server has compacted
         at = max(versions[-min(event.back, len(versions))], self._engine.world.server.storage.compacted)
         self._engine.stop_operator()
         self._engine.start_operator(at=at)
@@ -226,7 +226,7 @@ class Events:
             self._world_fault(event)
 
     def _expire(self, event: plan.Expires) -> None:
-        """The Secret gets a certificate of the same names that holds for a moment, then its own back."""
+        """Replace a certificate by one with the same names that expires soon, and later restore it."""
         admin, cluster = self._engine.admin, self._engine.cluster()
         moment = self._engine.clock.wall().replace(microsecond=0) + _MOMENT
         short = next(each for each in secrets(cluster, NAMESPACE, moment) if each["metadata"]["name"] == event.secret)

@@ -1,4 +1,4 @@
-"""Families of plans, and the two ways in which most of them are made: drawn from seeds, or out of a fixed set."""
+"""Families of plans, either drawn from seeds or listed."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from simulate.plan import InvalidPlan, Plan
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Plans that are named alike: `<name>/<rest>`.
+    """Plans named `<name>/<rest>`.
 
-    `plan` is the one of a rest, and raises InvalidPlan where there is none; `plans` are those that a sweep runs.
+    `plan` returns the plan of a rest, or raises InvalidPlan; `plans` are those that a sweep runs.
     """
 
     name: str
@@ -23,12 +23,12 @@ class Family:
 
 
 def by_name(*families: Family) -> Mapping[str, Family]:
-    """Families in this order, by what stands before the slash in the names of their plans."""
+    """The families in this order, by the part of plan names before the slash."""
     return {each.name: each for each in families}
 
 
 def of_seeds(name: str, count: int, draw_plan: Callable[[str, Randomness], Plan]) -> Family:
-    """Random plans by seed, of which a sweep runs the first so many; `draw_plan` gets the name of the plan."""
+    """Random plans by seed, of which a sweep runs the first `count`; `draw_plan` gets the plan's name."""
 
     def plan(seed: str) -> Plan:
         if not seed.isdecimal():
@@ -40,7 +40,7 @@ def of_seeds(name: str, count: int, draw_plan: Callable[[str, Randomness], Plan]
 
 
 def of_known(name: str, plans: Callable[[], Iterable[Plan]], unknown: str) -> Family:
-    """A fixed set, which is made once and only when asked for; `unknown` says what a rest is that none goes by."""
+    """A listed set, created lazily; `unknown` is the error for any other rest."""
 
     @cache
     def known() -> Mapping[str, Plan]:

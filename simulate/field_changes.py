@@ -1,9 +1,9 @@
-"""Changes of one field of an object that its API server takes, as merge patches.
+"""Changes of one field of an object that the API server accepts, as merge patches.
 
     change   another value of the same type       lower    a smaller number
     remove   the field, or the item of a list     add      a key to a map of free keys
 
-Which values it takes, the API server says itself, in a dry run; what comes out as it was is no change.
+A dry run shows which values the API server accepts; a value that it normalises to the old one is not a change.
 """
 
 import re
@@ -22,10 +22,10 @@ from simulate.hands import namespace_of
 Path: TypeAlias = tuple[str | int, ...]
 
 _FREE = frozenset({"labels", "annotations", "matchLabels", "nodeSelector", "selector", "data"})
-"""Maps with keys of anybody's choosing."""
+"""Maps with user-defined keys."""
 
 _SHALLOW = 2
-"""Maps and lists that are no deeper are removed as a whole, too."""
+"""Maps and lists of at most this depth are also removed as a whole."""
 
 _WORDS = (
     "NodePort",
@@ -43,10 +43,10 @@ _WORDS = (
     "True",
     "1",
 )
-"""What Kubernetes knows by name: tried where another text of one's own is refused."""
+"""Words with a meaning in Kubernetes, tried if any other text is rejected."""
 
 NEW = "foreign"
-"""A key of somebody else."""
+"""A foreign key."""
 
 _NUMBER = re.compile(r"(\d+)([A-Za-z]*)")
 """A number or a quantity."""
@@ -56,7 +56,7 @@ _COUNTED = ("resourceVersion", "generation", "managedFields")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`path` leads to the field, `patch` is merged into the object or its `subresource`."""
+    """`path` leads to the field; `patch` is merged into the object or its `subresource`."""
 
     verb: str
     path: Path
@@ -65,12 +65,12 @@ class Change:
 
     @property
     def name(self) -> str:
-        """The path with dots."""
+        """The path, joined with dots."""
         return ".".join(map(str, self.path))
 
 
 class Changes:
-    """Those that one API server takes."""
+    """The changes that one API server accepts."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -106,7 +106,7 @@ def _nodes(value: Any, path: Path) -> Iterator[tuple[Path, Any]]:
 
 
 def _options(path: Path, value: Any) -> Iterator[tuple[str, list[Any]]]:
-    """What may be done to a field, by verb, and the values to try; None removes it."""
+    """The possible changes of a field, by verb, with the values to try; None removes it."""
     if isinstance(value, bool):
         yield "change", [not value]
     elif isinstance(value, int):
@@ -117,14 +117,14 @@ def _options(path: Path, value: Any) -> Iterator[tuple[str, list[Any]]]:
         own = f"{int(number[1]) + 1}{number[2]}" if number else f"{value}-{NEW}"
         yield "change", [own, *(each for each in _WORDS if each != value)]
     elif isinstance(value, dict) and path[-1] in _FREE:
-        # a list is replaced as a whole, and what is in it
+        # a patch replaces a list with all its content
         yield "add", [{NEW: "on"} if all(isinstance(step, str) for step in path) else value | {NEW: "on"}]
     if isinstance(path[-1], int) or not value or not isinstance(value, dict | list) or len(path) <= _SHALLOW:
         yield "remove", [None]
 
 
 def _patch(tree: Json, path: Path, value: Any) -> Json:
-    """The merge patch that puts a value to a path, where lists are replaced as a whole."""
+    """The merge patch that sets a value at a path; lists are replaced as a whole."""
     key, rest = str(path[0]), path[1:]
     if not rest:
         return {key: value}

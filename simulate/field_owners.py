@@ -1,6 +1,6 @@
-"""Whose a field is: the operator's when it has written it, or Kubernetes has copied it from what the operator wrote.
+"""The owner of a field: the operator, if it has written it, or Kubernetes has copied it from the operator's objects.
 
-All else - what the API server fills in or allocates, what others have put there - is left to whoever wants it.
+Any other client may change all other fields: those that the API server fills in or allocates, and foreign ones.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,7 +15,7 @@ _COPIED = ("labels", "annotations")
 
 
 class Owners:
-    """What was written in the calls of an operator that has brought a cluster up."""
+    """The writes of an operator that has brought a cluster up."""
 
     def __init__(self, calls: Iterable[Call]) -> None:
         self._written: dict[tuple[str, str], list[Json]] = {}
@@ -25,13 +25,13 @@ class Owners:
         self._copied = set(self._of_templates())
 
     def made(self) -> Iterator[tuple[str, str, Json]]:
-        """Resource, name and body of what it has created."""
+        """Resource, name and body of the created objects."""
         for (resource, name), bodies in self._written.items():
             if "kind" in bodies[0]:
                 yield resource, name, bodies[0]
 
     def theirs(self, resource: Resource, tree: Json, change: Change) -> Iterator[Path]:
-        """The fields of a change that are not the operator's, such as keys that others add to metadata (R27).
+        """The fields of a change that the operator does not own, e.g. foreign keys in metadata (R27).
 
         A list is one field.
         """
@@ -56,7 +56,7 @@ class Owners:
         return may_be_copied and (*path[1:], str(value_at(tree, path))) in self._copied
 
     def _of_templates(self) -> Iterator[tuple[str, str, str]]:
-        """The labels and annotations that StatefulSets give to their pods, and to the claims of these."""
+        """The labels and annotations that StatefulSets give their pods, and the pods' claims."""
         for (resource, _), bodies in self._written.items():
             if resource == str(STATEFUL_SETS):
                 for kind in _COPIED:
@@ -65,7 +65,7 @@ class Owners:
 
 
 def value_at(tree: Any, path: Path) -> Any:
-    """What stands at a path, None when nothing does."""
+    """The value at a path, or None."""
     for step in path:
         if isinstance(tree, dict):
             tree = tree.get(step)

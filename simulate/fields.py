@@ -1,7 +1,7 @@
 """Every field of every component: set, and unset a minute later (reliability.md R22).
 
-`field/tikv.dataSubDir` sets that field. What the API server or the operator refuses is reported and changes nothing;
-what they take must go when it is unset: the end is compared with a cluster that never had it (O6).
+`field/tikv.dataSubDir` sets that field. A rejection by the API server or the operator is reported and changes nothing.
+An accepted field must vanish when it is unset: the end is compared with a cluster that never had it (O6).
 """
 
 from collections.abc import Iterator, Mapping
@@ -59,7 +59,7 @@ _VALUES: Mapping[str, object] = {
     "version": "v8.5.3",
     "waitLeaderTransferBackTimeout": "3m",
 }
-"""What a field is set to, by its name; other values follow from its type."""
+"""The values of fields by name; others follow from the type."""
 
 _SCRATCH: Json = {
     "additionalVolumes": [{"name": "swept", "emptyDir": {}}],
@@ -73,7 +73,7 @@ _BESIDE: Mapping[str, Json] = {
     "tidb.service.loadBalancer*": {"service": {"type": "LoadBalancer"}},
     "tidb.slowLogVolumeName": _SCRATCH,
 }
-"""What a component needs for a field of it to mean something, by globs of paths."""
+"""The prerequisites of fields, by globs of paths."""
 
 
 def _plan(path: str) -> Plan:
@@ -106,7 +106,7 @@ def _plans() -> Iterator[Plan]:
 
 @cache
 def values() -> Mapping[str, object]:
-    """What each field is set to, by its path."""
+    """The value of each field, by path."""
     return {
         f"{component}.{path}": _value(f"{component}.{path}", node)
         for component in all_components()
@@ -135,7 +135,7 @@ def _of_type(node: Json, there: object) -> object:
 
 
 def before(path: str) -> object:
-    """What a component has there where plans begin; None when nothing."""
+    """The initial value of a component's field, or None."""
     component, *names = path.split(".")
     value: object = home_of(component).section
     for name in names:
@@ -144,7 +144,7 @@ def before(path: str) -> object:
 
 
 def at(path: str, value: object) -> Json:
-    """A tree that has a value at a path."""
+    """A tree with a value at a path."""
     outer, _, name = path.rpartition(".")
     return at(outer, {name: value}) if outer else {name: value}
 

@@ -1,7 +1,7 @@
-"""Changes that are made and taken back, again and again, faster than the operator can follow, at random.
+"""Random changes that users make and undo repeatedly, faster than the operator can follow.
 
-`flip/17` is the plan of a seed: two things that users switch on and off, each at its own pace. Whatever the operator
-was in the middle of, the cluster must end as if the last edits alone had been made (O6), with nobody lost on the way.
+`flip/17` is the plan of a seed: two switches, each with its own pace. Whatever the operator was doing, the cluster must
+end as if only the last edits had been made (O6), without losing a member on the way.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,23 +24,23 @@ from simulate.users_data import of_all_components
 from simulate.worlds import CLUSTERS, ROOMY, replicas_of
 
 _DM = "tiny"
-"""The cluster beside which a plan makes a DMCluster, and changes that."""
+"""The cluster beside which a plan creates a DMCluster, which it changes."""
 _CLUSTERS = ("small", "small", "brittle", "wide", ROOMY, "complete", "tls", _DM)
 
 _PACES = (0.3, 1.0, 3.0, 8.0, 20.0, 45.0)
-"""Seconds between two edits, on average."""
+"""The average seconds between two edits."""
 _MOST = 16
-"""Edits of one switch."""
+"""The maximum number of edits of a switch."""
 _AT_MOST = 200.0
-"""Seconds in which users make up their minds."""
+"""Seconds for which users keep changing."""
 _REPLICAS = 3
 _ONE_IN = 4
-"""Of so many plans one has a fault, too."""
+"""One of this many plans also has a fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What is merged into the spec of a cluster, and taken away again; where it `stays`, plans may end with it."""
+    """A change of the spec that is merged and removed again; one that `stays` may also be the end."""
 
     spec: Json
     stays: bool = True
@@ -72,7 +72,7 @@ def _plan(name: str, draw: Randomness) -> Plan:
 
 
 def _is_in(home: Home) -> bool:
-    """Whether the cluster that is changed has the component."""
+    """True if the cluster has the component."""
     return home.is_of_dm if home.cluster == _DM else home.component in replicas_of(home.cluster)
 
 
@@ -100,7 +100,7 @@ def _moments(draw: Randomness, begins: float, switches: Sequence[Switch]) -> Ite
 
 
 def _edits(home: Home, moments: Sequence[tuple[float, Switch, bool]]) -> Iterator[Edit]:
-    """What users send each time."""
+    """The users' edits."""
     first: Json = spec_of_kind(DM_CLUSTERS) if home.is_of_dm else CLUSTERS[home.cluster]()["spec"]
     on: list[Switch] = []
     before = first

@@ -1,9 +1,10 @@
-"""What others do to the objects of a cluster: every field changed and removed, every object deleted or there before it.
+"""Other clients' actions on the objects of a cluster: every field changed and removed, every object deleted or created
+before it.
 
-`foreign/change/services/basic-pd/spec.type` has another hand change that field in steady state; with `@rolling` behind
-it, right after the first pod of a roll has gone. The fields are those of a Ready cluster, and the changes those that
-its API server takes. What was the operator's word must be restored, without a restart that the user's spec did not ask
-for; what was not may stay (`simulate.field_owners`).
+`foreign/change/services/basic-pd/spec.type`: another client changes that field in steady state; with the suffix
+`@rolling`, right after the first pod of a rolling update was deleted. The fields come from a Ready cluster, with
+changes that the API server accepts. The operator must restore its own fields, without a restart that the user's spec
+does not require; others may stay (`simulate.field_owners`).
 
 `foreign-others/change/services/basic-tiflash-peer/spec.type` is about a component beside PD, TiKV and TiDB, in the
 smallest cluster that has it, and `foreign-dm/delete-orphan/statefulsets.apps/sync-dm-master` about a DMCluster.
@@ -48,10 +49,10 @@ from simulate.worlds import NAME, replicas_of
 
 _AT = 1.0
 _BUDGET = 150.0
-"""Seconds, some of which a roll takes, and some a deletion that waits for a finalizer."""
+"""Seconds, some of which a rolling update takes, and some a deletion that waits for a finalizer."""
 
 _NEVER_JOINED = 210.0
-"""Seconds after which pods that cannot join have been labelled without an id, and so have their claims and volumes."""
+"""Seconds after which pods that cannot join are labelled without an id, as are their claims and volumes."""
 
 _ROLLING = "@rolling"
 _A_MOMENT = 0.1
@@ -69,15 +70,15 @@ _LOOKED_AT = (
     ROLE_BINDINGS,
 )
 _ROLLED = (STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, CONFIG_MAPS)
-"""What a roll goes by."""
+"""The annotation that triggers a rolling update."""
 
 _PARTS = ("metadata", "spec", "data", "rules", "subjects")
-"""Where the fields of these are; their status is their own controllers'."""
+"""The parts of these objects with fields to change; their own controllers write the status."""
 
 _COMPONENT = "app.kubernetes.io/component"
 _INSTANCE = "app.kubernetes.io/instance"
 _OTHERS = f"{CONFIG_MAPS}/others"
-"""Who controls what others have made."""
+"""The owner of foreign objects."""
 
 _BODIES: Mapping[Resource, Json] = {
     PODS: {"spec": {"containers": [{"name": "main", "image": "busybox:1"}]}},
@@ -85,11 +86,11 @@ _BODIES: Mapping[Resource, Json] = {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     },
 }
-"""What others make that may look like ours."""
+"""Foreign objects that resemble the operator's."""
 
 Faults: TypeAlias = tuple[Fault, ...]
 Does: TypeAlias = Callable[[float], Faults]
-"""What others do, beginning at a time in seconds."""
+"""Another client's actions, starting at a time in seconds."""
 Paths: TypeAlias = tuple[str, ...]
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 _PROPAGATIONS: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
@@ -97,9 +98,9 @@ _PROPAGATIONS: tuple[Propagation, ...] = ("Background", "Foreground", "Orphan")
 
 @dataclass(frozen=True, slots=True)
 class _Scene:
-    """A cluster, and the components of it to which others do something: all of them, and what is not of one, or some.
+    """A cluster, and the components that other clients act on: all, including what belongs to no component, or some.
 
-    One of DM is made by each plan.
+    Each plan creates its own DMCluster.
     """
 
     family: str
@@ -108,30 +109,30 @@ class _Scene:
 
     @property
     def home(self) -> Home:
-        """Where it is."""
+        """The home of the cluster."""
         return home_of(self.components[0])
 
     @property
     def kind(self) -> Resource:
-        """What it is."""
+        """The kind of the cluster."""
         return DM_CLUSTERS if self.home.is_of_dm else TIDB_CLUSTERS
 
     @property
     def name(self) -> str:
-        """Its own."""
+        """The cluster's name."""
         return DM if self.home.is_of_dm else NAME
 
     @property
     def target(self) -> str:
-        """The cluster, as plans name objects."""
+        """The cluster as plans name it."""
         return f"{self.kind}/{self.name}"
 
     def plan(self, name: str, *, world: Literal["steady", "empty"] = "steady", conflict: str = "") -> Plan:
-        """One about it, in which nothing happens; `conflict`: what it may end with (`Plan.conflicts`)."""
+        """A plan about the cluster without events; for `conflict` see `Plan.conflicts`."""
         of_dm = self.home.is_of_dm
         return Plan(
             name=f"{self.family}/{name}",
-            # that of DM is made in each
+            # a DMCluster is created in each plan
             world="steady" if of_dm else world,
             cluster=self.home.cluster,
             budget=self.home.begins_at + (_NEVER_JOINED if conflict else _BUDGET),
@@ -143,7 +144,7 @@ class _Scene:
         )
 
     def ready(self) -> Engine:
-        """The world in which it is Ready, with what was written to bring it up."""
+        """The world in which the cluster is Ready, with the writes that created it."""
         plan = self.plan(self.name)
         engine = prepare(plan)
         if self.home.made:
@@ -152,11 +153,11 @@ class _Scene:
         return engine
 
     def state(self, engine: Engine) -> State:
-        """What is around it."""
+        """The state around the cluster."""
         return State(engine.world, name=self.name, components=self.components if self.home.is_of_dm else ())
 
     def component(self, tree: Json) -> str:
-        """The one that is rolled together with what others do to an object."""
+        """The component that is rolled while other clients act on an object."""
         found: str = tree["metadata"].get("labels", {}).get(_COMPONENT, "")
         there = self.components if self.home.is_of_dm else replicas_of(self.home.cluster)
         return found if found in there else self.components[0] if self.home.is_of_dm else "pd"
@@ -164,7 +165,7 @@ class _Scene:
 
 @cache
 def _plans(scene: _Scene) -> Mapping[str, Plan]:
-    """All plans of a scene, by the part of their names behind the family."""
+    """All plans of a scene, by the part of their names after the family."""
     return {plan.name.partition("/")[2]: plan for plan in _of(scene)}
 
 
@@ -186,7 +187,7 @@ def _of(scene: _Scene) -> Iterator[Plan]:
 
 
 def _is_of(scene: _Scene, tree: Json) -> bool:
-    """Whether others do something to an object."""
+    """True if other clients act on an object."""
     labels = tree["metadata"].get("labels") or {}
     if scene.is_whole:
         return bool(labels.get(_INSTANCE) == scene.name)
@@ -194,7 +195,7 @@ def _is_of(scene: _Scene, tree: Json) -> bool:
 
 
 def _objects(scene: _Scene, state: State) -> Iterator[tuple[Resource, Json]]:
-    """The objects of the cluster; of pods and claims that are alike, the first."""
+    """The objects of the cluster; of equivalent pods and claims, only the first."""
     for resource in _LOOKED_AT:
         for tree in state.all(resource):
             alike = resource in (PODS, PERSISTENT_VOLUME_CLAIMS)
@@ -206,40 +207,40 @@ def _changed(scene: _Scene, resource: Resource, tree: Json, change: Change, owne
     target = f"{resource}/{tree['metadata']['name']}"
     fields = list(owners.theirs(resource, tree, change))
     theirs = [_in_end_state(target, path) for path in fields]
-    # Kubernetes keeps what configures a field beside it, as `sessionAffinityConfig`
+    # Kubernetes keeps the configuration of a field beside it, e.g. `sessionAffinityConfig`
     theirs += [f"{path}Config" for path in theirs]
     if any("template" in path for path in fields):
-        # and with them its pods, and whether they run
+        # and its pods and their readiness
         theirs += [f"{target}.status", f"{PODS}/{tree['metadata']['name']}-*"]
     if change.path == ("spec", "replicas"):
-        # pods that were asked for leave their claims behind
+        # desired pods leave their claims behind
         theirs.append(f"{PERSISTENT_VOLUME_CLAIMS}/*-{tree['metadata']['name']}-*")
     if change.path[-1] == "type" and "conditions" in change.path:
-        # a condition of their own
+        # a condition of its own
         theirs.append(f"{_in_end_state(target, change.path)}[{value_at(change.patch, change.path)}]")
 
     def does(at: float) -> Faults:
         return (Foreign(at=at, target=target, patch=change.patch, subresource=change.subresource),)
 
-    # what a volume has grown by can't be taken back
+    # growth of a volume cannot be undone
     conflict = tree["metadata"]["name"] if resource == PERSISTENT_VOLUME_CLAIMS else ""
     name = f"{change.verb}/{target}/{change.name}"
     component = scene.component(tree)
     steady, rolling = _at_both_moments(scene, name, component, does, theirs=tuple(theirs), conflict=conflict)
     yield steady
     if resource in _ROLLED or change.verb not in ("remove", "lower"):
-        # elsewhere a second way to change the same field would tell nothing new
+        # elsewhere a second plan for the same field adds nothing
         yield rolling
 
 
 def _in_end_state(target: str, path: Path) -> str:
-    """The path of a field, or of the list that it is in."""
+    """The path of a field, or of the list that contains it."""
     keys = takewhile(lambda step: isinstance(step, str), path)
     return ".".join((target, *map(str, keys)))
 
 
 def _deleted(scene: _Scene, resource: Resource, tree: Json) -> Iterator[Plan]:
-    """Deleted in each way, unseen for a while, and held by a finalizer of others for a while."""
+    """Deletions of each kind: plain, unseen for a while, held by a foreign finalizer for a while."""
     name = tree["metadata"]["name"]
     target, there = f"{resource}/{name}", tree["metadata"].get("finalizers", [])
 
@@ -254,7 +255,7 @@ def _deleted(scene: _Scene, resource: Resource, tree: Json) -> Iterator[Plan]:
             Foreign(at=at + _LATER, target=target, patch=letting_go),
         )
 
-    # the deletion of a claim that a pod uses can't be taken back
+    # the deletion of a claim in use cannot be undone
     conflict = name if resource == PERSISTENT_VOLUME_CLAIMS else ""
     ways = {f"delete-{how.lower()}": partial(_deletion, target, how) for how in _PROPAGATIONS}
     for verb, does in (ways | {"delete-unseen": unseen, "delete-held": held}).items():
@@ -266,7 +267,7 @@ def _deletion(target: str, propagation: Propagation, at: float) -> Faults:
 
 
 def _made_again(scene: _Scene) -> Iterator[Plan]:
-    """The cluster deleted and put back as it was, at once and later."""
+    """The cluster deleted and recreated, immediately and later."""
     target, rolled = scene.target, "dm-worker" if scene.home.is_of_dm else "tikv"
     for how, (when, after) in product(_PROPAGATIONS, (("at-once", _A_MOMENT), ("later", _LATER))):
 
@@ -277,7 +278,9 @@ def _made_again(scene: _Scene) -> Iterator[Plan]:
 
 
 def _there_before(scene: _Scene, made: Iterable[tuple[str, str, Json]]) -> Iterator[Plan]:
-    """Objects with the names of ours before the cluster is created: of another owner, of nobody, with our labels."""
+    """Objects with the operator's names before the cluster is created: with another owner, without one, with its
+    labels.
+    """
     for resource, name, body in made:
         target = f"{resource}/{name}"
         ours = body | {
@@ -296,7 +299,7 @@ def _there_before(scene: _Scene, made: Iterable[tuple[str, str, Json]]) -> Itera
 
 
 def _look_like_ours(scene: _Scene, state: State) -> Iterator[Plan]:
-    """Pods and claims of others with the labels of ours, before the cluster is created and later."""
+    """Foreign pods and claims with the operator's labels, before the cluster is created and later."""
     for component, (resource, body) in product(scene.components, _BODIES.items()):
         labels = state.pods(component)[0]["metadata"]["labels"]
         of_the_app = {key: value for key, value in labels.items() if key.startswith("app.kubernetes.io/")}
@@ -305,7 +308,7 @@ def _look_like_ours(scene: _Scene, state: State) -> Iterator[Plan]:
         def does(at: float, target: str = target, whole: Json = whole) -> Faults:
             return Created(at=at, target=_OTHERS), Created(at=at, target=target, body=whole, owner=_OTHERS)
 
-        # Services lead to a pod with such labels, which only its owner can take away
+        # Services route to a pod with such labels, which only its owner can remove
         conflict = f"others-{component}" if resource == PODS else ""
         named = f"look-like-ours/{target}"
         plans = [*_at_both_moments(scene, named, component, does, theirs=(_OTHERS, target), conflict=conflict)]
@@ -317,7 +320,7 @@ def _look_like_ours(scene: _Scene, state: State) -> Iterator[Plan]:
 def _at_both_moments(
     scene: _Scene, name: str, component: str, does: Does, *, theirs: Paths = (), conflict: str = ""
 ) -> Iterator[Plan]:
-    """In steady state, and in the middle of a roll of a component."""
+    """In steady state, and in the middle of a component's rolling update."""
     plan = replace(scene.plan(name, conflict=conflict), theirs=theirs)
     yield replace(plan, faults=does(scene.home.begins_at + _AT))
     edits, at = (*plan.edits, _roll(scene, component)), _rolling_at(scene, component)
@@ -331,7 +334,7 @@ def _roll(scene: _Scene, component: str) -> Edit:
 
 @cache
 def _rolling_at(scene: _Scene, component: str) -> float:
-    """When the first pod of a roll of a component has just gone."""
+    """When the first pod of a component's rolling update has just been deleted."""
     plan = scene.plan(scene.name)
     engine = prepare(plan)
     engine.begin(replace(plan, edits=(*plan.edits, _roll(scene, component))))
@@ -344,7 +347,7 @@ def _rolling_at(scene: _Scene, component: str) -> float:
 
 
 def _family(name: str, *clusters: tuple[str, ...], is_whole: bool = False) -> Family:
-    """What others do to some components of each cluster. None is looked at before somebody asks for its plans."""
+    """Actions on some components of each cluster. A scene is prepared only when its first plan is needed."""
     scenes = [_Scene(name, components, is_whole) for components in clusters]
 
     def plan(rest: str) -> Plan:
@@ -358,15 +361,15 @@ def _family(name: str, *clusters: tuple[str, ...], is_whole: bool = False) -> Fa
 
 
 def _others() -> Iterator[tuple[str, ...]]:
-    """The components of TidbClusters beside PD, TiKV and TiDB, by the cluster in which they are at home."""
+    """The components of TidbClusters beside PD, TiKV and TiDB, grouped by their home."""
     others = [each for each in managed_components() if each not in replicas_of(SMALL)]
     for cluster in dict.fromkeys(home_of(each).cluster for each in others):
         yield tuple(each for each in others if home_of(each).cluster == cluster)
 
 
 FAMILY = _family("foreign", tuple(replicas_of(SMALL)), is_whole=True)
-"""PD, TiKV and TiDB, and what is not of a component."""
+"""PD, TiKV and TiDB, and objects that belong to no component."""
 OTHERS = _family("foreign-others", *_others())
-"""The components beside these."""
+"""The other components."""
 OF_DM = _family("foreign-dm", tuple(each for each in all_components() if home_of(each).is_of_dm), is_whole=True)
 """A DMCluster."""

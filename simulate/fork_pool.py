@@ -1,8 +1,8 @@
 """Runs many plans in parallel processes.
 
-A world is prepared once for each place where plans begin; every plan then runs in a fork of the process that holds it,
-which shares its memory until it writes. No world has threads before its plan begins, so a fork is a whole copy. What a
-child finds comes back through a pipe.
+A world is prepared once for each starting point. Every plan runs in a fork of the process that holds it, which shares
+its memory copy-on-write. A world has no threads before its plan begins, so a fork is a complete copy. Results return
+through a pipe.
 """
 
 import gc
@@ -25,7 +25,7 @@ Work = Callable[[Engine, Plan], Outcome]
 
 
 class Broken(msgspec.Struct, frozen=True):
-    """The simulator itself failed; `why` is the stack."""
+    """Raised if the simulator itself failed; `why` is the stack."""
 
     plan: Plan
     why: str
@@ -45,7 +45,7 @@ class _Child:
 
 
 class ForkPool:
-    """`jobs` processes at a time. For a process without threads."""
+    """Runs at most `jobs` processes. For a process without threads."""
 
     def __init__(self, work: Work, jobs: int) -> None:
         self._work = work
@@ -53,7 +53,7 @@ class ForkPool:
         self._worlds: dict[bytes, Engine] = {}
 
     def run(self, plans: Iterable[Plan]) -> Iterator[Report]:
-        """What came of each plan, in the order in which they end. Raises NotReady."""
+        """The reports of the plans in the order of their ends. Raises NotReady."""
         with selectors.DefaultSelector() as selector:
             for plan in plans:
                 while len(selector.get_map()) >= self._jobs:
@@ -66,7 +66,7 @@ class ForkPool:
     def _start(self, plan: Plan) -> _Child:
         engine = self._world(plan)
         reading, writing = os.pipe()
-        # what waits to be written would be written twice
+        # buffered output would be written twice
         sys.stdout.flush()
         pid = os.fork()
         if pid == 0:
@@ -76,18 +76,18 @@ class ForkPool:
         return _Child(pid, reading, plan, bytearray())
 
     def _world(self, plan: Plan) -> Engine:
-        """The world where a plan begins, prepared when the first one needs it."""
+        """The world at a plan's starting point, prepared on first use."""
         place = msgspec.json.encode([plan.world, plan.cluster, plan.neighbours, plan.joined])
         engine = self._worlds.get(place)
         if engine is None:
             engine = self._worlds[place] = prepare(plan)
-            # what is here now is not garbage: a collection in a child must not copy it
+            # objects that exist now must not be copied by a collection in a child
             gc.collect()
             gc.freeze()
         return engine
 
     def _collect(self, selector: selectors.BaseSelector) -> Iterator[Report]:
-        """Wait for news of the children; the reports of those that have ended."""
+        """Wait for the children; return the reports of those that have ended."""
         for key, _ in selector.select():
             child: _Child = key.data
             chunk = os.read(child.pipe, _CHUNK)

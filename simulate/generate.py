@@ -1,6 +1,6 @@
-"""Plans made from a recorded run, as Sieve does: the same workload with one fault at one write.
+"""Plans generated from a recorded run, as by Sieve: the same workload with one fault at one write.
 
-A generated plan is called `workload/kind-number`, or `family/...`; the name alone says what it is.
+A generated plan is called `workload/kind-number`, or `family/...`; the name determines the plan.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -47,9 +47,9 @@ from simulate.workloads import WORKLOADS
 _STALE = 20.0
 _DENIED = 60.0
 _PODS_AND_VOLUMES = ("pods", "persistentvolumeclaims", "persistentvolumes")
-"""Without StatefulSets and Services a reconcile ends at the first conflict."""
+"""Without StatefulSets and Services, because a reconcile ends at their first conflict."""
 _AFTERWARDS = 120.0
-"""Seconds that a plan with a fault gets on top of what its workload gets."""
+"""Additional seconds for a plan with a fault."""
 
 KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
     "crash-before": lambda k: plans.Crash(write=k, when="before"),
@@ -66,7 +66,7 @@ KINDS: Mapping[str, Callable[[int], plans.Fault]] = {
     "second": lambda k: plans.Second(write=k, when="after", seconds=60.0),
     "restart": lambda k: plans.Crash(at=float(k), seconds=5.0),
 }
-"""What can happen at the k-th write; for `time-travel` after k seconds and k writes back, for `restart` after k s."""
+"""The events at the k-th write; for `time-travel` after k seconds and k writes back, for `restart` after k s."""
 
 
 FAMILIES: Mapping[str, Family] = by_name(
@@ -103,7 +103,7 @@ FAMILIES: Mapping[str, Family] = by_name(
     webhooks.FAMILY,
     without_resyncs.FAMILY,
 )
-"""Plans with names of their own, by the part of the name before the slash."""
+"""Families by the part of plan names before the slash."""
 
 
 def generated(name: str) -> Plan:
@@ -129,6 +129,6 @@ def sweep(workload: str, writes: int, kinds: tuple[str, ...]) -> Iterator[Plan]:
 
 
 def family(name: str, writes: Callable[[Plan], int]) -> Iterator[Plan]:
-    """All plans of a family; `writes` counts the writes of a plan."""
-    # where the middle of a change is, only a run tells
+    """All plans of a family; `writes` returns the number of writes of a plan."""
+    # only a run shows where the middle of a change is
     return pairs.pairs(writes) if name == pairs.FAMILY.name else FAMILIES[name].plans()

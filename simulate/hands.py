@@ -1,4 +1,4 @@
-"""What others do to objects: change, delete, and make them; and which pods they take with that."""
+"""Actions of other clients on objects (change, delete, create), and the pods that they restart."""
 
 from collections import Counter
 
@@ -72,31 +72,31 @@ def named(text: str) -> tuple[Resource, str]:
 
 
 def namespace_of(resource: Resource) -> str:
-    """Where the objects of a plan are."""
+    """The namespace of a plan's objects."""
     return NAMESPACE if resource.namespaced else ""
 
 
 def key_of(resource: Resource, name: str) -> str:
-    """How the API server's storage knows an object of a plan."""
+    """The storage key of a plan's object."""
     namespace = namespace_of(resource)
     return f"{namespace}/{name}" if namespace else name
 
 
 class Hands:
-    """Those of one plan."""
+    """The actions in one plan."""
 
     def __init__(self, client: Client, state: State) -> None:
         self._client = client
         self._state = state
         self.taken: Counter[str] = Counter()
-        """How often each pod has to be made anew for what was done, by name."""
+        """How often each pod must be recreated because of these actions, by name."""
         self._deleted: dict[str, Json] = {}
-        """What users and others would put back, by `plural.group/name`."""
+        """Deleted objects that a later event may restore, by `plural.group/name`."""
         self.said = ""
-        """The version of the TidbCluster that they wrote last: its status is not the operator's word."""
+        """The version of the TidbCluster that another client wrote last: its status is not the operator's."""
 
     def act(self, event: plan.Hand) -> str:
-        """Do it; what there is to say of it. Raises ApiError, TransportError where trying again may help."""
+        """Carry out an event; return a line for the trace. Raises ApiError, TransportError if a retry may help."""
         resource, name = named(event.target)
         try:
             match event:
@@ -118,7 +118,7 @@ class Hands:
     def _change(self, resource: Resource, name: str, event: plan.Foreign) -> None:
         taken = self._restarted_by(name, event.patch.get("spec") or {}) if resource == STATEFUL_SETS else []
         if self._is_given_away(event.patch):
-            # it is garbage to Kubernetes
+            # Kubernetes treats it as garbage
             taken += self._ended_with(resource, name, alone=False)
         done = self._client.patch(resource, name, namespace_of(resource), event.patch, subresource=event.subresource)
         if resource == TIDB_CLUSTERS:
@@ -143,7 +143,7 @@ class Hands:
         self._client.create(resource, body, namespace_of(resource))
 
     def _is_given_away(self, patch: Json) -> bool:
-        """Whether an object gets an owner that does not exist."""
+        """True if a patch gives the object an owner that does not exist."""
         owners = (patch.get("metadata") or {}).get("ownerReferences") or ()
         there = {
             (each["metadata"]["name"], each["metadata"]["uid"]) for kind in _OWNERS for each in self._state.all(kind)
@@ -151,7 +151,7 @@ class Hands:
         return any((owner["name"], owner["uid"]) not in there for owner in owners)
 
     def _ended_with(self, resource: Resource, name: str, *, alone: bool) -> list[str]:
-        """The pods that are deleted together with an object: itself, and unless it goes `alone`, what it owns."""
+        """The pods that are deleted with an object: itself and, unless it goes `alone`, those that it owns."""
         there = self._state.get(resource, name)
         gone = {there["metadata"]["uid"]} if there else set()
         pods = self._state.all(PODS)
@@ -161,21 +161,21 @@ class Hands:
         return [pod["metadata"]["name"] for pod in pods if pod["metadata"]["uid"] in gone]
 
     def _restarted_by(self, name: str, spec: Json) -> list[str]:
-        """The pods that Kubernetes takes by itself when the spec of a StatefulSet changes in this way.
+        """The pods that Kubernetes restarts if the spec of a StatefulSet changes like this.
 
-        Those that are scaled away; and where a roll is on its way, those that it has reached: once for another
-        template, and once more for the right one.
+        Those that are scaled in and, during a rolling update, those that it has reached: once for another template, and
+        once more for the right one.
         """
         live = self._state.get(STATEFUL_SETS, name)
         if live is None:
             return []
         pods = {pod["metadata"]["name"]: pod for pod in self._state.all(PODS)}
         ordinals = range(replicas(live))
-        # one that says nothing of them is given one
+        # a missing value gets the default
         left = (spec["replicas"] if spec["replicas"] is not None else 1) if "replicas" in spec else len(ordinals)
         taken = [f"{name}-{each}" for each in ordinals if each >= left]
         outdated = any(f"{name}-{each}" in pods and is_outdated(live, pods[f"{name}-{each}"]) for each in ordinals)
-        # the last one to be made anew may be away
+        # the last recreated pod may be missing
         rolling = outdated or is_rolling(live)
         if "template" in spec and rolling:
             reached = partition(live["spec"].get("updateStrategy") or {})
@@ -184,6 +184,6 @@ class Hands:
 
 
 def _as_sent(tree: Json) -> Json:
-    """An object as it can be created: without what the API server has put there."""
+    """An object in the form in which it can be created, without the server's fields."""
     meta = {key: value for key, value in tree["metadata"].items() if key in ("labels", "annotations")}
     return {key: value for key, value in tree.items() if key != "status"} | {"metadata": meta}

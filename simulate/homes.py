@@ -1,4 +1,4 @@
-"""Where a component is at home in plans: the smallest cluster that has it, and how users change it there."""
+"""The home of a component in plans: the smallest cluster that has it, and the users' edits there."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,55 +16,57 @@ from simulate.trees import difference, merged
 from simulate.worlds import CLUSTERS, replicas_of
 
 SMALL = "small"
-"""The cluster of PD, TiKV and TiDB alone."""
+"""The cluster with only PD, TiKV and TiDB."""
 
 _DM_IS_READY = 60.0
-"""Seconds after which a DMCluster that a plan makes is Ready."""
+"""Seconds after which a plan's DMCluster is Ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """A component in a `cluster` of `simulate.worlds`; one of DM is in the DMCluster that the plan makes beside it."""
+    """A component in a `cluster` of `simulate.worlds`; a DM component is in the DMCluster that the plan creates beside
+    it.
+    """
 
     component: str
     cluster: str
 
     @property
     def is_of_dm(self) -> bool:
-        """Whether it is in a DMCluster."""
+        """True if it is in a DMCluster."""
         return component_type(self.component).of == DM_CLUSTER
 
     @property
     def target(self) -> str:
-        """The cluster as plans name it; empty where it is the one that they are about."""
+        """The cluster as plans name it; empty for the plan's own cluster."""
         return f"{DM_CLUSTERS}/{name_of(DM_CLUSTERS)}" if self.is_of_dm else ""
 
     @property
     def begins_at(self) -> float:
-        """Seconds after which it is there."""
+        """Seconds after which it exists."""
         return _DM_IS_READY if self.is_of_dm else 0.0
 
     @property
     def made(self) -> tuple[Edit, ...]:
-        """What a plan begins with."""
+        """The initial edits of a plan."""
         return (made(1.0, DM_CLUSTERS),) if self.is_of_dm else ()
 
     @property
     def section(self) -> Json:
-        """What the spec says of the component where plans begin."""
+        """The initial section of the component in the spec."""
         if self.is_of_dm:
             found: Json = spec_of_kind(DM_CLUSTERS)[self.part]
             return found
         return spec_of(CLUSTERS[self.cluster](), self.component)
 
     def merge(self, at: float, change: Json) -> Edit:
-        """What is merged into the section; of a list of sections, into the one where plans begin."""
+        """Merge a change into the section; in a list of sections, into the initial one."""
         if not self._is_listed:
             return self._edit(at, {self.part: change})
         return self.replace(at, self.section, merged(self.section, change))
 
     def replace(self, at: float, before: Json, after: Json) -> Edit:
-        """The section as it is becomes another one."""
+        """Replace the section."""
         if not self._is_listed:
             return self._edit(at, {self.part: difference(before, after)})
         entries = CLUSTERS[self.cluster]()["spec"][self.part]
@@ -72,7 +74,7 @@ class Home:
 
     @property
     def part(self) -> str:
-        """The field of the spec in which the section is."""
+        """The field of the spec with the section."""
         (part,) = component_type(self.component).slot.tree({})
         return part
 
@@ -96,12 +98,12 @@ def home_of(component: str) -> Home:
 
 
 def all_components() -> tuple[str, ...]:
-    """The components that have a home: those of TidbClusters, then DM's."""
+    """The components with a home: TidbClusters' components, then DM's."""
     return (*managed_components(), *workload_names(DM_CLUSTER))
 
 
 def fields_of(component: str) -> Iterator[tuple[str, Json]]:
-    """The fields of a section without fields of their own, by path with dots, and their schemas in the CRD."""
+    """The leaf fields of a section, by dotted path, with their schemas in the CRD."""
     row = component_type(component)
     version = definition(next(each for each in KINDS if each.name == row.of))["spec"]["versions"][0]
     ((part, tree),) = row.slot.tree({}).items()

@@ -1,9 +1,9 @@
-"""What others do to objects, again each time that the operator undoes it (`kube.contests`).
+"""Actions that other clients repeat each time the operator undoes them (`kube.contests`).
 
-`insist/change/services/basic-pd/spec.type` is `foreign/change/services/basic-pd/spec.type` by somebody who does not
-give in for four minutes, as another controller or an admission webhook does. The operator may not write it for ever
-without a pause or a word, and must put it right in the end. StatefulSets are left out: what is changed there restarts
-pods, so it is undone at once, each time.
+`insist/change/services/basic-pd/spec.type` is `foreign/change/services/basic-pd/spec.type` by a client that insists for
+four minutes, like another controller or an admission webhook. The operator must neither repeat its write without pause
+nor stay silent, and must correct the object in the end. StatefulSets are left out: changes there restart pods, so they
+are undone immediately each time.
 """
 
 from collections.abc import Collection, Iterator
@@ -19,7 +19,7 @@ _SECONDS = 240.0
 _AFTERWARDS = 180.0
 _LEFT_OUT = (STATEFUL_SETS, TIDB_CLUSTERS)
 _NEVER_DELETED = (PODS, PERSISTENT_VOLUME_CLAIMS)
-"""Whoever deletes these again and again wants no database."""
+"""Objects that a client deletes repeatedly only to destroy the database."""
 
 
 def _plans() -> Iterator[Plan]:
@@ -28,7 +28,7 @@ def _plans() -> Iterator[Plan]:
 
 
 def _of(once: Plan) -> Plan | None:
-    """The plan in which others insist on what they do in another one; None where they do several things."""
+    """The insisting variant of a plan; None for a plan with several actions."""
     match once.faults:
         case (Foreign() as hand,) if not _is_of(hand.target, _LEFT_OUT) and not _gives_away(hand):
             event = Insists(at=hand.at, target=hand.target, patch=hand.patch, subresource=hand.subresource)
@@ -45,7 +45,7 @@ def _is_of(target: str, resources: Collection[Resource]) -> bool:
 
 
 def _gives_away(hand: Foreign) -> bool:
-    """Whether a pod or claim is garbage to Kubernetes after it."""
+    """True if the action makes a pod or claim garbage for Kubernetes."""
     return "ownerReferences" in hand.patch.get("metadata", {}) and _is_of(hand.target, _NEVER_DELETED)
 
 

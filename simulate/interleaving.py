@@ -1,8 +1,8 @@
-"""Actors that take turns: each has a thread of its own, but of all threads exactly one runs (design.md 3.2).
+"""Actors that take turns: each has its own thread, of which exactly one runs (design.md 3.2).
 
-An actor is a loop over a step. Whoever drives the actors resumes one of them, which runs until it yields: at a
-preemption point when its time slice is used up, or because it waits for time. Who runs next, and for how long a slice,
-is drawn from a seed: one seed, one run. Where no actor runs, a preemption point does nothing.
+An actor is a loop over a step. The driver resumes one actor, which runs until it yields: at a preemption point after
+its time slice, or to wait for time. The next actor and its slice are drawn from a seed, so a seed determines a run.
+Outside of actors a preemption point does nothing.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,14 +15,14 @@ from sandbox.lock_step import Ended, LockStep
 _T = TypeVar("_T")
 
 Step = Callable[[], bool]
-"""Does what there is to do, and answers whether there was something. Never waits but through `Interleaver.wait`."""
+"""Does all pending work and returns True if there was any. Waits only through `Interleaver.wait`."""
 
 _LONGEST_SLICE = 6
-"""A time slice is a power of two up to this one: now everybody in turn, now a whole sync between two calls."""
+"""A time slice is a power of two up to this one: from strict alternation to a whole sync between two calls."""
 
 
 class _Actor:
-    """One loop; `due` is when its wait is over, on the clock."""
+    """A loop; `due` is the clock time at which its wait ends."""
 
     def __init__(self, name: str, step: Step) -> None:
         self.time_slice = 0
@@ -32,7 +32,7 @@ class _Actor:
         self.turns = LockStep(name, self._run)
 
     def resume(self) -> bool:
-        """Let it run until it yields; return whether it did anything. Raises what its step raises."""
+        """Run it until it yields; True if it did anything. Raises its exceptions."""
         self._worked = True
         self.turns.resume()
         return self._worked
@@ -46,7 +46,7 @@ class _Actor:
 
 
 class Interleaver:
-    """The actors of some processes, and who of them runs."""
+    """The actors of some processes, and the scheduler of their turns."""
 
     def __init__(self, clock: Clock, draws: Randomness) -> None:
         self._clock = clock
@@ -55,11 +55,11 @@ class Interleaver:
         self._running: _Actor | None = None
 
     def add(self, process: str, steps: Iterable[Step]) -> None:
-        """Have the loops of a process run from now on."""
+        """Start the loops of a process."""
         self._actors[process] = [_Actor(f"{process}-{number}", step) for number, step in enumerate(steps, 1)]
 
     def end(self, process: str) -> None:
-        """Unwind the loops of a process; the one that says so unwinds at its next preemption point. Idempotent."""
+        """Unwind the loops of a process; the calling one unwinds at its next preemption point. Idempotent."""
         for actor in self._actors.pop(process, ()):
             if actor is self._running:
                 actor.turns.ending = True
@@ -67,12 +67,12 @@ class Interleaver:
                 self._with(actor, actor.turns.end)
 
     def end_all(self) -> None:
-        """Unwind all; no thread is left."""
+        """Unwind all loops; no thread is left."""
         for process in list(self._actors):
             self.end(process)
 
     def turn(self) -> bool:
-        """Let one that has something to do run for a time slice; return whether there was one."""
+        """Run one actor with pending work for a time slice; True if there was one."""
         now = self._clock.now()
         able = [
             actor for actors in self._actors.values() for actor in actors if actor.due <= now and not actor.turns.ending
@@ -85,12 +85,12 @@ class Interleaver:
         return False
 
     def next_due(self) -> float | None:
-        """When the first wait is over, on the clock; None when nobody waits."""
+        """When the first wait ends, on the clock; None without waits."""
         now = self._clock.now()
         return min((each.due for actors in self._actors.values() for each in actors if each.due > now), default=None)
 
     def preemption_point(self) -> None:
-        """Others may run here. Raises Ended."""
+        """Let others run. Raises Ended."""
         actor = self._running
         if actor is None:
             return
@@ -101,7 +101,7 @@ class Interleaver:
             actor.turns.yield_control()
 
     def wait(self, seconds: float) -> bool:
-        """Let others run until that time has passed; False where no actor runs. Raises Ended."""
+        """Let others run until the time has passed; False outside of actors. Raises Ended."""
         actor = self._running
         if actor is None:
             return False

@@ -1,7 +1,7 @@
-"""A spec that is not valid for minutes, in the middle of something, and what happens meanwhile (lifecycle.md 2.2).
+"""A spec that is invalid for minutes during some other event (lifecycle.md 2.2).
 
-`invalid/17` is the plan of a seed. What a status says is judged all the time, and it ends as if the spec had
-always been valid.
+`invalid/17` is the plan of a seed. Its status is checked all the time, and it ends as if the spec had always been
+valid.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,10 +20,10 @@ from simulate.users_data import of_all_components
 
 _BEGINS = 1.0
 _UNNOTICED = 200.0
-"""Seconds until the user sees what is wrong: a status has long said what it has to."""
+"""Seconds until the user notices the mistake, long after the status must report it."""
 _HEALED = 700.0
 _REPLACED = 2700.0
-"""As for mistakes that are crossed with something else."""
+"""As for crossed mistakes."""
 _WRITES = 12
 
 _WRONG: Mapping[str, Mistake] = {
@@ -31,7 +31,7 @@ _WRONG: Mapping[str, Mistake] = {
     "version": Mistake({"version": "no version"}, {"version": None}),
     "labels": Mistake({"labels": {"a b": "c"}}, {"labels": None}),
 }
-"""What is refused by field, each in the section of a component."""
+"""Field values that validation rejects, each in the section of a component."""
 
 _UNDER_WAY: Mapping[str, Callable[[Home], Json]] = {
     "roll": lambda _: {"annotations": {"roll": "1"}},
@@ -40,10 +40,10 @@ _UNDER_WAY: Mapping[str, Callable[[Home], Json]] = {
     "resize": lambda home: larger(home.component),
     "suspend": lambda _: {"suspendAction": {"suspendStatefulSet": True}},
 }
-"""What the user has asked for a few seconds before."""
+"""The user's valid edit a few seconds earlier."""
 
 _RESUMED = (_UNNOTICED / 2, _UNNOTICED + 20.0)
-"""Seconds after the mistake until the user resumes what was suspended: while the spec is not valid, or later."""
+"""Seconds after the mistake at which the user resumes a suspended component: while the spec is invalid, or later."""
 
 
 def _plan(name: str, draw: Randomness) -> Plan:
@@ -72,7 +72,7 @@ def _under_way(draw: Randomness, home: Home, at: float) -> tuple[Edit, ...]:
 
 
 def _faults(draw: Randomness, home: Home, at: float, writes: int) -> tuple[Fault, ...]:
-    """One or two things that happen meanwhile; half the time another process comes before or after."""
+    """One or two faults; half of the time the operator's process is also replaced before or after."""
     found = tuple(fault(draw, home, (at + 10.0, at + 100.0), writes) for _ in range(draw.integer(1, 2)))
     return (*found, Crash(at=at + pick(draw, (5.0, 60.0, 120.0)))) if draw.integer(0, 1) else found
 

@@ -1,7 +1,7 @@
-"""Two clusters that are one, at random: users and faults of either, and one that leaves or is deleted.
+"""Two joined clusters, at random: users' edits and faults of both, and one that leaves or is deleted.
 
-`joined/17` is the plan of a seed. The guest joins the host with a PD of its own, or uses the host's (`spec.cluster`).
-Who leaves scales down to nothing, as docs tell; who is deleted takes members and stores away that the other counts on.
+`joined/17` is the plan of a seed. The guest joins the host with its own PD, or uses the host's (`spec.cluster`). A
+leaving cluster scales down to nothing, as documented; a deleted one removes members and stores that the other needs.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ _GUESTS = ("tiny", "tiny", "small", "stores")
 
 _LEAVES, _DELETED = "leaves", "deleted"
 _LAST = 260.0
-"""Seconds after which nobody edits anything any more, and who wants to leave does."""
+"""Seconds after which no more edits are made, and the leaving cluster leaves."""
 
 
 _REGIONS_LOST = ("PodsNotReady", "RollingUpdate", "RollingUpdateStuck", "StoresNotUp")
-"""What is said where stores went without a word that held the majority of some regions."""
+"""The report if unannounced stores had the majority of some regions."""
 
 
 def _plan(name: str, draw: Randomness) -> Plan:
@@ -53,13 +53,13 @@ def _plan(name: str, draw: Randomness) -> Plan:
 
 
 def _ends(who: Users, becomes: str, guest: str) -> str | tuple[str, ...]:
-    """Where the host ends, if not at rest together with the guest."""
+    """The host's end, if not at rest together with the guest."""
     if becomes == _DELETED:
-        # members that go without a word still count for the quorum, until a human takes them out
+        # unannounced members still count for the quorum, until the user removes them
         left = ("PDUnreachable", "PDQuorum") if "pd" in replicas_of(guest) else ()
         return DELETED if who.name == NAME else (*CONVERGED, *_REGIONS_LOST, *left)
     if becomes == _LEAVES and who.name == NAME and guest != _HOSTS[0]:
-        # whose stores need its PD, or are too few for all regions
+        # its stores need its PD, or are too few for all regions
         return ("Done", "FailedScaleIn")
     return "Done"
 

@@ -1,4 +1,4 @@
-"""Judges every step by the invariants, and remembers what was wrong, once each."""
+"""Checks every step against the invariants, and records each violation once."""
 
 from collections.abc import Collection, Hashable, Iterable, Iterator
 
@@ -25,9 +25,9 @@ from simulate.write_addresses import Address
 
 _CALLS_OF_A_SYNC = 30
 _CALLS_FOR_A_POD = 3
-"""The requests of a sync at most, as recorded, with some room (O9)."""
+"""The maximum number of requests of a sync, as recorded, with some margin (O9)."""
 _CALLS_OF_A_MOVE = 12
-"""And for each further pod that may come or go at the same time."""
+"""Additional requests for each further pod that may be created or removed at the same time."""
 
 
 class Violation(msgspec.Struct, frozen=True):
@@ -43,10 +43,10 @@ class Violation(msgspec.Struct, frozen=True):
 
 
 class Invariants:
-    """The judge of a run in which `faults` happen.
+    """The judge of a run with these `faults`.
 
-    `always`: what depends on the state is judged at every step, changed or not. `restarts`: needless ones are judged.
-    `cluster`: the one that is judged, `namespace/name`.
+    `always`: invariants of the state are checked at every step, even without a change. `restarts`: needless restarts
+    are reported. `cluster`: the checked cluster, `namespace/name`.
     """
 
     def __init__(
@@ -67,11 +67,11 @@ class Invariants:
         self._others = frozenset(each.target for each in hands)
         self._last_seen: Hashable = None
         self._pending: dict[int, tuple[OperatorWrite, list[tuple[str, str]]]] = {}
-        """The writes that are under way with their violations, by identity."""
+        """The writes in progress with their violations, by identity."""
         self._since: dict[tuple[str, str], float] = {}
-        """Since when something is that may not last."""
+        """Since when each temporary violation has existed."""
         self._counted: dict[int, int] = {}
-        """How many calls a sync had made when it was judged last, by its number."""
+        """The number of a sync's calls at its last check, by the sync's number."""
         self._reported: set[tuple[str, str]] = set()
         self.state = State(engine.world, *cluster.split("/"))
         self.state.evicted_by_others = frozenset(filter(None, map(plan.evicted_by_hand, events)))
@@ -84,11 +84,9 @@ class Invariants:
         self.violations: list[Violation] = []
 
     def sent(self, addresses: Collection[Address]) -> None:
-        """See `Judge`."""
         self._quiet_time.wrote(addresses, self._engine.elapsed)
 
     def before(self, call: Call) -> None:
-        """See `Judge`."""
         write = self._operator_write(call)
         self.state.evicted_for_us |= {write.ended_eviction} - {0}
         found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
@@ -102,13 +100,13 @@ class Invariants:
         if sync is None:
             return OperatorWrite(call, self.state, None, failover)
         if cluster_of(call.key) != self.state.key:
-            # of a Backup, or of another cluster: what it has seen before is another's
+            # the sync of a Backup or another cluster has not observed this one
             return OperatorWrite(call, self.state, None, failover, tuple(sync.calls[:-1]))
         seen: Json | None = sync.cached.decode() if sync.cached else None
         return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read, self._others)
 
     def after(self, call: Call, answer: Response | None) -> None:
-        """See `Judge`. What the server refused has done no harm: that is what preconditions are for."""
+        """Drop the violations of a write that the server refused: preconditions exist for this."""
         write, found = self._pending.pop(id(call), (None, []))
         if write is None:
             # it is about another cluster
@@ -122,7 +120,6 @@ class Invariants:
         self.step()
 
     def step(self) -> None:
-        """See `Judge`."""
         version = self.state.look()
         if version != self._last_seen or self._always:
             self._last_seen = version
@@ -140,19 +137,19 @@ class Invariants:
         for sync in self._engine.last_syncs.values():
             made = len(sync.calls)
             if made > _CALLS_OF_A_SYNC and sync.key == self.state.key and self._counted.get(sync.number) != made:
-                # afterwards there may be fewer pods
+                # later there may be fewer pods
                 self._counted[sync.number] = made
                 self._judge_budget(sync)
 
     def end(self) -> None:
-        """The plan is over."""
+        """Check the end of the plan."""
         for rule, what in (*self._backups.end(self._engine.done), *self._dm.end()):
             self.report(rule, what)
 
     def _judge_state(self) -> None:
         cluster = self.state.cluster
         if cluster and cluster["metadata"]["resourceVersion"] == self._engine.hands.said:
-            # what others have put into the status is not the operator's word, before it has written it
+            # another client has written the status, and the operator has not yet replaced it
             return
         for rule, wrong in ON_STATE.items():
             if what := wrong(self.state):
@@ -190,7 +187,6 @@ class Invariants:
             self.report("O9", f"a sync of {sync.calls[0].key} makes more than {budget} calls")
 
     def report(self, rule: str, what: str) -> None:
-        """See `Judge`."""
         if (rule, what) in self._reported:
             return
         self._reported.add((rule, what))

@@ -1,8 +1,8 @@
-"""The cache of one resource lags behind while all others are current, whatever goes on (FP2, FP3; lifecycle.md F1, F6).
+"""The cache of one resource lags while all others are current, at any moment (FP2, FP3; lifecycle.md F1, F6).
 
-Each resource has a watch of its own, which may be silent for minutes, or be answered by an API server that is behind.
+Each resource has its own watch, which may be silent for minutes, or served by an API server that is behind.
 `lag/stale.pods+45@6/tikv-upgrade`: in the workload `tikv-upgrade` the cache of pods shows nothing new for 45 seconds,
-from the 6th second on, then what it missed, change by change; with `hidden` in place of `stale` it lists anew.
+from the 6th second, then every missed change; with `hidden` in place of `stale` it lists again.
 """
 
 import re
@@ -58,23 +58,23 @@ CACHED = {
         *(DM_CLUSTERS, TIDB_MONITORS, TIDB_INITIALIZERS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS),
     )
 }
-"""What the operator caches, by the names that plans have for it."""
+"""The operator's caches, by their names in plans."""
 
 _OTHERS = PlansOfOthers(loss_and_edit.FAMILY, losses_undone.FAMILY, schedules.FAMILY)
 _HOW = {"stale": Stale, "hidden": Hidden}
 _NAME = re.compile(r"(stale|hidden)\.([a-z]+)\+(\d+)@(\d+(?:\.\d+)?)")
 
 _SHORTEST, _LONGEST, _LONGEST_OF_SCHEDULES = 5, 120, 45
-"""Seconds; what schedules make is judged to be late after a minute."""
+"""Seconds; an object of a schedule counts as late after a minute."""
 _FROM = (0.5, 1.1, 1.5, 2.0, 3.0, 5.0, 9.0, 20.0, 50.0, 91.0)
-"""Seconds after which it begins to lag: most plans begin after one second, and what they are about takes longer."""
+"""Seconds after which the lag begins: most plans begin after one second, and their subject takes longer."""
 _MORE = 300.0
-"""Seconds that a plan gets on top: what could not be done meanwhile comes then."""
+"""Additional seconds of a plan for the delayed work."""
 _MOST_TELLING = (TIDB_CLUSTERS, STATEFUL_SETS, PODS, PERSISTENT_VOLUME_CLAIMS, NODES)
 _ANOTHER_END = {("backup-deleted", BACKUPS)}
-"""A Backup into the place of one that goes with its files has failed if it is seen before that one goes."""
+"""A Backup to the place of one that is deleted with its files has failed if it is seen before that one is gone."""
 _OF_LOSSES = 1200
-"""Plans with losses that are drawn."""
+"""The number of random plans with losses."""
 
 
 def _plan(rest: str) -> Plan:
@@ -100,7 +100,7 @@ def _lagging(plan: Plan, how: str, resource: Resource, seconds: int, at: float) 
 
 
 def _plans() -> Iterator[Plan]:
-    """Each resource in each workload and schedule, and some in some losses; when, and for how long, is drawn."""
+    """Each resource in each workload and schedule, and some in some losses, at random moments for random times."""
     draw = SeededRandomness(FAMILY.name)
     for plan, resource in product(WORKLOADS.values(), CACHED.values()):
         if (plan.name, resource) not in _ANOTHER_END:

@@ -1,4 +1,4 @@
-"""Logs of a simulated run: of thousands of plans nobody reads them."""
+"""Logs of simulated runs, which are suppressed."""
 
 import logging
 
@@ -6,5 +6,5 @@ import structlog
 
 
 def silence() -> None:
-    """Let nothing below critical pass."""
+    """Suppress everything below critical."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))

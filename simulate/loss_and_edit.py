@@ -1,7 +1,7 @@
-"""Something is lost for good, and somebody changes something meanwhile (reliability.md R21, R24, R28, R29).
+"""A permanent loss, and an edit meanwhile (reliability.md R21, R24, R28, R29).
 
-`loss/pd-5.two.scale-in@recorded` loses two of five PD members for good, and scales PD in once the first loss is
-recorded. Each plan ends converged, with substitutes for what is lost, or says which step only a human may take.
+`loss/pd-5.two.scale-in@recorded` permanently loses two of five PD members, and scales PD in once the first loss is
+recorded. Each plan ends converged, with substitutes for the losses, or with a condition that names a step for the user.
 """
 
 import math
@@ -26,12 +26,12 @@ from simulate.worlds import BESIDE_DM, NAME, NAMESPACE, SETTINGS, SIDECAR
 
 CONVERGED = ("Done", "PDFailedOver", "TiFlashFailedOver", "TiKVFailedOver", "TiDBFailedOver")
 DM_CONVERGED = ("Done", "DMMasterFailedOver", "DMWorkerFailedOver")
-"""All that the spec asks for serves, whatever was lost; all but the first say how substitutes go."""
+"""Reasons with which everything that the spec requires serves; all but the first are about removing substitutes."""
 
 _COPIED = 120.0
-"""Seconds after which PD has copied what the first of two stores held."""
+"""Seconds after which PD has copied the data of the first of two stores."""
 _AWAY = 90.0
-"""Seconds until the user takes back what is only for a while."""
+"""Seconds until the user undoes a temporary change."""
 _BUDGET = 600.0
 
 _VICTIM, _SECOND = 1, 3
@@ -39,15 +39,15 @@ _VICTIM, _SECOND = 1, 3
 _ROLLS = ("image", "config", "hand-edited")
 """Changes that restart pods."""
 REFUSED = "refused-image"
-"""The change that needs a loss of which there is a substitute."""
+"""The change that requires a loss with a substitute."""
 
 _LOST_SUBSTITUTES = {("pd-5", "zone"), ("tikv-4", "two"), ("tikv-5", "zone")}
-"""Where a second victim is the pod that stands in for the first one once fewer are wanted."""
+"""Losses whose second victim is the first one's substitute once fewer are desired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """The component that something is lost of, and that is changed; its replicas, and the cluster in which it is."""
+    """A component that suffers a loss and is changed; its replicas and its cluster."""
 
     component: str
     replicas: int
@@ -55,7 +55,7 @@ class Subject:
 
     @property
     def home(self) -> Home:
-        """How users change it."""
+        """The home of the component, for edits."""
         return Home(self.component, self.cluster)
 
     @property
@@ -64,11 +64,11 @@ class Subject:
 
     @property
     def object(self) -> str:
-        """The cluster, as plans name objects."""
+        """The cluster as plans name it."""
         return self.home.target or f"{TIDB_CLUSTERS}/{NAME}"
 
     def pod(self, ordinal: int) -> str:
-        """The name of a pod of it."""
+        """The name of a pod."""
         return f"{self._name}-{self.component}-{ordinal}"
 
     @property
@@ -78,21 +78,21 @@ class Subject:
 
     @property
     def stateful_set(self) -> str:
-        """Its StatefulSet, as plans name objects."""
+        """Its StatefulSet as plans name it."""
         return f"statefulsets.apps/{self._name}-{self.component}"
 
     @property
     def is_replaced(self) -> bool:
-        """Whether substitutes come for what is lost of it."""
+        """True if losses get substitutes."""
         return math.isfinite(profile(self.component).failover_period(SETTINGS[self.cluster].failover))
 
     @property
     def records(self) -> str:
-        """Where its failures are recorded, as plans name fields."""
+        """The status field with its failure records, as plans name it."""
         return f"{self.object}/status/{self.home.part}/{kind_of_record(self.component)}"
 
     def made(self, at: float) -> Edit:
-        """A user makes the cluster."""
+        """Create the cluster."""
         if not self.home.is_of_dm:
             return Edit(at=at, create=self.cluster)
         own = {self.home.part: {"replicas": self.replicas, "additionalContainers": [SIDECAR]}}
@@ -121,24 +121,24 @@ Change = Callable[[Subject], tuple[Edit | Fault, ...]]
 
 
 def of_pod(verb: str, hit: Subject, ordinal: int = _VICTIM, at: float = 1.0) -> World:
-    """Something happens to a pod, for good."""
+    """A permanent fault of a pod."""
     return World(at=at, verb=verb, arguments={"pod": f"{NAMESPACE}/{hit.pod(ordinal)}"}, seconds=0.0)
 
 
 def _volume(hit: Subject) -> tuple[World, ...]:
-    """The process ends with its disk, and begins with an empty one."""
+    """End the process and delete its disk."""
     disk = {"namespace": NAMESPACE, "claim": f"{hit.volume}-{hit.pod(_VICTIM)}"}
     return World(at=1.0, verb="disk_lost", arguments=disk), of_pod("pod_crash", hit)
 
 
 def _two(hit: Subject) -> tuple[World, ...]:
-    """Two at once; of stores the second when the data of the first are copied, or their regions were lost."""
+    """Two at once; for stores the second one after the first one's data is copied, or their regions are lost."""
     second = _COPIED if hit.component == "tikv" else 1.0
     return of_pod("pod_crash_loop", hit), of_pod("pod_crash_loop", hit, _SECOND, second)
 
 
 def _drained(hit: Subject) -> tuple[World, ...]:
-    """The machine stops, and somebody wants its pods away from it before anybody else would."""
+    """Stop the machine, and drain it before its pods are evicted automatically."""
     return of_pod("host_gone", hit), of_pod("host_tainted", hit, at=10.0)
 
 
@@ -152,10 +152,10 @@ LOSSES: Mapping[str, Loss] = {
     "tainted": lambda hit: (of_pod("host_tainted", hit),),
     "drained": _drained,
 }
-"""What is lost for good, a second after the plan begins."""
+"""Permanent losses, a second after the plan begins."""
 
 MACHINES = ("node", "removed", "tainted", "drained")
-"""What takes the machine of a pod, each in another way."""
+"""The losses that remove a pod's machine, each differently."""
 
 
 def _scale(by: int) -> Change:
@@ -182,12 +182,12 @@ def _made_again(hit: Subject) -> tuple[Edit, Edit]:
 
 
 def _removed(hit: Subject) -> tuple[Edit]:
-    """What serves others no more."""
+    """Remove a component that serves others."""
     return (Edit(at=0.0, target=hit.home.target, spec={"worker" if hit.home.is_of_dm else "tidb": None}),)
 
 
 def _refused(hit: Subject) -> tuple[Fault, Edit, Edit]:
-    """An image that a policy does not allow, taken back once a substitute is there for what was lost."""
+    """An image that a policy rejects, undone once the loss has a substitute."""
     old, new = profile(hit.component).versions[:2]
     policy = World(at=0.0, verb="webhook", arguments={"name": "signed-images"}, seconds=0.0)
     back = replace(hit.home.merge(0.0, {"version": old}), at=None, once=f"pods/{hit.pod(hit.replicas)}")
@@ -210,7 +210,7 @@ CHANGES: Mapping[str, Change] = {
     "made-again": _made_again,
     "removed": _removed,
 }
-"""What somebody does meanwhile, `at` seconds after the moment of the plan."""
+"""Edits, `at` seconds after the plan's moment."""
 
 
 MOMENTS: Mapping[str, Callable[[Subject], tuple[float, str]]] = {
@@ -218,7 +218,7 @@ MOMENTS: Mapping[str, Callable[[Subject], tuple[float, str]]] = {
     "recorded": lambda hit: (0.0, hit.records),
     "replaced": lambda hit: (0.0, f"pods/{hit.pod(hit.replicas)}"),
 }
-"""When they do it: so many seconds after the plan begins, or once something is there."""
+"""Their moments: seconds after the plan begins, or once a condition holds."""
 
 
 def _plan(rest: str) -> Plan:
@@ -236,16 +236,16 @@ def _plan(rest: str) -> Plan:
 
 
 def changed(hit: Subject, change: str, seconds: float = 12.0, once: str = "") -> Sequence[Edit | Fault]:
-    """What somebody does so many seconds after the plan begins, or once something is there."""
+    """The events of a change after a number of seconds, or once a condition holds."""
     return [_moved(event, hit.home.begins_at + seconds, once) for event in CHANGES[change](hit)]
 
 
 def during(
     name: str, hit: Subject, taken: Iterable[Fault], events: Sequence[Edit | Fault], ends: tuple[str, ...]
 ) -> Plan:
-    """A plan with such events, while something is `taken` from a subject; it ends converged, or in one of the `ends`.
+    """A plan with these events during a loss (`taken`); it ends converged, or in one of the `ends`.
 
-    Seconds of what is taken are counted from where the plan begins.
+    The seconds of the loss count from the plan's start.
     """
     begins = hit.home.begins_at
     plan = Plan(
@@ -253,7 +253,7 @@ def during(
         cluster=hit.cluster,
         budget=begins + _BUDGET,
         edits=tuple(event for event in events if isinstance(event, Edit)),
-        # of TiFlash, whose tables would keep it from being scaled in, there are plans of their own
+        # TiFlash tables would prevent a scale-in; other plans cover them
         given=() if hit.component == "tiflash" else of_all_components(hit.cluster),
         faults=(
             *(fault.postponed(begins) for fault in taken),
@@ -274,60 +274,60 @@ def _of_dm(plan: Plan, hit: Subject, ends: tuple[str, ...]) -> Plan:
 
 
 def asks_for(subject: str, lost: str, change: str) -> Iterator[str]:
-    """The reasons beside convergence in which a plan may end: each says what only a human may do."""
+    """The reasons beside convergence in which a plan may end: each names a step for the user."""
     if change == "scale-in" and (subject, lost) in _LOST_SUBSTITUTES:
         yield "SubstituteLost"
     if change == "made-again" and lost in ("pod", "two"):
-        # pods that were never members are nothing that could be replaced, nor does another one join beside them
+        # pods that never were members cannot be replaced, and no other may join beside them
         yield from ("PodsNotReady", "PDUnhealthy", "DMMasterUnhealthy")
     if (subject, lost) == ("tikv-5", "zone") and change in _ROLLS:
-        # two stores at once took the majority of some regions: to go on without them is nobody's decision but a human's
+        # two stores at once had the majority of some regions: only the user may continue without them
         yield "StoresNotUp"
     if change in ("suspend", "made-again", "hand-scaled", "hand-deleted") and lost in ("node", "zone", "drained"):
-        # the pods that were to end there are in the way of those that come after them, and of all with higher numbers
+        # stuck pods there block their successors and all higher ordinals
         yield "NodeLost"
     if change == "scale-out" and lost in (*MACHINES, "zone"):
-        # a pod that was put on the machine before anybody knew has nothing to lose, and nowhere to go
+        # a pod bound to the machine too early has no data, and cannot move
         yield from ("NodeLost", "PodsNotReady")
     if not SUBJECTS[subject].is_replaced:
-        # its data, or its place, may be on the machine: only a human knows that this is gone for good
+        # its data or its place may be on the machine: only the user knows that it is gone for good
         yield from ("PodsNotReady", "RollingUpdate", "RollingUpdateStuck", *(["NodeLost"] if lost in MACHINES else []))
     if lost == "tainted" and change in _ROLLS:
-        # its data are there, and somebody keeps it from them
+        # its data exists, but it cannot reach it
         yield from ("RollingUpdate", "RollingUpdateStuck")
     if subject == "pump-2" and change == "scale-in":
-        # only it has the binlogs that nobody has read
+        # only it has the binlogs that were not read
         yield "PumpUnreachable"
     yield from asked_anyway(subject, change)
 
 
 def asked_anyway(subject: str, change: str) -> Iterator[str]:
-    """The reasons for which a change alone asks something of a human."""
+    """The reasons for which a change alone requires a step of the user."""
     if change == "removed":
         yield "ComponentRemoved"
     if (subject, change) == ("tikv-3", "scale-in"):
-        # PD keeps three replicas, and nothing is lost any more that a substitute would serve for
+        # PD keeps three replicas, and no loss needs a substitute any longer
         yield "FailedScaleIn"
 
 
 def _plans() -> Iterator[Plan]:
-    """All of them that make sense."""
+    """All sensible combinations."""
     for subject, lost, change, moment in product(SUBJECTS, LOSSES, CHANGES, MOMENTS):
         hit = SUBJECTS[subject]
         if not makes_sense(subject, lost) or (moment != "unrecorded" and not is_recorded(subject, lost)):
             continue
         if change == REFUSED and (moment != "unrecorded" or not (hit.is_replaced and is_recorded(subject, lost))):
             continue
-        # of workers that are removed nothing is left
+        # nothing is left of removed workers
         if (hit.component, change) != ("dm-worker", "removed"):
             yield _plan(f"{subject}.{lost}.{change}@{moment}")
 
 
 def makes_sense(subject: str, lost: str) -> bool:
-    """Whether something is left of a loss that can be changed: two of three is a majority.
+    """True if a loss leaves something to change: two of three is a majority.
 
-    TiDB has no data. Of TiFlash, whose learners have none, a lost pod and a lost zone show what a lost node shows; so
-    does the zone of DM. Where PD knows of zones, their loss is the point. What has no substitutes loses a pod or its
+    TiDB has no data. For TiFlash, whose learners have none, lost pods and zones are like a lost node; the same holds
+    for DM's zone. If PD knows zones, their loss is the point. A component without substitutes loses a pod or its
     machine.
     """
     hit = SUBJECTS[subject]
@@ -345,9 +345,9 @@ def makes_sense(subject: str, lost: str) -> bool:
 
 
 def is_recorded(subject: str, lost: str) -> bool:
-    """Whether failover takes note of a loss: a worker of DM that has lost its disk serves all the same.
+    """True if failover records a loss: a DM worker serves without its old disk.
 
-    So does TiDB, which has none, on another machine.
+    TiDB, which has no disk, also serves on another machine.
     """
     hit = SUBJECTS[subject]
     moves = hit.component == "tidb" and lost in ("removed", "tainted")
@@ -355,7 +355,7 @@ def is_recorded(subject: str, lost: str) -> bool:
 
 
 def _moved(event: Edit | Fault, seconds: float, once: str) -> Edit | Fault:
-    """An event at the moment of the plan, and what `at` says after that."""
+    """An event at the plan's moment plus its `at`."""
     if event.once:
         return event
     return replace(event, at=None, once=once, later=event.at or 0.0) if once else event.postponed(seconds)

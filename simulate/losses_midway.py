@@ -1,7 +1,8 @@
-"""Something is lost for good in the middle of what somebody has changed (reliability.md R21, R24, R28).
+"""A permanent loss in the middle of a change (reliability.md R21, R24, R28).
 
-`midway/tikv-4.config+8.node` changes the configuration, and loses the machine of a pod eight seconds later: before it
-is restarted, while it is, or when others are. It ends as one does whose loss comes first (`simulate.loss_and_edit`).
+`midway/tikv-4.config+8.node` changes the configuration, and loses a pod's machine eight seconds later: before the pod
+is restarted, during its restart, or during others'. It ends like a plan whose loss comes first
+(`simulate.loss_and_edit`).
 """
 
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from simulate.loss_and_edit import LOSSES, SUBJECTS, asks_for, changed, during, 
 from simulate.plan import InvalidPlan, Plan
 
 _CHANGES = ("scale-out", "scale-in", "image", "config", "hand-edited", "hand-deleted")
-"""What takes its time."""
+"""Changes that take time."""
 _AFTER = (2.0, 5.0, 10.0, 20.0, 45.0)
 """Seconds from the change to the loss."""
 
@@ -30,14 +31,14 @@ def _plan(rest: str) -> Plan:
             f"from the change to the loss; {', '.join(LOSSES)}"
         )
     hit = SUBJECTS[subject]
-    # one that is scaled in, or between two lives, has nothing to lose
+    # a scaled-in or restarting pod has nothing to lose
     taken = [replace(fault.postponed(float(after)), if_there=True) for fault in LOSSES[lost](hit)]
     ends = (*asks_for(subject, lost, change), *_without_quorum(subject, lost, change))
     return during(f"{FAMILY.name}/{rest}", hit, taken, changed(hit, change, 1.0), ends)
 
 
 def _without_quorum(subject: str, lost: str, change: str) -> Iterator[str]:
-    """The reasons that say so where a loss takes half of those that a scale-in has left."""
+    """The reasons if a loss takes half of the members that a scale-in has left."""
     of_pd, of_dm = subject.startswith("pd-"), subject.startswith("dm-master-")
     if change == "scale-in" and (SUBJECTS[subject].replicas == 3 or lost in ("two", "zone")) and (of_pd or of_dm):
         yield "PDQuorumLost" if of_pd else "DMMasterQuorumLost"

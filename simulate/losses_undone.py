@@ -1,7 +1,7 @@
-"""What was lost comes back, after somebody has changed something (lifecycle.md F29, reliability.md R21, R24).
+"""A loss that ends after an edit (lifecycle.md F29, reliability.md R21, R24).
 
-`return/tikv-4.node.config@recorded+150` is `loss/tikv-4.node.config@recorded` whose machine is back after 150 seconds:
-before its substitute serves, beside it, or long after it. Nothing that a loss left undone may stay so.
+`return/tikv-4.node.config@recorded+150` is `loss/tikv-4.node.config@recorded` with a machine that returns after 150
+seconds: before its substitute serves, beside it, or long after it. Nothing may stay unfinished.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,11 +18,11 @@ _AFTER: Mapping[str, tuple[float, ...]] = {
     "recorded": (150.0, 300.0),
     "replaced": (150.0, 300.0),
 }
-"""Seconds from the loss, by the moment of the change, which must have come."""
+"""Seconds from the loss to the return, by the moment of the change, which must come earlier."""
 _COMES_BACK = {"pod_crash_loop", "host_gone", "zone_gone", "host_removed", "host_tainted"}
-"""What can; a disk cannot."""
+"""The losses that can end; a disk cannot return."""
 _MORE = 200.0
-"""Seconds that it takes on top of what the loss takes."""
+"""Additional seconds beside the loss's."""
 _ENDS = {*CONVERGED, *DM_CONVERGED, "ComponentRemoved", "FailedScaleIn"}
 
 
@@ -56,7 +56,7 @@ def _converged(ends: str | tuple[str, ...]) -> tuple[str, ...]:
 def _plans() -> Iterator[Plan]:
     for base in loss_and_edit.FAMILY.plans():
         lost = base.name.partition("/")[2]
-        # a disk does not come back, and what waits for a substitute needs one
+        # a disk does not return, and some changes wait for a substitute
         if ".volume." not in lost and f".{loss_and_edit.REFUSED}@" not in lost:
             yield from (_plan(f"{lost}+{after:g}") for after in _AFTER[lost.partition("@")[2]])
 

@@ -1,4 +1,4 @@
-"""`python -m simulate`: run plans, and say of each that fails what was wrong and how to see it again.
+"""`python -m simulate`: run plans, and report the violations of failed ones and how to repeat them.
 
 run PLAN...        plans by file, by generated name (`tikv-out/crash-after-3`), or by seed (`seed/17`)
 seeds FIRST COUNT  random plans
@@ -39,11 +39,11 @@ from simulate.write_traces import load as load_traces
 
 _REFERENCE_SEEDS = (1, 2)
 _RANDOM_PLANS = 200
-"""As many as `make simulate` runs."""
+"""The number of random plans of `make simulate`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run; the exit code is 1 when a plan failed, 2 when one is no plan."""
+    """Run the command; exit code 1 if a plan failed, 2 for an invalid plan."""
     options = _parser().parse_args(arguments)
     silence()
     try:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def find(name: str) -> Plan:
-    """The plan of a file or of a name. Raises InvalidPlan, OSError."""
+    """The plan of a file or name. Raises InvalidPlan, OSError."""
     if name.endswith((".yaml", ".yml")):
         return load(Path(name))
     kind, _, number = name.partition("/")
@@ -94,13 +94,13 @@ def _record(options: argparse.Namespace) -> int:
 
 
 def _manifests(options: argparse.Namespace) -> int:
-    """Judge manifests by seed; 1 when one had another end than a Ready cluster or a message."""
+    """Check manifests by seed; 1 if one neither became Ready nor got a message."""
     seeds = range(options.first, options.first + options.count)
     return _report("manifests", seeds, judge_all(seeds, options.jobs))
 
 
 def _mutants(options: argparse.Namespace) -> int:
-    """Judge objects with values of wrong types by seed; 1 when the operator raised, or said nothing."""
+    """Check objects with values of wrong types by seed; 1 if the operator raised or reported nothing."""
     seeds = range(options.first, options.first + options.count)
     return _report("mutants", seeds, type_mutants.judge_all(seeds, options.jobs))
 
@@ -118,7 +118,7 @@ def _report(command: str, seeds: range, verdicts: Iterable[Verdict]) -> int:
 
 
 def _mixes(options: argparse.Namespace) -> int:
-    """Judge mixes of components; 1 when one had another end than a Ready cluster or a message."""
+    """Check mixes of components; 1 if one neither became Ready nor got a message."""
     ends: Counter[str] = Counter()
     for mix, verdict in judge_mixes(mixes()[:: options.every], options.jobs):
         ends[verdict.outcome] += 1
@@ -129,7 +129,7 @@ def _mixes(options: argparse.Namespace) -> int:
 
 
 def _record_traces(options: argparse.Namespace) -> int:
-    """Write the writes of plans to a file; 1 when the simulator failed in one."""
+    """Write the writes of plans to a file; 1 if the simulator failed in one."""
     campaign = _Campaign(options)
     plans = list(_traced(options, campaign.writes))
     traces: dict[str, Writes] = {}
@@ -147,7 +147,7 @@ def _record_traces(options: argparse.Namespace) -> int:
 
 
 def _traced(options: argparse.Namespace, writes: Callable[[Plan], int]) -> Iterator[Plan]:
-    """A sample of each family and workload that is named, or of all, and of the random plans."""
+    """A sample of each named family and workload, or of all, and of the random plans."""
     for name in options.names or [*WORKLOADS, *FAMILIES]:
         if name in WORKLOADS or name in FAMILIES:
             yield from list(_swept(name, writes, tuple(KINDS)))[:: options.every]
@@ -164,7 +164,7 @@ def _collected(engine: Engine, plan: Plan) -> Outcome:
 
 
 def _compare_traces(options: argparse.Namespace) -> int:
-    """Show what differs between two files; 1 when anything does."""
+    """Show the differences of two files; 1 if there are any."""
     before, after = load_traces(options.before), load_traces(options.after)
     lines = list(compared(before, after))
     print("\n".join(lines or [f"{len(before)} plans, no write differs"]))
@@ -185,7 +185,7 @@ _COMMANDS: Mapping[str, Callable[[argparse.Namespace], int]] = {
 
 
 class _Campaign:
-    """Many plans, the references they are compared with, and the report at the end."""
+    """Many plans, their reference runs, and the final report."""
 
     def __init__(self, options: argparse.Namespace, show: Show | None = None) -> None:
         self._always = options.check_always
@@ -194,7 +194,7 @@ class _Campaign:
         self._recorded: dict[str, list[Outcome]] = {}
 
     def judge(self, plans: Iterable[Plan]) -> int:
-        """Run them; 1 when one failed."""
+        """Run the plans; 1 if one failed."""
         count = failed = 0
         recorded: list[Recorded] = []
         for report in self._reports(list(plans)):
@@ -212,7 +212,7 @@ class _Campaign:
         return 1 if failed else 0
 
     def writes(self, plan: Plan) -> int:
-        """How many writes the plan has when nothing is broken."""
+        """The number of writes of the plan without faults."""
         self._record([plan])
         return len(self._recorded[plan.workload][0].writes)
 
@@ -224,7 +224,7 @@ class _Campaign:
             yield report if isinstance(report, Broken) else _compared(report, known)
 
     def _record(self, plans: Iterable[Plan]) -> None:
-        """Run what is needed as a reference and is not yet known. Raises InvalidPlan when that fails."""
+        """Run missing reference runs. Raises InvalidPlan if one fails."""
         missing = {plan.workload: plan.without_faults() for plan in plans if plan.workload not in self._recorded}
         seeded = [replace(plan, seed=seed) for plan in missing.values() for seed in _REFERENCE_SEEDS]
         show, self._show = self._show, None
@@ -241,7 +241,7 @@ class _Campaign:
 
 
 def _compared(outcome: Outcome, known: dict[str, Reference]) -> Outcome:
-    """The outcome with what O1, O2 and O6 find."""
+    """The outcome with the findings of O1, O2 and O6."""
     plan, found = outcome.plan, list(outcome.violations)
     if plan.reference and plan.workload in known:
         found += compare(outcome, known[plan.workload])

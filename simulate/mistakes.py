@@ -1,7 +1,7 @@
-"""Mistakes in a spec and the way back (reliability.md R22, R23): in each component, steady and rolling.
+"""Mistakes in a spec and their correction (reliability.md R22, R23): in each component, steady and rolling.
 
-`mistake/tikv-no-image` makes one in steady state and puts it right half a minute later, `mistake/tikv-no-image@rolling`
-in the middle of a roll.
+`mistake/tikv-no-image` makes one in steady state and corrects it half a minute later, `mistake/tikv-no-image@rolling`
+in the middle of a rolling update.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ MISSING = "v0.0.0-missing"
 """A version that no registry has."""
 
 NO_IMAGE = World(at=0.0, verb="image_missing", arguments={"image": f"*:{MISSING}"}, seconds=0.0)
-"""What a plan with that mistake must be given."""
+"""The precondition of plans with that mistake."""
 
 _NOWHERE = {"matchExpressions": [{"key": "no-such-label", "operator": "Exists"}]}
 _NO_SECRET = {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "no-such-secret", "key": "password"}}}
@@ -25,23 +25,23 @@ _NO_CLASS = {"name": "more", "storageSize": "1Gi", "mountPath": "/more", "storag
 
 _ROLLING = "rolling"
 _HALFWAY = 5.0
-"""Seconds after which a roll is under way."""
+"""Seconds after which a rolling update is in progress."""
 _UNNOTICED = 30.0
-"""Seconds until the user sees what is wrong."""
+"""Seconds until the user notices the mistake."""
 _HEALED = 600.0
 """Seconds in which it must heal (R23)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """`wrong` and `right` are merged into the spec of a component; `whole` ones into that of the cluster."""
+    """`wrong` and `right` are merged into the component's spec, `whole` ones into the cluster's."""
 
     wrong: Json
     right: Json
     whole: bool = False
 
     def edits(self, home: Home, at: float, right_at: float) -> tuple[Edit, Edit]:
-        """Making it and putting it right: what the component had is there again."""
+        """The mistake and its correction, which restores the component's section."""
         if self.whole:
             return Edit(at=at, spec=self.wrong), Edit(at=right_at, spec=self.right)
         had = home.section
@@ -65,7 +65,7 @@ MISTAKES: Mapping[str, Mistake] = {
 }
 
 NO_CLASS_OF_DATA = Mistake({"storageClassName": "no-such-class"}, {"storageClassName": None})
-"""Of the volume with the data; to be made with the cluster, since volumes that are there keep their class."""
+"""A missing class of the data volume; made with the cluster, because existing volumes keep their class."""
 
 
 def _plan(rest: str) -> Plan:
@@ -91,7 +91,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """All of them; what is wrong with the whole cluster with PD, TiKV and TiDB alone."""
+    """All mistakes; mistakes of the whole cluster only with PD, TiKV and TiDB."""
     for component in all_components():
         kinds = [each for each, mistake in MISTAKES.items() if not mistake.whole or home_of(component).cluster == SMALL]
         for kind in kinds:

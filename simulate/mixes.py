@@ -1,7 +1,7 @@
-"""Every mix of components, with and without TLS and a PD of its own, its optional objects absent, null or empty.
+"""Every mix of components, with and without TLS and its own PD, with optional objects absent, null or empty.
 
-Each is brought into a world and reconciled a few times: it gets Ready or says why not, nothing unexpected is raised,
-and nothing is made for a component that it does not have.
+Each is brought up and reconciled a few times: it becomes Ready or reports a reason, raises nothing unexpected, and
+creates nothing for an absent component.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,14 +24,14 @@ _ABSENT = "absent"
 _WRITTEN: Mapping[str, Json | None] = {"null": None, "empty": {}}
 _DISCOVERY = "discovery"
 _SECONDS = 6.0
-"""In which a cluster whose PD others join gets Ready, and its guest is reconciled a few times."""
+"""Seconds in which a host becomes Ready, and its guest is reconciled a few times."""
 _NOT_OPTIONAL = frozenset({"cluster", "requests", "tlsCluster"})
-"""Objects that are there or not because of the mix."""
+"""Objects that depend on the mix."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """One cluster: the components it has, whose PD it has, and whether optional objects are absent, null or empty."""
+    """A cluster: its components, its PD or another's, and the form of optional objects."""
 
     components: frozenset[str]
     tls: bool
@@ -40,12 +40,12 @@ class Mix:
 
     @property
     def name(self) -> str:
-        """For reports."""
+        """The name for reports."""
         parts = [*sorted(self.components), *["TLS"] * self.tls, *["joins"] * self.joins]
         return f"{'+'.join(parts) or 'nothing'}, optional objects {self.optional}"
 
     def manifests(self) -> Iterator[Json]:
-        """The cluster, behind the one that it joins."""
+        """The cluster, after the one that it joins."""
         if self.joins:
             yield CLUSTERS["tiny"]() | {"metadata": {"name": "host"}}
         spec = self._optional(_schema())
@@ -61,14 +61,14 @@ class Mix:
 
 
 _LENIENT: Json = msgspec.json.decode(msgspec.json.encode(definition(TIDB_CLUSTER)))
-"""The definition of an earlier time, by which the API server takes whatever there is, null as well."""
+"""The CRD of an earlier release, with which the API server accepts anything, even null."""
 _LENIENT["spec"]["versions"][0]["schema"] = {
     "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 }
 
 
 def mixes() -> list[Mix]:
-    """All of them, in an order in which each n-th is a fair sample."""
+    """All mixes, in an order in which each n-th is a fair sample."""
     names = sorted(_rows())
     subsets = (frozenset(name for name, is_in in zip(names, bits, strict=True) if is_in) for bits in _bits(len(names)))
     return [Mix(*each) for each in product(subsets, (False, True), (False, True), (_ABSENT, *_WRITTEN))]
@@ -81,7 +81,7 @@ def judge_mixes(chosen: Iterable[Mix], jobs: int) -> Iterator[tuple[Mix, Verdict
 
 
 def judge_mix(mix: Mix) -> Verdict:
-    """What became of a mix."""
+    """The verdict of a mix."""
     return verdict_of(0, lambda: _try(mix))
 
 
@@ -108,7 +108,7 @@ def _bits(count: int) -> Iterator[tuple[bool, ...]]:
 
 @cache
 def _rows() -> dict[str, ComponentType]:
-    """The components that a spec may have or not."""
+    """The optional components of a spec."""
     return {row.name: row for row in component_types() if row.name != _DISCOVERY}
 
 
@@ -142,14 +142,14 @@ def _schema_of(row: ComponentType) -> Json:
 
 
 def _objects(properties: Json) -> list[str]:
-    """The optional objects among properties that are no components."""
+    """The optional objects among properties that are not components."""
     components = {field for row in _rows().values() for field in row.slot.tree({})}
     found = (name for name, each in properties.items() if each.get("type") == "object" and "required" not in each)
     return [name for name in found if name not in _NOT_OPTIONAL | components]
 
 
 def _merged(spec: Json, more: Json) -> Json:
-    """Two specs in one; of lists, both."""
+    """Two specs merged; lists are concatenated."""
     return spec | {
         key: [*(spec.get(key) or ()), *value] if isinstance(value, list) else value for key, value in more.items()
     }

@@ -1,7 +1,7 @@
-"""Manifests as nobody should write them: a seed gives a file, made of a sample by one to three mistakes.
+"""Malformed manifests: a seed determines a file, made from a sample by one to three mistakes.
 
-Most mistakes are values: a field of the sample or of the CRD is set to something that does not belong there, renamed,
-or left out. The others are bytes: cut, repeated, swapped, in another encoding.
+Most mistakes are values: a field of the sample or the CRD gets a value that does not fit, is renamed or omitted. Others
+are bytes: cut, repeated, swapped, in another encoding.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -67,7 +67,7 @@ def _written(draw: Randomness, tree: Json) -> bytes:
 
 
 def _paths(tree: object, path: _Path = ()) -> Iterator[_Path]:
-    """Every place in a tree but its root."""
+    """Every place in a tree except its root."""
     entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in entries:
         yield (*path, key)
@@ -75,7 +75,7 @@ def _paths(tree: object, path: _Path = ()) -> Iterator[_Path]:
 
 
 def _place(draw: Randomness, tree: Json) -> tuple[Any, Any]:
-    """Some place, as what holds it and its key; the root's first one when nothing is left."""
+    """A random place, as its container and key; the root's first one if nothing is left."""
     path = pick(draw, list(_paths(tree)) or [("spec",)])
     holder: Any = tree
     for key in path[:-1]:
@@ -93,7 +93,7 @@ def _value(draw: Randomness) -> Any:
 
 
 def _copy(value: Any) -> Any:
-    """A value of its own: it may be changed further."""
+    """An independent copy of a value."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
@@ -112,7 +112,7 @@ def _rename(draw: Randomness, tree: Json) -> None:
 
 
 def _move(draw: Randomness, tree: Json) -> None:
-    """A subtree in a place where it does not belong."""
+    """Move a subtree to a place where it does not fit."""
     source, key = _place(draw, tree)
     copy = _copy(source[key] if isinstance(source, list) else source.get(key))
     holder, other = _place(draw, tree)
@@ -120,7 +120,7 @@ def _move(draw: Randomness, tree: Json) -> None:
 
 
 def _set_field(draw: Randomness, tree: Json) -> None:
-    """A field of the CRD, most often of a component that is there, set to a value that mostly has its type."""
+    """Set a CRD field, mostly of a present component, to a value that mostly has its type."""
     fields = [(path, type_) for path, type_ in _fields() if path[0] != "spec" or _is_there(tree, path)]
     path, type_ = pick(draw, fields if draw.integer(0, 9) else _fields())
     holder: Any = tree
@@ -134,7 +134,7 @@ def _set_field(draw: Randomness, tree: Json) -> None:
 
 
 def _is_there(tree: Json, path: tuple[str, ...]) -> bool:
-    """Whether a field is one of the cluster itself, or of a part that the manifest has."""
+    """True if a field belongs to the cluster itself, or to a part that the manifest has."""
     spec = tree.get("spec")
     return len(path) < 3 or (isinstance(spec, dict) and path[1] in spec)
 
@@ -144,7 +144,7 @@ _Field = tuple[tuple[str, ...], type]
 
 @cache
 def _fields() -> Sequence[_Field]:
-    """Every field of a TidbCluster's spec and metadata, as far as objects nest without lists, and its type."""
+    """Every field of a TidbCluster's spec and metadata outside lists, and its type."""
     version = definition(TIDB_CLUSTER, status_subresource=True)["spec"]["versions"][0]
     found = list(_of_schema(version["schema"]["openAPIV3Schema"]["properties"]["spec"], ("spec",)))
     texts = ("name", "namespace", "resourceVersion", "uid", "generateName")

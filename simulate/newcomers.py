@@ -1,6 +1,6 @@
-"""What becomes of a manifest on the way of `make run`: a Ready cluster or a message, never an exception.
+"""Manifests on the way of `make run`: each becomes a Ready cluster or gets a message, without an exception.
 
-The same functions read, check, apply and show it; sandbox and operator run in one thread on a clock of their own.
+The same functions read, check, apply and show it; sandbox and operator run in one thread on their own clock.
 """
 
 import io
@@ -38,13 +38,15 @@ T = TypeVar("T")
 DEFECT = "defect"
 
 _GIVE_UP = 60.0
-"""Seconds after which what a cluster waits for is its message."""
+"""Seconds after which the reason of a wait becomes the message."""
 _LONGEST_MESSAGE = 20_000
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What became of a seed: `outcome` is `ready`, `refused` or `waits`, else `defect`, and `told` the trace."""
+    """The result of a seed: `outcome` is `ready`, `refused` or `waits`, otherwise `defect`, with the traceback in
+    `told`.
+    """
 
     seed: int
     outcome: str
@@ -52,7 +54,7 @@ class Verdict:
 
 
 class Defect(Exception):
-    """Raised for what should not have come out."""
+    """Raised for an unexpected result."""
 
 
 def judge_all(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:
@@ -61,7 +63,7 @@ def judge_all(seeds: Iterable[int], jobs: int) -> Iterator[Verdict]:
 
 
 def in_parallel(judge_one: Callable[[T], Verdict], cases: Iterable[T], jobs: int) -> Iterator[Verdict]:
-    """The verdicts of cases, in their order, by so many processes."""
+    """The verdicts of cases in their order, from `jobs` processes."""
     with ProcessPoolExecutor(max(jobs, 1), mp_context=get_context("fork"), initializer=silence) as pool:
         yield from pool.map(judge_one, cases, chunksize=8)
 
@@ -72,12 +74,12 @@ def judge(seed: int) -> Verdict:
 
 
 def judge_content(content: bytes, seed: int = 1) -> Verdict:
-    """The verdict of the content of a file."""
+    """The verdict of a file's content."""
     return verdict_of(seed, lambda: _try(content, seed))
 
 
 def verdict_of(seed: int, attempt: Callable[[], tuple[str, str]]) -> Verdict:
-    """The verdict of an attempt that answers its outcome and a message, or raises what nobody caught."""
+    """The verdict of an attempt that returns outcome and message, or raises an exception that was not caught."""
     try:
         outcome, told = attempt()
         if not told.strip() or len(told) > _LONGEST_MESSAGE or "Traceback" in told:
@@ -88,7 +90,7 @@ def verdict_of(seed: int, attempt: Callable[[], tuple[str, str]]) -> Verdict:
 
 
 def _try(content: bytes, seed: int) -> tuple[str, str]:
-    """Outcome and message. Raises whatever nobody caught."""
+    """Outcome and message. Raises exceptions that were not caught."""
     try:
         documents = manifests.parse(content, "m.yaml")
         return NewcomerRun(seed).follow(documents)
@@ -100,7 +102,7 @@ class NewcomerRun:
     """One sandbox with an operator."""
 
     def __init__(self, seed: int, definitions: Sequence[Json] = ()) -> None:
-        """`definitions` are those of custom resources, ours by default."""
+        """`definitions` are the CRDs, by default the operator's."""
         self._clock = FakeClock()
         programs = {DISCOVERY: make_handler}
         self._world = World(self._clock, SeededRandomness(seed), programs=programs, crds=definitions or _definitions())
@@ -114,11 +116,11 @@ class NewcomerRun:
         )
 
     def objects(self, resource: Resource) -> Sequence[Object]:
-        """All of a kind that are there."""
+        """All objects of a kind."""
         return self._world.client().list_page(resource).items
 
     def follow(self, documents: list[manifests.Manifest], within: float = _GIVE_UP) -> tuple[str, str]:
-        """Apply, and look until all clusters are Ready or one can't be, at most so many seconds. Raises BadManifest."""
+        """Apply, and watch until all clusters are Ready, one cannot be, or the time is over. Raises BadManifest."""
         manifests.apply(self._world.client(), documents)
         wanted = {(each.namespace, each.name) for each in documents if each.kind == TIDB_CLUSTERS.kind}
         end = self._clock.now() + within
@@ -144,7 +146,7 @@ class NewcomerRun:
         return [decode(each.decode(), TidbCluster) for each in self._world.client().list_page(TIDB_CLUSTERS).items]
 
     def _note(self, error: Exception) -> None:
-        """The operator goes on after what nobody expects, and logs it; here it counts."""
+        """Record an unexpected exception, which the operator logs and survives."""
         self._defects.append("".join(traceback.format_exception(error)))
 
     def _watched(self, sync: Sync) -> Sync:

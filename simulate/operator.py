@@ -1,7 +1,7 @@
-"""One process of the operator without its threads: production wiring, driven by whoever moves the clock.
+"""One operator process without its threads: production wiring, driven by the clock's owner.
 
-What is real: the controllers with all their stages, the queues with their back-off, the event handlers, the recorder,
-the clients, throttling and retries of requests. What stands in is the informers (`caches`) and the thread of each loop.
+Real are the controllers with all their stages, the queues with their back-off, the event handlers, the recorder, the
+clients, throttling and retries. Replaced are the informers (`caches`) and the thread of each loop.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -47,46 +47,44 @@ from simulate.rights import AuthorizedTransport
 from workqueue.timers import Timers
 
 USER = "system:serviceaccount:tidb-admin:tidb-controller-manager"
-"""Who the operator is to the API server."""
+"""The operator's user name."""
 
 RESYNC = 30.0
 """Seconds between two resyncs."""
 
 SETTINGS = Settings(discovery_image="tidb-operator-py:test", rechecks=True)
-"""The settings it starts with, unless a plan or a test wants otherwise."""
+"""The default settings."""
 
 CLUSTER_SCOPED = (PERSISTENT_VOLUMES, NODES, STORAGE_CLASSES, CLUSTER_ROLES, CLUSTER_ROLE_BINDINGS)
 
 _SYNCS_AT_ONCE = 100
 
 Wrap = Callable[[Transport], Transport]
-"""Puts something between the operator and the outside."""
+"""Inserts a layer between the operator and the outside."""
 
 
 class RecordingTransport:
-    """A transport that notes what passes through it."""
+    """A transport that records its requests."""
 
     def __init__(self, transport: Transport, requests: list[Request] | None = None) -> None:
-        """`requests` is where to note them, a list of its own by default."""
+        """`requests` is the list to record in, by default a new one."""
         self._transport = transport
         self.requests: list[Request] = [] if requests is None else requests
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         self.requests.append(request)
         return self._transport.request(request)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self._transport.stream(request, idle_timeout)
 
     def writes(self) -> list[Request]:
-        """Those that may have changed something."""
+        """The requests that may have changed something."""
         return [request for request in self.requests if not request.is_read]
 
 
 class _Informers:
-    """The caches of every selection, made when first asked for."""
+    """The caches of every selection, created on first use."""
 
     def __init__(self, server: ApiServer, at: int | None) -> None:
         self._server = server
@@ -94,13 +92,13 @@ class _Informers:
         self._selections: dict[str, Caches] = {}
 
     def selected_by(self, selector: str) -> Caches:
-        """The caches of what a label selector selects; of everything when it is empty."""
+        """The caches of a label selector; of everything for an empty one."""
         if selector not in self._selections:
             self._selections[selector] = Caches(self._server, selectors.parse(selector, "", ()), self._at)
         return self._selections[selector]
 
     def caches(self) -> dict[Resource, Cache]:
-        """All of them: no resource is in two selections."""
+        """All caches: no resource is in two selections."""
         return {resource: cache for each in self._selections.values() for resource, cache in each.all().items()}
 
 
@@ -132,12 +130,11 @@ class Operator:
         on_defect: OnDefect = lambda _stage, _error: None,
         build: Callable[[Runtime], Sequence[Controller]] | None = None,
     ) -> None:
-        """`watched` is put around every sync; `at` is the version that the caches begin with, None for the newest.
+        """`watched` wraps every sync; `at` is the initial version of the caches, None for the newest.
 
-        `wait` lets time pass for who may not go on yet; by default the world goes on meanwhile. `ahead`: by how much
-        the time of day is wrong on its machine. `permitted`: the
-        cluster-scoped resources that it may read. `on_defect`: see `Runtime`. `build`
-        makes other controllers than those of the operator.
+        `wait` lets time pass for a waiting caller; by default the world continues meanwhile. `ahead` is the error of
+        the machine's time of day. `permitted` are the cluster-scoped resources that it may read. For `on_defect` see
+        `Runtime`. `build` creates other controllers than the operator's.
         """
         self._world = world
         self.clock = WaitingClock(clock, wait or world.advance, ahead)
@@ -173,7 +170,7 @@ class Operator:
         self.timers.call_at(clock.now() + RESYNC, self._resync)
 
     def work(self) -> None:
-        """Do all that is due at this instant. Raises NeverSettles when that has no end."""
+        """Do all work that is due now. Raises NeverSettles if it does not end."""
         for _ in range(_SYNCS_AT_ONCE):
             self._world.settle()
             if not self.step():
@@ -181,7 +178,7 @@ class Operator:
         raise NeverSettles(f"still syncing after {_SYNCS_AT_ONCE} syncs at {self.clock.now()} s")
 
     def step(self) -> bool:
-        """Look, and sync one key if one is ready; return whether one was."""
+        """Look, and sync one ready key; True if one was ready."""
         self.look()
         self.timers.fire_due()
         worked = any(controller.process_ready_item() for controller in self.controllers)
@@ -190,12 +187,12 @@ class Operator:
 
     @property
     def loops(self) -> tuple[Callable[[], bool], ...]:
-        """The same as one step of each thread that a process has."""
+        """The same as one step of each thread in a process."""
         first, *others = (controller.process_ready_item for controller in self.controllers)
         return self._inform, first, *others, *others, self._send_events
 
     def look(self) -> None:
-        """Bring the caches up to date."""
+        """Update the caches."""
         version = self._world.server.storage.version
         if version != self._seen:
             self._seen = version
@@ -203,21 +200,21 @@ class Operator:
                 cache.look()
 
     def look_again(self) -> None:
-        """Have the next look look, even if nothing changed meanwhile: a cache sees again."""
+        """Let the next look look even without a change, because a cache has recovered."""
         self._seen = -1
 
     def has_news(self) -> bool:
-        """Whether the API server holds something that the caches have not seen."""
+        """True if the API server has changes that the caches have not seen."""
         return self._world.server.storage.version != self._seen
 
     def resync(self) -> None:
-        """Bring every custom resource back, or every object of the first controller, as informers do now and then."""
+        """Requeue every custom resource, or every object of the first controller, as informers do at intervals."""
         own = [cache for resource, cache in self.caches.items() if resource.group == TIDB_CLUSTERS.group]
         for cache in own or [next(iter(self.caches.values()))]:
             cache.resync()
 
     def _inform(self) -> bool:
-        """A step of the informers and of the timers."""
+        """A step of the informers and timers."""
         due = self.timers.next_due()
         if not self.has_news() and (due is None or due > self.clock.now()):
             return False
@@ -236,11 +233,11 @@ class Operator:
         return tidb_controllers(runtime, data_plane, settings, selector="", permitted=permitted, passwords=draw)
 
     def _connect(self, transport: Transport) -> Client:
-        """As `kube.connecting.connect` does."""
+        """Connect as `kube.connecting.connect` does."""
         return Client(RetryingTransport(transport, self.clock, Throttle(Rate(), self.clock), Stop()))
 
     def _dataplane_with(self, tls: TlsMaterial | None) -> Transport:
-        """The data plane as reached with a certificate; one that cannot be used is refused as over HTTP."""
+        """The data plane with a certificate; an unusable one is rejected as over HTTP."""
         if tls is None:
             return self.dataplane
         client_context(tls)

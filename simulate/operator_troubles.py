@@ -1,7 +1,7 @@
-"""What breaks in the operator itself, at random, in the clusters of others' plans (FP1-FP4, FP8, FP9, FP12).
+"""Random faults of the operator itself in other families' plans (FP1-FP4, FP8, FP9, FP12).
 
-`operator/mortal-3-4+17` is the plan of a seed: crashes, views that lag or miss something, a second operator, requests
-that fail. Alone none of it changes anything; `together` lets it happen beside what others lose and change.
+`operator/mortal-3-4+17` is the plan of a seed: crashes, lagging or incomplete views, a second operator, failing
+requests. Alone they change nothing; `together` combines them with losses and edits.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ from simulate.worlds import MORTAL, ROOMY
 _CLUSTERS = (*MORTAL, ROOMY, "small", "brittle", "complete")
 _SEEDS = 40
 _FEWEST, _MOST = 2, 4
-"""Faults of a plan."""
+"""The minimum and maximum number of faults in a plan."""
 
 
 def _plan(rest: str) -> Plan:

@@ -1,4 +1,4 @@
-"""A write of the operator as invariants see it: what it does to the state that stands before it."""
+"""A write of the operator for the invariants: its effect on the current state."""
 
 import re
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _EVICTION = re.compile(r"/pd/api/v1/schedulers/evict-leader-scheduler-(\d+)$")
 
 @dataclass(frozen=True)
 class OperatorWrite:
-    """`before` is the state as it is when the write is sent. `seen` is the cluster that its sync began with.
+    """`before` is the state when the write is sent; `seen` is the cluster at the start of its sync.
 
-    `read` is the cluster as the sync has last read it live, if it has: what users did since nobody can know.
+    `read` is the cluster in the sync's last live read, if any: later edits are unknown to it.
     """
 
     call: Call
@@ -29,31 +29,31 @@ class OperatorWrite:
     seen: Json | None
     failover: FailoverSettings
     earlier: tuple[Call, ...] = ()
-    """The calls of the same sync so far, reads included."""
+    """The earlier calls of the same sync, including reads."""
     read: Json | None = None
     others: frozenset[str] = frozenset()
-    """What others change in this run, as `plural.group/name`."""
+    """The objects that other clients change in this run, as `plural.group/name`."""
 
     @property
     def known(self) -> Json | None:
-        """The cluster as its sync could know it: as it is, unless it was read a moment ago."""
+        """The cluster as its sync could know it."""
         return self.read or self.before.cluster
 
     @cached_property
     def body(self) -> Json:
-        """What is sent."""
+        """The body of the request."""
         return self.call.body()
 
     def patches(self, resource: Resource) -> bool:
-        """Whether it changes an object that exists."""
+        """True if it changes an existing object."""
         return self._is("PATCH", resource) or self._is("PUT", resource)
 
     def creates(self, resource: Resource) -> bool:
-        """Whether it creates an object."""
+        """True if it creates an object."""
         return self._is("POST", resource)
 
     def deletes(self, resource: Resource) -> bool:
-        """Whether it deletes an object."""
+        """True if it deletes an object."""
         return self._is("DELETE", resource)
 
     def _is(self, method: str, resource: Resource) -> bool:
@@ -62,7 +62,7 @@ class OperatorWrite:
 
     @property
     def component(self) -> str:
-        """The component whose StatefulSet or pod it is about, else empty."""
+        """The component of its StatefulSet or pod, or empty."""
         name, cluster = self.call.target.name, self.before.name
         if self.call.target.namespace != self.before.namespace:
             return ""
@@ -74,7 +74,7 @@ class OperatorWrite:
 
     @cached_property
     def live(self) -> Json | None:
-        """The StatefulSet that it changes, as it is."""
+        """The current StatefulSet that it changes."""
         changes = self.patches(STATEFUL_SETS) and bool(self.component)
         return self.before.stateful_set(self.component) if changes else None
 
@@ -94,12 +94,12 @@ class OperatorWrite:
 
     @property
     def changes_template(self) -> bool:
-        """Whether the pods' template changes."""
+        """True if it changes the pods' template."""
         return "template" in (self.body.get("spec") or {})
 
     @cached_property
     def restarts(self) -> tuple[str, list[int]]:
-        """The component and the ordinals of the pods that this restarts, sooner or later."""
+        """The component and the ordinals of the pods that it restarts, sooner or later."""
         if self.deletes(PODS) and self.component:
             return self.component, [int(self.call.target.name.rpartition("-")[2])]
         if self.live is None:
@@ -116,13 +116,13 @@ class OperatorWrite:
 
     @property
     def leaving(self) -> tuple[str, list[int]]:
-        """The component and the ordinals that a smaller number of replicas takes away."""
+        """The component and the ordinals that it scales in."""
         before, after = self.replicas
         return (self.component, list(range(after, before))) if self.live else ("", [])
 
     @property
     def removed_member(self) -> str:
-        """The pod of the PD member that it removes, or its id while it has no name; else empty."""
+        """The pod of the PD member that it removes, or the id of a nameless one; or empty."""
         found = _MEMBER.search(urlsplit(self.call.request.url).path)
         if self.call.method != "DELETE" or found is None:
             return ""
@@ -133,12 +133,12 @@ class OperatorWrite:
 
     @property
     def removed_store(self) -> int:
-        """The id of the store that it takes offline, else 0."""
+        """The id of the store that it takes offline, or 0."""
         return self._deleted(_STORE)
 
     @property
     def ended_eviction(self) -> int:
-        """The id of the store whose leaders may come back with it, else 0."""
+        """The id of the store that may lead again after it, or 0."""
         return self._deleted(_EVICTION)
 
     def _deleted(self, path: re.Pattern[str]) -> int:
@@ -147,14 +147,14 @@ class OperatorWrite:
 
     @property
     def status(self) -> Json:
-        """The status that it writes, as far as it differs; empty for anything else."""
+        """The changed part of the status that it writes; empty for other writes."""
         return (self.body.get("status") or {}) if self.patches(TIDB_CLUSTERS) else {}
 
     @cached_property
     def status_after(self) -> Json:
-        """The status of the cluster as it will be."""
+        """The status of the cluster after the write."""
         return merged((self.before.cluster or {}).get("status") or {}, self.status)
 
     def read_before(self, target: str) -> bool:
-        """Whether the same sync has read `plural.group name` live."""
+        """True if the same sync has read `plural.group name` live."""
         return any(str(each) == f"GET {target}" for each in self.earlier)

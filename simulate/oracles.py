@@ -1,7 +1,7 @@
-"""What is judged by comparison with other runs (reliability.md 3).
+"""Comparisons with other runs (reliability.md 3).
 
-With runs of the same plan without faults: O1, which with crashes stands for I31 too, and O2. With runs that went to the
-same spec directly, where the plan made detours: O6, which stands for I32.
+O1 (with crashes also I31) and O2 compare with runs of the same plan without faults. O6 (also I32) compares with runs
+that went to the same spec directly, if the plan made detours.
 """
 
 import re
@@ -21,20 +21,20 @@ from simulate.worlds import CLUSTERS
 _SHOWN = 5
 
 _LEFT_BEHIND = frozenset({"createPassword", "replicas", "storage", "storageVolumes", "volumeAttributesClassName"})
-"""What is taken back in part: volumes stay when pods go, never get smaller, and keep the attributes they got; the
-password that was made for a user is that user's.
+"""Differences that an undone change leaves: volumes outlive pods, never shrink, and keep their attributes; a generated
+password stays the user's.
 """
 
 _HISTORY = re.compile(r"^configmaps/basic-[a-z]+-\d+\.|\.conditions\[CertificatesValid\]")
-"""What depends on the way only: texts that pods were started with once, and that certificates were used."""
+"""Traces of the way: texts with which pods were started once, and the use of certificates."""
 
 _MAKES_OR_ENDS = re.compile(r"(POST|DELETE) [a-z]+[.a-z0-9]* |DELETE .*/pd/api/v1/(store|members)/")
-"""Creations and deletions of objects, of stores and of members; what else is posted to a component is idempotent."""
+"""Creations and deletions of objects, stores and members; other POSTs to components are idempotent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """What a plan without faults comes to. `masked` are the paths at which two such runs differed."""
+    """The result of a plan without faults. `masked` are the paths at which two such runs differed."""
 
     end: Leaves
     masked: frozenset[str]
@@ -43,7 +43,7 @@ class Reference:
 
 
 def reference(runs: Sequence[Outcome]) -> Reference:
-    """What several runs of the same plan, with different seeds, have in common."""
+    """The common part of several runs of one plan with different seeds."""
     first = runs[0]
     masked = {path for other in runs[1:] for path in differing(first.end, other.end)}
     keys = {key for each in runs for key in each.summary}
@@ -54,7 +54,7 @@ def reference(runs: Sequence[Outcome]) -> Reference:
 
 
 def direct_plan(plan: Plan) -> Plan | None:
-    """The plan that goes directly to the spec where another ends after detours; None when it makes none (O6)."""
+    """The plan that goes directly to the final spec of one with detours; None without detours (O6)."""
     if not plan.ends_done or not (plan.reference or not plan.faults) or any(edit.does_more for edit in plan.edits):
         return None
     first = last = CLUSTERS[plan.cluster]()["spec"]
@@ -70,7 +70,7 @@ def direct_plan(plan: Plan) -> Plan | None:
 
 
 def compare(outcome: Outcome, known: Reference) -> Iterator[Violation]:
-    """What the end has that the reference has not (O1), and what was created and deleted more often (O2, R24)."""
+    """Differences of the end from the reference (O1), and excess creations and deletions (O2, R24)."""
     plan = outcome.plan
     if not outcome.conflict:
         others = {path for path in differing(outcome.end, known.end) - known.masked if not _is_theirs(path, plan)}
@@ -89,17 +89,17 @@ def _more_writes(outcome: Outcome, known: Reference) -> Iterator[Violation]:
     for key, count in sorted(outcome.summary.items()):
         usual = known.summary.get(key, 0)
         if usual and key.startswith("DELETE pods "):
-            # while we were away, the StatefulSet may have brought back what was deleted only half-way
+            # while the operator was down, the StatefulSet may have recreated something half-deleted
             usual += len(outcome.plan.faults)
         if "/pd/api/v1/store/" in key and any(isinstance(fault, Second) for fault in outcome.plan.faults):
-            # two operators may ask for the same; PD takes a store out of service once
+            # two operators may send the same request; PD takes a store out of service once
             usual *= 2
         if _MAKES_OR_ENDS.match(key) and count > usual:
             yield Violation("O2", outcome.plan.budget, f"{key}: {count} times instead of {usual}")
 
 
 def _more_restarts(outcome: Outcome, known: Reference) -> Iterator[Violation]:
-    """What others delete is created again; pods are not restarted for it."""
+    """Objects that other clients delete are recreated; pods are not restarted for it."""
     for pod, count in sorted(outcome.restarts.items()):
         usual = known.restarts.get(pod, 0)
         if count > usual:
@@ -107,7 +107,7 @@ def _more_restarts(outcome: Outcome, known: Reference) -> Iterator[Violation]:
 
 
 def compare_with_direct(outcome: Outcome, known: Reference) -> Iterator[Violation]:
-    """What the end has that it would not have, had the plan gone there directly, and the other way round (O6, I32)."""
+    """Differences of the end from the direct plan's (O6, I32)."""
     paths = differing(outcome.end, known.end) - known.masked
     yield from _violations(outcome, "O6", {path for path in paths if not _HISTORY.search(path)}, known)
 

@@ -1,6 +1,6 @@
-"""The resources beside TidbClusters, Backups and Restores in plans: what users make of them, and where they must end.
+"""The other kinds (not TidbClusters, Backups, Restores) in plans: users' edits, and required ends.
 
-Each must end Ready with nothing left to do, or say what is in the way where the plan says so (`ends_beside`).
+Each must end Ready with nothing left to do, or with a reason if the plan allows it (`ends_beside`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,9 +21,9 @@ from simulate.worlds import NAME, NAMESPACE
 OTHER_KINDS = (DM_CLUSTERS, TIDB_MONITORS, TIDB_INITIALIZERS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS)
 
 DM = "sync"
-"""The DMCluster of plans."""
+"""The name of the DMCluster in plans."""
 BESIDE = "beside"
-"""The name of all others."""
+"""The name of all other objects."""
 
 _STORAGE = {"requests": {"storage": "1Gi"}}
 
@@ -68,43 +68,43 @@ _SPECS: Mapping[Resource, Callable[[str], Json]] = {
     TIDB_DASHBOARDS: _dashboard,
     TIDB_NG_MONITORINGS: _ng_monitoring,
 }
-"""The spec of each, for a TidbCluster of this name."""
+"""The spec of each kind, for a TidbCluster with this name."""
 
 
 def spec_of_kind(resource: Resource, cluster: str = NAME) -> Json:
-    """What a user asks for; nothing in it is there by chance."""
+    """A user's spec, without anything random."""
     return _SPECS[resource](cluster)
 
 
 def name_of(resource: Resource) -> str:
-    """The name of the object of a kind."""
+    """The name of a kind's object."""
     return DM if resource == DM_CLUSTERS else BESIDE
 
 
 def made(at: float, resource: Resource, spec: Json | None = None) -> Edit:
-    """A user makes one, as it is in all plans or with another spec."""
+    """Create the object, by default with the common spec."""
     body = {"spec": spec_of_kind(resource) if spec is None else spec}
     return Edit(at=at, target=f"{resource}/{name_of(resource)}", body=body)
 
 
 def changed(at: float, resource: Resource, **spec: Any) -> Edit:
-    """A user changes it."""
+    """Change the object."""
     return Edit(at=at, target=f"{resource}/{name_of(resource)}", spec=spec)
 
 
 def deleted(at: float, resource: Resource) -> Edit:
-    """A user deletes it."""
+    """Delete the object."""
     return Edit(at=at, delete=f"{resource}/{name_of(resource)}")
 
 
 def sources(at: float, *names: str) -> World:
-    """What DM replicates."""
+    """Create DM's sources."""
     arguments = {"cluster": f"{NAMESPACE}/{DM}", "names": list(names)}
     return World(at=at, verb="dm_sources", arguments=arguments, seconds=0.0, if_there=True)
 
 
 def unfinished(objects: Callable[[Resource], list[Json]], ends: Mapping[str, str | tuple[str, ...]]) -> Iterator[str]:
-    """What is not where it must end, in words. `ends`: see `Plan.ends_beside`."""
+    """The kinds that did not end as required, in words. For `ends` see `Plan.ends_beside`."""
     for resource in OTHER_KINDS:
         for tree in objects(resource):
             name = f"{resource}/{tree['metadata']['name']}"

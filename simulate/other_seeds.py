@@ -1,7 +1,7 @@
-"""Random plans about the kinds beside clusters: monitors, initializers, dashboards, NG Monitoring.
+"""Random plans about monitors, initializers, dashboards and NG Monitoring.
 
-`other/17` is the plan of a seed: users make one, often with a mistake in it, change it, delete it and make it again,
-while machines, others and the operator's process do what they do. It ends Ready with nothing left to do.
+`other/17` is the plan of a seed: users create one, often with a mistake, change, delete and recreate it, among faults
+of machines, other clients and the operator. It ends Ready with nothing left to do.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,12 +22,12 @@ from simulate.worlds import NAME
 
 _CLUSTER = "tiny"
 _UNNOTICED = (5.0, 60.0)
-"""Seconds, at least and at most, until the user sees what is wrong."""
+"""The minimum and maximum seconds until the user notices a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """What is merged into a spec, and what is right again afterwards; without that it stays."""
+    """A change of the spec, and its correction; without one it stays."""
 
     spec: Json
     back: Json | None = None
@@ -76,7 +76,7 @@ _CHANGES: Mapping[Resource, Sequence[_Change]] = {
         _Change({"paused": True}, {"paused": False}),
     ),
 }
-"""What users do to each."""
+"""The users' changes of each kind."""
 
 _PODS: Mapping[Resource, str] = {
     TIDB_MONITORS: f"{BESIDE}-monitor-0",
@@ -86,10 +86,10 @@ _PODS: Mapping[Resource, str] = {
 }
 
 _MAY_FAIL = {f"{TIDB_INITIALIZERS}/{BESIDE}": ("Done", "InitializationFailed")}
-"""Where something breaks: SQL is not run twice by itself."""
+"""Kinds that may suffer faults: SQL is not repeated automatically."""
 
 _MADE = 1.0
-"""Seconds after which it is made."""
+"""Seconds after which the object is created."""
 
 
 def _plan(name: str, draw: Randomness) -> Plan:
@@ -110,24 +110,23 @@ def _plan(name: str, draw: Randomness) -> Plan:
 
 @dataclass(frozen=True)
 class _Targets(Users):
-    """What breaks: the pod of the kind's own as often as those of the cluster."""
+    """The targets of faults: the kind's own pod as often as the cluster's."""
 
     own: str = ""
 
     def pod(self, component: str = "") -> str:
-        """See `Users`."""
         return super().pod(component) if component or self.draw.integer(0, 1) else self.own
 
 
 @dataclass(frozen=True, slots=True)
 class _Users:
-    """Those of one object of a kind."""
+    """The users of one object."""
 
     draw: Randomness
     kind: Resource
 
     def make(self) -> Edits:
-        """Make it, now and then with a mistake in it, which somebody sees later."""
+        """Create it, sometimes with a mistake that is corrected later."""
         mistakes = [each for each in _CHANGES[self.kind] if each.back is not None]
         if self.draw.integer(0, 1):
             return (made(_MADE, self.kind),)
@@ -136,7 +135,7 @@ class _Users:
         return wrong, self._change(_MADE + between(self.draw, *_UNNOTICED), mistake.back)
 
     def edits(self) -> Edits:
-        """Change it, for good or for some time, or make it again."""
+        """Change it, for good or for a time, or recreate it."""
         at = round(_MADE + 1.0 + time(self.draw), 2)
         later = round(at + between(self.draw, *_UNNOTICED), 2)
         if self.draw.integer(1, 6) == 1:

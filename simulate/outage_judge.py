@@ -1,7 +1,7 @@
-"""Judges what is shown of an outage: within a minute, on every surface, the same on all of them, and no longer.
+"""Checks that all surfaces show an outage within a minute, consistently, and no longer than it lasts.
 
-The world says when service is taken away and when it is there again; the surfaces (`simulate.surfaces`) are read every
-few seconds between the two, and after.
+The world knows when service ends and resumes; the surfaces (`simulate.surfaces`) are read every few seconds meanwhile
+and afterwards.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -26,7 +26,7 @@ WITHIN = 60.0
 
 _EVERY = 5.0
 _RESTORED_WITHIN = 240.0
-"""Seconds from the end of a fault until all pods must be Ready again; what the world needs for that is not judged."""
+"""Seconds from the end of a fault until all pods must be Ready; the recovery itself is not checked."""
 
 _GREEN = "\x1b[32m"
 _NOT_RUNNING = frozenset({"Pending", "Failed", "Missing", "CrashLoopBackOff", "Error"})
@@ -36,7 +36,7 @@ Report = Callable[[str], None]
 
 @dataclass(slots=True)
 class _Timed:
-    """The reason of Ready at the last look, the time of that look, and of the last look that saw another one."""
+    """The reason of Ready at the last check, the time of that check, and of the last one with another reason."""
 
     reason: str = ""
     at: float = 0.0
@@ -113,7 +113,7 @@ class OutageJudge:
         return seen
 
     def _wrong_times(self, seen: Surfaces) -> Iterator[str]:
-        """A reason that is said to have held while another one was seen."""
+        """A reason that claims to have held while another was seen."""
         reason, since = str(seen.ready.get("reason")), parse_time(str(seen.ready.get("lastTransitionTime") or ""))
         if reason == self._timed.reason and since and since.timestamp() < self._timed.seen_otherwise:
             yield f"{reason} is said to hold since {since}, when Ready had another reason"
@@ -122,7 +122,7 @@ class OutageJudge:
         self._timed = _Timed(reason, self._engine.clock.wall().timestamp(), before)
 
     def _hit(self) -> set[str]:
-        """The components whose pods do not all run: what takes a machine takes more than one."""
+        """The components whose pods do not all run: a lost machine may hit several."""
         hit = {self._outage.component}
         for each in self._workloads():
             workload = each["metadata"]["name"]
@@ -137,7 +137,7 @@ class OutageJudge:
         return [each.decode() for each in found if each.metadata.name.startswith(f"{self._name}-")]
 
     def _is_whole(self) -> bool:
-        """Whether Kubernetes has all pods of the cluster Ready."""
+        """True if all pods of the cluster are Ready."""
         pods = [each.decode() for each in self._engine.admin.list_page(PODS, NAMESPACE).items]
         ready = [each for each in pods if holds(each, "Ready") and not each["metadata"].get("deletionTimestamp")]
         return all(_count(ready, each["metadata"]["name"]) == each["spec"]["replicas"] for each in self._workloads())
@@ -156,7 +156,7 @@ def _count(pods: list[Json], workload: str) -> int:
 
 
 def contradictions(seen: Surfaces) -> Iterator[str]:
-    """Where two surfaces say different things at the same instant."""
+    """Contradictions between two surfaces at the same instant."""
     ready, report = seen.ready.get("status") == "True", seen.report
     if report.ready is not ready or report.reason != seen.ready.get("reason", ""):
         yield f"the document says {report.ready}, {report.reason}, the condition {seen.ready}"
@@ -221,9 +221,9 @@ def _of_doctor(seen: Surfaces, *, is_ready: bool) -> Iterator[str]:
 
 
 def unreported(seen: Surfaces, outage: Outage, begun_at: float, hit: Collection[str]) -> Iterator[str]:
-    """What no longer serves, and is not shown.
+    """Outages that are not shown.
 
-    `begun_at` is the time of day of its beginning, in seconds; `hit` are the components that lack pods.
+    `begun_at` is the start in seconds of the time of day; `hit` are the components that lack pods.
     """
     if outage.secret:
         yield from _unnamed(seen, outage.secret)
@@ -245,7 +245,7 @@ def unreported(seen: Surfaces, outage: Outage, begun_at: float, hit: Collection[
 
 
 def _unnamed(seen: Surfaces, secret: str) -> Iterator[str]:
-    """Where a Secret that is missing is not named."""
+    """Surfaces that do not name a missing Secret."""
     said = f"Secret {NAMESPACE}/{secret} does not exist"
     if seen.certificates.get("status") != "False" or said not in str(seen.certificates.get("message")):
         yield f"CertificatesValid does not name Secret {secret}: {seen.certificates}"
@@ -261,7 +261,7 @@ def _is_warning(event: Json, reason: str, since: float) -> bool:
 
 
 def uncleared(seen: Surfaces) -> Iterator[str]:
-    """What is still shown of an outage that is over."""
+    """What is still shown of an outage that has ended."""
     if seen.ready.get("status") != "True":
         yield f"Ready is still False: {seen.ready.get('reason')}: {seen.ready.get('message')}"
     if seen.certificates.get("status") == "False":

@@ -1,8 +1,7 @@
-"""Every way to take service away from a component, and whether each surface shows it (reliability.md O8).
+"""Every kind of outage of a component, and the surfaces that must show it (reliability.md O8).
 
 `outage/pd.pending.all` keeps all pods of PD without a node for two minutes, `outage/tikv.lost-node.one` stops the
-machine of one TiKV pod. What must be shown meanwhile, and a minute after the end no longer, is in
-`simulate.outage_judge`.
+machine of one TiKV pod. `simulate.outage_judge` checks what is shown meanwhile and a minute after the end.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,10 +22,10 @@ from simulate.worlds import CLUSTERS, NAME, NAMESPACE, replicas_of
 _BEGINS = 25.0
 _LASTS = 120.0
 _AFTERWARDS = 460.0
-"""Seconds in which the world becomes whole again, and surfaces are read, at most."""
+"""The maximum seconds in which the world recovers and surfaces are read."""
 
 _PEER_PORTS: Mapping[str, int] = {"pd": 2380, "dm-master": 8291}
-"""Of components that elect a leader, the port at which their members reach each other."""
+"""The peer ports of components that elect a leader."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +54,7 @@ class Victims:
         return [f"{self._cluster}-{self.component}-{ordinal}" for ordinal in ordinals]
 
     def of(self, component: str) -> str:
-        """A glob of all pods of a component of the same cluster, as faults name them."""
+        """A glob of all pods of a component of the same cluster, for faults."""
         return f"{NAMESPACE}/{self._cluster}-{component}-*"
 
     @property
@@ -64,7 +63,7 @@ class Victims:
 
     @property
     def cluster(self) -> str:
-        """The cluster, as faults name it."""
+        """The cluster, for faults."""
         return f"{NAMESPACE}/{self._cluster}"
 
     @property
@@ -99,7 +98,7 @@ def _pending(hit: Victims) -> Iterator[Fault]:
 
 
 def _deleted(hit: Victims) -> Iterator[Fault]:
-    """Nothing may take their place: a quota is used up."""
+    """Delete the pods, without replacement because of an exhausted quota."""
     for pod in hit.pods:
         yield _world(hit, "creation_refused", resource=str(PODS), name=pod)
     yield from _gone(hit)
@@ -111,14 +110,14 @@ def _unreachable(hit: Victims) -> Iterator[Fault]:
 
 
 def _apart(hit: Victims) -> Iterator[Fault]:
-    """Their members do not reach each other; clients reach all of them."""
+    """Cut the members off from each other; clients reach all of them."""
     port = _PEER_PORTS[hit.component]
     for pod in hit.pods:
         yield _world(hit, "network_cut", target=f"{NAMESPACE}/{pod}", origin="*", port=port)
 
 
 def _cut_off(hit: Victims) -> Iterator[Fault]:
-    """They do not reach PD, or DM's masters, to which they report."""
+    """Cut them off from PD or DM's masters, to which they report."""
     target = hit.of("dm-master" if hit.home.is_of_dm else "pd")
     for pod in hit.pods:
         yield _world(hit, "network_cut", target=target, origin=f"{NAMESPACE}/{pod}")
@@ -129,12 +128,12 @@ def _leaderless(hit: Victims) -> Iterator[Fault]:
 
 
 def _expired(hit: Victims) -> Iterator[Fault]:
-    # its last certificate but one holds for some seconds
+    # the certificate before the last is valid for some seconds
     yield Expires(at=hit.begins - _BEGINS + 4.0, secret=_secret(hit.component), seconds=_LASTS)
 
 
 def _without_secret(hit: Victims) -> Iterator[Fault]:
-    """Pods keep what they have mounted; the next one could not start."""
+    """Delete the Secret: running pods keep their mounts; the next one could not start."""
     secret = f"{SECRETS}/{_secret(hit.component)}"
     yield Deleted(at=hit.begins, target=secret)
     yield Created(at=hit.begins + _LASTS, target=secret)
@@ -198,7 +197,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _home(component: str, trouble: str) -> Home:
-    """The smallest cluster that has the component, with TLS where certificates are hit."""
+    """The smallest cluster with the component; with TLS if certificates are hit."""
     home = home_of(component)
     if trouble not in _OF_CERTIFICATES:
         return home
@@ -206,7 +205,7 @@ def _home(component: str, trouble: str) -> Home:
 
 
 _UNSEEN = frozenset({*product(_PEER_PORTS, ("unreachable", "apart"), ("one",)), ("pump", "expired", "all")})
-"""What no answer to the operator shows: others answer in the place of one member, and PD in the place of Pumps."""
+"""Outages that the operator cannot observe: another member, or PD, answers instead."""
 
 
 def _makes_sense(component: str, trouble: str, who: str) -> bool:
@@ -216,12 +215,12 @@ def _makes_sense(component: str, trouble: str, who: str) -> bool:
         return False
     match trouble:
         case "unreachable":
-            # of all others PD reports, or DM's masters do
+            # PD or DM's masters report all others
             sensible = elects or reports_itself
         case "apart":
             sensible = elects
         case "cut-off":
-            # of these the operator knows what PD hears, or a master of DM, from time to time
+            # for these the operator knows PD's or a DM master's periodic observations
             sensible = row.is_store or (row.of == DM_CLUSTER and not elects)
         case "leaderless":
             sensible = elects and who == "all"
@@ -233,7 +232,7 @@ def _makes_sense(component: str, trouble: str, who: str) -> bool:
 
 
 def _reasons(component: str, trouble: str, who: str) -> Iterator[str]:
-    """Those of Ready that name the cause; none where what else is hit decides it."""
+    """The reasons of Ready that name the cause; none if other effects decide."""
     outage = component_type(component).outage
     if outage is None or who == "one" or trouble in ("lost-node", *_OF_CERTIFICATES):
         return

@@ -1,8 +1,8 @@
 """Two changes, the second in the middle of the first (reliability.md R24).
 
-`pair/tikv-scale-out+pd-upgrade@3` begins to scale TiKV out and upgrades PD after the operator's third write. Beside PD,
-TiKV and TiDB, each with each, every other component is changed twice, and together with those that it waits for, or
-that wait for it; DM's with each other. A DMCluster is made by the plan itself, so that seconds count there, not writes.
+`pair/tikv-scale-out+pd-upgrade@3` begins to scale TiKV out and upgrades PD after the operator's third write. PD, TiKV
+and TiDB are paired with each other; every other component with itself and with its dependencies and dependants; DM's
+with each other. A DMCluster is created by the plan itself, so that seconds count there, not writes.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -27,12 +27,12 @@ _THREE = tuple(replicas_of(ROOMY))
 _BUDGET = 420.0
 
 _FEW = 3
-"""The writes of the operator after which it is in the middle of most changes."""
+"""The operator's writes after which it is in the middle of most changes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What is merged into the section of a component."""
+    """A change of a component's section."""
 
     component: str
     operation: str
@@ -40,17 +40,17 @@ class Change:
 
     @property
     def name(self) -> str:
-        """For the names of plans."""
+        """The name in plan names."""
         return f"{self.component}-{self.operation}"
 
     @property
     def is_of_three(self) -> bool:
-        """Whether it is one of PD, TiKV or TiDB."""
+        """True for a component among PD, TiKV and TiDB."""
         return self.component in _THREE
 
 
 def _changes(component: str) -> Iterator[Change]:
-    """Every operation that a component knows."""
+    """All operations on a component."""
     home = Home(component, _cluster_with(component))
     replicas = home.section["replicas"]
     trees: dict[str, Json] = {
@@ -65,12 +65,12 @@ def _changes(component: str) -> Iterator[Change]:
 
 
 def _fewer(component: str, replicas: int) -> int:
-    """One less; of two masters none is restarted, since the other one would be no quorum."""
+    """One less; of two masters none is restarted, because the other would not be a quorum."""
     return replicas - 2 if (component, replicas) == ("dm-master", 3) else replicas - 1
 
 
 def _larger(home: Home) -> Json:
-    """What gives a component larger volumes; nothing where it has none."""
+    """Larger volumes of a component; nothing if it has none."""
     return {"storageVolumes": [storage_volume("2Gi")]} if home.component == "tidb" else larger(home.component)
 
 
@@ -88,7 +88,7 @@ CHANGES: Mapping[str, Change] = {
 
 
 def _plan(rest: str) -> Plan:
-    """The plan called `pair/<rest>`: of one change, or of two. Raises InvalidPlan."""
+    """The plan `pair/<rest>` of one change or two. Raises InvalidPlan."""
     first, _, then = rest.partition("+")
     second, _, writes = then.partition("@")
     if first not in CHANGES or (then and (second not in CHANGES or not writes.isdecimal())):
@@ -109,7 +109,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _edits(cluster: str, changes: list[Change], writes: int) -> Iterator[Edit]:
-    """The second one leaves what the first one has made of the same component."""
+    """The edits; the second keeps the first one's changes of the same component."""
     sections: dict[str, Json] = {}
     for number, change in enumerate(changes):
         home = Home(change.component, cluster)
@@ -123,8 +123,8 @@ def _edits(cluster: str, changes: list[Change], writes: int) -> Iterator[Edit]:
 def pairs(writes: Callable[[Plan], int] = lambda _: 2 * _FEW) -> Iterator[Plan]:
     """Every pair, the second change with the first, after its first write, and half-way through its writes.
 
-    Where it is not about PD, TiKV and TiDB alone, with the first, and after a few writes. `writes` counts those of a
-    plan, which takes a run of it; where nobody does, half of them are taken to be a few.
+    Pairs beyond PD, TiKV and TiDB: with the first, and after a few writes. `writes` returns the number of a plan's
+    writes, which takes a run of it; without it, half is assumed to be a few.
     """
     of_three = [name for name, change in CHANGES.items() if change.is_of_three]
     for first, second in combinations(of_three, 2):
@@ -140,7 +140,7 @@ def pairs(writes: Callable[[Plan], int] = lambda _: 2 * _FEW) -> Iterator[Plan]:
 
 
 def _belong_together(one: Change, other: Change) -> bool:
-    """Whether one is none of the three, and the other is of the same component, or of one that has to do with it."""
+    """True if one is not among the three, and the other is the same component or related to it."""
     if one.is_of_three and other.is_of_three:
         return False
     if not one.is_of_three and not other.is_of_three:

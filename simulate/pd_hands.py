@@ -1,8 +1,8 @@
-"""What others do in PD, with pd-ctl, while a user changes something (reliability.md R20, F16, F17).
+"""Actions of people with pd-ctl in PD while a user makes a change (reliability.md R20, F16, F17).
 
-`pd-ctl/tikv-upgrade.leaders-change@9` is the workload `tikv-upgrade` of a PD whose leader resigns again and again from
-its ninth second on. The operator shares PD with the people who run the database: it must end where it would have ended
-without them, and leave to them what only they may decide.
+`pd-ctl/tikv-upgrade.leaders-change@9` is the workload `tikv-upgrade` with a PD whose leader resigns repeatedly from the
+ninth second. The operator shares PD with the database's administrators: it must end as without them, and leave their
+decisions to them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,11 +21,11 @@ _MOMENTS = (2.0, 9.0, 30.0)
 """Seconds."""
 _AFTERWARDS = 120.0
 _REMOVED = "was removed from PD"
-"""What STATUS says of a member or store that somebody has removed, until somebody gives its pod new volumes."""
+"""The status text about a member or store that an administrator has removed, until its pod gets new volumes."""
 _MORE = "PD keeps 5 replicas"
-"""And of a store that cannot leave because somebody wants more replicas than there would be stores."""
+"""The status text about a store that cannot leave because more replicas are required than stores would remain."""
 _TOO_FEW = "only 2 TiKV stores would be Up"
-"""And of a scale-in that would have been right with the store that was removed."""
+"""The status text about a scale-in that would have been possible with the removed store."""
 _TOMBSTONES = ("pd/tombstones", f"{TIDB_CLUSTERS}/{NAME}.status.tikv.tombstoneStores")
 
 _WORKLOADS = (
@@ -54,7 +54,7 @@ Request = Callable[[float], tuple[World, ...]]
 def _asked(
     method: str, path: str, body: Json | None = None, pod: str = "", *, times: int = 1, every: float = 0.0
 ) -> Request:
-    """A request, or several like it."""
+    """A request, or several similar ones."""
     arguments: Json = {"cluster": KEY, "method": method, "path": path, "pod": pod and f"{NAME}-{pod}"}
     arguments |= {} if body is None else {"body": body}
     return lambda at: tuple(
@@ -77,21 +77,21 @@ REQUESTS: Mapping[str, Request] = {
 
 
 _THEIRS: Mapping[str, tuple[str, ...]] = {
-    # a new leader of PD gives other ids
+    # a new leader of PD allocates other ids
     "leaders-change": (*_TOMBSTONES, f"{PERSISTENT_VOLUME_CLAIMS}/*"),
     "leaders-evicted": ("pd/evicting",),
     "store-moved": ("pd/stores/*",),
     "tombstones-forgotten": _TOMBSTONES,
     "more-replicas": ("pd/config",),
 }
-"""What others may decide."""
+"""Differences that administrators may cause."""
 
 _CONFLICTS: Mapping[str, tuple[str, ...]] = {
     "member-removed": (_REMOVED,),
     "store-removed": (_REMOVED, _TOO_FEW),
     "more-replicas": (_MORE,),
 }
-"""What STATUS may say in the end, since only they can put it right."""
+"""Texts that the final status may have, because only administrators can act."""
 
 
 def _plans() -> Iterator[Plan]:

@@ -1,4 +1,4 @@
-"""A plan: what users do and what breaks, when, and for how long it is watched. One YAML file (reliability.md 2).
+"""A plan: the users' edits and the faults with their times, and the time to recover. One YAML file (reliability.md 2).
 
     name: tikv-scale-out/crash-after-3
     world: steady                 # a saved Ready world, or `empty`: then `cluster` is created at second 0
@@ -10,11 +10,14 @@
     faults:
       - {fault: crash, write: 3, when: after}
 
-Every edit and fault has a trigger: `at`, seconds from the start; `write`, the k-th mutating request of the operator
-(to Kubernetes or PD, events not counted), `when: before` or `after` it, where `of` has a glob count only those that it
-matches, such as `PATCH statefulsets.apps basic-tikv`: other writes do not move these; or `once`, the first time that an
-object is there (`pods/basic-pd-3`), or that something stands in a field of one
-(`tidbclusters.pingcap.com/basic/status/pd/failureMembers`), and `later` so many seconds after that.
+Every edit and fault has a trigger.
+
+- `at`: seconds from the start.
+- `write`: the k-th mutating request of the operator (to Kubernetes or PD, without events), `when: before` or `after`
+  it. With a glob in `of`, e.g. `PATCH statefulsets.apps basic-tikv`, only matching writes count, so that other writes
+  do not move the event.
+- `once`: the first time that an object exists (`pods/basic-pd-3`), or that a field of one is set
+  (`tidbclusters.pingcap.com/basic/status/pd/failureMembers`), and `later` seconds after it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,7 +31,7 @@ from kube.objects import Json
 
 
 class InvalidPlan(Exception):
-    """Raised when a plan cannot be carried out; the message names the field and its value."""
+    """Raised for an invalid plan; the message names the field and its value."""
 
 
 When: TypeAlias = Literal["before", "after"]
@@ -50,17 +53,16 @@ class _Triggered(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError(f"`of` {self.of!r} says of which writes `write` is the number, and there is none")
 
     def postponed(self, seconds: float) -> Self:
-        """The same so much later; what waits for a write, or for something to be there, does so still."""
+        """The same event, postponed; one that waits for a write or a condition is unchanged."""
         return self if self.at is None else msgspec.structs.replace(self, at=self.at + seconds)
 
 
 class Edit(_Triggered, frozen=True, kw_only=True):
-    """What a user does (FP10): merge into the spec or the annotations of the cluster, delete an object, or create.
+    """A user's edit (FP10): merge into the spec or annotations of the cluster, delete an object, or create one.
 
-    `target` is whose spec or annotations are meant where it is not the cluster; it and `delete` are
-    `plural.group/name`, such as `pods/basic-tikv-0`. With a `body`, `target` is created. `create` is a cluster of
-    `simulate.worlds` by name: the one that was deleted, once more.
-    `neighbour` is whose spec or annotations are meant where it is another cluster of the plan.
+    `target` is the object if it is not the cluster; it and `delete` are `plural.group/name`, e.g. `pods/basic-tikv-0`.
+    With a `body`, `target` is created. `create` is a cluster of `simulate.worlds` by name: the deleted one again.
+    `neighbour` is another cluster of the plan whose spec or annotations are changed.
     """
 
     spec: Json = msgspec.field(default_factory=dict)
@@ -73,7 +75,7 @@ class Edit(_Triggered, frozen=True, kw_only=True):
 
     @property
     def does_more(self) -> bool:
-        """Whether it does anything but change the spec of the cluster."""
+        """True if it does more than change the cluster's spec."""
         return bool(self.annotations or self.target or self.delete or self.create or self.neighbour)
 
 
@@ -84,20 +86,20 @@ class Crash(_Triggered, frozen=True, kw_only=True, tag="crash", tag_field="fault
 
 
 class Refused(_Triggered, frozen=True, kw_only=True, tag="refused", tag_field="fault"):
-    """One write is answered with an error instead of being carried out (FP4)."""
+    """One write is refused with an error (FP4)."""
 
     code: int = 500
     retry_after: int | None = None
 
 
 class Denied(_Triggered, frozen=True, kw_only=True, tag="denied", tag_field="fault"):
-    """From one write on, it and those like it are forbidden for some time, as by an admission webhook (FP4)."""
+    """From one write on, similar ones are forbidden for some time, as by an admission webhook (FP4)."""
 
     seconds: float = 60.0
 
 
 class Lost(_Triggered, frozen=True, kw_only=True, tag="lost", tag_field="fault"):
-    """One write gets no answer: `after` it was carried out, or `before` it arrived (FP4)."""
+    """One write gets no answer: `after` it took effect, or `before` it arrived (FP4)."""
 
 
 class Trouble(_Triggered, frozen=True, kw_only=True, tag="trouble", tag_field="fault"):
@@ -111,28 +113,28 @@ class Trouble(_Triggered, frozen=True, kw_only=True, tag="trouble", tag_field="f
 
 
 class Stale(_Triggered, frozen=True, kw_only=True, tag="stale", tag_field="fault"):
-    """Caches show nothing new for some time, then what they missed, change by change (FP2). Empty: all caches."""
+    """Caches show nothing new for some time, then every missed change (FP2). Empty: all caches."""
 
     caches: tuple[str, ...] = ()
     seconds: float = 30.0
 
 
 class Hidden(_Triggered, frozen=True, kw_only=True, tag="hidden", tag_field="fault"):
-    """Caches lose their watch for some time and then list anew: what came and went is never seen (FP3, FP12)."""
+    """Caches lose their watch for some time, then list: intermediate states are never seen (FP3, FP12)."""
 
     caches: tuple[str, ...] = ()
     seconds: float = 30.0
 
 
 class Emptied(_Triggered, frozen=True, kw_only=True, tag="emptied", tag_field="fault"):
-    """Caches get a list without items, and see nothing for some time; then they list anew (R15)."""
+    """Caches get a list without items, and see nothing for some time; then they list again (R15)."""
 
     caches: tuple[str, ...] = ()
     seconds: float = 60.0
 
 
 class TimeTravel(_Triggered, frozen=True, kw_only=True, tag="time-travel", tag_field="fault"):
-    """The operator restarts and its caches begin with the view before its `back`-th last write (FP2)."""
+    """The operator restarts with the view before its `back`-th last write (FP2)."""
 
     back: int = 1
     seconds: float = 30.0
@@ -179,9 +181,9 @@ class Created(_Triggered, frozen=True, kw_only=True, tag="created", tag_field="f
 
 
 class Insists(_Triggered, frozen=True, kw_only=True, tag="insists", tag_field="fault"):
-    """Another merges something into an object, `plural.group/name`, and again each time that it is undone.
+    """Another client merges a patch into an object `plural.group/name`, and repeats it each time that it is undone.
 
-    With an empty `patch` it deletes the object, and again each time that it is there. It gives up after `seconds`.
+    With an empty `patch` it deletes the object whenever it exists. It gives up after `seconds`.
     """
 
     target: str
@@ -191,16 +193,16 @@ class Insists(_Triggered, frozen=True, kw_only=True, tag="insists", tag_field="f
 
 
 class Expires(_Triggered, frozen=True, kw_only=True, tag="expires", tag_field="fault"):
-    """A certificate of the cluster, in a Secret of that name, expires; somebody renews it `seconds` later."""
+    """A certificate of the cluster, in the named Secret, expires; it is renewed `seconds` later."""
 
     secret: str
     seconds: float = 60.0
 
 
 class World(_Triggered, frozen=True, kw_only=True, tag="world", tag_field="fault"):
-    """A verb of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), taken back after `seconds`.
+    """A method of `sandbox.faults.WorldFaults` with its arguments (FP5-FP7, FP12), healed after `seconds`.
 
-    `seconds` 0 never takes it back. `if_there`: nothing happens where its target is not there.
+    `seconds` 0 never heals it. `if_there`: no error if its target does not exist.
     """
 
     verb: str
@@ -231,33 +233,33 @@ Fault: TypeAlias = (
 
 
 def reasons(ends: str | tuple[str, ...]) -> tuple[str, ...]:
-    """The reasons of Progressing in which something may end, one or several."""
+    """The allowed final reasons of Progressing, as a tuple."""
     return (ends,) if isinstance(ends, str) else ends
 
 
 DELETED = "Deleted"
-"""How a plan ends in which the cluster goes."""
+"""The end of a plan that deletes its cluster."""
 
 EVICTION = {"name": "evict-leader-scheduler", "store_id": "{store}"}
-"""What `pd_ctl` sends to have PD evict the leaders of a pod."""
+"""The path and body with which `pd_ctl` lets PD evict the leaders of a pod."""
 
 
 def evicted_by_hand(fault: Fault) -> str:
-    """The pod whose leaders somebody has PD evict, empty for all else that happens."""
+    """The pod whose leaders an administrator lets PD evict; empty for any other event."""
     if not isinstance(fault, World) or fault.verb != "pd_ctl" or fault.arguments.get("body") != EVICTION:
         return ""
     return str(fault.arguments["pod"])
 
 
 Hand: TypeAlias = Foreign | Deleted | Created
-"""What others do to the objects of a cluster."""
+"""Actions of other clients on the objects of a cluster."""
 
 
 class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What every surface must show of a `component` that loses pods between two seconds of the plan.
+    """The outage that every surface must show of a `component` between two seconds of the plan.
 
-    `reasons` are those of Ready that may say so, any where none is given. `shows`: whether Ready can say so at all.
-    Where a `secret` is what goes, the pods serve on: CertificatesValid says so, and names it.
+    `reasons` are the allowed reasons of Ready, any if empty. `shows`: Ready can show it at all. If a `secret` is
+    missing, the pods serve on: CertificatesValid names it.
     """
 
     component: str
@@ -269,23 +271,24 @@ class Outage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """See the module. `given` is what breaks in the reference run, too: it is what the plan is about.
+    """One plan; the module describes its form.
 
-    `reference`: whether the end must equal that of the same plan without faults (O1, O2). `ends`: the reason of the
-    Progressing condition in which the cluster is at rest, or several that may be it; another than Done says what a
-    human must do, `Deleted` that it is there no longer.
-    `silent_after`: seconds after which nothing but the status may be written; 0 where something may.
-    `conflicts`: what the message of the Progressing condition may name instead of the cluster being at rest.
-    `theirs`: paths of the end state (`simulate.end_state`) that others may decide, with all that is below them, or
-    globs that end in `*`.
-    `ends_beside`: where objects of other kinds may end (`simulate.other_kinds`): the reason of their Progressing by
-    `plural.group/name`, or several, `*` for any.
-    `neighbours`: clusters of `simulate.worlds` beside it, by `namespace/name`; those that are `joined` join it with
-    their own PD, or use its. All are judged, and must be at rest in the end.
-    `interleaved`: whether the loops of an operator take turns at every port call; those of two operators always do.
-    `awaited`: whether what events wait for must come.
-    `resyncs`: whether informers resync; if not, only events and timers bring an object back.
-    `serves_at`: seconds at which the clusters are Ready, and what they were made of is there; 0 where nobody looks.
+    `given`: faults that also happen in the reference run, because the plan is about them.
+    `reference`: compare the end with the same plan without faults (O1, O2).
+    `ends`: the reason, or the allowed reasons, of the Progressing condition in which the cluster is at rest. Any other
+    than Done names a step for the user; `Deleted` means that the cluster no longer exists.
+    `silent_after`: seconds after which only the status may be written; 0 allows other writes.
+    `conflicts`: texts that the message of the Progressing condition may contain instead of the cluster being at rest.
+    `theirs`: paths of the end state (`simulate.end_state`) that other clients may decide, with everything below them,
+    or globs that end in `*`.
+    `ends_beside`: the allowed final reasons of other kinds (`simulate.other_kinds`) by `plural.group/name`: one reason,
+    several, or `*` for any.
+    `neighbours`: further clusters of `simulate.worlds`, by `namespace/name`; `joined` ones join the cluster with their
+    own PD, or use its. All are checked, and must be at rest in the end.
+    `interleaved`: the loops of an operator take turns at every port call; the loops of two operators always do.
+    `awaited`: the conditions that events wait for must come true.
+    `resyncs`: informers resync; otherwise only events and timers requeue an object.
+    `serves_at`: seconds at which the clusters must be Ready with all their objects; 0 disables the check.
     `outage`: what surfaces must show meanwhile (`simulate.outage_judge`).
     """
 
@@ -313,7 +316,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def ends_done(self) -> bool:
-        """Whether nothing may be left to do, nor to be said."""
+        """True if nothing may be left to do or report."""
         return self.ends == "Done"
 
     @property
@@ -323,12 +326,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def is_interleaved(self) -> bool:
-        """Whether there is somebody to take turns with."""
+        """True if there are several actors to interleave."""
         return self.interleaved or any(isinstance(each, Second) for each in (*self.given, *self.faults))
 
     @property
     def has_hands(self) -> bool:
-        """Whether others change objects, or make and delete them."""
+        """True if other clients act on objects."""
         return any(isinstance(each, Hand | Insists) for each in (*self.given, *self.faults))
 
     def without_faults(self) -> "Plan":
@@ -338,7 +341,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     @property
     def workload(self) -> str:
-        """What plans with the same reference have in common."""
+        """The key of plans with the same reference."""
         beside = [self.neighbours, self.joined]
         return msgspec.json.encode([self.world, self.cluster, self.budget, self.edits, self.given, beside]).decode()
 
@@ -373,7 +376,7 @@ def dump(plan: Plan) -> str:
 
 
 def _value_at(tree: Any, message: str) -> str:
-    """What stands at the path that msgspec names behind a `$`."""
+    """The value at the path that msgspec names after a `$`."""
     _, found, path = message.rpartition("`$")
     value = tree
     for step in path.rstrip("`").replace("[", ".").replace("]", "").split("."):

@@ -1,4 +1,4 @@
-"""The plans of workloads and of other families, which a family goes through with something else beside them."""
+"""The plans of workloads and other families, which a family reruns with an addition."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""What users do, at random: one edit, or several that belong together, such as a mistake and its correction."""
+"""Random users' edits: one, or several that belong together, e.g. a mistake and its correction."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ _LEVELS = ("debug", "info", "warn", "error")
 
 @dataclass(frozen=True)
 class Users:
-    """Those of one cluster, which is one of `simulate.worlds`, and what they are drawn with.
+    """The users of one cluster of `simulate.worlds`, with their random draws.
 
-    `name` is another one's than that of the cluster that a plan is about where they are those of its neighbour.
+    `name` differs from the plan's own cluster for its neighbour.
     """
 
     draw: Randomness
@@ -37,26 +37,26 @@ class Users:
     name: str = NAME
 
     def edits(self, at: float) -> Edits:
-        """Something that they begin at a time in seconds, and end at most two minutes later."""
+        """Edits that begin at a time in seconds, and end at most two minutes later."""
         return tuple(map(self._own, pick(self.draw, self.kinds)(self, at)))
 
     def leave(self, at: float) -> Edit:
-        """They scale their cluster down to nothing."""
+        """Scale the cluster down to nothing."""
         return self._own(Edit(at=at, spec={each: {"replicas": 0} for each in self.components}))
 
     def _own(self, edit: Edit) -> Edit:
-        """An edit of their cluster."""
+        """An edit of the users' own cluster."""
         if edit.target or edit.delete:
             return edit
         return self.of_cluster(edit)
 
     def of_cluster(self, edit: Edit) -> Edit:
-        """An edit of their cluster as a whole."""
+        """An edit of the cluster as a whole."""
         return edit if self.name == NAME else replace(edit, neighbour=f"{NAMESPACE}/{self.name}")
 
     @property
     def is_of_dm(self) -> bool:
-        """Whether it is a DMCluster."""
+        """True for a DMCluster."""
         return False
 
     @property
@@ -66,47 +66,47 @@ class Users:
 
     @property
     def kinds(self) -> Sequence["Kind"]:
-        """What they do, the more likely the more often it is there."""
+        """The kinds of edits; one that occurs more often is more likely."""
         return _KINDS
 
     @property
     def replicas(self) -> Mapping[str, int]:
-        """What the cluster has, and how many of each when the plan begins."""
+        """The cluster's components with their initial replicas."""
         return replicas_of(self.cluster)
 
     @property
     def components(self) -> tuple[str, ...]:
-        """What the cluster has."""
+        """The cluster's components."""
         return tuple(self.replicas)
 
     @property
     def commands(self) -> tuple[tuple[str, str, str], ...]:
-        """What can be told pods: of a component, an annotation and its value."""
+        """Commands for pods: component, annotation and value."""
         return tuple((each, *command) for each in self.components for command in profile(each).commands)
 
     @property
     def have_little(self) -> bool:
-        """Whether the cluster has no more than PD, TiKV and TiDB, which speak no TLS."""
+        """True if the cluster has only PD, TiKV and TiDB, without TLS."""
         plain = "tlsCluster" not in CLUSTERS[self.cluster]()["spec"]
         return plain and self.components == tuple(replicas_of("small"))
 
     def component(self) -> str:
-        """One that the cluster has."""
+        """A random component of the cluster."""
         return pick(self.draw, self.components)
 
     def pod(self, component: str = "") -> str:
-        """The name of a pod that is there when the plan begins."""
+        """The name of an initial pod."""
         component = component or self.component()
         return f"{self.name}-{component}-{self.draw.integer(0, self.replicas[component] - 1)}"
 
     def change(self, at: float, component: str, change: Json) -> Edit:
-        """What is merged into the spec of a component."""
+        """A change of a component's section."""
         return Home(component, self.cluster).merge(at, change)
 
 
 @dataclass(frozen=True)
 class DMUsers(Users):
-    """Those of the DMCluster that a plan makes beside its cluster."""
+    """The users of the DMCluster that a plan creates beside its cluster."""
 
     name: str = DM
 
@@ -116,33 +116,31 @@ class DMUsers(Users):
 
     @property
     def is_of_dm(self) -> bool:
-        """See `Users`."""
         return True
 
     @property
     def coordinators(self) -> str:
-        """See `Users`."""
         return f"{self.name}-dm-master"
 
     @property
     def home(self) -> Home:
-        """Where the component is that every DMCluster has."""
+        """The home of the component that every DMCluster has."""
         return Home("dm-master", self.cluster)
 
     @property
     def kinds(self) -> Sequence["Kind"]:
-        """Its pods take no commands."""
+        """The kinds of edits; its pods take no commands."""
         return [each for each in _KINDS if each is not _command]
 
     @property
     def replicas(self) -> Mapping[str, int]:
-        """Those of the DMCluster of all plans."""
+        """The replicas of the DMCluster of all plans."""
         components = workload_names(DM_CLUSTERS.kind)
         return {each: Home(each, self.cluster).section["replicas"] for each in components}
 
     @property
     def have_little(self) -> bool:
-        """It speaks no TLS."""
+        """True if it has no TLS."""
         return True
 
 
@@ -163,14 +161,14 @@ def _configure(users: Users, at: float) -> Edits:
     change: Json = {"config": config}
     if how == 1:
         change["configUpdateStrategy"] = "InPlace"
-    # what has several files has no text
+    # a component with several files has no text form
     if how == 2 and component != "pd" and "config" not in config:
         change["config"] = toml.dumps(config)
     return (users.change(at, component, change),)
 
 
 def _mistake(users: Users, at: float) -> Edits:
-    """A mistake in a component; PD's configuration is left alone, since some clusters depend on what is in it."""
+    """A mistake in a component; PD's configuration is spared, because some clusters depend on it."""
     component = users.component()
     known = [
         each
@@ -202,7 +200,7 @@ def _suspend(users: Users, at: float) -> Edits:
 
 
 def _label(users: Users, at: float) -> Edits:
-    """Labels or annotations: of TiDB's Service, of pods, or those that mean something."""
+    """Edit labels or annotations: of TiDB's Service, of pods, or meaningful ones."""
     team = {"team": pick(users.draw, ("a", "b"))}
     component = users.component()
     of_service = (
@@ -218,7 +216,7 @@ def _label(users: Users, at: float) -> Edits:
 
 
 def _command(users: Users, at: float) -> Edits:
-    """A command is put on a pod, and taken back later if it still stands there."""
+    """Put a command on a pod, and remove it later if it is still set."""
     component, key, value = pick(users.draw, users.commands)
     pod = f"pods/{users.pod(component)}"
     return (
@@ -242,7 +240,7 @@ def _later(users: Users, at: float) -> float:
 
 
 def larger(component: str) -> Json:
-    """What gives a component larger volumes; nothing where it has none."""
+    """Larger volumes of a component; nothing if it has none."""
     if component_type(component).of == DM_CLUSTER:
         return {"storageSize": "2Gi"}
     larger = {"requests": {"storage": "2Gi"}}
@@ -252,7 +250,7 @@ def larger(component: str) -> Json:
 
 
 Kind = Callable[[Users, float], Edits]
-"""What users do, beginning at a time in seconds."""
+"""Users' edits, starting at a time in seconds."""
 
 _KINDS: tuple[Kind, ...] = (
     _scale,

@@ -1,8 +1,8 @@
-"""The API server refuses an edit, and meanwhile somebody does something else (lifecycle.md 9, F21).
+"""An edit that the API server refuses, and another event meanwhile (lifecycle.md 9, F21).
 
-`refused/tikv.image.orphaned@8` asks for an image that a policy does not allow, and deletes the StatefulSet eight
-seconds later, its pods staying. For minutes the edit stands: all that ran before must be there and serve. Then it is
-taken back; a name that ends in `+allowed` says that the policy goes instead. Either way all is as the spec has it.
+`refused/tikv.image.orphaned@8` requests an image that a policy rejects, and deletes the StatefulSet eight seconds later
+without its pods. The edit stays for minutes: everything that ran before must exist and serve. Then it is undone; with
+the suffix `+allowed` the policy is removed instead. In both cases everything is as in the spec.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,9 +24,9 @@ from simulate.users_data import of_all_components
 from simulate.worlds import NAME, ROOMY, replicas_of
 
 _BEGINS = 5.0
-"""Seconds until the edit is made."""
+"""Seconds until the edit."""
 _STANDS = 240.0
-"""Seconds for which it stands."""
+"""Seconds for which it stays."""
 _HEALS = 400.0
 _ALLOWED = "+allowed"
 
@@ -35,18 +35,18 @@ Step = Edit | Fault
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A component whose edit is refused, in a cluster in which it may become larger and smaller."""
+    """A component whose edit is refused, in a cluster in which it may be scaled."""
 
     home: Home
 
     @property
     def stateful_set(self) -> str:
-        """Its StatefulSet, as plans name objects."""
+        """Its StatefulSet as plans name it."""
         return f"{STATEFUL_SETS}/{self.workload}"
 
     @property
     def workload(self) -> str:
-        """The name of that."""
+        """The name of the StatefulSet."""
         return f"{DM if self.home.is_of_dm else NAME}-{self.home.component}"
 
     @property
@@ -57,7 +57,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A policy by its name, and the edit of a component that it refuses."""
+    """A policy by name, and the edit of a component that it refuses."""
 
     policy: str
     edit: Callable[[Home], Json]
@@ -82,7 +82,7 @@ REFUSALS: Mapping[str, Refusal] = {
 }
 
 _OF_STATEFUL_SETS = ("unapproved", "away")
-"""What lets nobody change a StatefulSet, whoever looks after it."""
+"""Policies that forbid all changes of a StatefulSet, by any client."""
 
 
 Event = Callable[[Subject], tuple[Step, ...]]
@@ -110,7 +110,7 @@ def _suspended(hit: Subject) -> tuple[Step, ...]:
 
 
 def _approved_and_scaled(hit: Subject) -> tuple[Step, ...]:
-    """Somebody gives the StatefulSet what the policy asks for, and wants another pod in the right place."""
+    """A user sets the policy's approval on the StatefulSet, and scales it."""
     (approved,) = _template({APPROVED: "yes"})(hit)
     return approved, hit.home.merge(20.0, {"replicas": hit.replicas + 1})
 
@@ -132,7 +132,7 @@ EVENTS: Mapping[str, Event] = {
     "suspended": _suspended,
     "grown": _merged(lambda _: {"requests": {"storage": "2Gi"}}),
 }
-"""What somebody does, a moment after the edit or before it."""
+"""The other events, a moment after the edit or before it."""
 
 _MOMENTS = (-3.0, 2.0, 40.0)
 """Seconds after the edit."""
@@ -173,10 +173,10 @@ def _plan(rest: str) -> Plan:
 
 
 def _is_served(refusal: str, event: str) -> bool:
-    """Whether all that the spec asks for may be expected to serve while the edit is refused.
+    """True if everything that the spec requires should serve while the edit is refused.
 
-    Who lets nobody change a StatefulSet lets it have no other pods, nor Kubernetes delete it to the end; of one whose
-    pods are gone as well, nothing tells what they were made from.
+    A policy that forbids changes of a StatefulSet also prevents other pods and its complete deletion; and a StatefulSet
+    whose pods are gone as well has no record of its template.
     """
     if refusal in _OF_STATEFUL_SETS:
         return event in ("nothing", "crash", "scaled-by-hand", "service-deleted", "pod-deleted", "edited-again")
@@ -200,7 +200,7 @@ def _is_number(text: str) -> bool:
 
 def _plans() -> Iterator[Plan]:
     for component, refusal, event, moment, end in product(_subjects(), REFUSALS, EVENTS, _MOMENTS, ("", _ALLOWED)):
-        # with a policy that lets nobody change a StatefulSet, nothing that was begun comes to its end
+        # under a policy that forbids all changes of a StatefulSet, nothing comes to its end
         if _makes_sense(component, refusal, event, moment) and (end or refusal not in _OF_STATEFUL_SETS):
             yield _plan(f"{component}.{refusal}.{event}@{moment:g}{end}")
 
@@ -211,7 +211,7 @@ def _makes_sense(component: str, refusal: str, event: str, moment: float) -> boo
         return False
     if "storage" not in section.get("requests", {}) and (refusal == "quota" or event == "grown"):
         return False
-    # half of two masters of DM, or all of what is alone, is not to go
+    # half of two DM masters, or a single pod, must not be removed
     if event.startswith("scaled-") and (component == "dm-master" or section["replicas"] < 2):
         return False
     if event == "nothing" and moment != _MOMENTS[0]:

@@ -1,4 +1,4 @@
-"""What happens to single requests of the operator (FP1, FP4, FP5): decided by number, or by lot."""
+"""Faults of single requests of the operator (FP1, FP4, FP5): by number, or at random."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -12,7 +12,7 @@ from simulate.write_addresses import Address, address
 
 RequestFault = plan.Crash | plan.Refused | plan.Lost
 ByWrite = RequestFault | plan.Denied
-"""What waits for a write, and decides on it."""
+"""Faults that wait for a write, and decide about it."""
 
 _REASONS = {
     403: "Forbidden",
@@ -25,9 +25,9 @@ _REASONS = {
 
 
 class RequestFaults:
-    """Those of one run, with a lot of their own: it falls as it does, whatever the world draws meanwhile.
+    """The faults of one run, with a separate random draw, so that draws of the world do not affect it.
 
-    `now` is the time in seconds.
+    `now` returns the time in seconds.
     """
 
     def __init__(self, faults: Iterable[plan.Fault], seed: int, now: Callable[[], float]) -> None:
@@ -39,10 +39,10 @@ class RequestFaults:
                 self._by_write.setdefault(where, each)
         self._lot = SeededRandomness(f"request faults {seed}")
         self.troubles: list[plan.Trouble] = []
-        """Those that hold now."""
+        """The currently active troubles."""
 
     def of(self, addresses: Collection[Address], call: Call) -> RequestFault | None:
-        """The fault that hits a request; `addresses` are those of a write, none for anything else."""
+        """The fault of a request; `addresses` are a write's, empty for a read."""
         found = next((self._by_write[each] for each in addresses if each in self._by_write), None)
         if isinstance(found, plan.Denied):
             self._denied_until[call.like] = self._now() + found.seconds
@@ -63,7 +63,7 @@ def _fault_of(trouble: plan.Trouble) -> RequestFault:
 
 
 def refusal(fault: plan.Refused, call: Call) -> Response:
-    """The answer instead of the deed."""
+    """The refusal in place of the effect."""
     reason = _REASONS.get(fault.code, "InternalError")
     status = {
         "kind": "Status",

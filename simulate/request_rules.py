@@ -1,4 +1,4 @@
-"""What a server in trouble may expect of its clients: they obey Retry-After and back off between retries (R13)."""
+"""Rules for clients of a server in trouble: obey Retry-After, and back off between retries (R13)."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from ports.transport import Response
 from simulate.calls import Call, Port
 
 _FAILURES = 10
-"""Failures in a row after which a key may be tried once in a second, and as many tries as may come together."""
+"""Consecutive failures after which a key may be retried once per second, and the size of a burst."""
 
 _Sent = tuple[str, str, str, bytes | None]
 
 
 class RequestRules:
-    """The rules for all operators of a run. `report` takes violations."""
+    """The rules for all operators of a run. `report` receives violations."""
 
     def __init__(self, clock: Clock, report: Callable[[str], None]) -> None:
         self._clock = clock
@@ -23,24 +23,24 @@ class RequestRules:
         self._failed_at: dict[tuple[str, str], deque[float]] = {}
 
     def forget(self, actor: str) -> None:
-        """A new process knows nothing of the one before."""
+        """Forget a process that was replaced."""
         self._not_before = {key: due for key, due in self._not_before.items() if key[0] != actor}
         self._failed_at = {key: tries for key, tries in self._failed_at.items() if key[0] != actor}
 
     def asking(self, call: Call) -> None:
-        """A request is about to be sent."""
+        """Check a request before it is sent."""
         early = self._not_before.pop(_sent(call), 0.0) - self._clock.now()
         if early > 0:
             self._report(f"{call} is sent again {early:.3f} s before Retry-After has passed")
 
     def answered(self, call: Call, answer: Response) -> None:
-        """It was answered."""
+        """Record an answer."""
         seconds = answer.headers.get("retry-after")
         if seconds is not None and call.port is Port.KUBERNETES:
             self._not_before[_sent(call)] = self._clock.now() + float(seconds)
 
     def synced(self, actor: str, key: str, failed: bool) -> None:
-        """A sync has ended that sent a request."""
+        """Record the end of a sync that sent a request."""
         if not failed:
             self._failed_at.pop((actor, key), None)
             return

@@ -1,6 +1,6 @@
-"""Whether pods are restarted without need: made anew for the revision that they have already (reliability.md R24).
+"""Needless restarts: pods recreated with the revision that they already had (reliability.md R24).
 
-Where others change objects, each pod is made anew as often as without them, and once for each time that they took it.
+If other clients act, each pod is recreated as often as without them, plus once for each time they deleted it.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from simulate.state import State, is_outdated, replicas
 
 
 def are_judged(plan: Plan) -> bool:
-    """Whether nothing happens in a plan but changes of the spec, and none that replaces volumes together with pods."""
+    """True if a plan only changes the spec, without replacing volumes together with pods."""
     if plan.given or plan.faults:
         return False
     return not any(edit.does_more or "enablePVCReplace" in edit.spec for edit in plan.edits)
@@ -22,7 +22,7 @@ def are_judged(plan: Plan) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Life:
-    """A pod as it was last. `due`: it was to get another revision, which may have been taken back since."""
+    """The last state of a pod. `due`: it was to get another revision, which may have been undone since."""
 
     uid: str
     revision: str
@@ -36,7 +36,7 @@ class Restarts:
         self._known: dict[str, _Life] = {}
 
     def needless(self, state: State) -> Iterator[str]:
-        """Pods that have come since the last look, and are what those before them were to stay."""
+        """Pods that were recreated since the last check although their predecessors were to stay."""
         for component in managed_components():
             pods, live = state.pods(component), state.stateful_set(component)
             self._forget(state.name, component, {*pods, *range(replicas(live) if live else 0)})
@@ -50,7 +50,7 @@ class Restarts:
                 self._known[name] = now
 
     def _forget(self, cluster: str, component: str, wanted: set[int]) -> None:
-        """Who was scaled in, or suspended, may come back."""
+        """Forget pods that were scaled in or suspended, which may return."""
         prefix = f"{cluster}-{component}-"
         gone = [pod for pod in self._known if pod.startswith(prefix) and int(pod.removeprefix(prefix)) not in wanted]
         for pod in gone:
@@ -58,14 +58,14 @@ class Restarts:
 
 
 class Lives:
-    """Counts how often each pod was made anew, by name."""
+    """Counts the recreations of each pod, by name."""
 
     def __init__(self) -> None:
         self._uids: dict[str, str] = {}
         self.made_anew: Counter[str] = Counter()
 
     def look(self, state: State) -> None:
-        """Count those that are others than before."""
+        """Count the pods with new UIDs."""
         for component in managed_components():
             for pod in state.pods(component).values():
                 name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]

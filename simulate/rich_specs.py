@@ -1,6 +1,6 @@
-"""A valid spec of every kind in which the embedded trees of Kubernetes, configurations and texts are all set.
+"""A valid spec of every kind that sets all embedded Kubernetes trees, configurations and texts.
 
-What changes one value of a spec, such as `type_mutants`, starts here: a field that is absent cannot be changed.
+Code that changes one value of a spec, e.g. `type_mutants`, starts here: an absent field cannot be changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -72,7 +72,7 @@ def _container(name: str, **more: object) -> Json:
 
 
 def _pod(main: str) -> Json:
-    """What the pods of every component can have; `main` is the container that the operator generates."""
+    """The pod settings of every component; `main` is the container that the operator generates."""
     probe = {"tcpSocket": {"port": 9999}, "periodSeconds": 10}
     return {
         "env": _ENV,
@@ -142,7 +142,7 @@ _COMPONENTS: Sequence[tuple[str, Json]] = (
     ("ticdc", {"storageVolumes": [_STORAGE_VOLUME], "config": {"log-file": "/var/log/ticdc.log"}}),
     ("tiproxy", {"storageVolumes": [_STORAGE_VOLUME]}),
 )
-"""Pairs, since only the table of components lists them by name."""
+"""Pairs, because only the table of components lists them by name."""
 
 
 def _cluster() -> Json:
@@ -318,6 +318,6 @@ KINDS = tuple(_SPECS)
 
 
 def rich_spec(resource: Resource) -> Json:
-    """The spec of a kind, a fresh tree; the cluster that it names is `tiny`."""
+    """The spec of a kind, as a fresh tree; its cluster is `tiny`."""
     fresh: Json = msgspec.json.decode(msgspec.json.encode(_SPECS[resource]()))
     return fresh

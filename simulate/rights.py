@@ -1,7 +1,7 @@
-"""The operator's rights: what manifests/operator does not grant is refused, as the real API server would.
+"""The operator's rights: requests that manifests/operator does not grant are refused, as by the real API server.
 
-So each plan and each test asks for them as well. What caches list and watch does not pass here; groups that no rule
-names are those of somebody's own kinds, whose rights come from elsewhere.
+Every plan and test therefore checks them as well. Lists and watches of caches do not pass here; groups without a rule
+belong to foreign kinds, whose rights come from elsewhere.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _VERBS: Mapping[str, str] = {"POST": "create", "PUT": "update", "PATCH": "patch"
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """A verb on a resource, as RBAC names it: `tidbclusters/status`."""
+    """A verb on a resource in RBAC's form: `tidbclusters/status`."""
 
     verb: str
     group: str
@@ -31,7 +31,7 @@ class Right:
 
 @cache
 def granted() -> frozenset[Right]:
-    """What the rules of the ClusterRole and the Role name."""
+    """The rules of the ClusterRole and the Role."""
     documents = yaml.safe_load_all((manifests.DIRECTORY / _RULES).read_text(encoding="utf-8"))
     return frozenset(
         Right(verb, group, resource)
@@ -49,7 +49,7 @@ def _groups() -> frozenset[str]:
 
 
 def right_for(request: Request) -> Right | None:
-    """The right that a request takes; None for what is no resource, such as `/version`."""
+    """The right that a request needs; None for other paths, e.g. `/version`."""
     match locate(request.url).path.strip("/").split("/"):
         case ["api", _, *rest]:
             group = ""
@@ -66,13 +66,12 @@ def right_for(request: Request) -> Right | None:
 
 
 class AuthorizedTransport:
-    """Lets pass what the operator may do."""
+    """Passes requests that the operator is allowed to send."""
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         asked = right_for(request)
         if asked is None or asked in granted() or asked.group not in _groups():
             return self._transport.request(request)
@@ -80,5 +79,4 @@ class AuthorizedTransport:
         return refusal_answer(Refusal(403, "Forbidden", f"forbidden: {message}"))
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`."""
         return self._transport.stream(request, idle_timeout)

@@ -1,4 +1,4 @@
-"""Others that insist: what the operator undoes, they do again for some time (`kube.contests`)."""
+"""Insisting clients: they repeat for some time what the operator undoes (`kube.contests`)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 _NOTICES_AFTER = 0.05
 """Seconds."""
 _IN_TIME = 1.0
-"""Seconds before they give up, in which it is noted what the operator says of it."""
+"""Seconds before they give up, within which the operator's report is recorded."""
 _ROOM = 2
-"""Writes beside those that are allowed: others may have changed the object, too."""
+"""Writes beyond the allowed ones: others may have changed the object, too."""
 
 
 class Rival:
-    """One of them, who begins now."""
+    """One insisting client, which starts now."""
 
     def __init__(self, engine: Engine, event: Insists) -> None:
         self._engine = engine
@@ -38,7 +38,7 @@ class Rival:
         self._insist()
 
     def look(self) -> None:
-        """Something may have changed."""
+        """React to a possible change."""
         stored = self._engine.world.server.storage.get(str(self._resource), key_of(self._resource, self._name))
         if stored is None or stored.version == self._version or self._engine.elapsed >= self._until:
             return
@@ -46,8 +46,8 @@ class Rival:
         self._engine.later(_NOTICES_AFTER, self._insist)
 
     def wrong(self) -> Iterator[str]:
-        """What is to be said of the operator's answer: written too often, or without a word."""
-        # what others take out of the cache is looked for by creating it
+        """Violations: written too often, or without a report."""
+        # an object that a client removed from the cache is looked for by creating it
         most = 2 * (AT_ONCE + int(self._event.seconds / EVERY)) + _ROOM
         if self._sent > most:
             yield f"{self._event.target} was written {self._sent} times in {self._event.seconds:g} s, to no end"

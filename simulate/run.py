@@ -1,4 +1,4 @@
-"""One plan from its beginning to its verdict."""
+"""One plan from its start to its verdict."""
 
 import re
 from collections import Counter
@@ -31,36 +31,36 @@ from simulate.trace import Show
 from simulate.worlds import CLUSTERS, KEY, NODES, SETTINGS, consenting, neighbour
 
 _MEMBER = re.compile(r"\b(\w+-pd)-\d+\.\1-peer\.(\w+)\.svc\b")
-"""A member of PD: which of them is asked is chance."""
+"""A PD member: which one is called is random."""
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<=/)\d+(?=$)")
 """UIDs in names, and the ids of members and stores."""
 _RESYNCS = 10
 _UNTIL_READY = 120.0
 _SETTLED = 45.0
-"""Seconds a fresh world goes on after it became Ready, until nothing is left to do."""
+"""Seconds for which a fresh world runs after it became Ready, until nothing is left to do."""
 
 _READS_OF_A_RECONCILE = 6
-"""What an idle reconcile asks PD, as recorded; of each TiDB server it asks one thing (O9)."""
+"""The requests of an idle reconcile to PD, as recorded; each TiDB server gets one (O9)."""
 _READS_AT_MOST = 5
-"""What it may ask beside one thing of each member (I40)."""
+"""Additional allowed reads beside one of each member (I40)."""
 _READS_OF_OTHERS = {DM_CLUSTERS: 3, TIDB_MONITORS: 5}
-"""What is asked of a DMCluster's masters, who leads and all members; and of PD whether it knows where a monitor is."""
+"""Reads from a DMCluster's masters (leader and members), and from PD about a monitor's address."""
 _CLUSTERS = frozenset(map(str, (TIDB_CLUSTERS, DM_CLUSTERS)))
 _OURS = frozenset(map(str, (TIDB_CLUSTERS, *OTHER_KINDS)))
-"""Whose status may say something new."""
+"""Kinds whose status may change."""
 _RENEWS = "addresses"
-"""The stage that writes to PD's etcd what would end with its lease, each few minutes (other-resources.md 3.8)."""
+"""The stage that renews a lease in PD's etcd every few minutes (other-resources.md 3.8)."""
 _LOOKS_AT_SECRETS = 2
-"""How often certificates are looked at in ten resyncs: each five minutes (docs/tls.md)."""
+"""The number of checks of certificates in ten resyncs: every five minutes (docs/tls.md)."""
 _MARGIN = 1.1
 
 
 class NotReady(Exception):
-    """Raised when a world cannot be brought to where plans begin."""
+    """Raised if a world cannot be brought to the starting point."""
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What came of a plan. `writes` are the numbered writes as `method target`; `end` the end state.
+    """The result of a plan. `writes` are the numbered writes as `method target`; `end` is the end state.
 
     `restarts`: how often each pod was made anew, but for what others did to it. `conflict`: whether it ended with a
     condition that names what others did, instead of at rest. `sent`: all writes, as `simulate.write_traces` has them,
@@ -82,12 +82,12 @@ class Outcome(msgspec.Struct, frozen=True):
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was wrong."""
+        """True without violations."""
         return not self.violations
 
 
 def prepare(plan: Plan, show: Show | None = None) -> Engine:
-    """The world in which a plan begins. Raises NotReady."""
+    """The world at a plan's starting point. Raises NotReady."""
     engine = Engine(show, SETTINGS.get(plan.cluster, DEFAULTS), NODES.get(plan.cluster))
     if plan.world == "empty":
         return engine
@@ -100,7 +100,7 @@ def prepare(plan: Plan, show: Show | None = None) -> Engine:
 
 
 def _create(engine: Engine, plan: Plan) -> None:
-    """The clusters of a plan; those that join have a PD to join."""
+    """Create the clusters of a plan; those that join get a PD to join."""
     engine.apply(consenting(CLUSTERS[plan.cluster](), plan.joined))
     for key, kind in plan.neighbours.items():
         engine.apply(neighbour(key, kind, joins=key in plan.joined), key.partition("/")[0])
@@ -111,12 +111,12 @@ def _all_at_rest(engine: Engine, plan: Plan) -> bool:
 
 
 def _said(engine: Engine, plan: Plan) -> str:
-    """What the conditions of all clusters say is left to do."""
+    """The pending work in the conditions of all clusters."""
     return "; ".join(str(engine.condition("Progressing", key)) for key in (KEY, *plan.neighbours))
 
 
 def run(engine: Engine, plan: Plan, *, always: bool = False) -> Outcome:
-    """Carry a plan out in a world that `prepare` made for it, and judge."""
+    """Carry out and check a plan in a world from `prepare`."""
     faults = (*plan.given, *plan.faults)
     judges = [
         Invariants(engine, faults, always=always, restarts=are_judged(plan), cluster=key)
@@ -189,7 +189,7 @@ def _carry_out(engine: Engine, judge: Invariants, plan: Plan) -> Recorded | None
 
 
 def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:
-    """Whether all is as the plan ends; where failover has the last word, substitutes serve for what is lost."""
+    """True if the plan has reached its end; after a failover, substitutes serve for the losses."""
     message = engine.condition("Progressing").get("message", "")
     if any(each in message for each in plan.conflicts):
         return True
@@ -202,7 +202,7 @@ def _at_rest(engine: Engine, judge: Invariants, plan: Plan) -> bool:
 
 
 def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
-    """Ten more resyncs, in which nothing may be written (O3), and little read (O9, I40); live reads in an hour."""
+    """Ten more resyncs without writes (O3) and with few reads (O9, I40); returns live reads per hour."""
     written, read, idle = len(engine.calls), engine.reads, _all_at_rest(engine, plan)
     judge = judges[0]
     for _ in range(_RESYNCS):
@@ -220,7 +220,7 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
         if idle and engine.reads - before > most:
             judge.report("I40", f"{engine.reads - before} live reads in an idle resync, {most} are allowed")
     for each in engine.calls[written:]:
-        # what is broken for good goes on to be told, such as each crash of a pod
+        # permanent faults are still reported, e.g. each crash of a pod
         if each.stage == _RENEWS:
             continue
         if idle or each.target.resource not in _CLUSTERS:
@@ -232,9 +232,9 @@ def _resync(engine: Engine, judges: Sequence[Invariants], plan: Plan) -> float:
 
 
 def _reads_of_a_reconcile(state: State) -> float:
-    """The live reads of an idle reconcile of a cluster, on average.
+    """The average number of live reads of an idle reconcile of a cluster.
 
-    With TLS that is the Secret of its clients each time, and all of them now and then.
+    With TLS it reads the client Secret each time, and all Secrets at intervals.
     """
     parts = [each for each in managed_components() if state.pods(each)]
     asked = sum(len(state.pods(each)) for each in parts if asked_one_by_one(each))
@@ -254,12 +254,12 @@ def _certificates(state: State) -> list[Json]:
 
 
 def _asks_who_answers(state: State) -> bool:
-    """Whether PD has members in other clusters, one of which may have to stand in for its Service (I40, O9)."""
+    """True if PD has members in other clusters, one of which may replace its Service (I40, O9)."""
     return bool(status_of(state.cluster, "pd").get("peerMembers"))
 
 
 def _summed(call: Call) -> str:
-    """What O2 counts: the status of the cluster is left out, since it holds times."""
+    """The summary of a write for O2; the cluster's status is left out, because it contains times."""
     if call.target.resource == str(TIDB_CLUSTERS):
         return "status"
     return _ID.sub("<id>", _MEMBER.sub(r"\1.\2", str(call)))

@@ -1,7 +1,7 @@
-"""Every field of every component that has a second spelling: written in one, then in another (R22).
+"""Every field of every component with a second spelling: written in one, then in the other (R22).
 
-`same/tikv.env` sets variables, and a while later the same ones in another order. The second edit must write nothing but
-the status (O3), and restart no pod.
+`same/tikv.env` sets variables, and later the same ones in another order. The second edit must write only the status
+(O3), and restart no pod.
 """
 
 from collections.abc import Iterator, Mapping
@@ -43,7 +43,7 @@ def _container(variables: list[Json], requests: Mapping[str, str]) -> list[Json]
 
 
 Spellings = tuple[Json, Json]
-"""What is merged into the section of a component first, and then."""
+"""The first and the second value that are merged into a component's section."""
 
 _BY_FIELD: Mapping[str, Spellings] = {
     "additionalContainers": (
@@ -85,18 +85,18 @@ _BY_FIELD: Mapping[str, Spellings] = {
     "topologySpreadConstraints": ({"topologySpreadConstraints": _SPREAD}, {"topologySpreadConstraints": _SPREAD[::-1]}),
     "version": ({}, {"version": "v8.5.2"}),
 }
-"""What each field is set to, by its name, in two spellings."""
+"""The two spellings of each field, by name."""
 
 _OF_VOLUMES: Mapping[str, Spellings] = {
     "requests.storage (notation)": ({"requests": {"storage": "1Gi"}}, {"requests": {"storage": "1024Mi"}}),
     "requests.storage (bytes)": ({"requests": {"storage": "1Gi"}}, {"requests": {"storage": "1073741824"}}),
     "requests.storage (rounded up)": ({"requests": {"storage": "1500Mi"}}, {"requests": {"storage": "1536000Ki"}}),
 }
-"""Of components with data; a provisioner rounds up."""
+"""For components with data; a provisioner rounds up."""
 
 
 def _of_config(component: str) -> Mapping[str, Spellings]:
-    """The configuration as a tree and as a text; of what has several files, that of the first."""
+    """The configuration as a tree and as a text; for several files, the first one."""
     config = profile(component).config("warn")
     has_several = "config" in config
     tree: Json = config["config"] if has_several else config
@@ -117,7 +117,7 @@ def _of_config(component: str) -> Mapping[str, Spellings]:
 
     found = {name: (spelt(first), spelt(then)) for name, (first, then) in by_name.items()}
     if home_of(component).section.get("config"):
-        # what is there already is not empty
+        # its initial value is not empty
         del found["config (empty text)"]
     return found
 
@@ -142,7 +142,7 @@ _SAYS_SOMETHING = (
     "*.slowLogTailer.*",
     "tidb.customizedStartupProbe.*",
 )
-"""Fields whose empty text is a value of its own, and those in a table that says something by being there, by globs."""
+"""Fields whose empty text is a value, or whose presence in a table is significant, by globs."""
 
 _EMPTY: Mapping[type, object] = {list: [], dict: {}, str: ""}
 
@@ -176,7 +176,7 @@ def _plans() -> Iterator[Plan]:
 
 @cache
 def _spellings() -> Mapping[str, Spellings]:
-    """What is merged into the section of a component in the first place, and what instead of it later."""
+    """The first value of a component's section and its later replacement."""
     return dict(_spelt_twice()) | {f"{path} (empty)": ({}, empty) for path, empty in _empty()}
 
 
@@ -185,7 +185,7 @@ def _spelt_twice() -> Iterator[tuple[str, Spellings]]:
         start, known = home_of(component).section, {path.partition(".")[0] for path, _ in fields_of(component)}
         tables = [_BY_FIELD, _of_config(component), *([_OF_VOLUMES] if "requests" in start else [])]
         for name, spellings in chain.from_iterable(table.items() for table in tables):
-            # who has a version of its own has not that of the cluster
+            # a component with its own version does not have the cluster's
             is_other = name == "version" and name in start
             if name.partition(" ")[0].partition(".")[0] in known and not is_other:
                 yield f"{component}.{name}", spellings
@@ -193,7 +193,7 @@ def _spelt_twice() -> Iterator[tuple[str, Spellings]]:
 
 
 def _empty() -> Iterator[tuple[str, Json]]:
-    """Every field that is absent where plans begin, as an empty list, table or text."""
+    """Every initially absent field, as an empty list, table or text."""
     for path, value in fields.values().items():
         says_something = any(fnmatchcase(path, glob) for glob in _SAYS_SOMETHING)
         if type(value) in _EMPTY and not says_something and fields.before(path) is None:

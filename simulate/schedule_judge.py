@@ -1,10 +1,10 @@
-"""Judges BackupSchedules by the Backups that there are (backup.md 5).
+"""Checks of BackupSchedules by the existing Backups (backup.md 5).
 
 | Rule | |
 |---|---|
-| schedule-one | of a schedule, and of a group of them, one Backup at a time has not ended |
-| schedule-slot | between two Backups of a schedule, a time came at which one was due |
-| schedule-missed | what is due is made within a minute, unless an older one has not ended, or users wait |
+| schedule-one | a schedule, or group of schedules, has at most one unfinished Backup |
+| schedule-slot | between two Backups of a schedule, one became due |
+| schedule-missed | a due Backup is created within a minute, unless an older one is unfinished, or it is paused |
 """
 
 from collections import Counter
@@ -23,21 +23,21 @@ Found = tuple[str, str]
 _ENDS = ("Complete", "Failed", "Invalid")
 
 _LATE = 60.0
-"""Seconds for which a Backup may be due and not made: the operator is away for less."""
+"""Seconds for which a due Backup may be missing: the operator is away for less."""
 
 
 class ScheduleJudge:
-    """Looks at one namespace."""
+    """Checks one namespace."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._made: dict[str, tuple[str, datetime]] = {}
-        """The last Backup of each schedule, by name: its UID, and when it was made."""
+        """The last Backup of each schedule, by name: its UID and creation time."""
         self._due_since: dict[str, float] = {}
-        """Since when a Backup of a schedule is due, by name, in monotonic seconds."""
+        """Since when a Backup of a schedule has been due, by name, in monotonic seconds."""
 
     def look(self) -> Iterator[Found]:
-        """What is wrong now."""
+        """The current violations."""
         schedules = {each["metadata"]["name"]: each for each in self._state.all(BACKUP_SCHEDULES)}
         if not schedules:
             return
@@ -54,7 +54,7 @@ class ScheduleJudge:
                 yield "schedule-one", f"{count} Backups of {group} have not ended"
 
     def _missed(self, schedule: Json) -> Iterator[Found]:
-        """One that was due a while ago and is not there, without another one being in its way."""
+        """A Backup that was due a while ago and is missing, without another one in its way."""
         name, now = schedule["metadata"]["name"], self._state.now
         due = _times(schedule).latest(_created(schedule), datetime.fromtimestamp(self._state.wall, UTC))
         last = self._made.get(name)

@@ -1,9 +1,9 @@
-"""Schedules of backups when time does not pass evenly, and log backups that get one command after another.
+"""Schedules of backups when time jumps, and log backups with a sequence of commands.
 
-`schedule/paused-30d` makes a schedule that is due each minute, pauses it, and resumes it 30 days later;
-`schedule/away-3d` has the operator away meanwhile, `schedule/back-1h` and `ahead-1h` put the clock back and forward,
-`schedule/spring` and `autumn` go through the nights in which Berlin's clocks change, `schedule/two` has two schedules
-at the same seconds, `schedule/group` two of one group. With `@7` behind it, the operator crashes after its 7th write.
+`schedule/paused-30d` creates a schedule that is due each minute, pauses it, and resumes it 30 days later.
+`schedule/away-3d` stops the operator meanwhile; `schedule/back-1h` and `ahead-1h` set the clock back and forward;
+`schedule/spring` and `autumn` cover the nights in which Berlin's clocks change; `schedule/two` has two schedules at the
+same seconds, `schedule/group` two in one group. With the suffix `@7`, the operator crashes after its 7th write.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,13 +24,13 @@ _BUDGET = 260.0
 _BEGINS, _LEAVES, _RETURNS, _ENDS = 1.0, 100.0, 140.0, 215.0
 _DAY = 86400.0
 _WRITES = (2, 7, 12, 20)
-"""After which of the operator's writes it may crash; a minute has about ten."""
+"""The writes after which the operator may crash; a minute has about ten."""
 
 Events = tuple[Edit | plans.Fault, ...]
 
 
 def _schedule(name: str = "often", when: str = EVERY_MINUTE, labels: Mapping[str, str] | None = None) -> Edit:
-    """One that keeps three backups."""
+    """A schedule that keeps three backups."""
     template: Json = backups.to(name) | {"cleanPolicy": "Delete"}
     body: Json = {"spec": {"schedule": when, "maxBackups": 3, "backupTemplate": template}}
     body |= {"metadata": {"name": name, "labels": dict(labels)}} if labels else {}
@@ -46,7 +46,7 @@ def _jump(seconds: float, at: float = (_LEAVES + _RETURNS) / 2) -> plans.Fault:
 
 
 def _to(when: datetime) -> plans.Fault:
-    """The time of day becomes this a moment before the plan begins."""
+    """Set the time of day a moment before the plan begins."""
     return _jump((when - FakeClock().wall()).total_seconds(), at=0.1)
 
 
@@ -59,7 +59,7 @@ def _away(days: float) -> Events:
 
 
 def _night(when: datetime) -> Events:
-    """A night two minutes before its clocks change, and then half an hour later."""
+    """A night from two minutes before its clocks change, then half an hour later."""
     return _schedule(when=_AT_NIGHT), _to(when - timedelta(minutes=2)), _jump(1800.0)
 
 
@@ -102,7 +102,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _plans() -> Iterator[Plan]:
-    """Each case, undisturbed and with crashes."""
+    """Each case, without and with crashes."""
     for case in _CASES:
         yield _plan(case)
         for write in _WRITES:

@@ -1,4 +1,4 @@
-"""Random plans: a few things that users do and a few faults, all drawn from one seed."""
+"""Random plans: a few users' edits and a few faults, all drawn from one seed."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -13,12 +13,12 @@ from simulate.users_data import of_all_components
 from simulate.worlds import BESIDE_DM, NAME, NAMESPACE
 
 _LAST = 120.0
-"""Seconds in which everything begins; what users take back they take back within two minutes more."""
+"""Seconds within which everything begins; temporary edits are undone within two more minutes."""
 _REST = 600.0
 """Seconds after the last edit until the cluster must be at rest."""
 
 _LONGEST = {"brittle": 200.0, BESIDE_DM: 200.0}
-"""Seconds for which a fault lasts at most, where it is not a minute: brittle clusters fail over meanwhile."""
+"""The maximum duration of a fault in seconds, if not a minute: brittle clusters fail over meanwhile."""
 
 _CLUSTERS = (
     *("small", "small", "small", "brittle", "brittle", "wide", "tls"),
@@ -49,12 +49,12 @@ def random_plan(seed: int) -> Plan:
 
 
 def fault(users: Users) -> plans.Fault:
-    """Something that breaks in or around a cluster."""
+    """A random fault in or around a cluster."""
     return _drawn(users, _OF_DM_CLUSTERS if users.is_of_dm else _OF_TIDB_CLUSTERS)
 
 
 def fault_of_operator(users: Users) -> plans.Fault:
-    """Something that breaks in the operator, or between it and the API server."""
+    """A random fault of the operator, or between it and the API server."""
     return _drawn(users, _OF_THE_OPERATOR)
 
 
@@ -64,17 +64,17 @@ def _drawn(users: Users, makes: Sequence[_Make]) -> plans.Fault:
 
 
 def time(draw: Randomness) -> float:
-    """When something begins."""
+    """A random start."""
     return between(draw, 0.0, _LAST)
 
 
 def budget(edits: Iterable[Edit]) -> float:
-    """Seconds that users take, and their clusters to come to rest."""
+    """The seconds for the users' edits and the clusters' recovery."""
     return max([_LAST, *map(_moment, edits)]) + _REST
 
 
 def in_order(edits: Iterable[Edit]) -> tuple[Edit, ...]:
-    """What users do, by its time."""
+    """The users' edits by time."""
     return tuple(sorted(edits, key=_moment))
 
 
@@ -91,14 +91,14 @@ def _world(verb: str, at: float, seconds: float, /, **arguments: object) -> plan
 
 
 def _pd(verb: str, **arguments: object) -> _Make:
-    """A fault of PD, or of the masters, as a whole."""
+    """A fault of PD or the masters as a whole."""
     return lambda users, at, seconds: _world(
         verb, at, seconds, cluster=f"{NAMESPACE}/{DM if users.is_of_dm else NAME}", **arguments
     )
 
 
 def _of_peers(component: str, port: int) -> _Make:
-    """A member is cut off from the others: one of their own, or the first of the PD that they use."""
+    """Cut a member off from the others: one of the users' own, or the first of the PD that they use."""
 
     def make(users: Users, at: float, seconds: float) -> plans.Fault:
         pod = users.pod(component) if component in users.components else f"{users.coordinators}-0"
@@ -116,7 +116,7 @@ def _of_a_node(verb: str) -> _Make:
 
 
 def _foreign(users: Users, at: float, _: float) -> plans.Fault:
-    """Another controller's mark on something of ours (FP11)."""
+    """Another controller's mark on one of the operator's objects (FP11)."""
     kind, name = pick(
         users.draw,
         (

@@ -1,7 +1,7 @@
-"""A container of the user's cannot be started beside a server, and somebody changes something (objects.md 3.5, R24).
+"""A user's container that cannot start beside a server, and an edit (objects.md 3.5, R24).
 
-`sidecar/tikv-4.config+90` restarts a pod whose second container has an image that is missing for 90 seconds, and has
-the configuration changed meanwhile. The server runs all the time: nothing replaces it, and nothing of it is lost.
+`sidecar/tikv-4.config+90` restarts a pod whose second container has an image that is missing for 90 seconds, and
+changes the configuration meanwhile. The server runs all the time: nothing replaces it, and none of its data is lost.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from simulate.plan import Fault, InvalidPlan, Plan, World
 from simulate.worlds import SIDECAR
 
 _AFTER = (20.0, 90.0, 300.0)
-"""Seconds until the image can be pulled again: before, while and after a lost pod would be replaced."""
+"""Seconds until the image can be pulled again: before, during and after the replacement of a lost pod."""
 
 
 def _plan(rest: str) -> Plan:
@@ -34,7 +34,7 @@ def _plan(rest: str) -> Plan:
 
 
 def _kept_out(hit: Subject, after: float) -> Iterator[Fault]:
-    """A pod is made again, and one of its containers is not."""
+    """Recreate a pod of which one container cannot start."""
     yield World(at=1.0, verb="image_missing", arguments={"image": SIDECAR["image"]}, seconds=after)
     yield of_pod("pod_evicted", hit)
 

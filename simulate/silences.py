@@ -1,8 +1,8 @@
-"""Something does not answer, and somebody changes something meanwhile (docs/rules/silence.md; lifecycle.md F1, I9).
+"""A silent server, and an edit meanwhile (docs/rules/silence.md; lifecycle.md F1, I9).
 
 `silence/pd-3.node+quorum.broken-image`: a node is cut off from the API server while its PD serves on, the operator
-reaches no PD, and a user asks for an image that no registry has. Nothing is lost by the world, so each plan ends
-converged once everything answers again, and what voted and served in between does so still.
+reaches no PD, and a user requests an image that no registry has. The world loses nothing, so each plan ends converged
+once everything answers again, and members that voted and served meanwhile still do.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ from simulate.plan import Edit, Fault, InvalidPlan, Plan, Stale, World
 from simulate.worlds import NAMESPACE, SINGLE_PD
 
 _ALONE = "pd-1"
-"""The only member, which takes the whole database with it."""
+"""The only member, with which the whole database is silent."""
 _SUBJECTS: Mapping[str, Subject] = {
     _ALONE: Subject("pd", 1, SINGLE_PD),
     **{
@@ -28,23 +28,23 @@ _SUBJECTS: Mapping[str, Subject] = {
 _LASTS = 240.0
 """Seconds of silence; Kubernetes deletes the pods of a node that is cut off for five minutes."""
 _CHANGED_AT = 90.0
-"""Seconds after which Kubernetes, too, has noticed."""
+"""Seconds after which Kubernetes has noticed as well."""
 _TAKEN_BACK_AT = 420.0
-"""Seconds after which the user has had the time to see what became of a mistake."""
+"""Seconds after which the user has had time to notice a mistake."""
 _A_MINUTE = 60.0
 
 Silent = Callable[[Subject], tuple[Fault, ...]]
 
 
 def _cut(target: Callable[[Subject], str]) -> Silent:
-    """The operator reaches none of these pods."""
+    """Cut the operator off from these pods."""
     return lambda hit: (
         World(at=1.0, verb="network_cut", arguments={"target": f"{NAMESPACE}/{target(hit)}"}, seconds=_LASTS),
     )
 
 
 def _quorum(hit: Subject, ordinals: str = "*") -> str:
-    """The pods that know who is a member: PD, or the masters of DM."""
+    """The pods that know the membership: PD, or the masters of DM."""
     quorum = "dm-master" if hit.home.is_of_dm else "pd"
     return f"{hit.pod(0).removesuffix(f'-{hit.component}-0')}-{quorum}-{ordinals}"
 
@@ -67,7 +67,7 @@ SILENCES: Mapping[str, Silent] = {
     "node+quorum": lambda hit: (*_node(hit), *_cut(_quorum)(hit)),
     "caches": lambda _: (Stale(at=_CHANGED_AT - 1.0, seconds=_A_MINUTE),),
 }
-"""What does not answer, for a while."""
+"""Temporary silences."""
 
 
 def _broken_image(hit: Subject) -> tuple[Edit, Edit]:
@@ -76,12 +76,12 @@ def _broken_image(hit: Subject) -> tuple[Edit, Edit]:
 
 
 def _pod(hit: Subject) -> str:
-    """The pod that a user deletes or commands, as plans name it; of several, one whose node is not cut off."""
+    """The pod that a user deletes or commands, as plans name it; if possible, one whose node is not cut off."""
     return f"pods/{hit.pod(min(1, hit.replicas - 1))}"
 
 
 def _commanded(hit: Subject) -> tuple[Edit, ...]:
-    """The command that restarts a pod in a way of its own."""
+    """The command that restarts a pod."""
     commands = [(key, value) for key, value in profile(hit.component).commands if value == "delete-pod"]
     return tuple(Edit(at=0.0, target=_pod(hit), annotations=dict([each])) for each in commands)
 
@@ -115,7 +115,7 @@ def _plans() -> Iterator[Plan]:
     for subject, silence, change in product(_SUBJECTS, SILENCES, _CHANGES):
         if change == "commanded" and not _commanded(_SUBJECTS[subject]):
             continue
-        # of one member there is no half, and it may not be scaled in
+        # a single member has no half, and may not be scaled in
         if subject != _ALONE or (silence != "half" and change != "scale-in"):
             yield _plan(f"{subject}.{silence}.{change}")
 

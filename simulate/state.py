@@ -1,4 +1,4 @@
-"""The truth at one instant, past every cache and every fault: what invariants are judged on."""
+"""The truth at one instant, past every cache and fault, for the invariants."""
 
 import base64
 from collections.abc import Hashable, Sequence
@@ -29,12 +29,12 @@ _FORGIVEN = 600.0
 """Seconds after a crash in which Kubernetes still counts it."""
 
 _UPGRADING = b"/tidb/server/global_state"
-"""The key under which TiDB remembers that DDL is paused."""
+"""The key under which TiDB records that DDL is paused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """A capture of TiCDC, and how many tables it replicates."""
+    """A capture of TiCDC, and the number of its tables."""
 
     id: str
     tables: int
@@ -42,12 +42,12 @@ class Capture:
 
 
 class State:
-    """Reads the world around one TidbCluster. Trees are shared: readers do not change them."""
+    """Reads the world around one TidbCluster. Trees are shared: readers must not change them."""
 
     def __init__(
         self, world: World, namespace: str = NAMESPACE, name: str = NAME, components: Sequence[str] = ()
     ) -> None:
-        """`components` are those of a TidbCluster where nothing is said."""
+        """`components` are by default a TidbCluster's."""
         self.components = tuple(components or managed_components())
         self.namespace = namespace
         self.name = name
@@ -57,26 +57,26 @@ class State:
         self._pods_at = -1
         self._members: dict[int, str] = {}
         self.pd: PdCluster | None = None
-        """The PD cluster as `look` found it, also while no member runs; None before the first."""
+        """The PD cluster that `look` found last, even while no member runs; None before the first."""
         self.founded: set[int] = set()
-        """The ids of all PD clusters that there have been."""
+        """The ids of all PD clusters so far."""
         self.unready: dict[str, float] = {}
-        """Since when pods that were seen once are not Ready for good, as `watch` saw it."""
+        """Since when known pods have not been stably Ready, as `watch` saw it."""
         self._crashed: dict[tuple[str, str], float] = {}
-        """When `watch` saw that a container had ended, by pod and the time that Kubernetes tells."""
+        """When `watch` saw the end of a container, by pod and Kubernetes' time of it."""
         self.evicting_since: dict[int, float] = {}
-        """Since when PD moves leaders away from stores, by the monotonic clock, as `watch` saw it."""
+        """Since when PD has been moving leaders off stores, by the monotonic clock, as `watch` saw it."""
         self.evicted_by_others: frozenset[str] = frozenset()
-        """The pods whose leaders somebody has PD evict."""
+        """The pods whose leaders an administrator lets PD evict."""
         self.evicted_for_us: set[int] = set()
         """The stores whose eviction the operator has ended."""
         self.stopping_since: dict[str, float] = {}
         """Since when captures of TiCDC get no more tables, by id, as `watch` saw it."""
         self.unsettled = ""
-        """The PD member that went last, until all others were healthy at one time, as `watch` saw it."""
+        """The last removed PD member, until all others were healthy at one time, as `watch` saw it."""
 
     def watch(self) -> None:
-        """Note which pods are Ready now, and which PD members there are."""
+        """Record the pods' readiness and the PD members."""
         self._watch_members()
         evicting = self.pd.stores.evicting if self.pd else ()
         self.evicting_since = {each: self.evicting_since.get(each, self.now) for each in evicting}
@@ -94,12 +94,12 @@ class State:
                     self.unready.setdefault(name, self.now)
 
     def _is_ready_for_good(self, pod: Json, component: str) -> bool:
-        """Whether a pod is Ready, and neither about to end nor between two crashes."""
+        """True if a pod is Ready, and neither ending nor between two crashes."""
         ends = pod["metadata"].get("deletionTimestamp")
         return is_ready(pod) and not ends and not self._has_crashed_lately(pod, component)
 
     def _has_crashed_lately(self, pod: Json, part: str) -> bool:
-        """Whether a pod may run between two crashes only, which is Ready without a probe."""
+        """True if a pod may run only between two crashes; without a probe it is then Ready."""
         containers = (each for each in pod["status"].get("containerStatuses") or () if each["name"] == part)
         ends = (each.get("lastState", {}).get("terminated", {}).get("finishedAt", "") for each in containers)
         end, name = next(ends, ""), pod["metadata"]["name"]
@@ -125,7 +125,7 @@ class State:
         return self._world.clock.wall().timestamp()
 
     def look(self) -> Hashable:
-        """Find PD; what is answered changes with whatever can be seen here."""
+        """Find PD; the result changes with everything visible here."""
         self.pd = pd = self._find_pd() or self.pd
         if pd is None:
             return self._world.server.storage.version
@@ -137,13 +137,13 @@ class State:
         return self._world.server.storage.version, members, leader, stores, evicting, captures, self.ddl_paused
 
     def _find_pd(self) -> PdCluster | None:
-        """The PD cluster of the members that run, or of those of the cluster that this one joins."""
+        """The PD cluster of the running members, or of the cluster that this one joins."""
         found = self._world.data_plane.pd_cluster(self.namespace, self.name)
         joins = self.joins if found is None else ""
         return self._world.data_plane.pd_cluster(*joins.split("/")) if joins else found
 
     def all(self, resource: Resource) -> list[Json]:
-        """The objects of the namespace, or of the cluster, by name."""
+        """The objects of the namespace, or cluster-scoped ones, by name."""
         namespace = self.namespace if resource.namespaced else ""
         return [
             self._tree(resource, stored.key) for stored in self._world.server.storage.objects(str(resource), namespace)
@@ -170,9 +170,9 @@ class State:
         return f"{self.namespace}/{self.name}"
 
     def concerns(self, call: Call) -> bool:
-        """Whether a write is about the cluster, its objects, its PD or its servers.
+        """True if a write is about the cluster, its objects, its PD or its servers.
 
-        Of objects of the whole Kubernetes, those are that a sync of the cluster writes.
+        Cluster-scoped objects belong to it if a sync of the cluster writes them.
         """
         if call.port is Port.DATA_PLANE:
             return self._serves_at(urlsplit(call.request.url).hostname or "")
@@ -188,7 +188,7 @@ class State:
         return bool(labels.get(INSTANCE) == self.name if INSTANCE in labels else cluster_of(call.key) == self.key)
 
     def _serves_at(self, host: str) -> bool:
-        """Whether a host is a pod or a Service of the cluster, or a PD that it shares with the one whose that is."""
+        """True if a host is a pod or Service of the cluster, or a PD that it shares."""
         *_, workload, namespace = host.partition(".svc")[0].split(".")[-2:]
         cluster, is_pd, _ = workload.partition("-pd")
         if is_pd:
@@ -205,12 +205,12 @@ class State:
 
     @property
     def joins(self) -> str:
-        """The cluster that this one joins, `namespace/name`; empty where it joins none."""
+        """The cluster `namespace/name` that this one joins, or empty."""
         return _joined_by(self.cluster)
 
     @property
     def joined(self) -> list[Json]:
-        """The TidbClusters that are one with this one, itself included."""
+        """The TidbClusters joined with this one, including itself."""
         clusters = [
             self._tree(TIDB_CLUSTERS, each.key) for each in self._world.server.storage.objects(str(TIDB_CLUSTERS), "")
         ]
@@ -222,7 +222,7 @@ class State:
         return f"{self.name}-{component}-{ordinal}"
 
     def stateful_set(self, component: str) -> Json | None:
-        """That of a component."""
+        """The StatefulSet of a component."""
         return self.get(STATEFUL_SETS, f"{self.name}-{component}")
 
     def pods(self, component: str) -> dict[int, Json]:
@@ -246,14 +246,14 @@ class State:
         return self.all(PERSISTENT_VOLUME_CLAIMS)
 
     def serves(self, component: str, ordinal: int) -> bool:
-        """Whether the server in a pod listens on the port on which it is asked how it is."""
+        """True if a pod's server listens on its health port."""
         row = component_type(component)
         running = self._world.data_plane.running(self.namespace, self.pod_name(component, ordinal))
         return any(each.process.listens(row.ports[row.metrics_port]) for each in running)
 
     @property
     def captures(self) -> dict[str, Capture]:
-        """The captures of TiCDC that run, by their pods."""
+        """The running captures of TiCDC by pod."""
         if self.pd is None or not self.pods("ticdc"):
             return {}
         book = Book(self.pd.etcd, self.now)
@@ -275,7 +275,7 @@ class State:
 
     @property
     def leader(self) -> str:
-        """The pod of PD's leader, empty without one."""
+        """The pod of PD's leader, or empty."""
         found = self.pd.leader if self.pd else None
         return pod_of_member(found) if found else ""
 
@@ -291,7 +291,7 @@ class State:
 
     @property
     def dead_stores(self) -> set[int]:
-        """The stores without a process that serves, and those whose pod is on its way out, whatever PD says of them."""
+        """The stores without a serving process, and those whose pod is being deleted, whatever PD reports."""
         pods = (pod["metadata"] for pod in self.pods("tikv").values())
         leaving = {meta["name"] for meta in pods if meta.get("deletionTimestamp")}
         return {
@@ -303,7 +303,7 @@ class State:
         }
 
     def store_state(self, store: Store) -> str:
-        """Up, Disconnected, Down, Offline or Tombstone, whatever a new leader of PD makes of it."""
+        """Up, Disconnected, Down, Offline or Tombstone, whatever a new leader of PD reports."""
         return self.pd.stores.true_state(store, self.now) if self.pd else ""
 
     def store(self, store_id: int) -> Store | None:
@@ -316,24 +316,24 @@ class State:
 
     @property
     def ddl_paused(self) -> bool:
-        """Whether TiDB lets users' DDL wait for the end of an upgrade."""
+        """True if TiDB pauses users' DDL until the end of an upgrade."""
         return self.pd is not None and _UPGRADING in self.pd.etcd.keys
 
     @property
     def pump_nodes(self) -> list[Json]:
-        """The Pump nodes that are registered and not offline: drainers may still need what they have."""
+        """The registered Pump nodes that are not offline: drainers may still need their data."""
         nodes = pump_nodes(self.pd.etcd, self.now).values() if self.pd else ()
         return [node for node in nodes if node["state"] != OFFLINE]
 
     @property
     def root_password(self) -> tuple[str, str]:
-        """What the Secret of the cluster holds, and what TiDB asks for; empty where there is none."""
+        """The password in the cluster's Secret, and the one that TiDB requires; empty without one."""
         secret = self.get(SECRETS, f"{self.name}-init") or {}
         held = base64.b64decode((secret.get("data") or {}).get("root", "")).decode()
         return held, self.pd.users["root"] if self.pd else ""
 
     def holds_live_data(self, claim: Json) -> str:
-        """Whose data a claim's volume holds, when PD still counts on them; else empty."""
+        """The member or store whose data is in a claim's volume and counts for PD; or empty."""
         disk = self._world.data_plane.disk(claim["metadata"]["uid"])
         data = next((each.data for each in (disk, *disk.directories.values()) if each.data is not None), None)
         if isinstance(data, PdData) and data.member in data.cluster.members:
@@ -353,13 +353,13 @@ def _key_of(cluster: Json) -> str:
 
 
 def _joined_by(cluster: Json | None) -> str:
-    """The cluster, `namespace/name`, that one joins; empty where it joins none."""
+    """The cluster `namespace/name` that one joins, or empty."""
     found = ((cluster or {}).get("spec") or {}).get("cluster")
     return f"{found.get('namespace') or (cluster or {})['metadata']['namespace']}/{found['name']}" if found else ""
 
 
 def component_of(store: Store) -> str:
-    """The component whose store it is."""
+    """The component of a store."""
     return "tiflash" if store.is_tiflash else "tikv"
 
 
@@ -369,33 +369,33 @@ def pump_pod(node: Json) -> str:
 
 
 def pod_of(store: Store) -> str:
-    """The pod whose address a store has."""
+    """The pod with a store's address."""
     return store.address.partition(".")[0]
 
 
 def pod_of_member(member: Member) -> str:
-    """The pod of a PD member, which goes by its host name where the cluster has a domain."""
+    """The pod of a PD member, whose name is the host name if the cluster has a domain."""
     return member.name.partition(".")[0]
 
 
 def is_ready(pod: Json) -> bool:
-    """Whether a pod is Ready."""
+    """True if a pod is Ready."""
     return holds(pod, "Ready")
 
 
 def is_outdated(stateful_set: Json, pod: Json) -> bool:
-    """Whether a pod is not of the newest revision."""
+    """True if a pod does not have the newest revision."""
     newest = stateful_set.get("status", {}).get("updateRevision", "")
     return bool(newest) and pod["metadata"].get("labels", {}).get("controller-revision-hash") != newest
 
 
 def partition(strategy: Json) -> int:
-    """Ordinals below it are not updated: none are while pods are left to whoever deletes them."""
+    """The ordinal below which pods are not updated; with OnDelete, none are updated."""
     if strategy.get("type") == "OnDelete":
         return NEVER
     return int((strategy.get("rollingUpdate") or {}).get("partition") or 0)
 
 
 def replicas(stateful_set: Json) -> int:
-    """The pods that are asked for."""
+    """The desired number of pods."""
     return int(stateful_set["spec"].get("replicas", 1))

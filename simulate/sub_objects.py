@@ -1,9 +1,9 @@
-"""Every sub-object of the kinds beside TidbClusters left empty, and every target absent.
+"""Every sub-object of the other kinds left empty, and every target absent.
 
-`beside/tidbmonitors.grafana={}` makes a TidbMonitor whose `spec.grafana` is an empty object; `=null` leaves nothing of
-it. `beside/tidbmonitors@absent` names a TidbCluster that does not exist, `@deleted` one that is deleted, `@made-again`
-one that is deleted and recreated, `@pending` one that is not Ready yet. Each ends Ready or with a reason, and without
-an exception.
+`beside/tidbmonitors.grafana={}` creates a TidbMonitor whose `spec.grafana` is an empty object; `=null` omits it.
+`beside/tidbmonitors@absent` refers to a TidbCluster that does not exist, `@deleted` to one that is deleted,
+`@made-again` to one that is deleted and recreated, `@pending` to one that is not Ready yet. Each ends Ready or with a
+reason, and without an exception.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ from simulate.worlds import NAME, NAMESPACE
 _CLUSTER = "tiny"
 _BUDGET = 90.0
 _DEEP = 2
-"""How many fields a path has at most."""
+"""The maximum number of fields in a path."""
 _EMPTY: Mapping[str, object] = {"{}": {}, "null": None}
 
 _TARGET = f"{TIDB_CLUSTERS}/{NAME}"
@@ -77,7 +77,7 @@ def _below(path: str, nodes: Json, deep: int) -> Iterator[str]:
 
 
 def _with(tree: Json, path: str, value: object) -> Json:
-    """A tree with a value at a path, be it null."""
+    """A tree with a value, possibly null, at a path."""
     outer, _, rest = path.partition(".")
     return tree | {outer: _with(tree.get(outer) or {}, rest, value) if rest else value}
 

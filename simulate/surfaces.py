@@ -1,4 +1,4 @@
-"""What users, programs and alerts are shown of a cluster at one instant: each surface, read in this process."""
+"""The surfaces that show a cluster to users, programs and alerts at one instant, read in this process."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,12 +26,12 @@ _WIDE = 250
 _PREFIXES = {TIDB_CLUSTERS: "tidb_operator_cluster_", DM_CLUSTERS: "tidb_operator_dm_cluster_"}
 
 Series = Mapping[str, Mapping[tuple[str, ...], float]]
-"""Of each metric, by its name without the prefix, the values by component, and by reason where it has one."""
+"""The values of each metric (name without prefix) by component, and by reason if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surfaces:
-    """One look at all of them: `report`, `page` and `line` are those of `kubectl tidb status`.
+    """One reading of all surfaces: `report`, `page` and `line` are from `kubectl tidb status`.
 
     `ready` and `certificates` are the conditions Ready and CertificatesValid.
     """
@@ -50,13 +50,13 @@ class Surfaces:
 
     @property
     def reasons(self) -> set[str]:
-        """The reasons for which the cluster or a component says that it is not Ready."""
+        """The reasons for which the cluster or a component reports that it is not Ready."""
         parts = (condition_of(each.get("conditions") or (), "Ready") for each in self.parts.values())
         return {str(each.get("reason")) for each in (self.ready, *parts) if each.get("status") == "False"}
 
 
 def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
-    """Read what is shown of a cluster, named as `kubectl tidb` names it, such as `tc/basic`."""
+    """Read the surfaces of a cluster with its `kubectl tidb` name, e.g. `tc/basic`."""
     found = find_cluster(engine.admin, namespace, cluster)
     report, now = report_of(read_facts(engine.admin, found)), engine.clock.wall()
     status = found.object.decode().get("status") or {}
@@ -76,12 +76,12 @@ def look(engine: Engine, namespace: str, cluster: str) -> Surfaces:
 
 
 def _in_one_line(page: Page) -> str:
-    """A page whose sentences are not broken."""
+    """A page without line breaks in sentences."""
     return " ".join(rendered(page, _WIDE).split())
 
 
 def _parts(found: Found, status: Json) -> Iterator[tuple[str, Json]]:
-    """The statuses of the components of a cluster."""
+    """The statuses of a cluster's components."""
     for name in component_names(of=found.resource.kind):
         part = status.get(name.removeprefix("dm-") if found.resource == DM_CLUSTERS else name)
         # PD's microservices are listed by name
@@ -91,7 +91,7 @@ def _parts(found: Found, status: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _columns(engine: Engine, found: Found) -> Mapping[str, str]:
-    """What `kubectl get -o wide` prints, by column; of those that share a name, the cluster's own comes first."""
+    """The columns of `kubectl get -o wide`; of equal names, the cluster's own comes first."""
     meta = found.object.metadata
     answer = engine.admin.request("GET", found.resource.path(meta.namespace, meta.name), accept=_TABLE)
     table = msgspec.json.decode(answer.body)
@@ -107,7 +107,7 @@ def _events(engine: Engine, found: Found) -> Sequence[Json]:
 
 
 def _findings(engine: Engine, found: Found) -> Sequence[Finding]:
-    """What doctor finds of the cluster; the process of the operator holds no Lease here."""
+    """Doctor's findings about the cluster; the operator's process holds no Lease here."""
     meta = found.object.metadata
     name = f"{'dc' if found.resource == DM_CLUSTERS else 'tc'}/{meta.name}"
     (facts,) = read(engine.admin, meta.namespace, [name], engine.clock.wall())

@@ -1,7 +1,7 @@
-"""Two plans of other families at once, in the same cluster: where what each is about meets.
+"""Two plans of other families at once, in the same cluster.
 
-`together/loss/tikv-4.node.config@recorded&7&foreign/change/services/basic-pd/spec.type` does the second plan's events
-seven seconds later than that plan does. Both ends are right, as are those in which a cluster converges.
+`together/loss/tikv-4.node.config@recorded&7&foreign/change/services/basic-pd/spec.type` shifts the second plan's events
+by seven seconds. Both plans' ends are allowed, and those in which a cluster converges.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -35,12 +35,12 @@ from simulate.worlds import MORTAL
 _COUNT = 2000
 _AND = "&"
 _LATER = (0.5, 2.0, 7.0, 20.0, 45.0)
-"""Seconds until the second one begins."""
+"""Seconds until the second plan begins."""
 _MORE = 400.0
-"""Seconds that both get to heal on top of what the slower one gets."""
+"""Additional seconds for both to heal, beside the slower plan's."""
 
 _FOR_GOOD = {loss_and_edit.FAMILY.name, losses_midway.FAMILY.name}
-"""Families of which one loss is all that a cluster may be expected to bear."""
+"""Families with a permanent loss, of which a cluster can bear only one."""
 
 _OF_OTHERS: Mapping[str, Family] = by_name(
     crossed_mistakes.FAMILY,
@@ -70,7 +70,7 @@ def _plan(rest: str) -> Plan:
 
 
 def drawn(families: Iterable[Family]) -> Iterator[Plan]:
-    """As many as are drawn: two families first, for some have thousands of plans and others few."""
+    """Random plans: two families first, because some have thousands of plans and others few."""
     draw = SeededRandomness(FAMILY.name)
     clusters = {cluster: found for cluster, found in _by_cluster(families).items() if len(found) > 1}
     for _ in range(_COUNT):
@@ -82,7 +82,7 @@ def drawn(families: Iterable[Family]) -> Iterator[Plan]:
 
 
 def _by_cluster(families: Iterable[Family]) -> Mapping[str, Mapping[str, list[Plan]]]:
-    """The plans that can be put together, by cluster and family."""
+    """The plans that can be combined, by cluster and family."""
     found: dict[str, dict[str, list[Plan]]] = {}
     for family in families:
         able = sorted((plan for plan in family.plans() if _begins_ready(plan)), key=attrgetter("cluster"))
@@ -113,7 +113,7 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
         faults=tuple(map(_if_there, (*first.faults, *(each.postponed(later) for each in second.faults)))),
         budget=max(first.budget, second.budget + later) + _MORE,
         reference=False,
-        # what one waits for, the other one may undo before it comes
+        # one plan may undo what the other waits for
         awaited=False,
         ends=tuple(dict.fromkeys((*CONVERGED, *first.ends_in, *second.ends_in, *_ends_of_both(first, second)))),
         conflicts=(*first.conflicts, *second.conflicts),
@@ -123,7 +123,7 @@ def _both(first: Plan, later: float, second: Plan) -> Plan:
 
 
 def _ends_of_both(first: Plan, second: Plan) -> Iterator[str]:
-    """The reasons that neither plan ends in: what one takes may be all that the other has left, or be in its way."""
+    """Further allowed reasons: one plan may take all that the other has left, or block it."""
     if first.cluster in MORTAL:
         yield from ("SubstituteLost", "NodeLost")
         if any("replicas" in edit.spec.get("pd", {}) for edit in (*first.edits, *second.edits)):
@@ -131,7 +131,7 @@ def _ends_of_both(first: Plan, second: Plan) -> Iterator[str]:
 
 
 def _if_there(fault: Fault) -> Fault:
-    """What one plan does to a pod that the other one has taken away cannot be done."""
+    """A fault that is skipped if the other plan has removed its pod."""
     return replace(fault, if_there=True) if isinstance(fault, World) else fault
 
 

@@ -1,6 +1,6 @@
-"""What happened in a run, in order: for the hash by which runs are compared, and for people.
+"""The events of a run in order: for the hash by which runs are compared, and for readers.
 
-A line of a readable trace says when, who, in which sync and stage, what was asked, and what came of it.
+A line of a readable trace has time, actor, sync and stage, request and result.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from simulate.calls import Call
 from simulate.write_traces import WriteTrace
 
 _SHOWN = 240
-"""Characters of a body that a line shows."""
+"""The maximum number of characters of a body in a line."""
 
 Show = Callable[[str], None]
-"""Takes one line of a readable trace."""
+"""Receives a line of a readable trace."""
 
 
 class Trace:
-    """Hashes every exchange; shows the writes, and what else happens, to who wants to read it."""
+    """Hashes every exchange; passes writes and other events to a reader."""
 
     def __init__(self, show: Show | None = None) -> None:
         self._hash = hashlib.blake2b(digest_size=16)
@@ -34,16 +34,16 @@ class Trace:
         return self._hash.hexdigest()
 
     def show(self, show: Show | None) -> None:
-        """From now on, show lines to somebody, or to nobody."""
+        """Pass lines to `show` from now on, or to no reader."""
         self._show = show
 
     def collect(self) -> Sequence[str]:
-        """From now on, collect all writes, events among them, in the sequence that is returned."""
+        """Collect all writes, including events, in the returned sequence from now on."""
         self._writes = WriteTrace()
         return self._writes.writes
 
     def exchange(self, at: float, call: Call, answer: Response | None, number: int, note: str = "") -> None:
-        """A request of an operator and its answer, None when it was lost; `number` counts writes."""
+        """Record a request of an operator and its answer (None if it was lost); `number` counts writes."""
         request = call.request
         self._mix(at, call.actor, request.method, request.url, request.body or b"", answer.status if answer else 0)
         if answer is not None:
@@ -60,12 +60,12 @@ class Trace:
             self._show(f"{'':14}{sentence}")
 
     def happened(self, at: float, who: str, what: str) -> None:
-        """An edit, a fault, a crash."""
+        """Record an edit, a fault or a crash."""
         self._mix(at, who, what)
         self._line(at, who, what)
 
     def mix(self, *parts: object) -> None:
-        """Let the hash depend on something that no line shows."""
+        """Add a value to the hash that no line shows."""
         self._mix(*parts)
 
     def _mix(self, *parts: object) -> None:
@@ -84,7 +84,7 @@ def _shortened(body: bytes | None) -> str:
 
 
 def _conditions(call: Call) -> list[str]:
-    """Why the operator waits, where a request says so."""
+    """The operator's reasons for waiting in a request."""
     if call.target.resource != "tidbclusters.pingcap.com" or not call.request.body:
         return []
     status: Any = msgspec.json.decode(call.request.body).get("status") or {}

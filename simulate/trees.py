@@ -8,7 +8,7 @@ Path = tuple[str, ...]
 
 
 def merged(tree: Json, patch: Json) -> Json:
-    """A tree after a merge patch."""
+    """The tree after a merge patch."""
     result = {key: value for key, value in tree.items() if patch.get(key, value) is not None}
     for key, value in patch.items():
         if isinstance(value, dict):
@@ -20,7 +20,7 @@ def merged(tree: Json, patch: Json) -> Json:
 
 
 def difference(old: Json, new: Json) -> Json:
-    """The merge patch that makes one tree of another."""
+    """The merge patch from one tree to another."""
     patch: Json = {key: None for key in old if key not in new}
     for key, value in new.items():
         there = old.get(key)
@@ -33,7 +33,7 @@ def difference(old: Json, new: Json) -> Json:
 
 
 def leaves(tree: Json, path: Path = ()) -> Iterator[Path]:
-    """The paths of what is no tree itself."""
+    """The paths of all leaves."""
     for key, value in tree.items():
         if isinstance(value, dict) and value:
             yield from leaves(value, (*path, key))

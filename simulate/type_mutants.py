@@ -1,8 +1,8 @@
-"""Objects with a value of a wrong type somewhere, which the published definitions nevertheless accept.
+"""Objects with a value of a wrong type that the published CRDs accept.
 
-A definition keeps the trees of Kubernetes and configurations as they are, whatever is in them. So one or two values of
-a rich spec, or of the status that came of it, become values of other types or go, at any depth. What the API server
-then accepts, the operator reconciles: it may refuse the spec or wait, but raises nothing and reports no internal error.
+A CRD preserves embedded Kubernetes trees and configurations unchecked. One or two values of a rich spec, or of the
+resulting status, therefore get other types or vanish, at any depth. If the API server accepts the object, the operator
+reconciles it: it may reject the spec or wait, but must raise nothing and report no internal error.
 """
 
 import traceback
@@ -36,7 +36,7 @@ from simulate.worlds import CLUSTERS
 
 _NAMESPACE = "default"
 _SECONDS = 3.0
-"""In which a new object is reconciled a few times."""
+"""Seconds in which a new object is reconciled a few times."""
 
 _VALUES: Sequence[Any] = (
     *(True, False, 0, 1, -1, 1 << 31, 1 << 63, -(1 << 64), 0.5, 1e308, "", "x", "1", "a/b", "9" * 400),
@@ -45,7 +45,7 @@ _VALUES: Sequence[Any] = (
 )
 
 _BATCH = 50
-"""Objects, one after another, for which a world is worth making."""
+"""The number of successive objects in one world."""
 
 _WITH_STATUS_SUBRESOURCE = frozenset(kind.name for kind in KINDS_OF_DEFINITIONS if kind.status_subresource)
 
@@ -53,18 +53,20 @@ _Path = tuple[str | int, ...]
 
 
 def kind_of(seed: int) -> Resource:
-    """The kind of the object of a seed: kinds take turns."""
+    """The kind of a seed's object: kinds take turns."""
     return KINDS[seed % len(KINDS)]
 
 
 def judge(seeds: Sequence[int]) -> list[Verdict]:
-    """The verdicts of seeds, whose objects come and go in one world: `refused`, `reconciled` or `defect`."""
+    """The verdicts of seeds, whose objects are created and deleted in one world: `refused`, `reconciled` or
+    `defect`.
+    """
     world = MutantWorld(seeds[0])
     return [world.judge(seed) for seed in seeds]
 
 
 def judge_all(seeds: Sequence[int], jobs: int) -> Iterator[Verdict]:
-    """As `judge`, in so many processes."""
+    """As `judge`, in several processes."""
     batches = [seeds[first : first + _BATCH] for first in range(0, len(seeds), _BATCH)]
     with ProcessPoolExecutor(max(jobs, 1), mp_context=get_context("fork"), initializer=silence) as pool:
         for verdicts in pool.map(judge, batches):
@@ -78,7 +80,7 @@ def _valid(seed: int) -> Json:
 
 
 def _mutated(draw: Randomness, tree: Json) -> Json:
-    """The tree with other values, or none, in one or two places of its spec or status."""
+    """The tree with other or missing values in one or two places of its spec or status."""
     changed: Json = msgspec.json.decode(msgspec.json.encode(tree))
     for _ in range(draw.integer(1, 2)):
         *way, last = pick(draw, [path for path in _paths(changed) if len(path) > 1 and path[0] in ("spec", "status")])
@@ -93,7 +95,7 @@ def _mutated(draw: Randomness, tree: Json) -> Json:
 
 
 def _paths(tree: object, path: _Path = ()) -> Iterator[_Path]:
-    """Every place in a tree but its root."""
+    """Every place in a tree except its root."""
     entries = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
     for key, value in entries:
         yield (*path, key)
@@ -101,7 +103,7 @@ def _paths(tree: object, path: _Path = ()) -> Iterator[_Path]:
 
 
 class MutantWorld:
-    """A sandbox with one cluster, to which the mutants refer, and an operator whose exceptions are noted."""
+    """A sandbox with one cluster, to which the mutants refer, and an operator whose exceptions are recorded."""
 
     def __init__(self, seed: int) -> None:
         self._clock = FakeClock()
@@ -123,7 +125,7 @@ class MutantWorld:
         self._run(30.0)
 
     def judge(self, seed: int) -> Verdict:
-        """What the operator does about the mutant of a seed, which is new or was valid when it was new."""
+        """The operator's reaction to a seed's mutant, which is new or becomes invalid later."""
         resource, tree, draw = kind_of(seed), _valid(seed), SeededRandomness(seed)
         name = tree["metadata"]["name"]
         self._raised.clear()
@@ -149,9 +151,10 @@ class MutantWorld:
     def outcome_of(
         self, resource: Resource, spec: Json, kinds: Sequence[Resource], seconds: float
     ) -> tuple[list[Json], list[Json]] | str:
-        """What comes of an object with this spec: what it owns or is called by it, and its conditions; or the refusal.
+        """The result of an object with this spec: the objects that it owns or names, and its conditions; or the
+        rejection.
 
-        The name of the object is `NAME` in all of it.
+        The object's name is `NAME` throughout.
         """
         name = f"m{next(self._numbers):05}x"
         body = {"apiVersion": resource.api_version, "kind": resource.kind, "spec": spec}
@@ -229,7 +232,7 @@ def _belongs(found: Object, name: str, uid: str) -> bool:
 
 
 def _verdict(seed: int, status: Json) -> Verdict:
-    """The verdict of a status, which must say something; a CompactBackup has no conditions there."""
+    """The verdict of a status, which must report something; a CompactBackup has no conditions."""
     said = msgspec.json.encode(status).decode()
     if not status:
         return Verdict(seed, DEFECT, "the status is empty")

@@ -1,7 +1,7 @@
-"""Every mix of components is upgraded at once, with and without TLS (lifecycle.md 7.2).
+"""Upgrades of every mix of components, with and without TLS (lifecycle.md 7.2).
 
-`order/pump+ticdc` upgrades a cluster that has these beside PD, TiKV and TiDB, `order/pump+ticdc+tls` one with TLS. The
-order is I16's, and what each component owes those that it serves that of the other invariants.
+`order/pump+ticdc` upgrades a cluster with these beside PD, TiKV and TiDB, `order/pump+ticdc+tls` one with TLS. I16
+checks the order, the other invariants each component's duties.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ def _plan(rest: str) -> Plan:
     spec = MIXED[cluster]()["spec"]
     change: Json = {"version": "v8.5.3"}
     if "tiproxy" in spec:
-        # its versions are its own
+        # it has its own versions
         change |= {"tiproxy": {"version": "v1.3.1"}}
     if "pdms" in spec:
         change |= {"pdms": microservices(tso=2, scheduling=1, version="v8.5.3")}

@@ -1,8 +1,8 @@
-"""Admission webhooks that change what is written, there from the start or later.
+"""Admission webhooks that change writes, from the start or later.
 
-`admission/mirror/tikv-upgrade` is `tikv-upgrade` of a cluster that was made while images were rewritten,
-`admission/mirror/tikv-upgrade@later` of one before which that began. What a webhook makes of a write comes back with
-each: the operator may not fight it, nor take it for a change that restarts pods (better than v1.6).
+`admission/mirror/tikv-upgrade` is `tikv-upgrade` of a cluster created while images were rewritten,
+`admission/mirror/tikv-upgrade@later` of one created before. A webhook changes each write again: the operator must
+neither fight it nor treat it as a change that restarts pods (better than v1.6).
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,7 +41,7 @@ _WORKLOADS: Sequence[str] = (
     "backup-restore",
 )
 _MADE = 90.0
-"""Seconds in which a cluster is made."""
+"""Seconds in which a cluster is created."""
 _LATER = "@later"
 
 
@@ -55,14 +55,14 @@ def _of(webhook: str) -> Iterator[Plan]:
         plan = replace(WORKLOADS[workload], name=f"{FAMILY.name}/{webhook}/{workload}", reference=False)
         if plan.world == "steady":
             if plan.edits:
-                # else nobody has changed the spec when the first write brings the webhook's template
+                # otherwise the spec is unchanged when the first write brings the webhook's template
                 yield replace(plan, name=f"{plan.name}{_LATER}", given=(changes, *plan.given))
             plan = _from_the_start(plan)
         yield replace(plan, given=(changes, *plan.given))
 
 
 def _from_the_start(plan: Plan) -> Plan:
-    """The plan with its cluster yet to be made."""
+    """The plan, starting before its cluster is created."""
     edits = tuple(each.postponed(_MADE) for each in plan.edits)
     given = tuple(each.postponed(_MADE) for each in plan.given)
     return replace(plan, world="empty", budget=plan.budget + _MADE, edits=edits, given=given)

@@ -1,9 +1,9 @@
-"""What events and timers alone bring about.
+"""The effect of events and timers alone.
 
 `no-resync/tikv-upgrade` is `tikv-upgrade` with informers that never resync, and `no-resync/loss/tikv-4.node.config@...`
-is a loss. A resync is for what was missed. Whatever waits for one - for a time that is over, or for what
-the data plane does while nobody looks - comes late, by minutes where `-resync-duration` is long. Left out is what only
-a look now and then can find: a server of a cluster at rest that fails without its pod.
+is a loss. A resync is for missed events. Work that waits for one, e.g. after a time-out or an unobserved change of the
+data plane, is late by minutes if `-resync-duration` is long. Plans that depend on periodic observation are left out: a
+server of a cluster at rest that fails without its pod.
 """
 
 from collections.abc import Iterator

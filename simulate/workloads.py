@@ -1,4 +1,4 @@
-"""What users do, by name; each is recorded once without faults and then run with a fault at every write."""
+"""The users' workloads by name; each is recorded once without faults and then run with a fault at every write."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -35,7 +35,7 @@ def _annotate(pod: str, command: str, value: str) -> Edit:
 
 
 def _loop(pod: str, seconds: float) -> World:
-    """A pod whose process ends again and again."""
+    """A pod whose process crashes repeatedly."""
     return World(at=1.0, verb="pod_crash_loop", arguments={"pod": f"{NAMESPACE}/{NAME}-{pod}"}, seconds=seconds)
 
 
@@ -44,17 +44,17 @@ def _claim(size: str) -> dict[str, Any]:
 
 
 def _replicating(name: str, seconds: float, *edits: Edit) -> Plan:
-    """Captures that have tables when something is changed."""
+    """Captures that have tables during a change."""
     return Plan(name=name, cluster="replicating", budget=seconds, edits=edits, given=(changefeed(),))
 
 
 def _of_dm(later: float, event: _Event) -> _Event:
-    """The same so many seconds after DM's workers are reported, whatever keeps them from coming."""
+    """The same after DM's workers are reported, plus some seconds."""
     return replace(event, at=None, once=_DM_WORKERS, later=later)
 
 
 def _beside(name: str, seconds: float, *edits: Edit, given: tuple[World, ...] = ()) -> Plan:
-    """What users do with another resource beside a small cluster."""
+    """Users' edits of another resource beside a small cluster."""
     return Plan(name=name, cluster="tiny", budget=seconds, edits=edits, given=given)
 
 

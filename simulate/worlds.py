@@ -1,4 +1,4 @@
-"""Where plans begin: the clusters by name, and worlds with one of them in it."""
+"""The starting points of plans: the clusters by name, and worlds with one of them."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ from simulate.components import managed_components
 NAMESPACE = "default"
 NAME = "basic"
 KEY = f"{NAMESPACE}/{NAME}"
-"""The cluster that a plan is about."""
+"""The cluster of a plan."""
 
 
 _SMALL = msgspec.json.encode(
@@ -53,7 +53,7 @@ spec:
 
 
 def _cluster(**replicas: int) -> Json:
-    """A cluster of 3/3/2, or of other numbers of some of its components."""
+    """A cluster of 3/3/2, or with other numbers of some components."""
     cluster: Json = msgspec.json.decode(_SMALL)
     for component, count in replicas.items():
         cluster["spec"][component]["replicas"] = count
@@ -66,19 +66,19 @@ def _tiny() -> Json:
 
 
 def storage_volume(size: str) -> Json:
-    """One that TiDB, which has no data of its own, keeps its logs on."""
+    """A volume for the logs of TiDB, which has no data of its own."""
     return {"name": "logs", "storageSize": size, "mountPath": "/var/lib/logs"}
 
 
 def _roomy() -> Json:
-    """Every component can get larger and smaller, and has a volume."""
+    """Every component can be scaled, and has a volume."""
     cluster = _cluster(pd=4, tikv=4, tidb=3)
     cluster["spec"]["tidb"]["storageVolumes"] = [storage_volume("1Gi")]
     return cluster
 
 
 def _brittle() -> Json:
-    """3/3/2 whose stores are Down after a minute, and whose lost members come back when they are well again."""
+    """3/3/2 whose stores are Down after a minute, and whose lost members return when they recover."""
     cluster = _cluster()
     cluster["spec"]["pd"]["config"] = {"schedule": {"max-store-down-time": "1m"}}
     cluster["spec"]["tikv"]["recoverFailover"] = True
@@ -86,14 +86,14 @@ def _brittle() -> Json:
 
 
 def _guarded() -> Json:
-    """Brittle, and the operator may give up hosts that are down, to the end."""
+    """Brittle, and the operator may give up hosts that are down."""
     cluster = _brittle()
     cluster["metadata"]["annotations"] = {"app.kubernetes.io/auto-failure-recovery": "true"}
     return cluster
 
 
 def _stores() -> Json:
-    """Two TiKV and a TiDB without PD, for a cluster that joins another one."""
+    """Two TiKVs and a TiDB without PD, for a cluster that joins another."""
     cluster = _cluster(tikv=2, tidb=1)
     del cluster["spec"]["pd"]
     return cluster
@@ -115,7 +115,7 @@ def _with_binlogs() -> Json:
 
 
 def _of_microservices() -> Json:
-    """A PD that leaves its work to two pods of tso and one of scheduling."""
+    """A PD that uses two pods of tso and one of scheduling."""
     cluster = _cluster(pd=1, tikv=1, tidb=1)
     cluster["spec"]["pd"]["mode"] = "ms"
     cluster["spec"]["pdms"] = microservices(tso=2, scheduling=1)
@@ -123,20 +123,20 @@ def _of_microservices() -> Json:
 
 
 def microservices(*, version: str = "", **replicas: int) -> list[Json]:
-    """`spec.pdms` with so many pods of each."""
+    """`spec.pdms` with the given number of pods of each."""
     own: Json = {"version": version} if version else {}
     return [{"name": name, "replicas": count, "config": {}} | own for name, count in replicas.items()]
 
 
 def _with_password() -> Json:
-    """One of each, and root gets a password."""
+    """One of each, with a password for root."""
     cluster = _cluster(pd=1, tikv=1, tidb=1)
     cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
     return cluster
 
 
 def _of_a_domain() -> Json:
-    """3/3/2 whose members go by names under the domain."""
+    """3/3/2 whose members have names under the domain."""
     cluster = _cluster()
     cluster["spec"]["clusterDomain"] = CLUSTER_DOMAIN
     return cluster
@@ -154,14 +154,14 @@ def _mortal(pd: int, tikv: int) -> Callable[[], Json]:
 
 
 def _mortal_with_tiflash() -> Json:
-    """The smallest of these with three TiFlash."""
+    """The smallest mortal one with three TiFlash."""
     cluster = _mortal(3, 3)()
     cluster["spec"]["tiflash"] = _analytic()["spec"]["tiflash"] | {"replicas": 3}
     return cluster
 
 
 def _mortal_with_zones() -> Json:
-    """Six stores, of whose regions PD puts no two peers into one zone."""
+    """Six stores, with no two peers of a region in one zone."""
     cluster = _mortal(3, 6)()
     cluster["spec"]["pd"]["config"]["replication"] = {"location-labels": ["zone"]}
     return cluster
@@ -182,7 +182,7 @@ def _replicating() -> Json:
 
 
 def _mortal_with(cluster: Callable[[], Json], part: str) -> Callable[[], Json]:
-    """The smallest of these with a part of another cluster beside it."""
+    """The smallest mortal one with a part of another cluster."""
 
     def whole() -> Json:
         found = _mortal(3, 3)()
@@ -193,11 +193,11 @@ def _mortal_with(cluster: Callable[[], Json], part: str) -> Callable[[], Json]:
 
 
 SIDECAR: Json = {"name": "shipper", "image": "shipper:1"}
-"""A container of the user's."""
+"""A user's container."""
 
 
 def _with_sidecars(cluster: Callable[[], Json]) -> Json:
-    """The same cluster with a container of the user's beside each server."""
+    """The same cluster with a user's container beside each server."""
     found = cluster()
     for part in found["spec"].values():
         if isinstance(part, dict) and "replicas" in part:
@@ -217,18 +217,18 @@ MORTAL: Mapping[str, Callable[[], Json]] = {
         "mortal-zones": _mortal_with_zones,
     }.items()
 }
-"""By the number of PDs and of stores; what is lost in them is lost for good (`simulate.loss_and_edit`)."""
+"""By the number of PDs and stores; losses in them are permanent (`simulate.loss_and_edit`)."""
 
 
 SINGLE_PD = "mortal-1-3"
-"""The smallest of these with a PD that is alone."""
+"""The smallest of these with a single PD."""
 
 BESIDE_DM = "mortal-dm"
-"""What goes before a DMCluster is made whose losses are for good."""
+"""The cluster that is replaced by a DMCluster with permanent losses."""
 
 
 def _complete() -> Json:
-    """3/3/2 with all that can be beside it."""
+    """3/3/2 with all other components."""
     cluster = _cluster()
     for each in (_proxied(), _analytic(), _replicating(), _with_binlogs(), _of_microservices()):
         cluster["spec"] |= {name: part for name, part in each["spec"].items() if name not in cluster["spec"]}
@@ -237,18 +237,18 @@ def _complete() -> Json:
 
 
 def _with_tls(cluster: Json) -> Json:
-    """The same cluster, whose components speak TLS with each other and with clients."""
+    """The same cluster with TLS among its components and with clients."""
     cluster["spec"]["tlsCluster"] = {"enabled": True}
     cluster["spec"]["tidb"]["tlsClient"] = {"enabled": True}
     return cluster
 
 
 _MIXED_IN: Json = {name: part for name, part in _complete()["spec"].items() if name not in _cluster()["spec"]}
-"""What a cluster may have beside PD, TiKV and TiDB."""
+"""The components that a cluster may have beside PD, TiKV and TiDB."""
 
 
 def _mixed(parts: tuple[str, ...], *, tls: bool) -> Json:
-    """One PD and one TiKV, two TiDBs, and what is mixed in."""
+    """One PD and one TiKV, two TiDBs, and the given components."""
     cluster = _cluster(pd=1, tikv=1)
     cluster["spec"] |= {part: _complete()["spec"][part] for part in parts}
     if "pdms" in parts:
@@ -268,7 +268,7 @@ ROOMY = "roomy"
 
 
 def _roomy_with(part: str) -> Json:
-    """The roomy one with a part of the complete one beside it."""
+    """The roomy one with a part of the complete one."""
     cluster = _roomy()
     cluster["spec"][part] = _complete()["spec"][part]
     if part == "pdms":
@@ -302,15 +302,16 @@ CLUSTERS: Mapping[str, Callable[[], Json]] = {
     SINGLE_PD: partial(_with_sidecars, _mortal(1, 3)),
     **MIXED,
 }
-"""3/3/2 and the like; `wide` has stores to spare, `big` PD members and TiDBs, `roomy` one of each; `brittle` and
+"""3/3/2 and variants. `wide` has spare stores, `big` spare PD members and TiDBs, `roomy` one of each; `brittle` and
 `guarded` fail over within minutes; `analytic` has TiFlash; `lone` has a single PD; `domain` names the domain of its
 Kubernetes; `proxied` has two TiProxies, `binlog` a Pump, `micro` PD's microservices, `replicating` three captures of
-TiCDC, `complete` all of these; `password` has one for root, `stores` has no PD, and joins another one. The components
-of `tls` and `complete-tls` speak TLS."""
+TiCDC, `complete` all of these; `password` has one for root; `stores` has no PD and joins another cluster. `tls` and
+`complete-tls` use TLS.
+"""
 
 
 def neighbour(key: str, kind: str, *, joins: bool) -> Json:
-    """A cluster `namespace/name` beside the one that a plan is about; one that joins has its own or no PD."""
+    """A cluster `namespace/name` beside the plan's own; one that joins has its own PD or none."""
     cluster = CLUSTERS[kind]()
     cluster["metadata"]["name"] = key.partition("/")[2]
     if joins:
@@ -319,7 +320,7 @@ def neighbour(key: str, kind: str, *, joins: bool) -> Json:
 
 
 def consenting(cluster: Json, joined: Sequence[str]) -> Json:
-    """A cluster that those of other namespaces may join, of the keys that do."""
+    """A cluster that the given clusters of other namespaces may join."""
     namespaces = sorted({key.partition("/")[0] for key in joined} - {NAMESPACE})
     return with_annotation(cluster, ALLOWED_FROM, ",".join(namespaces)) if namespaces else cluster
 
@@ -347,39 +348,36 @@ SETTINGS: Mapping[str, Settings] = {
     "guarded": Settings("tidb-operator-py:test", replace(_BRITTLE, detect_node_failure=True), rechecks=True),
     **dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), Settings("tidb-operator-py:test", _HASTY, rechecks=True)),
 }
-"""The settings that the operator starts with, where these are not the default."""
+"""The operator's settings, if not the default."""
 
 _SIX_NODES = tuple(NodeSpec(f"node-{index}", f"192.168.0.{index + 10}", f"zone-{index % 3}") for index in range(6))
 
 NODES: Mapping[str, Sequence[NodeSpec]] = dict.fromkeys((*MORTAL, SINGLE_PD, BESIDE_DM), _SIX_NODES)
-"""The machines of a world, where these are not three in three zones."""
+"""The machines of a world, if not three in three zones."""
 
 
 class Reseedable:
-    """Draws that can be begun anew from another seed: a saved world is one, its continuations are many."""
+    """Draws that can continue from another seed: one saved world has many continuations."""
 
     def __init__(self, seed: int) -> None:
         self._draws = SeededRandomness(seed)
 
     def reseed(self, seed: int) -> None:
-        """Go on with the draws of a seed, none of which has been drawn before."""
+        """Continue with the draws of a new seed."""
         self._draws = SeededRandomness(f"continued {seed}")
 
     def uniform(self, low: float, high: float) -> float:
-        """See `Randomness`."""
         return self._draws.uniform(low, high)
 
     def integer(self, low: int, high: int) -> int:
-        """See `Randomness`."""
         return self._draws.integer(low, high)
 
     def uuid(self) -> str:
-        """See `Randomness`."""
         return self._draws.uuid()
 
 
 _TIMINGS = Timings(node_monitor_grace=50.0)
-"""As fast as can be, but for what is known late: that of a lost machine decides what is done meanwhile."""
+"""As fast as possible, except that a lost machine is noticed late, which decides what happens meanwhile."""
 
 
 def empty_world(
@@ -388,7 +386,7 @@ def empty_world(
     pause: Callable[[float], None],
     nodes: Sequence[NodeSpec] | None = None,
 ) -> World:
-    """Nodes, the CRD, and the programs that run in pods. `pause`, `nodes`: see `World`."""
+    """Nodes, the CRDs, and the programs of pods. For `pause` and `nodes` see `World`."""
     return World(
         clock,
         randomness,

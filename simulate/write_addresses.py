@@ -1,7 +1,7 @@
-"""How plans find a write of the operator: its number among all writes, or among those that a glob matches.
+"""Addresses of the operator's writes in plans: a number among all writes, or among those that match a glob.
 
-A number among all moves with every write that comes or goes before it; `PATCH statefulsets.apps basic-tikv` as `of`
-leaves the numbers of others alone. What globs are matched with is what `python -m simulate record` shows.
+A number among all writes changes with every added or removed write; `PATCH statefulsets.apps basic-tikv` as `of` is
+independent of other writes. `python -m simulate record` shows the text that globs match.
 """
 
 from collections import Counter
@@ -13,11 +13,11 @@ from simulate import plan
 from simulate.calls import Call
 
 Address: TypeAlias = tuple[str, int]
-"""A glob, empty for all writes, and a number from 1."""
+"""A glob (empty for all writes) and a number from 1."""
 
 
 def address(event: plan.Edit | plan.Fault) -> Address | None:
-    """The write that an event waits for; None when it waits for something else."""
+    """The write that an event waits for; None if it waits for something else."""
     return None if event.write is None else (event.of, event.write)
 
 
@@ -29,7 +29,7 @@ class WriteCounts:
         self._counts: Counter[str] = Counter()
 
     def sent(self, call: Call) -> Collection[Address]:
-        """Count one more; its addresses."""
+        """Count a write and return its addresses."""
         matching = ["", *(each for each in self._globs if fnmatchcase(str(call), each))]
         self._counts.update(matching)
         return [(each, self._counts[each]) for each in matching]

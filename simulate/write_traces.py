@@ -1,8 +1,7 @@
-"""The writes of plans in a file, so that two commits can be compared (`python -m simulate traces`).
+"""The writes of plans in a file, to compare two commits (`python -m simulate traces`).
 
-A restructuring changes no write in any plan: neither its place in the order, nor its target, nor its body. Versions of
-objects and times are left out, since they differ where nothing else does. UIDs and other random ids are numbered in the
-order in which they first appear.
+A refactoring changes no write of any plan: neither its place, nor its target, nor its body. Versions and times are left
+out, because they always differ. UIDs and other random ids are numbered by first appearance.
 """
 
 import gzip
@@ -20,17 +19,17 @@ import msgspec
 from simulate.calls import Call, Port
 
 Writes = tuple[str, ...]
-"""The writes of one plan, in order: who wrote, the method and the target, and on a second line the body."""
+"""The writes of one plan in order: actor, method and target, and the body on a second line."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
 _ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|(?<![\w.])\d{15,20}(?![\w.])")
-"""UIDs, and ids that PD, TiKV and DM draw."""
+"""UIDs, and random ids of PD, TiKV and DM."""
 _STAMP = re.compile(r"\.[0-9a-f]{16}\b")
-"""The end of the name of an event."""
+"""The suffix of an event's name."""
 _VERSION = "resourceVersion"
 
 _SHOWN = 10
-"""Plans of which a comparison shows the first difference."""
+"""The number of plans whose first difference a comparison shows."""
 
 
 class WriteTrace:
@@ -51,13 +50,13 @@ class WriteTrace:
 
 
 def _target(call: Call) -> str:
-    """The method and the target, with the query, which says whether a request is a dry run."""
+    """The method and the target, with the query, which marks dry runs."""
     query = urlsplit(call.request.url).query
     return str(call) if call.port is Port.DATA_PLANE or not query else f"{call}?{query}"
 
 
 def _body(body: bytes) -> str:
-    """A body with sorted keys and without versions; one that is no JSON as it is."""
+    """A body with sorted keys and without versions; unchanged if it is not JSON."""
     try:
         tree = json.loads(body, object_hook=_without_version)
     except ValueError:
@@ -74,7 +73,7 @@ def _without_version(tree: dict[str, object]) -> dict[str, object]:
 
 
 class _File(msgspec.Struct):
-    """Each distinct write once, and for each plan which ones it sent."""
+    """Each distinct write once, and the writes of each plan by number."""
 
     writes: list[str]
     plans: dict[str, list[int]]
@@ -98,12 +97,12 @@ def load(path: Path) -> dict[str, Writes]:
 
 
 def family_of(plan: str) -> str:
-    """The family, or the workload, that a plan is named after."""
+    """The family or workload in a plan's name."""
     return plan.partition("/")[0]
 
 
 def compared(before: Mapping[str, Writes], after: Mapping[str, Writes]) -> Iterator[str]:
-    """What differs, in lines: families first, then the first differing write of some plans. None where all is equal."""
+    """The differences in lines: families first, then the first differing write of some plans. None if equal."""
     both = sorted(before.keys() & after.keys())
     different = [name for name in both if before[name] != after[name]]
     yield from _by_family(both, different)
@@ -141,7 +140,7 @@ def _summary(before: Writes, after: Writes) -> str:
 
 
 def _lines(write: str) -> Sequence[str]:
-    """A write as people read it."""
+    """A write in readable form."""
     if not write:
         return ["(no more writes)"]
     head, _, body = write.partition("\n")

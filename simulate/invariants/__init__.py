@@ -17,7 +17,7 @@ time counts when the faults of the plan are over. Where an invariant is about a 
 I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and
 `o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`; O11 is I41 and `o11`; O12 is `o12` and
 `abandoned`. That each pod is restarted once for each new revision is judged in plans without faults (R24,
-`simulate.restarts`); that none is restarted for what nobody has asked for is I42 (`simulate.asked_for`).
+`simulate.restarts`); that none is restarted without the user's request is I42 (`simulate.asked_for`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -35,7 +35,7 @@ OnState = Callable[[State], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Lasting:
-    """What may be for so many seconds, and no longer."""
+    """A violation that is allowed for a number of seconds."""
 
     seconds: float
     found: Callable[[State], Iterator[str]]
@@ -99,10 +99,10 @@ ON_STATE: Mapping[str, OnState] = {
 }
 
 TWO_RESYNCS = 2 * RESYNC + 1.0
-"""Seconds in which the operator has looked again."""
+"""Seconds within which the operator has reconciled again."""
 
 SEEN_WITHIN = EVERY + 1.0
-"""Seconds in which a status says that pods are Ready no more, also where that comes and goes."""
+"""Seconds within which a status reports pods that are no longer Ready, even if their readiness flaps."""
 
 LASTING: Mapping[str, Lasting] = {
     "I13": Lasting(TWO_RESYNCS, availability.i13),

@@ -1,4 +1,4 @@
-"""Quorum and availability: what is restarted or removed, and what must serve meanwhile (I8-I13, I24, I41, I43)."""
+"""Quorum and availability: restarts and removals, and the members that must serve meanwhile (I8-I13, I24, I41, I43)."""
 
 from collections.abc import Iterator
 
@@ -24,14 +24,14 @@ from simulate.state import State, is_outdated, is_ready, pod_of, pod_of_member, 
 _EVICT_TIMEOUT = 1500 * 60.0
 
 _LEADERS_LEAVE = 299.0
-"""Seconds, less what a request takes."""
+"""Seconds, less the time of a request."""
 
 _UNCHECKED = "tidb.pingcap.com/tikv-check-all-stores-up-before-upgrade"
-"""The annotation by which users want pods restarted whatever becomes of the other stores."""
+"""The annotation by which users request restarts regardless of other stores."""
 
 
 def i8(write: OperatorWrite) -> str | None:
-    """One PD member is removed in a reconcile; the next one when all that remain were healthy in between."""
+    """One PD member is removed in a reconcile; the next one only after all remaining ones were healthy."""
     if not write.removed_member:
         return None
     before = [each for each in write.earlier if each.method == "DELETE" and "/pd/api/v1/members/" in each.path]
@@ -46,7 +46,7 @@ def i8(write: OperatorWrite) -> str | None:
 
 
 def i9(write: OperatorWrite) -> str | None:
-    """What we remove or restart never costs PD its majority."""
+    """No removal or restart costs PD its majority."""
     component, ordinals = write.restarts
     names = {write.before.pod_name("pd", ordinal) for ordinal in ordinals} if component == "pd" else set()
     removed = write.removed_member
@@ -54,7 +54,7 @@ def i9(write: OperatorWrite) -> str | None:
         return None
     members = write.before.members
     healthy = sum(each.healthy for each in members)
-    # a single member can't be restarted in any other way (lifecycle.md 7.3)
+    # a single member can only be restarted like this (lifecycle.md 7.3)
     if healthy <= len(members) // 2 or (len(members) == 1 and not removed):
         return None
     total = len(members) - any(pod_of_member(each) == removed for each in members)
@@ -66,7 +66,7 @@ def i9(write: OperatorWrite) -> str | None:
 
 
 def i10(write: OperatorWrite) -> str | None:
-    """No Ready pod is restarted while another one of its component is not Ready, but one that serves nothing."""
+    """No Ready pod is restarted while another pod of its component is not Ready, unless that pod serves nothing."""
     component, ordinals = write.restarts
     pods = write.before.pods(component) if component else {}
     if component == "tidb" and len(pods) < 2:
@@ -77,7 +77,7 @@ def i10(write: OperatorWrite) -> str | None:
             continue
         if _serves_nothing(write, component, write.before.pod_name(component, ordinal)):
             continue
-        # a missing pod is as bad as one that is not Ready
+        # a missing pod counts as not Ready
         wanted = range(replicas(live)) if live else ()
         others = [each for each in wanted if each != ordinal and not (each in pods and is_ready(pods[each]))]
         if others and not _stood_in_for(write, component, len(wanted), len(others)):
@@ -87,7 +87,7 @@ def i10(write: OperatorWrite) -> str | None:
 
 
 def _serves_nothing(write: OperatorWrite, component: str, pod: str) -> bool:
-    """Whether a pod is no member of PD, or one that is deleted has a store that has left PD, and no other."""
+    """True if a pod is not a PD member, or a deleted one has only a store that has left PD."""
     if component == "pd":
         return pod not in {pod_of_member(each) for each in write.before.members}
     has_left = any(pod_of(each) == pod for each in write.before.all_stores) and not write.before.stores_of(pod)
@@ -95,9 +95,9 @@ def _serves_nothing(write: OperatorWrite, component: str, pod: str) -> bool:
 
 
 def i11(write: OperatorWrite) -> str | None:
-    """A TiKV pod is restarted only without leaders, or when its eviction timed out, or alone, or not Ready.
+    """A TiKV pod is restarted only without leaders, after an eviction timed out, as the only one, or if not Ready.
 
-    One that is not Ready, but serves, is not restarted while another store is away (F13).
+    One that is not Ready but serves is not restarted while another store is away (F13).
     """
     component, ordinals = write.restarts
     if component != "tikv" or sum(not each.is_tiflash for each in write.before.stores) <= 1:
@@ -115,7 +115,7 @@ def i11(write: OperatorWrite) -> str | None:
 
 
 def i44(write: OperatorWrite) -> str | None:
-    """A TiFlash pod that serves is not restarted while the process of another store of TiFlash is away."""
+    """A serving TiFlash pod is not restarted while another TiFlash store's process is away."""
     component, ordinals = write.restarts
     cluster = write.before.cluster
     if component != "tiflash" or not status_of(cluster, "tiflash").get("synced"):
@@ -133,7 +133,7 @@ def i44(write: OperatorWrite) -> str | None:
 
 
 def _stores_away(write: OperatorWrite) -> str:
-    """The pods whose stores are not Up, failover's aside, as far as the operator knows what PD says of them."""
+    """The pods whose stores are not Up, without failover's, as far as the operator knows PD's list."""
     cluster = write.before.cluster
     if not status_of(cluster, "tikv").get("synced"):
         return ""
@@ -148,7 +148,7 @@ def _stores_away(write: OperatorWrite) -> str:
 def i12(write: OperatorWrite) -> str | None:
     """The PD leader is neither restarted nor removed while another healthy member could lead.
 
-    A pod that is not Ready goes first (F11): where PD does not say who leads, even if it is this one.
+    A pod that is not Ready goes first (F11), if PD does not report the leader, even if it is this one.
     """
     component, ordinals = write.restarts
     pods, synced = write.before.pods("pd"), status_of(write.before.cluster, "pd").get("synced")
@@ -165,9 +165,9 @@ def i12(write: OperatorWrite) -> str | None:
 
 
 def i13(state: State) -> Iterator[str]:
-    """An evict-leader scheduler of a store that is to lead again: its pod is wanted, Ready, and as it should be.
+    """Evict-leader schedulers of stores that must lead again: their pods are desired, Ready and up to date.
 
-    Those that others add are theirs, unless the operator has had the leaders moved before.
+    Foreign schedulers are excepted, unless the operator evicted the store before.
     """
     cluster, live = state.cluster, state.stateful_set("tikv")
     if state.pd is None or not state.pd.stores.evicting or live is None or is_held(cluster):
@@ -198,7 +198,7 @@ def i24(write: OperatorWrite) -> str | None:
 
 
 def f35(write: OperatorWrite) -> str | None:
-    """A store that scale-in takes offline leads nothing, or had 5 minutes to let go of its leaders."""
+    """A store that scale-in takes offline has no leaders, or had 5 minutes to lose them."""
     store = next((each for each in write.before.stores if each.id == write.removed_store), None)
     if store is None or not store.leaders or write.before.store_state(store) == "Down":
         return None
@@ -210,7 +210,7 @@ def f35(write: OperatorWrite) -> str | None:
 
 
 def i41(write: OperatorWrite) -> str | None:
-    """No region that has a majority loses it by what we restart; one that is whole is excused where that can't be."""
+    """No region loses its majority by a restart; a region that is whole is excepted if that is unavoidable."""
     part, ordinals = write.restarts
     pd = write.before.pd
     if part != "tikv" or pd is None or not ordinals or annotations(write.seen).get(_UNCHECKED) == "false":
@@ -227,7 +227,7 @@ def i41(write: OperatorWrite) -> str | None:
 
 
 def i43(write: OperatorWrite) -> str | None:
-    """No Ready pod is restarted while a restarted server, which is asked by itself, does not serve yet."""
+    """No Ready pod is restarted while a restarted server that reports its own state does not serve yet."""
     component, ordinals = write.restarts
     live = write.before.stateful_set(component) if component else None
     if live is None or not asked_one_by_one(component):
@@ -235,7 +235,7 @@ def i43(write: OperatorWrite) -> str | None:
     pods = write.before.pods(component)
     if not any(each in pods and is_ready(pods[each]) for each in ordinals):
         return None
-    # what is scaled away serves no more
+    # pods that are being scaled in no longer serve
     wanted = {ordinal: pod for ordinal, pod in pods.items() if ordinal < replicas(live)}
     for ordinal, pod in wanted.items():
         restarted = ordinal not in ordinals and is_ready(pod) and not is_outdated(live, pod)
@@ -245,7 +245,7 @@ def i43(write: OperatorWrite) -> str | None:
 
 
 def pump_i41(write: OperatorWrite) -> str | None:
-    """No Pump node is closed while it is the last one that is online and TiDB writes binlogs."""
+    """No Pump node is closed while it is the last online one and TiDB writes binlogs."""
     if write.call.method != "PUT" or not write.call.path.endswith("/close"):
         return None
     online = [node["nodeId"] for node in write.before.pump_nodes if node["state"] == "online"]
@@ -256,7 +256,7 @@ def pump_i41(write: OperatorWrite) -> str | None:
 
 
 def tso_i41(write: OperatorWrite) -> str | None:
-    """The last pod of tso stays while PD gives no timestamps itself."""
+    """The last pod of tso stays while PD itself gives no timestamps."""
     component, ordinals = write.leaving
     if component == "tso" and 0 in ordinals and write.before.pd is not None and write.before.pd.is_api_only:
         return f"{write.call} leaves no pod of tso, and PD gives no timestamps itself"
@@ -264,7 +264,7 @@ def tso_i41(write: OperatorWrite) -> str | None:
 
 
 def pdms_i12(write: OperatorWrite) -> str | None:
-    """The primary of a microservice is neither restarted nor removed while another member could be it."""
+    """The primary of a microservice is neither restarted nor removed while another member could be primary."""
     component, ordinals = write.restarts if write.restarts[1] else write.leaving
     pd = write.before.pd
     primary = pd.services.primary(component, write.before.now) if pd and pd.is_api_only and component else None
@@ -284,13 +284,13 @@ def _writes_binlogs(pod: Json) -> bool:
 
 
 def _stood_in_for(write: OperatorWrite, component: str, wanted: int, unready: int) -> bool:
-    """Whether substitutes serve in the place of all that are not Ready."""
+    """True if substitutes serve for all pods that are not Ready."""
     cluster = write.before.cluster
     return unready <= len(records(cluster, component)) and wanted - unready >= asked_for(cluster, component)
 
 
 def _eviction_expired(write: OperatorWrite, store: Store) -> bool:
-    """Whether its leaders had the time that they get, whatever the clock on the wall shows (F14, F44)."""
+    """True if its leaders had their time to leave, whatever the wall clock shows (F14, F44)."""
     timeout = spec_of(write.seen, "tikv").get("evictLeaderTimeout")
     return _evicted_for(write, store) >= (duration.seconds(timeout) if timeout else _EVICT_TIMEOUT)
 

@@ -1,4 +1,4 @@
-"""TiCDC: who replicates tables while captures come and go (I45)."""
+"""TiCDC: replication of tables while captures come and go (I45)."""
 
 from apis import duration
 from kube.resources import STATEFUL_SETS
@@ -10,9 +10,9 @@ _TIMEOUT = 10 * 60.0
 
 
 def i45(write: OperatorWrite) -> str | None:
-    """No Ready pod of TiCDC goes by our hand while its capture has tables that another one could take.
+    """The operator removes no Ready TiCDC pod while its capture has tables that another could take.
 
-    One that was told to give them up, and has not for as long as the user allows, goes all the same.
+    A capture that was drained for as long as the user allows is excepted.
     """
     (component, hit), (shrinking, leaving) = write.restarts, write.leaving
     if "ticdc" not in (component, shrinking) or write.deletes(STATEFUL_SETS):

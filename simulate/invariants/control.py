@@ -1,4 +1,4 @@
-"""Control: when nothing is written, what destruction needs, what a status may say (I26-I28, I30, I36, O4, O5, O8)."""
+"""Control: times without writes, preconditions of destruction, truth of the status (I26-I28, I30, I36, O4, O5, O8)."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ _EVICTION_NOTES = frozenset({EVICT_LEADER_BEGIN_TIME, TIKV_EVICT_LEADER_END_AT})
 
 
 def i26(write: OperatorWrite) -> str | None:
-    """While the cluster is paused nothing of it is written but labels with ids (3.2), and nothing of PD."""
+    """While the cluster is paused, only labels with ids are written (3.2), and nothing in PD."""
     if ((write.seen or {}).get("spec") or {}).get("paused") and not _only_reports(write) and not _is_labelling(write):
         return f"{write.call} though the cluster is paused"
     return None
@@ -42,9 +42,9 @@ def i27(write: OperatorWrite) -> str | None:
 
 
 def i28(write: OperatorWrite) -> str | None:
-    """While the spec is invalid nothing is written but what a paused cluster gets.
+    """While the spec is invalid, only the writes for a paused cluster are allowed.
 
-    What is gone is made again, what others change is put right, and TiKV pods that serve get their leaders back.
+    Missing objects are recreated, foreign changes corrected, and serving TiKV pods get their leaders back.
     """
     if f"{write.call.target.resource}/{write.call.target.name}" in write.others:
         return None
@@ -69,9 +69,9 @@ def i30(write: OperatorWrite) -> str | None:
 
 
 def i36(write: OperatorWrite) -> str | None:
-    """Nobody says Ready=True who sees fewer pods or members of a component than the spec asks for.
+    """Ready=True is never written by a reconcile that sees fewer pods or members than the spec requires.
 
-    Of a spec that is not valid, the conditions say that it is not followed.
+    For an invalid spec the conditions report that it is not followed.
     """
     status = write.status_after
     invalid = conditions(status).get("Progressing", {}).get("reason") == "InvalidSpec"
@@ -87,7 +87,7 @@ def i36(write: OperatorWrite) -> str | None:
 
 
 def unfounded_ready(state: State) -> str | None:
-    """I36: a status that says Ready=True says that every component was observed and is as it should be."""
+    """I36: a status with Ready=True reports every component as observed and complete."""
     status = (state.cluster or {}).get("status") or {}
     if not says_ready(status):
         return None
@@ -106,13 +106,13 @@ def unfounded_ready(state: State) -> str | None:
 
 
 def _present(state: State) -> list[str]:
-    """The components that the spec has, and those that run without it."""
+    """The components in the spec, and those that run without it."""
     lives = ((each, state.stateful_set(each)) for each in managed_components())
     return [each for each, live in lives if spec_of(state.cluster, each) or (live and replicas(live))]
 
 
 def outdated_ready(state: State) -> Iterator[str]:
-    """I36: Ready=True of a cluster that is not; the operator needs a reconcile to see it."""
+    """I36: Ready=True of a cluster that is not Ready; the operator needs a reconcile to notice."""
     if state.cluster is None or not says_ready(state.cluster.get("status") or {}) or is_held(state.cluster):
         return
     for component in _present(state):
@@ -122,14 +122,14 @@ def outdated_ready(state: State) -> Iterator[str]:
             yield f"Ready=True though {len(outdated)} pods of {component} are outdated"
     ill = [pod_of_member(each) for each in state.members if not each.healthy]
     ill += [pod_of(each) for each in state.stores if state.store_state(each) != "Up"]
-    # those of others that are joined are not told by this one
+    # this cluster does not report the members of joined clusters
     ill = [each for each in ill if each.startswith(f"{state.name}-")]
     if ill:
         yield f"Ready=True though {', '.join(ill)} is not well"
 
 
 def o8(state: State) -> str | None:
-    """A cluster that is not Ready says what is being waited for, in a reason and a sentence."""
+    """A cluster that is not Ready reports what it waits for, as a reason and a sentence."""
     said = conditions((state.cluster or {}).get("status") or {})
     if not said or said.get("Ready", {}).get("status") == "True":
         return None
@@ -140,7 +140,7 @@ def o8(state: State) -> str | None:
 
 
 def o4(write: OperatorWrite) -> str | None:
-    """TLS is never silently off: pods of a cluster with TLS have its certificates."""
+    """TLS is never silently disabled: pods of a cluster with TLS have its certificates."""
     tls = ((write.seen or {}).get("spec") or {}).get("tlsCluster") or {}
     if (
         not tls.get("enabled")
@@ -153,13 +153,13 @@ def o4(write: OperatorWrite) -> str | None:
         return None
     running = write.before.pods(write.component).values()
     if write.creates(STATEFUL_SETS) and running and not any(_has_certificates(pod, write.component) for pod in running):
-        # it takes back the pods that run; that they wait for certificates is said
+        # it reverts the running pods; their wait for certificates is reported
         return None
     return f"{write.call} gives {write.component} no certificates though spec.tlsCluster is enabled"
 
 
 def _has_certificates(pod: Json, component: str) -> bool:
-    """Whether a pod, or a template of one, mounts those of its component; TiProxy may use the cluster's as a client."""
+    """True if a pod or template mounts its component's certificates; TiProxy may use the cluster's as a client."""
     suffixes = ("-cluster-secret", "-cluster-client-secret") if component == "tiproxy" else ("-cluster-secret",)
     volumes = (pod.get("spec") or {}).get("volumes") or ()
     names = ((each.get("secret") or {}).get("secretName", "") for each in volumes)
@@ -167,7 +167,7 @@ def _has_certificates(pod: Json, component: str) -> bool:
 
 
 def o5(write: OperatorWrite) -> str | None:
-    """What destroys was preceded by a live read in the same reconcile and carries a precondition."""
+    """A destructive write was preceded by a live read in the same reconcile, and carries a precondition."""
     call = write.call
     if call.port is Port.KUBERNETES and call.method == "DELETE":
         given = write.body.get("preconditions") or {}
@@ -187,12 +187,12 @@ def o5(write: OperatorWrite) -> str | None:
 
 
 def _only_reports(write: OperatorWrite) -> bool:
-    """Status and events: what only reports."""
+    """True for status and events, which only report."""
     return write.patches(TIDB_CLUSTERS) or write.call.target.resource == "events" or not write.call.counts
 
 
 def _is_labelling(write: OperatorWrite) -> bool:
-    """Labels and annotations of pods and their volumes that say whose they are."""
+    """True for labels and annotations that identify pods and their volumes."""
     if not any(map(write.patches, (PODS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES))) or set(write.body) != {
         "metadata"
     }:
@@ -203,7 +203,7 @@ def _is_labelling(write: OperatorWrite) -> bool:
 
 
 def _gives_leaders_back(write: OperatorWrite) -> bool:
-    """The end of the eviction of a store that is Up, or of what is noted of one at its pod."""
+    """True for the end of an eviction of an Up store, or of its record at the pod."""
     if write.ended_eviction:
         return any(
             each.id == write.ended_eviction and write.before.store_state(each) == "Up" for each in write.before.stores
@@ -215,12 +215,12 @@ def _gives_leaders_back(write: OperatorWrite) -> bool:
 
 
 def _serving(seen: Json, component: str) -> int:
-    """The healthy members, or the stores that are Up, according to a status."""
+    """The number of healthy members or Up stores in a status."""
     if component_type(component).is_store:
         return sum(each.get("state") == "Up" for each in (seen.get("stores") or {}).values())
     members = seen.get("members") or seen.get("captures") or {}
     listed = members if isinstance(members, list) else members.values()
-    # members of a microservice are merely listed, the others say how they are
+    # members of a microservice are only listed; others have a state
     return sum(isinstance(each, str) or _is_well(each) for each in listed)
 
 

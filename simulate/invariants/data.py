@@ -1,4 +1,4 @@
-"""Data safety: what is deleted, given up or overwritten (I1-I7)."""
+"""Data safety: deletions, removals and overwrites (I1-I7)."""
 
 from apis.components import component_type
 from kube.objects import Json
@@ -10,7 +10,7 @@ from simulate.state import State, pod_of, pod_of_member, pump_pod
 
 
 def i1(write: OperatorWrite) -> str | None:
-    """No PVC is deleted while PD counts on the data in it."""
+    """No PVC is deleted while PD counts on its data."""
     claim = (
         write.before.get(PERSISTENT_VOLUME_CLAIMS, write.call.target.name)
         if write.deletes(PERSISTENT_VOLUME_CLAIMS)
@@ -21,7 +21,9 @@ def i1(write: OperatorWrite) -> str | None:
 
 
 def i2(write: OperatorWrite) -> str | None:
-    """A PVC is deleted only if it has no volume, is deferred and out of use, in a failure record, or to be replaced."""
+    """A PVC is deleted only if it has no volume, is deferred and unused, is in a failure record, or is to
+    be replaced.
+    """
     if not write.deletes(PERSISTENT_VOLUME_CLAIMS):
         return None
     claim = write.before.get(PERSISTENT_VOLUME_CLAIMS, write.call.target.name)
@@ -40,7 +42,7 @@ def i2(write: OperatorWrite) -> str | None:
 
 
 def i3(write: OperatorWrite) -> str | None:
-    """TiKV and TiFlash get smaller only by ordinals whose store is Tombstone, purged, or never was."""
+    """TiKV and TiFlash shrink only by ordinals whose store is Tombstone, purged, or never existed."""
     component, ordinals = write.leaving
     if not component or not component_type(component).is_store:
         return None
@@ -51,7 +53,7 @@ def i3(write: OperatorWrite) -> str | None:
 
 
 def pump_i3(write: OperatorWrite) -> str | None:
-    """Pump gets smaller only by ordinals whose node is offline, or never was (8.8)."""
+    """Pump shrinks only by ordinals whose node is offline or never existed (8.8)."""
     component, ordinals = write.leaving
     leaving = {write.before.pod_name("pump", ordinal) for ordinal in ordinals} if component == "pump" else set()
     left = [f"{node['nodeId']} is {node['state']}" for node in write.before.pump_nodes if pump_pod(node) in leaving]
@@ -59,7 +61,7 @@ def pump_i3(write: OperatorWrite) -> str | None:
 
 
 def i4(write: OperatorWrite) -> str | None:
-    """PD gets smaller only by ordinals that are no members any more."""
+    """PD shrinks only by ordinals that are no longer members."""
     component, ordinals = write.leaving
     leaving = {write.before.pod_name("pd", ordinal) for ordinal in ordinals} if component == "pd" else set()
     left = [name for each in write.before.members if (name := pod_of_member(each)) in leaving]
@@ -67,7 +69,7 @@ def i4(write: OperatorWrite) -> str | None:
 
 
 def i5(write: OperatorWrite) -> str | None:
-    """No DELETE of a store leaves fewer Up stores of its kind than regions, or a table on TiFlash, have replicas."""
+    """No DELETE leaves fewer Up stores of a kind than the replicas of regions or TiFlash tables."""
     pd, removed = write.before.pd, write.before.store(write.removed_store)
     if removed is None or pd is None:
         return None
@@ -83,7 +85,7 @@ def i5(write: OperatorWrite) -> str | None:
 
 
 def i6(write: OperatorWrite) -> str | None:
-    """No volume gets the policy Delete, unless the spec says so, or its claim is deferred and is to be reclaimed."""
+    """No volume gets the policy Delete, unless the spec requires it, or its claim is deferred and to be reclaimed."""
     spec = (write.seen or {}).get("spec") or {}
     wanted = (write.body.get("spec") or {}).get("persistentVolumeReclaimPolicy")
     if not write.patches(PERSISTENT_VOLUMES) or wanted != "Delete" or spec.get("pvReclaimPolicy") == "Delete":
@@ -97,7 +99,7 @@ def i6(write: OperatorWrite) -> str | None:
 
 
 def i7(write: OperatorWrite) -> str | None:
-    """No write to a cluster whose PD is another than the one it was bootstrapped with; no id but PD's in a status."""
+    """No write goes to a cluster with another PD than at its bootstrap; no status has an id other than PD's."""
     known, pd = _bootstrapped_as(write.before, write.seen), write.before.pd
     if pd is not None and write.patches(TIDB_CLUSTERS):
         told = (write.body.get("status") or {}).get("clusterID") or str(pd.id)
@@ -118,6 +120,6 @@ def another_pd(state: State) -> str | None:
 
 
 def _bootstrapped_as(state: State, cluster: Json | None) -> str:
-    """The id of the PD cluster that a TidbCluster names as its own; empty for one that others made up."""
+    """The id of the PD cluster in a TidbCluster's status; empty for one that another client invented."""
     known = str(((cluster or {}).get("status") or {}).get("clusterID") or "")
     return known if known in map(str, state.founded) else ""

@@ -1,4 +1,4 @@
-"""Failover: what is recorded, what follows from it, and how much (I21-I23, I25)."""
+"""Failover: records, consequences and limits (I21-I23, I25)."""
 
 from apis.components import component_type
 from kube.objects import Json
@@ -8,27 +8,27 @@ from simulate.operator_write import OperatorWrite
 from simulate.state import State, component_of, pod_of, replicas
 
 _TOLERANCE = 1.0
-"""Seconds by which what the operator and the judge saw may differ."""
+"""Seconds by which the observations of operator and judge may differ."""
 
 
 def i21(write: OperatorWrite) -> str | None:
-    """There are never more failure records than maxFailoverCount; none where it is 0 (I25)."""
+    """There are never more failure records than maxFailoverCount, and none if it is 0 (I25)."""
     for component in managed_components():
         found, limit = _records_after(write, component), int(spec_of(write.seen, component).get("maxFailoverCount", 3))
-        # records from before a limit was lowered stay until they are resolved
+        # records from before a lower limit stay until they are resolved
         if len(found) > max(limit, len(records(write.before.cluster, component))):
             return f"{len(found)} failure records of {component}, maxFailoverCount is {limit}"
     return None
 
 
 def too_many_replicas(state: State) -> str | None:
-    """I21: StatefulSets never ask for more than the spec and the failover limit allow."""
+    """I21: StatefulSets never have more replicas than the spec and the failover limit allow."""
     for component in managed_components():
         live, wanted = state.stateful_set(component), spec_of(state.cluster, component)
         if not live or not wanted:
             continue
         spare, limit = int(component_type(component).claims.hold_data), int(wanted.get("maxFailoverCount", 3))
-        # pods that are still there after the spec was lowered go one by one
+        # after the spec was lowered, surplus pods are removed one by one
         if replicas(live) > max(wanted["replicas"] + limit, max(state.pods(component), default=-1) + 1) + spare:
             return (
                 f"{component} has {replicas(live)} replicas, the spec asks for {wanted['replicas']} + {limit} at most"
@@ -37,7 +37,7 @@ def too_many_replicas(state: State) -> str | None:
 
 
 def i22(write: OperatorWrite) -> str | None:
-    """A failure record is made only of a pod that Kubernetes, too, has called not Ready for the whole period (I25)."""
+    """A failure is recorded only for a pod that Kubernetes also reported as not Ready for the whole period (I25)."""
     for component in managed_components():
         period = profile(component).failover_period(write.failover)
         for record in _new_records(write, component):
@@ -49,7 +49,7 @@ def i22(write: OperatorWrite) -> str | None:
 
 
 def i23(write: OperatorWrite) -> str | None:
-    """A member or store that the spec asks for is given up only when its failure record is stored already."""
+    """A required member or store is removed only after its failure record is stored."""
     component, pod = _given_up(write)
     if not pod or int(pod.rpartition("-")[2]) >= asked_for(write.known, component):
         return None
@@ -61,7 +61,7 @@ def i23(write: OperatorWrite) -> str | None:
 
 
 def _given_up(write: OperatorWrite) -> tuple[str, str]:
-    """The component and the pod of the member or store that is removed, both empty when none is."""
+    """The component and pod of the member or store that is removed; both empty if none is."""
     if write.removed_member.rpartition("-")[2].isdecimal():
         return "pd", write.removed_member
     store = next((each for each in write.before.all_stores if each.id == write.removed_store), None)
@@ -69,7 +69,7 @@ def _given_up(write: OperatorWrite) -> tuple[str, str]:
 
 
 def _records_after(write: OperatorWrite, component: str) -> Json:
-    """The failure records of a component as they will be after the write."""
+    """The failure records of a component after the write."""
     patch = (write.status.get(component) or {}).get(kind_of_record(component), {}) if write.status else {}
     stored = records(write.before.cluster, component)
     return {} if patch is None else {name: value for name, value in (stored | patch).items() if value is not None}

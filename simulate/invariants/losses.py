@@ -1,4 +1,4 @@
-"""Losses: what the world takes, the operator makes no worse (O11, O12)."""
+"""Losses: the operator does not aggravate them (O11, O12)."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from simulate.state import State, component_of, is_outdated, pod_of, pod_of_memb
 
 
 def o11(write: OperatorWrite) -> str | None:
-    """No region that has a majority loses it by pods that we take away, be it for good; restarts are I41's."""
+    """No region with a majority loses it by the permanent removal of pods; restarts are I41's."""
     pd, cluster = write.before.pd, write.before.cluster
     taken = _taken(write, "tikv")
     if pd is None or not taken or is_suspended(cluster, "tikv"):
@@ -28,7 +28,7 @@ def o11(write: OperatorWrite) -> str | None:
 
 
 def o12(write: OperatorWrite) -> str | None:
-    """No member or store that serves, or is starting, is given up while fewer than wanted would serve without it."""
+    """No serving or starting member or store is removed while fewer than required would serve without it."""
     before = write.before
     if write.removed_member:
         healthy = {pod_of_member(each) for each in before.members if each.healthy}
@@ -43,7 +43,7 @@ def o12(write: OperatorWrite) -> str | None:
 
 
 def i46(state: State) -> str | None:
-    """No second member or store is taken to a new revision whose image no registry has."""
+    """At most one member or store is moved to a revision whose image cannot be pulled."""
     known = {"pd": {pod_of_member(each) for each in state.members}}
     for store in state.stores:
         known.setdefault(component_of(store), set()).add(pod_of(store))
@@ -59,13 +59,13 @@ def i46(state: State) -> str | None:
 
 
 def _lacks_image(live: Json, pod: Json) -> bool:
-    """Whether a pod of the newest revision waits for an image that cannot be pulled."""
+    """True if a pod of the newest revision waits for an image that cannot be pulled."""
     states = (each["state"].get("waiting") or {} for each in pod["status"].get("containerStatuses") or ())
     return not is_outdated(live, pod) and any(each.get("reason") in OF_IMAGES for each in states)
 
 
 def abandoned(state: State) -> Iterator[str]:
-    """O12: members, and stores that hold regions, for whose pods there is no place."""
+    """O12: members, and stores with regions, whose pods cannot run anywhere."""
     cluster = state.cluster
     members = {"pd": {pod_of_member(each) for each in state.members}}
     holders: dict[str, set[str]] = {}
@@ -83,7 +83,7 @@ def abandoned(state: State) -> Iterator[str]:
 
 
 def lacking(state: State) -> str:
-    """Where fewer serve than the spec asks for, in words; empty when nowhere."""
+    """The components with fewer serving members than the spec requires, in words, or empty."""
     return "; ".join(
         f"{serving} of {wanted} {component}"
         for component, serving in _serving(state)
@@ -97,7 +97,7 @@ def _serving(state: State) -> Iterator[tuple[str, int]]:
 
 
 def _taken(write: OperatorWrite, component: str) -> list[int]:
-    """The ordinals of the pods of a component that a write ends without others to come."""
+    """The ordinals of a component's pods that a write ends without replacement."""
     if write.deletes(STATEFUL_SETS) and write.component == component:
         return [] if write.body.get("propagationPolicy") == "Orphan" else list(write.before.pods(component))
     there, ordinals = write.leaving
@@ -105,7 +105,7 @@ def _taken(write: OperatorWrite, component: str) -> list[int]:
 
 
 def _too_few(write: OperatorWrite, component: str, given_up: str, serving: set[str]) -> str | None:
-    """What is wrong with giving up a pod of a component, of whose pods these serve."""
+    """The violation of removing a pod of a component with these serving pods."""
     wanted, left = asked_for(write.known, component), serving - {given_up}
     pod = next((each for each in write.before.pods(component).values() if each["metadata"]["name"] == given_up), None)
     if len(left) >= wanted or is_replaced(pod) or not (given_up in serving or _is_starting(write, component, pod)):
@@ -114,7 +114,7 @@ def _too_few(write: OperatorWrite, component: str, given_up: str, serving: set[s
 
 
 def _is_starting(write: OperatorWrite, component: str, pod: Json | None) -> bool:
-    """Whether a pod is too young to be called lost, and not the next one of a pod that is."""
+    """True if a pod is too young to count as lost, and not the replacement of a lost one."""
     recorded = {each.get("podName") for each in records(write.before.cluster, component).values()}
     if pod is not None and pod["metadata"]["name"] in recorded:
         return False

@@ -1,4 +1,4 @@
-"""Order: what comes first, how much at a time (I14-I20, I37)."""
+"""Order and pace of changes (I14-I20, I37)."""
 
 import json
 
@@ -12,21 +12,21 @@ from simulate.state import NEVER, is_outdated, is_ready, partition
 
 
 def i14(write: OperatorWrite) -> str | None:
-    """The partition never rises during one revision, and passes only pods that are done."""
+    """The partition never rises during one revision, and passes only pods that are finished."""
     if write.live is None or write.changes_template:
         return None
     before, after = write.partition
     status = write.live.get("status", {})
     rolling = status.get("currentRevision") != status.get("updateRevision")
     ours = _partition_written(write.live)
-    # OnDelete holds all pods back, and what others have lowered is put right
+    # OnDelete holds all pods, and a partition that another client lowered is corrected
     if rolling and before < after < NEVER and after > ours and write.replicas[0] == write.replicas[1]:
         return f"the partition of {write.component} rises from {before} to {after} in the middle of a roll"
     if after >= before:
         return None
     pods = write.before.pods(write.component)
     hit = [ordinal for ordinal in write.restarts[1] if is_ready(pods[ordinal])]
-    # a pod that was scaled in, and is not gone yet, is nobody's to wait for
+    # a scaled-in pod that still exists need not be waited for
     passed = [(o, pod) for o, pod in pods.items() if before <= o < write.replicas[1]]
     undone = [o for o, each in passed if is_outdated(write.live, each) or not is_ready(each)]
     if hit and undone:
@@ -36,7 +36,9 @@ def i14(write: OperatorWrite) -> str | None:
 
 
 def _partition_written(live: Json) -> int:
-    """The partition that the operator gave a StatefulSet last, by its own record; above all where that is spoilt."""
+    """The partition that the operator last gave a StatefulSet, by its own record, even if a client has spoilt the
+    object.
+    """
     try:
         record = json.loads(annotations(live).get("pingcap.com/last-applied-configuration", "null"))
     except ValueError:
@@ -45,7 +47,7 @@ def _partition_written(live: Json) -> int:
 
 
 def i15(write: OperatorWrite) -> str | None:
-    """The partition drops by one pod at a time; pods of TiKV and TiFlash without a store do not count."""
+    """The partition drops by one pod at a time; TiKV and TiFlash pods without a store do not count."""
     if write.live is None:
         return None
     component, ordinals = write.restarts
@@ -57,7 +59,7 @@ def i15(write: OperatorWrite) -> str | None:
 
 
 def i16(write: OperatorWrite) -> str | None:
-    """No Ready pod is rolled while a component that goes first is being rolled."""
+    """No Ready pod is rolled while an earlier component is being rolled."""
     component, ordinals = write.restarts
     if write.live is None or not component:
         return None
@@ -83,7 +85,7 @@ def i17(write: OperatorWrite) -> str | None:
 
 
 def i18(write: OperatorWrite) -> str | None:
-    """Nothing shrinks below what is asked for, but by the parallelism, nor costs Ready pods that are needed."""
+    """Nothing shrinks below the required number, except by the parallelism, nor costs Ready pods that are needed."""
     component, ordinals = write.leaving
     if not ordinals or is_suspended(write.before.cluster, component):
         return None
@@ -91,7 +93,7 @@ def i18(write: OperatorWrite) -> str | None:
         min(asked_for(write.known, component), write.replicas[0]),
         parallelism(write.seen, component, out=False),
     )
-    # what has left the data plane before it was wanted again goes nevertheless
+    # a member that has left the data plane goes even if it is required again
     if write.replicas[1] < (wanted if component == "tidb" else wanted - slack):
         return f"replicas of {component} go from {write.replicas[0]} to {write.replicas[1]}, {wanted} are wanted"
     ready = {ordinal for ordinal, pod in write.before.pods(component).items() if is_ready(pod)}
@@ -102,7 +104,7 @@ def i18(write: OperatorWrite) -> str | None:
 
 
 def i19(write: OperatorWrite) -> str | None:
-    """A component is not scaled and rolled by one write."""
+    """No write both scales and rolls a component."""
     if write.live is None or write.changes_template:
         return None
     if write.replicas[0] != write.replicas[1] and write.restarts[1]:
@@ -111,26 +113,26 @@ def i19(write: OperatorWrite) -> str | None:
 
 
 def _stay(write: OperatorWrite) -> bool:
-    """Whether there are pods of the component that nobody has deleted."""
+    """True if a component has pods that are not deleted."""
     pods = write.before.pods(write.component).values()
     return any(not pod["metadata"].get("deletionTimestamp") for pod in pods)
 
 
 def _has_run(pod: Json) -> bool:
-    """Whether a container of a pod runs, or has run."""
+    """True if a container of a pod runs or has run."""
     kinds = ("initContainerStatuses", "containerStatuses")
     containers = [each for kind in kinds for each in (pod.get("status") or {}).get(kind) or ()]
     return any(each.get("restartCount") or (each.get("state") or {}).keys() - {"waiting"} for each in containers)
 
 
 _UNNOTICED = 40.0
-"""Seconds for which the operator may take a store for Up that has died."""
+"""Seconds for which the operator may take a dead store for Up."""
 
 
 def i20(write: OperatorWrite) -> str | None:
-    """A component is created only when what it needs serves; of a PD of others that is not asked (lifecycle.md 3.1).
+    """A component is created only if its dependencies serve; a PD elsewhere is not checked (lifecycle.md 3.1).
 
-    One whose pods run and only lack their StatefulSet gets it back at any time.
+    A component whose pods run and that only lacks its StatefulSet gets it back at any time.
     """
     if not write.creates(STATEFUL_SETS) or not write.component or _stay(write):
         return None
@@ -139,8 +141,8 @@ def i20(write: OperatorWrite) -> str | None:
     if "pd" in row.starts_after and spec_of(write.seen, "pd") and lacks_quorum:
         return f"{row.title} is created while PD has no majority of healthy members"
     of_tikv = (each for each in write.before.stores if not each.is_tiflash)
-    # one of another cluster that runs is Up again once PD, which may just have come back, has heard of it; one that
-    # has died is Up to PD for 20 s, and to an operator that asks a slow PD for as long as PD takes to answer
+    # a store of another cluster is Up again once PD, which may just have restarted, has its heartbeat. a dead one is Up
+    # to PD for 20 s, and to an operator with a slow PD for as long as PD takes to answer
     up = (
         write.before.store_state(each) == "Up" or each.died_at is None or write.before.now - each.died_at <= _UNNOTICED
         for each in of_tikv
@@ -156,9 +158,10 @@ def i20(write: OperatorWrite) -> str | None:
 
 
 def i37(write: OperatorWrite) -> str | None:
-    """A component goes only when the user suspends it, and after those it serves; its configuration stays.
+    """A component is removed only if the user suspends it, and after the components that it serves; its configuration
+    stays.
 
-    One of whose pods none has ever run may be made anew with them.
+    One whose pods have never run may be recreated with them.
     """
     if write.deletes(CONFIG_MAPS):
         return f"{write.call}: configuration outlives everything but the cluster"

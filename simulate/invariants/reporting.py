@@ -1,4 +1,4 @@
-"""Reporting: when all is quiet, what a status tells is what there is, whether or not the spec is valid (I36, O8)."""
+"""Reporting: once all is quiet, a status tells the truth, whether or not the spec is valid (I36, O8)."""
 
 import math
 import re
@@ -29,14 +29,14 @@ _OTHERS: Mapping[Resource, Mapping[str, str]] = {
     TIDB_DASHBOARDS: {"": "tidb-dashboard"},
     TIDB_NG_MONITORINGS: {"ngMonitoring": "ng-monitoring"},
 }
-"""Of the kinds beside TidbClusters, the part of the status that tells of each workload, and the end of its name."""
+"""For other kinds than TidbClusters, the status field of each workload, and the suffix of its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """A workload, what the status of its owner tells of it, and how many of its pods are Ready.
+    """A workload, its owner's status about it, and the number of its Ready pods.
 
-    `wanted`: how many pods the spec and the failover want, where that is known.
+    `wanted` is the number of pods that spec and failover require, if known.
     """
 
     name: str
@@ -47,16 +47,16 @@ class _Told:
 
     @property
     def lacks(self) -> str:
-        """What there is too little of, in words."""
+        """The shortage in words."""
         if self.live is None:
             return f"StatefulSet {self.name} is not there"
-        # pods that are still there after fewer were wanted may be any of them
+        # after a scale-in was requested, any pods may remain
         needed = min(replicas(self.live), self.wanted)
         return f"pods of {self.name} are not Ready" if self.ready < needed else ""
 
 
 def unfounded(state: State) -> Iterator[str]:
-    """Ready=True though a workload is gone, or not all of its pods are Ready."""
+    """Ready=True although a workload is missing, or not all of its pods are Ready."""
     for owner, workloads in _owners(state):
         for told in workloads if says_ready(owner.get("status") or {}) else ():
             if told.lacks:
@@ -64,7 +64,7 @@ def unfounded(state: State) -> Iterator[str]:
 
 
 def untrue(state: State) -> Iterator[str]:
-    """A count of Ready pods that is not theirs, or a sentence with other numbers than there are."""
+    """A wrong count of Ready pods, or a sentence with wrong numbers."""
     for owner, workloads in _owners(state):
         status, name = owner.get("status") or {}, f"{owner['kind']} {owner['metadata']['name']}"
         for told in workloads:
@@ -78,7 +78,7 @@ def untrue(state: State) -> Iterator[str]:
 
 
 def unserved(state: State) -> Iterator[str]:
-    """What keeps clusters from serving: no Ready, no StatefulSet, pods that are not Ready, no Service to find them."""
+    """What keeps clusters from serving: no Ready, no StatefulSet, pods that are not Ready, no Service."""
     for owner, workloads in _owners(state):
         name = owner["metadata"]["name"]
         if not says_ready(owner.get("status") or {}):

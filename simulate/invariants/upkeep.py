@@ -1,4 +1,4 @@
-"""Upkeep: pods that are deleted because nothing else helps, and DDL that stays paused after an upgrade (I38, I39)."""
+"""Upkeep: deletions of stuck pods, and DDL that stays paused after an upgrade (I38, I39)."""
 
 from collections.abc import Iterator
 
@@ -10,9 +10,9 @@ from simulate.state import State, is_outdated, is_ready, replicas
 
 
 def i38(write: OperatorWrite) -> str | None:
-    """A pod is deleted for a roll, a command or a failure; else only when it waits for a PVC that is known to be gone.
+    """A pod is deleted for a rolling update, a command or a failure; otherwise only if it waits for a deleted PVC.
 
-    That it is this very pod is O5's, which asks for the UID.
+    O5 checks the UID of the pod.
     """
     pod = write.before.get(PODS, write.call.target.name) if write.deletes(PODS) and write.component else None
     if pod is None or _is_to_go(write, pod):
@@ -27,7 +27,7 @@ def i38(write: OperatorWrite) -> str | None:
 
 
 def i39(write: OperatorWrite) -> str | None:
-    """DDL is paused only when the annotation that says so is stored already."""
+    """DDL is paused only after the annotation about it is stored."""
     starts = write.call.method == "POST" and write.call.path.endswith("/upgrade/start")
     if starts and annotations(write.before.cluster).get(DDL_PAUSED) != "true":
         return f"{write.call} before the annotation {DDL_PAUSED} is stored"
@@ -35,14 +35,14 @@ def i39(write: OperatorWrite) -> str | None:
 
 
 def unannotated_ddl_pause(state: State) -> str | None:
-    """I39: while DDL is paused, the annotation says that it may be, of one of the clusters that have this PD."""
+    """I39: while DDL is paused, one of the clusters with this PD has the annotation about it."""
     if not state.ddl_paused or state.cluster is None or any(DDL_PAUSED in annotations(each) for each in state.joined):
         return None
     return f"DDL is paused, and no annotation {DDL_PAUSED} says so"
 
 
 def lost_password(state: State) -> str | None:
-    """6.9: root never has a password that nobody can read, and has one when the status says so."""
+    """6.9: root never has a password that is stored nowhere, and has one if the status says so."""
     held, asked = state.root_password
     if asked and asked != held:
         return "root has a password that the Secret does not hold"
