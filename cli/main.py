@@ -74,9 +74,15 @@ def _parser_of_run() -> argparse.ArgumentParser:
 
 
 def _sandbox(arguments: Sequence[str]) -> int:
-    from cli import sandbox
+    from cli import sandbox, sandbox_faults
 
-    parser = argparse.ArgumentParser("tidb-operator sandbox", description=sandbox.__doc__)
+    if arguments[:1] and arguments[0] in (sandbox_faults.FAULT, sandbox_faults.HEAL):
+        return sandbox_faults.run(arguments, os.environ)
+    parser = argparse.ArgumentParser(
+        "tidb-operator sandbox",
+        description=sandbox.__doc__,
+        epilog="`tidb-operator sandbox fault --help` lists what you can break while it runs; `sandbox heal` mends it.",
+    )
     parser.add_argument(
         "--dir", type=Path, default=Path(".sandbox"), help="where to write `kubeconfig` and `env` (default .sandbox)"
     )
@@ -145,6 +151,7 @@ run        the controller-manager; all flags of tidb-controller-manager, and
            --exit-when-ready  with --cluster: end as soon as they are Ready, or with code 1 and the reason
 sandbox    a Kubernetes and TiDB world in one process
            --dir DIR          where to write `kubeconfig` and `env` (default .sandbox)
+           fault, heal        break something in a sandbox that runs, such as `fault node-lost node-1`, and mend it
 manifests  print the directory with CRDs, samples, RBAC, Deployment and monitoring
 certs      FILE: print the Secrets with certificates that its clusters need, for spec.tlsCluster and spec.tidb.tlsClient
            --ca DIR           where the CA is, or is created (default ca)

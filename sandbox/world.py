@@ -65,6 +65,8 @@ from sandbox.dataplane.server_program import ServerProgram
 from sandbox.dataplane.tls import PROVEN
 from sandbox.dataplane.transport import DataPlaneTransport
 from sandbox.directory import CLUSTER_DOMAIN, ClusterDirectory
+from sandbox.fault_requests import PATH as FAULTS
+from sandbox.fault_requests import FaultRequests
 from sandbox.faults import WorldFaults
 from sandbox.forward_proxy import ForwardProxy
 from sandbox.kubelet.kubelet import Kubelet
@@ -326,6 +328,7 @@ class World:
     def serve_http(self) -> tuple[str, str]:
         """Serve on free ports of 127.0.0.1; return the URLs of the API server and of the data plane's proxy."""
         if self._http is None or self._proxy is None:
+            self.server.beside[FAULTS] = FaultRequests(self.faults, self.client()).answer
             self._http = HttpServer(self.server)
             self._proxy = _forward_proxy(self.data_plane)
             self._http.start()

@@ -60,6 +60,8 @@ class ApiServer:
         self._pause = pause or self._pass_time
         self._world = World(self.storage, Registry(), clock, randomness)
         self._api = Api(self._world)
+        self.beside: dict[str, Callable[[Request], Response]] = {}
+        """What answers paths that Kubernetes does not have."""
         self._lock = threading.Lock()
         self._streams: set[Streamed] = set()
         for name in _FIRST_NAMESPACES:
@@ -152,6 +154,8 @@ class ApiServer:
     def _answer(
         self, call: Call, location: Location, target: Target | None, request: Request, idle_timeout: float | None
     ) -> Response | Streamed:
+        if target is None and (own := self.beside.get(location.path)):
+            return own(request)
         if target is None:
             return discovery.answer(self._world.registry, location.path, request)
         if target.subresource in pod_logs.IN_CONTAINERS:
