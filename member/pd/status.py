@@ -13,7 +13,7 @@ from apis.shared import PDMember, UnjoinedMember
 from apis.times import stamp
 from dataplane.addresses import Stranger, shown_url
 from dataplane.errors import AddressNotUnderstood, BadTlsMaterial, DataPlaneError, Unavailable
-from dataplane.pd import Health, PDReads
+from dataplane.pd import Health, Membership, PDReads
 from kube.objects import Object
 from member import api_clients
 from member.context import ReconcileContext
@@ -67,12 +67,18 @@ class _Answers:
     leader: str
     cluster_id: str
     healths: tuple[Health, ...]
+    contradiction: Unavailable | None = None
+    """Why the healths say nothing of a quorum."""
 
 
 def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
     known = known_cluster_ids(ctx.tc, claimed_ids(ctx))
     try:
         answers = _answers_of_any(ctx)
+        if refused := _foreign(ctx, known, answers.cluster_id):
+            return refused
+        if answers.contradiction:
+            raise answers.contradiction
     except BadTlsMaterial as error:
         return Failed("BadTLS", str(error))
     except Unavailable as error:
@@ -84,18 +90,20 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
         return Waiting("PDNotAnswering", f"PD does not answer yet{joins}: {cause}", next_poll(ctx, "pd"))
     except DataPlaneError as error:
         return Failed("PDUnreachable", f"{error}{_peers_do_not(ctx)}")
-    cluster_id = answers.cluster_id
-    # others may have edited the status: the data tell as well whose they are
-    if known and cluster_id not in known and not is_abandoned(ctx.tc, known) and labelled_ids(ctx) != {cluster_id}:
-        return Refused(
-            "ForeignPDCluster",
-            f"PD reports cluster id {cluster_id}, but this cluster is {', '.join(known)}: no changes are made; restore "
-            "the volumes of the right PD, or abandon its data with the annotation "
-            f'{FORCE_PD_BOOTSTRAP}: "{known[0]}"',
-        )
-    ctx.status.cluster_id = cluster_id
+    ctx.status.cluster_id = answers.cluster_id
     _set_members(ctx, status, answers.healths, answers.leader)
     return _understood(ctx, answers.healths)
+
+
+def _foreign(ctx: ReconcileContext, known: Sequence[str], cluster_id: str) -> Refused | None:
+    """The refusal of a PD with another cluster id; labels of the data count, since a status may have been edited."""
+    if not known or cluster_id in known or is_abandoned(ctx.tc, known) or labelled_ids(ctx) == {cluster_id}:
+        return None
+    return Refused(
+        "ForeignPDCluster",
+        f"PD reports cluster id {cluster_id}, but this cluster is {', '.join(known)}: no changes are made; restore the "
+        f'volumes of the right PD, or abandon its data with the annotation {FORCE_PD_BOOTSTRAP}: "{known[0]}"',
+    )
 
 
 def _peers_do_not(ctx: ReconcileContext) -> str:
@@ -140,7 +148,7 @@ def _answers_of_any(ctx: ReconcileContext) -> _Answers:
 def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
     """Members and health; where there are stores, side by side with what the stages are going to ask about them.
 
-    Raises DataPlaneError, also where the answers contradict.
+    Raises DataPlaneError.
     """
     expected = desired_replicas(ctx.tc, "pd")
     if of_stores := tuple(_reads_of_stores(ctx, pd)):
@@ -151,14 +159,18 @@ def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/members", "PD has no leader")
     leader, cluster_id = membership.leader.name, str(membership.cluster_id or pd.cluster_id())
     healths = pd.health(expected)
-    # absence is no evidence (R19): an answer that leaves out a listed member says nothing of a quorum
+    return _Answers(leader, cluster_id, healths, _contradiction(pd, membership, healths))
+
+
+def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health]) -> Unavailable | None:
+    """The error of a health report that leaves out a listed member: absence is no evidence (R19)."""
     reported = {health.member_id for health in healths}
-    listed = {each.id: each.name or f"member {each.id}" for each in (membership.leader, *membership.members)}
-    if omitted := listed.keys() - reported:
-        names = ", ".join(sorted(listed[each] for each in omitted))
-        what = f"PD reports the health of {len(healths)} members, and not of {names}; ignoring its answer"
-        raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
-    return _Answers(leader, cluster_id, healths)
+    listed = {each.id: each.name or f"member {each.id}" for each in (membership.leader, *membership.members) if each}
+    if not (omitted := listed.keys() - reported):
+        return None
+    names = ", ".join(sorted(listed[each] for each in omitted))
+    what = f"PD reports the health of {len(healths)} members, and not of {names}; ignoring its answer"
+    return Unavailable("GET", f"{pd.base_url}/pd/api/v1/health", what)
 
 
 def _reads_of_stores(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
