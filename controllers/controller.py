@@ -10,7 +10,8 @@
 A key that is put back keeps its priority (PQ-10).
 
 Keys whose syncs may wait in vain, for a data plane that is silent, go over to a slow lane with few workers of its own:
-however many they are, the other keys do not wait for them (reliability.md R31).
+however many they are, the other keys do not wait for them (reliability.md R31). A sync that takes long before its key
+is known to be slow, such as the first after a server has fallen silent, gives up its place: a new thread works instead.
 
 Rules: informers-workqueue.md CW-4..7, CW-10, MET-10..12; lifecycle.md 1.3.
 """
@@ -19,6 +20,7 @@ import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from queue import SimpleQueue
 
 import structlog
@@ -33,7 +35,7 @@ from ports.failures import ANY_FAILURE
 from ports.fencing import LeaseExpired
 from ports.stopping import Stop
 from workqueue.priority_queue import PriorityQueue
-from workqueue.timers import require_seconds
+from workqueue.timers import Timers, require_seconds
 
 _log = structlog.get_logger(__name__)
 
@@ -41,6 +43,12 @@ _WORKER_PAUSE = 1.0
 """Seconds before a worker that broke starts again (CW-4)."""
 
 _SLOW_WORKERS = 2
+
+_PATIENCE = 0.25
+"""Seconds for which a sync may hold the place of a worker."""
+
+_MOST_STAND_INS = 32
+"""The maximum number of syncs that have given up their place and still run."""
 
 _STUCK_CHECK = 60.0
 """Seconds between two looks for syncs that take very long."""
@@ -72,6 +80,14 @@ Sync = Callable[[str], Result | None]
 """Brings the object of one key to what its spec says. Never called twice at a time for one key."""
 
 
+@dataclass(slots=True)
+class _Place:
+    """The place of a worker during one sync: whether another thread has it, and whether the sync has ended."""
+
+    is_given_up: bool = False
+    is_left: bool = False
+
+
 class Controller:
     """Syncs the keys of one queue, each with one worker at a time."""
 
@@ -85,10 +101,12 @@ class Controller:
         metrics: SyncMetrics,
         drain_timeout: float = 30.0,
         is_slow: Callable[[str], bool] = lambda _: False,
+        timers: Timers | None = None,
     ) -> None:
         """`drain_timeout` is how many seconds running syncs may take after the stop (CW-10).
 
-        `is_slow` says whether the next sync of a key may wait in vain.
+        `is_slow` says whether the next sync of a key may wait in vain. `timers` notice syncs that take long; without
+        them, each sync keeps the place of its worker.
         """
         self.name = name
         self.sync = sync
@@ -97,6 +115,10 @@ class Controller:
         self._metrics = metrics
         self._drain_timeout = drain_timeout
         self._is_slow = is_slow
+        self._timers = timers
+        self._places = threading.Lock()
+        self._threads: list[threading.Thread] = []
+        self._stand_ins = 0
         self._slow_lane: SimpleQueue[str | None] = SimpleQueue()
         self._running = ActiveSyncs(clock)
         self._stop = Stop()
@@ -124,15 +146,19 @@ class Controller:
             threading.Thread(target=self._work_slowly, name=f"{self.name}-slow-worker-{number}")
             for number in range(_SLOW_WORKERS)
         ]
+        self._threads = threads
         for thread in threads:
             thread.start()
         _log.info("controller started", controller=self.name, workers=workers)
         while not stop.wait(self._clock, _STUCK_CHECK):
             self._running.report_stuck()
-        return self._drain(threads)
+        return self._drain()
 
     def work(self, stop: Stop) -> None:
-        """One worker: sync keys until the queue is shut down. Begins again when it breaks (CW-4)."""
+        """One worker: sync keys until the queue is shut down, or another thread has its place.
+
+        Begins again when it breaks (CW-4).
+        """
         while not stop.is_set():
             try:
                 while self.process_next_work_item():
@@ -144,16 +170,55 @@ class Controller:
                 stop.wait(self._clock, _WORKER_PAUSE)
 
     def process_next_work_item(self) -> bool:
-        """Wait for a key and sync it. Return False when the queue is shut down and empty."""
+        """Wait for a key and sync it. Return False when the queue is shut down and empty, or the place was given up."""
         key, _ = self._queue.get()
         if key is None:
             return False
         if self._goes_slowly(key):
             # still being processed as far as the queue is concerned, so nobody else gets it meanwhile
             self._slow_lane.put(key)
-        else:
+            return True
+        return self._process_in_place(key)
+
+    def _process_in_place(self, key: str) -> bool:
+        """Sync a key; return whether this thread is still a worker, or another has its place."""
+        if self._timers is None:
             self._process(key)
-        return True
+            return True
+        place = _Place()
+        timer = self._timers.call_at(self._clock.now() + _PATIENCE, partial(self._stand_in, place))
+        try:
+            self._process(key)
+        except ANY_FAILURE:
+            if not self._leave(place):
+                raise
+            _log.exception("worker failed, its stand-in works on", controller=self.name)
+            return False
+        finally:
+            timer.cancel()
+        return not self._leave(place)
+
+    def _stand_in(self, place: "_Place") -> None:
+        """Start a thread in the place of a worker whose sync takes long; the timers call this."""
+        with self._places:
+            if place.is_left or self._stop.is_set() or self._stand_ins >= _MOST_STAND_INS:
+                return
+            thread = threading.Thread(target=self.work, args=(self._stop,), name=f"{self.name}-stand-in")
+            try:
+                thread.start()
+            except RuntimeError:
+                return  # the process may have reached its limit of threads
+            place.is_given_up = True
+            self._stand_ins += 1
+            self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+
+    def _leave(self, place: "_Place") -> bool:
+        """End a sync; return whether another thread has its place. Idempotent."""
+        with self._places:
+            if place.is_given_up and not place.is_left:
+                self._stand_ins -= 1
+            place.is_left = True
+            return place.is_given_up
 
     def _goes_slowly(self, key: str) -> bool:
         try:
@@ -179,13 +244,15 @@ class Controller:
             except ANY_FAILURE:
                 _log.exception("worker failed, restarting it", controller=self.name)
 
-    def _drain(self, threads: list[threading.Thread]) -> bool:
+    def _drain(self) -> bool:
         drained = self._queue.shut_down_with_drain(self._drain_timeout)
         for _ in range(_SLOW_WORKERS):
             self._slow_lane.put(None)
         if not drained:
             _log.warning("syncs did not finish in time", controller=self.name, keys=self._running.keys())
             return False
+        with self._places:
+            threads = list(self._threads)
         for thread in threads:
             thread.join(self._drain_timeout)
         _log.info("controller stopped", controller=self.name)

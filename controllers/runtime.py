@@ -135,7 +135,14 @@ class Runtime:
             rest=self.rest,
         )
         return Controller(
-            name, keys, sync, clock=self.clock, metrics=metrics, drain_timeout=self.drain_timeout, is_slow=is_slow
+            name,
+            keys,
+            sync,
+            clock=self.clock,
+            metrics=metrics,
+            drain_timeout=self.drain_timeout,
+            is_slow=is_slow,
+            timers=self.timers,
         )
 
 

@@ -1,10 +1,13 @@
 """The operator's process among clusters whose servers are hostile (docs/security.md, data planes)."""
 
 import statistics
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
+import yaml
 
 from bench.place import QUICK
 from kube import resources
@@ -25,8 +28,16 @@ from tests.security.hostile_servers import MARK, MODES, HostileNetwork
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, pytest.mark.timeout(240)]
 
 _MOST_MEMORY = 256 << 20
-"""Bytes: half of what the manifest allows. It is compared with the peak of what is resident, for which a cgroup would
-end the process: RLIMIT_AS counts the stacks of two hundred threads, 1.8 GB of which hardly anything is ever used."""
+"""Bytes: half of what the manifest allows. The limit is in force for all private memory, as a cgroup's would be."""
+
+_LIMITED = f"""
+import resource, runpy, threading
+threading.stack_size(256 << 10)
+resource.setrlimit(resource.RLIMIT_DATA, ({_MOST_MEMORY}, {_MOST_MEMORY}))
+runpy.run_module("controller_manager", run_name="__main__", alter_sys=True)
+"""
+"""The operator under RLIMIT_DATA, which counts stacks whether or not they are used: 8 MiB for each of 200 threads would
+leave nothing. A cgroup would take rights that not every machine grants."""
 
 _HONEST_PD = ("headers-without-end", "redirect-to-metadata", "crowds", "slow-body")
 """Modes that are also those of servers behind an honest PD, which the operator asks before it asks them."""
@@ -75,17 +86,16 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Seen]:
         modes = {name: MODES[name] for name in MODES} | {f"behind-{name}": MODES[name] for name in _HONEST_PD}
         honest = place.data_plane.transport(Origin(certificate=PROVEN))
         network = HostileNetwork(honest, modes, honest_pd=[f"behind-{name}" for name in _HONEST_PD])
+        _forget_honest_proxy(directory / "kubeconfig")
         environ = reaching(directory / "kubeconfig", network.url, OPERATOR_NAMESPACE, HELM_RELEASE=_CALM)
         flags = ("--kube-client-qps=1000", "--kube-client-burst=2000")
         with (
             network.serving(),
-            operators.running(place.new_log(), environ, *flags, program=operators.PROGRAM) as operator,
+            operators.running(place.new_log(), environ, *flags, program=(sys.executable, "-c", _LIMITED)) as operator,
         ):
             _bring_up(place.client, network)
             network.turn()
             _provoke(place.client, network)
-            # until a key is known as slow, the worker that meets its silent server waits for a deadline
-            eventually(lambda: min(network.answered.values()) >= 2, 60.0)
             waits = [_wait_for_change(place.client, number) for number in range(_CHANGES)]
             eventually(lambda: min(network.answered.values()) >= 4 and min(network.spoke_sql.values()), 60.0)
             yield Seen(
@@ -113,6 +123,8 @@ def test_the_operator_survives_with_256_MiB(seen: Seen) -> None:
 
 def test_R31_another_cluster_does_not_wait(seen: Seen) -> None:
     assert statistics.median(seen.waits) < 2.0
+    # the first ones, while no key is known to be slow yet: five workers alone took 7.5 s
+    assert max(seen.waits) < 4.0
 
 
 def test_nothing_outside_of_the_clusters_is_called(seen: Seen) -> None:
@@ -124,6 +136,14 @@ def test_nothing_outside_of_the_clusters_is_called(seen: Seen) -> None:
 def test_nothing_that_a_hostile_server_says_is_shown(seen: Seen) -> None:
     assert [] == [name for name, text in seen.texts.items() if MARK in text]
     assert [] == [name for name, text in seen.texts.items() if "\x1b" in text or "\\u001b" in text or "\u202e" in text]
+
+
+def _forget_honest_proxy(kubeconfig: Path) -> None:
+    """Take out the proxy to the pods, which would have precedence over the environment's."""
+    tree = yaml.safe_load(kubeconfig.read_text("utf-8"))
+    for each in tree["clusters"]:
+        del each["cluster"]["extensions"]
+    kubeconfig.write_text(yaml.safe_dump(tree), "utf-8")
 
 
 def _bring_up(client: Client, network: HostileNetwork) -> None:
