@@ -1,4 +1,4 @@
-"""`python -m bench [SUITE …]`: all suites, or those named."""
+"""`python -m bench [SUITE …]`: run all suites, or the named ones."""
 
 import sys
 
@@ -35,7 +35,7 @@ _SUITES = {
 
 
 def main(names: list[str]) -> int:
-    """Run the suites named, in this order."""
+    """Run the named suites, in this order."""
     if unknown := set(names) - _SUITES.keys():
         print(f"bench: no suite {', '.join(sorted(unknown))}; there are {', '.join(_SUITES)}", file=sys.stderr)  # noqa: T201
         return 2

@@ -1,9 +1,9 @@
-"""Thirty clusters from apply to Ready, a minute of idleness, seventy more, and the start beside the hundred.
+"""Thirty clusters from apply to Ready, an idle minute, seventy more, and a restart beside the hundred.
 
-The control plane is real; nodes and data plane are the sandbox's, with times close to zero. What they take themselves
-(`kubernetes_cpu`) is in no operator's hands, and on two cores most of the wall time. The peer is v1.6.6: in turns with
-us where it was built (`make upstream`), else measured before on a like machine, as are its requests. A figure is the
-median of three rounds, since single ones differ by a third.
+The control plane is real; nodes and data plane are the sandbox's, with times close to zero. Their own CPU time
+(`kubernetes_cpu`) is beyond any operator's control and, on two cores, most of the wall time. The peer is v1.6.6:
+alternating with this operator if it was built (`make upstream`), otherwise measured earlier on a similar machine, as
+are its requests. A figure is the median of three rounds, because single ones differ by a third.
 """
 
 import tempfile
@@ -25,7 +25,7 @@ from tests.e2e import upstream
 
 _ROUNDS = 3
 _STEPS = (30, 100)
-"""How many clusters there are after each step."""
+"""The number of clusters after each step."""
 
 _MEASURED_BEFORE: Mapping[str, float] = MappingProxyType(
     {
@@ -48,7 +48,7 @@ _AIMS: Mapping[str, float] = MappingProxyType({"start_beside_100_wall": 2.0, "st
 _UNITS = {"wall": "s", "cpu": "s", "kubernetes_cpu": "s", "peak_memory": "MB"}
 
 _SETTLE = 15.0
-"""Seconds in which the last events and details of the status arrive, which wait ten for others."""
+"""Seconds for the last events and status details, which are delayed by up to ten."""
 
 _Figures: TypeAlias = Iterator[tuple[str, float]]
 
@@ -59,11 +59,11 @@ class _Operator(Protocol):
     cost: Cost
 
     def requests(self) -> Counter[str]:
-        """Those to the API server so far, by HTTP method."""
+        """The requests to the API server so far, by HTTP method."""
 
 
 def main() -> int:
-    """Run all of it, the operators in turns. 1 where no control plane was built."""
+    """Run everything, alternating the operators. 1 if no control plane was built."""
     ours: list[dict[str, float]] = []
     theirs: list[dict[str, float]] = []
     for number in range(1, _ROUNDS + 1):
@@ -77,7 +77,7 @@ def main() -> int:
         return 1
     peer, source = _MEASURED_BEFORE, "v1.6.6, measured before on a like machine"
     if theirs:
-        # its metrics tell of no requests
+        # v1.6's metrics do not count requests
         measured = {name: value for name, value in _medians(theirs).items() if name.endswith(tuple(_UNITS))}
         peer, source = {**_MEASURED_BEFORE, **measured}, "v1.6.6 in turns with us, its requests measured before"
     for name, value in _medians(ours).items():
@@ -87,7 +87,7 @@ def main() -> int:
 
 
 def _apart(measure: Callable[[], dict[str, float]]) -> list[dict[str, float]]:
-    """What is measured in a process of its own: no nodes and data plane run in what others have left behind."""
+    """Measure in a separate process, so that the remains of earlier rounds do not matter."""
     with ProcessPoolExecutor(1, get_context("spawn"), logs_to_stderr) as process:
         found = process.submit(measure).result()
     return [found] if found else []
@@ -98,7 +98,7 @@ def _medians(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def _ours() -> dict[str, float]:
-    """The figures of one round; none where no control plane was built."""
+    """The figures of one round; none if no control plane was built."""
     found: dict[str, float] = {}
     on_a_place(lambda here: found.update(_of_ours(here)))
     return found
@@ -121,14 +121,14 @@ def _told(who: str, figures: _Figures) -> _Figures:
 
 
 def _theirs() -> dict[str, float]:
-    """The same of v1.6."""
+    """The figures of v1.6."""
     found: dict[str, float] = {}
     on_a_place(lambda here: found.update(_of_theirs(here)), status_subresource=False)
     return found
 
 
 class _Theirs:
-    """v1.6, whose metrics tell of no requests."""
+    """v1.6, whose metrics do not count requests."""
 
     def __init__(self, pid: int) -> None:
         self.cost = Cost(pid)
@@ -149,7 +149,7 @@ def _of_theirs(here: Place) -> _Figures:
 
 
 def _figures(here: Place, operator: _Operator) -> _Figures:
-    """What each step takes."""
+    """The cost of each step."""
     present = 0
     for count in _STEPS:
         yield from _bring_up(here, operator, range(present, count))
@@ -176,10 +176,10 @@ def _bring_up(here: Place, operator: _Operator, numbers: range) -> _Figures:
 
 
 def _idle(operator: _Operator, seconds: float = 60.0) -> _Figures:
-    """Lease renewals are not counted among the writes."""
+    """The cost of an idle period; lease renewals are not counted as writes."""
     before, cpu = operator.requests(), operator.cost.cpu_seconds()
     time.sleep(seconds)  # noqa: TID251
-    # before the page of metrics, which costs some, too
+    # before the metrics are read, which also costs CPU
     yield "idle_60s_cpu", operator.cost.cpu_seconds() - cpu
     spent = operator.requests() - before
     yield "idle_60s_get", spent["GET"]

@@ -1,4 +1,4 @@
-"""The client-go program of bench/peers: building it, and what it says when it is run."""
+"""The client-go program in bench/peers: build and results."""
 
 import json
 import os
@@ -14,13 +14,13 @@ _RUN_SECONDS = 120.0
 
 
 class ClientGoMissing(RuntimeError):
-    """Raised when the program cannot be built here: says what is absent."""
+    """Raised if the program cannot be built here; the message names what is missing."""
 
 
 def build(*, offline: bool = False) -> Path:
-    """The program, built if anything of it changed; `offline` out of Go's module cache alone.
+    """The program, rebuilt after changes; `offline` uses only Go's module cache.
 
-    Raises ClientGoMissing without Go, or without the modules; CalledProcessError when it does not compile.
+    Raises ClientGoMissing without Go or its modules; CalledProcessError if it does not compile.
     """
     go = shutil.which("go")
     if go is None:
@@ -43,13 +43,13 @@ def build(*, offline: bool = False) -> Path:
 
 
 def start(program: Path, kubeconfig: Path, *arguments: str) -> subprocess.Popen[str]:
-    """Run it against an API server; `seen` reads what it says."""
+    """Start it against an API server; `seen` reads its results."""
     command = [str(program), "-kubeconfig", str(kubeconfig), *arguments]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
 
 
 def seen(process: subprocess.Popen[str]) -> dict[str, Any]:
-    """What it saw, once it has ended. Raises RuntimeError with its complaint when it failed."""
+    """Its results, once it has ended. Raises RuntimeError with its error output if it failed."""
     output, complaint = process.communicate(timeout=_RUN_SECONDS)
     if process.returncode:
         raise RuntimeError(complaint)

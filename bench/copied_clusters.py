@@ -1,9 +1,9 @@
-"""Many clusters in front of the sandbox's API server, of which one was brought up and the others are copies of it.
+"""Many clusters in front of the sandbox's API server, of which one was brought up and the others are copies.
 
-To simulate the pods of a thousand clusters takes more than the operator does. So one cluster of 3/3/2 becomes Ready in
-the sandbox; then its objects are copied under other names and UIDs, with all their statuses, into an API server that
-nothing else writes to. The data plane of all is that of the first: a proxy exchanges the names on the way. What the
-operator reads, keeps and asks is as if each were there; what is not simulated is that pods or StatefulSets change.
+Simulating the pods of a thousand clusters costs more than the operator itself. So one cluster of 3/3/2 becomes Ready in
+the sandbox. Its objects are then copied, with other names and UIDs and all statuses, to an API server without other
+writers. The first cluster's data plane serves all: a proxy exchanges the names. The operator reads, caches and requests
+as if each cluster existed; changes of pods or StatefulSets are not simulated.
 """
 
 import contextlib
@@ -41,26 +41,26 @@ _NAME = re.compile(r"\bc\d{4}\b")
 _UID = re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _CLUSTER_IP = re.compile(rb"\b10\.96\.(\d+)\.(\d+)\b")
 _SERVICES = 64
-"""More than one cluster has."""
+"""More Services than one cluster has."""
 _SETTLE = 40.0
-"""Seconds after which the operator has nothing more to write for the first cluster."""
+"""Seconds after which the operator has no more writes for the first cluster."""
 
 
 def name_of(number: int) -> str:
-    """The name of a cluster, from 0."""
+    """The name of a cluster, counted from 0."""
     return f"c{number:04}"
 
 
 @dataclass(frozen=True, slots=True)
 class CopiedClusters:
-    """`client` is the admin's; `operator` runs a process that sees them all."""
+    """`client` is the administrator's; `operator` runs a process that sees all clusters."""
 
     client: Client
     kubeconfig: Path
     proxy: str
 
     def operator(self, *flags: str) -> OperatorProcess:
-        """A controller-manager that reaches the data plane."""
+        """Start a controller-manager that reaches the data plane."""
         environ = {"NAMESPACE": "default", "HTTP_PROXY": self.proxy, "http_proxy": self.proxy, "NO_PROXY": "127.0.0.1"}
         return OperatorProcess(self.kubeconfig, free_port(), [*QPS, *flags], environ)
 
@@ -72,7 +72,6 @@ class _ExchangedNames:
         self._transport = transport
 
     def request(self, request: Request) -> Response:
-        """See `Transport`."""
         found = _NAME.search(request.url)
         if found is None:
             return self._transport.request(request)
@@ -82,13 +81,13 @@ class _ExchangedNames:
         return replace(answer, body=answer.body.replace(_FIRST.encode(), name))
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:
-        """See `Transport`; nobody opens one."""
+        """Open a stream, which no caller does."""
         return self._transport.stream(request, idle_timeout)
 
 
 @contextlib.contextmanager
 def first_cluster(directory: Path) -> Iterator[World]:
-    """A sandbox with one cluster that is Ready, and nobody at work on it any more."""
+    """A sandbox with one Ready cluster and no operator."""
     world = World(timings=QUICK, programs={DISCOVERY: make_handler}, crds=[definition(kind) for kind in KINDS])
     world.start()
     try:
@@ -107,7 +106,7 @@ def first_cluster(directory: Path) -> Iterator[World]:
 
 
 def _await_rest(operator: OperatorProcess) -> None:
-    """Wait until the operator has written nothing for a while."""
+    """Wait until the operator has not written for a while."""
     last = [0, 0.0]
 
     def rests() -> bool:
@@ -122,7 +121,7 @@ def _await_rest(operator: OperatorProcess) -> None:
 
 @contextlib.contextmanager
 def copied(world: World, count: int) -> Iterator[CopiedClusters]:
-    """So many clusters, all Ready."""
+    """`count` clusters, all Ready."""
     server = ApiServer(SystemClock(), SystemRandomness(), {_TOKEN: ADMIN})
     snapshot = world.server.snapshot()
     server.restore(Snapshot(snapshot.version, _multiplied(snapshot, count)))
@@ -161,7 +160,7 @@ def _copies(stored: Stored, count: int) -> Iterator[Stored]:
 
 
 def _another_ip(ip: re.Match[bytes], number: int) -> bytes:
-    """Of a range of its own for each cluster, among those that the API server gives to Services."""
+    """An address in each cluster's own range, among those that the API server allocates to Services."""
     high, low = divmod(int(ip[1]) * 256 + int(ip[2]) + number * _SERVICES, 256)
     return b"10.%d.%d.%d" % (96 + high // 256, high % 256, low)
 

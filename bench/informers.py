@@ -27,7 +27,7 @@ _CLUSTERS = "pingcap.com/v1alpha1/tidbclusters"
 
 
 def main() -> int:
-    """Run the suite. 1 where no control plane was built."""
+    """Run the suite. 1 if no control plane was built."""
     if reason := require_or_reason():
         note(reason)
         return 1
@@ -67,13 +67,13 @@ def _custom_resources(kubeconfig: str, peers: Path | None) -> None:
     name = f"tidbclusters_{CLUSTERS}"
     peer_seconds = {peer: theirs["seconds"] for peer, theirs in _compare(name, readers, CLUSTERS).items()}
     if peers:
-        # what no client can be faster than, whatever it does with what it gets
+        # the lower bound for any client, whatever it does with the data
         download, theirs = peer_seconds["raw_download"], round(peer_seconds["client_go_dynamic"], 3)
         show(f"{name}_raw_download_seconds_vs_client_go_dynamic", download, theirs, "s", "client_go_dynamic, this run")
 
 
 def _compare(name: str, readers: dict[str, Reader], objects: int) -> dict[str, dict[str, float]]:
-    """Measure, show the figures, and return those of the peers."""
+    """Measure, show the figures, and return the peers'."""
     results = medians(readers)
     ours = results.pop("ours")
     if ours["objects"] != objects:
@@ -90,7 +90,7 @@ def _python(kind: str, kubeconfig: str, plural: str) -> Reader:
 
 
 def _build_peers() -> Path | None:
-    """The client-go program, None where it cannot be built."""
+    """The client-go program; None if it cannot be built."""
     note("building bench/peers; the first time takes minutes")
     try:
         return client_go.build()

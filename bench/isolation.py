@@ -1,7 +1,7 @@
-"""A hundred clusters, the PD of five of them black-holed: how long the others wait for a change (reliability.md R31).
+"""A hundred clusters, five of them with a black-holed PD: how long the others wait for a change (reliability.md R31).
 
-Measured from the answer to the user's patch to the operator's first write for it, one change after another while five
-workers also have the silent clusters to do.
+Measures the time from the answer to the user's patch to the operator's first write for it, one change after another,
+while five workers also handle the silent clusters.
 """
 
 import statistics
@@ -21,7 +21,7 @@ _PAUSE = 0.2
 
 
 def main() -> int:
-    """Run it. 1 where no control plane was built."""
+    """Run it. 1 if no control plane was built."""
     return on_a_place(_measure)
 
 
@@ -51,7 +51,7 @@ def _waits(here: Place) -> list[float]:
 
 
 def change(client: Client, name: str, number: int) -> float:
-    """Change a cluster; seconds from the answer to the operator's first write for it. Raises TimeoutError."""
+    """Change a cluster; return the seconds from the answer to the operator's first write. Raises TimeoutError."""
     value = str(time.monotonic_ns())
     patch = {"spec": {"pd": {"service": {"labels": {"change": value}}}}}
     client.patch(TIDB_CLUSTERS, name, "default", patch)
@@ -68,5 +68,5 @@ def change(client: Client, name: str, number: int) -> float:
 
 
 def percentile(waits: list[float], percent: int) -> float:
-    """Of at least two waits."""
+    """A percentile of at least two waits."""
     return statistics.quantiles(waits, n=100)[percent - 1]

@@ -1,8 +1,8 @@
-"""How long the operations of one cluster take: upgrade, configuration, scaling, growth of volumes, suspension.
+"""Durations of operations on one cluster: upgrade, configuration, scaling, growth of volumes, suspension.
 
-The control plane is real; nodes and data plane are the sandbox's, with pods that start at once, leaders that leave a
-store within a tenth of a second, and a store that is Tombstone three seconds after it went Offline. The peer is v1.6.6,
-as recorded on a like machine; it does not run here. A figure is the median of three rounds.
+The control plane is real; nodes and data plane are the sandbox's. Pods start immediately, leaders leave a store within
+a tenth of a second, and a store is Tombstone three seconds after it went Offline. The peer is v1.6.6, as recorded on a
+similar machine; it does not run here. A figure is the median of three rounds.
 """
 
 import time
@@ -22,20 +22,20 @@ from member.components import workload_names
 _NAME = "lifecycle"
 _ROUNDS = 3
 _PAUSE = 3.5
-"""Seconds between two operations: longer than `store_check`, or PD's next look would be due already."""
+"""Seconds between two operations: longer than `store_check`, or PD's next check would already be due."""
 _LOOK = 0.02
 _PATIENCE = 120.0
 _TIMINGS = replace(QUICK, store_check=3.0, region_tick=0.05, leader_moves=200.0)
-"""`store_check` is the time from Offline to Tombstone, as the few regions have moved by then."""
+"""`store_check` is the time from Offline to Tombstone, because the few regions have moved by then."""
 _PEERS = {"upgrade_3_3_2": 6.6, "tikv_3_to_4": 2.2, "tikv_4_to_3": 10.6, "pd_3_to_4": 2.0, "pd_4_to_3": 1.4}
 _PEER = "v1.6.6, recorded on a like machine, not measured in this run"
 
 Pods = Mapping[str, str]
-"""Names of pods and their UIDs."""
+"""UIDs of pods by name."""
 
 
 def main() -> int:
-    """Run it. 1 where no control plane was built."""
+    """Run it. 1 if no control plane was built."""
     return on_a_place(_measure, _TIMINGS)
 
 
@@ -62,26 +62,26 @@ def _measure(here: Place) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """The times of each operation so far, in seconds."""
+    """The durations of each operation so far, in seconds."""
 
     here: Place
     times: dict[str, list[float]] = field(default_factory=dict)
 
     def upgrade(self, number: int) -> None:
-        """Another version: each pod is another one."""
+        """Change the version: every pod is recreated."""
         before = _all_pods(self.here)
         version = {"version": f"v8.5.{3 + number}"}
         self._change("upgrade_3_3_2", version, lambda: _replaced(before, _all_pods(self.here)))
 
     def others(self, number: int) -> None:
-        """All but the upgrade."""
+        """All operations but the upgrade."""
         before = _pods(self.here, "tikv")
         config = {"tikv": {"config": f"[log.file]\nmax-days = {number + 1}\n"}}
         self._change("configuration_roll_tikv", config, lambda: _replaced(before, _pods(self.here, "tikv")))
         self._scale("tikv")
         self._scale("pd")
         if not number:
-            # once, as a claim that was just changed is left alone for a minute
+            # once, because a claim that was just changed is left alone for a minute
             grown = {"tikv": {"requests": {"storage": "2Gi"}}}
             self._change("volume_growth_tikv", grown, lambda: _sizes(self.here) == {"2Gi"})
         suspended = {"suspendAction": {"suspendStatefulSet": True}}
@@ -95,7 +95,7 @@ class _Measured:
             self._change(name, spec, lambda wanted=new: len(_pods(self.here, component)) == wanted)  # type: ignore[misc]
 
     def _change(self, name: str, spec: Json, done: Callable[[], bool], rest: bool = True) -> None:
-        """Change the spec and wait until it is `done` and, if asked for, everything is at rest again."""
+        """Change the spec and wait until it is `done` and, on request, everything is at rest again."""
         time.sleep(_PAUSE)  # noqa: TID251
         started = time.monotonic()  # noqa: TID251  (another process is timed)
         self.here.client.patch(TIDB_CLUSTERS, _NAME, "default", {"spec": spec})
@@ -112,7 +112,7 @@ def _cluster() -> Json:
 
 
 def _is_settled(here: Place) -> bool:
-    """Whether the cluster is Ready, nothing is left to do, and the StatefulSets are as the spec that is stored says."""
+    """True if the cluster is Ready, nothing is left to do, and the StatefulSets match the stored spec."""
     tree = here.client.get(TIDB_CLUSTERS, _NAME, "default").decode()
     found = {each["type"]: each for each in (tree.get("status") or {}).get("conditions") or ()}
     if found.get("Progressing", {}).get("reason") != "Done" or found.get("Ready", {}).get("status") != "True":
@@ -149,7 +149,7 @@ def _pods(here: Place, component: str) -> Pods:
 
 
 def _sizes(here: Place) -> set[str]:
-    """The capacities of the volumes of TiKV's three pods; a scale-in leaves another one behind."""
+    """The capacities of TiKV's three volumes; a scale-in leaves another one behind."""
     names = [f"tikv-{_NAME}-tikv-{ordinal}" for ordinal in range(3)]
     claims = [here.client.get(PERSISTENT_VOLUME_CLAIMS, name, "default").decode() for name in names]
     return {claim["status"]["capacity"]["storage"] for claim in claims}

@@ -1,8 +1,8 @@
-"""Taking apart lists of 60 MB, whatever is in them: what one shape costs beside another of the same size.
+"""Splitting lists of 60 MB with any content: the cost of one shape beside another of the same size.
 
-The bytes come in pieces of 64 KiB, as over a connection, through the client. A figure is the CPU time of a whole list,
-the best of five. Before, four entries of managedFields cost three times as much as one, and so did objects that end
-with others like themselves, as soon as a piece always ended in the same place of one.
+The bytes arrive through the client in pieces of 64 KiB, as over a connection. A figure is the CPU time of a whole list,
+the best of five. Earlier, four entries of managedFields cost three times as much as one; so did objects that end with
+nested objects like themselves, if pieces always ended at the same place in one.
 """
 
 import gc
@@ -22,11 +22,11 @@ _PIECE = 1 << 16
 _BEST_OF = 5
 _OBJECT = 8 << 10
 _FIELDS = 3000
-"""Bytes of the managedFields of an object, by however many managers."""
+"""Bytes of an object's managedFields, whatever the number of managers."""
 
 
 def main() -> int:
-    """Run the suite. Raises RuntimeError when the objects that come out are not those that went in."""
+    """Run the suite. Raises RuntimeError if the resulting objects differ from the input."""
     one = _seconds([_cluster(managers=1)])
     shapes = {
         "four_managed_fields": [_cluster(managers=4)],
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 class Pieces:
-    """A transport that has one list, and hands it over piece by piece."""
+    """A transport that delivers one list piece by piece."""
 
     def __init__(self, items: list[bytes]) -> None:
         joined = b",".join(items)
@@ -51,7 +51,7 @@ class Pieces:
         self._body = head + b",".join([joined] * (_SIZE // len(joined))) + tail
 
     def request(self, request: Request) -> Response:
-        """The list. Raises ValueError when nobody takes it as it comes."""
+        """Deliver the list. Raises ValueError without a receiver."""
         if request.receiver is None:
             raise ValueError("a list is received piece by piece")
         receive = request.receiver()
@@ -60,7 +60,7 @@ class Pieces:
         return Response(200, {}, b"", streamed=len(self._body))
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:  # noqa: ARG002  (there is no watch)
-        """Nobody watches. Raises ConnectionRefused."""
+        """Refuse watches. Raises ConnectionRefused."""
         raise ConnectionRefused(request.method, request.url, "lists only")
 
     def _pieces(self) -> Iterator[bytes]:
@@ -101,7 +101,7 @@ def _cluster(managers: int) -> bytes:
 
 
 def _lookalike(size: int) -> bytes:
-    """An object of so many bytes that ends with objects that begin as it does itself."""
+    """An object of the given size that ends with objects that begin like itself."""
     same = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": "nested"}}
     tree = same | {"metadata": {"name": "basic"}, "spec": {"filler": "", "templates": [same] * 6}}
     tree["spec"] = {"filler": "x" * (size - len(msgspec.json.encode(tree))), "templates": [same] * 6}

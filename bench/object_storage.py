@@ -1,6 +1,6 @@
-"""Deleting 100,000 objects on a volume, beside the library alone; and the memory that it takes (backup.md 7.8).
+"""Deletion of 100,000 objects on a volume, beside the library alone, and its memory (backup.md 7.8).
 
-Each side is a process of its own, so that its peak of memory is its own. `BENCH_OBJECTS` sets another number.
+Each side is a separate process, so that its peak of memory is its own. `BENCH_OBJECTS` sets another number.
 """
 
 import json
@@ -53,7 +53,7 @@ print(json.dumps({"gone": gone, "seconds": seconds, "peak": peak}))
 
 
 def main() -> int:
-    """Measure both in turns, and ours with a third of the objects; 1 when something was left."""
+    """Measure both alternately, and this operator with a third of the objects; 1 if objects were left."""
     sides: dict[str, list[dict[str, float]]] = {"ours": [], "library": []}
     for number in range(_ROUNDS):
         note(f"object storage: round {number + 1} of {_ROUNDS}")

@@ -1,4 +1,4 @@
-"""The controller-manager as a process of its own, and what it costs (Linux: /proc)."""
+"""The controller-manager as a separate process, and its cost (Linux: /proc)."""
 
 import os
 import re
@@ -19,7 +19,7 @@ _SAMPLE = re.compile(
 
 
 class Cost:
-    """What a running process costs."""
+    """The cost of a running process."""
 
     def __init__(self, pid: int) -> None:
         self._proc = Path(f"/proc/{pid}")
@@ -43,7 +43,7 @@ class Cost:
 
 
 class OperatorProcess:
-    """Started at construction; its log is a temporary file. `cost` is what it costs."""
+    """Starts at construction; its log is a temporary file. `cost` is its cost so far."""
 
     def __init__(self, kubeconfig: Path, port: int, flags: list[str], environ: Mapping[str, str]) -> None:
         self._port = port
@@ -62,7 +62,7 @@ class OperatorProcess:
         self.cost = Cost(self._process.pid)
 
     def sample(self, series: str) -> float:
-        """The value of a series, as the page of metrics writes its name and labels; 0 where it has none."""
+        """The value of a series, as the metrics page writes its name and labels; 0 if it is missing."""
         try:
             found = re.search(rf"^{re.escape(series)} (\S+)$", self._page("/metrics"), re.MULTILINE)
         except urllib3.exceptions.HTTPError:
@@ -70,23 +70,23 @@ class OperatorProcess:
         return float(found[1]) if found else 0.0
 
     def kill(self) -> None:
-        """End it as a lost node does, and wait."""
+        """Kill it, as when its node is lost, and wait."""
         self._process.kill()
         self._process.wait()
 
     def requests(self) -> Counter[str]:
-        """Requests to the API server so far, by HTTP method, watches included."""
+        """The requests to the API server so far, by HTTP method, including watches."""
         counts: Counter[str] = Counter()
         for method, value in _SAMPLE.findall(self._page("/metrics")):
             counts[method] += int(float(value))
         return counts
 
     def leads(self) -> bool:
-        """Whether it is the leader and its caches are full."""
+        """True if it is the leader and its caches are full."""
         try:
             if "not yet read" in self._page("/readyz"):
                 return False
-            # only then: of a thousand clusters this page takes a while
+            # checked last: with a thousand clusters this page takes a while
             metrics = self._page("/metrics")
         except urllib3.exceptions.HTTPError:
             return False
@@ -97,7 +97,7 @@ class OperatorProcess:
         return answer.data.decode()
 
     def stop(self) -> None:
-        """End it, if it has not ended, and wait."""
+        """Stop it unless it has ended, and wait."""
         self._process.send_signal(signal.SIGTERM)
         try:
             self._process.wait(40)

@@ -1,4 +1,4 @@
-"""Clusters on a real control plane, with nodes and data plane of the sandbox: what several suites measure on."""
+"""Clusters on a real control plane, with the sandbox's nodes and data plane, for several suites."""
 
 import contextlib
 import itertools
@@ -33,7 +33,7 @@ from tests.controlplane.processes import ControlPlane, free_port, require_or_rea
 QPS = ("--kube-client-qps=1000", "--kube-client-burst=2000")
 _PATIENCE = 300.0
 _NODES = 12
-"""Room for a hundred clusters: a node takes 110 pods."""
+"""Enough for a hundred clusters: a node takes 110 pods."""
 QUICK = Timings(
     image_pull=0.0,
     init_container=0.0,
@@ -51,7 +51,7 @@ QUICK = Timings(
     tidb_start=0.0,
     volume_provision=0.0,
 )
-"""Pods as instant as the sandbox can make them; heartbeats at their real pace."""
+"""Pods as fast as possible in the sandbox; heartbeats at their real pace."""
 
 _CLUSTER = """
 apiVersion: pingcap.com/v1alpha1
@@ -67,7 +67,7 @@ spec:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where clusters live: the API, the node side, and the proxy to its network."""
+    """The environment of the clusters: the API, the node side, and the proxy to its network."""
 
     control_plane: ControlPlane
     client: Client
@@ -75,17 +75,17 @@ class Place:
     proxy: str
 
     def operator(self, *flags: str) -> OperatorProcess:
-        """A controller-manager that reaches the data plane."""
+        """Start a controller-manager that reaches the data plane."""
         proxies = {"HTTP_PROXY": self.proxy, "http_proxy": self.proxy, "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
         environ = {"NAMESPACE": "default", **proxies}
         return OperatorProcess(self.control_plane.kubeconfig(), free_port(), [*QPS, *flags], environ)
 
     def cpu_seconds(self) -> float:
-        """What Kubernetes itself took so far: the control plane, and the nodes, which are in this process."""
+        """The CPU seconds of Kubernetes so far: the control plane, and the nodes, which are in this process."""
         return sum(Cost(pid).cpu_seconds() for pid in (os.getpid(), *self.control_plane.pids))
 
     def await_ready(self, count: int, within: float = _PATIENCE) -> None:
-        """Wait until so many clusters are Ready; lists would cost more than they tell. Raises TimeoutError."""
+        """Wait until `count` clusters are Ready, without lists, which would be too costly. Raises TimeoutError."""
         page = self.client.list_page(TIDB_CLUSTERS, "default")
         watch = self.client.watch(
             TIDB_CLUSTERS, "default", resource_version=page.resource_version, timeout_seconds=int(within)
@@ -109,9 +109,9 @@ def on_a_place(
     *,
     status_subresource: bool = True,
 ) -> int:
-    """Measure on a control plane of its own, with so many nodes; 1 where none was built.
+    """Measure on a separate control plane with `nodes` nodes; 1 if none was built.
 
-    v1.6 writes the statuses of its resources only where these have no status subresource.
+    v1.6 writes the statuses of its resources only if they have no status subresource.
     """
     if reason := require_or_reason():
         note(reason)
@@ -127,7 +127,7 @@ def on_a_place(
 
 @contextmanager
 def _place(control_plane: ControlPlane, timings: Timings, count: int, status_subresource: bool) -> Iterator[Place]:
-    """Nodes and a data plane for a control plane that runs, and the CRD in it."""
+    """Nodes and a data plane for a running control plane, and the CRD in it."""
     clock = SystemClock()
     transport = HttpTransport(load_kubeconfig(str(control_plane.kubeconfig()), clock), {}, clock)
     client = Client(transport)
@@ -148,7 +148,7 @@ def _place(control_plane: ControlPlane, timings: Timings, count: int, status_sub
 
 
 def cluster(name: str, **replicas: int) -> Json:
-    """A TidbCluster of 3/3/2, or of other numbers of some of its components."""
+    """A TidbCluster of 3/3/2, or with other numbers of some components."""
     tree: Json = yaml.safe_load(_CLUSTER)
     tree["metadata"]["name"] = name
     for component, count in replicas.items():
@@ -157,7 +157,7 @@ def cluster(name: str, **replicas: int) -> Json:
 
 
 def awaited(condition: Callable[[], bool], what: str, within: float = _PATIENCE, every: float = 0.1) -> None:
-    """Wait until `condition` holds. Raises TimeoutError."""
+    """Wait until `condition` returns True. Raises TimeoutError."""
     deadline = time.monotonic() + within  # noqa: TID251  (another process is timed)
     while not condition():
         if time.monotonic() > deadline:  # noqa: TID251

@@ -91,7 +91,7 @@ _READERS: dict[str, Callable[[str, str], dict[str, float]]] = {"ours": _ours, "r
 
 
 class _LeaseLikeThread(threading.Thread):
-    """Wakes every few milliseconds and notes by how much it woke late."""
+    """Wakes every few milliseconds and records the largest delay."""
 
     def __init__(self) -> None:
         super().__init__(name="lease-like")

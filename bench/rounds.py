@@ -1,4 +1,4 @@
-"""Programs that report what they cost, measured in turns."""
+"""Programs that report their cost, measured alternately."""
 
 import json
 import subprocess
@@ -12,13 +12,13 @@ ROUNDS = 5
 _PATIENCE = 300.0
 
 Reader: TypeAlias = list[str]
-"""A command that prints one line of JSON with numbers, as its last."""
+"""A command whose last line is JSON with numbers."""
 
 
 def medians(readers: Mapping[str, Reader], rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
-    """The median of each number of each reader. They take turns, so that a slow minute of the machine is everybody's.
+    """The medians of each reader's numbers. Readers alternate, so that a slow minute of the machine affects all.
 
-    A round before the first warms the server and is discarded.
+    A first round warms the server and is discarded.
     """
     results: dict[str, list[dict[str, float]]] = {name: [] for name in readers}
     for number in range(rounds + 1):

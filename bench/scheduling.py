@@ -1,4 +1,4 @@
-"""The extender's answer about 5,000 nodes, over HTTP and as kube-scheduler asks: names of nodes, or whole ones."""
+"""The extender's answer about 5,000 nodes, over HTTP, with names of nodes or whole ones."""
 
 import json
 import time
@@ -25,7 +25,7 @@ from scheduler.extender import Extender
 _NODES, _PODS, _ROUNDS = 5_000, 5, 50
 _NAMESPACE = "default"
 _WHOLE_BYTES = 6_000
-"""What a node of a cloud weighs as JSON."""
+"""The size of a cloud node's JSON."""
 
 
 def main() -> int:
@@ -65,7 +65,7 @@ def _post(pool: urllib3.PoolManager, url: str, body: bytes) -> None:
 
 
 def _slowest(call: Callable[[], None]) -> float:
-    """The slowest call of a number of them, in milliseconds."""
+    """The slowest of several calls, in milliseconds."""
     took = []
     for _ in range(_ROUNDS):
         started = time.perf_counter()

@@ -1,6 +1,6 @@
-"""What the simulator gets out of an hour of CPU: hours of a 3/3/2 cluster at rest, every one of them judged.
+"""The simulator's speed: simulated hours of a checked 3/3/2 cluster at rest per hour of CPU.
 
-The best of some runs and their median: all do the same work, and what else the machine does can only slow them down.
+Shows the best run and the median: all do the same work, and other load can only slow them down.
 """
 
 import statistics

@@ -1,8 +1,8 @@
-"""`python -m bench.soak` (`make soak`): informers under 200 events a second, on a way to the API server that keeps
-breaking, and the server restarting now and then (informers-workqueue.md TEST-8).
+"""`python -m bench.soak` (`make soak`): informers under 200 events per second, with broken connections and server
+restarts (informers-workqueue.md TEST-8).
 
-Half an hour, or SOAK_SECONDS. In front of the real kube-apiserver where it was built, else of the sandbox's. In the end
-the caches are what a LIST says, nothing has grown, and a list was only read again where a watch could not go on.
+Runs for half an hour, or SOAK_SECONDS, against the real kube-apiserver if it was built, else against the sandbox's. In
+the end the caches equal a LIST, nothing has grown, and a list was repeated only if a watch could not continue.
 """
 
 import base64
@@ -38,16 +38,16 @@ _NAMES = 400
 _KILL_EVERY = (2.0, 12.0)
 _RESTART_EVERY = 60.0
 _CALM = 75.0
-"""Seconds without trouble before a measurement: a dead watch has been given up, and the longest backoff is over."""
+"""Seconds without trouble before a measurement: dead watches have been given up, and the longest back-off is over."""
 _PATIENCE = 60.0
 _RANDOM = SystemRandomness()
 
 _Sample: TypeAlias = dict[str, Any]
-"""What bench.soaked says of itself."""
+"""A report of bench.soaked."""
 
 
 def main() -> int:
-    """Run it. 1 when a promise was broken."""
+    """Run it. 1 if a promise was broken."""
     logs_to_stderr()
     with tempfile.TemporaryDirectory() as directory, _server(Path(directory)) as server:
         relay = Relay(server.port)
@@ -72,7 +72,7 @@ def _server(directory: Path) -> Iterator[Server]:
 
 
 def _kubeconfig(server: Server, relay: Relay, directory: Path) -> Path:
-    """The reader's way through the relay."""
+    """The reader's kubeconfig, through the relay."""
     config = server.config(relay.port)
     cluster = {"server": config.server}
     if config.tls.ca:
@@ -94,7 +94,7 @@ def _soak(server: Server, relay: Relay, kubeconfig: Path) -> int:
     soaked = _Soaked(kubeconfig)
     troubles = _Troubles(server, relay)
     try:
-        # a first half is for whatever grows to its size once
+        # the first half lets caches and buffers grow to their size
         troubles.make(_SECONDS / 2)
         pause(_CALM)
         before = soaked.ask("sample")
@@ -118,7 +118,7 @@ def _soak(server: Server, relay: Relay, kubeconfig: Path) -> int:
 
 
 class _Traffic:
-    """Creates, changes and deletes ConfigMaps at a steady pace; what fails is left."""
+    """Creates, changes and deletes ConfigMaps at a steady pace, ignoring failures."""
 
     def __init__(self, client: Client) -> None:
         self.writes = 0
@@ -141,7 +141,7 @@ class _Traffic:
     def _run(self, number: int, stop: Stop) -> None:
         due = CLOCK.now()
         while not stop.wait(CLOCK, due - CLOCK.now()):
-            # what an outage cost is not made up for
+            # do not catch up after an outage
             due = max(due, CLOCK.now() - 1.0) + _WRITERS / _RATE
             name = f"soak-{number}-{_RANDOM.integer(0, _NAMES // _WRITERS - 1)}"
             with contextlib.suppress(ApiError, TransportError):
@@ -161,7 +161,7 @@ class _Traffic:
 
 
 class _Troubles:
-    """What happens on the way to the server, and to the server."""
+    """Troubles of the connection and of the server."""
 
     def __init__(self, server: Server, relay: Relay) -> None:
         self.restarts = 0
@@ -170,7 +170,7 @@ class _Troubles:
         self._relay = relay
 
     def make(self, seconds: float) -> None:
-        """Trouble for so long."""
+        """Make trouble for some seconds."""
         end = CLOCK.now() + seconds
         restart = CLOCK.now() + _RESTART_EVERY / 2
         while CLOCK.now() < end:
@@ -202,7 +202,7 @@ class _Soaked:
         )
 
     def ask(self, what: str) -> _Sample:
-        """Its answer. Raises RuntimeError when it has ended."""
+        """Its answer. Raises RuntimeError if it has ended."""
         assert self._process.stdin
         assert self._process.stdout
         print(what, file=self._process.stdin, flush=True)
@@ -223,7 +223,7 @@ class _Soaked:
 
 
 def _settled(server: Server, soaked: _Soaked) -> _Sample:
-    """The comparison with the server, once nothing is written any more and everything has been told."""
+    """The comparison with the server, after all writes have ended and been delivered."""
     last: _Sample = {}
 
     def equal() -> bool:
@@ -249,7 +249,7 @@ def _show(before: _Sample, after: _Sample, troubles: _Troubles, writes: int) -> 
 
 
 def _promises(before: _Sample, after: _Sample, last: _Sample, lists: int) -> dict[str, bool]:
-    """What was promised, and whether it was kept. `lists`: one an informer, and one a restart, which forgets."""
+    """The promises, and whether each was kept. `lists`: one per informer, and one per restart, which loses history."""
     return {
         "the caches are what the server lists": set(last["digests"].values()) == {last["server"]},
         "a list at its version shows no difference": not last["differences"],

@@ -1,8 +1,8 @@
-"""`python -m bench.soaked KUBECONFIG`: what a soak is about, in a process of its own.
+"""`python -m bench.soaked KUBECONFIG`: the process under test of a soak.
 
-A full and a metadata-only informer on all ConfigMaps, a queue and two workers that note what they find in the cache.
-Each line on stdin asks for a line of JSON: `sample` for what the process has and has done, `check` for a comparison
-with the server as well. The end of stdin ends it.
+A full and a metadata-only informer on all ConfigMaps, a queue and two workers that record the cached objects. Each line
+on stdin requests a line of JSON: `sample` for the state of the process, `check` also for a comparison with the server.
+The end of stdin ends it.
 """
 
 import json
@@ -36,12 +36,12 @@ from workqueue.queue import Queue
 
 _RESYNC = 30.0
 _SILENCE = 10.0
-"""Seconds without an answer or event after which a connection counts as dead: at the pace of a soak, that is long."""
+"""Seconds without an answer or event after which a connection counts as dead; long for the pace of a soak."""
 _WORKERS = 2
 
 
 class _Worked:
-    """What workers saw last of each object, as a controller would: key from the event, state from the cache."""
+    """The last object that workers saw, as in a controller: key from the event, state from the cache."""
 
     def __init__(self, factory: SharedInformerFactory) -> None:
         self.versions: dict[str, str] = {}
@@ -73,7 +73,7 @@ class _Worked:
 
 
 def main() -> int:
-    """Follow until stdin ends; 1 when a thread did not end."""
+    """Run until stdin ends; 1 if a thread did not end."""
     logs_to_stderr()
     clock, stop, registry = SystemClock(), Stop(), CollectorRegistry()
     transport = HttpTransport(load_kubeconfig(sys.argv[1], clock), {}, clock)
@@ -130,7 +130,7 @@ def _sample(registry: CollectorRegistry, objects: int) -> dict[str, object]:
 
 
 def _check(caches: dict[str, SharedInformerFactory], worked: _Worked) -> dict[str, object]:
-    """Compare each cache with the server, and what workers saw with the cache."""
+    """Compare each cache with the server, and the workers' objects with the cache."""
     stores = {name: factory.informer_for(CONFIG_MAPS).store.list() for name, factory in caches.items()}
     return {
         "digests": {name: digest(objects) for name, objects in stores.items()},
@@ -140,11 +140,11 @@ def _check(caches: dict[str, SharedInformerFactory], worked: _Worked) -> dict[st
 
 
 def _difference(factory: SharedInformerFactory) -> str:
-    """In what a cache differs from the server, or why that cannot be said yet; empty when it does not."""
+    """The difference between a cache and the server, or why it is unknown yet; empty if there is none."""
     try:
         return str(factory.check_consistency()[CONFIG_MAPS] or "")
     except (ApiError, TransportError) as error:
-        # a cache that is still behind the server's history, or an idle connection that died without a word
+        # a cache that is still behind the server's history, or an idle connection that died silently
         return str(error)
 
 

@@ -1,7 +1,7 @@
-"""An API server that does nothing but stream events of pods: in process, or `python -m bench.streams EVENTS RATE`.
+"""An API server that only streams events of pods: in process, or `python -m bench.streams EVENTS RATE`.
 
-As a program it prints its port, answers LIST with nothing, and sends each watch EVENTS events at RATE a second; the
-annotation `sent` has the machine's monotonic clock as of the moment the event is written to the socket.
+As a program it prints its port, answers LIST with an empty list, and sends each watch EVENTS events at RATE per second;
+the annotation `sent` has the machine's monotonic clock when the event is written to the socket.
 """
 
 import sys
@@ -21,7 +21,7 @@ _PODS = 500
 
 
 class EventTransport:
-    """A transport whose first watch brings given lines and ends; a second one is refused."""
+    """A transport whose first watch delivers the given lines and ends; a second one is refused."""
 
     def __init__(self, chunks: list[bytes]) -> None:
         self._streams = iter([Chunks(chunks)])
@@ -31,7 +31,7 @@ class EventTransport:
         return Response(200, {}, _EMPTY_LIST)
 
     def stream(self, request: Request, idle_timeout: float) -> ByteStream:  # noqa: ARG002
-        """The stream. Raises ConnectionRefused from the second time on."""
+        """The stream. Raises ConnectionRefused from the second call on."""
         for stream in self._streams:
             return stream
         raise ConnectionRefused(request.method, request.url, "the stream is over")
@@ -50,15 +50,13 @@ class Chunks:
         """The chunks."""
         return iter(self._chunks)
 
-    def abort(self) -> None:
-        """Nothing to end."""
+    def abort(self) -> None: ...
 
-    def close(self) -> None:
-        """Nothing to release."""
+    def close(self) -> None: ...
 
 
 def trees() -> list[Json]:
-    """Pods as the server sends them: of about 9 KB, a third of it managedFields."""
+    """Pods as the server sends them: about 9 KB, a third of it managedFields."""
     made = []
     for number in range(_PODS):
         tree = pod(number)
@@ -72,7 +70,7 @@ def trees() -> list[Json]:
 
 
 def line(number: int, pods: list[Json], sent: float = 0.0) -> bytes:
-    """The line of event `number`: each pod is added once, and modified from then on."""
+    """The line of event `number`: each pod is added once, then modified."""
     tree = pods[number % _PODS]
     tree["metadata"]["resourceVersion"] = str(number + 2)
     tree["metadata"]["annotations"][SENT] = repr(sent)
@@ -106,8 +104,7 @@ def main() -> int:
                 self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
             time.sleep(60)  # noqa: TID251  (the reader ends it)
 
-        def log_message(self, *arguments: object) -> None:
-            """Say nothing."""
+        def log_message(self, *arguments: object) -> None: ...
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

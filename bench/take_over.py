@@ -1,6 +1,6 @@
-"""How long it takes until a standby leads, with the default times of the lease, in the sandbox.
+"""The time until a standby leads, with the default times of the lease, in the sandbox.
 
-After SIGTERM the lease is released, and the standby's watch sees it; after SIGKILL it has to run out.
+After SIGTERM the lease is released, and the standby's watch notices it; after SIGKILL it has to expire.
 """
 
 import signal
@@ -17,7 +17,7 @@ ROUNDS = 5
 
 
 def main() -> int:
-    """Run both. 1 when one take-over was too late."""
+    """Run both. 1 if one take-over was too late."""
     times = Timing()
     latest = times.lease_duration + 2 * 2.2 * times.retry_period
     with tempfile.TemporaryDirectory() as directory, sandbox(Path(directory)) as place:

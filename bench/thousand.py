@@ -1,8 +1,8 @@
-"""A thousand clusters of 3/3/2: start, memory, idleness, changes, and one of three shards killed.
+"""A thousand clusters of 3/3/2: start, memory, idleness, changes, and the loss of one of three shards.
 
-In front of the sandbox's API server they are copies of one cluster (`bench.copied_clusters`), as many as
-THOUSAND_CLUSTERS says; on the real control plane THOUSAND_REAL are brought up, pod by pod. The operator is a process of
-its own, with its own flags, in both.
+In front of the sandbox's API server they are copies of one cluster (`bench.copied_clusters`), THOUSAND_CLUSTERS of
+them; on the real control plane THOUSAND_REAL are brought up, pod by pod. In both the operator is a separate process
+with its usual flags.
 """
 
 import contextlib
@@ -30,13 +30,13 @@ _CHANGES = int(os.environ.get("THOUSAND_CHANGES", "200"))
 _IDLE = 60.0
 _PODS_OF_A_NODE = 100
 _AT_ONCE = 30
-"""Clusters that are brought up side by side."""
+"""The number of clusters brought up concurrently."""
 _PATIENT = replace(QUICK, dependency_retry=1.0, script_second=0.1)
-"""Of thousands of processes, those that wait for others must leave time to these."""
+"""With thousands of processes, waiting ones must leave CPU time to the others."""
 _SHARDS = 3
 _PATIENCE = 3600.0
 _SELDOM = 3.0
-"""Seconds between two looks at the metrics, a page of megabytes."""
+"""Seconds between two reads of the metrics, a page of megabytes."""
 _KILLED = "change=killed"
 _CHANGE: Json = {"spec": {"pd": {"service": {"labels": {"change": "killed"}}}}}
 _SYNCS = 'controller_runtime_reconcile_total{controller="tidbcluster",result="success"}'
@@ -45,15 +45,15 @@ _SYNCS = 'controller_runtime_reconcile_total{controller="tidbcluster",result="su
 class _Clusters(Protocol):
     @property
     def client(self) -> Client:
-        """The admin's."""
+        """The administrator's client."""
 
     def operator(self, *flags: str) -> OperatorProcess:
-        """A controller-manager."""
+        """Start a controller-manager."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Suite:
-    """What is measured of so many clusters, and how the figures are called."""
+    """The measurements with a number of clusters, and the names of the figures."""
 
     here: _Clusters
     count: int
@@ -63,7 +63,7 @@ class _Suite:
         show(f"thousand_{self.world}_{self.count}_{name}", ours, aim, unit, "aim" if aim is not None else "")
 
     def start(self) -> OperatorProcess:
-        """A process beside all clusters, as soon as it leads and its caches are full."""
+        """Start a process for all clusters; returns once it leads and its caches are full."""
         started = _now()
         operator = self.here.operator()
         awaited(operator.leads, "the operator to lead", within=_PATIENCE)
@@ -75,7 +75,7 @@ class _Suite:
         return operator
 
     def idle(self, operator: OperatorProcess) -> None:
-        """Nothing changes for a while."""
+        """Measure a period without changes."""
         before, cpu = operator.requests(), operator.cost.cpu_seconds()
         time.sleep(_IDLE)  # noqa: TID251  (another process is timed)
         spent = operator.requests() - before
@@ -83,18 +83,18 @@ class _Suite:
         self.show("idle_60s_cpu", operator.cost.cpu_seconds() - cpu, None, "s")
 
     def change(self) -> None:
-        """One change after another."""
+        """Measure one change after another."""
         waits = [change(self.here.client, name_of(each % self.count), each) for each in range(_CHANGES)]
         self.show("change_p50", percentile(waits, 50), None, "s")
         self.show("change_p99", percentile(waits, 99), 1.0, "s")
 
     def kill_a_shard(self) -> None:
-        """Three processes; one is killed, and all of its clusters are changed."""
+        """Start three processes, kill one, and change all of its clusters."""
         operators = [self.here.operator(f"--shards={_SHARDS}") for _ in range(_SHARDS)]
         try:
             evenly = [1] * _SHARDS
             self._await(lambda: evenly == list(map(_held, operators)), "a shard for each")
-            # keys of others count as well: they are forgotten at once
+            # other shards' keys count as well: they are dropped immediately
             self._await(lambda: min(each.sample(_SYNCS) for each in operators) >= self.count, "a look at each")
             lost = _shard_held_by(operators[0])
             operators[0].kill()
@@ -111,7 +111,7 @@ class _Suite:
         for name in unserved:
             client.patch(TIDB_CLUSTERS, name, "default", _CHANGE)
         started, first = len(unserved), 0.0
-        # one request: in front of the sandbox's server, to look again and again would cost more than what is measured
+        # one request, because polling the sandbox's server would cost more than the measured work
         watch = client.watch(
             SERVICES, "default", resource_version=since, timeout_seconds=int(_PATIENCE), label_selector=_KILLED
         )
@@ -130,7 +130,7 @@ class _Suite:
 
 
 def main() -> int:
-    """Run both. 1 where no control plane was built."""
+    """Run both. 1 if no control plane was built."""
     with tempfile.TemporaryDirectory() as directory, first_cluster(Path(directory)) as world:
         with copied(world, 1) as alone:
             base = _memory_beside(_Suite(alone, 1, "sandbox"))

@@ -1,7 +1,7 @@
-"""What happens while pods are restarted: when the operator could have gone on, and when it did.
+"""Rolling restarts: the times when the operator could continue, and when it did.
 
-It could when a pod became Ready, and when the last region leader had left a store. It did with its next write that is
-more than telling: to a StatefulSet, to the annotations of a pod, to PD or TiDB.
+It could when a pod became Ready, and when the last region leader had left a store. It did with its next effective
+write: to a StatefulSet, to the annotations of a pod, to PD or TiDB.
 """
 
 import threading
@@ -21,11 +21,11 @@ from ports.randomness import SystemRandomness
 from ports.stopping import Stop
 
 _LOOK = 0.01
-"""Seconds between two looks at the data plane."""
+"""Seconds between two checks of the data plane."""
 
 
 class Timeline:
-    """Moments as seen from outside, in seconds of the monotonic clock. Written by several threads."""
+    """Moments observed from outside, in seconds of the monotonic clock. Written by several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -33,25 +33,25 @@ class Timeline:
         self._steps: list[float] = []
 
     def waits(self) -> list[float]:
-        """Seconds from each moment when the operator could go on until it did; not of the last, which has no next."""
+        """Seconds from each moment when the operator could continue until it did, except for the last."""
         with self._lock:
             nexts = [(free, next((step for step in sorted(self._steps) if step > free), None)) for free in self._free]
         return [step - free for free, step in nexts if step is not None]
 
     def could_go_on(self) -> None:
-        """What the operator waited for is there."""
+        """Record that the operator's condition has come true."""
         with self._lock:
             self._free.append(_now())
 
     def went_on(self) -> None:
-        """The operator wrote."""
+        """Record that the operator has written."""
         with self._lock:
             self._steps.append(_now())
 
 
 @contextmanager
 def recorded(here: Place, cluster: str) -> Iterator[Timeline]:
-    """The timeline of the only cluster of a place, for as long as the block runs."""
+    """The timeline of a place's only cluster within the block."""
     timeline, stop, clock = Timeline(), Stop(), SystemClock()
     factory = SharedInformerFactory(here.client, clock, SystemRandomness(), namespace="default")
     factory.informer_for(PODS).add_event_handler(_of_pods(timeline))
@@ -106,7 +106,7 @@ def _look(here: Place, cluster: str, timeline: Timeline, stop: Stop) -> None:
 
 
 def _asked(here: Place) -> int:
-    """How often the operator has asked the data plane to change something."""
+    """The number of the operator's writes to the data plane."""
     counts = here.nodes.data_plane.network.counts()
     return sum(times for each, times in counts.items() if each.user_agent == USER_AGENT and each.method != "GET")
 

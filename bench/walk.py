@@ -1,10 +1,10 @@
-"""`python -m bench.walk`: what a reconcile calls, and the stacks of its writes.
+"""`python -m bench.walk`: the calls of a reconcile, and the stacks of its writes.
 
-Counted are calls of the operator's own functions by real reconciles in the simulator. One seed gives one run, so the
-figures are the same on each machine and under any load, unlike times. What the sandbox does is not counted.
+Counts calls of the operator's own functions by real reconciles in the simulator. A seed determines a run, so the
+figures are the same on each machine and under any load, unlike times. The sandbox's calls are not counted.
 
-`--record` writes the figures to `bench/walk.json`, which a test compares (tests/bench/test_walk.py): they cannot grow
-unseen.
+`--record` writes the figures to `bench/walk.json`, which a test compares (tests/bench/test_walk.py), so that they
+cannot grow unnoticed.
 """
 
 import argparse
@@ -31,13 +31,13 @@ RECORD = Path(__file__).with_suffix(".json")
 
 _ROOT = Path(__file__).resolve().parents[1]
 _ROOMS = ("ports", "workqueue", "kube", "informers", "apis", "dataplane", "member", "meta", "controllers")
-"""Where the operator's code is."""
+"""The packages of the operator."""
 _CLOCK = "ports/clock.py"
-"""Its calls depend on how the simulator keeps time."""
+"""Not counted, because its calls depend on how the simulator keeps time."""
 
 _PATIENCE = 600.0
 _SHOWN = 10
-"""Files with the most calls that are printed."""
+"""The number of files with the most calls that are printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +49,13 @@ class Frame:
     function: str
 
     def __str__(self) -> str:
-        """As an editor reads it."""
+        """`file:line`, for editors."""
         return f"{self.file}:{self.line} {self.function}"
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A request that changes something: the stack under it, and the calls of its reconcile until then."""
+    """A write: its stack, and the calls of its reconcile until then."""
 
     method: str
     url: str
@@ -64,18 +64,18 @@ class Write:
 
     @property
     def files(self) -> int:
-        """How many files the stack is in."""
+        """The number of files in the stack."""
         return len({frame.file for frame in self.stack})
 
     @property
     def switches(self) -> int:
-        """How often the stack goes from one file into another."""
+        """The number of changes between files in the stack."""
         return sum(one.file != other.file for one, other in pairwise(self.stack))
 
 
 @dataclass(slots=True)
 class Reconcile:
-    """What one reconcile of a key called, by file, and wrote."""
+    """One reconcile of a key: its calls by file, and its writes."""
 
     key: str
     calls: Counter[str] = field(default_factory=Counter)
@@ -83,7 +83,7 @@ class Reconcile:
 
 
 class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The figures of a walk; without a write, those about its stack are 0."""
+    """The figures of a walk; without a write, the stack's are 0."""
 
     calls: int
     frames: int = 0
@@ -94,7 +94,7 @@ class Figures(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """One reconcile, up to a write where it is about one."""
+    """One reconcile, up to a write if it is about one."""
 
     name: str
     reconcile: Reconcile
@@ -102,7 +102,7 @@ class Walk:
 
     @property
     def figures(self) -> Figures:
-        """What of it is compared."""
+        """The figures to compare."""
         if self.write is None:
             by_file = dict(sorted(self.reconcile.calls.items()))
             return Figures(self.reconcile.calls.total(), by_file=by_file)
@@ -110,7 +110,7 @@ class Walk:
 
 
 class Walker:
-    """Counts what the operator calls in its reconciles. For one thread."""
+    """Counts the calls of the operator in its reconciles. Not thread-safe."""
 
     def __init__(self) -> None:
         self.reconciles: list[Reconcile] = []
@@ -118,7 +118,7 @@ class Walker:
         self._current: Reconcile | None = None
 
     def watched(self, sync: Sync) -> Sync:
-        """A sync that is counted."""
+        """A sync with counted calls."""
 
         def counted(key: str) -> Result | None:
             self._current = Reconcile(key)
@@ -132,7 +132,7 @@ class Walker:
         return counted
 
     def noting(self, transport: Transport) -> Transport:
-        """A transport that notes writes, and behind which nothing is counted."""
+        """A transport that records writes, and below which nothing is counted."""
         return _NotingTransport(transport, self._note)
 
     def _note(self, request: Request) -> None:
@@ -152,7 +152,7 @@ class Walker:
             self._current.calls[file] += 1
 
     def _file(self, code: CodeType) -> str:
-        """Where code of the operator is, as a path in the repository; empty for all other code."""
+        """The path of the operator's code in the repository; empty for other code."""
         file = self._files.get(code)
         if file is None:
             path = Path(code.co_filename)
@@ -180,7 +180,7 @@ class _NotingTransport:
 
 @contextmanager
 def _profiled(profile: Callable[[FrameType, str, object], None] | None) -> Iterator[None]:
-    """Profile with a function, or with None not at all, and then again as before."""
+    """Profile with a function, or None, within the block."""
     before: Any = sys.getprofile()
     sys.setprofile(profile)
     try:
@@ -193,7 +193,7 @@ def _profiled(profile: Callable[[FrameType, str, object], None] | None) -> Itera
 
 
 def at_rest() -> list[Walk]:
-    """Reconciles of a 3/3/2 cluster in which nothing is to be done, and one that waits in a roll."""
+    """Reconciles of a 3/3/2 cluster without work, and one that waits in a rolling update."""
     walker, world = _world()
     _synced(walker, world)
     kept = _synced(walker, world)
@@ -211,7 +211,7 @@ def at_rest() -> list[Walk]:
 
 
 def writing() -> list[Walk]:
-    """TiKV of a cluster is scaled out, then in."""
+    """TiKV is scaled out, then in."""
     walker, world = _world()
     out = _scaled(walker, world, 4, lambda write: write.method == "PATCH" and "/statefulsets/" in write.url)
     into = _scaled(walker, world, 3, lambda write: write.method == "DELETE" and "/store/" in write.url)
@@ -220,7 +220,7 @@ def writing() -> list[Walk]:
 
 
 def _world() -> tuple[Walker, OperatorWorld]:
-    """A 3/3/2 cluster that is Ready."""
+    """A Ready 3/3/2 cluster."""
     walker, world = Walker(), OperatorWorld()
     _start(walker, world)
     world.apply(_cluster())
@@ -230,8 +230,7 @@ def _world() -> tuple[Walker, OperatorWorld]:
 
 
 def _start(walker: Walker, world: OperatorWorld) -> None:
-    """Have a new process of the operator take over, whose reconciles are counted; as outside of tests, it trusts what
-    it has decided."""
+    """Start a new operator process with counted reconciles, which trusts its earlier decisions as in production."""
     world.operator = Operator(
         world.world,
         world.clock,
@@ -251,7 +250,7 @@ def _cluster() -> Json:
 
 
 def _synced(walker: Walker, world: OperatorWorld) -> Reconcile:
-    """The one reconcile of the cluster that a resync brings."""
+    """The one reconcile of the cluster that a resync triggers."""
     walker.reconciles.clear()
     world.operator.resync()
     world.operator.work()
@@ -262,7 +261,7 @@ def _synced(walker: Walker, world: OperatorWorld) -> Reconcile:
 def _scaled(
     walker: Walker, world: OperatorWorld, replicas: int, is_meant: Callable[[Write], bool]
 ) -> tuple[Reconcile, Write]:
-    """Scale TiKV; the first write that is meant, and its reconcile."""
+    """Scale TiKV; return the first write that `is_meant` accepts, and its reconcile."""
     walker.reconciles.clear()
     world.change(tikv={"replicas": replicas})
     world.run_until(lambda: world.replicas("tikv") == replicas and world.reason() == "Done", _PATIENCE)
@@ -273,12 +272,12 @@ def _scaled(
 
 
 def recorded() -> Mapping[str, Figures]:
-    """The figures of each walk as they were recorded last."""
+    """The recorded figures of each walk."""
     return msgspec.json.decode(RECORD.read_bytes(), type=dict[str, Figures])
 
 
 def grown(figures: Figures, before: Figures, tolerance: float) -> str:
-    """What a reconcile calls more than was recorded, in a sentence with the files; empty within the tolerance."""
+    """The growth of a reconcile's calls beyond the tolerance, in a sentence with the files; empty if there is none."""
     if figures.calls <= before.calls * (1 + tolerance):
         return ""
     more = Counter(figures.by_file)
@@ -288,7 +287,7 @@ def grown(figures: Figures, before: Figures, tolerance: float) -> str:
 
 
 def _described(walk: Walk) -> Iterator[str]:
-    """A walk as people read it."""
+    """A walk in readable form."""
     yield f"\n{walk.name}"
     figures = walk.figures
     if walk.write is None:

@@ -1,4 +1,4 @@
-"""Following events: how many a second on one core, how fast from the wire to a worker, how fast to end."""
+"""Event processing: events per second on one core, latency from the socket to a worker, and time to stop."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ _PATIENCE = 60.0
 
 
 def main() -> int:
-    """Run the suite. 1 where no control plane was built, after what needs none."""
+    """Run the suite. 1 if no control plane was built, after the parts that need none."""
     show("watch_events_one_core", max(_events_per_second() for _ in range(_BEST_OF)), 20_000, "events/s", "aim")
     _latency()
     if reason := require_or_reason():
@@ -82,7 +82,7 @@ def _events_per_second() -> float:
 
 
 def _latency() -> None:
-    """From the socket of another process to the key in a worker's hands."""
+    """The latency from another process's socket to the key in a worker."""
     command = [sys.executable, "-m", "bench.streams", str(_EVENTS), str(_RATE)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:  # noqa: S603
         try:

@@ -15,7 +15,7 @@ from ports.stopping import Stop
 
 
 def main() -> int:
-    """Print `watching` when all caches are full; end when stopped."""
+    """Print `watching` once all caches are full; end when stopped."""
     logs_to_stderr()
     kubeconfig, count = sys.argv[1], int(sys.argv[2])
     stopped = threading.Event()

@@ -1,4 +1,4 @@
-"""What the caches are filled with: pods and clusters of the size they have in production."""
+"""The content of the caches: pods and clusters with the size of production objects."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +19,7 @@ _SINCE = "2026-01-01T00:00:00Z"
 
 
 def namespaces(client: Client) -> None:
-    """Make the namespaces; without controllers nobody else makes the account that pods need."""
+    """Create the namespaces, with the ServiceAccount that pods need, because there are no controllers."""
     for number in range(NAMESPACE_COUNT):
         name = _namespace(number)
         client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -34,7 +34,7 @@ def pods(client: Client, count: int) -> None:
 
 
 def clusters(client: Client, count: int) -> None:
-    """Create `count` TidbClusters with the status they have when they run, and their definition first."""
+    """Create the CRD, and `count` TidbClusters with the status of running ones."""
     client.create(CUSTOM_RESOURCE_DEFINITIONS, definition(TIDB_CLUSTER))
     clock, stop = SystemClock(), Stop()
     while not _served(client):
@@ -44,7 +44,7 @@ def clusters(client: Client, count: int) -> None:
 
 
 def pod(number: int) -> Json:
-    """A TiKV pod nobody schedules."""
+    """A TiKV pod that stays unscheduled."""
     instance = f"cluster-{number // _CLUSTER_SIZE}"
     labels = {
         "app.kubernetes.io/component": "tikv",
@@ -136,7 +136,7 @@ def _run_cluster(client: Client, number: int) -> None:
 
 
 def _status(name: str) -> Json:
-    """What the operator has observed of three members of each component."""
+    """The status of three members of each component."""
     conditions = [
         {"type": "Ready", "status": "True", "reason": "Ready", "message": "all components are ready"}
         | {"lastTransitionTime": _SINCE, "lastUpdateTime": _SINCE}

@@ -1,6 +1,6 @@
-"""The work queue with its metrics on: one thread, many threads, and 200,000 items that wait.
+"""The work queue with its metrics: one thread, many threads, and 200,000 waiting items.
 
-client-go's figures are from its own benchmarks, run before on a like machine; the others are the aims.
+client-go's figures are from its own benchmarks on a similar machine; the others are targets.
 """
 
 import gc
@@ -51,7 +51,7 @@ _KINDS: dict[str, _Make] = {"queue": _queue, "priority_queue": _priority_queue}
 
 
 def _one_thread(make: _Make, rounds: int = 500) -> float:
-    """Microseconds to add, get and give back an item."""
+    """Microseconds to add, get and finish an item."""
     registry = CollectorRegistry()
     queue = make(registry)
     started = time.perf_counter()
@@ -68,7 +68,7 @@ def _one_thread(make: _Make, rounds: int = 500) -> float:
 
 
 def _many_threads(make: _Make, items: int = 100_000) -> float:
-    """Items per second from one producer through five workers, each item another one."""
+    """Items per second from one producer through five workers, all different."""
     registry = CollectorRegistry()
     queue = make(registry)
     threads = [threading.Thread(target=_work, args=(queue,), name=f"worker-{number}") for number in range(_WORKERS)]
@@ -94,7 +94,7 @@ def _work(queue: _AnyQueue) -> None:
 
 
 def _delayed() -> None:
-    """What an item costs that waits among 200,000 others, from add_after to the ready queue."""
+    """The cost of an item among 200,000 waiting ones, from add_after to the ready queue."""
     clock = FakeClock()
     timers = Timers(clock)
     queue: DelayingQueue[str] = DelayingQueue(timers, name="bench", metrics=PrometheusQueueMetrics(CollectorRegistry()))
@@ -103,7 +103,7 @@ def _delayed() -> None:
     memory = _resident_mb()
     started = time.perf_counter()
     for number, item in enumerate(items):
-        # spread over ten minutes, in no order
+        # spread over ten minutes, unordered
         queue.add_after(item, 1.0 + number * 7919 % 600_000 / 1000)
     seconds = time.perf_counter() - started
     show("queue_200000_waiting_memory", _resident_mb() - memory, None, "MB")
