@@ -1,1 +1,1 @@
-"""The process: flags, logs, leader election, wiring, health and metrics over HTTP, an orderly end."""
+"""The process: flags, logs, leader election, wiring, health and metrics over HTTP, an orderly shutdown."""

@@ -6,12 +6,12 @@ from ports.starting import start
 
 
 def main() -> int:
-    """The controller-manager; its exit code."""
+    """Run the controller-manager and return its exit code."""
     return start("controller_manager.main")
 
 
 def check() -> int:
-    """The check of its pods; its exit code."""
+    """Check its pods and return the exit code."""
     return start("controller_manager.check")
 
 

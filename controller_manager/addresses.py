@@ -1,10 +1,10 @@
-"""Addresses to listen on, as Go programs write them."""
+"""Listen addresses in Go's format."""
 
 
 def parse_address(text: str) -> tuple[str, int]:
     """Host and port of `:6060`, `127.0.0.1:6060`, `[::1]:6060` or `host:0`; an empty host means all interfaces.
 
-    Raises ValueError, which says what an address looks like.
+    Raises ValueError, which describes the format.
     """
     host, separator, port = text.rpartition(":")
     if not separator or not port.isdecimal() or int(port) > 65535:

@@ -1,4 +1,4 @@
-"""The informers of a process: what it reads of the Kubernetes API and keeps."""
+"""The informers of a process: the part of the Kubernetes API that it caches."""
 
 from collections.abc import Iterator
 
@@ -21,13 +21,13 @@ from ports.stopping import Stop
 log = structlog.get_logger(__name__)
 
 _HANDLERS_TIMEOUT = 5.0
-"""Seconds that the informers of a process, and their handlers, may take to end; more would cost the clean end."""
+"""Seconds that the informers and their handlers have to end; more would endanger the orderly shutdown."""
 
 
 class Caches:
     """A factory for each label selector, one for the Leases of operators in other namespaces, one for Secrets.
 
-    No reconcile waits for the last two, since not every operator may list what they list.
+    Reconciles do not wait for the last two, because not every operator may list these resources.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Caches:
         registry: CollectorRegistry,
         on_watch_error: WatchErrorHandler,
     ) -> None:
-        """Prepare; nothing is read. `on_watch_error` is called after each failed round of an informer."""
+        """Prepare, without reads. `on_watch_error` is called after each failed round of an informer."""
         self._client, self._clock, self._randomness = client, clock, randomness
         self._options, self._lease_namespace = options, lease_namespace
         self._metrics, self._on_watch_error = InformerMetrics(registry), on_watch_error
@@ -53,7 +53,7 @@ class Caches:
         self.secret_metadata = self._new_secret_factory()
 
     def of(self, selector: str) -> SharedInformerFactory:
-        """The caches of what a label selector selects, the same at each call. Raises InformerNotStarted."""
+        """The caches of a label selector, always the same. Raises InformerNotStarted."""
         if selector not in self._factories:
             if self._started:
                 raise InformerNotStarted(
@@ -64,39 +64,39 @@ class Caches:
 
     @property
     def factories(self) -> tuple[SharedInformerFactory, ...]:
-        """Those that the controllers have asked for."""
+        """The factories that the controllers use."""
         return tuple(self._factories.values())
 
     def start(self, stop: Stop) -> None:
-        """Begin to read, until `stop` is set."""
+        """Start the informers, until `stop` is set."""
         self._started = True
         for factory in self.factories:
             factory.start(stop)
 
     def start_unawaited(self, stop: Stop) -> None:
-        """Begin to read what no reconcile waits for, until `stop` is set; Leases until `stop_other_leases`."""
+        """Start the informers that no reconcile waits for, until `stop` is set; Leases until `stop_other_leases`."""
         self.secret_metadata.start(stop)
         if self.other_leases is not None:
             self.other_leases.start(self._other_leases_stop)
 
     def stop_other_leases(self) -> None:
-        """Read them no more."""
+        """Stop the informer of other operators' Leases."""
         self._other_leases_stop.set()
 
     def missing_after_sync(self, stop: Stop) -> list[str]:
-        """Wait until everything is read, or is not in time; the resources that are not."""
+        """Wait until all caches have synced, or the time is over; return the resources that have not."""
         synced: dict[Resource, bool] = {}
         for factory in self.factories:
             synced |= factory.wait_for_cache_sync(stop)
         return sorted(str(resource) for resource, filled in synced.items() if not filled)
 
     def unsynced(self) -> str | None:
-        """What is not yet read."""
+        """The resources that have not synced yet."""
         waiting = [resource for factory in self.factories for resource in factory.unsynced()]
         return f"not yet read: {', '.join(sorted(map(str, waiting)))}" if waiting else None
 
     def shutdown(self) -> bool:
-        """Wait until all have ended that were told to stop; whether they did in time."""
+        """Wait until all stopped informers have ended; True if they did in time."""
         ended = [factory.shutdown(_HANDLERS_TIMEOUT) for factory in self._all()]
         return all(ended)
 
@@ -119,9 +119,10 @@ class Caches:
         )
 
     def _new_lease_factory(self) -> SharedInformerFactory:
-        """The Leases of our name in other namespaces. Nothing waits for them: not everybody may read them.
+        """The Leases with this name in other namespaces. No reconcile waits for them, because not every operator may
+        list them.
 
-        Who may not gives up at the first refusal: to ask again and again would cost requests and change nothing.
+        The informer gives up at the first refusal, because retries would only cost requests.
         """
         mine = f"metadata.name={self._options.lease},metadata.namespace!={self._lease_namespace}"
         return SharedInformerFactory(
@@ -141,9 +142,9 @@ class Caches:
             log.info("operators in other namespaces go unnoticed: their Leases may not be listed", error=str(error))
 
     def _new_secret_factory(self) -> SharedInformerFactory:
-        """The names and versions of all Secrets that the operator may read, to see when one changes.
+        """Names and versions of all Secrets that the operator may list, to notice changes.
 
-        Users' Secrets carry no label of the operator, so none can be selected. The server leaves out what they hold.
+        Users' Secrets have no label of the operator to select by. The server omits their content.
         """
         return SharedInformerFactory(
             self._client,
@@ -169,9 +170,9 @@ class Caches:
 
 
 def _bare(seen: Object) -> Object:
-    """The metadata by which a change is noticed, without labels and annotations.
+    """The metadata that shows a change, without labels and annotations.
 
-    Those of a Secret that kubectl has applied hold all that is in it.
+    The annotations of a Secret that kubectl applied contain its content.
     """
     meta = seen.metadata
     kept = {

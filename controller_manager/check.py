@@ -1,6 +1,6 @@
-"""The command `tidb-controller-manager-check`: are all pods of an operator healthy, and who leads? For `helm test`.
+"""The command `tidb-controller-manager-check`, for `helm test`: are all pods of an operator healthy, and does one lead?
 
-It asks the pods behind a headless Service for `/healthz`, `/readyz` and `/metrics`, and needs no rights in Kubernetes.
+It reads `/healthz`, `/readyz` and `/metrics` of the pods behind a headless Service, and needs no rights in Kubernetes.
 """
 
 import argparse
@@ -25,12 +25,12 @@ _REQUEST_TIMEOUT = 5.0
 _PAUSE = 1.0
 
 Resolve = Callable[[str], Sequence[str]]
-"""The addresses behind a name; none when it has none."""
+"""Returns the addresses of a name; empty if it has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pods:
-    """The pods behind a headless Service, and how they are reached."""
+    """The pods behind a headless Service, and the way to reach them."""
 
     host: str
     port: int
@@ -39,7 +39,7 @@ class Pods:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The exit code: 0 when all is well, 1 when it is not within the time given."""
+    """The exit code: 0 if all is well, 1 if not within the given time."""
     options = _parse(sys.argv[1:] if argv is None else argv)
     host, port = options.address
     clock, never = SystemClock(), Stop()
@@ -66,9 +66,10 @@ def check(
     pause: Callable[[float], object],
     say: Callable[[str], None],
 ) -> int:
-    """Look until all pods are healthy and hold so many Leases, for `within` seconds at most; say what was seen last.
+    """Poll until all pods are healthy and hold the given number of Leases, for at most `within` seconds; print the last
+    state.
 
-    The exit code, as `main`.
+    Returns the exit code.
     """
     end = clock.now() + within
     while (problems := list(_problems(pods, leases))) and clock.now() < end:
@@ -81,7 +82,7 @@ def check(
 
 
 def resolve(host: str) -> Sequence[str]:
-    """What DNS says now."""
+    """The current addresses in DNS."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except socket.gaierror:
@@ -118,7 +119,7 @@ def _get(transport: Transport, url: str) -> tuple[int, str]:
 
 
 def _held(metrics: str) -> Iterator[str]:
-    """The names of Leases that are held, by the metrics of a pod."""
+    """The names of the held Leases, from a pod's metrics."""
     families = (family for family in text_string_to_metric_families(metrics) if family.name == _STATUS)
     return (sample.labels["name"] for family in families for sample in family.samples if sample.value == 1)
 

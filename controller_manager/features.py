@@ -7,7 +7,7 @@ from controller_manager.go_values import parse_bool
 
 @dataclass(frozen=True, slots=True)
 class FeatureGates:
-    """What is switched on."""
+    """The enabled features."""
 
     stable_scheduling: bool = True
     advanced_stateful_set: bool = False
@@ -24,9 +24,9 @@ _FIELDS = {
 
 
 def parse_features(text: str) -> FeatureGates:
-    """Gates from `Name=bool,Name=bool`; what is not named keeps its default.
+    """Gates from `Name=bool,Name=bool`; others keep their default.
 
-    Raises ValueError when a name is unknown, a value is missing or no boolean, or a gate cannot be enabled yet.
+    Raises ValueError for an unknown name, a missing or malformed value, or a gate that cannot be enabled yet.
     """
     gates = FeatureGates()
     for pair in filter(None, (part.strip() for part in text.split(","))):

@@ -1,4 +1,4 @@
-"""A command line as Go programs have it: one dash is as good as two, and a boolean flag needs no value."""
+"""A command line in Go's style: single and double dashes are equivalent, and a boolean flag needs no value."""
 
 import argparse
 import re
@@ -17,20 +17,20 @@ _MOST_SHARDS = 32
 
 
 class Options(Protocol):
-    """A data class with a field for each flag, of the flag's name with underscores."""
+    """A data class with a field for each flag, named like it with underscores."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
 
 class FlagParser:
-    """The flags of one program, each with a field of its options; what is not given is not in the answer."""
+    """The flags of one program, each with a field of its options; the result omits flags that are not given."""
 
     def __init__(self, program: str, version: str, options: type[Options]) -> None:
         self._options = options
         self._without_effect: dict[str, tuple[str, str]] = {}
         """By destination: the warning, and the value that needs none."""
         self.described: dict[str, str] = {}
-        """Flag, without dashes → what it does; flags without effect are left out."""
+        """The description of each effective flag, by its name without dashes."""
         self._parser = argparse.ArgumentParser(
             prog=program,
             usage=f"{program} [flags]    (-help lists them)",
@@ -44,7 +44,7 @@ class FlagParser:
         )
 
     def flag(self, name: str, parse_value: Callable[[str], object], text: str, *short: str) -> None:
-        """A flag with a value; `parse_value` raises ValueError, which says what a value looks like."""
+        """A flag with a value; `parse_value` raises ValueError, which describes the format."""
         help_text = self.described[name] = text + self._default(name)
         self._parser.add_argument(*short, f"--{name}", type=_typed(parse_value), metavar="VALUE", help=help_text)
 
@@ -56,12 +56,12 @@ class FlagParser:
         )
 
     def without_effect(self, name: str, why: str, harmless: str = "") -> None:
-        """A flag that is accepted because v1.6 has it; a value of `harmless` asks for what is so anyway."""
+        """A flag that is accepted for v1.6's sake; a value in `harmless` requests what happens anyway."""
         self._without_effect[f"({name})"] = f"-{name} has no effect: {why}", harmless
         self._parser.add_argument(f"--{name}", nargs="?", dest=f"({name})", help=f"accepted, without effect: {why}")
 
     def parse(self, argv: Sequence[str]) -> dict[str, Any]:
-        """The values that are given, by field; `without_effect` has a sentence on each flag that is given in vain.
+        """The given values by field; `without_effect` has a sentence about each given flag without an effect.
 
         Raises SystemExit: code 2 after a message on stderr, 0 after help.
         """
@@ -87,7 +87,7 @@ class FlagParser:
 
 
 def format_value(name: str, value: object) -> str:
-    """The value of an option as its flag takes it."""
+    """The value of an option in the form that its flag accepts."""
     match value:
         case bool():
             return str(value).lower()
@@ -98,7 +98,7 @@ def format_value(name: str, value: object) -> str:
 
 
 def parse_workers(text: str) -> int:
-    """A number of workers. Raises ValueError."""
+    """Parse a number of workers. Raises ValueError."""
     if (number := parse_count(text)) == 0:
         raise ValueError("must be at least 1: without workers nothing is reconciled")
     if number > _MOST_WORKERS:
@@ -107,34 +107,34 @@ def parse_workers(text: str) -> int:
 
 
 def parse_shards(text: str) -> int:
-    """A number of shards. Raises ValueError."""
+    """Parse a number of shards. Raises ValueError."""
     if not 1 <= (number := parse_count(text)) <= _MOST_SHARDS:
         raise ValueError(f"must be 1 to {_MOST_SHARDS}: every replica watches over the Lease of each shard")
     return number
 
 
 def parse_count(text: str) -> int:
-    """A whole number. Raises ValueError."""
+    """Parse a whole number. Raises ValueError."""
     if not text.isdecimal():
         raise ValueError(f"{text!r} is not a non-negative integer")
     return int(text)
 
 
 def parse_rate(text: str) -> float:
-    """A number of things per second. Raises ValueError."""
+    """Parse a rate per second. Raises ValueError."""
     if not re.fullmatch(r"\d+\.?\d*|\.\d+", text):
         raise ValueError(f"{text!r} is not a non-negative number")
     return float(text)
 
 
 def address(text: str) -> str:
-    """An address to listen on, as it is. Raises ValueError."""
+    """Check a listen address and return it unchanged. Raises ValueError."""
     parse_address(text)
     return text
 
 
 def _with_two_dashes(argument: str) -> str:
-    """`-workers=3` as `--workers=3`: with one dash, argparse would guess at abbreviations."""
+    """Turn `-workers=3` into `--workers=3`: with one dash, argparse would guess at abbreviations."""
     return f"-{argument}" if re.match(r"-[A-Za-z][\w-]", argument) else argument
 
 

@@ -1,7 +1,7 @@
-"""The command line of the controller-manager: v1.6's flags, and some of our own (scheduler-deployment.md 3.1).
+"""The command line of the controller-manager: v1.6's flags, and its own (scheduler-deployment.md 3.1).
 
-Where v1.6 differs: an unknown feature is an error, the client throttle defaults to 50/100 (OP-6), and what has no
-effect here, such as klog's flags for log files, is accepted with a warning in the log.
+Differences from v1.6: an unknown feature is an error; the client throttle defaults to 50/100 (OP-6); flags without an
+effect here, e.g. klog's for log files, are accepted with a warning in the log.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +39,7 @@ _OF_KLOG = (
     "stderrthreshold",
     "vmodule",
 )
-"""klog's flags: logs always go to stderr."""
+"""klog's flags, without effect because logs always go to stderr."""
 
 _NO_MODIFYING = (
     "-features=VolumeModifying=true has no effect: this version changes no disk through AWS or Azure; set "
@@ -47,20 +47,21 @@ _NO_MODIFYING = (
 )
 
 _REPLACEABLE_OF_DM = ("dm-master", "dm-worker")
-"""Components of DM clusters, which the table of components does not have."""
+"""Components of DM clusters, which the table of components lacks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of the process. Durations are seconds."""
+    """The options of the process. Durations are in seconds."""
 
     namespace: str = ""
-    """Where the operator itself runs: its Lease, and all it manages when not cluster-scoped (env NAMESPACE).
+    """The operator's own namespace: of its Lease, and of all managed objects if it is not cluster-scoped (env
+    NAMESPACE).
 
     Empty: the namespace of the kubeconfig's context or of the service account.
     """
     helm_release: str = ""
-    """Set when several operators share a namespace (env HELM_RELEASE)."""
+    """Set if several operators share a namespace (env HELM_RELEASE)."""
     kubeconfig: str = ""
     """Empty: the pod's service account."""
 
@@ -102,16 +103,16 @@ class Options:
     shards: int = 1
     v: int = 0
     without_effect: tuple[str, ...] = ()
-    """A sentence on each flag that is given in vain."""
+    """A sentence about each given flag that has no effect."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is asked for and does not happen, a sentence each."""
+        """A sentence about each request that is ignored."""
         return (*self.without_effect, *((_NO_MODIFYING,) if self.features.volume_modifying else ()))
 
     @property
     def lease_name(self) -> str:
-        """The Lease that operators of one release compete for (informers-workqueue.md 23)."""
+        """The Lease for which operators of one release compete (informers-workqueue.md 23)."""
         return "-".join(filter(None, (PROGRAM, self.helm_release)))
 
     @property
@@ -128,10 +129,10 @@ class Options:
 
 
 def parse(argv: Sequence[str], environ: Mapping[str, str], version: str) -> Options:
-    """Options from the arguments (program name left out) and the environment.
+    """Options from the arguments (without the program name) and the environment.
 
-    Raises SystemExit: code 2 after a message on stderr that names flag, value and way out; code 0 after `-version`
-    and `-help`.
+    Raises SystemExit: code 2 after a message on stderr with flag, value and way out; code 0 after `-version` and
+    `-help`.
     """
     flags = _flags(version)
     given = completed(flags.parse(argv), environ)
@@ -146,12 +147,12 @@ def parse(argv: Sequence[str], environ: Mapping[str, str], version: str) -> Opti
 
 
 def described() -> Mapping[str, str]:
-    """Each flag that has an effect, without dashes → what it does, with its default."""
+    """The description of each effective flag with its default, by its name without dashes."""
     return _flags("").described
 
 
 def flag_lines(options: Options) -> Iterator[str]:
-    """Every flag with its value, in the form that users search the log for: `FLAG: --selector=""`."""
+    """Every flag with its value, in the log format that users search for: `FLAG: --selector=""`."""
     for option in fields(options):
         if option.name not in {"namespace", "helm_release", "without_effect"}:
             value = _format(option.name, getattr(options, option.name))
@@ -205,13 +206,13 @@ def _flags(version: str) -> FlagParser:
 
 
 def declare_log_flags(flags: FlagParser) -> None:
-    """The flags of klog that decide where logs go and how they look."""
+    """klog's flags for the destination and form of logs."""
     for name in _OF_KLOG:
         flags.without_effect(name, "logs go to stderr", "true" if name == "logtostderr" else "")
 
 
 def _selector(text: str) -> str:
-    """A label selector, as it is. Raises ValueError."""
+    """Check a label selector and return it unchanged. Raises ValueError."""
     try:
         parse_selector(text)
     except SelectorError as error:

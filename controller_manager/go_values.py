@@ -1,4 +1,4 @@
-"""Values as Go programs write them on the command line, which is how users of v1.6 write theirs."""
+"""Flag values in Go's format, as users of v1.6 write them."""
 
 import re
 
@@ -11,9 +11,9 @@ _FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
 
 
 def parse_duration(text: str) -> float:
-    """Seconds of a Go duration such as `30s`, `1h30m`, `1.5h` or `0`.
+    """Seconds of a Go duration, e.g. `30s`, `1h30m`, `1.5h` or `0`.
 
-    Raises ValueError, which says what a duration looks like. Negative ones are refused: no flag has a use for them.
+    Raises ValueError, which describes the format. Negative durations are rejected: no flag uses them.
     """
     if text == "0":
         return 0.0
@@ -23,7 +23,7 @@ def parse_duration(text: str) -> float:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration as Go prints it, to the millisecond: `30s`, `5m0s`, `24h0m0s`, `1m0.5s`, `500ms`."""
+    """A duration in Go's format, to the millisecond: `30s`, `5m0s`, `24h0m0s`, `1m0.5s`, `500ms`."""
     if 0 < seconds < 1:
         return f"{seconds * 1000:g}ms"
     minutes, rest = divmod(seconds, 60)
@@ -35,7 +35,7 @@ def format_duration(seconds: float) -> str:
 
 
 def parse_bool(text: str) -> bool:
-    """A Go boolean: 1, t, true, 0, f, false, in lower, upper or title case. Raises ValueError."""
+    """Parse a Go boolean: 1, t, true, 0, f, false, in lower, upper or title case. Raises ValueError."""
     if text in _TRUE:
         return True
     if text in _FALSE:

@@ -1,6 +1,6 @@
-"""What the process serves about itself over HTTP: `/metrics`, `/healthz`, `/readyz` (scheduler-deployment.md 3.3, 5).
+"""The process's own HTTP server: `/metrics`, `/healthz`, `/readyz` (scheduler-deployment.md 3.3, 5).
 
-A failing `/healthz` asks for a restart, a failing `/readyz` for patience. Both answer with a line per check.
+A failing `/healthz` requests a restart, a failing `/readyz` patience. Both answer with a line per check.
 """
 
 import gzip
@@ -22,18 +22,18 @@ from ports.transport import Request, Response
 _log = structlog.get_logger(__name__)
 
 _WORTH_COMPRESSING = 1400
-"""Bytes that fit into a packet, about."""
+"""About the number of bytes in a network packet."""
 
 _COMPRESSION = 5
 
 _PLAIN = "text/plain; charset=utf-8"
 
 Check = Callable[[], str | None]
-"""Returns None when all is well, or a sentence that says what is not. Must be quick and never wait."""
+"""Returns None, or a sentence about the failure. Must be fast and never wait."""
 
 
 class ListenError(Exception):
-    """Raised when the address cannot be listened on; the message names address, flag and cause."""
+    """Raised if the address cannot be listened on; the message names address, flag and cause."""
 
 
 _Page = tuple[HTTPStatus, str, bytes]
@@ -41,19 +41,19 @@ _Page = tuple[HTTPStatus, str, bytes]
 
 
 class Checks:
-    """Named checks, in the order in which they were added. Safe for use by many threads."""
+    """Named checks, in the order of their addition. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._checks: dict[str, Check] = {}
 
     def add(self, name: str, check: Check) -> None:
-        """Add a check, or replace the one of that name."""
+        """Add a check, or replace the one with this name."""
         with self._lock:
             self._checks[name] = check
 
     def failures(self) -> dict[str, str | None]:
-        """Every check with its reason, None for one that holds. A check that raises has failed."""
+        """Every check with the reason of its failure, None if it passes. A check that raises has failed."""
         with self._lock:
             checks = dict(self._checks)
         return {name: _reason(check) for name, check in checks.items()}
@@ -63,15 +63,17 @@ def _reason(check: Check) -> str | None:
     try:
         return check()
     except ANY_FAILURE as error:
-        # A broken check must answer "no" instead of dropping the connection.
+        # a broken check must answer "no" instead of dropping the connection
         return f"the check itself failed: {error!r}"
 
 
 class HealthServer:
-    """Serves metrics and checks on its own threads. `live` and `ready` take checks at any time."""
+    """Serves metrics and checks on its own threads. Checks can be added to `live` and `ready` at any time."""
 
     def __init__(self, address: str, registry: CollectorRegistry, flag: str = "--metrics-addr") -> None:
-        """`address` is `[host]:port`, port 0 for any free one; `flag` is what a message advises the user to change."""
+        """`address` is `[host]:port`, port 0 for any free one; `flag` is the flag to change according to error
+        messages.
+        """
         self.live = Checks()
         self.ready = Checks()
         self._address = address
@@ -80,7 +82,7 @@ class HealthServer:
         self._server: Server | None = None
 
     def start(self) -> None:
-        """Listen, and serve from now on. Raises ListenError."""
+        """Listen and serve. Raises ListenError."""
         pages: Mapping[str, Callable[[], _Page]] = {
             "/metrics": self._metrics,
             "/healthz": lambda: _checks_page(self.live),
@@ -98,19 +100,19 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on; only after `start`."""
+        """The port of the server, after `start`."""
         if self._server is None:
             raise RuntimeError("the health server was not started")
         return self._server.port
 
     def stop(self) -> None:
-        """Stop at once: end open connections and all threads. Idempotent."""
+        """Stop immediately: end open connections and all threads. Idempotent."""
         server, self._server = self._server, None
         if server is not None:
             server.stop()
 
     def _metrics(self) -> _Page:
-        # v1.6's format: older readers take no other version of it
+        # v1.6's format: older readers accept no other version of it
         return HTTPStatus.OK, CONTENT_TYPE_PLAIN_0_0_4, generate_latest(self._registry)
 
 
@@ -123,7 +125,7 @@ def _checks_page(checks: Checks) -> _Page:
 
 
 def _respond(pages: Mapping[str, Callable[[], _Page]], request: Request) -> Response:
-    """The page of a path, compressed where it is long and the client takes that."""
+    """The page of a path, compressed if it is long and the client accepts that."""
     if request.method not in ("GET", "HEAD"):
         return Response(HTTPStatus.METHOD_NOT_ALLOWED, {"content-type": _PLAIN, "allow": "GET, HEAD"}, b"")
     status, content_type, body = _page(pages, request.url.partition("?")[0])
@@ -141,6 +143,6 @@ def _page(pages: Mapping[str, Callable[[], _Page]], path: str) -> _Page:
     try:
         return page()
     except ANY_FAILURE:
-        # One broken collector must be seen, not look like a process that is gone.
+        # a broken collector must be visible, not look like a process that is gone
         _log.exception("page failed", path=path)
         return HTTPStatus.INTERNAL_SERVER_ERROR, _PLAIN, b"failed, see the log\n"

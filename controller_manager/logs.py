@@ -1,7 +1,7 @@
-"""Logs: to stderr, for people on a terminal and as JSON otherwise, free of secrets.
+"""Logs on stderr: readable on a terminal, JSON otherwise, free of secrets.
 
-Our own events, those of libraries (through `logging`) and what Python itself would print take the same way out.
-Exceptions are rendered before secrets are removed, so that none hides in a stack trace.
+The operator's own events, libraries' (through `logging`) and Python's own output take the same path. Exceptions
+are rendered before redaction, so that no stack trace hides a secret.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 _DEBUG_FROM = 4
-"""The klog verbosity from which v1.6 prints what we call debug."""
+"""The klog verbosity from which v1.6 prints debug messages."""
 
 _LIBRARIES_FROM = 6
 """The klog verbosity from which requests are printed."""
@@ -38,7 +38,7 @@ _NOISY = ("urllib3", "requests", "kubernetes")
 def configure_logs(
     verbosity: int, *, clock: Clock, stream: TextIO | None = None, always: Mapping[str, object] | None = None
 ) -> None:
-    """Log to `stream`, or stderr, from now on; `verbosity` is klog's `-v`, below 0 for warnings alone.
+    """Log to `stream` (default: stderr) from now on; `verbosity` is klog's `-v`, below 0 for warnings only.
 
     `always` is in each line. May be called again.
     """
@@ -53,7 +53,7 @@ def configure_logs(
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
     ]
-    # No caching of bound loggers: tests and the sandbox configure more than once in a process.
+    # bound loggers are not cached: tests and the sandbox configure more than once in a process
     structlog.configure(
         processors=[*before, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(level),
@@ -73,14 +73,14 @@ def configure_logs(
     for library in _NOISY:
         logging.getLogger(library).setLevel(logging.DEBUG if verbosity >= _LIBRARIES_FROM else logging.WARNING)
     logging.captureWarnings(True)
-    # It prints whole answers, Secrets included.
+    # this logger prints whole answers, including Secrets
     logging.getLogger("kubernetes.client.rest").setLevel(logging.WARNING)
 
 
 def log_uncaught_exceptions(on_thread_death: Callable[[str], None] = lambda _thread: None) -> None:
-    """Log what ends a thread or the process by surprise, SystemExit in a thread included (TH-19), or nothing at all.
+    """Log uncaught exceptions that end a thread or the process, including SystemExit in a thread (TH-19).
 
-    `on_thread_death` is told the thread's name.
+    `on_thread_death` receives the thread's name.
     """
 
     def thread_ended(args: threading.ExceptHookArgs) -> None:
@@ -102,12 +102,12 @@ def log_uncaught_exceptions(on_thread_death: Callable[[str], None] = lambda _thr
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Write lines to a stream; a line that fails neither stops the work nor is logged through this handler again."""
+    """Writes lines to a stream; a failed write neither stops the work nor is logged through this handler again."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
-        """Replace a line that cannot be rendered or encoded by one in ASCII that names it.
+        """Replace a line that cannot be rendered or encoded by an ASCII line that names it.
 
-        A stream that takes no line at all (a full disk, a closed pipe) loses it.
+        If the stream accepts no line at all (a full disk, a closed pipe), the line is lost.
         """
         error = sys.exception()
         if error is None or isinstance(error, OSError):
@@ -142,7 +142,7 @@ def _renderer(stream: TextIO) -> Processor:
 
 
 def _json(event: EventDict, **_: object) -> str:
-    """One line, for people as well: when and what come first, and only what no file can hold is escaped."""
+    """One JSON line, readable for people as well: time and event first, and only unencodable characters escaped."""
     ordered = {key: event[key] for key in _FIRST if key in event}
     return (
         json.dumps({**ordered, **event}, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace").decode()

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Run the controller-manager until a signal ends it; the exit code."""
+    """Run the controller-manager until a signal ends it; return the exit code."""
     environ = os.environ if environ is None else environ
     clock = SystemClock()
     options = parse(sys.argv[1:] if argv is None else argv, environ, project_version())

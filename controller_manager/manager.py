@@ -1,10 +1,10 @@
-"""A process with controllers: what is connected to what, what starts when, and in which order all of it ends.
+"""A process with controllers: its wiring, and the order of its start and stop.
 
     start   health server → informers, events, timers, leader election, side by side (a warm standby, CW-8)
             → leading and synced: workers
     stop    not ready → workers finish their syncs → informers → the lease is released → events → health server
 
-Leadership that is lost ends the process at once, code 1: whoever leads now must not meet a second writer (LE-20).
+Lost leadership ends the process immediately with code 1: the new leader must not meet a second writer (LE-20).
 """
 
 import os
@@ -52,11 +52,11 @@ from workqueue.timers import Timers
 log = structlog.get_logger(__name__)
 
 Build = Callable[[Runtime], Iterable[Controller]]
-"""Makes the controllers of a process and registers their handlers; starts nothing."""
+"""Creates the controllers of a process and registers their handlers; starts nothing."""
 
 
 class ControllerManager:
-    """One process with controllers in one cluster, as one identity."""
+    """A process with controllers for one cluster, under one identity."""
 
     def __init__(
         self,
@@ -71,11 +71,11 @@ class ControllerManager:
         exit_now: Callable[[int], object] = os._exit,
         planned: PlannedWrites | None = None,
     ) -> None:
-        """Put everything together; nothing is started and nothing is sent.
+        """Assemble the process, without starting or sending anything.
 
-        `build` makes the controllers and registers their handlers. `on_watch_error` is called after each failed round
-        of an informer. `exit_now` ends the process when leadership is lost. `planned` is told what would be written,
-        where it only observes. Raises ConfigError.
+        `build` creates the controllers and registers their handlers. `on_watch_error` is called after each failed round
+        of an informer. `exit_now` ends the process when leadership is lost. `planned` receives the planned writes of a
+        process that only observes. Raises ConfigError.
         """
         self._options, self._config, self._environ = options, config, environ
         self._clock, self._randomness, self._exit_now = clock, randomness, exit_now
@@ -113,7 +113,7 @@ class ControllerManager:
         self.health.ready.add("caches", self._caches.unsynced)
 
     def run(self, stop: Stop) -> int:
-        """Run until `stop` is set or something ends it; the exit code of the process. Raises ListenError."""
+        """Run until `stop` is set or something ends it; return the exit code of the process. Raises ListenError."""
         self.health.start()
         try:
             threads = self._start()
@@ -124,9 +124,9 @@ class ControllerManager:
             self.health.stop()
 
     def work_once(self, stop: Stop) -> None:
-        """Instead of `run`: reconcile each object once, in this thread, without asking to lead.
+        """Instead of `run`: reconcile each object once, in this thread, without leadership.
 
-        Raises CacheSyncTimeout when the objects could not be read in time.
+        Raises CacheSyncTimeout if the objects could not be read in time.
         """
         try:
             self._caches.start(self._informers_stop)
@@ -160,7 +160,7 @@ class ControllerManager:
         return threads
 
     def _work(self) -> None:
-        """Wait for leadership and full caches, then work until told to stop."""
+        """Wait for leadership and full caches, then work until stopped."""
         with self._work_stop.calling(self._leading.set):
             self._leading.wait(self._clock)
         if self._work_stop.is_set():
@@ -185,7 +185,7 @@ class ControllerManager:
             self._drained = False
 
     def fail(self) -> None:
-        """Come to an orderly end with exit code 1. For who sees that a thread of this process has died (TH-19)."""
+        """Shut down in order with exit code 1, after a thread of this process has died (TH-19)."""
         self._exit_code = 1
         self._work_stop.set()
 
@@ -196,25 +196,25 @@ class ControllerManager:
         workers.join()
         self._informers_stop.set()
         self._caches.stop_other_leases()
-        self._client.transport.close()  # ends a list or the opening of a watch that blocks (TH-12)
+        self._client.transport.close()  # ends a blocking list or opening of a watch (TH-12)
         in_time = self._caches.shutdown()
         for thread in (timers, *debugging):
             thread.join()
         if not self._drained:
             self._recorder.stop()
-            # CW-11: a worker may still act, so the lease must run out by itself
+            # CW-11: a worker may still act, so the lease must expire by itself
             log.error("a reconcile did not finish in time; exiting without releasing the lease")
             self._exit_now(1)
         self._election_stop.set()
         election.join()
-        # last, because it also tells that this process has stopped leading
+        # last, because it also reports that this process has stopped leading
         self._recorder.stop()
         self._requests_stop.set()
         for connection in self._connections:
             connection.transport.close()
         log.info("stopped")
         if not in_time:
-            # the interpreter would wait for the threads that are left, for ever
+            # the interpreter would wait for the remaining threads for ever
             self._exit_now(1)
         return self._exit_code
 
@@ -291,7 +291,7 @@ class ControllerManager:
         )
 
     def _start_leading(self, others: OtherDivisions) -> None:
-        """Lead as soon as no process is at work that has shared the objects out among several."""
+        """Lead as soon as no process divides the objects into shards."""
         waits = FailureLog(log, self._clock)
         while trouble := others.look():
             waits.failed("waiting to lead", until=trouble)
@@ -303,12 +303,12 @@ class ControllerManager:
         self._runtime.forget_lost()
 
     def _take_up(self, shard: int) -> None:
-        """There are more objects to act for: look at them."""
+        """Sync the objects of a shard that was taken over."""
         self._leading.set()
         self._runtime.take_up(lambda key: shard_of(key, self._options.shards) == shard)
 
     def _connect_directly(self, timeout: float) -> Connection:
-        """A connection for leader election: nothing of what others send may hold it up (LE-4)."""
+        """A separate connection for leader election, which no other traffic can delay (LE-4)."""
         connection = connect_directly(
             self._config, self._environ, self._clock, timeout=timeout, user_agent=self._user_agent("leader-election")
         )
@@ -346,7 +346,7 @@ class ControllerManager:
 
 
 def _registry() -> CollectorRegistry:
-    """A registry with what every process tells: its version, memory, CPU, files, the garbage collector."""
+    """A registry with the metrics of every process: version, memory, CPU, files, garbage collector."""
     registry = CollectorRegistry()
     build = Info(f"{METRIC_PREFIX}_build", "1, with the versions of operator and Python.", registry=registry)
     build.info({"version": project_version(), "python": platform.python_version()})

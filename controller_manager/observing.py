@@ -1,7 +1,7 @@
-"""A process that only observes (`--observe`): it works as ever, and what it would write is reported, not written.
+"""A process that only observes (`--observe`): it works as usual, but reports its writes instead of sending them.
 
-Run beside the operator that manages the clusters, it tells what taking them over would change (docs/migration.md). The
-status is not counted: every operator tells it in its own words.
+Run beside the operator that manages the clusters, it shows what taking them over would change (docs/migration.md). The
+status is left out, because every operator writes it in its own words.
 """
 
 import threading
@@ -26,16 +26,18 @@ _STATUS = "status"
 _OF_THE_SERVER = frozenset({"creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"})
 
 DRY_RUN: Mapping[str, object] = {"dry_run": True}
-"""In each line of the log: what it calls created or patched was not."""
+"""In each log line: the logged creations and patches were not sent."""
 
 OnPlanned = Callable[[PlannedWrite], None]
 
 
 class PlannedWrites:
-    """Reports each planned write once: in the log, in a metric, and to whoever wants to know. Safe for many threads."""
+    """Reports each planned write once: in the log, in a metric, and to a callback. Thread-safe."""
 
     def __init__(self, on_planned: OnPlanned = lambda _: None, on_paused: Callable[[str], None] | None = None) -> None:
-        """`metric` counts them, in no registry yet. `on_paused`: as for `controllers.observed.ObservedObjects`."""
+        """`metric` counts them; it is in no registry yet. `on_paused` is that of
+        `controllers.observed.ObservedObjects`.
+        """
         self.on_paused = on_paused
         self._on_planned = on_planned
         self._lock = threading.Lock()
@@ -48,7 +50,7 @@ class PlannedWrites:
         )
 
     def add(self, write: PlannedWrite) -> None:
-        """Something would have been written to Kubernetes."""
+        """Record a planned write to Kubernetes."""
         before, after = comparable(write.before), comparable(write.after)
         if write.subresource == _STATUS or (write.verb != "delete" and before == after):
             return
@@ -61,7 +63,7 @@ class PlannedWrites:
         self._on_planned(write)
 
     def add_call(self, method: str, url: str) -> None:
-        """Something would have been told to a component of a cluster."""
+        """Record a planned call of a cluster's component."""
         if self._is_new(msgspec.json.encode([method, url])):
             self.metric.labels(method, "").inc()
             log.info("would call", method=method, url=url)
@@ -75,7 +77,7 @@ class PlannedWrites:
 
 
 def comparable(tree: Json | None) -> Json | None:
-    """An object as its writers mean it: without its status, and without what the server notes."""
+    """An object without its status and the server's fields, for comparison."""
     if tree is None:
         return None
     meta = {key: value for key, value in tree["metadata"].items() if key not in _OF_THE_SERVER}
@@ -83,7 +85,7 @@ def comparable(tree: Json | None) -> Json | None:
 
 
 class NoElection:
-    """Who writes nothing needs no Lease: it works at once, beside whoever leads."""
+    """Replaces leader election: an observer needs no Lease, and works immediately beside the leader."""
 
     def __init__(self, clock: Clock, started: Callable[[], object]) -> None:
         self.lease = OpenFence()
@@ -97,5 +99,5 @@ class NoElection:
         stop.wait(self._clock)
 
     def is_healthy(self) -> bool:
-        """Nothing can get lost."""
+        """Return True: there is no Lease to lose."""
         return True

@@ -24,10 +24,12 @@ from ports.stopping import Stop
 log = structlog.get_logger(__name__)
 
 _ALLOCATIONS = 50_000
-"""Containers that are made before the next look for cycles: trees of JSON have none (informers-workqueue.md TH-7)."""
+"""The number of new containers before the next garbage collection: JSON trees have no cycles (informers-workqueue.md
+TH-7).
+"""
 
 Make = Callable[[ClusterConfig], ControllerManager]
-"""Puts the process together for one cluster. Raises ConfigError."""
+"""Assembles the process for one cluster. Raises ConfigError."""
 
 
 def run_controllers(
@@ -38,11 +40,11 @@ def run_controllers(
     *,
     version: str = "",
 ) -> int:
-    """Run controllers until a signal ends the process; its exit code.
+    """Run controllers until a signal ends the process; return its exit code.
 
-    `build` makes them. `name` is the name of the program, of its Lease, and of the source of its events; `version` is
-    what `-version` prints, by default the version of this distribution. Flags set everything else (`-help`), such as
-    the cluster, the number of workers, and the address of metrics and health. Call it in the main thread.
+    `build` creates them. `name` is the name of the program, of its Lease, and of the source of its events; `version` is
+    the output of `-version`, by default this distribution's. Flags set everything else (`-help`), e.g. the cluster, the
+    number of workers, and the address of metrics and health. Call it in the main thread.
     """
     environ = os.environ if environ is None else environ
     clock = SystemClock()
@@ -58,7 +60,7 @@ def run_controllers(
 
 
 def run_process(name: str, kubeconfig: str, environ: Mapping[str, str], clock: Clock, make: Make) -> int:
-    """Connect, put the process together and run it until a signal ends it; its exit code."""
+    """Connect, assemble the process and run it until a signal ends it; return its exit code."""
     gc.set_threshold(_ALLOCATIONS)
     try:
         config = load(kubeconfig, environ, clock)
@@ -73,9 +75,9 @@ def run_process(name: str, kubeconfig: str, environ: Mapping[str, str], clock: C
 
 
 def _say_the_last_word(name: str, problem: str) -> None:
-    """Tell why the process cannot start: a person in a sentence, who collects logs in a line like the others."""
+    """Report why the process cannot start: as a sentence on a terminal, and as a log line."""
     if sys.stderr.isatty():
-        # beside the log, which redacts by itself
+        # printed beside the log, which has its own redaction
         print(f"{name}: {redact_text(problem)}", file=sys.stderr)  # noqa: T201
     else:
         log.critical("cannot start", problem=problem)

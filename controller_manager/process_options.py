@@ -1,4 +1,4 @@
-"""The options of every process with controllers: from the command line, the environment, or the code that runs it."""
+"""The options of every process with controllers: from the command line, the environment, or the calling code."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,9 @@ DEFAULT_QPS = 50.0
 DEFAULT_BURST = 100
 
 _ELECTION_OF_SHARDS = {"leader_lease_duration": 10.0, "leader_renew_deadline": 7.0, "leader_retry_period": 2.0}
-"""Unless told otherwise: shorter, as who takes a shard over has yet to look at all of its objects."""
+"""The default times with shards: shorter, because a process that takes a shard over must first sync all of
+its objects.
+"""
 
 _CLOCK_DRIFT = 1.2
 """The renew deadline must exceed this many retry periods, so that one late retry does not cost the lease (LE-10)."""
@@ -20,14 +22,13 @@ _CLOCK_DRIFT = 1.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessOptions:
-    """Durations are seconds.
+    """Durations are in seconds.
 
-    `name` is that of the program: what events come from, and the Lease where `lease_name` is empty. `namespace` is
-    what its informers are limited to, empty: nothing. `lease_namespace` is where its Lease is, empty: the namespace of
-    the kubeconfig's context or of the service account; `lease_annotations` are written to it. `sees_other_leases`: it
-    watches the Leases of the same name in other namespaces. `observe`: it writes nothing, and needs no Lease.
-    `shards`: how many Leases its instances divide the objects over.
-    `kubeconfig` empty: the pod's service account.
+    `name` is the program's: the source of events, and the Lease if `lease_name` is empty. `namespace` limits its
+    informers; empty means no limit. `lease_namespace` is the Lease's, by default that of the kubeconfig's context or of
+    the service account; `lease_annotations` are written to it. `sees_other_leases`: watch the Leases of the same name
+    in other namespaces. `observe`: write nothing, and need no Lease. `shards`: the number of Leases over which its
+    instances divide the objects. `kubeconfig` empty: the pod's service account.
     """
 
     name: str
@@ -58,16 +59,16 @@ class ProcessOptions:
 
     @property
     def observes(self) -> Callable[[], bool]:
-        """Whether the work at hand may change nothing: all of it, or that for objects that are only observed."""
+        """Returns True if the current work must not change anything: all work, or work for observed objects."""
         return always if self.observe else is_observing
 
 
 class Election(Protocol):
-    """Seconds (LE-10)."""
+    """Durations of the election in seconds (LE-10)."""
 
     @property
     def leader_lease_duration(self) -> float:
-        """How long others wait before they take over."""
+        """How long other processes wait before they take over."""
 
     @property
     def leader_renew_deadline(self) -> float:
@@ -79,10 +80,10 @@ class Election(Protocol):
 
 
 def parse_process_options(name: str, argv: Sequence[str], environ: Mapping[str, str], version: str) -> ProcessOptions:
-    """Options of a program from its arguments (program name left out) and the environment.
+    """Options of a program from its arguments (without the program name) and the environment.
 
-    Raises SystemExit: code 2 after a message on stderr that names flag, value and way out; code 0 after `-version`
-    and `-help`.
+    Raises SystemExit: code 2 after a message on stderr with flag, value and way out; code 0 after `-version` and
+    `-help`.
     """
     flags = FlagParser(name, version, ProcessOptions)
     flags.flag("namespace", str, "look at this namespace only (default: at all)")
@@ -121,20 +122,20 @@ def declare_process_flags(flags: FlagParser) -> None:
 
 
 def completed(given: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The values of flags, with what the environment says instead, and what follows from other flags."""
+    """The values of flags, completed from the environment and by dependent defaults."""
     divided = given.get("shards", 1) > 1 and not _ELECTION_OF_SHARDS.keys() & given.keys()
     return {
         "kubeconfig": environ.get("KUBECONFIG", ""),
         **(_ELECTION_OF_SHARDS if divided else {}),
         **given,
-        # v1.6 passes 0 on to its client library, which then takes its own default
+        # v1.6 passes 0 to its client library, which then uses its own default
         "kube_client_qps": given.get("kube_client_qps") or DEFAULT_QPS,
         "kube_client_burst": given.get("kube_client_burst") or DEFAULT_BURST,
     }
 
 
 def election_problems(options: Election) -> Iterator[str]:
-    """Why leader election can't work with these periods."""
+    """Why leader election cannot work with these periods."""
     if options.leader_lease_duration < 1:
         yield "--leader-lease-duration must be at least 1s"
     if options.leader_lease_duration <= options.leader_renew_deadline:

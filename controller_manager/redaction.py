@@ -1,4 +1,4 @@
-"""Keeps secrets out of the log: what has a secret's name is left out, what looks like one is cut from texts."""
+"""Redaction of the log: values under secret names are omitted, and texts that look like secrets are cut."""
 
 import math
 import re
@@ -18,14 +18,14 @@ _SECRET_NAME = re.compile(
 _SECRET_TEXTS = (
     # a private key
     (re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(-----END|\Z)", re.DOTALL), rf"\1{REDACTED}\2"),
-    # a JSON web token, such as a service account has
+    # a JSON web token, e.g. a service account's
     (re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*"), REDACTED),
-    # the Authorization header, and what is sent in it
+    # the Authorization header and its value
     (re.compile(r"(authorization[\"']?\s*[=:]\s*[\"']?\w+)\s+[\w.~+/=-]+", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\b(bearer)\s+[\w.~+/=-]{16,}", re.IGNORECASE), rf"\1 {REDACTED}"),
     # https://user:password@host
     (re.compile(r"(://[^/\s:@]*:)[^@/\s]+@"), rf"\1{REDACTED}@"),
-    # user:password@tcp(host), as Go's drivers of MySQL have it
+    # user:password@tcp(host), the format of Go's MySQL drivers
     (re.compile(r"(\b[\w.-]+:)[^@/\s]+(?=@(?:tcp|unix)\()"), rf"\1{REDACTED}"),
     # password=..., "token": "...", the keys and signatures of object storage
     (
@@ -40,7 +40,7 @@ _SECRET_TEXTS = (
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """A structlog processor that returns the event without secrets, and without what JSON cannot say."""
+    """A structlog processor that removes secrets, and values that JSON cannot represent."""
     return {name: _redacted_field(name, value) for name, value in event.items()}
 
 
@@ -57,19 +57,19 @@ def _redacted(value: Any) -> Any:
         case None | bool() | int() | float():
             return value
         case str():
-            # stack traces have lines; JSON leaves C1 controls and marks of direction as they are
+            # stack traces have several lines; JSON does not escape C1 controls and bidirectional marks
             return printable(redact_text(value), lines=True)
         case Mapping():
             return {str(name): _redacted_field(name, inner) for name, inner in value.items()}
         case list() | tuple() | set() | frozenset():
             return [_redacted(inner) for inner in value]
         case _:
-            # the renderer would print it like this, and would not look inside
+            # the renderer would print the repr without redaction
             return redact_text(repr(value))
 
 
 def redact_text(text: str) -> str:
-    """`text` without what looks like a secret."""
+    """`text` without parts that look like secrets."""
     for pattern, replacement in _SECRET_TEXTS:
         text = pattern.sub(replacement, text)
     return text

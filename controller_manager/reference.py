@@ -1,7 +1,7 @@
-"""`python -m controller_manager.reference [--check]`: write docs/metrics.md and docs/flags.md, or report old ones.
+"""`python -m controller_manager.reference [--check]`: write docs/metrics.md and docs/flags.md, or report outdated ones.
 
-Names, types and meanings are those of a process that is put together and not started; the labels stand here, and a test
-compares them with what a Prometheus has scraped (`tests/e2e/test_prometheus.py`).
+Names, types and meanings come from a process that is assembled but not started. The labels are listed here, and a test
+compares them with a scrape by Prometheus (`tests/e2e/test_prometheus.py`).
 """
 
 import argparse
@@ -41,7 +41,7 @@ _HANDLER = ("resource", "handler")
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What metrics have in common, in words, and their labels by name."""
+    """The common part of several metrics, in words, and their labels by name."""
 
     says: str
     labels: Mapping[str, Sequence[str]]
@@ -218,24 +218,24 @@ runs), `HELM_RELEASE` (a suffix of its Lease) and `KUBECONFIG`.
 
 
 def metrics() -> Mapping[str, Metric]:
-    """What a process serves, by the names that a scrape shows. Nothing is started and nothing is sent."""
+    """The metrics of a process by their scraped names. Starts nothing and sends nothing."""
     config = ClusterConfig(server="https://127.0.0.1", source="reference")
     made = tidb_controller_manager(parse((), {}, ""), config, {}, SystemClock(), SeededRandomness(0))
     return named(made.registry)
 
 
 def named(registry: CollectorRegistry) -> Mapping[str, Metric]:
-    """The families of a registry, by the names that a scrape shows."""
+    """The families of a registry by their scraped names."""
     return {family.name + _SUFFIXES.get(family.type, ""): family for family in registry.collect()}
 
 
 def labels() -> Mapping[str, Sequence[str]]:
-    """The labels of each metric of the reference."""
+    """The labels of each metric in the reference."""
     return {name: own for topic in TOPICS.values() for name, own in topic.labels.items()}
 
 
 def differences(served: Mapping[str, Metric]) -> list[str]:
-    """What is served and not in the reference, or the other way round, in words."""
+    """Differences between the served metrics and the reference, in words."""
     listed = labels().keys()
     unlisted = [f"{name} is served: give it a place in TOPICS" for name in sorted(served.keys() - listed)]
     return unlisted + [f"{name} is in TOPICS, but nobody serves it" for name in sorted(listed - served.keys())]
@@ -254,7 +254,7 @@ def flags_page() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command and return its exit code: 1 if `--check` finds a page that is not up to date."""
+    """Run the command and return its exit code: 1 if `--check` finds an outdated page."""
     parser = argparse.ArgumentParser(
         prog="python -m controller_manager.reference", description="Write docs/metrics.md and docs/flags.md."
     )
@@ -298,7 +298,7 @@ def _alerts() -> str:
 
 
 def _first_sentence(text: str) -> str:
-    """The first sentence of a description; the alert itself carries all of it."""
+    """The first sentence of a description; the alert has the whole one."""
     return re.split(r"(?<=[.;:]) (?=[A-Z])", " ".join(text.split()))[0]
 
 

@@ -1,7 +1,7 @@
-"""The end of the process: a first signal asks for it, a second one forces it (informers-workqueue.md CW-10).
+"""The shutdown of the process: a first signal requests it, a second one forces it (informers-workqueue.md CW-10).
 
-The signal handler itself does nothing: Python runs it in the main thread between two of its instructions, where it
-could meet any lock half taken. The interpreter writes the signal's number to a socket, and a thread acts on it.
+The signal handler itself does nothing: Python runs it in the main thread between two instructions, possibly inside a
+critical section. The interpreter writes the signal's number to a socket, and a thread acts on it.
 """
 
 import os
@@ -21,9 +21,9 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 @contextmanager
 def stopping_on_signals(stop: Stop, exit_now: Callable[[int], object] = os._exit) -> Iterator[None]:
-    """While the block runs, the first signal sets `stop` and any further one ends the process at once with code 1.
+    """Within the block, the first signal sets `stop`, and a further one ends the process immediately with code 1.
 
-    Must be entered in the main thread.
+    Enter it in the main thread.
     """
     reader, writer = socket.socketpair()
     writer.setblocking(False)
@@ -55,9 +55,9 @@ def _watch(reader: socket.socket, stop: Stop, exit_now: Callable[[int], object])
             continue
         asked = True
         _log.info("signal received, shutting down", signal=name)
-        # in a thread of its own: were one of its callbacks to hang, a second signal must still be seen
+        # in a separate thread: if one of its callbacks hangs, a second signal must still be noticed
         threading.Thread(target=stop.set, name="stop").start()
 
 
 def _do_nothing(_number: int, _frame: object) -> None:
-    """A handler must be set for the interpreter to write the number."""
+    """Python writes the number only if a handler is set."""

@@ -1,4 +1,4 @@
-"""The TiDB operator as a process: its flags as options of a process and settings of controllers."""
+"""The TiDB operator as a process: from its flags to process options and settings of controllers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -41,9 +41,9 @@ def tidb_controller_manager(
     *,
     planned: PlannedWrites | None = None,
 ) -> ControllerManager:
-    """The process of the operator; nothing is started and nothing is sent.
+    """Assemble the operator's process, without starting or sending anything.
 
-    `planned` is told what it would write, where it only observes. Raises ConfigError.
+    `planned` receives its writes if it only observes. Raises ConfigError.
     """
     process = process_options_of(options, config)
     report = planned or PlannedWrites()
@@ -76,7 +76,7 @@ def tidb_controller_manager(
 
 
 def _reaching_pods(config: ClusterConfig, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment with the proxy that the kubeconfig names for pods, if it does, in the place of all others."""
+    """The environment with the kubeconfig's proxy for pods, if there is one, in place of all others."""
     if not config.pods_proxy_url:
         return environ
     return {name: each for name, each in environ.items() if not name.lower().endswith("_proxy")} | {
@@ -95,7 +95,7 @@ def _data_plane(
 
 
 def process_options_of(options: Options, config: ClusterConfig) -> ProcessOptions:
-    """What the process needs of the command line."""
+    """The part of the command line for the process."""
     namespace = options.namespace or config.namespace
     watched = "" if options.cluster_scoped else namespace
     return ProcessOptions(
@@ -123,7 +123,7 @@ def process_options_of(options: Options, config: ClusterConfig) -> ProcessOption
 
 
 def settings_of(options: Options) -> Settings:
-    """What the stages need of the command line."""
+    """The part of the command line for the stages."""
     failover = FailoverSettings(
         auto=options.auto_failover,
         pd_period=options.pd_failover_period,
@@ -144,7 +144,7 @@ def settings_of(options: Options) -> Settings:
 
 
 def _explain_watch_error(reflector: Reflector, error: Exception) -> None:
-    """Name the way out where there is one, else what every informer logs."""
+    """Name the way out of a known error; log any other like every informer."""
     resource = reflector.resource
     if isinstance(error, NotFound) and resource.group == TIDB_CLUSTERS.group:
         log.error(

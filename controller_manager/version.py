@@ -1,4 +1,4 @@
-"""The version of this project, for whoever says it."""
+"""The version of this project."""
 
 from importlib.metadata import version
 
@@ -6,5 +6,5 @@ from ports.product import DISTRIBUTION
 
 
 def project_version() -> str:
-    """As it was installed."""
+    """The installed version."""
     return version(DISTRIBUTION)
