@@ -6,7 +6,7 @@ from ports.starting import start
 
 
 def main() -> int:
-    """The program; its exit code."""
+    """Run the program and return its exit code."""
     return start("cli.main")
 
 

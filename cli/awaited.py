@@ -1,4 +1,4 @@
-"""What a demonstration waits for: what gets Ready, such as clusters; Jobs, Backups and Restores that end well."""
+"""The objects that a demonstration waits for: clusters that become Ready; Jobs, Backups and Restores that succeed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from kube.resources import (
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """An object at one moment. `why`: for what it waits; `blocked`: why it does not get there by itself, if so."""
+    """The state of an object. `why` is what it waits for; `blocked` is why it needs the user, if it does."""
 
     rows: Sequence[Row]
     is_done: bool
@@ -34,7 +34,7 @@ class Sight:
 
 
 def see(resource: Resource, found: Object) -> Sight:
-    """What can be seen of an object of these kinds."""
+    """The state of an object of one of these kinds."""
     return _SEE[resource](found.decode())
 
 
@@ -60,7 +60,7 @@ def _job(tree: Json) -> Sight:
 
 
 def _backup(tree: Json) -> Sight:
-    """Of a Backup or a Restore."""
+    """The state of a Backup or Restore."""
     status = tree.get("status") or {}
     phase = str(status.get("phase") or "")
     state = _told(status, phase) or "the operator has not looked at it yet"
@@ -70,7 +70,7 @@ def _backup(tree: Json) -> Sight:
 
 
 def _told(status: Json, phase: str) -> str:
-    """The phase, with how far the step is that goes on, what came of it, or why it does not."""
+    """The phase with the progress of its step, its result, or the reason of a failure."""
     message = condition_of(status.get("conditions") or (), phase).get("message") or ""
     if phase == "Running" and (progresses := status.get("progresses")):
         message = f"{progresses[-1]['step']} {progresses[-1]['progress']:.0f} %"
@@ -81,7 +81,7 @@ def _told(status: Json, phase: str) -> str:
 
 
 def _by_conditions(tree: Json) -> Sight:
-    """Of what has the conditions Ready and Progressing."""
+    """The state of an object with the conditions Ready and Progressing."""
     conditions = (tree.get("status") or {}).get("conditions") or ()
     ready, progressing = (condition_of(conditions, kind) for kind in ("Ready", "Progressing"))
     state = f"{ready.get('reason')}: {ready.get('message')}" if ready else "the operator has not looked at it yet"
@@ -107,4 +107,4 @@ AWAITED: Mapping[str, Resource] = {resource.kind: resource for resource in _SEE}
 """The resources by kind."""
 
 WORK = frozenset({JOBS, BACKUPS, RESTORES})
-"""Those that begin when what stands before them in the file is done."""
+"""Kinds that start once the documents before them in the file are finished."""

@@ -1,4 +1,4 @@
-"""The storage of `backup-manager` and BR in the sandbox: its volumes, buckets of its own, or any that is real."""
+"""Storage for `backup-manager` and BR in the sandbox: its volumes, its own buckets, or real ones."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,11 +15,11 @@ from sandbox.dataplane.disk_files import DiskFiles
 from sandbox.dataplane.processes import Disk
 
 SANDBOX_S3 = "http://s3.sandbox"
-"""The endpoint of the buckets that the sandbox keeps itself."""
+"""The endpoint of the sandbox's own buckets."""
 
 
 def location(request: Request) -> Location:
-    """The place that BR was told."""
+    """The location in BR's arguments."""
     url, _, query = request.option("storage").partition("?")
     scheme, _, escaped = url.partition("://")
     kind, path = Kind(scheme), unquote(escaped)
@@ -45,7 +45,7 @@ def location(request: Request) -> Location:
 
 
 def files_for(request: Request, surroundings: Surroundings, environ: Mapping[str, str]) -> Files:
-    """The place that BR was told. Raises OSError."""
+    """The files at the location in BR's arguments. Raises OSError."""
     place = location(request)
     if (found := _disk_files(surroundings, place)) is not None:
         return found
@@ -54,17 +54,17 @@ def files_for(request: Request, surroundings: Surroundings, environ: Mapping[str
 
 
 def storage_at(surroundings: Surroundings, location: Location, environ: Mapping[str, str], *, bulk: bool) -> Storage:
-    """See `Open`. Raises StorageError."""
+    """Open a storage. Raises StorageError."""
     files = _disk_files(surroundings, location)
     return open_storage(location, environ, bulk=bulk) if files is None else _DiskStorage(location, files)
 
 
 def _disk_files(surroundings: Surroundings, location: Location) -> DiskFiles | None:
-    """The files of a location that is the sandbox's own; None for one that is real. Raises FileNotFoundError."""
+    """The files of a location in the sandbox; None for a real one. Raises FileNotFoundError."""
     if location.kind is Kind.LOCAL:
         path = f"/{'/'.join(part for part in location.path.split('/') if part)}"
         found = surroundings.launch.on_disk(path)
-        # what is on no volume is gone with the container
+        # files outside volumes vanish with the container
         disk, prefix = found or (Disk(""), path.strip("/"))
         return DiskFiles(disk, prefix, surroundings)
     if location.kind is Kind.S3 and location.endpoint.rstrip("/") == SANDBOX_S3:
@@ -73,7 +73,7 @@ def _disk_files(surroundings: Surroundings, location: Location) -> DiskFiles | N
 
 
 class _DiskStorage:
-    """See `Storage`: the files of the sandbox."""
+    """Implements `Storage` on the sandbox's files."""
 
     batch = 1000
 
@@ -82,39 +82,32 @@ class _DiskStorage:
         self._files = files
 
     def pages(self, size: int = PAGE) -> Iterator[Sequence[StoredObject]]:
-        """See `Storage`."""
         with self._refusing("list"):
             there = [StoredObject(key, count) for key, count in self._files.sizes().items()]
         for start in range(0, len(there), size):
             yield there[start : start + size]
 
     def size(self, key: str) -> int | None:
-        """See `Storage`."""
         with self._refusing("list"):
             return self._files.sizes().get(key)
 
     def download(self, key: str, parts: Parts) -> Iterator[bytes]:
-        """See `Storage`."""
         content = self.read(key)
         for start in range(0, len(content), parts.size):
             yield content[start : start + parts.size]
 
     def upload(self, key: str, chunks: Iterable[bytes], parts: Parts) -> None:  # noqa: ARG002  (in memory anyway)
-        """See `Storage`."""
         self.write(key, b"".join(chunks))
 
     def read(self, key: str) -> bytes:
-        """See `Storage`."""
         with self._refusing(f"read {key} in"):
             return self._files.read(key)
 
     def write(self, key: str, content: bytes) -> None:
-        """See `Storage`."""
         with self._refusing(f"write {key} to"):
             self._files.write(key, content)
 
     def delete(self, keys: Sequence[str]) -> None:
-        """See `Storage`."""
         with self._refusing("delete from"):
             self._files.delete(keys)
 
@@ -131,28 +124,24 @@ class _DiskStorage:
 
 
 class StorageFiles:
-    """See `Files`: real object storage."""
+    """Implements `Files` on real object storage."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     def names(self) -> Sequence[str]:
-        """See `Files`."""
         with _as_os_errors():
             return [each.key for page in self._storage.pages() for each in page]
 
     def read(self, name: str) -> bytes:
-        """See `Files`."""
         with _as_os_errors():
             return self._storage.read(name)
 
     def write(self, name: str, content: bytes) -> None:
-        """See `Files`."""
         with _as_os_errors():
             self._storage.write(name, content)
 
     def delete(self, names: Sequence[str]) -> None:
-        """See `Files`."""
         with _as_os_errors():
             self._storage.delete(names)
 

@@ -1,6 +1,6 @@
-"""`backup-manager` in the pods of the sandbox: our own code, in front of the simulated cluster instead of a real one.
+"""`backup-manager` in the pods of the sandbox: the real code, in front of the simulated cluster.
 
-Where the files are, `backup_storage` has; the tools that it runs are the sandbox's.
+`backup_storage` provides the files; the tools that it runs are the sandbox's.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -31,7 +31,7 @@ from sandbox.dataplane.tls import Certificate
 
 
 def backup_manager(surroundings: Surroundings) -> int:
-    """The command of a pod; the exit code."""
+    """Run the command of a pod and return its exit code."""
     transport = RetryingTransport(
         surroundings.kubernetes, surroundings.clock, Throttle(Rate(), surroundings.clock), Stop()
     )
@@ -53,13 +53,13 @@ def backup_manager(surroundings: Surroundings) -> int:
 
 
 class _Launcher:
-    """See `Launcher`: the tools of the sandbox, in the same container."""
+    """Runs the sandbox's tools in the same container. Implements `Launcher`."""
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._surroundings = surroundings
 
     def run(self, command: Sequence[str], environ: Mapping[str, str], on_line: OnLine, stop: Stop) -> int:  # noqa: ARG002
-        """See `Launcher`. What it prints is what `kubectl logs` shows."""
+        """Run a tool. `kubectl logs` shows its output."""
         program, *arguments = command
         surroundings = self._surroundings
 
@@ -79,7 +79,7 @@ class _Launcher:
 
 @contextmanager
 def _volume(surroundings: Surroundings) -> Iterator[Path]:
-    """The volume of exports and imports as a directory of this machine, for as long as a pod has it."""
+    """The volume of exports and imports as a directory on this machine, while a pod uses it."""
     disk, _ = surroundings.launch.on_disk(str(VOLUME)) or (Disk(""), "")
     with TemporaryDirectory(prefix="volume-") as made:
         directory = Path(made)
@@ -94,25 +94,22 @@ def _volume(surroundings: Surroundings) -> Iterator[Path]:
 
 
 class _Tidb:
-    """See `Database`: a TiDB of the sandbox."""
+    """A TiDB of the sandbox. Implements `Database`."""
 
     def __init__(self, surroundings: Surroundings, login: Login) -> None:
         self._surroundings = surroundings
         self._login = login
 
     def ping(self) -> None:
-        """See `Database`."""
         self._ask([])
 
     def variable(self, name: str) -> str:
-        """See `Database`."""
         _, *rows = self._ask([f"SELECT variable_value FROM mysql.tidb WHERE variable_name = '{name}'"])[0]  # noqa: S608
         if not rows:
             raise DatabaseError(f"{self._login}: mysql.tidb has no {name}")
         return rows[0][0]
 
     def set_variable(self, name: str, value: str) -> None:
-        """See `Database`."""
         self._ask([f"UPDATE mysql.tidb SET variable_value = '{value}' WHERE variable_name = '{name}'"])  # noqa: S608
 
     def _ask(self, statements: Sequence[str]) -> list[Rows]:

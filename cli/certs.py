@@ -1,7 +1,7 @@
-"""`tidb-operator certs`: a CA, and the Secrets with certificates that clusters need (objects.md 9.1).
+"""`tidb-operator certs`: a CA, and the certificate Secrets that clusters need (objects.md 9.1).
 
-They are made by the program `openssl`: no package that this project installs can sign certificates. For clusters that
-live long, cert-manager renews them by itself; see docs/tls.md.
+The program `openssl` creates them, because no dependency of this project can sign certificates. For long-lived
+clusters, cert-manager renews certificates automatically; see docs/tls.md.
 """
 
 import argparse
@@ -36,17 +36,17 @@ _DAYS_OF_CA = 3650
 _MOST_DAYS = 36500
 _SECONDS_A_DAY = 86400
 _NAME = "TiDB"
-"""The common name of all certificates: PD, TiKV and TiDB can be told to take one name only."""
+"""The common name of all certificates: PD, TiKV and TiDB can require a single name."""
 
 _CA_FILES = (CA, "ca.key")
 
 
 class Authority:
-    """A CA in a directory: the one that is there, or else a new one."""
+    """A CA in a directory; created if it does not exist."""
 
     def __init__(self, directory: Path, days: int) -> None:
-        """For certificates of so many days. Raises Failure when `openssl` is not there, or half of a CA, or it ends
-        before them.
+        """A CA for certificates that are valid for `days`. Raises Failure if `openssl` is missing, half of the CA is,
+        or the CA expires earlier.
         """
         self._ca, self._key = (directory / name for name in _CA_FILES)
         there = [path for path in (self._ca, self._key) if path.exists()]
@@ -77,7 +77,7 @@ class Authority:
 
 
 def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) -> Iterator[Json]:
-    """The Secrets of all clusters among the objects that are not among them themselves, by the CA of a directory.
+    """The missing Secrets of all clusters in the documents, from the CA in a directory.
 
     Raises Failure.
     """
@@ -98,7 +98,7 @@ def secrets(documents: Sequence[Manifest], directory: Path, days: int = DAYS) ->
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """How certificates are made: `ca` and `days`."""
+    """Add the options `ca` and `days`."""
     where = "where ca.crt and ca.key are, or are created (default ca)"
     parser.add_argument("--ca", type=Path, default=Path("ca"), metavar="DIR", help=where)
     how_long = "how many days the certificates are valid (default %(default)s)"
@@ -112,7 +112,7 @@ def _days(text: str) -> int:
 
 
 def run(documents: Sequence[Manifest], directory: Path, days: int) -> int:
-    """Print the Secrets; the exit code. Raises Failure."""
+    """Print the Secrets and return the exit code. Raises Failure."""
     made = list(secrets(documents, directory, days))
     if not made:
         raise Failure("no cluster lacks a Secret for TLS; set spec.tlsCluster.enabled or spec.tidb.tlsClient.enabled")
@@ -155,5 +155,5 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
     program = shutil.which("openssl")
     if program is None:
         raise Failure("openssl is not in PATH; install it, or have cert-manager make the Secrets (docs/tls.md)")
-    # all arguments are our own
+    # all arguments come from this program
     return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)  # noqa: S603

@@ -1,6 +1,6 @@
-"""`tidb-operator run --sandbox`: a sandbox and the controller-manager in one process, speaking HTTP with each other.
+"""`tidb-operator run --sandbox`: a sandbox and the controller-manager in one process, connected over HTTP.
 
-With manifests, their clusters are shown while they come up, and their Jobs, Backups and Restores while they work.
+With manifests, it shows their clusters while they come up, and their Jobs, Backups and Restores while they run.
 """
 
 import math
@@ -41,17 +41,17 @@ from ports.transport import TransportError
 from sandbox.world import World
 
 _GIVE_UP = 120.0
-"""Seconds after which a cluster that was waited for counts as stuck."""
+"""Seconds after which an awaited cluster counts as stuck."""
 
 _LOOK_AGAIN = 1.0
-"""Seconds between two looks at clusters that users change."""
+"""Seconds between two checks of clusters that users change."""
 
 _FAILED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What to show: the manifests to apply, if any, and whether to end once their clusters are Ready."""
+    """The manifests to apply, if any, and whether to end once their clusters are Ready."""
 
     files: tuple[Path, ...]
     exit_when_ready: bool
@@ -59,7 +59,7 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Where it is shown."""
+    """The environment of a demonstration."""
 
     world: World
     directory: Path
@@ -69,19 +69,19 @@ class _Stage:
 
 
 class _Console(Console):
-    """Leaves it to the command what a reader who has gone means."""
+    """Leaves a broken pipe to the command."""
 
     def on_broken_pipe(self) -> None:
-        """Called while the error is handled."""
+        """Re-raise; called while the error is handled."""
         raise  # noqa: PLE0704 - see above
 
 
 class _NotReady(Exception):
-    """Raised when clusters that were waited for do not get Ready; says which, and why."""
+    """Raised if awaited clusters do not become Ready; names them with the reasons."""
 
 
 def run(demo: Demo, flags: Sequence[str], environ: Mapping[str, str]) -> int:
-    """Run until a signal, or until the clusters are Ready when that was asked for; the exit code.
+    """Run until a signal or, on request, until the clusters are Ready; return the exit code.
 
     Raises Failure, OSError.
     """
@@ -102,7 +102,7 @@ def run(demo: Demo, flags: Sequence[str], environ: Mapping[str, str]) -> int:
 
 @contextmanager
 def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) -> Iterator[None]:
-    """The sandbox and the controller-manager, for as long as the block runs."""
+    """Run the sandbox and the controller-manager within the block."""
     stage.world.start()
     try:
         kubeconfig = str(stage.world.write_kubeconfig(stage.directory, hints.programs()))
@@ -125,7 +125,7 @@ def _running(stage: _Stage, flags: Sequence[str], environ: Mapping[str, str]) ->
 
 
 def _operate(manager: ControllerManager, stop: Stop, failures: list[ListenError]) -> None:
-    """Run until `stop` is set; whatever ends it earlier ends the command, too."""
+    """Run the controller-manager until `stop` is set; if it ends earlier, so ends the command."""
     try:
         manager.run(stop)
     except ListenError as error:
@@ -164,7 +164,7 @@ def _show(demo: Demo, documents: Sequence[manifests.Manifest], stage: _Stage) ->
 
 
 def _follow(documents: Sequence[manifests.Manifest], stage: _Stage, shown: View) -> None:
-    """Show the awaited objects, and all TidbClusters, as users change them, until a signal."""
+    """Show the awaited objects, and all TidbClusters while users change them, until a signal."""
     resources = dict.fromkeys([TIDB_CLUSTERS, *(AWAITED[each.kind] for each in documents if each.kind in AWAITED)])
     client, there = stage.world.client(), set[_Key]()
     several = _has_several_namespaces(documents)
@@ -186,7 +186,7 @@ def _has_several_namespaces(documents: Sequence[manifests.Manifest]) -> bool:
 
 
 def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> list[manifests.Manifest]:
-    """The Secrets that clusters need and the manifest does not have, made as `tidb-operator certs` does.
+    """The missing Secrets of the clusters in a manifest, created as by `tidb-operator certs`.
 
     Raises Failure.
     """
@@ -194,9 +194,9 @@ def _certificates(documents: Sequence[manifests.Manifest], stage: _Stage) -> lis
 
 
 def _apply(documents: Sequence[manifests.Manifest], stage: _Stage, shown: View) -> bool:
-    """Apply one document after another; work begins when what is before it is done.
+    """Apply the documents in order; work starts when everything before it is finished.
 
-    Whether all got Ready; False when a signal came first. Raises _NotReady.
+    True if all became Ready, False after a signal. Raises _NotReady.
     """
     with shown:
         waits = _Waits(stage, shown, _has_several_namespaces(documents))
@@ -215,13 +215,13 @@ _Key = tuple[Resource, str, str]
 
 
 def _title(key: _Key, several: bool) -> str:
-    """How an object is called; with its namespace where there are `several`."""
+    """The title of an object, with its namespace if there are `several`."""
     _, namespace, name = key
     return f"{namespace}/{name}" if several else name
 
 
 class _Waits:
-    """What is waited for, and shown meanwhile; with its namespace where there are `several`."""
+    """The awaited objects and their display, with their namespace if there are `several`."""
 
     def __init__(self, stage: _Stage, shown: View, several: bool) -> None:
         self._stage = stage
@@ -231,13 +231,13 @@ class _Waits:
         self._why: dict[_Key, str] = {}
 
     def add(self, resource: Resource, document: manifests.Manifest) -> None:
-        """Wait for one more."""
+        """Add an object."""
         key = (resource, document.namespace, document.name)
         self._known.add(key)
         self._why[key] = "the operator has not looked at it yet"
 
     def end(self) -> bool:
-        """Wait until all are Ready; False when a signal came first. Raises _NotReady."""
+        """Wait until all are Ready; False after a signal. Raises _NotReady."""
         clock, stop = self._stage.clock, self._stage.stop
         deadline = clock.now() + _GIVE_UP
         while self._why and (left := deadline - clock.now()) > 0:
@@ -269,7 +269,7 @@ class _Waits:
 
 
 def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
-    """How to have a real Prometheus run what the monitors of the manifest say."""
+    """Print how a real Prometheus can use the configuration of the manifest's monitors."""
     _, proxy = stage.world.serve_http()
     for each in documents:
         if each.kind != TIDB_MONITORS.kind:
@@ -286,7 +286,7 @@ def _print_monitors(documents: Sequence[manifests.Manifest], stage: _Stage) -> N
 
 
 def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> Iterator[Object]:
-    """Every object of a resource as it is, then as it changes, for some time."""
+    """Every object of a resource, then its changes, for some time."""
     page = client.list_page(resource)
     yield from page.items
     watch = client.watch(resource, resource_version=page.resource_version, timeout_seconds=math.ceil(seconds))
@@ -303,7 +303,7 @@ def _changes(client: Client, resource: Resource, stop: Stop, seconds: float) -> 
 
 
 def _print_next_steps(documents: Sequence[manifests.Manifest], stage: _Stage) -> None:
-    """Commands that work right now, with what this machine has."""
+    """Print commands that work now on this machine."""
     api, _ = stage.world.serve_http()
     own = next((each for each in documents if each.kind in _SCALED), None)
     namespace, name = (own.namespace, own.name) if own else ("default", "")
@@ -335,14 +335,14 @@ _SCALED = {TIDB_CLUSTERS.kind: TIDB_CLUSTERS, DM_CLUSTERS.kind: DM_CLUSTERS}
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A patch to try, and what it is for."""
+    """A patch to try, and its purpose."""
 
     patch: str
     purpose: str
 
 
 def _one_more(document: manifests.Manifest) -> _Change | None:
-    """One replica more of the first component that the cluster has and that grows well."""
+    """One more replica of the cluster's first component that is easy to scale."""
     spec = document.body.get("spec") or {}
     for component, title in (("tikv", "TiKV"), ("worker", "DM-worker"), ("tidb", "TiDB"), ("tiflash", "TiFlash")):
         if component in spec:

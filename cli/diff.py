@@ -26,19 +26,19 @@ from ports.randomness import SystemRandomness
 from ports.stopping import Stop
 
 NOTHING, DIFFERS, FAILED = 0, 1, 2
-"""As `kubectl diff` ends."""
+"""The exit codes of `kubectl diff`."""
 
 _SECRETS = "secrets"
 
 
 class DiffFailed(Failure):
-    """Raised when it could not be found out."""
+    """Raised if the difference could not be determined."""
 
     code = FAILED
 
 
 def run(arguments: Sequence[str]) -> int:
-    """The exit code: 0 when nothing would be written, 1 when something would. Raises DiffFailed."""
+    """Run the command; exit code 0 without planned writes, 1 with some. Raises DiffFailed."""
     parser = argparse.ArgumentParser(
         "tidb-operator diff",
         usage="tidb-operator diff [-n NAMESPACE] [flags of the controller-manager]",
@@ -56,19 +56,19 @@ def run(arguments: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the controller-manager would write, in order; `paused` are the objects that hold back their writes."""
+    """The planned writes of the controller-manager, in order; `paused` objects hold theirs back."""
 
     writes: Sequence[PlannedWrite]
     paused: Sequence[str]
 
     @property
     def code(self) -> int:
-        """How the command ends."""
+        """The exit code of the command."""
         return DIFFERS if self.writes else NOTHING
 
 
 def lines_of(plan: Plan) -> Iterator[str]:
-    """The plan for people."""
+    """The plan as lines for people."""
     if plan.writes:
         for each in plan.paused:
             yield f"# {each} is paused: its changes below wait until spec.paused is false\n"
@@ -76,9 +76,9 @@ def lines_of(plan: Plan) -> Iterator[str]:
 
 
 def plan_writes(namespace: str, flags: Sequence[str], configured: Callable[[str], ClusterConfig], clock: Clock) -> Plan:
-    """Plan what the controller-manager with these flags would write now; in all namespaces if none is named.
+    """The writes that a controller-manager with these flags would send now; in all namespaces if none is named.
 
-    `configured` is asked for the cluster of `--kubeconfig`. Raises DiffFailed.
+    `configured` returns the cluster of `--kubeconfig`. Raises DiffFailed.
     """
     planned: list[PlannedWrite] = []
     paused: set[str] = set()
@@ -97,7 +97,7 @@ def plan_writes(namespace: str, flags: Sequence[str], configured: Callable[[str]
 
 
 def shown(write: PlannedWrite) -> str:
-    """The difference as `diff -u` shows it; of a Secret, that there is one."""
+    """The difference in the format of `diff -u`; of a Secret, only that one exists."""
     name = f"{write.resource}/{write.name}" if write.name else write.resource
     title = f"{write.namespace}/{name}" if write.namespace else name
     if _is_secret(write) or (write.before is None and write.after is None):
@@ -114,7 +114,7 @@ def _lines(tree: Json | None) -> list[str]:
 
 
 def document(write: PlannedWrite) -> Json:
-    """A write; what a Secret holds is left out."""
+    """A write for programs, without the content of Secrets."""
     what: Json = {
         "verb": write.verb,
         "resource": write.resource,
@@ -128,5 +128,5 @@ def document(write: PlannedWrite) -> Json:
 
 
 def _is_secret(write: PlannedWrite) -> bool:
-    """Whether what would be written is not for everybody's eyes."""
+    """True if the write contains confidential data."""
     return write.resource == _SECRETS

@@ -1,7 +1,7 @@
-"""From the bytes of a manifest to JSON trees: the one place where what a user hands over is decoded.
+"""From the bytes of a manifest to JSON trees: the one place that decodes users' files.
 
-YAML is read as kubectl reads it: a date is text, `1:30` is text, a key that is a number becomes text. What JSON can't
-hold, and what can't be meant - two values for one key, an alias within its own value - is refused with the line.
+YAML is read as by kubectl: dates and `1:30` are text, and numeric keys become text. Values that JSON cannot hold, and
+obvious mistakes (two values for one key, an alias within its own value), are rejected with their line.
 """
 
 import math
@@ -16,32 +16,32 @@ import yaml
 from cli.json_text import as_yaml
 
 _MOST_BYTES = 4 << 20
-"""More than the API server takes in one object (3 MB), and far more than anybody writes by hand."""
+"""More than the API server accepts for one object (3 MB)."""
 _DEEPEST = 100
 """Levels below the document; the deepest field of a TidbCluster is 20 levels down."""
 _MOST_NODES = 500_000
-"""Values of a document with its aliases written out, so that a few lines can't stand for billions."""
+"""The maximum number of values with expanded aliases, because a few lines could stand for billions."""
 _CHARACTERS = 32
-"""How many characters of a text weigh as much as a value."""
+"""The number of characters of a text that count as one value."""
 _INTEGERS = range(-(1 << 63), 1 << 64)
-"""What Kubernetes' decoder takes as an integer."""
+"""The range of integers in Kubernetes' decoder."""
 _LONGEST_INTEGER = 100
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NAME = "<byte string>"
-"""What PyYAML calls what it reads."""
+"""PyYAML's name for its input."""
 _TAB = r"found character '\t'"
 _CORE = "tag:yaml.org,2002:"
 _PLAIN_TAGS = frozenset(_CORE + name for name in ("null", "bool", "int", "float", "str", "seq", "map", "merge"))
 _LEFT_AS_TEXT = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
-"""Numbers to the base of 60, which YAML 1.2 and kubectl no longer know."""
+"""Numbers to the base of 60, which neither YAML 1.2 nor kubectl knows."""
 
 
 class BadDocument(Exception):
-    """Raised when bytes are no document that can be used; the message says where, what, and the way out."""
+    """Raised for unusable bytes; the message gives place, problem and way out."""
 
 
 def read_bytes(path: Path) -> bytes:
-    """The content of a file, of standard input for `-`. Raises BadDocument."""
+    """The content of a file, or of standard input for `-`. Raises BadDocument."""
     try:
         with sys.stdin.buffer if str(path) == "-" else path.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -55,14 +55,14 @@ def read_bytes(path: Path) -> bytes:
 
 
 def decode_documents(content: bytes) -> Iterator[object]:
-    """The documents of a YAML or JSON file as JSON trees, None for an empty one. Raises BadDocument."""
+    """The documents of a YAML or JSON file as JSON trees, None for empty ones. Raises BadDocument."""
     try:
         yield from yaml.load_all(as_yaml(content), _Loader)
     except yaml.reader.ReaderError as error:
         raise BadDocument(_unreadable(error)) from None
     except yaml.YAMLError as error:
         raise BadDocument(f"not valid YAML: {_problem(error)}") from None
-    except (ValueError, OverflowError) as error:  # of escapes, in PyYAML's scanner
+    except (ValueError, OverflowError) as error:  # from escapes, in PyYAML's scanner
         raise BadDocument(f"not valid YAML: {error}") from None
 
 
@@ -81,7 +81,7 @@ def _unreadable(error: yaml.reader.ReaderError) -> str:
 
 
 class _Refused(yaml.YAMLError):
-    """Raised for a value that YAML allows and a Kubernetes object can't have."""
+    """Raised for a value that YAML allows but a Kubernetes object cannot have."""
 
     def __init__(self, problem: str, at: yaml.Node | yaml.Event) -> None:
         mark = at.start_mark
@@ -89,7 +89,7 @@ class _Refused(yaml.YAMLError):
 
 
 class _Loader(yaml.SafeLoader):
-    """Makes JSON trees, and nothing else."""
+    """Builds only JSON trees."""
 
     def __init__(self, stream: bytes) -> None:
         super().__init__(stream)
@@ -123,7 +123,7 @@ class _Loader(yaml.SafeLoader):
         return str(super().resolve(kind, value, implicit))  # type: ignore[no-untyped-call]
 
     def _size(self, node: yaml.Node) -> int:
-        """The values at and below a node, whose children have been measured; long texts count for several."""
+        """The size at and below a node whose children have been measured; long texts count as several."""
         if id(node) not in self._sizes:
             if isinstance(node, yaml.MappingNode):
                 inside = sum(self._sizes[id(child)] for pair in node.value for child in pair)
@@ -171,7 +171,7 @@ class _Loader(yaml.SafeLoader):
         return str(text)
 
     def construct_yaml_int(self, node: yaml.ScalarNode) -> int:
-        # the interpreter refuses to read very long ones
+        # the interpreter refuses to parse very long ones
         if len(node.value) <= _LONGEST_INTEGER and (number := int(super().construct_yaml_int(node))) in _INTEGERS:
             return number
         raise _Refused("is a number of more than 64 bits; write it in quotes if it is text", node)

@@ -1,4 +1,4 @@
-"""What goes wrong outside of this program, told in one sentence and an exit code; a defect of ours keeps its trace."""
+"""External failures, reported as one sentence and an exit code; a defect of the program keeps its traceback."""
 
 import errno
 import io
@@ -20,21 +20,21 @@ _NOBODY_READS = 141
 """128 and the number of SIGPIPE."""
 
 _OF_OUTPUT = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF)
-"""What fails to be written, where no file is named."""
+"""Errors of writing to the output, if no file is named."""
 
 
 class Failure(Exception):
-    """Raised when a command can't do what it is to do; the message says what, why, and the way out."""
+    """Raised if a command cannot do its work; the message gives what, why, and the way out."""
 
     code = FAILED
-    """What the command ends with."""
+    """The exit code of the command."""
 
 
 PROGRAM = "tidb-operator"
 
 
 def plainly(command: Callable[[], int], program: str = PROGRAM) -> int:
-    """Run a command; its exit code, or that of its failure after a sentence on stderr, which begins with `program`."""
+    """Run a command; return its exit code, or after a failure print a sentence, prefixed with `program`, to stderr."""
     sys.stdout, sys.stderr = _usable(sys.stdout), _usable(sys.stderr)
     try:
         with raising_interrupts():
@@ -49,7 +49,7 @@ def plainly(command: Callable[[], int], program: str = PROGRAM) -> int:
 
 
 def _usable(stream: TextIO | None) -> TextIO:
-    """The stream, which shows as an escape what its encoding can't; nowhere, when the caller closed it."""
+    """The stream, which escapes what its encoding lacks; a null stream if the caller closed it."""
     if stream is None:
         return Path(os.devnull).open("w", encoding="utf-8")
     if isinstance(stream, io.TextIOWrapper):
@@ -58,7 +58,7 @@ def _usable(stream: TextIO | None) -> TextIO:
 
 
 def _to_its_end(command: Callable[[], int]) -> int:
-    """Run a command; what it printed is written before it counts as done, also when it ends with SystemExit."""
+    """Run a command and flush its output before it counts as finished, even after SystemExit."""
     try:
         code = command()
     except SystemExit as end:
@@ -88,7 +88,7 @@ def _told(sentence: str, code: int) -> int:
 
 
 def _write_nowhere() -> None:
-    """Let what could not be written go, which the interpreter would try once more at its end."""
+    """Drop output that could not be written, which the interpreter would write again at its end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream, number in ((sys.stdout, 1), (sys.stderr, 2)):
         try:

@@ -1,4 +1,4 @@
-"""What to type next, with the names under which this machine finds things."""
+"""Suggestions for the next command, with names that work on this machine."""
 
 import shlex
 import shutil
@@ -9,7 +9,7 @@ _PROGRAM = "tidb-operator"
 
 
 def program() -> str:
-    """How to call this program once more: by its name where PATH has it, else as it was called."""
+    """How to call this program again: by its name if PATH has it, else as it was called."""
     if shutil.which(_PROGRAM):
         return _PROGRAM
     called = Path(sys.argv[0]).absolute()
@@ -19,11 +19,11 @@ def program() -> str:
 
 
 def programs() -> Path | None:
-    """The directory of this program, with `kubectl-tidb` beside it; None where it is not installed."""
+    """The directory of this program and `kubectl-tidb`; None if it is not installed."""
     directory = Path(sys.executable).absolute().parent
     return directory if (directory / "kubectl-tidb").exists() else None
 
 
 def source(directory: Path) -> str:
-    """How to have a shell use the sandbox that wrote into a directory."""
+    """The command that lets a shell use the sandbox's directory."""
     return f"source {shlex.quote(str(directory.absolute() / 'env'))}"

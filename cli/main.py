@@ -1,6 +1,7 @@
-"""`tidb-operator`: run the controller-manager, or a sandbox to try it in.
+"""`tidb-operator`: runs the controller-manager, or a sandbox to try it in.
 
-Each command imports what it runs: `--version` and `--help` would wait a second for the sandbox and the controllers.
+Each command imports only what it needs: otherwise `--version` and `--help` would wait a second for the sandbox and the
+controllers.
 """
 # ruff: noqa: PLC0415
 
@@ -17,7 +18,7 @@ _HELP = ("-h", "-help", "--help")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; its exit code: 1 after a failure, 2 for what is no command."""
+    """Run a command; exit code 1 after a failure, 2 for an unknown command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return plainly(lambda: _main(arguments))
 

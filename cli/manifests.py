@@ -1,6 +1,6 @@
-"""Manifests as a user writes them: decoded strictly, errors reported by field, then applied.
+"""Users' manifests: decoded strictly, with errors by field, then applied.
 
-Our commands validate strictly: a field that the resource does not have is an error that names the nearest one it has.
+The commands validate strictly: an unknown field is an error that suggests the nearest known one.
 """
 
 import re
@@ -27,7 +27,7 @@ from kube.resources import NAMESPACES, Resource
 
 
 class BadManifest(Failure):
-    """Raised when a manifest can't be used; the message names file, document, field, value and the way out."""
+    """Raised for an unusable manifest; the message names file, document, field, value and the way out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,12 +49,12 @@ class Manifest:
 
     @property
     def namespace(self) -> str:
-        """The namespace the document asks for; `default` when it asks for none."""
+        """The namespace in the document, by default `default`."""
         return str(self.body["metadata"].get("namespace") or "default")
 
 
 def read(path: Path) -> list[Manifest]:
-    """All documents of a YAML file, or of standard input for `-`, checked. Raises BadManifest."""
+    """All checked documents of a YAML file, or of standard input for `-`. Raises BadManifest."""
     source = "standard input" if str(path) == "-" else str(path)
     try:
         return parse(read_bytes(path), source)
@@ -63,7 +63,7 @@ def read(path: Path) -> list[Manifest]:
 
 
 def parse(content: bytes, source: str) -> list[Manifest]:
-    """All documents of the content of a file, checked; `source` names it. Raises BadManifest, BadDocument."""
+    """All checked documents of a file's content; `source` names it. Raises BadManifest, BadDocument."""
     manifests = [
         _manifest(where, tree)
         for number, document in enumerate(decode_documents(content), start=1)
@@ -78,9 +78,9 @@ def parse(content: bytes, source: str) -> list[Manifest]:
 
 
 def _items(source: str, document: object) -> Iterator[tuple[str, object]]:
-    """The objects of a document, with where they stand: itself, or what a list contains.
+    """The objects of a document with their places: itself, or the items of a list.
 
-    That is `kind: List`, as kubectl prints it, or one of a kind, such as `TidbClusterList`, as the API server does.
+    A list is `kind: List`, as kubectl prints it, or of one kind, e.g. `TidbClusterList`, as the API server returns it.
     """
     kind = document.get("kind") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(kind, str) or not kind.endswith("List"):
@@ -127,7 +127,7 @@ def _misfit(source: str, field: str, value: object, way_out: str) -> BadManifest
 
 
 def _is_segment(value: object) -> bool:
-    """Whether a name can stand in the path of a request; what it may consist of is for the API server to say."""
+    """True if a name can be part of a request's path; the API server validates it further."""
     return isinstance(value, str) and bool(re.fullmatch(r"(?!\.{1,2}$)[^/%?#\s]{1,253}", value))
 
 
@@ -155,7 +155,7 @@ def _check_tidb_cluster(manifest: Manifest) -> None:
 
 
 def _problems(tree: Json) -> list[Problem]:
-    """Everything wrong with the fields of a TidbCluster: a value of a wrong type hides no other mistake."""
+    """All errors in the fields of a TidbCluster: a value of a wrong type hides no other error."""
     misfits: dict[str, Problem] = {}
     while True:
         try:
@@ -176,11 +176,11 @@ def _is_below(path: str, others: Iterable[str]) -> bool:
 
 
 _REQUIRED: Mapping[str, object] = {"replicas": 1}
-"""Fields without which no component can be read, with a valid value."""
+"""Fields without which no component can be decoded, with valid values."""
 
 
 def _without(tree: Json, paths: Iterable[str]) -> Json:
-    """A copy without the values at some paths, such as `spec.pdms[0].replicas`, or with one that is valid there."""
+    """A copy without the values at some paths, e.g. `spec.pdms[0].replicas`, or with valid ones there."""
     changed: Json = msgspec.json.decode(msgspec.json.encode(tree))
     for path in paths:
         *way, last = (int(step) if step.isdecimal() else step for step in re.findall(r"[^.\[\]]+", path))
@@ -203,9 +203,9 @@ def _inner(holder: Any, step: str | int) -> Any:
 
 
 def apply(client: Client, manifests: list[Manifest]) -> None:
-    """Create each object, or merge it into the one that exists; namespaces are made when missing.
+    """Create each object, or merge it into the existing one; create missing namespaces.
 
-    Raises BadManifest for a kind that the API server does not serve, and for what it refuses.
+    Raises BadManifest for a kind that the API server does not serve, and for its rejections.
     """
     for manifest in manifests:
         try:

@@ -1,6 +1,6 @@
-"""What a newcomer sees while a cluster comes up, or a Job works: each component's stage and reason, as it happens.
+"""The progress of a cluster or Job for newcomers: the stage and reason of each component as they change.
 
-On a terminal a table that redraws in place; elsewhere one line per change.
+On a terminal a table that redraws in place, elsewhere one line per change.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,12 +33,12 @@ class Row:
     state: str
 
     def __str__(self) -> str:
-        """The line that goes to a pipe or a file."""
+        """The line for a pipe or file."""
         return f"{self.component:<9} {self.ready}/{self.wanted} ready   {self.state}"
 
 
 def rows(tc: Cluster) -> list[Row]:
-    """A cluster as lines: one for each managed component of its spec, the last for the whole."""
+    """A cluster as rows: one for each managed component in its spec, the last for the whole."""
     return [*_components(tc), _cluster(tc)]
 
 
@@ -64,12 +64,12 @@ def _cluster(tc: Cluster) -> Row:
 
 
 def is_ready(tc: Cluster) -> bool:
-    """Whether the cluster's Ready condition is True."""
+    """True if the cluster's Ready condition is True."""
     return any(c.type == "Ready" and c.status == "True" for c in tc.status.conditions)
 
 
 def blocked_by(tc: Cluster) -> str | None:
-    """Why the operator can't go on without the user, or None."""
+    """Why the operator needs the user to continue, or None."""
     condition = next((c for c in tc.status.conditions if c.type == "Progressing"), None)
     if condition is None or condition.status == "True" or condition.reason == "Done":
         return None
@@ -77,14 +77,14 @@ def blocked_by(tc: Cluster) -> str | None:
 
 
 def waits_for(tc: Cluster) -> str:
-    """Why a cluster is not Ready, by what its conditions say."""
+    """Why a cluster is not Ready, according to its conditions."""
     conditions = {condition.type: condition for condition in tc.status.conditions}
     why = conditions.get("Progressing") or conditions.get("Ready")
     return f"{why.reason}: {why.message}" if why else "the operator has not looked at it yet"
 
 
 class View(Protocol):
-    """Shows objects while they change; a context manager, which may be entered again."""
+    """Shows changing objects; a reusable context manager."""
 
     def show(self, name: str, lines: Sequence[Row]) -> None:
         """Show the newest state of an object."""
@@ -98,7 +98,7 @@ class View(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End; what was shown last stays readable."""
+        """End; the last output stays readable."""
 
 
 class PlainView:
@@ -138,7 +138,7 @@ class LiveView:
         self._live = Live(console=console, auto_refresh=False)
 
     def show(self, name: str, lines: Sequence[Row]) -> None:
-        """Redraw with the newest state, if it is another one."""
+        """Redraw with the newest state if it has changed."""
         key = (name, lines[-1].component)
         if self._objects.get(key) != lines:
             self._objects[key] = lines
@@ -154,13 +154,13 @@ class LiveView:
         for (name, _), lines in self._objects.items():
             for row in lines:
                 style = "green" if row.ready == row.wanted else "yellow"
-                # texts, so that no bracket in a message counts as a style
+                # Text objects, so that brackets in a message are not styles
                 cells = (Text(name), Text(row.component), Text(f"{row.ready}/{row.wanted}", style), Text(row.state))
                 table.add_row(*cells)
         return table
 
     def __enter__(self) -> Self:
-        """Take over the lines below the cursor, with what is known already."""
+        """Take over the lines below the cursor, with the current state."""
         self._live = Live(Printable(self._table()), console=self._console, auto_refresh=False)
         self._live.start(refresh=bool(self._objects))
         return self
@@ -171,5 +171,5 @@ class LiveView:
 
 
 def view(console: Console) -> View:
-    """The view that fits where the output goes."""
+    """A view that suits the output."""
     return LiveView(console) if console.is_terminal else PlainView(console)

@@ -1,4 +1,4 @@
-"""The configuration of a monitor for a Prometheus on this machine, which reaches the sandbox from outside."""
+"""A monitor's configuration for a Prometheus on this machine, which reaches the sandbox from outside."""
 
 from pathlib import Path
 
@@ -11,10 +11,10 @@ _POD = {"$(SHARD)": "0", "$(POD_NAME)": "sandbox", "$(NAMESPACE)": "sandbox"}
 
 
 def write_configuration(client: Client, monitor: tuple[str, str], directory: Path, proxy: str) -> Path | None:
-    """Write `prometheus.yml` beside the kubeconfig in a directory: the file's path; None where there is none to write.
+    """Write `prometheus.yml` beside the kubeconfig in a directory; return its path, or None without a configuration.
 
-    It finds pods through the API server that the kubeconfig names, and scrapes them through the proxy. Files that are
-    mounted into the pod are not there. Raises ApiError, TransportError.
+    It finds pods through the kubeconfig's API server, and scrapes them through the proxy. Files mounted into the pod
+    are missing. Raises ApiError, TransportError.
     """
     namespace, name = monitor
     found = client.find(CONFIG_MAPS, f"{name}-monitor", namespace)

@@ -12,7 +12,7 @@ from ports.stopping import Stop
 
 
 def serve(directory: Path) -> int:
-    """Run a sandbox until a signal ends it; what it holds is gone then. Raises Failure."""
+    """Run a sandbox until a signal ends it, and its content with it. Raises Failure."""
     clock = SystemClock()
     world = new_world(clock, SystemRandomness())
     with stopping_on_signals(stop := Stop()):

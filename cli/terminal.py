@@ -1,4 +1,4 @@
-"""Foreign text on its way to a terminal, which must obey none of it; styles are the command's own."""
+"""Safe output of foreign text on a terminal; only the command's own styles take effect."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ports.foreign_text import printable
 
 @dataclass(frozen=True, slots=True)
 class Printable:
-    """Something that rich renders, in printable characters only."""
+    """A rich renderable, restricted to printable characters."""
 
     inside: RenderableType
 
@@ -21,7 +21,7 @@ class Printable:
 
 
 def escaped(text: str) -> str:
-    """A document of JSON with escapes for all characters that are not printable, which mean the same there."""
+    """A JSON document with escapes for all unprintable characters, which keep its meaning."""
     if text.replace("\n", "").isprintable():
         return text
     return "".join(each if each == "\n" or each.isprintable() else _escape(each) for each in text)

@@ -47,7 +47,7 @@ ORDER = (
     DM_CLUSTERS,
     TIDB_CLUSTERS,
 )
-"""All kinds, in the order in which to delete their objects: what creates others first, what others need last."""
+"""All kinds in the order of deletion: creators first, dependencies last."""
 
 _OURS = "tidb.pingcap.com/"
 _LEFT: Mapping[Resource, str] = {
@@ -59,19 +59,19 @@ _LOG = "the operator to stop the log backup in the cluster, and to keep or remov
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """An object with a finalizer of the operator, and what it waits for once it is deleted."""
+    """An object with a finalizer of the operator, and what it will wait for."""
 
     resource: Resource
     seen: Object
 
     @property
     def is_log(self) -> bool:
-        """Whether it is a log backup: snapshots that it restores from go after it."""
+        """True for a log backup: it is deleted after snapshots that restores need with it."""
         return self.resource is BACKUPS and (self.seen.decode().get("spec") or {}).get("backupMode") == "log"
 
     @property
     def waits_for(self) -> str:
-        """What keeps it: what its status says if it is being deleted, else what the operator will do."""
+        """What keeps it: its status if it is being deleted, else the operator's future work."""
         said = condition_of((self.seen.decode().get("status") or {}).get("conditions") or (), "Waiting")
         if self.seen.metadata.deletion_timestamp and said.get("status") == "True":
             return str(said.get("message"))
@@ -84,7 +84,7 @@ class Held:
 
     @property
     def release(self) -> str:
-        """The command that lets it go without the operator; what it waits for is left undone."""
+        """The command that releases it without the operator; the pending work is skipped."""
         others = [each for each in self.seen.metadata.finalizers if not each.startswith(_OURS)]
         patch = msgspec.json.encode({"metadata": {"finalizers": others or None}}).decode()
         return f"kubectl patch {self._named} --type=merge -p '{patch}'"
@@ -96,7 +96,7 @@ class Held:
 
     @property
     def document(self) -> Json:
-        """It, for programs."""
+        """The object for programs."""
         meta = self.seen.metadata
         return {
             "kind": self.resource.kind,
@@ -112,19 +112,19 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What would hang, in the order in which to delete it, and the kinds that the user may not list."""
+    """The objects that would hang, in the order of deletion, and the kinds that the user may not list."""
 
     held: Sequence[Held]
     unseen: Sequence[Resource]
 
     @property
     def code(self) -> int:
-        """How the command ends: what cannot be seen may hang."""
+        """The exit code of the command: unreadable kinds may hang."""
         return HANGS if self.held or self.unseen else FREE
 
 
 def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> int:
-    """The exit code: 0 when nothing would hang, 1 when something would, or may. Raises Failure, ApiError, …"""
+    """Run the command; exit code 0 if nothing would hang, 1 if something would or may. Raises Failure, ApiError, …"""
     parser = argparse.ArgumentParser(
         "tidb-operator uninstall",
         description=textwrap.dedent(__doc__),
@@ -148,13 +148,13 @@ def run(arguments: Sequence[str], environ: Mapping[str, str] = os.environ) -> in
 
 
 def check(client: Client) -> Report:
-    """Look at the objects of all kinds in all namespaces. Raises ApiError, TransportError."""
+    """Check the objects of all kinds in all namespaces. Raises ApiError, TransportError."""
     held: list[Held] = []
     unseen: list[Resource] = []
     for resource in ORDER:
         try:
             there = client.list_page(resource).items
-        except NotFound:  # its definition is not installed
+        except NotFound:  # its CRD is not installed
             continue
         except Forbidden:
             unseen.append(resource)

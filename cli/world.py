@@ -1,4 +1,4 @@
-"""The sandbox as this project ships it: with our CRDs, our own programs in its pods, and our extender."""
+"""The sandbox as shipped: with the operator's CRDs, programs and scheduler extender."""
 
 from collections.abc import Mapping
 
@@ -15,11 +15,11 @@ from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
 
 DISCOVERY = "/usr/local/bin/tidb-discovery"
-"""The command of Discovery's container, which v1.6's Deployments call as well."""
+"""The command of discovery's container, which v1.6's Deployments also call."""
 
 
 def _backup_manager(surroundings: Surroundings) -> int:
-    """`backup-manager`, whose libraries are an extra of this package. Its crash names what is missing."""
+    """`backup-manager`, whose libraries are an extra of this package. A crash names what is missing."""
     from cli.backups import backup_manager  # noqa: PLC0415  (the operator's image has no object storage)
 
     return backup_manager(surroundings)
@@ -27,7 +27,7 @@ def _backup_manager(surroundings: Surroundings) -> int:
 
 PROGRAMS: Mapping[str, Factory] = {DISCOVERY: make_handler}
 _MANAGERS = (parse(MANAGER_IMAGE).repository, "tidb-backup-manager")
-"""Our image, and v1.6's, which some call by its name."""
+"""The images of this operator and v1.6, which users may name."""
 COMMANDS: Mapping[str, Command] = dict.fromkeys(_MANAGERS, _backup_manager)
 
 

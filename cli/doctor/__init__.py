@@ -1,5 +1,5 @@
-"""`doctor`: why a cluster is not as its user wants it, cause by cause (scheduler-deployment.md 13).
+"""`doctor`: the causes for which a cluster differs from its user's wishes (scheduler-deployment.md 13).
 
-`reading` looks once and makes `Facts`; `causes/` are pure functions from these to signs; `diagnosis` has the table of
-all causes and makes findings; `rendering` shows them. Nothing is written.
+`reading` reads once and builds `Facts`; `causes/` are pure functions from facts to signs; `diagnosis` has the table of
+all causes and builds findings; `rendering` shows them. It writes nothing.
 """

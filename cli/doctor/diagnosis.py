@@ -1,4 +1,4 @@
-"""The table of all causes, in the order in which they are told, and what of it is found. Pure."""
+"""The table of all causes in order, and the findings from it. Pure."""
 
 from collections.abc import Iterable, Iterator
 
@@ -41,7 +41,7 @@ OF_CLUSTER: tuple[Cause, ...] = (
     *deletion.CAUSES,
     *backups.CAUSES,
 )
-"""One more cause is one more entry in the tuple of its module."""
+"""A new cause is one more entry in its module's tuple."""
 
 _OF_DM_CLUSTER = tuple(cause for cause in OF_CLUSTER if cause not in (*database.CAUSES, *backups.CAUSES))
 """What PD knows, and Backups, are no matter of a DMCluster."""
@@ -50,7 +50,7 @@ CAUSES = (*OF_ANY_CLUSTER, *OF_CLUSTER)
 
 
 def diagnose(facts: Facts, causes: Iterable[Cause] | None = None) -> list[Finding]:
-    """What is wrong: problems first, each as its causes are in the table."""
+    """The findings: problems first, each in the order of the table."""
     table = causes if causes is not None else CAUSES if facts.cluster else OF_ANY_CLUSTER
     if facts.kind == DM_CLUSTER:
         table = [cause for cause in table if cause not in OF_CLUSTER or cause in _OF_DM_CLUSTER]
@@ -59,7 +59,7 @@ def diagnose(facts: Facts, causes: Iterable[Cause] | None = None) -> list[Findin
 
 
 def _found(cause: Cause, facts: Facts) -> Iterator[Finding]:
-    """A finding for all signs that say the same."""
+    """One finding for all equal signs."""
     alike: dict[Sign, list[str]] = {}
     for sign in cause.signs(facts):
         objects = alike.setdefault(Sign("", sign.message, sign.field, sign.value, sign.way_out), [])

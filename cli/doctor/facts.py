@@ -1,4 +1,4 @@
-"""All that a diagnosis knows of one cluster and what is around it, read once. Pure."""
+"""All facts for the diagnosis of one cluster and its surroundings, read once. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -48,11 +48,11 @@ class Facts:
     certificates: Mapping[str, CertificateFinding] = field(default_factory=dict)
 
     def all(self, resource: Resource) -> Sequence[Json]:
-        """The objects of a resource; none where they could not be read."""
+        """The objects of a resource; empty if they could not be read."""
         return self.listed.get(resource, ())
 
     def knows(self, resource: Resource) -> bool:
-        """Whether what is not among the objects of a resource does not exist."""
+        """True if an object missing from the list certainly does not exist."""
         return resource in self.listed
 
     def names(self, resource: Resource) -> frozenset[str]:
@@ -61,7 +61,7 @@ class Facts:
 
     @property
     def name(self) -> str:
-        """The cluster's."""
+        """The cluster's name."""
         return name_of(self.cluster)
 
     @property
@@ -71,16 +71,16 @@ class Facts:
 
     @property
     def spec(self) -> Json:
-        """The cluster's, as its user wrote it."""
+        """The cluster's spec as its user wrote it."""
         return self.cluster.get("spec") or {}
 
     @property
     def status(self) -> Json:
-        """The cluster's, as the operator wrote it last."""
+        """The cluster's status as the operator last wrote it."""
         return self.cluster.get("status") or {}
 
     def condition(self, kind: str) -> Json:
-        """A condition of the cluster; empty when it has none of that type."""
+        """A condition of the cluster, or empty."""
         return condition_of(self.status.get("conditions") or (), kind)
 
     @cached_property
@@ -112,7 +112,7 @@ class Facts:
         return {name_of(each): each for each in self.all(NODES)}
 
     def events(self, obj: Json, kind: str, *reasons: str) -> Sequence[Event]:
-        """The warnings about an object, the newest last; those with a reason only, where some are given."""
+        """The warnings about an object, newest last; only those with the given reason, if any."""
         uid, name = obj["metadata"].get("uid", ""), name_of(obj)
         found = [
             event
@@ -124,17 +124,17 @@ class Facts:
         return sorted(found, key=lambda event: event.time)
 
     def age(self, text: object) -> timedelta | None:
-        """How long ago a time (RFC 3339) was; None where no time is given."""
+        """The age of a time (RFC 3339), or None."""
         at = parse_time(str(text or ""))
         return self.now - at if at else None
 
     def lasts(self, since: object, patience: timedelta) -> bool:
-        """Whether a state outlasts the patience for it; one without a time is not known to be new."""
+        """True if a state outlasts the patience for it; one without a time is not known to be new."""
         age = self.age(since)
         return age is None or age > patience
 
     def text_of_age(self, since: object) -> str:
-        """`for 3m`, as a sentence goes on; empty where no time is given."""
+        """`for 3m`, the end of a sentence; empty without a time."""
         age = self.age(since)
         return "" if age is None else f"for {length(age)}"
 
@@ -161,29 +161,29 @@ def labels_of(tree: Json) -> Mapping[str, str]:
 
 
 def is_deleted(tree: Json) -> bool:
-    """Whether somebody has asked for an object to be deleted."""
+    """True if an object is being deleted."""
     return bool(tree["metadata"].get("deletionTimestamp"))
 
 
 def is_true(tree: Json, kind: str) -> bool:
-    """Whether a condition of an object is True."""
+    """True if a condition of an object is True."""
     return condition_of((tree.get("status") or {}).get("conditions") or (), kind).get("status") == "True"
 
 
 def pod_model(pod: Json) -> Pod:
-    """A pod as the operator reads it."""
+    """A pod in the operator's model."""
     return convert({"spec": {}} | pod, Pod)
 
 
 def component_of(tree: Json) -> str:
-    """The component of an object, by its name in the table; what its label says where the table has none."""
+    """The component of an object by its name in the table, else its label."""
     label = labels_of(tree).get(labels.COMPONENT, "")
     rows = (each for kind in MODELS for each in component_types(kind))
     return next((each.name for each in rows if each.component_label == label), label)
 
 
 def field_of(facts: Facts, tree: Json, path: str) -> str:
-    """The path of a field of the component that an object belongs to, such as `spec.pd.requests.cpu`."""
+    """The path of a field in the object's component, e.g. `spec.pd.requests.cpu`."""
     component, model = component_of(tree), facts.model
     if isinstance(model, InvalidField) or component not in component_names(of=facts.kind):
         return f"spec.{component}.{path}"
@@ -192,12 +192,12 @@ def field_of(facts: Facts, tree: Json, path: str) -> str:
 
 
 def containers_of(pod: Json) -> Iterator[Json]:
-    """The containers of a pod, those that prepare it first."""
+    """The containers of a pod, init containers first."""
     spec = pod.get("spec") or {}
     yield from spec.get("initContainers") or ()
     yield from spec.get("containers") or ()
 
 
 def pod(tree: Json) -> str:
-    """A pod as findings name it."""
+    """A pod's name in findings."""
     return f"Pod {name_of(tree)}"

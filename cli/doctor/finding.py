@@ -1,4 +1,4 @@
-"""What a cause is, by what it shows, and what is told of it."""
+"""Causes, the signs by which they are recognised, and findings."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from cli.doctor.facts import Facts
 
 
 class Severity(StrEnum):
-    """PROBLEM: the cluster is not as its user wants it. WARNING: it is, and something may cost it that."""
+    """PROBLEM: the cluster differs from its user's wishes. WARNING: it does not yet, but may."""
 
     PROBLEM = "Problem"
     WARNING = "Warning"
@@ -16,10 +16,9 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sign:
-    """One object on which a cause shows: `Pod basic-pd-0`, a sentence, the field to change and its value.
+    """An object that shows a cause: `Pod basic-pd-0`, a sentence, the field to change and its value.
 
-    The sentence does not name the object, so that one is enough for many. `way_out` is given where there is a better
-    one than that of the cause.
+    The sentence omits the object, so that one serves for many. `way_out` replaces the cause's if there is a better one.
     """
 
     object: str
@@ -31,7 +30,7 @@ class Sign:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One entry of the table: `means` and `way_out` are for the documentation, too; `signs` is pure."""
+    """An entry of the table: `means` and `way_out` are also for the documentation; `signs` is pure."""
 
     reason: str
     means: str
@@ -42,7 +41,7 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A cause that was found, with all objects on which it shows in the same way."""
+    """A recognised cause with all objects that show it in the same way."""
 
     severity: Severity
     reason: str

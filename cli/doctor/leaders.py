@@ -1,4 +1,4 @@
-"""Who leads, as Leases tell: one operator holds one, or one for each shard of its clusters."""
+"""Leaders, as recorded in Leases: an operator holds one, or one for each shard of its clusters."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from kube.shard_leases import division_of
 from kube.sharding import shard_of
 
 _OVERDUE = 2
-"""Of how many durations of its Lease an operator must have missed all renewals to count as gone."""
+"""The number of missed lease durations after which an operator counts as gone."""
 
 _SKEW = timedelta(seconds=30)
-"""By how much the clock here and that of the operator may differ."""
+"""The tolerated difference between this clock and the operator's."""
 
 _SHARD = ".shard-"
 
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """An operator that leads.
+    """A leading operator.
 
-    `lease` is that of an undivided operator, or of shard 0. `scope` tells its clusters, None where the Lease does not,
-    as v1.6's. They are divided into `count` shards, of which those that are `held` have somebody.
+    `lease` is the undivided operator's, or shard 0's. `scope` is its set of clusters, None if the Lease does not record
+    it, as in v1.6. They are divided into `count` shards, of which those in `held` have a holder.
     """
 
     lease: str
@@ -39,14 +39,14 @@ class Leader:
     count: int = 1
 
     def covers(self, cluster: Object) -> bool:
-        """Whether a cluster is one of its."""
+        """True if it manages a cluster."""
         try:
             return self.scope is None or self.scope.covers(cluster)
         except SelectorError:
             return True
 
     def lacks(self, cluster: Object) -> str:
-        """The Lease that somebody should hold for a cluster, and nobody does; empty when all is well."""
+        """The missing Lease for a cluster, or empty."""
         shard = shard_of(cluster.key, self.count)
         return "" if shard in self.held else f"{self.lease}{_SHARD}{shard}" if shard else self.lease
 

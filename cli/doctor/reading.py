@@ -1,4 +1,4 @@
-"""Looks at the Kubernetes API, once for each resource: what its user may not read is noted, and the rest is read."""
+"""Reads of the Kubernetes API, once per resource; resources that the user may not read are noted."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,7 +39,7 @@ from meta.certificates import inspect
 from ports.transport import TransportError
 
 NOT_FOUND_OUT = 2
-"""What a command ends with that could not look."""
+"""The exit code if the clusters could not be read."""
 
 _OF_NAMESPACE = (
     PODS,
@@ -58,37 +58,37 @@ _OF_ALL = (NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES, CUSTOM_RESOURCE_DEFINITIO
 _FIELDS: Mapping[Resource, str] = {
     EVENTS: "type=Warning",
     CUSTOM_RESOURCE_DEFINITIONS: f"metadata.name={TIDB_CLUSTERS}",
-    # each node has one there
+    # this namespace has a Lease per node
     LEASES: "metadata.namespace!=kube-node-lease",
 }
 _OPERATORS = {labels.NAME: labels.TIDB_OPERATOR, labels.COMPONENT: "controller-manager"}
 
 _LINES = 5
-"""How many lines are shown of the log of a container that ended."""
+"""The number of lines shown of an ended container's log."""
 
 
 class CannotLook(Failure):
-    """Raised when the clusters themselves can't be read, or the one that was asked for does not exist."""
+    """Raised if the clusters cannot be read, or the named one does not exist."""
 
     code = NOT_FOUND_OUT
 
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads lists, and notes what can't be read."""
+    """Reads lists, and records failures."""
 
     client: Client
     listed: dict[Resource, Sequence[Json]] = field(default_factory=dict)
     unread: dict[Resource, str] = field(default_factory=dict)
 
     def read(self, resource: Resource, namespace: str = "") -> None:
-        # of Secrets, that they are there
+        # of Secrets, only their existence
         names_only = resource is SECRETS
         try:
             fields = _FIELDS.get(resource, "")
             page = self.client.list_page(resource, namespace, field_selector=fields, metadata_only=names_only)
         except NotFound:
-            # who does not serve a kind has no object of it
+            # a server without the kind has no objects of it
             self.listed[resource] = ()
             return
         except (ApiError, TransportError) as error:
@@ -124,7 +124,7 @@ def read(client: Client, namespace: str, names: Sequence[str], now: datetime) ->
 
 
 def _of_each(around: Facts, clusters: Sequence[Json]) -> Iterator[Facts]:
-    """The facts about each cluster, with the objects of its own namespace alone."""
+    """The facts about each cluster, with the objects of its own namespace only."""
     namespaces = {each["metadata"]["namespace"] for each in clusters}
     if around.namespace:
         yield from (replace(around, cluster=each, kind=each["kind"]) for each in clusters)
@@ -145,7 +145,7 @@ def _of_each(around: Facts, clusters: Sequence[Json]) -> Iterator[Facts]:
 
 
 def _completed(client: Client, facts: Facts) -> Facts:
-    """With what only a look at the cluster's pods and spec tells to read."""
+    """The facts, completed by reads that depend on the cluster's pods and spec."""
     unread = dict(facts.unread)
     certificates = _certificates(client, facts, unread)
     return replace(facts, logs=_logs(client, facts), certificates=certificates, unread=unread)
@@ -209,7 +209,7 @@ def _called(cluster: Json) -> str:
 
 
 def _logs(client: Client, facts: Facts) -> Mapping[tuple[str, str], str]:
-    """The last lines of the containers that ended."""
+    """The last lines of ended containers."""
     found: dict[tuple[str, str], str] = {}
     for pod in facts.pods:
         name = pod["metadata"]["name"]
@@ -224,7 +224,7 @@ def _logs(client: Client, facts: Facts) -> Mapping[tuple[str, str], str]:
 
 
 def _certificates(client: Client, facts: Facts, unread: dict[Resource, str]) -> Mapping[str, Finding]:
-    """What there is in the Secrets with certificates; nothing where the spec is not valid."""
+    """The state of the certificate Secrets; empty if the spec is invalid."""
     if isinstance(facts.model, InvalidField) or validate(with_defaults(facts.model)):
         return {}
     tc = with_defaults(facts.model)

@@ -12,26 +12,26 @@ from cli.tidb.output import BAD, FAINT, GOOD, UNDER_WAY, Page
 from kube.objects import Json
 
 _MOST = 3
-"""Objects that a page names one by one."""
+"""The number of objects that a page names individually."""
 
 _COLOURS = {Severity.PROBLEM: BAD, Severity.WARNING: UNDER_WAY}
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """What was found of one cluster, and what could not be looked at."""
+    """The findings about one cluster, and what could not be read."""
 
     facts: Facts
     findings: Sequence[Finding]
 
     @property
     def is_healthy(self) -> bool:
-        """Whether there is no problem; warnings do not count."""
+        """True without problems; warnings do not count."""
         return all(each.severity is not Severity.PROBLEM for each in self.findings)
 
     @property
     def title(self) -> str:
-        """The cluster as pages name it."""
+        """The cluster's title on pages."""
         return f"{self.facts.kind} {self.place}" if self.facts.cluster else "No cluster"
 
     @property
@@ -41,7 +41,7 @@ class Diagnosis:
 
 
 def page(diagnoses: Sequence[Diagnosis]) -> Page:
-    """All findings about one cluster; the problems of several, alike ones once, and a line for each warning."""
+    """All findings about one cluster; for several, their problems without duplicates, and a line for each warning."""
     if len(diagnoses) == 1:
         (only,) = diagnoses
         yield Text(f"{only.title}: {_verdict(only)}", GOOD if only.is_healthy else BAD)
@@ -78,7 +78,7 @@ def _page_of_several(diagnoses: Sequence[Diagnosis]) -> Page:
 
 
 def _problems(diagnoses: Sequence[Diagnosis]) -> Iterator[Finding]:
-    """The problems of all clusters. One that several clusters have is a single finding, whose objects are they."""
+    """The problems of all clusters. One that several have is a single finding with the clusters as objects."""
     alike: dict[Finding, list[tuple[str, Finding]]] = {}
     for each in diagnoses:
         for finding in each.findings:
@@ -117,7 +117,7 @@ def _lines(finding: Finding) -> Iterator[str]:
 
 
 def document(diagnoses: Sequence[Diagnosis]) -> Json:
-    """The same for programs."""
+    """The document for programs."""
     return {"clusters": [_document(each) for each in diagnoses]}
 
 

@@ -16,7 +16,7 @@ _END = "<!-- end of causes -->\n"
 
 
 def table() -> str:
-    """All causes, in the order in which they are told."""
+    """All causes in the order of the table."""
     rows = (f"| `{each.reason}` | {each.severity} | {_explained(each)} |\n" for each in CAUSES)
     return "| Reason | | What it means | What to do |\n|---|---|---|---|\n" + "".join(rows)
 
@@ -30,7 +30,7 @@ def _explained(cause: Cause) -> str:
 
 
 def renewed(page: str) -> str:
-    """The page with the table as it should be. Raises ValueError for one without the marks of its place."""
+    """The page with the current table. Raises ValueError without its marks."""
     before, found, rest = page.partition(_BEGIN)
     _, ended, after = rest.partition(_END)
     if not (found and ended):
@@ -39,7 +39,7 @@ def renewed(page: str) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m cli.doctor.table", description=__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is not up to date")
     there = PAGE.read_text(encoding="utf-8")

@@ -1,1 +1,1 @@
-"""`kubectl tidb`: clusters as a user of kubectl sees and handles them, with the rights of that user."""
+"""`kubectl tidb`: clusters for a user of kubectl, with that user's rights."""

@@ -7,15 +7,15 @@ from ports.starting import start
 
 
 def main() -> int:
-    """The plugin of kubectl; its exit code."""
+    """Run the kubectl plugin and return its exit code."""
     if sys.argv[1:] in (["--version"], ["-V"]):
-        print(project_version())  # without what commands import, which takes longer than this
+        print(project_version())  # without importing the commands, which takes longer than this
         return 0
     return start("cli.tidb.main")
 
 
 def complete() -> int:
-    """Its completion; the exit code."""
+    """Run its completion and return the exit code."""
     return start("cli.tidb.completion")
 
 

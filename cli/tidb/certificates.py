@@ -1,4 +1,4 @@
-"""`kubectl tidb certs`: which certificates a cluster needs, and until when they hold; with `-f`, some are made."""
+"""`kubectl tidb certs`: the certificates that a cluster needs, and their expiry; with `-f` it creates some."""
 
 import argparse
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ _SOON = timedelta(days=30)
 
 
 class Certificate(msgspec.Struct, rename="camel"):
-    """A Secret that a cluster needs. `expires` is that of the certificate, or of the authority if that ends before.
+    """A Secret that a cluster needs. `expires` is the certificate's expiry, or the authority's if that is earlier.
 
-    `used_by` are the components that show it as servers, empty where clients show it. `problem` is empty when it is
-    good.
+    `used_by` are the components that present it as servers, empty if clients present it. `problem` is empty if it is
+    valid.
     """
 
     secret: str
@@ -60,7 +60,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 def _look(client: Client, found: Found, need: Need, now: datetime) -> Certificate:
-    """What is in a Secret. Raises ApiError, TransportError."""
+    """The state of a Secret. Raises ApiError, TransportError."""
     secret = client.find(SECRETS, need.secret, found.object.metadata.namespace)
     result = Certificate(need.secret, list(need.components), "", [], "")
     if secret is None:

@@ -1,4 +1,4 @@
-"""Finding what users name: a TidbCluster or a DMCluster, its components and its pods."""
+"""Look-up of clusters by users' names: TidbClusters and DMClusters."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from kube.objects import Json, Object
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, Resource
 
 SHORT: Mapping[str, Resource] = {"tc": TIDB_CLUSTERS, "dc": DM_CLUSTERS}
-"""What may stand before the name of a cluster, as in `tc/basic`."""
+"""The prefixes of cluster names, as in `tc/basic`."""
 
 _MODELS: Mapping[Resource, type[Cluster]] = {TIDB_CLUSTERS: TidbCluster, DM_CLUSTERS: DMCluster}
 KINDS = tuple(_MODELS)
@@ -24,7 +24,7 @@ KINDS = tuple(_MODELS)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A cluster as it was read: the object, and what it says, defaults filled in."""
+    """A cluster as read: the object, and its decoded form with defaults."""
 
     resource: Resource
     object: Object
@@ -32,26 +32,26 @@ class Found:
 
     @property
     def text(self) -> str:
-        """How users name exactly this one, such as `tc/basic`."""
+        """The unambiguous name for users, e.g. `tc/basic`."""
         short = next(short for short, resource in SHORT.items() if resource == self.resource)
         return f"{short}/{self.object.metadata.name}"
 
     @property
     def name(self) -> str:
-        """As messages of kubectl name it."""
+        """The name in kubectl's messages."""
         return f"{self.resource.kind.lower()}/{self.object.metadata.name}"
 
     @property
     def identity(self) -> Json:
-        """How documents name it."""
+        """The identity in documents."""
         meta = self.object.metadata
         return {"kind": self.resource.kind, "namespace": meta.namespace, "name": meta.name}
 
 
 def find_cluster(client: Client, namespace: str, text: str) -> Found:
-    """The cluster of a name, or of `tc/name`, `dc/name` where both kinds have it.
+    """The cluster of a name, or of `tc/name`, `dc/name` if both kinds have it.
 
-    Raises Failure when there is none, or it cannot be read, ApiError, TransportError.
+    Raises Failure if it does not exist or cannot be decoded, ApiError, TransportError.
     """
     short, _, name = text.rpartition("/")
     if short and short not in SHORT:
@@ -67,7 +67,7 @@ def find_cluster(client: Client, namespace: str, text: str) -> Found:
 
 
 def read_cluster(resource: Resource, found: Object) -> Found:
-    """What an object says. Raises Failure."""
+    """Decode an object. Raises Failure."""
     try:
         return Found(resource, found, with_defaults(decode(found.decode(), _MODELS[resource])))
     except InvalidField as error:
@@ -75,7 +75,7 @@ def read_cluster(resource: Resource, found: Object) -> Found:
 
 
 def clusters_of(client: Client, namespace: str) -> list[tuple[Resource, Object]]:
-    """All clusters of a namespace, or of all where it is empty, by name. Raises ApiError, TransportError, Failure."""
+    """All clusters of a namespace, or of all if it is empty, by name. Raises ApiError, TransportError, Failure."""
     found = [(kind, each) for kind in KINDS for each in client.list_page(kind, namespace).items]
     return sorted(found, key=lambda each: each[1].key)
 
@@ -93,5 +93,5 @@ def _others(client: Client, namespace: str) -> str:
 
 
 def spec_patch(cluster: Cluster, spec: Json) -> Json:
-    """A merge patch of the spec of exactly this cluster: another one of its name is left alone."""
+    """A merge patch for the spec of exactly this cluster, which fails for a recreated one."""
     return {"metadata": {"uid": cluster.metadata.uid}, "spec": spec}

@@ -1,4 +1,4 @@
-"""What a command of the plugin is: its arguments, and what it does. Its name is in the table (`cli.tidb.commands`)."""
+"""A command of the plugin: its arguments and its action. The table `cli.tidb.commands` has its name."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from cli.tidb.session import Session
 
 Run = Callable[[Session, argparse.Namespace, Sequence[str]], int]
-"""Takes the session, the parsed arguments, and the flags that were handed on; the exit code."""
+"""Receives the session, the parsed arguments, and the forwarded flags; returns the exit code."""
 
 
 def no_arguments(_parser: argparse.ArgumentParser) -> None:
-    """Of a command that takes the shared flags alone."""
+    """Add nothing, for a command with only the shared flags."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command. `details` is what `--help` says below the usage, after the summary of the table.
+    """A command. `details` follows the usage in `--help`, after the table's summary.
 
-    `hands_on`: flags that its parser does not know are for another program, and are in the last argument of `run`.
+    `hands_on`: unknown flags belong to another program, and are in the last argument of `run`.
     """
 
     run: Run

@@ -1,4 +1,4 @@
-"""The table of commands. A command is imported when it is called: no other command need wait for what it imports."""
+"""The table of commands. A command is imported when it is called, so that no other waits for its imports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from cli.tidb.command import Command
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A command as the list shows it, and its place: `module:NAME`."""
+    """A command in the list, with its place: `module:NAME`."""
 
     summary: str
     place: str

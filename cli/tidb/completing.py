@@ -1,4 +1,4 @@
-"""What may come next on a command line of the plugin: from its parser, and from the API server."""
+"""Completions of a command line of the plugin, from its parser and the API server."""
 
 import argparse
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,26 +14,26 @@ from kube.resources import NAMESPACES, NODES
 from ports.transport import TransportError
 
 FILES = "files"
-"""Stands for the files that the shell knows better."""
+"""Stands for file names, which the shell completes better."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A command line up to the word that is being typed, which is the last of `words` and may be empty."""
+    """A command line up to the current word, the last of `words`, which may be empty."""
 
     words: Sequence[str]
     parser: argparse.ArgumentParser
 
     @property
     def current(self) -> str:
-        """The word that is being typed."""
+        """The current word."""
         return self.words[-1] if self.words else ""
 
 
 def completions(line: Line, open_session: Callable[[argparse.Namespace], Session]) -> list[str]:
-    """The words that the current one may become; `[FILES]` where it is a file. Nothing, when nobody can tell.
+    """The possible completions of the current word; `[FILES]` for a file; empty if unknown.
 
-    `open_session` is called with the shared flags that were typed, if the API server has to be asked.
+    `open_session` is called with the given shared flags if the API server is needed.
     """
     parser, given, values = _read(line)
     before = line.words[-2] if len(line.words) > 1 else ""
@@ -49,7 +49,7 @@ def completions(line: Line, open_session: Callable[[argparse.Namespace], Session
 
 
 def _read(line: Line) -> tuple[argparse.ArgumentParser, argparse.Namespace, list[str]]:
-    """The parser of the command that was typed, the shared flags, and the arguments, the current word left out."""
+    """The parser of the given command, the shared flags, and the arguments without the current word."""
     parser, given, values = line.parser, dict.fromkeys(("namespace", "context", "kubeconfig"), ""), list[str]()
     words = iter(line.words[:-1])
     for word in words:
@@ -64,7 +64,7 @@ def _read(line: Line) -> tuple[argparse.ArgumentParser, argparse.Namespace, list
     return parser, argparse.Namespace(**given), values
 
 
-# argparse has no public way to see what was added to a parser
+# argparse has no public way to list a parser's arguments
 
 
 def _flags(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Action]:
@@ -77,7 +77,7 @@ def _commands(parser: argparse.ArgumentParser) -> Mapping[str, argparse.Argument
 
 
 def _positional(parser: argparse.ArgumentParser, at: int) -> argparse.Action | None:
-    """The argument at a place; the last one, where it may be given more than once."""
+    """The argument at a position; the last one if it may repeat."""
     places = [each for each in parser._actions if not each.option_strings]
     if at < len(places):
         return places[at]
@@ -90,7 +90,7 @@ def _values(
     values: Sequence[str],
     open_session: Callable[[argparse.Namespace], Session],
 ) -> Iterable[str]:
-    """What an argument or a flag can be."""
+    """The possible values of an argument or flag."""
     if action.choices is not None:
         return list(action.choices)
     look = _LOOKS.get(action.dest)
@@ -133,4 +133,4 @@ _LOOKS: Mapping[str, Callable[[Session, Sequence[str]], Iterable[str]]] = {
     "namespace": _namespaces,
     "context": _contexts,
 }
-"""Who knows the values of an argument or a flag, by its name in the parser."""
+"""The sources of values, by the argument's name in the parser."""

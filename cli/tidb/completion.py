@@ -1,7 +1,7 @@
-"""Completion: `kubectl_complete-tidb`, which kubectl asks, and scripts of shells for `kubectl-tidb` itself.
+"""Completion: `kubectl_complete-tidb`, which kubectl calls, and shell scripts for `kubectl-tidb` itself.
 
-kubectl (from 1.26) runs a program of that name with the words after `kubectl tidb`, prints the lines of its answer as
-completions, and takes a last line such as `:4` for what the shell is to do besides: nothing with files.
+kubectl (since 1.26) runs that program with the words after `kubectl tidb`, and prints its output as completions. The
+last line, e.g. `:4`, is a directive for the shell: no file names.
 """
 
 import argparse
@@ -20,10 +20,10 @@ from cli.tidb.session import Session
 from ports.clock import SystemClock
 
 _NO_FILES, _FILES = ":4", ":0"
-"""What cobra calls ShellCompDirectiveNoFileComp, and ShellCompDirectiveDefault."""
+"""cobra's ShellCompDirectiveNoFileComp and ShellCompDirectiveDefault."""
 
 _PATIENCE = 3.0
-"""Seconds for a request: somebody has pressed a key."""
+"""Seconds for a request: a user has pressed a key."""
 
 SCRIPTS: Mapping[str, str] = {
     "bash": """\
@@ -63,11 +63,11 @@ end
 complete -c kubectl-tidb -f -a '(__kubectl_tidb)'
 """,
 }
-"""What a shell is to run, by its name; all ask the same program."""
+"""The scripts by shell; all call the same program."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """`kubectl_complete-tidb`: print what the last word may become."""
+    """`kubectl_complete-tidb`: print the completions of the last word."""
     words = list(sys.argv[1:] if argv is None else argv)
     return plainly(lambda: _answer(words, os.environ), "kubectl_complete-tidb")
 

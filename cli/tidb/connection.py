@@ -1,4 +1,4 @@
-"""The connection of a command: which API server, as whom, in which namespace."""
+"""The connection of a command: API server, user and namespace."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -14,36 +14,36 @@ from ports.clock import Clock
 USER_AGENT = "kubectl-tidb"
 
 _TIMEOUT = 20.0
-"""Seconds for a request: somebody waits."""
+"""Seconds for a request: a user waits."""
 
 
 class Server(Protocol):
-    """What commands know of the API server."""
+    """The API server of a command."""
 
     @property
     def config(self) -> ClusterConfig:
-        """Where it is, and who we are. Raises Failure."""
+        """Its address and the credentials. Raises Failure."""
 
     @property
     def namespace(self) -> str:
-        """Where to look unless told otherwise. Raises Failure."""
+        """The default namespace. Raises Failure."""
 
     @property
     def client(self) -> Client:
-        """Its API. Raises Failure."""
+        """A client of it. Raises Failure."""
 
     @property
     def contexts(self) -> list[str]:
-        """The names of the servers, and of who we are there, that are configured. Raises Failure."""
+        """The names of the configured contexts. Raises Failure."""
 
 
 class Kubeconfig:
-    """The server that a user has configured. Nothing is read or dialled before it is asked for."""
+    """The server in a user's kubeconfig. Read and dialled on first use."""
 
     def __init__(
         self, path: str, context: str, environ: Mapping[str, str], clock: Clock, timeout: float = _TIMEOUT
     ) -> None:
-        """`path` and `context` may be empty: see `kube.user_config`. `timeout` is in seconds, for a request."""
+        """`path` and `context` may be empty: see `kube.user_config`. `timeout` is the seconds for a request."""
         self._path = path
         self._context = context
         self._environ = environ
@@ -52,7 +52,6 @@ class Kubeconfig:
 
     @cached_property
     def config(self) -> ClusterConfig:
-        """See `Server`."""
         try:
             return load_for_user(self._path, self._context, self._environ, self._clock)
         except ConfigError as error:
@@ -60,17 +59,15 @@ class Kubeconfig:
 
     @property
     def namespace(self) -> str:
-        """See `Server`: that of the context."""
+        """The namespace of the context."""
         return self.config.namespace
 
     @property
     def client(self) -> Client:
-        """See `Server`."""
         return self._connection.client
 
     @property
     def contexts(self) -> list[str]:
-        """See `Server`."""
         try:
             return context_names(self._path, self._environ)
         except ConfigError as error:
@@ -86,6 +83,6 @@ class Kubeconfig:
             raise Failure(str(error)) from None
 
     def close(self) -> None:
-        """End the connection, if there is one."""
+        """Close the connection, if open."""
         if "_connection" in self.__dict__:
             self._connection.transport.close()

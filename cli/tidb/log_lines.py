@@ -1,4 +1,4 @@
-"""Lines of several logs, one log after another, or as they come."""
+"""Lines of several logs, one log after another, or as they arrive."""
 
 import queue
 import sys
@@ -28,12 +28,12 @@ class Source:
 
     @property
     def name(self) -> str:
-        """As it stands before its lines."""
+        """The prefix of its lines."""
         return f"{self.pod.metadata.name} {self.container}"
 
 
 def printer(output: Output, *, with_names: bool) -> Say:
-    """Prints lines as they are, behind the names of their sources if there are several, or as objects."""
+    """Prints lines, prefixed with their sources if there are several, or as objects."""
 
     def say(source: Source, line: str) -> None:
         if not output.is_for_people:
@@ -47,7 +47,7 @@ def printer(output: Output, *, with_names: bool) -> Say:
 
 
 def one_after_another(client: Client, sources: Sequence[Source], options: Mapping[str, str], say: Say) -> int:
-    """Print what there is; the exit code, 1 when there was nothing to be had. Raises ApiError, TransportError."""
+    """Print the existing lines; exit code 1 if there are none. Raises ApiError, TransportError."""
     opened = 0
     for source in sources:
         stream = _open(client, source, options)
@@ -61,7 +61,9 @@ def one_after_another(client: Client, sources: Sequence[Source], options: Mappin
 
 
 def follow(client: Client, sources: Sequence[Source], options: Mapping[str, str], say: Say) -> int:
-    """Print what comes until all have ended; the exit code, as above. Raises ApiError, TransportError."""
+    """Print lines as they arrive until all logs have ended; return the exit code as above. Raises ApiError,
+    TransportError.
+    """
     coming: queue.Queue[tuple[Source, str | None]] = queue.Queue()
     with ExitStack() as open_ones:
         streams = {source: stream for source in sources if (stream := _open(client, source, options)) is not None}
@@ -86,7 +88,7 @@ def follow(client: Client, sources: Sequence[Source], options: Mapping[str, str]
 
 
 def _open(client: Client, source: Source, options: Mapping[str, str]) -> ByteStream | None:
-    """A log; None, and told, where there is none yet, or not any more."""
+    """A log; None, with a message, if it does not exist yet or any longer."""
     meta = source.pod.metadata
     try:
         return client.log(meta.name, meta.namespace, container=source.container, **options)

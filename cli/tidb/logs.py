@@ -1,4 +1,4 @@
-"""`kubectl tidb logs`: what the pods of a cluster print, several at once."""
+"""`kubectl tidb logs`: the logs of a cluster's pods, several at once."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -12,7 +12,7 @@ from cli.tidb.pods import ClusterPod, list_pods
 from cli.tidb.session import Session
 
 _LINES_OF_EACH = 20
-"""How many lines of each pod are shown where there are several."""
+"""The number of lines per pod if there are several."""
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +41,7 @@ def _run(session: Session, given: argparse.Namespace, _: Sequence[str]) -> int:
 
 
 def _options(given: argparse.Namespace) -> dict[str, str]:
-    """The flags, as the API calls them. Raises Failure."""
+    """The flags as options of the API. Raises Failure."""
     if given.output == "yaml":
         raise Failure("logs are lines: -o json prints an object for each, -o yaml is not possible")
     flags = {"follow": given.follow, "previous": given.previous, "timestamps": given.timestamps}
@@ -57,7 +57,7 @@ def _options(given: argparse.Namespace) -> dict[str, str]:
 
 
 def _chosen(pods: Sequence[ClusterPod], what: str | None, cluster: str) -> list[ClusterPod]:
-    """The pods of a component, or the one, or all. Raises Failure when there are none."""
+    """The pods of a component, a single one, or all. Raises Failure without any."""
     chosen = [each for each in pods if what in (None, each.component, each.name)]
     if not chosen:
         known = ", ".join(dict.fromkeys([*(each.component for each in pods), *(each.name for each in pods)]))
@@ -66,7 +66,7 @@ def _chosen(pods: Sequence[ClusterPod], what: str | None, cluster: str) -> list[
 
 
 def _containers(pod: ClusterPod, given: argparse.Namespace) -> Iterator[str]:
-    """The containers of a pod to be read. Raises Failure when none of them has the name."""
+    """The requested containers of a pod. Raises Failure if none has the name."""
     spec = pod.object.decode()["spec"]
     names = [each["name"] for each in spec["containers"]]
     hidden = [each["name"] for each in spec.get("initContainers") or ()]

@@ -20,7 +20,7 @@ PROGRAM = "kubectl tidb"
 
 
 def main(argv: Sequence[str] | None = None, environ: Mapping[str, str] | None = None) -> int:
-    """Run a command; its exit code: 1 after a failure, 2 for what is no command."""
+    """Run a command; exit code 1 after a failure, 2 for an unknown command."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return plainly(lambda: run(arguments, os.environ if environ is None else environ), PROGRAM)
 
@@ -39,7 +39,7 @@ def run(arguments: Sequence[str], environ: Mapping[str, str]) -> int:
 
 
 def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequence[str]]:
-    """The command, its arguments, and the flags that it hands on. Raises SystemExit."""
+    """The command, its arguments, and the flags that it forwards. Raises SystemExit."""
     parser = make_parser(arguments)
     given, handed_on = parser.parse_known_args(arguments)
     command: Command = given.command
@@ -49,9 +49,9 @@ def parse(arguments: Sequence[str]) -> tuple[Command, argparse.Namespace, Sequen
 
 
 def make_parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
-    """The parser of a command line that consists of `words`: it knows the arguments of the commands among them.
+    """The parser for a command line of `words`, with the arguments of the commands among them.
 
-    Shared flags may stand before the command, and after it.
+    Shared flags may precede or follow the command.
     """
     parser = argparse.ArgumentParser(
         PROGRAM,
@@ -78,7 +78,7 @@ def make_parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentPa
 
 
 def _add_shared_flags(parser: argparse.ArgumentParser) -> None:
-    """Without defaults: those after the command would hide what stands before it."""
+    """Without defaults, which would override flags before the command."""
     flags = parser.add_argument_group("shared flags")
     unset = argparse.SUPPRESS
     flags.add_argument("-n", "--namespace", default=unset, help="the namespace (default: that of the context)")

@@ -1,4 +1,4 @@
-"""How answers are shown: a page for people, in so many columns, or a document for programs."""
+"""The form of answers: a page for people with a fixed width, or a document for programs."""
 
 import shutil
 import sys
@@ -18,18 +18,18 @@ from kube.objects import Json
 FORMATS = ("table", "json", "yaml")
 
 WIDTH = 80
-"""Columns where nobody says how many there are."""
+"""The default width in columns."""
 
 _GAP = 2
 """Blanks between columns."""
 
 _LEAST = 18
-"""Columns of the page that the last column of a table takes, before others are broken for it."""
+"""Columns that the last column of a table takes before others are wrapped for it."""
 
 Page = Iterable[RenderableType]
 
 GOOD, BAD, UNDER_WAY, FAINT = "green", "red", "yellow", "dim"
-"""What colours mean."""
+"""The meaning of colours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Output:
     colours: bool = False
 
     def show(self, document: Json, page: Callable[[], Page]) -> None:
-        """Print one answer in the form that was asked for."""
+        """Print an answer in the requested form."""
         match self.form:
             case "json":
                 text = escaped(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n"
@@ -54,25 +54,25 @@ class Output:
 
     @property
     def is_for_people(self) -> bool:
-        """Whether a page is what is asked for."""
+        """True if pages are requested."""
         return self.form == "table"
 
 
 def output_for(form: str, environ: Mapping[str, str], *, no_color: bool) -> Output:
-    """The output of this process: as wide as the terminal, coloured where that is one, and nobody says otherwise."""
+    """The output of this process: as wide as the terminal, and coloured on one, unless disabled."""
     colours = sys.stdout.isatty() and not no_color and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
     return Output(form, shutil.get_terminal_size((WIDTH, 0)).columns, colours)
 
 
 def _yaml(document: Json) -> str:
-    """YAML in the user's script, unless it holds characters that a terminal would obey: then in ASCII, with escapes."""
+    """YAML in the user's script, or ASCII with escapes if a terminal would obey some character."""
     readable: str = yaml.safe_dump(document, sort_keys=False, allow_unicode=True)
     escaped_text: str = yaml.safe_dump(document, sort_keys=False)
     return readable if readable.replace("\n", "").isprintable() else escaped_text
 
 
 def rendered(page: Page, width: int = WIDTH, *, colours: bool = False) -> str:
-    """The text of a page; no line is longer than `width`, or ends with blanks."""
+    """The text of a page; no line exceeds `width` or ends with blanks."""
     out = StringIO()
     console = Console(
         file=out, width=width, force_terminal=colours, no_color=not colours, markup=False, highlight=False, emoji=False
@@ -83,19 +83,19 @@ def rendered(page: Page, width: int = WIDTH, *, colours: bool = False) -> str:
 
 
 class Columns:
-    """A table without lines, as kubectl's. What is too long for the page goes on below, in the last column first."""
+    """A table without lines, like kubectl's. Long cells wrap, in the last column first."""
 
     def __init__(self, *titles: str) -> None:
-        """Without titles there is no line for them."""
+        """Without titles there is no header."""
         self._titles = titles
         self._rows: list[tuple[Text, ...]] = []
 
     def add(self, *cells: str | Text) -> None:
-        """Add a row; no bracket in a cell counts as a style."""
+        """Add a row; brackets in a cell are not styles."""
         self._rows.append(tuple(each if isinstance(each, Text) else Text(each) for each in cells))
 
     def __bool__(self) -> bool:
-        """Whether there are rows."""
+        """True if there are rows."""
         return bool(self._rows)
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> RenderResult:

@@ -23,7 +23,7 @@ def _resume(session: Session, given: argparse.Namespace, _: Sequence[str]) -> in
 
 
 def _set(session: Session, names: Sequence[str], *, paused: bool) -> int:
-    # all are found before the first is changed
+    # find all clusters before changing the first
     found = [find_cluster(session.client, session.namespace, each) for each in names]
     done = [_set_one(session, each, paused=paused) for each in found]
     session.output.show({"clusters": done}, lambda: _page(done))

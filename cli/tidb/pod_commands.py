@@ -1,4 +1,4 @@
-"""Telling the operator what to do with a single pod, and hearing what becomes of it (docs/operations.md, "One pod")."""
+"""Commands to the operator about a single pod, and their progress (docs/operations.md, "One pod")."""
 
 import re
 
@@ -15,13 +15,13 @@ from member.observed.pod import Pod
 
 
 def restart_command(component: str) -> str | None:
-    """The annotation that restarts one pod of a component; None where the operator knows none."""
+    """The annotation that restarts one pod of a component; None if there is none."""
     commands = component_type(component).commands
     return next((key for key, values in commands.items() if DELETE_POD in values), None)
 
 
 def command(client: Client, pod: ClusterPod, key: str, value: str) -> bool:
-    """Annotate exactly this pod; whether it did not carry the command yet. Raises ApiError, TransportError, Failure."""
+    """Annotate exactly this pod; True if it did not have the command yet. Raises ApiError, TransportError, Failure."""
     meta = pod.object.metadata
     if pod.is_going:
         raise Failure(f"pod {meta.name} is being deleted; try again when it has come back")
@@ -32,14 +32,14 @@ def command(client: Client, pod: ClusterPod, key: str, value: str) -> bool:
 
 
 def has_come_back(before: ClusterPod, now: Object | None) -> bool:
-    """Whether another pod of that name is there, and Ready."""
+    """True if a new pod with this name is Ready."""
     if now is None or now.metadata.uid == before.object.metadata.uid or now.metadata.deletion_timestamp:
         return False
     return now.decode_as(Pod).is_ready
 
 
 def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
-    """The last that the operator's events say of a pod, and when; empty when they say nothing, or may not be read.
+    """The operator's last event about a pod, and its time; empty if there is none, or events are not readable.
 
     Raises ApiError, TransportError.
     """
@@ -55,6 +55,6 @@ def last_word(client: Client, found: Found, pod: str) -> tuple[str, str]:
 
 
 def news_of(client: Client, found: Found, pod: str, known: tuple[str, str]) -> str:
-    """What the events say of a pod beyond what was known; that they say nothing, else. Raises as `last_word`."""
+    """New events about a pod, or a sentence that there are none. Raises as `last_word`."""
     said = last_word(client, found, pod)
     return said[1] if said != known else "the operator was told"

@@ -1,4 +1,4 @@
-"""The pods of a cluster, and what of each a user wants to know."""
+"""The pods of a cluster, with the facts that users need."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,12 +28,14 @@ class ClusterPod:
 
     @property
     def is_going(self) -> bool:
-        """Whether it is being deleted."""
+        """True if it is being deleted."""
         return self.object.metadata.deletion_timestamp is not None
 
     @property
     def state(self) -> str:
-        """One or two words, as kubectl's: Running, NotReady, Pending, Terminating, or why a container does not run."""
+        """One or two words, like kubectl's: Running, NotReady, Pending, Terminating, or why a container
+        does not run.
+        """
         if self.is_going:
             return "Terminating"
         waiting = (
@@ -49,7 +51,7 @@ class ClusterPod:
 
     @property
     def runs(self) -> bool:
-        """Whether the server's container runs, as the kubelet last reported: sidecars do not count."""
+        """True if the server's container runs, according to the kubelet; sidecars do not count."""
         of_server = [each for each in self.pod.status.container_statuses if each.name == self.component]
         if not of_server:
             return self.pod.status.phase == "Running"
@@ -57,12 +59,12 @@ class ClusterPod:
 
     @property
     def restarts(self) -> int:
-        """How often its containers were started again."""
+        """The number of restarts of its containers."""
         return sum(each.restart_count for each in self.pod.status.container_statuses)
 
     @property
     def commands(self) -> list[str]:
-        """What the operator was told to do with it, as `annotation=value`, the domain left out."""
+        """Its commands as `annotation=value`, without the domain."""
         return [f"{each.key.partition('/')[2]}={each.value}" for each in commands_of(self.object)]
 
 
@@ -86,6 +88,6 @@ def _is_of(cluster: Cluster, pod: Object, carried: Mapping[str, str]) -> bool:
 
 
 def _order(name: str) -> tuple[str, int]:
-    """By ordinal where there is one."""
+    """Sort by ordinal, if there is one."""
     stem, _, ordinal = name.rpartition("-")
     return (stem, int(ordinal)) if ordinal.isdecimal() else (name, 0)

@@ -1,7 +1,7 @@
-"""`kubectl tidb restart`: of a component, or of one pod; the operator does it (scheduler-deployment.md 12.5).
+"""`kubectl tidb restart`: restarts a component or one pod through the operator (scheduler-deployment.md 12.5).
 
-Nothing is deleted from here: a component rolls since its pods are to be annotated otherwise, and one pod is restarted
-by a command of the operator's, which moves leaders away first.
+The plugin deletes nothing. A component is rolled because its pods' annotations change; one pod is restarted by a
+command to the operator, which moves leaders away first.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def _restart_component(session: Session, found: Found, given: argparse.Namespace
 
 
 def _annotating(found: Found, component: str, now: str) -> Iterator[Json]:
-    """A patch of the spec of this component of exactly this cluster."""
+    """Patches for the spec of this component of exactly this cluster."""
     own = next(each for each in workloads(found.cluster) if each.name == component)
     path = "/" + own.field.replace("[", "/").replace("]", "").replace(".", "/") + "/annotations"
     yield {"op": "replace", "path": "/metadata/uid", "value": found.object.metadata.uid}
@@ -73,7 +73,7 @@ def _annotating(found: Found, component: str, now: str) -> Iterator[Json]:
 
 
 def _roll(session: Session, found: Found, component: str, now: str) -> Sight:
-    """How many pods are those of the restart, and what the next one waits for."""
+    """The number of restarted pods, and what the next one waits for."""
     meta = found.object.metadata
     seen = find_cluster(session.client, meta.namespace, found.text)
     told = summary(seen)
@@ -107,7 +107,7 @@ def _restart_pod(session: Session, found: Found, pod: ClusterPod, given: argpars
 
 
 def _look_at(session: Session, found: Found, pod: ClusterPod, known: tuple[str, str]) -> Sight:
-    """Whether a pod has come back, and what the operator says of it meanwhile. Raises ApiError, TransportError."""
+    """The state of a pod's restart, with the operator's events meanwhile. Raises ApiError, TransportError."""
     now = session.client.find(PODS, pod.name, pod.object.metadata.namespace)
     is_done = has_come_back(pod, now)
     state = "restarted" if is_done else news_of(session.client, found, pod.name, known)

@@ -1,4 +1,4 @@
-"""One call of a command: the API server, the namespace, the clock, and where the answer goes."""
+"""One call of a command: the API server, the namespace, the clock, and the output."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from ports.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a command works with. `asked_namespace` is that of `-n`, empty without it."""
+    """The environment of a command. `asked_namespace` is the value of `-n`, or empty."""
 
     server: Server
     clock: Clock
@@ -19,7 +19,7 @@ class Session:
 
     @property
     def namespace(self) -> str:
-        """That of `-n`, else of the context. Raises Failure."""
+        """The namespace in `-n`, else the context's. Raises Failure."""
         return self.asked_namespace or self.server.namespace
 
     @property

@@ -1,4 +1,4 @@
-"""Waiting for what takes long, with progress: a table that redraws on a terminal, elsewhere a line for each change."""
+"""Waits with progress: on a terminal a table that redraws, elsewhere a line per change."""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -14,10 +14,10 @@ from ports.stopping import Stop
 from ports.transport import TransportError
 
 _EVERY = 1.0
-"""Seconds between two looks."""
+"""Seconds between two checks."""
 
 _PATIENCE = 60.0
-"""Seconds for which an API server may not answer before waiting is given up."""
+"""Seconds without an answer of the API server after which the wait is given up."""
 
 
 _GOES_ON = "what was begun goes on"
@@ -25,14 +25,14 @@ _GOES_ON = "what was begun goes on"
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """How it stands: what is shown, the last row being that of the whole; and whether it is over."""
+    """The current state: rows, the last one for the whole; and whether it is finished."""
 
     rows: Sequence[Row]
     is_done: bool
 
 
 def wait_until_done(session: Session, name: str, look: Callable[[], Sight], timeout: float | None) -> None:
-    """Look until it is done. Raises Failure after `timeout` seconds, or when nobody answers; what `look` raises."""
+    """Poll until finished. Raises Failure after `timeout` seconds or without answers, and what `look` raises."""
     try:
         _wait(session, name, look, timeout)
     except KeyboardInterrupt:
@@ -61,7 +61,7 @@ def _wait(session: Session, name: str, look: Callable[[], Sight], timeout: float
 
 
 def _console(session: Session) -> Console:
-    """Where the answer goes, or, so that programs can read that, beside it."""
+    """Where answers go or, to keep them readable for programs, beside it."""
     width = session.output.width if session.output.colours else None
     if session.output.is_for_people:
         return Console(file=sys.stdout, width=width, no_color=not session.output.colours)

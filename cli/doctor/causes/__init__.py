@@ -1,1 +1,1 @@
-"""The causes, by where their signs are. Each module has a tuple of them, which `cli.doctor.diagnosis` joins."""
+"""The causes, grouped by their signs. Each module has a tuple of them; `cli.doctor.diagnosis` joins the tuples."""

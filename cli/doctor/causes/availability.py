@@ -1,4 +1,4 @@
-"""What does not serve at all, and what the operator cannot ask: the findings that come before all others."""
+"""Outages, and members that the operator cannot observe: the findings before all others."""
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -17,13 +17,13 @@ from member.reasons.registry import REASONS
 _QUORUM_LOST = "PDQuorumLost"
 
 _PATIENCE = timedelta(minutes=1)
-"""For how long PD's pods and members come and go in a restart."""
+"""How long PD's pods and members may be away during a restart."""
 _PATIENCE_OF_ASKING = timedelta(seconds=30)
-"""For how long members may give no answer: a component starts, or its pods are replaced."""
+"""How long members may be silent while a component starts or its pods are replaced."""
 
 
 def part_of(facts: Facts, component: str) -> Json:
-    """The status of a component that is to run."""
+    """The status of a component that should run."""
     if facts.kind == DM_CLUSTER:
         component = component.removeprefix("dm-")
     # PD's microservices are listed by name
@@ -34,15 +34,15 @@ def part_of(facts: Facts, component: str) -> Json:
 
 
 def is_observed(component: str, part: Json) -> bool:
-    """Whether the members in the status of a component are those of now: not while they cannot be asked."""
+    """True if the members in a component's status are current."""
     observed = condition_of(part.get("conditions") or (), OBSERVED)
     return observed.get("status") != "False" and (bool(part.get("synced")) or not _says_synced(component))
 
 
 def _says_synced(component: str) -> bool:
-    """Whether `synced`, which is not written while it is false, is about the members of the component.
+    """True if `synced`, which is omitted while false, is about observing the members.
 
-    Of servers that answer each for itself it says whether all are healthy.
+    For servers that report their own state it means that all are healthy.
     """
     row = component_type(component)
     status = row.status(DMClusterStatus() if row.of == DM_CLUSTER else TidbClusterStatus())
@@ -58,7 +58,7 @@ def _outages() -> Iterator[str]:
 
 
 def _reported(facts: Facts, reason: str) -> Iterator[str]:
-    """The sentences in which the operator gives this reason for what is not Ready, once each."""
+    """The operator's sentences with this reason, without duplicates."""
     parts = (part_of(facts, each).get("conditions") or () for each in component_names(of=facts.kind))
     said = [facts.condition(READY), *(condition_of(each, READY) for each in parts)]
     hits = (each for each in said if each.get("status") == "False" and each.get("reason") == reason)
@@ -74,7 +74,9 @@ def _of_operator(reason: str) -> Callable[[Facts], Iterator[Sign]]:
 
 
 def _without_quorum(facts: Facts) -> Iterator[Sign]:
-    """As the operator says, else as members and pods show: it may not run, or be older than this reason."""
+    """A lost quorum as the operator reports it, else as members and pods show it: the operator may be down
+    or too old.
+    """
     if said := list(_of_operator(_QUORUM_LOST)(facts)):
         yield from said
         return
@@ -88,7 +90,7 @@ def _without_quorum(facts: Facts) -> Iterator[Sign]:
 
 
 def _is_sick(facts: Facts, member: Json, *, told: bool) -> bool:
-    """Whether a member is lost: as PD has `told`, or, while PD tells nothing, as its pod shows."""
+    """True if a member is lost: according to PD's report (`told`), or its pod while PD is silent."""
     if told:
         return not member.get("health") and facts.lasts(member.get("lastTransitionTime"), _PATIENCE)
     named = str(member.get("name", "")).partition(".")[0]
@@ -97,14 +99,14 @@ def _is_sick(facts: Facts, member: Json, *, told: bool) -> bool:
 
 
 def _has_been_unready(facts: Facts, pod: Json) -> bool:
-    """A pod that got no node has no condition Ready, and has not been Ready since it was created."""
+    """A pod without a node has no condition Ready, and has been unready since its creation."""
     model = pod_model(pod)
     since = model.ready_since or pod["metadata"].get("creationTimestamp")
     return not model.is_ready and facts.lasts(since, _PATIENCE)
 
 
 def _unobserved(facts: Facts) -> Iterator[Sign]:
-    """What the operator has not been able to ask; one that runs for the first time has nothing to show yet."""
+    """Failed observations of the operator; a new cluster has none yet."""
     for component in component_names(of=facts.kind):
         part = part_of(facts, component)
         observed = condition_of(part.get("conditions") or (), OBSERVED)
@@ -135,4 +137,4 @@ CAUSES = (
         Severity.WARNING,
     ),
 )
-"""The first in the table, as what does not serve is what a user wants to know first."""
+"""First in the table: users must see an outage first."""

@@ -1,4 +1,4 @@
-"""Backups and restores of the cluster that have failed or wait, and schedules that make none."""
+"""Failed or waiting backups and restores of the cluster, and schedules that create none."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -12,7 +12,7 @@ _FAILED = ("Failed", "Invalid")
 
 
 def _is_of(facts: Facts, tree: Json) -> bool:
-    """Whether a Backup or Restore, or the template of a schedule, is for the cluster."""
+    """True if a Backup, a Restore or a schedule's template is for the cluster."""
     spec = tree.get("spec") or {}
     br, source = spec.get("br") or {}, spec.get("from") or spec.get("to") or {}
     host = str(source.get("host", ""))

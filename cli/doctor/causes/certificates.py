@@ -1,4 +1,4 @@
-"""The Secrets with certificates, tried out as the operator does (objects.md 9.1)."""
+"""Problems with certificate Secrets, tested as by the operator (objects.md 9.1)."""
 
 from collections.abc import Iterator
 

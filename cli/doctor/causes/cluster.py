@@ -19,13 +19,13 @@ from member.reasons.registry import REASONS
 _LONG = timedelta(minutes=30)
 
 _SAID_ELSEWHERE = frozenset({DONE, "Paused", "Suspended", "BadCertificate"})
-"""Reasons for which nobody need look, or of which another cause tells more."""
+"""Reasons that need no attention, or that another cause explains better."""
 
 _FOR_USER = frozenset({"NoSuchCluster", "NoPD", "MissingSecret", "ReferenceNotAllowed"})
-"""Waits that nobody but the user ends."""
+"""Waits that only the user can end."""
 
 _STEADY_ERRORS = frozenset({"Forbidden", "Unauthorized", "Invalid", "MethodNotAllowed", "CredentialMissing"})
-"""Refusals by the API server that another try does not mend."""
+"""Errors of the API server that a retry does not solve."""
 
 
 def _problems(facts: Facts) -> list[Problem]:
@@ -44,11 +44,11 @@ def _invalid(facts: Facts) -> Iterator[Sign]:
 
 
 def _stopped(facts: Facts) -> Iterator[Sign]:
-    """Steps that the operator takes only after the user has acted; docs/reasons/ has the way out for each reason."""
+    """Steps that the operator takes only after the user has acted; docs/reasons/ has the way out of each reason."""
     told = facts.condition(PROGRESSING)
     reason = str(told.get("reason", ""))
     if facts.condition(READY).get("reason") == reason:
-        # an outage, which is the finding before this one
+        # the preceding finding reports the outage
         return
     is_over = told.get("status") == "False" and reason not in (*_SAID_ELSEWHERE, INVALID)
     if is_over or reason in _FOR_USER:

@@ -1,4 +1,4 @@
-"""Containers that ended, or run and are not ready: exit codes, the last lines of their logs, probes."""
+"""Containers that ended, or that run without being ready: exit codes, last log lines, probes."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -10,13 +10,13 @@ from kube.objects import Json, condition_of
 from member.observed.pod import ContainerStatus, ContainerTerminated
 
 PATIENCE = timedelta(minutes=5)
-"""For how long a pod whose containers run may be not Ready: data is loaded, leaders move."""
+"""How long a pod with running containers may be not Ready while data is loaded and leaders move."""
 
 _OUT_OF_MEMORY = "OOMKilled"
 
 
 def ended(tree: Json) -> Iterator[tuple[ContainerStatus, ContainerTerminated]]:
-    """The containers of a pod that end again and again, and how they did last."""
+    """The containers of a pod that end repeatedly, with their last end."""
     model = pod_model(tree)
     for each in (*model.status.init_container_statuses, *model.status.container_statuses):
         last = each.last_state.terminated or each.state.terminated
@@ -53,7 +53,7 @@ _KNOWN = {
     "DiskFull": r"(?i)no space left on device",
     "TooFewFiles": r"(?i)too many open files|the maximum number of open file descriptors is too small",
 }
-"""What logs of those say that end for a cause of their own."""
+"""Patterns of logs of containers that end for a cause of their own."""
 
 
 def _logged(reason: str) -> Callable[[Facts], Iterator[Sign]]:

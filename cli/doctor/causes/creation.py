@@ -1,4 +1,4 @@
-"""Pods and claims that the API server does not let a StatefulSet make: events say why, and nothing else does."""
+"""Pods and claims that the API server does not let a StatefulSet create; only events show the reason."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from cli.doctor.finding import Sign
 
 
 def _said_of_creation(facts: Facts) -> Iterator[Said]:
-    """The newest refusal of each StatefulSet that lacks pods."""
+    """The newest rejection for each StatefulSet that lacks pods."""
     for each in facts.stateful_sets:
         lacks = (each.get("status") or {}).get("replicas", 0) < each["spec"].get("replicas", 1)
         refusals = [event for event in facts.events(each, "StatefulSet", "FailedCreate") if event.is_recent(facts.now)]

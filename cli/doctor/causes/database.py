@@ -1,4 +1,4 @@
-"""PD, the stores and the other members, as the operator saw them last."""
+"""Problems of PD, the stores and the other members, as last observed by the operator."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -13,29 +13,29 @@ from kube.objects import Json, condition_of
 from member.observed.status import UPGRADE
 
 _PATIENCE = timedelta(minutes=1)
-"""For how long members and stores come and go in a restart."""
+"""How long members and stores may be away during a restart."""
 
 _RESTART = timedelta(minutes=5)
-"""The same while the operator restarts the pods of the component itself."""
+"""The same while the operator itself restarts the component's pods."""
 _RECONNECT = timedelta(seconds=10)
-"""For how long a store may be Disconnected, of which PD has not heard for 20 seconds then."""
+"""How long a store may be Disconnected, i.e. without heartbeats for more than 20 seconds."""
 _NO_RESTART = timedelta(seconds=20)
-"""For how long a member may be away that nothing restarts."""
+"""How long a member may be away without a restart."""
 
 _UNREACHABLE = frozenset(
     {"PDUnreachable", "PDNotAnswering", "DataPlaneUnreachable", "Unavailable", "DMMasterUnreachable"}
 )
-"""Reasons of Progressing while nobody answers the operator."""
+"""Reasons of Progressing while the operator gets no answers."""
 
 
 def _observed_part(facts: Facts, component: str) -> Json:
-    """The status of a component whose members are those of now: an old answer proves nothing."""
+    """The status of a component with current members: an old observation proves nothing."""
     part = part_of(facts, component)
     return part if is_observed(component, part) else {}
 
 
 def _outlasts_restart(facts: Facts, part: Json, since: object) -> bool:
-    """Whether a member has been away for longer than a restart of it would explain."""
+    """True if a member has been away for longer than a restart would take."""
     restarts = part.get("phase") == UPGRADE
     if restarts and facts.age(since) is None:
         return False
@@ -52,15 +52,15 @@ def _sick_members(facts: Facts) -> Iterator[Sign]:
 
 
 def _sick(part: Json) -> Iterator[tuple[str, str]]:
-    """Names, or hosts, of members that are not healthy, and since when.
+    """Names or hosts of unhealthy members, and since when.
 
-    Pumps and captures of TiCDC have no time of their own: it is that of the component.
+    Pumps and captures of TiCDC have no time of their own; the component's is used.
     """
     ready = condition_of(part.get("conditions") or (), READY)
     since = str(ready.get("lastTransitionTime") or "") if ready.get("status") == "False" else ""
     members = part.get("members") or {}
     if isinstance(members, list):
-        # members of PD's microservices are addresses: what is registered serves
+        # members of PD's microservices are addresses: a registered one serves
         nodes = (each for each in members if isinstance(each, dict))
         yield from ((str(each.get("host")), since) for each in nodes if each.get("state") != PUMP_ONLINE)
         return
@@ -83,7 +83,7 @@ def _stores(facts: Facts) -> Iterator[Sign]:
 
 
 def _unreachable(facts: Facts) -> Iterator[Sign]:
-    """Pods of PD serve, and the operator gets no answer."""
+    """Pods of PD serve, but the operator gets no answer."""
     condition = facts.condition("Progressing")
     if condition.get("reason") not in _UNREACHABLE:
         return
@@ -95,7 +95,7 @@ def _unreachable(facts: Facts) -> Iterator[Sign]:
 
 
 def _failed_over(facts: Facts) -> Iterator[Sign]:
-    """Substitutes of TiKV and TiFlash stay until the user sends them away (scheduler-deployment.md 12.9)."""
+    """Substitutes of TiKV and TiFlash stay until the user removes them (scheduler-deployment.md 12.9)."""
     for component in component_names(lambda row: row.is_store):
         part = _observed_part(facts, component)
         failed = part.get("failureStores") or {}

@@ -1,4 +1,4 @@
-"""The CustomResourceDefinition of TidbClusters: whether it is there, and knows what this version does."""
+"""Problems of the TidbCluster CRD: missing, or older than this version."""
 
 from collections.abc import Iterator, Mapping
 
@@ -37,7 +37,7 @@ def _schema(crd: Json) -> Json:
 
 
 def _missing(wanted: Json, there: Json, path: str) -> Iterator[str]:
-    """The fields that a schema lacks, by path; nothing is missing below one that keeps what it does not know."""
+    """The fields that a schema lacks, by path; nothing is missing below a part that preserves unknown fields."""
     if there.get("x-kubernetes-preserve-unknown-fields"):
         return
     known: Mapping[str, Json] = there.get("properties") or {}

@@ -1,4 +1,4 @@
-"""What is being deleted, and does not go."""
+"""Objects whose deletion hangs."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -10,18 +10,18 @@ from kube.resources import BACKUPS, PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SET
 from member.backups.naming import FINALIZER
 
 _PATIENCE = timedelta(minutes=5)
-"""How long after its grace period an object may still be there."""
+"""How long after its grace period an object may still exist."""
 
 _GUARDS: Mapping[str, str] = {
     "kubernetes.io/pvc-protection": "a pod still uses it",
     "foregroundDeletion": "what it owns is deleted first",
     FINALIZER: "its files in the storage are deleted first",
 }
-"""What usual finalizers wait for."""
+"""What common finalizers wait for."""
 
 
 def _leaving(facts: Facts) -> Iterator[tuple[Resource | None, Json]]:
-    """What should have gone by now."""
+    """Objects that should be gone by now."""
     candidates: list[tuple[Resource | None, Json]] = [(None, facts.cluster)]
     candidates += [(PODS, each) for each in facts.pods]
     candidates += [(STATEFUL_SETS, each) for each in facts.stateful_sets]

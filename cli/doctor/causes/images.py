@@ -1,4 +1,4 @@
-"""Images that cannot be pulled: why, by what the container runtime says (events, and newer kubelets' statuses)."""
+"""Images that cannot be pulled, with the container runtime's reason (from events, and newer kubelets' statuses)."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from member.observed.pod import OF_IMAGES, ContainerWaiting
 
 
 def _unpulled(facts: Facts) -> Iterator[tuple[Json, str, ContainerWaiting]]:
-    """The pods with an image that could not be pulled, the image as they ask for it, and why their container waits."""
+    """The pods with an image that could not be pulled, the image, and why the container waits."""
     for each in facts.pods:
         images = {container["name"]: str(container.get("image", "")) for container in containers_of(each)}
         status = pod_model(each).status
@@ -26,7 +26,7 @@ def _unpulled(facts: Facts) -> Iterator[tuple[Json, str, ContainerWaiting]]:
 
 
 def _said_of_images(facts: Facts) -> Iterator[Said]:
-    """What is said of each image. What an older kubelet says of a back-off is in its events alone."""
+    """The messages about each image. Older kubelets report a back-off only in events."""
     for each, image, waiting in _unpulled(facts):
         events = [event.message for event in facts.events(each, "Pod") if image in event.message]
         yield Said(each, pod(each), f"{image} {waiting.reason}: {' '.join([waiting.message, *events[-2:]])}")
@@ -41,7 +41,7 @@ def _sign(what: str, *, of_repository: bool = False) -> Callable[[Facts, Said, r
 
 
 def _image_field(facts: Facts, tree: Json, image: str, of_repository: bool) -> str:
-    """The field of the spec that names the repository or the version of an image."""
+    """The field of the spec with the repository or version of an image."""
     known = None if isinstance(facts.model, InvalidField) else find(with_defaults(facts.model), component_of(tree))
     if known is None or known.image != image:
         return field_of(facts, tree, "image")

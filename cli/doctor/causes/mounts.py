@@ -1,4 +1,4 @@
-"""Pods with a node whose containers can't be made: what they mount, or take their environment from, is missing."""
+"""Scheduled pods whose containers cannot be created because a mount or a source of environment variables is missing."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from member.observed.pod import OF_CONFIGURATION
 
 
 def _said_of_mounts(facts: Facts) -> Iterator[Said]:
-    """The newest complaint about each pod that has a node and has not started, and what its containers wait for."""
+    """The newest complaint about each scheduled pod that has not started, and what its containers wait for."""
     for each in facts.pods:
         model = pod_model(each)
         if not model.spec.node_name or is_deleted(each):

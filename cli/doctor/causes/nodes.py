@@ -1,4 +1,4 @@
-"""The nodes on which pods of the cluster are, and what stands in the way of emptying them."""
+"""Problems of the nodes that the cluster's pods run on, and obstacles to draining them."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -21,7 +21,7 @@ from kube.resources import NODES
 
 _PRESSURES = ("DiskPressure", "MemoryPressure", "PIDPressure", "NetworkUnavailable")
 _QUORUM = 3
-"""From so many members on, one node should not take half of them along."""
+"""The number of members from which one node should not hold half of them."""
 
 
 def _by_node(facts: Facts) -> Mapping[str, list[str]]:
@@ -68,13 +68,13 @@ def _blocked_drains(facts: Facts) -> Iterator[Sign]:
 
 
 def _selects(selector: Json | None, tree: Json) -> bool:
-    """Whether a selector has the labels of a pod; expressions are taken to hold."""
+    """True if a selector matches the labels of a pod; expressions count as matching."""
     wanted: Mapping[str, str] = (selector or {}).get("matchLabels") or {}
     return wanted.items() <= labels_of(tree).items()
 
 
 def _crowded(facts: Facts) -> Iterator[Sign]:
-    """PD and TiKV that one node takes along: half of the members, or two copies of the same data."""
+    """PD and TiKV that one node could take down: half of the members, or two copies of the same data."""
     for component in component_names(lambda row: row.claims.hold_data, facts.kind):
         pods = [each for each in facts.pods if component_of(each) == component and each["spec"].get("nodeName")]
         for node, count in Counter(each["spec"]["nodeName"] for each in pods).items():
@@ -97,11 +97,11 @@ _ENDED = {
     "BestEffort": "BestEffort: Kubernetes ends it first when the node runs out of memory.",
     "Burstable": "Burstable: Kubernetes ends it before pods that are Guaranteed when the node runs out of memory.",
 }
-"""What a quality of service other than Guaranteed means for a database."""
+"""The consequence of a quality of service other than Guaranteed for a database."""
 
 
 def _limits(tree: Json) -> str:
-    """What the first container says whose requests do not equal its limits."""
+    """The finding about the first container whose requests differ from its limits."""
     for each in containers_of(tree):
         resources = each.get("resources") or {}
         limits, requests = resources.get("limits") or {}, resources.get("requests") or {}

@@ -1,4 +1,4 @@
-"""The operator: whether one is at work, and for this cluster (scheduler-deployment.md 13.2)."""
+"""Problems of the operator: whether one works, and for this cluster (scheduler-deployment.md 13.2)."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -42,7 +42,7 @@ def _state(tree: Json) -> str:
 
 
 def _sick(facts: Facts) -> Iterator[Sign]:
-    """Pods of an operator while another one leads: nobody is there to take over, or a roll is stuck."""
+    """Unhealthy pods of an operator while another leads: there is no standby, or a rolling update is stuck."""
     for each in facts.operators:
         trouble = pod_model(each).trouble
         if trouble and leaders(facts) and not is_deleted(each):
@@ -86,7 +86,7 @@ def _observing(facts: Facts) -> Iterator[Sign]:
 
 
 def _unseen(facts: Facts) -> Iterator[Sign]:
-    """A cluster of which an operator should have taken notice, and has not."""
+    """A cluster that an operator should have noticed and has not."""
     late = facts.lasts((facts.cluster.get("metadata") or {}).get("creationTimestamp"), timedelta(minutes=1))
     cluster = _cluster(facts)
     managed = any(each.covers(cluster) and not each.lacks(cluster) for each in leaders(facts))
@@ -116,7 +116,7 @@ OF_ANY_CLUSTER = (
         Severity.WARNING,
     ),
 )
-"""Those that show without a cluster, too."""
+"""Causes that also apply without a cluster."""
 
 CAUSES = (
     Cause(

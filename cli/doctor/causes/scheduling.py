@@ -1,4 +1,6 @@
-"""Pods that get no node: what kube-scheduler, and our extender, say of them (scheduler-deployment.md 13.1)."""
+"""Pods without a node, with the reasons of kube-scheduler and the operator's extender
+(scheduler-deployment.md 13.1).
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +23,7 @@ _DEFAULT = "default-scheduler"
 
 
 def said_by_scheduler(facts: Facts) -> Iterator[Said]:
-    """Why pods have no node; what is said of preemption says the same once more and is left out."""
+    """Why pods have no node; messages about preemption repeat this and are omitted."""
     for each in facts.pods:
         condition = condition_of((each.get("status") or {}).get("conditions") or (), "PodScheduled")
         if condition.get("status") == "False" and not is_deleted(each):
@@ -32,7 +34,9 @@ def said_by_scheduler(facts: Facts) -> Iterator[Said]:
 def _refused(
     what: str, path: str, value: Callable[[Facts, Json], str] = lambda _, __: ""
 ) -> Callable[[Facts, Said, re.Match[str]], Sign]:
-    """The sign of a refusal by some nodes: how many, and the field of the component that asks for too much."""
+    """The sign of a rejection by some nodes: their number, and the field of the component with the
+    excessive request.
+    """
 
     def sign(facts: Facts, said: Said, match: re.Match[str]) -> Sign:
         found, counted = _OF_NODES.match(said.text), re.search(r"(\d+) [^,:]*$", said.text[: match.start()])
@@ -45,7 +49,7 @@ def _refused(
 
 def _requested(resource: str) -> Callable[[Facts, Json], str]:
     def value(facts: Facts, tree: Json) -> str:
-        """As the user wrote it: the API server may write the same quantity otherwise."""
+        """The user's spelling: the API server may normalise a quantity."""
         section = facts.spec.get(component_of(tree)) or {}
         if written := (section.get("requests") or section.get("limits") or {}).get(resource):
             return str(written)
@@ -198,7 +202,7 @@ _TEXTS = (
 
 _OTHER = Text(
     "Unschedulable",
-    # told by the claim itself, and by the node
+    # the claim or the node itself has its own finding
     r"unbound immediate PersistentVolumeClaims|node\(s\) were not ready|SchedulingGated",
     "A pod finds no node, for another cause; the message is the scheduler's.",
     "`kubectl describe pod` of the pod shows all that the scheduler says.",

@@ -1,4 +1,4 @@
-"""Causes that only sentences of others tell apart, each by a pattern. Their words vary from version to version."""
+"""Causes that only foreign messages distinguish, each by a pattern. Their wording varies between versions."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -11,7 +11,7 @@ from kube.objects import Json
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A sentence about an object, and whose field would change it."""
+    """A message about an object, and the object whose field would change it."""
 
     tree: Json
     object: str
@@ -19,14 +19,14 @@ class Said:
 
 
 Speech = Callable[[Facts], Iterable[Said]]
-"""All sentences of one kind."""
+"""All messages of one kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A cause that shows in such a sentence.
+    """A cause recognised by a message.
 
-    `sign` makes of a match what is told of it; by default the sentence itself is.
+    `sign` turns a match into a sign; by default the message itself is shown.
     """
 
     reason: str
@@ -37,7 +37,7 @@ class Text:
 
 
 def causes(speech: Speech, texts: Sequence[Text], other: Text | None = None) -> tuple[Cause, ...]:
-    """The causes of a kind of sentence; `other` is that of a sentence in which none of the patterns is."""
+    """The causes of a kind of message; `other` covers messages without a known pattern."""
     found = [Cause(text.reason, text.means, text.way_out, _signs(speech, text)) for text in texts]
     if other is not None:
         known = "|".join(text.pattern for text in (*texts, other) if text.pattern)
@@ -55,7 +55,7 @@ def _signs(speech: Speech, text: Text) -> Callable[[Facts], Iterable[Sign]]:
 
 
 def _others(speech: Speech, other: Text, known: str) -> Callable[[Facts], Iterable[Sign]]:
-    """`known` is what somebody else tells of."""
+    """`known` are the patterns that other causes cover."""
 
     def signs(facts: Facts) -> Iterable[Sign]:
         for said in speech(facts):

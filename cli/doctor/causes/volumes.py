@@ -10,7 +10,7 @@ from kube.objects import Json
 from kube.resources import NODES, PERSISTENT_VOLUMES, STORAGE_CLASSES
 
 _PATIENCE = timedelta(minutes=3)
-"""For how long a provisioner may work on a volume."""
+"""How long a provisioner may take for a volume."""
 
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
 _SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -29,7 +29,7 @@ def _claim(tree: Json) -> str:
 
 
 def _class_of(facts: Facts, claim: Json) -> Json:
-    """The storage class of a claim; empty when there is none of that name."""
+    """The storage class of a claim; empty if it does not exist."""
     named = claim["spec"].get("storageClassName")
     return next((each for each in facts.all(STORAGE_CLASSES) if name_of(each) == named), {})
 
@@ -104,7 +104,7 @@ def _lost(facts: Facts) -> Iterator[Sign]:
 
 
 def _of_lost_nodes(facts: Facts) -> Iterator[Sign]:
-    """Local volumes whose only node is gone, or silent."""
+    """Local volumes whose only node is gone or silent."""
     volumes = {name_of(each): each for each in facts.all(PERSISTENT_VOLUMES)}
     for each in facts.claims:
         volume = volumes.get(str(each["spec"].get("volumeName", "")), {})
@@ -118,7 +118,7 @@ def _of_lost_nodes(facts: Facts) -> Iterator[Sign]:
 
 
 def _nodes_of(volume: Json) -> tuple[str, ...]:
-    """The hosts from which a volume can be reached; empty where it is not bound to hosts."""
+    """The hosts that can reach a volume; empty if it is not bound to hosts."""
     required = ((volume.get("spec") or {}).get("nodeAffinity") or {}).get("required") or {}
     terms = [term.get("matchExpressions") or () for term in required.get("nodeSelectorTerms") or ()]
     values = (each["values"] for term in terms for each in term if each["key"] == _HOSTNAME)

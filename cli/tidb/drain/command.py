@@ -1,6 +1,6 @@
-"""`kubectl tidb drain NODE`: the plan first; with `--yes` the node is cordoned and the plan carried out.
+"""`kubectl tidb drain NODE`: prints the plan; with `--yes` cordons the node and carries the plan out.
 
-With `--undo` the node is uncordoned, and pods on it that were told to go are told to stay.
+With `--undo` it uncordons the node, and withdraws the commands of pods on it.
 """
 
 import argparse

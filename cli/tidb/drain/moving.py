@@ -1,4 +1,4 @@
-"""Moving one pod off a node: by a command for the operator, when nothing else of its cluster is on the way."""
+"""Moves one pod off a node by a command to the operator, once no other pod of its cluster is being changed."""
 
 from apis.pod_commands import NONE
 from cli.failures import Failure
@@ -18,14 +18,14 @@ from member.observed.pod import Pod
 
 
 def cordon(client: Client, node: Object, *, on: bool) -> None:
-    """Have nothing new start on the node, or have it again. Raises ApiError, TransportError."""
+    """Cordon or uncordon the node. Raises ApiError, TransportError."""
     if bool(node.decode()["spec"].get("unschedulable")) is not on:
         meta = node.metadata
         client.patch(NODES, meta.name, "", {"metadata": {"uid": meta.uid}, "spec": {"unschedulable": on}})
 
 
 def take_back(client: Client, candidate: Candidate) -> bool:
-    """Take from a pod what tells it to go; whether it was told. Raises ApiError, TransportError."""
+    """Withdraw the command of a pod; True if it had one. Raises ApiError, TransportError."""
     meta = candidate.pod.object.metadata
     told = {each.key: None for each in commands_of(candidate.pod.object) if each.value != NONE}
     if told:
@@ -34,14 +34,14 @@ def take_back(client: Client, candidate: Candidate) -> bool:
 
 
 def move(session: Session, node: str, step: Step, candidate: Candidate, timeout: float | None) -> None:
-    """Move one pod, when no other of its component is missing; the operator looks at the same once more.
+    """Move one pod, once no other of its component is missing; the operator checks the same again.
 
     Raises Failure, ApiError, TransportError.
     """
     meta, client = candidate.pod.object.metadata, session.client
     name = f"{step.namespace}/{step.pod}"
     wait_until_done(session, name, lambda: _others(client, step), timeout)
-    # as it is now: what went before may have taken minutes
+    # read live, because the previous steps may have taken minutes
     live = client.find(PODS, step.pod, step.namespace)
     if live is None or live.metadata.uid != meta.uid:
         return
@@ -52,7 +52,7 @@ def move(session: Session, node: str, step: Step, candidate: Candidate, timeout:
 
 
 def _others(client: Client, step: Step) -> Sight:
-    """Whether the cluster serves without this pod: it is Ready as a whole, and nothing of it is on the way."""
+    """The state of the rest of the cluster: Ready as a whole, with no other change in progress."""
     found = find_cluster(client, step.namespace, step.cluster)
     others = [each for each in list_pods(client, found.cluster) if each.name != step.pod]
     ill = [each.name for each in others if each.is_going or not each.pod.is_ready]
@@ -68,7 +68,7 @@ def _others(client: Client, step: Step) -> Sight:
 
 
 def _moved(session: Session, node: str, candidate: Candidate, known: tuple[str, str]) -> Sight:
-    """Whether a pod runs elsewhere. Raises Failure when it came back to the node, ApiError, TransportError."""
+    """The state of the move. Raises Failure if the pod returned to the node, ApiError, TransportError."""
     before = candidate.pod
     now = session.client.find(PODS, before.name, before.object.metadata.namespace)
     is_done = has_come_back(before, now)

@@ -1,4 +1,4 @@
-"""What a drain does, pod by pod, in which order. Pure."""
+"""The plan of a drain: its steps, pod by pod, in order. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,14 +14,15 @@ from cli.tidb.pods import ClusterPod
 from kube.objects import Json
 
 RESTART, REPLACE, STAYS = "restart", "replace volumes", "stays"
-"""What becomes of a pod: it is restarted elsewhere, with its volumes or with new ones, or is not for us to move."""
+"""The ways of a pod: restarted elsewhere with its volumes, or with new ones, or not movable."""
 
 _HOSTNAME = "kubernetes.io/hostname"
 
 
 class Step(msgspec.Struct, rename="camel"):
-    """What becomes of a pod. `command` is the annotation and its value, empty where it stays; `note` says why, or what
-    to bear in mind."""
+    """The step for a pod. `command` is the annotation with its value, empty if the pod stays; `note` is the reason, or
+    a caution.
+    """
 
     namespace: str
     pod: str
@@ -34,7 +35,7 @@ class Step(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A pod on the node. `found` is its cluster; `local_claims` are those of its volumes that only this node has."""
+    """A pod on the node. `found` is its cluster; `local_claims` are its volumes that only this node has."""
 
     pod: ClusterPod
     found: Found
@@ -42,7 +43,7 @@ class Candidate:
 
 
 def steps_of(candidates: Iterable[Candidate]) -> list[Step]:
-    """The plan: clusters one after another, their components as they are restarted in an upgrade."""
+    """The plan: cluster by cluster, components in the order of an upgrade."""
     order = {name: at for at, name in enumerate((*component_names(), *component_names(of="DMCluster")))}
     ordered = sorted(
         candidates,
@@ -73,7 +74,7 @@ def _step(each: Candidate) -> Step:
 
 
 def _way(each: Candidate) -> tuple[str, str, str]:
-    """How a pod goes, by which annotation, and what there is to say of it."""
+    """The way of a pod, the annotation for it, and a note."""
     component = each.pod.component
     if each.found.cluster.spec.paused:
         return STAYS, "", f"the cluster is paused: kubectl tidb resume {each.found.text}"
@@ -94,7 +95,7 @@ def _alone(each: Candidate) -> str:
 
 
 def local_claims(pod: Json, volumes: Mapping[str, Json]) -> Iterator[str]:
-    """The claims of a pod whose volumes only one node has; `volumes` are PersistentVolumes by the claim's name."""
+    """A pod's claims with volumes that only one node has; `volumes` are PersistentVolumes by the claim's name."""
     return (claim for claim in claims_of(pod) if claim in volumes and _is_local(volumes[claim]["spec"]))
 
 

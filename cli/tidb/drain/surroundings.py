@@ -1,4 +1,4 @@
-"""What a drain reads: the node, our pods on it, their clusters and their volumes."""
+"""Reads for a drain: the node, the clusters' pods on it, their clusters and volumes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,7 +15,7 @@ from member.observed.pod import Pod
 
 
 def find_node(client: Client, name: str) -> Object:
-    """The node. Raises Failure when there is none, ApiError, TransportError."""
+    """The node. Raises Failure if it does not exist, ApiError, TransportError."""
     node = client.find(NODES, name)
     if node is None:
         known = ", ".join(each.metadata.name for each in client.list_page(NODES).items)
@@ -24,7 +24,7 @@ def find_node(client: Client, name: str) -> Object:
 
 
 def candidates(client: Client, node: str, namespace: str) -> list[Candidate]:
-    """The pods of clusters that run on a node, of one namespace or of all. Raises ApiError, TransportError, Failure."""
+    """The clusters' pods on a node, in one namespace or all. Raises ApiError, TransportError, Failure."""
     on_node = f"spec.nodeName={node}"
     ours = f"{MANAGED_BY}={TIDB_OPERATOR}"
     pods = client.list_page(PODS, namespace, label_selector=ours, field_selector=on_node).items
@@ -42,7 +42,7 @@ def candidates(client: Client, node: str, namespace: str) -> list[Candidate]:
 
 
 def _owners(pod: Object) -> Iterator[tuple[str, str]]:
-    """The component of a pod, and the name of the cluster that it may belong to."""
+    """The component of a pod, and the possible names of its cluster."""
     owner = pod.metadata.controller
     if owner is None or owner.kind != STATEFUL_SETS.kind or pod.metadata.deletion_timestamp:
         return
@@ -53,7 +53,7 @@ def _owners(pod: Object) -> Iterator[tuple[str, str]]:
 
 
 def _cluster(client: Client, namespace: str, name: str) -> Found | None:
-    """The cluster of a name; None when there is none."""
+    """The cluster with this name, or None."""
     for kind in KINDS:
         if (found := client.find(kind, name, namespace)) is not None:
             return read_cluster(kind, found)

@@ -1,4 +1,4 @@
-"""`kubectl tidb status`: facts are read, a report is made of them, a page of that.
+"""`kubectl tidb status`: reads facts, builds a report, and renders a page.
 
 facts (requests) → report (pure; the document) → page (pure; 80 columns)
 """

@@ -12,7 +12,7 @@ _LOG = "log"
 
 
 def backups_of(namespace: str, cluster: str, backups: Iterable[Json], schedules: Iterable[Json]) -> Backups:
-    """Those that save this cluster: by BR, or through its TiDB."""
+    """The Backups of this cluster, by BR or through its TiDB."""
     made = [_backup(each) for each in backups if _is_of(each["spec"], namespace, cluster)]
     good = [each for each in made if each.mode != _LOG and each.phase == _COMPLETE]
     last = max(good, key=lambda each: each.completed, default=None)
@@ -22,7 +22,7 @@ def backups_of(namespace: str, cluster: str, backups: Iterable[Json], schedules:
 
 
 def _own_br(schedule: Json) -> Json:
-    """The schedule's own `br` stands for that of its template."""
+    """The schedule's own `br`, which replaces its template's."""
     br = schedule["spec"].get("br")
     return {"br": br} if br and not schedule["spec"]["backupTemplate"].get("br") else {}
 
@@ -67,7 +67,7 @@ def _schedule(tree: Json) -> Schedule:
 
 
 def shown_backups(backups: Backups) -> Iterator[Backup]:
-    """The last good one, then the others."""
+    """The last successful one, then the others."""
     if backups.last_good:
         yield backups.last_good
     yield from backups.others

@@ -1,4 +1,4 @@
-"""`kubectl tidb status`: one cluster at a glance, or a line for each."""
+"""`kubectl tidb status`: a page about one cluster, or a line for each."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ from ports.foreign_text import printable
 from ports.stopping import Stop
 
 _EVERY = 2.0
-"""Seconds between two looks."""
+"""Seconds between two refreshes."""
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"
 
@@ -61,7 +61,7 @@ def _show_all(session: Session, namespace: str) -> None:
         try:
             found.append(summary(read_cluster(resource, each)))
         except Failure as failure:
-            # one is no reason to be silent about the others
+            # a failure for one cluster must not hide the others
             print(printable(str(failure), lines=True), file=sys.stderr)
     document = {"clusters": msgspec.to_builtins(found)}
     if not found and session.output.is_for_people:

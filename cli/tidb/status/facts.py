@@ -1,4 +1,4 @@
-"""What `status` reads: the cluster, and all that belongs to it, as far as the user may."""
+"""Reads for `status`: the cluster and everything that belongs to it, as far as the user may read it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Facts:
-    """A cluster and what was found beside it. `unread` says what was not."""
+    """A cluster and its surroundings. `unread` lists what could not be read."""
 
     found: Found
     pods: list[ClusterPod] = field(default_factory=list)
@@ -29,7 +29,7 @@ class Facts:
 
 
 def read_facts(client: Client, found: Found) -> Facts:
-    """All that there is to know of a cluster. Raises ApiError, TransportError."""
+    """All facts about a cluster. Raises ApiError, TransportError."""
     facts, meta = Facts(found), found.object.metadata
 
     def those_of(resource: Resource, field_selector: str = "") -> list[Json]:
@@ -47,7 +47,7 @@ def read_facts(client: Client, found: Found) -> Facts:
 
 
 def _attempt(facts: Facts, what: str, read: Callable[[], T]) -> T | None:
-    """What is read; None, and told, where the user may not, or the server has no such thing."""
+    """The result of a read; None, with an entry in `unread`, if the user may not or the server lacks the kind."""
     try:
         return read()
     except Forbidden:

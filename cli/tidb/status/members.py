@@ -1,4 +1,4 @@
-"""What the data plane knows of the pods of a component, as its status tells. Pure."""
+"""The data plane's view of a component's pods, from the status. Pure."""
 
 from collections.abc import Iterator, Mapping
 from functools import singledispatch
@@ -21,7 +21,7 @@ from cli.tidb.status.report import Failure, Member
 
 @singledispatch
 def members(_status: ComponentStatus) -> dict[str, Member]:
-    """The members by pod; none of a component that has no members."""
+    """The members by pod; empty for a component without members."""
     return {}
 
 
@@ -98,7 +98,7 @@ def _of_workers(status: DMWorkerStatus) -> dict[str, Member]:
 
 @singledispatch
 def failures(_status: ComponentStatus, _component: str) -> Iterator[Failure]:
-    """The records of failover; none of a component that has no failover."""
+    """The records of failover; empty for a component without failover."""
     return iter(())
 
 
@@ -142,7 +142,7 @@ def _workers(status: DMWorkerStatus, component: str) -> Iterator[Failure]:
 
 
 def _pod(host: str) -> str:
-    """The pod of a name or a host of it."""
+    """The pod of a member's name or host."""
     return host.partition(".")[0]
 
 

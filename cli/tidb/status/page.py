@@ -1,4 +1,4 @@
-"""What `status` tells, as a page of 80 columns. Pure."""
+"""The page of `status`, 80 columns wide. Pure."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -14,11 +14,11 @@ from cli.tidb.status.report import Backup, Component, Event, Member, Pod, Report
 
 _INDENT = 2
 _LONGEST_EVENT = 150
-"""Characters of an event; all of it is in the document."""
+"""The maximum number of characters of an event; the document has all of it."""
 
 
 def page_of(report: Report, now: datetime) -> Page:
-    """A cluster at one glance; what there is nothing to say of is left out."""
+    """The page about a cluster, without empty sections."""
     yield from _head(report, now)
     for title, part in (
         ("", _components(report.components, now)),
@@ -72,7 +72,7 @@ def _yes_or_no(ready: bool) -> Text:
 def _head(report: Report, now: datetime) -> Iterator[RenderableType]:
     title = Text(f"{report.kind} {report.namespace}/{report.name}", "bold")
     since, age = ago(report.ready_since, now), ago(report.created, now)
-    # a cluster may have been not Ready for longer than for this reason
+    # the cluster may have been unready for longer than for this reason
     ready = "Ready" if report.ready else f"not Ready: {report.reason}" if report.reason else "not Ready"
     state = Text(f"{ready} for {since}" if since else ready, GOOD if report.ready else BAD)
     parts = (title, Text(report.version), state, Text(f"age {age}" if age else ""))

@@ -1,4 +1,4 @@
-"""What `status` tells, as the document that programs read; docs/kubectl-tidb.md says what each field means.
+"""The document of `status` for programs; docs/kubectl-tidb.md explains each field.
 
 Times are RFC 3339 in UTC. Fields are only ever added.
 """
@@ -11,7 +11,7 @@ class Part(msgspec.Struct, rename="camel"):
 
 
 class LastSeen(Part):
-    """The last answer of a data plane that does not answer now: `healthy` of `members`; no answer since `until`."""
+    """The last observation of a silent data plane: `healthy` of `members`; silent since `until`."""
 
     members: int
     healthy: int
@@ -19,9 +19,10 @@ class LastSeen(Part):
 
 
 class Component(Part):
-    """A component: `ready` of `desired` pods are Ready, `updated` as the spec wants, `healthy` of its `members`.
+    """A component: `ready` of `desired` pods are Ready, `updated` match the spec, `healthy` of `members` are healthy.
 
-    While the operator cannot ask the members, `members` and `healthy` are null and `last_seen` has the last answer.
+    While the operator cannot observe the members, `members` and `healthy` are null, and `last_seen` is the last
+    observation.
     """
 
     name: str
@@ -37,7 +38,7 @@ class Component(Part):
 
 
 class Wait(Part):
-    """What is not done: of the whole cluster, or of a component. `needs_user`: it does not go on by itself."""
+    """Pending work of the whole cluster or a component. `needs_user`: it does not continue by itself."""
 
     of: str
     reason: str
@@ -47,11 +48,11 @@ class Wait(Part):
 
 
 class Member(Part):
-    """What the data plane knows of a pod: a member, a store, a server, ...
+    """The data plane's view of a pod: a member, a store, a server, ...
 
-    `state` is its word for it; `leads`: it is the leader, or the owner; `leaders`: regions that a store leads, else -1.
-    Two states are not the data plane's: `unknown` while the operator cannot ask it (`healthy` is null), and `down`
-    where it has yet to notice that the pod does not run. Then `last_state` is its last word.
+    `state` is its word; `leads`: it is the leader or owner; `leaders`: regions that a store leads, else -1. Two states
+    are not the data plane's: `unknown` while the operator cannot observe it (`healthy` is null), and `down` if the data
+    plane has yet to notice that the pod does not run. Then `last_state` is its last word.
     """
 
     id: str
@@ -63,7 +64,7 @@ class Member(Part):
 
 
 class Pod(Part):
-    """A pod, or one that should be there (`state` is Missing). `commands`: see docs/operations.md, "One pod"."""
+    """A pod, or a missing one (`state` is Missing). For `commands` see docs/operations.md, "One pod"."""
 
     name: str
     component: str
@@ -76,7 +77,7 @@ class Pod(Part):
 
 
 class Failure(Part):
-    """A member or store that failover has replaced, or is about to; `id` is its own, if it has one."""
+    """A member or store that failover has replaced or will replace; `id` is its own, if it has one."""
 
     component: str
     pod: str
@@ -86,7 +87,7 @@ class Failure(Part):
 
 
 class Volume(Part):
-    """Volumes of a component that are being changed: `done` of `count` are as the spec wants them."""
+    """Volumes of a component under change: `done` of `count` match the spec."""
 
     component: str
     name: str
@@ -97,7 +98,7 @@ class Volume(Part):
 
 
 class Certificates(Part):
-    """What the operator thinks of the certificates of a cluster that has some: see `kubectl tidb certs`."""
+    """The operator's view of a cluster's certificates; see `kubectl tidb certs`."""
 
     valid: bool
     reason: str
@@ -105,7 +106,7 @@ class Certificates(Part):
 
 
 class Backup(Part):
-    """A Backup. What is not known yet is empty; `checkpoint_ts` is that of a log backup."""
+    """A Backup. Unknown fields are empty; `checkpoint_ts` is a log backup's."""
 
     name: str
     mode: str
@@ -119,7 +120,7 @@ class Backup(Part):
 
 
 class Schedule(Part):
-    """A BackupSchedule. `message` says when the next backup is due, or why none is made."""
+    """A BackupSchedule. `message` is when the next backup is due, or why there is none."""
 
     name: str
     schedule: str
@@ -130,7 +131,7 @@ class Schedule(Part):
 
 
 class Backups(Part):
-    """`last_good` is the snapshot or export that was completed last; `others` are log backups and what is not done."""
+    """`last_good` is the last completed snapshot or export; `others` are log backups and unfinished ones."""
 
     last_good: Backup | None
     others: list[Backup]
@@ -146,7 +147,7 @@ class Monitor(Part):
 
 
 class Event(Part):
-    """An event of the cluster; `time` is that of the last of `count`."""
+    """An event of the cluster; `time` is the last of `count`."""
 
     time: str
     type: str
@@ -156,14 +157,14 @@ class Event(Part):
 
 
 class Unread(Part):
-    """What could not be read, and is left out."""
+    """A resource that could not be read."""
 
     what: str
     why: str
 
 
 class Summary(Part):
-    """A cluster in one line; `reason` is that of the condition Ready, and `ready_since` its time."""
+    """A cluster in one line; `reason` is the condition Ready's, and `ready_since` its time."""
 
     kind: str
     namespace: str
@@ -180,7 +181,7 @@ class Summary(Part):
 
 
 class Report(Summary):
-    """A cluster at one glance; `without_effect` are sentences on what its user has written in vain."""
+    """A cluster in full; `without_effect` are sentences about ineffective settings."""
 
     pods: list[Pod]
     failures: list[Failure]

@@ -1,4 +1,4 @@
-"""From what was read to what `status` tells. Pure."""
+"""From facts to the report of `status`. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -24,7 +24,7 @@ from member.outcome import DONE
 CERTIFICATES = "CertificatesValid"
 _PROGRESSING = "Progressing"
 _EVENTS = 5
-"""How many events are told, the newest."""
+"""The number of newest events in the report."""
 
 _NOT_SEEN = "the operator has not looked at it yet"
 
@@ -43,7 +43,7 @@ def summary(found: Found) -> Summary:
         ready=ready is not None and ready.status == "True",
         ready_since=(ready and ready.last_transition_time) or "",
         reason=ready.reason if ready else "",
-        # after the semicolon stands what is a wait of its own here
+        # the part after the semicolon is a separate wait here
         message=ready.message.partition("; ")[0] if ready else _NOT_SEEN,
         components=list(_components(cluster)),
         waits=list(_waits(cluster)),
@@ -51,7 +51,7 @@ def summary(found: Found) -> Summary:
 
 
 def report_of(facts: Facts) -> Report:
-    """A cluster at one glance."""
+    """A cluster in full."""
     found, cluster = facts.found, facts.found.cluster
     meta = found.object.metadata
     statuses = _statuses(cluster)
@@ -103,9 +103,9 @@ def _components(cluster: Cluster) -> Iterator[report.Component]:
 
 
 def _last_seen(status: ComponentStatus) -> report.LastSeen | None:
-    """The members in a status that the last observation could not refresh; None where it could."""
+    """The members in a status that the last observation could not refresh, else None."""
     observed = condition_of(status.conditions, OBSERVED)
-    # of servers that answer each for itself, `synced` says whether all are healthy
+    # for servers that report their own state, `synced` means that all are healthy
     unsynced = status.servers is None and not status.is_current and bool(status.health)
     if observed.get("status") != "False" and not unsynced:
         return None
@@ -117,7 +117,7 @@ def _desired(cluster: Cluster, component: Component) -> int:
 
 
 def _waits(cluster: Cluster) -> Iterator[report.Wait]:
-    """What the cluster as a whole says, unless a component says the same; then what the components say."""
+    """The waits of the cluster, unless a component has the same; then the components'."""
     found = [
         wait
         for name, status in _statuses(cluster).items()
@@ -130,7 +130,7 @@ def _waits(cluster: Cluster) -> Iterator[report.Wait]:
 
 
 def _wait(of: str, condition: Json) -> report.Wait | None:
-    """A condition Progressing as a wait; None where it says that nothing is to be done."""
+    """A condition Progressing as a wait; None without pending work."""
     reason = str(condition.get("reason") or "")
     if reason in ("", DONE):
         return None
@@ -142,7 +142,7 @@ def _wait(of: str, condition: Json) -> report.Wait | None:
 def _pods(
     cluster: Cluster, pods: Iterable[ClusterPod], statuses: Mapping[str, ComponentStatus]
 ) -> Iterator[report.Pod]:
-    """Those that are there, each with its member; then, of each component, those that should be."""
+    """The existing pods with their members; then each component's missing pods."""
     known = {
         name: {pod: _unknown(each) if _last_seen(status) else each for pod, each in members(status).items()}
         for name, status in statuses.items()
@@ -169,12 +169,12 @@ def _pods(
 
 
 def _unknown(member: report.Member) -> report.Member:
-    """A member that cannot be asked: only its id is still a fact."""
+    """A member that cannot be observed: only its id is still a fact."""
     return report.Member(member.id, "unknown", None, last_state=member.state)
 
 
 def _down(member: report.Member | None) -> report.Member | None:
-    """The member of a pod that does not run: it serves no more, even if the data plane has yet to notice."""
+    """The member of a pod that does not run: it no longer serves, even if the data plane has yet to notice."""
     if member is None or not member.healthy:
         return member
     return report.Member(member.id, "down", False, last_state=member.state)
@@ -194,7 +194,7 @@ def _certificates(cluster: Cluster) -> report.Certificates | None:
 
 
 def _is_monitored_by(found: Found, monitor: Json) -> bool:
-    """Whether a TidbMonitor names the cluster."""
+    """True if a TidbMonitor names the cluster."""
     meta, spec = found.object.metadata, monitor["spec"]
     named = (spec.get("dm") or {}) if found.resource == DM_CLUSTERS else spec
     own = monitor["metadata"]["namespace"]
@@ -211,12 +211,12 @@ def _monitor(tree: Json) -> report.Monitor:
 
 
 def _events(trees: Iterable[Json]) -> list[report.Event]:
-    """The newest events, the newest last."""
+    """The newest events, newest last."""
     return sorted(map(_event, trees), key=lambda each: each.time)[-_EVENTS:]
 
 
 def _event(tree: Json) -> report.Event:
-    # kube.events tells of the first and the last time, others of `eventTime` alone
+    # kube.events records first and last time, others only `eventTime`
     time = tree.get("lastTimestamp") or tree.get("eventTime") or tree["metadata"].get("creationTimestamp") or ""
     return report.Event(
         time=str(time),
