@@ -81,7 +81,7 @@ class Component:
 
     @property
     def runs_image_field(self) -> bool:
-        """Whether the deprecated field `image` says what runs: no version is chosen, nor an image to add one to.
+        """True if the deprecated field `image` says what runs: no version is chosen, nor an image to add one to.
 
         The CRD fills in `baseImage`, so its default is not the user's choice (defaults-and-validation.md 2.1).
         """
@@ -120,7 +120,7 @@ class Component:
 
     @property
     def host_network(self) -> bool:
-        """Whether pods use the network of their node."""
+        """True if pods use the network of their node."""
         return bool(_own(self.spec.host_network, self.cluster.host_network))
 
     @property
@@ -271,7 +271,7 @@ class Component:
 
     @property
     def suspended(self) -> bool:
-        """Whether the StatefulSet should be gone for now; the component's action replaces the cluster's."""
+        """True if the StatefulSet should be gone for now; the component's action replaces the cluster's."""
         action = _own(self.spec.suspend_action, self.cluster.suspend_action)
         return action is not None and action.suspend_stateful_set
 

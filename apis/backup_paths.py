@@ -27,7 +27,7 @@ def backup_path(storage: StorageProvider) -> str:
 
 
 def is_at(path: str, storage: StorageProvider) -> bool:
-    """Whether a path of a status is the place that a spec names, which may have been edited since."""
+    """True if a path of a status is the place that a spec names, which may have been edited since."""
     return bool(path) and path == backup_path(storage)
 
 

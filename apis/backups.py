@@ -56,7 +56,7 @@ class BackupSpec(ArchiveSpec, kw_only=True):
 
 
 def is_incremental(br_options: Iterable[object]) -> bool:
-    """Whether options of BR have it save only what has changed since another backup, from which alone none restores."""
+    """True if options of BR have it save only what has changed since another backup, from which alone none restores."""
     return any(str(each).startswith("--lastbackupts") and each != "--lastbackupts=0" for each in br_options)
 
 

@@ -81,7 +81,7 @@ class ClusterSpec(Model, kw_only=True):
 
     @property
     def across_k8s(self) -> bool:
-        """Whether the cluster has parts in several Kubernetes clusters."""
+        """True if the cluster has parts in several Kubernetes clusters."""
         return False
 
 

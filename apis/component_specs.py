@@ -70,17 +70,14 @@ class PDSpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config
 
     @property
     def spare_replicas(self) -> int:
-        """See `WorkloadSpec`."""
         chosen = self.spare_vol_replace_replicas
         return 1 if chosen is None else chosen
 
     def with_defaults(self) -> Self:
-        """See `WorkloadSpec`."""
         return structs.replace(
             self,
             max_failover_count=given(self.max_failover_count, MAX_FAILOVER_COUNT),
@@ -107,11 +104,9 @@ class PDMSSpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config
 
     def with_defaults(self) -> Self:
-        """See `WorkloadSpec`."""
         return structs.replace(self, start_timeout=self.start_timeout or START_TIMEOUT)
 
 
@@ -195,21 +190,17 @@ class TiDBSpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config
 
     @property
     def sidecars(self) -> tuple[str, ...]:
-        """See `WorkloadSpec`."""
         return () if self.separate_slow_log is False else ("slowlog",)
 
     @property
     def scaling_policy(self) -> ScalePolicy | None:
-        """See `WorkloadSpec`."""
         return self.scale_policy
 
     def with_defaults(self) -> Self:
-        """See `WorkloadSpec`."""
         return structs.replace(
             self,
             max_failover_count=given(self.max_failover_count, MAX_FAILOVER_COUNT),
@@ -247,28 +238,23 @@ class TiKVSpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config
 
     @property
     def sidecars(self) -> tuple[str, ...]:
-        """See `WorkloadSpec`."""
         tailers = {"rocksdblog": self.separate_rocks_db_log, "raftlog": self.separate_raft_log}
         return tuple(name for name, present in tailers.items() if present)
 
     @property
     def spare_replicas(self) -> int:
-        """See `WorkloadSpec`."""
         chosen = self.spare_vol_replace_replicas
         return 1 if chosen is None else chosen
 
     @property
     def scaling_policy(self) -> ScalePolicy | None:
-        """See `WorkloadSpec`."""
         return self.scale_policy
 
     def with_defaults(self) -> Self:
-        """See `WorkloadSpec`."""
         return structs.replace(
             self,
             max_failover_count=given(self.max_failover_count, MAX_FAILOVER_COUNT),
@@ -320,26 +306,21 @@ class TiFlashSpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config.config if self.config else None
 
     @property
     def config_path(self) -> str:
-        """See `WorkloadSpec`."""
         return "config.config"
 
     @property
     def sidecars(self) -> tuple[str, ...]:
-        """See `WorkloadSpec`."""
         return "serverlog", "errorlog", "clusterlog"
 
     @property
     def scaling_policy(self) -> ScalePolicy | None:
-        """See `WorkloadSpec`."""
         return self.scale_policy
 
     def with_defaults(self) -> Self:
-        """See `WorkloadSpec`."""
         return structs.replace(
             self,
             max_failover_count=given(self.max_failover_count, MAX_FAILOVER_COUNT),
@@ -361,11 +342,9 @@ class TiCDCSpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config
 
     def with_defaults(self) -> Self:
-        """See `WorkloadSpec`."""
         return structs.replace(
             self, graceful_shutdown_timeout=self.graceful_shutdown_timeout or GRACEFUL_SHUTDOWN_TIMEOUT
         )
@@ -385,7 +364,6 @@ class TiProxySpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config
 
 
@@ -400,5 +378,4 @@ class PumpSpec(TidbWorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config

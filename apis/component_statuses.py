@@ -46,17 +46,14 @@ class PDStatus(SyncedStatus, kw_only=True):
 
     @property
     def health(self) -> list[bool]:
-        """See `ComponentStatus`."""
         return [member.health for member in self.members.values()]
 
     @property
     def failed_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
         return [member.pod_name for member in self.failure_members.values() if member.member_deleted]
 
     @property
     def failures(self) -> int:
-        """See `ComponentStatus`."""
         return len(self.failure_members)
 
     def is_available(self, replicas: int) -> bool:
@@ -69,11 +66,9 @@ class PDStatus(SyncedStatus, kw_only=True):
 
     @property
     def replaces_volumes(self) -> bool:
-        """See `ComponentStatus`."""
         return self.vol_replace_in_progress
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.members, self.leader, self.unjoined_members, self.synced = {}, None, {}, False
 
@@ -95,7 +90,6 @@ class PDMSStatus(SyncedStatus, kw_only=True):
         return replicas == 0 or (self.runs and self.synced and bool(self.members))
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.members, self.synced = [], False
 
@@ -123,12 +117,10 @@ class TiKVStatus(SyncedStatus, kw_only=True):
 
     @property
     def health(self) -> list[bool]:
-        """See `ComponentStatus`."""
         return [store.is_up for store in self.stores.values()]
 
     @property
     def failed_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
         return [store.pod_name for store in self.failure_stores.values()]
 
     def is_available(self, replicas: int) -> bool:  # noqa: ARG002  # one store serves, however many are wanted
@@ -138,11 +130,9 @@ class TiKVStatus(SyncedStatus, kw_only=True):
 
     @property
     def replaces_volumes(self) -> bool:
-        """See `ComponentStatus`."""
         return self.vol_replace_in_progress
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.stores, self.synced = {}, False
 
@@ -175,21 +165,17 @@ class TiDBStatus(ComponentStatus, kw_only=True):
 
     @property
     def servers(self) -> dict[str, bool]:
-        """See `ComponentStatus`."""
         return {pod: member.health for pod, member in self.members.items()}
 
     @property
     def failed_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
         return [member.pod_name for member in self.failure_members.values()]
 
     @property
     def replaces_volumes(self) -> bool:
-        """See `ComponentStatus`."""
         return self.vol_replace_in_progress
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.members = {}
 
@@ -209,7 +195,6 @@ class PumpStatus(ComponentStatus, kw_only=True):
 
     @property
     def health(self) -> list[bool]:
-        """See `ComponentStatus`."""
         return [member.state == PUMP_ONLINE for member in self.members]
 
     def is_available(self, replicas: int) -> bool:
@@ -217,7 +202,6 @@ class PumpStatus(ComponentStatus, kw_only=True):
         return self.phase != "Suspend" and (replicas == 0 or any(self.health))
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.members = []
 
@@ -235,21 +219,17 @@ class TiFlashStatus(SyncedStatus, kw_only=True):
 
     @property
     def health(self) -> list[bool]:
-        """See `ComponentStatus`."""
         return [store.is_up for store in self.stores.values()]
 
     @property
     def failed_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
         return [store.pod_name for store in self.failure_stores.values()]
 
     @property
     def replaces_volumes(self) -> bool:
-        """See `ComponentStatus`."""
         return self.vol_replace_in_progress
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.stores, self.synced = {}, False
 
@@ -274,11 +254,9 @@ class TiProxyStatus(SyncedStatus, kw_only=True):
 
     @property
     def servers(self) -> dict[str, bool]:
-        """See `ComponentStatus`."""
         return {pod: member.health for pod, member in self.members.items()}
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.members, self.synced = {}, False
 
@@ -300,10 +278,8 @@ class TiCDCStatus(SyncedStatus, kw_only=True):
 
     @property
     def servers(self) -> dict[str, bool]:
-        """See `ComponentStatus`."""
         return {pod: capture.ready for pod, capture in self.captures.items()}
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.captures, self.synced = {}, False

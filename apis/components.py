@@ -525,7 +525,7 @@ def with_needed(row: ComponentType) -> tuple[ComponentType, ...]:
 
 
 def is_component(name: str, of: str = TIDB_CLUSTER) -> bool:
-    """Whether a kind of cluster has a component of this name."""
+    """True if a kind of cluster has a component of this name."""
     row = _TABLE.get(name)
     return row is not None and row.of == of
 

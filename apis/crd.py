@@ -341,7 +341,7 @@ def _annotated(kind: inspect.Metadata) -> Mapping[str, Any]:
 
 
 def _is_schemaless(extra: Mapping[str, Any]) -> bool:
-    """Whether the annotation says all there is: a value of more than one type has no `type`."""
+    """True if the annotation says all there is: a value of more than one type has no `type`."""
     return bool(extra.get("x-kubernetes-int-or-string") or extra.get("x-kubernetes-preserve-unknown-fields"))
 
 

@@ -29,7 +29,7 @@ def clusters_of_claim(name: str, labels: Mapping[str, str]) -> list[str]:
 
 
 def is_claim_of(cluster: str, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a claim is that of a pod of a cluster.
+    """True if a claim is that of a pod of a cluster.
 
     Its instance label alone does not tell: several clusters may have the same.
     """

@@ -159,7 +159,7 @@ _JSON_TYPES: Mapping[type[inspect.Type], tuple[type, str]] = {
 
 
 def _fits(value: object, kind: inspect.Type) -> bool:
-    """Whether a value is of a type, what is below it left aside."""
+    """True if a value is of a type, what is below it left aside."""
     if isinstance(kind, inspect.UnionType):
         return any(_fits(value, plain(choice)) for choice in kind.types if not is_none(choice))
     if isinstance(kind, inspect.LiteralType):

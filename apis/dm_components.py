@@ -44,7 +44,6 @@ class DMComponentSpec(WorkloadSpec, kw_only=True):
 
     @property
     def server_config(self) -> Config | None:
-        """See `WorkloadSpec`."""
         return self.config
 
     @property
@@ -54,11 +53,9 @@ class DMComponentSpec(WorkloadSpec, kw_only=True):
 
     @property
     def data_size_path(self) -> str:
-        """See `WorkloadSpec`."""
         return "storageSize"
 
     def with_defaults(self) -> Self:
-        """See `WorkloadSpec`."""
         return structs.replace(self, max_failover_count=given(self.max_failover_count, MAX_FAILOVER_COUNT))
 
 
@@ -104,17 +101,14 @@ class DMMasterStatus(SyncedStatus, kw_only=True):
 
     @property
     def health(self) -> list[bool]:
-        """See `ComponentStatus`."""
         return [member.health for member in self.members.values()]
 
     @property
     def failed_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
         return [member.pod_name for member in self.failure_members.values() if member.member_deleted]
 
     @property
     def failures(self) -> int:
-        """See `ComponentStatus`."""
         return len(self.failure_members)
 
     def is_available(self, replicas: int) -> bool:
@@ -122,7 +116,6 @@ class DMMasterStatus(SyncedStatus, kw_only=True):
         return self.runs and min(len(self.health), sum(self.health), self.ready_replicas) >= replicas // 2 + 1
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.members, self.leader, self.unjoined_members, self.synced = {}, None, {}, False
 
@@ -137,7 +130,7 @@ class DMWorkerMember(Model, kw_only=True):
 
     @property
     def serves(self) -> bool:
-        """Whether the masters hear of it."""
+        """True if the masters hear of it."""
         return self.stage != OFFLINE
 
 
@@ -158,15 +151,12 @@ class DMWorkerStatus(SyncedStatus, kw_only=True):
 
     @property
     def health(self) -> list[bool]:
-        """See `ComponentStatus`."""
         return [member.serves for member in self.members.values()]
 
     @property
     def failed_pods(self) -> list[str]:
-        """See `ComponentStatus`."""
         return [member.pod_name for member in self.failure_members.values()]
 
     def forget_members(self) -> None:
-        """See `ComponentStatus`."""
         self.stateful_set = None
         self.members, self.synced = {}, False

@@ -20,7 +20,7 @@ def instance_name(tc: Cluster) -> str:
 
 
 def tls_enabled(tc: Cluster) -> bool:
-    """Whether the components speak TLS with each other (objects.md 9.2)."""
+    """True if the components speak TLS with each other (objects.md 9.2)."""
     return tc.spec.tls_cluster is not None and tc.spec.tls_cluster.enabled
 
 
@@ -30,20 +30,20 @@ def scheme(tc: Cluster) -> str:
 
 
 def speaks_sql_tls(tc: TidbCluster) -> bool:
-    """Whether what the operator makes speaks TLS with TiDB's SQL port (objects.md 9.3)."""
+    """True if what the operator makes speaks TLS with TiDB's SQL port (objects.md 9.3)."""
     tidb = tc.spec.tidb
     enabled = tidb is not None and tidb.tls_client is not None and tidb.tls_client.enabled
     return enabled and SKIP_TLS_WHEN_CONNECT_TIDB not in tc.metadata.annotations
 
 
 def skips_sql_authority(tc: TidbCluster) -> bool:
-    """Whether clients of SQL take the server's certificate as it is."""
+    """True if clients of SQL take the server's certificate as it is."""
     tidb = tc.spec.tidb
     return bool(tidb and tidb.tls_client and tidb.tls_client.skip_internal_client_ca)
 
 
 def is_heterogeneous(tc: TidbCluster) -> bool:
-    """Whether the cluster is a part of another one (objects.md 8)."""
+    """True if the cluster is a part of another one (objects.md 8)."""
     return tc.spec.cluster is not None and bool(tc.spec.cluster.name)
 
 
@@ -56,5 +56,5 @@ def known_cluster_ids(tc: TidbCluster, claimed: Collection[str] = ()) -> tuple[s
 
 
 def is_abandoned(tc: TidbCluster, claimed: Collection[str] = ()) -> bool:
-    """Whether the user has given up the one PD cluster that is known, so that another may take its place."""
+    """True if the user has given up the one PD cluster that is known, so that another may take its place."""
     return known_cluster_ids(tc, claimed) == (tc.metadata.annotations.get(FORCE_PD_BOOTSTRAP),)

@@ -53,13 +53,13 @@ def parse(image: str) -> Reference:
 
 
 def is_reference(image: str) -> bool:
-    """Whether a container runtime can read it as an image."""
+    """True if a container runtime can read it as an image."""
     found = _REFERENCE.fullmatch(image)
     return found is not None and len(found["name"]) <= _LONGEST_REPOSITORY
 
 
 def is_tag(version: str) -> bool:
-    """Whether it can be the tag of an image."""
+    """True if it can be the tag of an image."""
     return re.fullmatch(_TAG, version, re.ASCII) is not None
 
 
@@ -86,10 +86,10 @@ def order(version: str) -> Order:
 
 
 def knows_checkpoints(version: str) -> bool:
-    """Whether BR of that version goes on where it was ended; one of which nobody knows is made to begin anew."""
+    """True if BR of that version goes on where it was ended; one of which nobody knows is made to begin anew."""
     return order(version) != NEWEST and at_least(version, _CHECKPOINTS_FROM)
 
 
 def at_least(version: str, minimum: str) -> bool:
-    """Whether `version` is `minimum` or newer, by `order`."""
+    """True if `version` is `minimum` or newer, by `order`."""
     return order(version) >= order(minimum)

@@ -53,7 +53,7 @@ def asked(spec: BackupSpec, status: Json) -> str:
 
 
 def is_in_sync(command: str, status: Json) -> bool:
-    """Whether a sub-command has done already what it is for."""
+    """True if a sub-command has done already what it is for."""
     if command == START:
         return bool(status.get("commitTs"))
     return command in _BECOMES and status.get("phase") == _BECOMES[command]

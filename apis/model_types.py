@@ -34,7 +34,7 @@ def shape_of(kind: inspect.Type) -> type[msgspec.Struct] | None:
 
 
 def is_free(kind: inspect.Type) -> bool:
-    """Whether a value may be any tree, such as a configuration."""
+    """True if a value may be any tree, such as a configuration."""
     return bool(_annotation(kind, FREE))
 
 
@@ -54,7 +54,7 @@ def _annotation(kind: inspect.Type, key: str) -> Any:
 
 
 def is_none(kind: inspect.Type) -> bool:
-    """Whether it is the type of an absent value."""
+    """True if it is the type of an absent value."""
     return isinstance(kind, inspect.NoneType)
 
 

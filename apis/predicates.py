@@ -21,18 +21,18 @@ def status_of(tc: Cluster, component: str) -> ComponentStatus | None:
 
 
 def uses_microservices(tc: TidbCluster) -> bool:
-    """Whether PD leaves timestamps and scheduling to services of their own (lifecycle.md 3.1)."""
+    """True if PD leaves timestamps and scheduling to services of their own (lifecycle.md 3.1)."""
     return bool(tc.spec.pdms) and tc.spec.pd is not None and tc.spec.pd.mode == "ms"
 
 
 def in_phase(tc: Cluster, component: str, *phases: Phase) -> bool:
-    """Whether a component is in one of the phases. Before its StatefulSet exists it is in none."""
+    """True if a component is in one of the phases. Before its StatefulSet exists it is in none."""
     status = status_of(tc, component)
     return status is not None and status.phase in phases
 
 
 def is_synced(tc: Cluster, component: str) -> bool:
-    """Whether the status is that of the last observation."""
+    """True if the status is that of the last observation."""
     status = status_of(tc, component)
     return status is not None and status.is_current
 
@@ -44,13 +44,13 @@ def actual_replicas(tc: Cluster, component: str) -> int:
 
 
 def tells_of_stateful_set(tc: Cluster, component: str) -> bool:
-    """Whether the status knows of a StatefulSet of a component, which may be gone since."""
+    """True if the status knows of a StatefulSet of a component, which may be gone since."""
     status = status_of(tc, component)
     return bool(status and status.stateful_set)
 
 
 def is_suspended(tc: Cluster, component: str) -> bool:
-    """Whether a component is suspended and its StatefulSet gone, if that was asked for (lifecycle.md 12)."""
+    """True if a component is suspended and its StatefulSet gone, if that was asked for (lifecycle.md 12)."""
     found, status = find(tc, component), status_of(tc, component)
     if found is None or status is None or status.phase != "Suspend":
         return False
@@ -58,7 +58,7 @@ def is_suspended(tc: Cluster, component: str) -> bool:
 
 
 def all_members_ready(tc: Cluster, component: str) -> bool:
-    """Whether a component that the spec has runs as many pods and members as wanted, each of them well."""
+    """True if a component that the spec has runs as many pods and members as wanted, each of them well."""
     status = status_of(tc, component)
     if find(tc, component) is None:
         return False
@@ -82,7 +82,7 @@ def counted_pods(tc: Cluster, component: str) -> int:
 
 
 def is_available(tc: Cluster, component: str) -> bool:
-    """Whether enough of a component serves for others to start; also when it is not in the spec, as a PD elsewhere."""
+    """True if enough of a component serves for others to start; also when it is not in the spec, as a PD elsewhere."""
     found, status = find(tc, component), status_of(tc, component)
     if found is None or status is None:
         return found is None or found.workload.replicas == 0

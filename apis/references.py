@@ -54,7 +54,7 @@ class ReferenceField:
     here: str
 
     def covers(self, kind: str, path: str) -> bool:
-        """Whether the row speaks of a field."""
+        """True if the row speaks of a field."""
         return kind in self.kinds and any(_pattern(each).fullmatch(path) for each in self.paths)
 
 

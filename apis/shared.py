@@ -287,7 +287,7 @@ class ComponentStatus(Model, kw_only=True):
 
     @property
     def is_current(self) -> bool:
-        """Whether the last observation could renew it (F7)."""
+        """True if the last observation could renew it (F7)."""
         return True
 
     @property
@@ -320,17 +320,17 @@ class ComponentStatus(Model, kw_only=True):
         return len(self.failed_pods)
 
     def is_available(self, replicas: int) -> bool:
-        """Whether enough of it serves for others to start, of a component with `replicas` in its spec (3.1)."""
+        """True if enough of it serves for others to start, of a component with `replicas` in its spec (3.1)."""
         return self.runs and self.ready_replicas >= min(replicas, 1)
 
     @property
     def replaces_volumes(self) -> bool:
-        """Whether volumes are being replaced pod by pod (lifecycle.md 10.4)."""
+        """True if volumes are being replaced pod by pod (lifecycle.md 10.4)."""
         return False
 
     @property
     def runs(self) -> bool:
-        """Whether it was observed, has a StatefulSet and is not suspended."""
+        """True if it was observed, has a StatefulSet and is not suspended."""
         return self.is_current and self.stateful_set is not None and self.phase != "Suspend"
 
     @property
@@ -350,7 +350,6 @@ class SyncedStatus(ComponentStatus, kw_only=True):
 
     @property
     def is_current(self) -> bool:
-        """See `ComponentStatus`."""
         return self.synced
 
 
@@ -386,7 +385,7 @@ class TiKVStore(Model, kw_only=True):
 
     @property
     def is_up(self) -> bool:
-        """Whether PD calls it Up."""
+        """True if PD calls it Up."""
         return self.state == "Up"
 
 

@@ -39,7 +39,7 @@ def dumps(table: Mapping[str, Any]) -> str:
 
 
 def same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two configurations mean the same: an empty table says nothing, durations and sizes compare by value.
+    """True if two configurations mean the same: an empty table says nothing, durations and sizes compare by value.
 
     1, 1.0 and true differ, as they do to the servers; so do durations in days, which PD and TiDB do not know.
     """
@@ -96,7 +96,7 @@ def _array_of_tables(tables: list[Mapping[str, Any]], path: tuple[str, ...]) -> 
 
 
 def _is_tabular(item: object) -> bool:
-    """Whether an item gets a header of its own instead of a line `key = value`."""
+    """True if an item gets a header of its own instead of a line `key = value`."""
     if isinstance(item, Mapping):
         return True
     return isinstance(item, list) and bool(item) and all(isinstance(element, Mapping) for element in item)

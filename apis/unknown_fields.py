@@ -98,7 +98,7 @@ def _nearest(key: str, here: _Object, above: Sequence[_Object]) -> tuple[str, ..
 
 
 def _is_one_slip(wrong: str, right: str) -> bool:
-    """Whether one letter more, less or other, or two in turned order, make one name of the other."""
+    """True if one letter more, less or other, or two in turned order, make one name of the other."""
     start = _same_letters(wrong, right)
     wrong, right = wrong[start:], right[start:]
     end = _same_letters(wrong[::-1], right[::-1])
@@ -120,7 +120,7 @@ class _Misplaced:
     value: object
 
     def fits(self, holder: _Object) -> bool:
-        """Whether an object has such a field, for a value such as this one, and no value there yet."""
+        """True if an object has such a field, for a value such as this one, and no value there yet."""
         kind = holder.fields.get(self.key)
         if kind is None or self.key in holder.value:
             return False

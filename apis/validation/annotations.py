@@ -28,7 +28,7 @@ def check(tc: Cluster) -> Iterator[Problem]:
 
 
 def is_qualified(key: str) -> bool:
-    """Whether a key in lower case is a name after an optional domain."""
+    """True if a key in lower case is a name after an optional domain."""
     prefix, slash, name = key.rpartition("/")
     return _NAME.fullmatch(name) is not None and (not slash or _PREFIX.fullmatch(prefix) is not None)
 

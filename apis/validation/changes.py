@@ -276,7 +276,7 @@ def _check_emptied(component: Component, running: Running) -> Iterator[Problem]:
 
 
 def _written_by_user(component: Component, running: Running) -> bool:
-    """Whether the configuration in use has more than the operator puts there by itself (objects.md 6.4)."""
+    """True if the configuration in use has more than the operator puts there by itself (objects.md 6.4)."""
     left = config.merge(running.configs.get(component.name, {}), {})
     for path in component.type.config.set_by_operator:
         config.drop(left, path)

@@ -112,7 +112,7 @@ def _check_replicas(component: Component) -> Iterator[Problem]:
 
 
 def _holds_all_data(tc: TidbCluster) -> bool:
-    """Whether the stores of this cluster are bootstrapped, in use by its PD, and the only ones (lifecycle.md 2.2)."""
+    """True if the stores of this cluster are bootstrapped, in use by its PD, and the only ones (lifecycle.md 2.2)."""
     tikv = tc.status.tikv
     return tc.spec.pd is not None and tc.spec.pd.replicas > 0 and bool(tikv.stores) and not tikv.peer_stores
 
