@@ -105,3 +105,8 @@ OF_DM_MASTER: FlagSettings = {
     **_FOUNDING,
 }
 OF_DM_WORKER: FlagSettings = {**_FILE, "labels": NO_SETTING, **_same("name", "join", "advertise-addr", "worker-addr")}
+OF_NG_MONITORING: FlagSettings = {
+    **_FILE,
+    **_same("pd.endpoints", "advertise-address", "storage.path"),
+    "retention-period": FlagSetting("tsdb.retention-period", "set spec.ngMonitoring.retentionPeriod alone", True),
+}

@@ -1,8 +1,13 @@
 """TidbNGMonitoring as a kind: its stages (other-resources.md 5)."""
 
+from collections.abc import Mapping
+
+from apis.cluster import SETTINGS_OVERRIDDEN
 from apis.ng_monitorings import TidbNGMonitoring
+from apis.problem import InvalidField
 from apis.tidbcluster import TidbCluster
 from apis.validation.dashboards import validate_ng_monitoring
+from controllers.conditions import ConditionValue
 from controllers.consent import apply_data, granted_by, marked
 from controllers.owned_volumes import keep_volumes
 from controllers.owned_workloads import apply_service, apply_stateful_set, observe
@@ -10,7 +15,7 @@ from controllers.simple_kind import Reconcile, SimpleKind
 from controllers.stages import Stage
 from controllers.status_fields import STATUS_FIELDS
 from controllers.target_cluster import certificate, listed_cluster, listed_clusters
-from controllers.unheeded import of_kind
+from controllers.unheeded import of_kind, reported
 from kube.resources import (
     CONFIG_MAPS,
     PERSISTENT_VOLUME_CLAIMS,
@@ -66,6 +71,16 @@ def _observe(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
     return observe(ctx, ctx.model.status.ng_monitoring, desired.object_name(ctx.model), ctx.outcomes.get("objects"))
 
 
+def _unheeded(ctx: Reconcile[TidbNGMonitoring]) -> Mapping[str, ConditionValue]:
+    """The conditions that name fields and settings without effect."""
+    try:
+        found = desired.overridden(ctx.model)
+    except InvalidField:
+        found = []  # `validate_ng_monitoring` reports it
+    recorder = ctx.owned.runtime.recorder
+    return {**of_kind(ctx), **reported(ctx.owner, recorder, SETTINGS_OVERRIDDEN, found)}
+
+
 TIDB_NG_MONITORING = SimpleKind(
     resource=TIDB_NG_MONITORINGS,
     model=TidbNGMonitoring,
@@ -76,6 +91,6 @@ TIDB_NG_MONITORING = SimpleKind(
     managed_by=TIDB_OPERATOR,
     observe=_observe,
     problems=validate_ng_monitoring,
-    further_conditions=of_kind,
+    further_conditions=_unheeded,
     status_fields=STATUS_FIELDS,
 )

@@ -1,9 +1,11 @@
 """What a TidbNGMonitoring makes: Service, ConfigMap, StatefulSet, Secret (other-resources.md 5). Pure functions."""
 
-from apis.config import put, tables
+from apis.config import find, put, tables
 from apis.config_schema import NONE
+from apis.flag_settings import OF_NG_MONITORING
 from apis.identity import tls_enabled
 from apis.ng_monitorings import TidbNGMonitoring
+from apis.problem import Problem
 from apis.shared import ComponentSpec
 from apis.tidbcluster import TidbCluster
 from apis.toml import dumps
@@ -111,6 +113,21 @@ def script_options(monitoring: TidbNGMonitoring, tc: TidbCluster) -> dict[str, s
 def config_tables(monitoring: TidbNGMonitoring) -> Json:
     """The configuration as the user wrote it. Raises InvalidField."""
     return tables(monitoring.spec.ng_monitoring.config, NONE, "spec.ngMonitoring.config")
+
+
+def overridden(monitoring: TidbNGMonitoring) -> list[Problem]:
+    """The settings without effect, since the start script passes flags for them. Raises InvalidField."""
+    written, has_retention = config_tables(monitoring), bool(monitoring.spec.ng_monitoring.retention_period)
+    return [
+        Problem(
+            f"spec.ngMonitoring.config.{path}",
+            value,
+            f"has no effect, because the start script passes --{flag}; {setting.instead}",
+        )
+        for flag, setting in OF_NG_MONITORING.items()
+        if setting.path and (has_retention or not setting.sometimes)
+        for path, value in find(written, setting.path)
+    ]
 
 
 def _configuration(monitoring: TidbNGMonitoring, tc: TidbCluster) -> str:

@@ -1,12 +1,15 @@
 """TidbDashboard and TidbNGMonitoring are made and followed, and wait for what is absent (other-resources.md 4, 5)."""
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from apis.flag_settings import OF_NG_MONITORING
 from kube.objects import Json
 from kube.resources import (
     CONFIG_MAPS,
@@ -21,6 +24,7 @@ from kube.resources import (
     TIDB_NG_MONITORINGS,
     Resource,
 )
+from member import ng_monitoring
 from member.labels import LAST_APPLIED, START_SCRIPT_OPTIONS
 from sandbox.kubelet.nodes import NodeSpec
 from tests.controllers.simple_faults import faulty_runs
@@ -441,3 +445,30 @@ def test_5_what_the_server_sets_wins_over_what_stands_above_it(world: Workloads)
         spec["containers"][0]["image"],
         spec["containers"][0]["resources"]["requests"],
     )
+
+
+@pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
+def test_settings_that_the_start_script_overrides_are_named_until_they_go(world: Workloads) -> None:
+    world.add_cluster()
+    own = SPECS[TIDB_NG_MONITORINGS]["ngMonitoring"]
+    config = {
+        "log": {"level": "WARN"},
+        "pd": {"endpoints": ["a:1"]},
+        "storage": {"path": "/x"},
+        "tsdb": {"retention-period": "1d"},
+    }
+    world.demo(ngMonitoring=own | {"config": config, "retentionPeriod": "3d"})
+    world.run(60)
+    status, reason, message = world.condition("SettingsOverridden")
+    assert ("True", "SettingsOverridden") == (status, reason)
+    assert [
+        'spec.ngMonitoring.config.pd.endpoints: ["a:1"]: has no effect, because the start script passes --pd.endpoints',
+        'spec.ngMonitoring.config.storage.path: "/x": has no effect, because the start script passes --storage.path',
+        'spec.ngMonitoring.config.tsdb.retention-period: "1d": has no effect, because the start script passes '
+        "--retention-period",
+    ] == [each for each in message.split("; ") if each.startswith("spec.ngMonitoring.config")]
+
+
+def test_every_flag_of_ng_monitoring_is_in_the_table_of_what_it_overrides() -> None:
+    script = (Path(ng_monitoring.__file__).parent / "start.sh").read_text(encoding="utf-8")
+    assert set(OF_NG_MONITORING) == set(re.findall(r"--([\w.-]+) ", script))
