@@ -1,6 +1,6 @@
-"""How a condition gets into the status of a Backup or Restore (backup.md 3.2, 4.1). Pure, on JSON trees.
+"""Conditions in the status of a Backup or Restore (backup.md 3.2, 4.1). Pure, on JSON trees.
 
-Trees, not models: what other versions wrote into a status stays in it. The operator and the pods of Jobs write both.
+Trees, not models, so that fields of other versions survive. The operator and the pods of Jobs both write conditions.
 """
 
 from datetime import datetime
@@ -9,9 +9,9 @@ from apis.shared import Json
 from apis.times import stamp
 
 VERIFIED = "Verified"
-"""Of a Backup that is Complete: whether what `backupmeta` names is there. v1.6 knows no such condition."""
+"""The condition of a Complete Backup whose files in `backupmeta` exist. v1.6 has no such condition."""
 FILES_DIFFER = "FilesDiffer"
-"""The reason of one that was looked at and found wanting; other reasons are those of looks that were not possible."""
+"""The reason if files are missing or different; other reasons mean that they could not be checked."""
 
 
 def with_condition(
@@ -25,10 +25,10 @@ def with_condition(
     keeps_phase: bool = False,
     command: str = "",
 ) -> Json:
-    """A tree of `phase` and `conditions` once a condition is written, whose type becomes the phase.
+    """A tree of `phase` and `conditions` after a condition is written; its type becomes the phase.
 
-    The time of transition stays unless the phase or the condition's status was another. `command` is the sub-command of
-    a log backup that the condition tells of.
+    The transition time changes only with the phase or the condition's status. `command` is the sub-command of a log
+    backup that the condition is about.
     """
     conditions: list[Json] = list(tree.get("conditions") or ())
     before: Json = next((each for each in conditions if each.get("type") == kind), {})

@@ -1,7 +1,7 @@
-"""What a Backup or Restore leaves open, filled in, in memory only (defaults-and-validation.md 2.4, backup.md 3.1).
+"""Defaults of a Backup or Restore, in memory only (defaults-and-validation.md 2.4, backup.md 3.1).
 
-Most defaults stand in the models, so that they hold where the API server has filled in nothing: those of
-`backoffRetryPolicy` among them, without which nothing would ever be tried again (3.7).
+Most defaults are in the models, so that they apply even if the API server has filled in nothing, e.g. those of
+`backoffRetryPolicy`, without which nothing would be retried (3.7).
 """
 
 from typing import TypeVar
@@ -22,7 +22,7 @@ _T = TypeVar("_T", BackupSpec, CompactSpec)
 
 
 def with_backup_defaults(backup: Backup) -> Backup:
-    """A Backup whose spec has every default; `backup` stays as it is."""
+    """A Backup with every default in its spec; `backup` is unchanged."""
     spec, policy, usual = backup.spec, backup.spec.backoff_retry_policy, BackoffRetryPolicy()
     filled = structs.replace(
         spec,
@@ -40,7 +40,7 @@ def with_backup_defaults(backup: Backup) -> Backup:
 
 
 def with_restore_defaults(restore: Restore) -> Restore:
-    """A Restore whose spec has every default; `restore` stays as it is."""
+    """A Restore with every default in its spec; `restore` is unchanged."""
     spec = restore.spec
     filled = structs.replace(
         spec,
@@ -52,12 +52,12 @@ def with_restore_defaults(restore: Restore) -> Restore:
 
 
 def with_compact_defaults(compact: CompactBackup) -> CompactBackup:
-    """A CompactBackup whose spec has every default; `compact` stays as it is."""
+    """A CompactBackup with every default in its spec; `compact` is unchanged."""
     return _of_namespace(compact)
 
 
 def with_schedule_defaults(schedule: BackupSchedule) -> BackupSchedule:
-    """A BackupSchedule whose templates have what they leave open and it says itself; v1.6 ignores that (5)."""
+    """A BackupSchedule whose templates inherit missing fields from its own spec, which v1.6 ignores (5)."""
     spec = schedule.spec
     log, compact = spec.log_backup_template, spec.compact_backup_template
     filled = structs.replace(
@@ -77,7 +77,7 @@ def _from_schedule(template: _T, spec: BackupScheduleSpec) -> _T:
 
 
 def _of_namespace(resource: _R) -> _R:
-    """The same with the namespace of its TidbCluster, which is its own when none is named."""
+    """The same with the namespace of its TidbCluster, by default its own."""
     br = resource.spec.br
     if br is None or br.cluster_namespace:
         return resource
@@ -92,7 +92,7 @@ def _with_user(access: TiDBAccessConfig | None) -> TiDBAccessConfig | None:
 
 
 def _clean_option(option: CleanOption) -> CleanOption:
-    """What is 0 or less counts as absent."""
+    """Values of 0 or less count as absent."""
     return structs.replace(
         option,
         page_size=option.page_size if option.page_size > 0 else 10000,

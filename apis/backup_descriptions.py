@@ -1,4 +1,4 @@
-"""What `kubectl explain` says of the fields of Backup, Restore, BackupSchedule, CompactBackup (`apis.descriptions`)."""
+"""The texts of `kubectl explain` for Backup, Restore, BackupSchedule and CompactBackup (`apis.descriptions`)."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Where the files of a backup are: `status.backupPath` (backup.md 2.2)."""
+"""The place of a backup's files: `status.backupPath` (backup.md 2.2)."""
 
 from apis.storage_providers import (
     AzblobStorageProvider,
@@ -10,7 +10,7 @@ from apis.storage_providers import (
 
 
 def backup_path(storage: StorageProvider) -> str:
-    """The directory of a backup by BR, as its status has it, or the archive to import; empty where none is named."""
+    """The directory of a BR backup as in its status, or the archive to import; empty if none is named."""
     match provider := storage.provider:
         case S3StorageProvider():
             return _named("s3://", joined(provider.bucket, provider.prefix) or provider.path.removeprefix("s3://"))
@@ -32,7 +32,7 @@ def is_at(path: str, storage: StorageProvider) -> bool:
 
 
 def _named(scheme: str, path: str) -> str:
-    """The URL; none without a path, which would mean all that there is."""
+    """The URL; empty without a path, which would mean the whole bucket."""
     return f"{scheme}{path}" if path else ""
 
 

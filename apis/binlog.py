@@ -1,4 +1,4 @@
-"""TiDB Binlog, which v8.4.0 has removed: TiDB writes none from then on, and there is no Pump of such a version."""
+"""TiDB Binlog, which v8.4.0 removed: later versions of TiDB write none, and have no Pump."""
 
 from apis import images
 

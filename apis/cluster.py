@@ -1,4 +1,4 @@
-"""What TidbClusters and DMClusters have in common, for whatever serves both (api/shared-types.fields).
+"""The common part of TidbClusters and DMClusters (api/shared-types.fields).
 
 A kind of cluster is a model below `Cluster`; its components are rows of `apis.components` that name it.
 """
@@ -90,7 +90,7 @@ OBSERVED = "Observed"
 SETTINGS_OVERRIDDEN = "SettingsOverridden"
 FIELDS_IGNORED = "FieldsIgnored"
 WITHOUT_EFFECT = (UNKNOWN_FIELDS, SETTINGS_OVERRIDDEN, FIELDS_IGNORED)
-"""The types of conditions that name what the user has written in vain."""
+"""The types of conditions that name ineffective settings of the user."""
 
 
 class ClusterCondition(Model, kw_only=True):
@@ -111,7 +111,7 @@ class ClusterStatus(Model, kw_only=True):
 
     @property
     def cluster_id(self) -> str:
-        """The id of the PD cluster; empty where there is no PD."""
+        """The id of the PD cluster; empty without PD."""
         return ""
 
 

@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 
 
 def given(value: _T | None, default: _T) -> _T:
-    """What the user gave, else a default."""
+    """The user's value, else a default."""
     return default if value is None else value
 
 

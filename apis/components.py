@@ -1,8 +1,9 @@
-"""The table of components: every fact about a component of a cluster that is not behaviour stands here.
+"""The table of components: every static fact about a component of a cluster.
 
-What a component does - its objects, status, rolling, scaling, failover - is one value in its package below `member/`
-(`member.components`). All else reads these two: stages, conditions, metrics, suspension, meta managers, validation,
-the sandbox and the simulator. The order of the table is that in which components are observed and act (lifecycle.md 3).
+The behaviour of a component (its objects, status, rolling updates, scaling, failover) is one value in its package below
+`member/` (`member.components`). Everything else reads these two: stages, conditions, metrics, suspension, meta
+managers, validation, the sandbox and the simulator. Components are observed and act in the order of the table
+(lifecycle.md 3).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -86,7 +87,7 @@ class Outage:
 
     @property
     def reasons(self) -> frozenset[str]:
-        """All reasons that an outage of the component may have."""
+        """All reasons for an outage of the component."""
         return frozenset({self.reason, self.leaderless, self.unreachable}) - {""}
 
 
@@ -145,17 +146,17 @@ class ComponentType:
     located_since: str = ""
 
     def section(self, spec: ClusterSpec) -> Section | None:
-        """The path and the spec of the component; None when the cluster does not have it."""
+        """The path and the spec of the component; None if the cluster does not have it."""
         return self.slot.section(spec)
 
     def replaced(self, spec: S, new: ComponentSpec) -> S:
-        """The cluster's spec with another one of the component."""
+        """The cluster's spec with another spec of the component."""
         result: S = self.slot.replaced(spec, new)
         return result
 
     @property
     def word(self) -> str:
-        """The title as it stands in reasons, such as `DMMaster` for DM-master."""
+        """The title in reasons, e.g. `DMMaster` for DM-master."""
         return "".join(part[:1].upper() + part[1:] for part in self.title.split("-"))
 
     @property
@@ -165,7 +166,7 @@ class ComponentType:
 
     @property
     def certificate_volume(self) -> str:
-        """The volume with the certificate with which it speaks to other components (objects.md 9.1)."""
+        """The volume with its certificate for other components (objects.md 9.1)."""
         return f"{self.name}-tls"
 
 
@@ -195,7 +196,7 @@ def _microservice(name: str) -> Slot:
 
 
 def _discovery() -> Slot:
-    """Every cluster has one, whether or not its spec says anything of it."""
+    """Every cluster has one, whatever its spec contains."""
     return Slot(
         lambda spec: ("spec.discovery", spec.discovery or DiscoverySpec()),
         lambda spec, new: structs.replace(spec, discovery=new),
@@ -514,12 +515,12 @@ def component_types(of: str = TIDB_CLUSTER) -> tuple[ComponentType, ...]:
 
 
 def component_type(name: str) -> ComponentType:
-    """The row of a component. Raises KeyError for a name that is none."""
+    """The row of a component. Raises KeyError for an unknown name."""
     return _TABLE[name]
 
 
 def with_needed(row: ComponentType) -> tuple[ComponentType, ...]:
-    """A component behind all that must serve before it (3.1)."""
+    """A component after all that must serve before it (3.1)."""
     needed = [each for name in row.starts_after for each in with_needed(component_type(name))]
     return tuple({each.name: each for each in (*needed, row)}.values())
 
@@ -531,13 +532,13 @@ def is_component(name: str, of: str = TIDB_CLUSTER) -> bool:
 
 
 def component_names(where: Callable[[ComponentType], bool] = lambda _: True, of: str = TIDB_CLUSTER) -> tuple[str, ...]:
-    """The names of the components of a kind of cluster of which something holds, in the order of the table."""
+    """The names of a kind of cluster's components that satisfy `where`, in the order of the table."""
     return tuple(each.name for each in component_types(of) if where(each))
 
 
 @contextmanager
 def with_component(row: ComponentType) -> Iterator[None]:
-    """The table with one more row while the block runs, for a test that brings a component of its own."""
+    """Within the block, add a row to the table, for a test with its own component."""
     _TABLE[row.name] = row
     component_types.cache_clear()
     try:

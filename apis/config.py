@@ -1,8 +1,8 @@
 """A component's `config` as tables (objects.md 6.1, defaults-and-validation.md 7).
 
-A user writes TOML text or an object. Text keeps what it says. An object comes through JSON, which does not know that a
-number is a float, and may use names of v1.6's typed schema that differ from those of the configuration file; both are
-put right here. No key is ever dropped.
+A user writes TOML text or an object. Text is kept as it is. An object has passed through JSON, which does not
+distinguish floats, and may use names of v1.6's typed schema that differ from the configuration file; this module
+corrects both. No key is ever dropped.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,9 +16,9 @@ from apis.toml import Table
 
 
 def tables(config: Config | None, schema: ConfigSchema, field: str) -> Table:
-    """The configuration as fresh tables that the caller may change; empty when absent.
+    """The configuration as fresh tables that the caller may change; empty if absent.
 
-    Raises InvalidField, at `field`, when the text is not TOML.
+    Raises InvalidField at `field` if the text is not TOML.
     """
     if config is None:
         return {}
@@ -102,7 +102,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> Table:
 
 
 def _holder(table: Table, path: str) -> tuple[Table | None, str]:
-    """The table that holds the value at `path`, None when there is no value, and the path's last name."""
+    """The table with the value at `path` (None if there is no value), and the path's last name."""
     parent_path, _, name = path.rpartition(".")
     parent = get(table, parent_path) if parent_path else table
     return (parent if isinstance(parent, dict) and name in parent else None), name
@@ -116,7 +116,7 @@ def _rename(table: Table, path: str, new_name: str) -> None:
 
 def _to_float(table: Table, path: str) -> None:
     parent, name = _holder(table, path)
-    if parent is not None and type(parent[name]) is int:  # a bool is an int to isinstance
+    if parent is not None and type(parent[name]) is int:  # isinstance treats a bool as an int
         parent[name] = float(parent[name])
 
 
@@ -133,7 +133,7 @@ def _copy_value(value: object) -> object:
 
 
 def _excerpt(text: str, error: ValueError) -> str:
-    """The line the parser stumbled over, or the text's beginning."""
+    """The line of the syntax error, or the beginning of the text."""
     words = str(error).partition("(at line ")[2].split(",")
     lines = text.splitlines()
     if words[0].isdigit() and 0 < int(words[0]) <= len(lines):

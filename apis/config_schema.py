@@ -1,6 +1,6 @@
-"""What is known of the configuration file of each component (objects.md 6.1, 6.4, 9.3).
+"""The known part of each component's configuration file (objects.md 6.1, 6.4, 9.3).
 
-Data of the table in `apis.components`; `apis.config` reads files by it, `apis.validation` judges them by it.
+Data of the table in `apis.components`; `apis.config` reads files by it, `apis.validation` checks them by it.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ class ConfigSchema:
 
 
 NONE = ConfigSchema()
-"""No file, or nothing known of it."""
+"""No file, or nothing known about it."""
 
 _TITAN_RATIOS = tuple(
     f"rocksdb.{family}.titan.{ratio}"
@@ -123,7 +123,7 @@ TIFLASH = ConfigSchema(
 )
 
 TIFLASH_PROXY = ConfigSchema(tables=("security", "server"), floats=_TIKV_FLOATS)
-"""TiFlash's second file, that of the proxy beside the server."""
+"""TiFlash's second file, of the proxy beside the server."""
 
 TICDC = ConfigSchema(renamed={"timezone": "tz", "gcTTL": "gc-ttl", "logLevel": "log-level", "logFile": "log-file"})
 

@@ -1,4 +1,4 @@
-"""Who may refer to objects of another namespace (docs/adr/0013-references-need-consent.md).
+"""Permission to refer to objects of another namespace (docs/adr/0013-references-need-consent.md).
 
 The owner of an object consents by an annotation on it; the administrator permits references by a flag of the operator.
 """
@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Protocol
 
 ALLOWED_FROM = "tidb.pingcap.com/allow-references-from"
-"""On the object that is referred to: the namespaces whose objects may refer to it, `ns-a,ns-c`, or `*`."""
+"""On the target of references: the namespaces whose objects may refer to it, `ns-a,ns-c`, or `*`."""
 FLAG = "-cross-namespace-references"
 
 _ALLOW = "allow"
@@ -55,7 +55,9 @@ class ReferencePolicy:
     pairs: frozenset[tuple[str, str]] = frozenset()
 
     def judge(self, source: str, namespace: str, target: Target | None) -> Permission:
-        """May an object of namespace `source` refer to `target` in `namespace`? None: it does not exist."""
+        """The permission of an object in namespace `source` to refer to `target` in `namespace`; None means that it
+        does not exist.
+        """
         if self.is_open or source == namespace:
             return Permission.OPEN
         consent = target.metadata.annotations.get(ALLOWED_FROM, "") if target is not None else ""
@@ -64,7 +66,7 @@ class ReferencePolicy:
         return Permission.GRANTED if is_granted else Permission.NONE
 
     def judge_everywhere(self, source: str) -> Permission:
-        """May an object of namespace `source` reach into all namespaces, for which no owner can consent?"""
+        """The permission of an object in namespace `source` to reach all namespaces, for which no owner can consent."""
         if self.is_open:
             return Permission.OPEN
         return Permission.GRANTED if self._permits(source, _EVERY) else Permission.NONE
@@ -80,7 +82,7 @@ class ReferencePolicy:
 
 
 BY_CONSENT = ReferencePolicy()
-"""The administrator permits nothing beside: owners consent."""
+"""The administrator permits nothing else: owners consent."""
 
 
 def parse_policy(text: str) -> ReferencePolicy:
@@ -99,9 +101,10 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 def how_to_consent(source: str, kind: str, namespace: str, name: str) -> str:
-    """What keeps an object of namespace `source` from referring to another one, and what its owner can run.
+    """Why an object in namespace `source` may not refer to another, and the command with which its owner can consent.
 
-    The same whether or not the other one exists: which names another namespace has is not to be read off a condition.
+    The text does not depend on the existence of the other object, so that a condition does not reveal names in other
+    namespaces.
     """
     command = f"kubectl -n {namespace} annotate {kind.lower()} {name} {ALLOWED_FROM}={source}"
     what = f"{kind} {namespace}/{name} does not exist, or does not allow references from namespace {source}"

@@ -38,7 +38,7 @@ _HEADER = "# Generated from the models by `python -m apis.crd`. Change apis/, no
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `kubectl get`; those of a priority above 0 show with `-o wide`."""
+    """A column of `kubectl get`; a priority above 0 means only with `-o wide`."""
 
     name: str
     type: str
@@ -48,10 +48,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a definition says besides the schema (api/crds.md 1, 3).
+    """The part of a CRD beside the schema (api/crds.md 1, 3).
 
-    Without `status_subresource` the status is written with the object, as by v1.6's `backup-manager`, which the users'
-    Roles allow no more than that (backup.md 8).
+    Without `status_subresource` the status is written with the object, as by v1.6's `backup-manager`: users' Roles
+    allow no more than that (backup.md 8).
     """
 
     model: type[Model]
@@ -79,7 +79,7 @@ def _of(condition: str, field: str) -> str:
 
 
 _OF_JOBS = (
-    # ours come after v1.6's; the last step is the one that goes on
+    # the operator's own columns follow v1.6's; the last step is the current one
     Column("Step", "string", ".status.progresses[-1:].step", priority=1),
     Column("Percent", "number", ".status.progresses[-1:].progress", priority=1),
     Column("Invalid", "string", _of("Invalid", "message"), priority=1),
@@ -158,7 +158,7 @@ BACKUP_SCHEDULE = Kind(
         Column("LastBackup", "string", ".status.lastBackup", priority=1),
         Column("LastBackupTime", "date", ".status.lastBackupTime", priority=1),
         _AGE,
-        # ours come after v1.6's
+        # the operator's own columns follow v1.6's
         Column("Active", "string", _of("Active", "status")),
         Column("LastComplete", "string", _of("LastBackupComplete", "status")),
         Column("Next", "string", _of("Active", "message"), priority=1),
@@ -190,7 +190,7 @@ DM_CLUSTER = Kind(
         Column("Desire", "integer", ".spec.master.replicas"),
         Column("Worker", "string", ".status.worker.image"),
         Column("Storage", "string", ".spec.worker.storageSize"),
-        # a number that v1.6 calls a string
+        # v1.6 declares this number as a string
         Column("Ready", "string", ".status.worker.statefulSet.readyReplicas"),
         Column("Desire", "integer", ".spec.worker.replicas"),
         Column("Status", "string", '.status.conditions[?(@.type=="Ready")].message', priority=1),
@@ -246,7 +246,7 @@ KINDS: tuple[Kind, ...] = (
 def definition(kind: Kind, *, status_subresource: bool | None = None) -> Json:
     """The CustomResourceDefinition of a kind, a fresh tree.
 
-    v1.6's definition of a TidbCluster has no status subresource; with `status_subresource` off ours has none either.
+    v1.6's CRD of TidbCluster has no status subresource; with `status_subresource` False this one has none either.
     """
     described = schema(kind.model)
     describe(described, kind.model)
@@ -289,7 +289,9 @@ def schema(model: type[Model]) -> Json:
 
 
 def render(tree: Json) -> str:
-    """A definition as the text of its file. It begins a document: `helm show crds` puts nothing between files."""
+    """A CRD as the text of its file. It begins a YAML document, because `helm show crds` puts no separator between
+    files.
+    """
     return _HEADER + yaml.safe_dump(tree, width=120, explicit_start=True)
 
 
@@ -346,7 +348,7 @@ def _is_schemaless(extra: Mapping[str, Any]) -> bool:
 
 
 def _union(kind: inspect.UnionType) -> Mapping[str, Any]:
-    """Absent is no value of its own: the key is left out."""
+    """None is not a value: the key is left out."""
     choices = [choice for choice in kind.types if not isinstance(choice, inspect.NoneType)]
     if len(choices) != 1:
         raise TypeError(f"a value of several types needs an annotation that describes it: {kind}")

@@ -1,12 +1,11 @@
-"""When a schedule is due: what v1.6 reads in `spec.schedule` (backup.md 5). Pure.
+"""Due times of a schedule: v1.6's syntax of `spec.schedule` (backup.md 5). Pure.
 
     minute hour day month weekday      @daily and the like      @every 6h
 
-each behind `CRON_TZ=Europe/Berlin ` or not.
+Each may be prefixed with `CRON_TZ=Europe/Berlin `.
 
-Days are matched as v1.6 does: where both are restricted, either is enough. A time of day that a change to summer time
-leaves out comes right after the gap, and one that comes twice counts once; v1.6 leaves the first out, and takes the
-second twice.
+Days are matched as in v1.6: if both are restricted, one is enough. A time of day that a change to summer time skips is
+due right after the gap, and one that occurs twice counts once; v1.6 skips the first, and counts the second twice.
 """
 
 import re
@@ -32,17 +31,17 @@ _EVERY = "@every "
 _ZONE = re.compile(r"(?:CRON_)?TZ=(\S*)\s+")
 _STEP = re.compile(r"\*/0*(?:[2-9]|1\d)\d*")
 _WINDOWS = (timedelta(hours=1), timedelta(days=1), timedelta(days=32), timedelta(days=366))
-"""How far back the latest time is looked for: soon for frequent schedules, in few steps for seldom ones."""
+"""The windows in which the latest time is searched: short for frequent schedules, few steps for rare ones."""
 _ANY_TIME = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 class BadSchedule(ValueError):
-    """Raised for a text that names no times; the message says what is wrong with it."""
+    """Raised for a text that is not a schedule; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """Times that come again and again: by the `fields` of cron in a zone, or so often since `anchor`."""
+    """Recurring times: by cron's `fields` in a zone, or at intervals from `anchor`."""
 
     fields: str
     zone: tzinfo
@@ -55,7 +54,7 @@ class Schedule:
             yield from _spaced(self.every, self.anchor, time)
             return
         for each in CronSim(self.fields, time.astimezone(self.zone)):
-            # where a time of day comes twice, the first of the two is meant, which may have been before
+            # of a repeated time of day the first is meant, which may be in the past
             if (found := each.astimezone(UTC)) > time:
                 yield found
 
@@ -64,7 +63,7 @@ class Schedule:
         return next(self.after(time), None)
 
     def latest(self, after: datetime, until: datetime) -> datetime | None:
-        """The last time after the one and not after the other."""
+        """The last time after `after` and not after `until`."""
         for window in (*_WINDOWS, until - after):
             start = max(after, until - window)
             found = None
@@ -101,7 +100,7 @@ def _fields(text: str) -> str:
     if len(fields) != 5:
         message = f"has {len(fields)} fields in place of 5: minute, hour, day, month, weekday, such as 0 3 * * 1-5"
         raise BadSchedule(message)
-    # the library takes what begins with * for no restriction, v1.6 does so only without a step
+    # the library treats a leading * as no restriction, v1.6 only without a step
     fields[2] = _STEP.sub(lambda found: f"1-31{found[0][1:]}", fields[2])
     fields[4] = _STEP.sub(lambda found: f"0-6{found[0][1:]}", fields[4])
     joined = " ".join(fields)
@@ -139,7 +138,7 @@ def _zone(name: str) -> tzinfo:
 
 
 def _usual_zone(name: str) -> tzinfo:
-    """The zone of the process, which is UTC where the environment names none that is known, as in Go."""
+    """The zone of the process: UTC unless the environment names a known one, as in Go."""
     try:
         return _zone(name)
     except BadSchedule:

@@ -1,4 +1,4 @@
-"""Whose data a volume claim holds, as its labels and annotations say (objects.md 13.1, lifecycle.md F40)."""
+"""The owner of the data in a volume claim, from its labels and annotations (objects.md 13.1, lifecycle.md F40)."""
 
 from collections.abc import Mapping
 
@@ -9,13 +9,13 @@ CLUSTER_ID_LABEL = "tidb.pingcap.com/cluster-id"
 MEMBER_ID_LABEL = "tidb.pingcap.com/member-id"
 POD_NAME_LABEL = "tidb.pingcap.com/pod-name"
 DEFER_DELETING = "tidb.pingcap.com/pvc-defer-deleting"
-"""Annotation of a claim whose data is not needed any more (8.9)."""
+"""Annotation of a claim whose data is no longer needed (8.9)."""
 
 
 def clusters_of_claim(name: str, labels: Mapping[str, str]) -> list[str]:
-    """The clusters that a claim may belong to, by the pod that it is labelled with, or else by its own name.
+    """The clusters that a claim may belong to, by the pod in its labels, or else by its own name.
 
-    Its name does not tell where that of the volume ends: `pd-log-demo-pd-0` may be of `demo` and of `log-demo`.
+    The name is ambiguous: `pd-log-demo-pd-0` may belong to `demo` or `log-demo`.
     """
     labelled = labels.get(POD_NAME_LABEL)
     stem, _, ordinal = (labelled or name).rpartition("-")
@@ -37,7 +37,7 @@ def is_claim_of(cluster: str, name: str, labels: Mapping[str, str]) -> bool:
 
 
 def cluster_id_of(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
-    """The id of the PD cluster to which the data in a claim belongs; empty when it holds none that is still needed."""
+    """The id of the PD cluster whose data is in a claim; empty if the data is no longer needed."""
     if labels.get(COMPONENT_LABEL) not in component_names(lambda row: row.claims.hold_data):
         return ""
     return "" if DEFER_DELETING in annotations else labels.get(CLUSTER_ID_LABEL, "")

@@ -24,11 +24,11 @@ __all__ = ["InvalidField", "decode", "decode_json", "encode", "without_nulls"]
 _M = TypeVar("_M", bound=Model)
 
 _DEEPEST = 64
-"""Levels of a tree of Kubernetes or a configuration: far more than any has, far fewer than a stack of Python."""
+"""The maximum depth of a Kubernetes tree or configuration: far more than any has, far less than Python's stack."""
 
 
 _MOST_MISFITS = 10
-"""So many fields that do not fit are reported at once."""
+"""The maximum number of wrong fields in one report."""
 
 
 def decode(tree: Json, model: type[_M]) -> _M:
@@ -40,7 +40,7 @@ def decode(tree: Json, model: type[_M]) -> _M:
 
 
 def decode_json(raw: bytes, model: type[_M]) -> _M:
-    """As `decode`, of the text of a tree, which mostly has no null to look for."""
+    """As `decode`, from JSON text, which mostly contains no null."""
     try:
         tree: Json = msgspec.json.decode(raw)
         return _decoded(without_nulls(tree) if b"null" in raw else tree, model)
@@ -62,7 +62,7 @@ def _decoded(present: Json, model: type[_M]) -> _M:
 
 
 def encode(model: Model) -> Json:
-    """The JSON tree of a model, without what equals its default."""
+    """The JSON tree of a model, without default values."""
     tree: Json = msgspec.to_builtins(model)
     return tree
 
@@ -155,7 +155,7 @@ _JSON_TYPES: Mapping[type[inspect.Type], tuple[type, str]] = {
     inspect.IntType: (int, "an integer"),
     inspect.FloatType: (float, "a number"),
 }
-"""How a type looks in a JSON tree, and what a user calls it."""
+"""JSON's types, and users' names for them."""
 
 
 def _fits(value: object, kind: inspect.Type) -> bool:

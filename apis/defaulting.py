@@ -1,9 +1,9 @@
-"""What a spec leaves open, filled in (defaults-and-validation.md 2.1, 2.2, 2.4; lifecycle.md 2.1).
+"""Defaults of a spec (defaults-and-validation.md 2.1, 2.2, 2.4; lifecycle.md 2.1).
 
-In memory only: a status is patched alone, so a default never reaches the user's object. What a component leaves open,
-its spec fills in itself (`WorkloadSpec.with_defaults`). Two defaults are not here. TiDB's `log.file.max-backups` is in
-`Component.config_tables`, since filling it in would rewrite the user's text. The time zone stays as written, since v1.6
-leaves `TZ` empty in some pods, and filling it in would roll them at take-over.
+In memory only: a status is patched separately, so a default never reaches the user's object. A component's spec fills
+in its own defaults (`WorkloadSpec.with_defaults`). Two defaults are elsewhere. TiDB's `log.file.max-backups` is in
+`Component.config_tables`, because filling it in would rewrite the user's text. The time zone stays as written, because
+v1.6 leaves `TZ` empty in some pods, and filling it in would roll them at take-over.
 """
 
 from typing import TypeVar
@@ -21,7 +21,7 @@ C = TypeVar("C", bound=Cluster)
 
 
 def with_defaults(cluster: C) -> C:
-    """A cluster whose spec has every default; `cluster` stays as it is. Absent components stay absent."""
+    """A cluster with every default in its spec; `cluster` is unchanged. Absent components stay absent."""
     spec = cluster.spec
     filled = structs.replace(
         spec,
@@ -45,7 +45,7 @@ def _of_tidb_cluster(spec: TidbClusterSpec, namespace: str) -> TidbClusterSpec:
         cluster=_reference(spec.cluster, namespace),
     )
     if filled.pd is None or filled.pd.mode != "ms":
-        # what serves such a PD alone (lifecycle.md 6.2)
+        # these serve only such a PD (lifecycle.md 6.2)
         filled.pdms = [structs.replace(entry, replicas=0) for entry in filled.pdms]
     if filled.tidb is not None and filled.tidb.binlog_enabled is None:
         filled.tidb = structs.replace(filled.tidb, binlog_enabled=filled.pump is not None)
@@ -60,7 +60,7 @@ def _with_component_defaults(spec: ClusterSpec, row: ComponentType) -> ClusterSp
 
 
 def _with_image(component: _Spec, base_image: str, cluster: ClusterSpec) -> _Spec:
-    """The component with `base_image` when it names none although a version is chosen."""
+    """The component with `base_image` if it names none although a version is chosen."""
     versioned = bool(cluster.version) or component.version is not None
     if not versioned or component.base_image:
         return component

@@ -11,7 +11,7 @@ _LONGEST = 2**63 / 1e9
 
 
 def seconds(text: str) -> float:
-    """The duration in seconds. Raises ValueError when `text` is not a Go duration."""
+    """The duration in seconds. Raises ValueError if `text` is not a Go duration."""
     if not _DURATION.fullmatch(text):
         raise ValueError(f"{text!r} is not a duration; use, for example, 90s, 10m or 1h30m")
     total = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))

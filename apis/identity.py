@@ -10,7 +10,7 @@ FORCE_PD_BOOTSTRAP = "tidb.pingcap.com/force-pd-bootstrap"
 """Annotation of the TidbCluster; its value is the id of the PD cluster that is given up. Ours, unknown to v1.6."""
 
 SKIP_TLS_WHEN_CONNECT_TIDB = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
-"""Annotation of the TidbCluster: clients of SQL speak no TLS, though TiDB offers it."""
+"""Annotation of the TidbCluster: SQL clients use no TLS, although TiDB offers it."""
 
 
 def instance_name(tc: Cluster) -> str:
@@ -25,7 +25,7 @@ def tls_enabled(tc: Cluster) -> bool:
 
 
 def scheme(tc: Cluster) -> str:
-    """`https` when the components speak TLS with each other, else `http`."""
+    """`https` if the components use TLS with each other, else `http`."""
     return "https" if tls_enabled(tc) else "http"
 
 
@@ -48,9 +48,9 @@ def is_heterogeneous(tc: TidbCluster) -> bool:
 
 
 def known_cluster_ids(tc: TidbCluster, claimed: Collection[str] = ()) -> tuple[str, ...]:
-    """The ids under which the PD cluster is known: that of the status, else those that volume claims are labelled with.
+    """The known ids of the PD cluster: the status's, else those in the labels of volume claims.
 
-    The status may have lost the id, or be that of a TidbCluster which was created again over its volumes (F40).
+    The status may have lost the id, or belong to a TidbCluster that was recreated over its volumes (F40).
     """
     return (tc.status.cluster_id,) if tc.status.cluster_id else tuple(sorted(claimed))
 

@@ -9,10 +9,10 @@ Order: TypeAlias = tuple[float, float, float]
 """Compares versions: major, minor, patch."""
 
 NEWEST: Order = (math.inf, math.inf, math.inf)
-"""What a version that is no number counts as: `latest`, `nightly`, a branch, a hash (F25)."""
+"""The order of a version that is not a number: `latest`, `nightly`, a branch, a hash (F25)."""
 
 _CHECKPOINTS_FROM = "v6.5.1"
-"""The first version whose BR goes on where it was ended (backup.md 7.4)."""
+"""The first version whose BR continues an interrupted run (backup.md 7.4)."""
 
 _VERSION = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?(?:[-+].*)?")
 
@@ -25,13 +25,13 @@ _DIGEST = r"[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,}
 _REFERENCE = re.compile(
     rf"(?P<name>(?:{_DOMAIN}(?::[0-9]+)?/)?{_COMPONENT}(?:/{_COMPONENT})*)(?::{_TAG})?(?:@{_DIGEST})?", re.ASCII
 )
-"""What a container runtime reads as an image (distribution/reference)."""
+"""The syntax of image references in container runtimes (distribution/reference)."""
 _LONGEST_REPOSITORY = 255
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """An image reference taken apart: `repository[:tag][@digest]`."""
+    """A parsed image reference: `repository[:tag][@digest]`."""
 
     repository: str
     tag: str = ""
@@ -45,7 +45,7 @@ class Reference:
 
 
 def parse(image: str) -> Reference:
-    """Take a reference apart. A colon before the last slash belongs to the registry's port, not to a tag."""
+    """Parse a reference. A colon before the last slash belongs to the registry's port, not to a tag."""
     name, _, digest = image.partition("@")
     host, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
@@ -64,7 +64,7 @@ def is_tag(version: str) -> bool:
 
 
 def with_version(base_image: str, version: str) -> str:
-    """`base_image` at `version`, which replaces a tag it already has; unchanged when `version` is empty."""
+    """`base_image` at `version`, which replaces an existing tag; unchanged if `version` is empty."""
     if not base_image or not version:
         return base_image
     reference = parse(base_image)
@@ -72,12 +72,12 @@ def with_version(base_image: str, version: str) -> str:
 
 
 def version_of(image: str) -> str:
-    """The tag of an image, `latest` when it has none."""
+    """The tag of an image, `latest` without one."""
     return parse(image).tag or "latest"
 
 
 def order(version: str) -> Order:
-    """The sort key of a version. Suffixes such as `-alpha` do not count; what is no number is NEWEST."""
+    """The sort key of a version. Suffixes such as `-alpha` do not count; a version that is not a number is NEWEST."""
     found = _VERSION.fullmatch(version)
     if found is None:
         return NEWEST

@@ -21,7 +21,7 @@ RUNNING, PAUSED, STOPPED, REPEATABLE = "Running", "Paused", "Stopped", "Repeatab
 COMPLETE, FAILED = "Complete", "Failed"
 
 _BECOMES = {STOP: STOPPED, PAUSE: PAUSED, RESUME: RUNNING}
-"""The phase of the whole once a sub-command is complete."""
+"""The phase of the whole after a sub-command has completed."""
 _OPPOSITE = {PAUSE: RESUME, RESUME: PAUSE}
 _TIMES = ("timeStarted", "timeCompleted")
 _OF_ENTRY = (*_TIMES, "logTruncatingUntil")
@@ -32,19 +32,20 @@ _NOT_OF_WHOLE = {
     RESUME: _TIMES,
     TRUNCATE: _OF_ENTRY,
 }
-"""Fields of a complete sub-command that say nothing of the whole."""
+"""Fields of a completed sub-command that are not about the whole."""
 
 
 def due(spec: BackupSpec, status: Json) -> str:
-    """The sub-command that the spec asks for now; one that is done already when there is nothing to do."""
+    """The sub-command that the spec requires now; a completed one if there is nothing to do."""
     command = asked(spec, status)
     return TRUNCATE if is_in_sync(command, status) and _wants_truncation(spec, status) else command
 
 
 def asked(spec: BackupSpec, status: Json) -> str:
-    """As `due`, truncation aside.
+    """As `due`, without truncation.
 
-    A log must have begun before it is paused or stopped, and what is stopped stays so: v1.6 has a Job try in vain.
+    A log must have started before it is paused or stopped, and a stopped one stays so; v1.6 starts a Job that must
+    fail.
     """
     command = _asked(spec, str(status.get("phase") or ""))
     if command in (PAUSE, STOP) and not status.get("commitTs") and (command == PAUSE or entry(status, START)):
@@ -60,7 +61,7 @@ def is_in_sync(command: str, status: Json) -> bool:
 
 
 def entry(status: Json, command: str, truncate_until: str = "") -> Json:
-    """How a sub-command stands; empty when it never ran, or truncated until another moment than this."""
+    """The state of a sub-command; empty if it never ran, or truncated to another moment."""
     found: Json = (status.get("logSubCommandStatuses") or {}).get(command) or {}
     if command == TRUNCATE and str(found.get("logTruncatingUntil") or "") != truncate_until:
         return {}
@@ -78,7 +79,7 @@ class LogCondition:
 
 
 def with_command(status: Json, said: LogCondition, now: datetime, fields: Mapping[str, object] | None = None) -> Json:
-    """The status once a condition of a sub-command is written, with the fields that came with it."""
+    """The status after a condition of a sub-command is written, with its fields."""
     given, command = dict(fields or {}), said.command
     before: Json = {"command": command} | ((status.get("logSubCommandStatuses") or {}).get(command) or {})
     own = with_condition(before, said.kind, now, said.reason, said.message)
@@ -115,7 +116,7 @@ def _with_phase(status: Json, said: LogCondition, now: datetime) -> Json:
 
 
 def _with_repeatable(status: Json, command: str) -> Json:
-    """The entries; pausing makes resuming possible again, and the other way round."""
+    """The entries; pausing makes resuming possible again, and vice versa."""
     entries: Json = dict(status.get("logSubCommandStatuses") or {})
     opposite = _OPPOSITE.get(command, "")
     if opposite in entries:

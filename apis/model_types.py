@@ -1,4 +1,4 @@
-"""A tree is followed along the types of its model, path by path."""
+"""Traversal of a tree along the types of its model, path by path."""
 
 import functools
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ def type_of(model: type[msgspec.Struct]) -> inspect.Type:
 
 
 def plain(kind: inspect.Type) -> inspect.Type:
-    """The type without annotations and without the choice to be absent."""
+    """The type without annotations and without None."""
     if isinstance(kind, inspect.Metadata):
         return plain(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -28,7 +28,7 @@ def plain(kind: inspect.Type) -> inspect.Type:
 
 
 def shape_of(kind: inspect.Type) -> type[msgspec.Struct] | None:
-    """The model of a tree of Kubernetes; None for any other type."""
+    """The model of a Kubernetes tree; None for any other type."""
     name = _annotation(kind, SHAPE)
     return shape(name) if name else None
 
@@ -39,13 +39,13 @@ def is_free(kind: inspect.Type) -> bool:
 
 
 def shaped(kind: inspect.Type) -> inspect.Type:
-    """The plain type; of a tree of Kubernetes, its model."""
+    """The plain type; for a Kubernetes tree, its model."""
     found = shape_of(kind)
     return type_of(found) if found else plain(kind)
 
 
 def _annotation(kind: inspect.Type, key: str) -> Any:
-    """The value that an annotation of a type has under a key (`apis.embedded`); None where no annotation has it."""
+    """The value of a type's annotation under a key (`apis.embedded`), or None."""
     if isinstance(kind, inspect.Metadata):
         return (kind.extra or {}).get(key) or _annotation(kind.type, key)
     if isinstance(kind, inspect.UnionType):

@@ -1,4 +1,4 @@
-"""What a TidbMonitor leaves open, filled in, in memory only (defaults-and-validation.md 2.4)."""
+"""Defaults of a TidbMonitor, in memory only (defaults-and-validation.md 2.4)."""
 
 from msgspec import structs
 
@@ -7,7 +7,7 @@ from apis.shared import TidbClusterRef
 
 
 def with_monitor_defaults(monitor: TidbMonitor) -> TidbMonitor:
-    """A TidbMonitor whose spec has every default; `monitor` stays as it is."""
+    """A TidbMonitor with every default in its spec; `monitor` is unchanged."""
     spec, namespace = monitor.spec, monitor.metadata.namespace
     dm = spec.dm
     filled = structs.replace(

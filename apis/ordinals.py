@@ -1,7 +1,7 @@
-"""How many pods a component wants, and with which ordinals (defaults-and-validation.md 8.3, lifecycle.md 4.2, 4.4).
+"""The number of pods of a component, and their ordinals (defaults-and-validation.md 8.3, lifecycle.md 4.2, 4.4).
 
-Delete slots, an annotation that lists ordinals to skip, need the AdvancedStatefulSet feature: without it a StatefulSet
-counts from 0 without gaps, so the annotation is ignored.
+Delete slots, an annotation with ordinals to skip, need the AdvancedStatefulSet feature: without it a StatefulSet counts
+from 0 without gaps, so the annotation is ignored.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ def slots_annotation(component: str) -> str:
 
 
 def parse_slots(text: str) -> frozenset[int]:
-    """The ordinals an annotation lists; `null` lists none. Raises ValueError unless it is a JSON list of int32 >= 0."""
+    """The ordinals in an annotation; `null` means none. Raises ValueError unless it is a JSON list of int32 >= 0."""
     try:
         slots = _SLOTS.decode(text) or []
     except msgspec.MsgspecError:
@@ -55,13 +55,13 @@ def ordinals(replicas: int, slots: Collection[int] = ()) -> list[int]:
 
 
 def desired_replicas(tc: Cluster, component: str) -> int:
-    """The replicas the StatefulSet should have: the spec's, substitutes of failed ones, spares. 0 when absent."""
+    """The desired replicas of the StatefulSet: the spec's, substitutes and spares; 0 if absent."""
     workload = _workload(tc, component)
     return workload.replicas + _extra(tc, component, workload) if workload else 0
 
 
 def desired_ordinals(tc: Cluster, component: str, *, advanced: bool = False, with_failover: bool = True) -> list[int]:
-    """The ordinals the StatefulSet should have; with `with_failover` off, those of the spec's replicas alone."""
+    """The desired ordinals of the StatefulSet; without `with_failover`, only for the spec's replicas."""
     workload = _workload(tc, component)
     if workload is None:
         return []
@@ -75,7 +75,7 @@ def _workload(tc: Cluster, component: str) -> WorkloadSpec | None:
 
 
 def _extra(tc: Cluster, component: str, workload: WorkloadSpec) -> int:
-    """Substitutes of what failover replaced, and spares while volumes are replaced one pod at a time."""
+    """Substitutes of failed pods, and spares while volumes are replaced one pod at a time."""
     status = component_type(component).status(tc.status)
     if status is None:
         return 0

@@ -1,4 +1,4 @@
-"""The annotations by which users command single pods, and the values that they know (lifecycle.md 13)."""
+"""The annotations by which users command single pods, and their values (lifecycle.md 13)."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,16 +9,16 @@ PD_TRANSFER_LEADER: Final = "tidb.pingcap.com/pd-transfer-leader"
 TIDB_GRACEFUL_SHUTDOWN: Final = "tidb.pingcap.com/tidb-graceful-shutdown"
 REPLACE_VOLUME: Final = "tidb.pingcap.com/replace-volume"
 REPLACEMENT_BEGUN: Final = "tidb.pingcap.com/volume-replacement-begun"
-"""Ours: what was begun by `REPLACE_VOLUME` goes on, even when that is taken back."""
+"""The operator's record: a replacement begun by `REPLACE_VOLUME` continues, even if the command is withdrawn."""
 
 NONE: Final = "none"
-"""Let go of what the pod does, and leave the pod."""
+"""Drain the pod, and keep it."""
 
 DELETE_POD: Final = "delete-pod"
-"""Let go of what the pod does, then restart it."""
+"""Drain the pod, then restart it."""
 
 PodCommands = Mapping[str, frozenset[str]]
-"""Annotation by the values that it knows, in the order in which they are looked at: the first is what is done."""
+"""Annotations with their values, in order of precedence: the first one applies."""
 
 _NONE_OR_DELETE = frozenset({NONE, DELETE_POD})
 _TRUE = frozenset({"true"})

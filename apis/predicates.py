@@ -1,6 +1,6 @@
-"""What a status says about a cluster (defaults-and-validation.md 8.5, lifecycle.md 3.1, 4.3).
+"""Facts about a cluster from its status (defaults-and-validation.md 8.5, lifecycle.md 3.1, 4.3).
 
-A status that the last observation could not renew is unknown, not good: readiness and availability are false then (F7).
+A status that the last observation could not refresh is unknown: readiness and availability are then False (F7).
 """
 
 from typing import Literal, TypeAlias
