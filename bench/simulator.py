@@ -7,7 +7,7 @@ import statistics
 import time
 
 from bench.figures import note, show
-from simulate.plan import Plan
+from simulate.engine.plan import Plan
 from simulate.run import prepare, run
 
 _REST = Plan(name="rest", budget=2 * 3600.0)

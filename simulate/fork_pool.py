@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from simulate.engine import Engine
-from simulate.plan import Plan
+from simulate.engine.engine import Engine
+from simulate.engine.plan import Plan
 from simulate.run import Outcome, prepare
 
 _CHUNK = 1 << 16

@@ -20,22 +20,22 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from simulate import type_mutants
-from simulate.alerts import CannotEvaluate, Recorded, misjudged
-from simulate.engine import Engine
+from simulate.engine.engine import Engine
+from simulate.engine.logs import silence
+from simulate.engine.plan import InvalidPlan, Plan, dump, load
+from simulate.engine.trace import Show
+from simulate.engine.write_traces import Writes, compared, save
+from simulate.engine.write_traces import load as load_traces
+from simulate.families.generate import FAMILIES, KINDS, family, generated, sweep
+from simulate.families.seeds import random_plan
+from simulate.families.workloads import WORKLOADS
 from simulate.fork_pool import Broken, ForkPool, Report
-from simulate.generate import FAMILIES, KINDS, family, generated, sweep
-from simulate.logs import silence
-from simulate.mixes import judge_mixes, mixes
-from simulate.newcomers import DEFECT, Verdict, judge_all
+from simulate.judge.alerts import CannotEvaluate, Recorded, misjudged
+from simulate.manifests import type_mutants
+from simulate.manifests.mixes import judge_mixes, mixes
+from simulate.manifests.newcomers import DEFECT, Verdict, judge_all
 from simulate.oracles import Reference, compare, compare_with_direct, direct_plan, reference
-from simulate.plan import InvalidPlan, Plan, dump, load
 from simulate.run import Outcome, prepare, run
-from simulate.seeds import random_plan
-from simulate.trace import Show
-from simulate.workloads import WORKLOADS
-from simulate.write_traces import Writes, compared, save
-from simulate.write_traces import load as load_traces
 
 _REFERENCE_SEEDS = (1, 2)
 _RANDOM_PLANS = 200

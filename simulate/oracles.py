@@ -11,12 +11,12 @@ from fnmatch import fnmatchcase
 
 from msgspec.structs import replace
 
-from simulate.end_state import Leaves, differing
-from simulate.judge import Violation
-from simulate.plan import Edit, Plan, Second
+from simulate.engine.plan import Edit, Plan, Second
+from simulate.engine.trees import difference, leaves, merged
+from simulate.engine.worlds import CLUSTERS
+from simulate.judge.end_state import Leaves, differing
+from simulate.judge.judge import Violation
 from simulate.run import Outcome
-from simulate.trees import difference, leaves, merged
-from simulate.worlds import CLUSTERS
 
 _SHOWN = 5
 

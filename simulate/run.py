@@ -10,25 +10,25 @@ import msgspec
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, SECRETS, TIDB_CLUSTERS, TIDB_MONITORS
 from sandbox.actor_system import NeverSettles
-from simulate.alerts import Recorded
-from simulate.calls import Call
-from simulate.components import asked_one_by_one, managed_components, profile
-from simulate.end_state import Leaves, end_state
-from simulate.engine import Engine
+from simulate.engine.calls import Call
+from simulate.engine.components import asked_one_by_one, managed_components, profile
+from simulate.engine.engine import Engine
+from simulate.engine.operator import RESYNC
+from simulate.engine.operator import SETTINGS as DEFAULTS
+from simulate.engine.other_kinds import OTHER_KINDS, unfinished
+from simulate.engine.plan import DELETED, Plan
+from simulate.engine.state import State
+from simulate.engine.trace import Show
+from simulate.engine.worlds import CLUSTERS, KEY, NODES, SETTINGS, consenting, neighbour
 from simulate.invariants.facts import status_of
 from simulate.invariants.losses import lacking
 from simulate.invariants.reporting import unserved
-from simulate.judge import Invariants, Violation
-from simulate.neighbourhood import Neighbourhood
-from simulate.operator import RESYNC
-from simulate.operator import SETTINGS as DEFAULTS
-from simulate.other_kinds import OTHER_KINDS, unfinished
-from simulate.outage_judge import OutageJudge
-from simulate.plan import DELETED, Plan
-from simulate.restarts import are_judged
-from simulate.state import State
-from simulate.trace import Show
-from simulate.worlds import CLUSTERS, KEY, NODES, SETTINGS, consenting, neighbour
+from simulate.judge.alerts import Recorded
+from simulate.judge.end_state import Leaves, end_state
+from simulate.judge.judge import Invariants, Violation
+from simulate.judge.neighbourhood import Neighbourhood
+from simulate.judge.outages import OutageJudge
+from simulate.judge.restarts import are_judged
 
 _MEMBER = re.compile(r"\b(\w+-pd)-\d+\.\1-peer\.(\w+)\.svc\b")
 """A PD member: which one is called is random."""
@@ -63,8 +63,8 @@ class Outcome(msgspec.Struct, frozen=True):
     """The result of a plan. `writes` are the numbered writes as `method target`; `end` is the end state.
 
     `restarts`: how often each pod was made anew, but for what others did to it. `conflict`: whether it ended with a
-    condition that names what others did, instead of at rest. `sent`: all writes, as `simulate.write_traces` has them,
-    where they were collected. `alerts` is what the shipped alerts must do on the scrapes of an outage.
+    condition that names what others did, instead of at rest. `sent`: all writes, as `simulate.engine.write_traces` has
+    them, where they were collected. `alerts` is what the shipped alerts must do on the scrapes of an outage.
     """
 
     plan: Plan

@@ -6,7 +6,7 @@ from kube.objects import Json
 from member.context import Settings
 from ports.clock import FakeClock
 from sandbox.actor_system import NeverSettles
-from simulate.operator import SETTINGS
+from simulate.engine.operator import SETTINGS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 NORTH, SOUTH = "north.example.com", "south.example.com"

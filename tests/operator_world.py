@@ -1,6 +1,6 @@
 """The operator in the sandbox, both in one thread on a clock that is stepped: one seed, one run.
 
-The operator is `simulate.operator`; here is what tests ask of it and of the world around it.
+The operator is `simulate.engine.operator`; here is what tests ask of it and of the world around it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -29,8 +29,8 @@ from sandbox.kubelet.nodes import NodeSpec
 from sandbox.world import World
 from scheduler.app import COMPONENT as TIDB_SCHEDULER
 from scheduler.app import make_handler as make_extender
-from simulate.operator import CLUSTER_SCOPED, SETTINGS, Operator
-from simulate.operator import USER as OPERATOR
+from simulate.engine.operator import CLUSTER_SCOPED, SETTINGS, Operator
+from simulate.engine.operator import USER as OPERATOR
 
 __all__ = ["NAMESPACE", "OPERATOR", "SAMPLES", "OperatorWorld", "sample"]
 

@@ -50,8 +50,11 @@ LOOKUPS: Mapping[tuple[str, str], str] = {
         "sandbox/kubelet/runs.py",
         "attrgetter(*(each.name for each in fields(kind) if each.name not in without))",
     ): "what the kubelet remembers of pods and containers, by the fields of their classes",
-    ("simulate/events.py", "getattr(self._engine.world.faults, event.verb, None)"): "faults, by the verbs of a plan",
-    ("simulate/events.py", "getattr(event, name)"): "edits and faults, by the fields of their class",
+    (
+        "simulate/engine/events.py",
+        "getattr(self._engine.world.faults, event.verb, None)",
+    ): "faults, by the verbs of a plan",
+    ("simulate/engine/events.py", "getattr(event, name)"): "edits and faults, by the fields of their class",
 }
 """Attributes that may be found by a name that is no literal, each with its reason."""
 

@@ -17,17 +17,17 @@ time counts when the faults of the plan are over. Where an invariant is about a 
 I25 is in I21 and I22; I28's single event for each spec is tests/controllers'. Of the oracles, O4 is I1, I9-I12 and
 `o4`; O5 is `o5`; O7 is what the engine sees a sync raise; O8 is I36 and `o8`; O11 is I41 and `o11`; O12 is `o12` and
 `abandoned`. That each pod is restarted once for each new revision is judged in plans without faults (R24,
-`simulate.restarts`); that none is restarted without the user's request is I42 (`simulate.asked_for`).
+`simulate.judge.restarts`); that none is restarted without the user's request is I42 (`simulate.judge.asked_for`).
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from controllers.status_pacing import EVERY
+from simulate.engine.operator import RESYNC
+from simulate.engine.state import State
 from simulate.invariants import availability, captures, control, data, failover, losses, order, reporting, upkeep
-from simulate.operator import RESYNC
-from simulate.operator_write import OperatorWrite
-from simulate.state import State
+from simulate.invariants.operator_write import OperatorWrite
 
 OnWrite = Callable[[OperatorWrite], str | None]
 OnState = Callable[[State], str | None]

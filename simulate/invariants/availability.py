@@ -6,7 +6,8 @@ from apis import duration
 from kube.objects import Json
 from kube.resources import PODS
 from sandbox.dataplane.pd.stores import Store
-from simulate.components import asked_one_by_one
+from simulate.engine.components import asked_one_by_one
+from simulate.engine.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
 from simulate.invariants.facts import (
     COMMANDS,
     annotations,
@@ -18,8 +19,7 @@ from simulate.invariants.facts import (
     spec_of,
     status_of,
 )
-from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, is_ready, pod_of, pod_of_member, replicas
+from simulate.invariants.operator_write import OperatorWrite
 
 _EVICT_TIMEOUT = 1500 * 60.0
 

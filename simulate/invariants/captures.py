@@ -2,9 +2,9 @@
 
 from apis import duration
 from kube.resources import STATEFUL_SETS
+from simulate.engine.state import is_ready
 from simulate.invariants.facts import asked_for, is_suspended, spec_of
-from simulate.operator_write import OperatorWrite
-from simulate.state import is_ready
+from simulate.invariants.operator_write import OperatorWrite
 
 _TIMEOUT = 10 * 60.0
 

@@ -11,11 +11,11 @@ from apis.validation import validate
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, STATEFUL_SETS, TIDB_CLUSTERS
 from member.labels import EVICT_LEADER_BEGIN_TIME, TIKV_EVICT_LEADER_END_AT
-from simulate.calls import Port
-from simulate.components import managed_components, says_synced
+from simulate.engine.calls import Port
+from simulate.engine.components import managed_components, says_synced
+from simulate.engine.state import State, is_outdated, pod_of, pod_of_member, replicas
 from simulate.invariants.facts import asked_for, conditions, is_held, is_rolled_by_hand, says_ready, spec_of, status_of
-from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, pod_of, pod_of_member, replicas
+from simulate.invariants.operator_write import OperatorWrite
 
 _LABELLING_ANNOTATIONS = frozenset(
     {

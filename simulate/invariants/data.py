@@ -4,9 +4,9 @@ from apis.components import component_type
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS, TIDB_CLUSTERS
 from member.labels import INSTANCE
+from simulate.engine.state import State, pod_of, pod_of_member, pump_pod
 from simulate.invariants.facts import DEFERRED, annotations, is_replaced
-from simulate.operator_write import OperatorWrite
-from simulate.state import State, pod_of, pod_of_member, pump_pod
+from simulate.invariants.operator_write import OperatorWrite
 
 
 def i1(write: OperatorWrite) -> str | None:

@@ -2,10 +2,10 @@
 
 from apis.components import component_type
 from kube.objects import Json
-from simulate.components import managed_components, profile
+from simulate.engine.components import managed_components, profile
+from simulate.engine.state import State, component_of, pod_of, replicas
 from simulate.invariants.facts import asked_for, is_replaced, kind_of_record, records, spec_of, status_of
-from simulate.operator_write import OperatorWrite
-from simulate.state import State, component_of, pod_of, replicas
+from simulate.invariants.operator_write import OperatorWrite
 
 _TOLERANCE = 1.0
 """Seconds by which the observations of operator and judge may differ."""

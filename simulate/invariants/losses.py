@@ -7,10 +7,10 @@ from apis.times import parse_time
 from kube.objects import Json
 from kube.resources import STATEFUL_SETS
 from member.observed.pod import OF_IMAGES
-from simulate.components import profile
+from simulate.engine.components import profile
+from simulate.engine.state import State, component_of, is_outdated, pod_of, pod_of_member, replicas
 from simulate.invariants.facts import asked_for, is_held, is_replaced, is_suspended, records
-from simulate.operator_write import OperatorWrite
-from simulate.state import State, component_of, is_outdated, pod_of, pod_of_member, replicas
+from simulate.invariants.operator_write import OperatorWrite
 
 
 def o11(write: OperatorWrite) -> str | None:

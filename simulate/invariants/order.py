@@ -5,10 +5,10 @@ import json
 from apis.components import component_type
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, STATEFUL_SETS
-from simulate.components import managed_components
+from simulate.engine.components import managed_components
+from simulate.engine.state import NEVER, is_outdated, is_ready, partition
 from simulate.invariants.facts import annotations, asked_for, is_suspended, parallelism, spec_of
-from simulate.operator_write import OperatorWrite
-from simulate.state import NEVER, is_outdated, is_ready, partition
+from simulate.invariants.operator_write import OperatorWrite
 
 
 def i14(write: OperatorWrite) -> str | None:

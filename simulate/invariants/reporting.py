@@ -17,9 +17,9 @@ from kube.resources import (
     TIDB_NG_MONITORINGS,
     Resource,
 )
-from simulate.components import managed_components
+from simulate.engine.components import managed_components
+from simulate.engine.state import State, is_ready, replicas
 from simulate.invariants.facts import asked_for, conditions, is_suspended, records, says_ready, status_of
-from simulate.state import State, is_ready, replicas
 
 _READY_OF = re.compile(r"\b([a-z-]+): (\d+) of (\d+) pods are Ready")
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS, PODS
+from simulate.engine.state import State, is_outdated, is_ready, replicas
 from simulate.invariants.facts import COMMANDS, DDL_PAUSED, annotations, is_held, is_suspended, records, status_of
-from simulate.operator_write import OperatorWrite
-from simulate.state import State, is_outdated, is_ready, replicas
+from simulate.invariants.operator_write import OperatorWrite
 
 
 def i38(write: OperatorWrite) -> str | None:

@@ -16,7 +16,7 @@ from apis.validation import validate
 from kube.objects import Json
 from kube.resources import TIDB_CLUSTERS
 from member.fields.objects import desired_objects
-from simulate.trees import merged
+from simulate.engine.trees import merged
 from tests.apis.field_trees import shared_file
 from tests.cases.case_world import CaseWorld, of_case
 from tests.operator_world import sample

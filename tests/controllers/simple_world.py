@@ -12,7 +12,7 @@ from ports.randomness import SeededRandomness
 from sandbox.apiserver import Faults
 from sandbox.apiserver.faults import no_faults
 from sandbox.world import World
-from simulate.operator import RESYNC, USER, Operator
+from simulate.engine.operator import RESYNC, USER, Operator
 from tests.apis.clusters import minimal
 
 NAMESPACE = "lab"

@@ -17,7 +17,7 @@ from member.outcome import Done, Outcome, Refused, Waiting
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.world import World
-from simulate.operator import USER, Operator
+from simulate.engine.operator import USER, Operator
 
 # the kind, from here ...
 MAILBOXES = Resource("post.example.com", "v1", "mailboxes", "Mailbox")

@@ -29,7 +29,7 @@ from kube.resources import (
 )
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
-from simulate.operator import USER
+from simulate.engine.operator import USER
 from tests.controllers.simple_world import NAMESPACE, SimpleWorld
 from tests.controllers.tidbmonitor.monitors import CONTAINERS
 

@@ -11,7 +11,7 @@ from apis.model_types import below, shape_of, shaped, type_of
 from kube.objects import Json, condition_of
 from kube.resources import PODS, STATEFUL_SETS, Resource
 from ports.clock import FakeClock
-from simulate.rich_specs import KINDS, rich_spec
+from simulate.manifests.rich_specs import KINDS, rich_spec
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 _MODELS = {kind.name: kind.model for kind in DEFINED}

@@ -16,9 +16,9 @@ from member.context import Settings
 from sandbox.conditions import condition, holds
 from sandbox.dataplane.pd.cluster import PdCluster
 from sandbox.world import DataPlaneWorld, World
-from simulate import worlds
-from simulate.end_state import Leaves, end_state
-from simulate.engine import Engine
+from simulate.engine import worlds
+from simulate.engine.engine import Engine
+from simulate.judge.end_state import Leaves, end_state
 
 NAME = worlds.NAME
 

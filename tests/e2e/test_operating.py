@@ -15,7 +15,7 @@ from controller_manager.flags import parse
 from controller_manager.tidb import settings_of
 from kube.resources import LEASES, TIDB_CLUSTERS
 from ports.randomness import SeededRandomness
-from simulate.end_state import differing
+from simulate.judge.end_state import differing
 from tests.e2e import operators
 from tests.e2e.marks import IN_ONE_WORLD, ON_THE_REAL_ONE
 from tests.e2e.operators import QUICK_LEASE, Operator

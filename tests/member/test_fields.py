@@ -17,7 +17,7 @@ from member.fields.effects import Place, differences
 from member.fields.probe import BadSample, effect, made_of
 from member.fields.samples import Pair, pairs
 from member.fields.schema import fields, fits
-from simulate.trees import merged
+from simulate.engine.trees import merged
 
 TREE = Path(__file__).parents[1]
 

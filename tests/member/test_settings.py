@@ -19,9 +19,9 @@ from kube.resources import SECRETS
 from member.components import workload
 from member.fields.settings import overridden, server_flags
 from ports.clock import FakeClock
-from simulate import certificates
-from simulate.trees import merged
-from simulate.worlds import CLUSTERS
+from simulate.engine import certificates
+from simulate.engine.trees import merged
+from simulate.engine.worlds import CLUSTERS
 from tests.apis.clusters import minimal
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 

@@ -9,7 +9,7 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from kube.objects import Json
-from simulate.alerts import RULES, Scrapes, series_name
+from simulate.judge.alerts import RULES, Scrapes, series_name
 
 _SECONDS = 60
 """Between two scrapes."""

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from ports.clock import FakeClock
-from simulate.alerts import RULES
+from simulate.judge.alerts import RULES
 from tests.monitoring.recording import Alerts, Recording, judged
 from tests.monitoring.scenarios import QUICKLY, SCENARIOS, Scenario, cluster, second_operator
 from tests.operator_world import NAMESPACE, OperatorWorld

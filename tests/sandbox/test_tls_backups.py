@@ -7,7 +7,7 @@ import pytest
 from kube.objects import Json, condition_of
 from kube.resources import BACKUP_SCHEDULES, BACKUPS, RESTORES, SECRETS
 from ports.clock import FakeClock
-from simulate.certificates import secrets
+from simulate.engine.certificates import secrets
 from tests.certificates import Authority
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 from tests.sandbox.test_backups import create, delete_with_volumes, ended, on_volume, prepare, sql, tables

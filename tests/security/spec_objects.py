@@ -33,7 +33,7 @@ from kube.resources import (
     Resource,
 )
 from member.fields.objects import desired_objects
-from simulate.type_mutants import MutantWorld
+from simulate.manifests.type_mutants import MutantWorld
 
 _MADE = (STATEFUL_SETS, DEPLOYMENTS, JOBS, CONFIG_MAPS)
 _SECONDS = 3.0

@@ -16,7 +16,7 @@ from apis.crd import definition
 from kube.objects import Json
 from kube.resources import Resource
 from member.fields.schema import ITEM, leaves
-from simulate.rich_specs import rich_spec
+from simulate.manifests.rich_specs import rich_spec
 
 Path = tuple[str | int, ...]
 

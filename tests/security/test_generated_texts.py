@@ -14,7 +14,7 @@ import pytest
 
 from kube.resources import TIDB_CLUSTERS, TIDB_MONITORS, Resource
 from member.startscript import fragments
-from simulate.rich_specs import KINDS
+from simulate.manifests.rich_specs import KINDS
 from tests.security.parsed_objects import Parser, has_built, replaced
 from tests.security.shell_texts import CANARY, SHELLS, Room
 from tests.security.spec_objects import objects_of

@@ -18,7 +18,7 @@ from kube.resources import DM_CLUSTERS, NAMESPACES, SERVICES, TIDB_CLUSTERS, Res
 from sandbox.conditions import holds
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.tls import PROVEN
-from simulate.worlds import CLUSTERS
+from simulate.engine.worlds import CLUSTERS
 from tests.e2e import operators, worlds
 from tests.e2e.operators import reaching
 from tests.e2e.waiting import CLOCK, eventually, pause

@@ -7,7 +7,7 @@ import pytest
 
 from kube.objects import Json
 from kube.resources import DM_CLUSTERS, TIDB_CLUSTERS, TIDB_MONITORS, Resource
-from simulate.rich_specs import rich_spec
+from simulate.manifests.rich_specs import rich_spec
 from tests.security.spec_objects import objects_of, raised_for
 
 _CLUSTERS = (TIDB_CLUSTERS, DM_CLUSTERS)

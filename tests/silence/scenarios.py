@@ -11,7 +11,7 @@ from kube.resources import PODS
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
 from sandbox.faults import Heal
-from simulate.operator import SETTINGS
+from simulate.engine.operator import SETTINGS
 from tests.controllers.dmcluster.dm_world import NAME as DM_NAME
 from tests.controllers.dmcluster.dm_world import DMWorld
 from tests.operator_world import NAMESPACE, OperatorWorld, sample

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from simulate.logs import silence
+from simulate.engine.logs import silence
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from member import components
 from member.context import ReconcileContext
 from member.lifecycle.workload import Workload
 from member.outcome import Done, Outcome
-from simulate.generate import generated
-from simulate.plan import Plan
+from simulate.engine.plan import Plan
+from simulate.families.generate import generated
 from simulate.run import Outcome as RunOutcome
 from simulate.run import prepare, run
 

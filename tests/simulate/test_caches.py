@@ -10,7 +10,7 @@ from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.apiserver import ApiServer, InProcessTransport
 from sandbox.apiserver.selectors import everything
-from simulate.caches import Cache
+from simulate.engine.caches import Cache
 
 
 class _Watched:

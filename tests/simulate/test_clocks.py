@@ -5,10 +5,10 @@ from itertools import islice
 
 import pytest
 
-from simulate.clocks import FAMILY
-from simulate.engine import Engine
-from simulate.generate import generated
-from simulate.plan import InvalidPlan, Jump
+from simulate.engine.engine import Engine
+from simulate.engine.plan import InvalidPlan, Jump
+from simulate.families.clocks import FAMILY
+from simulate.families.generate import generated
 
 
 def test_each_goes_by_its_name() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from apis.components import component_type, with_component
 from member.components import with_workload, workload, workload_names
 from member.context import FailoverSettings
-from simulate.components import managed_components, profile
+from simulate.engine.components import managed_components, profile
 
 
 def test_7_2_components_are_upgraded_in_this_order() -> None:

@@ -1,6 +1,6 @@
 """Plans in which something else happens beside a mistake."""
 
-from simulate.crossed_mistakes import FAMILY
+from simulate.families.crossed_mistakes import FAMILY
 
 
 def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from simulate.generate import generated
-from simulate.plan import Crash, Edit, Plan, Second, dump
+from simulate.engine.plan import Crash, Edit, Plan, Second, dump
+from simulate.families.generate import generated
+from simulate.families.seeds import random_plan
 from simulate.run import prepare, run
-from simulate.seeds import random_plan
 
 _ROOT = Path(__file__).resolve().parents[2]
 

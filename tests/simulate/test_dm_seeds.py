@@ -1,9 +1,9 @@
 """Random plans about a DMCluster."""
 
 from kube.resources import DM_CLUSTERS
-from simulate.dm_seeds import FAMILY
-from simulate.other_kinds import DM, spec_of_kind
-from simulate.trees import merged
+from simulate.engine.other_kinds import DM, spec_of_kind
+from simulate.engine.trees import merged
+from simulate.families.dm_seeds import FAMILY
 
 SYNC = f"{DM_CLUSTERS}/{DM}"
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from ports.randomness import Randomness, SeededRandomness
-from simulate.family import of_known, of_seeds
-from simulate.generate import family
-from simulate.plan import InvalidPlan, Plan
+from simulate.engine.plan import InvalidPlan, Plan
+from simulate.families.family import of_known, of_seeds
+from simulate.families.generate import family
 
 
 def _drawn(name: str, draw: Randomness) -> Plan:

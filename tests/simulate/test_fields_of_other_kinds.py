@@ -39,9 +39,9 @@ from kube.resources import (
 from member.fields.ignored import OF_KIND
 from member.fields.samples import VALUES
 from member.fields.schema import ITEM, leaves
-from simulate.other_kinds import spec_of_kind
-from simulate.trees import merged
-from simulate.type_mutants import MutantWorld
+from simulate.engine.other_kinds import spec_of_kind
+from simulate.engine.trees import merged
+from simulate.manifests.type_mutants import MutantWorld
 
 MADE = (
     *(STATEFUL_SETS, DEPLOYMENTS, JOBS, SERVICES, INGRESSES, CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS, ROLES),

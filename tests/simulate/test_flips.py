@@ -1,8 +1,8 @@
 """Plans in which changes go to and fro."""
 
-from simulate.flips import FAMILY
-from simulate.trees import merged
-from simulate.worlds import CLUSTERS
+from simulate.engine.trees import merged
+from simulate.engine.worlds import CLUSTERS
+from simulate.families.flips import FAMILY
 
 
 def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:

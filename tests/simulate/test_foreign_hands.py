@@ -7,14 +7,14 @@ import pytest
 from kube.errors import NotFound
 from kube.objects import Json
 from kube.resources import CONFIG_MAPS, PODS, SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
-from simulate.engine import Engine
-from simulate.field_changes import Change, Changes
-from simulate.field_owners import Owners
-from simulate.foreign_hands import FAMILY, OF_DM
-from simulate.hands import Hands
-from simulate.plan import Created, Deleted, Foreign, InvalidPlan, Plan
+from simulate.engine.engine import Engine
+from simulate.engine.hands import Hands
+from simulate.engine.plan import Created, Deleted, Foreign, InvalidPlan, Plan
+from simulate.engine.state import State
+from simulate.families.field_changes import Change, Changes
+from simulate.families.field_owners import Owners
+from simulate.families.foreign_hands import FAMILY, OF_DM
 from simulate.run import prepare, run
-from simulate.state import State
 
 pytestmark = pytest.mark.slow
 

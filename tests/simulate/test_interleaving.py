@@ -8,7 +8,7 @@ import pytest
 from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from sandbox.lock_step import Ended
-from simulate.interleaving import Interleaver
+from simulate.engine.interleaving import Interleaver
 
 
 class _Driver:

@@ -1,7 +1,7 @@
 """Plans in which a spec is not valid for minutes."""
 
-from simulate.invalid_specs import FAMILY
-from simulate.plan import Crash
+from simulate.engine.plan import Crash
+from simulate.families.invalid_specs import FAMILY
 
 
 def test_each_seed_is_a_plan_of_its_own_and_always_the_same() -> None:

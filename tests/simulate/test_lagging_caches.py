@@ -5,11 +5,11 @@ from itertools import islice
 import pytest
 
 from kube.resources import LEASES, PODS
-from simulate.generate import generated
-from simulate.lagging_caches import CACHED, FAMILY
-from simulate.plan import Hidden, InvalidPlan, Stale
+from simulate.engine.plan import Hidden, InvalidPlan, Stale
+from simulate.families.generate import generated
+from simulate.families.lagging_caches import CACHED, FAMILY
+from simulate.families.workloads import WORKLOADS
 from simulate.run import prepare
-from simulate.workloads import WORKLOADS
 
 
 def test_each_goes_by_its_name() -> None:

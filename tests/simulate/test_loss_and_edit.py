@@ -5,12 +5,12 @@ from itertools import product
 import pytest
 
 from kube.resources import PODS
-from simulate.generate import generated
-from simulate.loss_and_edit import CHANGES, FAMILY, LOSSES, MACHINES, MOMENTS, REFUSED, SUBJECTS, makes_sense
-from simulate.plan import InvalidPlan, Plan
+from simulate.engine.plan import InvalidPlan, Plan
+from simulate.engine.state import State
+from simulate.engine.worlds import MORTAL
+from simulate.families.generate import generated
+from simulate.families.loss_and_edit import CHANGES, FAMILY, LOSSES, MACHINES, MOMENTS, REFUSED, SUBJECTS, makes_sense
 from simulate.run import prepare
-from simulate.state import State
-from simulate.worlds import MORTAL
 
 _WITHOUT_SUBSTITUTES = ("pump-2", "tiproxy-2", "ticdc-3")
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from simulate.generate import generated
-from simulate.losses_midway import FAMILY
-from simulate.plan import InvalidPlan, World
+from simulate.engine.plan import InvalidPlan, World
+from simulate.families.generate import generated
+from simulate.families.losses_midway import FAMILY
 
 _PLANS = list(FAMILY.plans())
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from simulate.generate import generated
-from simulate.loss_and_edit import CONVERGED
-from simulate.losses_undone import FAMILY
-from simulate.plan import InvalidPlan, World
+from simulate.engine.plan import InvalidPlan, World
+from simulate.families.generate import generated
+from simulate.families.loss_and_edit import CONVERGED
+from simulate.families.losses_undone import FAMILY
 
 _PLANS = list(FAMILY.plans())
 

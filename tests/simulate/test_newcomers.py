@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 
 from cli import progress
-from simulate import newcomers
-from simulate.mutations import mutated
-from simulate.newcomers import DEFECT, judge, judge_content
+from simulate.manifests import newcomers
+from simulate.manifests.mutations import mutated
+from simulate.manifests.newcomers import DEFECT, judge, judge_content
 from tests.operator_world import SAMPLES
 
 _FIRST = 50

@@ -2,11 +2,11 @@
 
 import pytest
 
-from simulate.generate import generated
-from simulate.loss_and_edit import SUBJECTS
-from simulate.operator_troubles import FAMILY
-from simulate.plan import Foreign, InvalidPlan, World
-from simulate.worlds import BESIDE_DM
+from simulate.engine.plan import Foreign, InvalidPlan, World
+from simulate.engine.worlds import BESIDE_DM
+from simulate.families.generate import generated
+from simulate.families.loss_and_edit import SUBJECTS
+from simulate.families.operator_troubles import FAMILY
 
 _PLANS = list(FAMILY.plans())
 

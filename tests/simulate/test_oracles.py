@@ -6,10 +6,10 @@ import pytest
 
 from kube.objects import Json
 from simulate import invariants
+from simulate.engine.plan import Crash, Edit, Plan, Stale
+from simulate.engine.trees import difference, merged
+from simulate.judge.quiet_time import QuietTime
 from simulate.oracles import direct_plan
-from simulate.plan import Crash, Edit, Plan, Stale
-from simulate.quiet_time import QuietTime
-from simulate.trees import difference, merged
 
 
 def test_every_invariant_is_judged_or_an_oracle_stands_for_it() -> None:

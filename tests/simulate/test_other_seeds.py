@@ -2,8 +2,8 @@
 
 from apis.crd import KINDS, definition
 from kube.objects import Json
-from simulate.other_kinds import OTHER_KINDS
-from simulate.other_seeds import FAMILY
+from simulate.engine.other_kinds import OTHER_KINDS
+from simulate.families.other_seeds import FAMILY
 
 
 def fields(kind: str) -> Json:

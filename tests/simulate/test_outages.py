@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
-from simulate.alerts import misjudged
-from simulate.generate import generated
-from simulate.outage_judge import WITHIN
-from simulate.outages import FAMILY
-from simulate.plan import InvalidPlan, Plan
+from simulate.engine.plan import InvalidPlan, Plan
+from simulate.families.generate import generated
+from simulate.families.outages import FAMILY
+from simulate.judge.alerts import misjudged
+from simulate.judge.outages import WITHIN
 from simulate.run import prepare, run
 from tests.monitoring.conftest import required
 

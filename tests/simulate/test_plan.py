@@ -3,11 +3,11 @@
 import pytest
 
 from ports.transport import Request
-from simulate.calls import Call, Port, call
-from simulate.generate import generated
-from simulate.plan import Crash, Edit, InvalidPlan, Plan, dump, parse
-from simulate.seeds import random_plan
-from simulate.write_addresses import WriteCounts, address
+from simulate.engine.calls import Call, Port, call
+from simulate.engine.plan import Crash, Edit, InvalidPlan, Plan, dump, parse
+from simulate.engine.write_addresses import WriteCounts, address
+from simulate.families.generate import generated
+from simulate.families.seeds import random_plan
 
 
 def test_a_plan_survives_being_written_and_read() -> None:

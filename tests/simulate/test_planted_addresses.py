@@ -7,7 +7,7 @@ import apis.validation.listening
 from apis.problem import Problem
 from dataplane.addresses import AddressBook, Stranger
 from kube.objects import Json
-from simulate.plan import Edit, Plan
+from simulate.engine.plan import Edit, Plan
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -11,9 +11,9 @@ from backup_manager.jobs import Job
 from controllers.backup import cleaning, retry
 from kube.objects import Json
 from member.backups import pods
-from simulate import backup_faults, backups
-from simulate import plan as plans
-from simulate.plan import Edit, Plan
+from simulate.engine import plan as plans
+from simulate.engine.plan import Edit, Plan
+from simulate.families import backup_faults, backups
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -27,7 +27,7 @@ from member.outcome import Outcome
 from member.pd.component import PD
 from member.tidb.component import TIDB
 from member.tikv.component import TIKV
-from simulate.plan import Edit, Foreign, Plan, World
+from simulate.engine.plan import Edit, Foreign, Plan, World
 from tests.simulate.planting import plant_workload, rogue, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

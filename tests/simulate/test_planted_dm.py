@@ -6,9 +6,9 @@ import member.dm.master_upgrade
 import member.dm.worker_scaling
 from kube.resources import DM_CLUSTERS
 from member.evidence import _LIVE_READ, Evidence
-from simulate.other_kinds import DM, changed, made, sources
-from simulate.plan import Fault, Plan, World
-from simulate.worlds import NAMESPACE
+from simulate.engine.other_kinds import DM, changed, made, sources
+from simulate.engine.plan import Fault, Plan, World
+from simulate.engine.worlds import NAMESPACE
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

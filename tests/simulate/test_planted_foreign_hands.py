@@ -13,7 +13,7 @@ from kube.resources import PODS
 from member import labels
 from member.context import ReconcileContext
 from meta.metadata import DesiredMetadata
-from simulate.foreign_hands import FAMILY
+from simulate.families.foreign_hands import FAMILY
 from simulate.oracles import compare, reference
 from tests.simulate.planting import Plant, broken, rogue
 

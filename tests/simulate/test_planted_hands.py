@@ -15,7 +15,7 @@ from member.apply.foreign_edits import ForeignEdit
 from member.apply.stateful_set import UpdateStrategy
 from member.lifecycle.roll_view import RollView
 from member.tikv.component import TIKV
-from simulate.plan import Crash, Plan, load
+from simulate.engine.plan import Crash, Plan, load
 from tests.simulate.planting import plant_workload, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -21,8 +21,8 @@ from member.lifecycle.pod_removal import PodRemoval
 from member.memory.timers import FailureTimers
 from member.outcome import Outcome
 from member.tikv.component import TIKV
-from simulate.generate import generated
-from simulate.plan import load
+from simulate.engine.plan import load
+from simulate.families.generate import generated
 from tests.simulate.planting import broken, plant_workload, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

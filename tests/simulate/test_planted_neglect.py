@@ -32,8 +32,8 @@ from member.observed.claims import own_claims
 from member.outcome import Outcome
 from member.pd.component import PD
 from member.tidb.component import TIDB
+from simulate.engine.plan import Edit, Plan, World
 from simulate.oracles import compare, compare_with_direct, direct_plan, reference
-from simulate.plan import Edit, Plan, World
 from tests.simulate.planting import broken, plant_workload, rogue, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

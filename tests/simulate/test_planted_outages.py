@@ -12,10 +12,10 @@ import cli.tidb.status.page
 import cli.tidb.status.reporting
 import controllers.cluster_conditions
 import controllers.cluster_samples
-import simulate.surfaces
+import simulate.judge.surfaces
 from controllers.conditions import with_condition
-from simulate.alerts import RULES
-from simulate.generate import generated
+from simulate.families.generate import generated
+from simulate.judge.alerts import RULES
 from tests.simulate.planting import broken
 from tests.simulate.test_outages import misalerted
 
@@ -42,7 +42,7 @@ def _unknown_in_green(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _silent_doctor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(simulate.surfaces, "diagnose", lambda *_: [])
+    monkeypatch.setattr(simulate.judge.surfaces, "diagnose", lambda *_: [])
 
 
 def _silent_metric(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +98,6 @@ def test_an_alert_that_does_not_fire(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     alert["for"] = "3m"
     slow = tmp_path / "rules.yaml"
     slow.write_text(yaml.safe_dump(rules), encoding="utf-8")
-    monkeypatch.setattr("simulate.alerts.RULES", slow)
+    monkeypatch.setattr("simulate.judge.alerts.RULES", slow)
     (found,) = misalerted(["outage/pd.pending.all"]).values()
     assert ["the alert does not fire at 1m30s"] == found

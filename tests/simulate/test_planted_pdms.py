@@ -10,8 +10,8 @@ from member.evidence import Evidence, spec_confirmed
 from member.lifecycle.pod_removal import PodRemoval
 from member.outcome import Waiting
 from member.pdms.component import TSO
-from simulate.plan import Edit, Plan
-from simulate.worlds import microservices
+from simulate.engine.plan import Edit, Plan
+from simulate.engine.worlds import microservices
 from tests.simulate.planting import broken, plant_workload, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -11,7 +11,7 @@ from member.lifecycle.pod_removal import PodRemoval
 from member.outcome import Waiting
 from member.pump.component import PUMP
 from member.tidb.component import TIDB
-from simulate.plan import Edit, Plan
+from simulate.engine.plan import Edit, Plan
 from tests.simulate.planting import broken, plant_workload, rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -7,7 +7,7 @@ import pytest
 import member.lifecycle.component_sync
 from member.apply import stateful_set
 from member.outcome import Outcome
-from simulate.generate import generated
+from simulate.families.generate import generated
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

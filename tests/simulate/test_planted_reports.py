@@ -8,8 +8,8 @@ import controllers.tidbcluster.conditions
 import member.failover.steps
 import member.tidb.status
 from member.observed.status import observe_pods
-from simulate.generate import generated
-from simulate.plan import Edit, Plan, World
+from simulate.engine.plan import Edit, Plan, World
+from simulate.families.generate import generated
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -14,7 +14,7 @@ from kube.objects import Object
 from member.context import ReconcileContext
 from member.lifecycle.pod_removal import PodRemoval
 from member.memory.timers import Stopwatch
-from simulate.plan import load
+from simulate.engine.plan import load
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kube import contests
 from kube.contests import Contests
-from simulate.plan import Insists, Plan
+from simulate.engine.plan import Insists, Plan
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

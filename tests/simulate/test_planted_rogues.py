@@ -10,8 +10,8 @@ from controllers.tidbcluster import stages
 from kube.resources import SERVICES, STATEFUL_SETS, TIDB_CLUSTERS
 from member.context import ReconcileContext
 from member.outcome import Outcome, Waiting
+from simulate.engine.plan import Plan
 from simulate.oracles import compare, reference
-from simulate.plan import Plan
 from tests.simulate.planting import broken, rogue, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

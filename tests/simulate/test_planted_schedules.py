@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from controllers.backup_schedule import snapshots
-from simulate.generate import generated
-from simulate.plan import Plan
+from simulate.engine.plan import Plan
+from simulate.families.generate import generated
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

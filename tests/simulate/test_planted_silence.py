@@ -16,7 +16,7 @@ from member.lifecycle import roll_steps
 from member.lifecycle.roll_steps import RollingPod
 from member.observed.activity import Activity
 from member.pd.component import PD
-from simulate.plan import Fault, World, load
+from simulate.engine.plan import Fault, World, load
 from tests.simulate.planting import plant_workload, rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

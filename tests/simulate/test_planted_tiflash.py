@@ -13,7 +13,7 @@ from member.lifecycle.scale_in import ScaleIn
 from member.stores.kind import Needs
 from member.tiflash.component import TIFLASH
 from member.tiflash.kind import KIND
-from simulate.plan import Edit, Plan, World
+from simulate.engine.plan import Edit, Plan, World
 from tests.simulate.planting import plant_workload, rules, short
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -8,8 +8,8 @@ from msgspec import structs
 import member.lifecycle.component_sync
 from member.context import ClusterContext
 from member.outcome import Waiting
-from simulate.generate import generated
-from simulate.plan import World
+from simulate.engine.plan import World
+from simulate.families.generate import generated
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

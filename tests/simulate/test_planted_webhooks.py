@@ -4,7 +4,7 @@ import pytest
 
 from kube.admitted import Admitted
 from member.apply import claim_templates, stateful_set
-from simulate.generate import generated
+from simulate.families.generate import generated
 from tests.simulate.planting import rules
 
 pytestmark = [pytest.mark.slow, pytest.mark.planted]

@@ -2,9 +2,9 @@
 
 import pytest
 
-from simulate.generate import generated
-from simulate.plan import Deleted, InvalidPlan, World
-from simulate.refused_edits import FAMILY
+from simulate.engine.plan import Deleted, InvalidPlan, World
+from simulate.families.generate import generated
+from simulate.families.refused_edits import FAMILY
 
 _PLANS = list(FAMILY.plans())
 

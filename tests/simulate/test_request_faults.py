@@ -5,9 +5,9 @@ import pytest
 
 from ports.clock import FakeClock
 from ports.transport import Request
-from simulate.calls import Call, Port, call
-from simulate.plan import Denied, Refused
-from simulate.request_faults import RequestFaults, refusal
+from simulate.engine.calls import Call, Port, call
+from simulate.engine.plan import Denied, Refused
+from simulate.engine.request_faults import RequestFaults, refusal
 
 _STATEFUL_SETS = "/apis/apps/v1/namespaces/default/statefulsets"
 _SECONDS = 60.0

@@ -4,8 +4,8 @@ import pytest
 
 from ports.clock import FakeClock
 from ports.transport import Request, Response
-from simulate.calls import Port, call
-from simulate.request_rules import RequestRules
+from simulate.engine.calls import Port, call
+from simulate.engine.request_rules import RequestRules
 
 
 class _Watched:

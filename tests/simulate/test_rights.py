@@ -9,8 +9,8 @@ from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import Request
 from sandbox.world import World
-from simulate.operator import USER
-from simulate.rights import AuthorizedTransport, Right, granted, right_for
+from simulate.engine.operator import USER
+from simulate.engine.rights import AuthorizedTransport, Right, granted, right_for
 
 
 @pytest.fixture

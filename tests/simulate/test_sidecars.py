@@ -2,11 +2,11 @@
 
 import pytest
 
-from simulate.generate import generated
-from simulate.loss_and_edit import CHANGES, CONVERGED, SUBJECTS
-from simulate.plan import InvalidPlan, World
-from simulate.sidecars import FAMILY
-from simulate.worlds import MORTAL, SIDECAR
+from simulate.engine.plan import InvalidPlan, World
+from simulate.engine.worlds import MORTAL, SIDECAR
+from simulate.families.generate import generated
+from simulate.families.loss_and_edit import CHANGES, CONVERGED, SUBJECTS
+from simulate.families.sidecars import FAMILY
 
 _PLANS = list(FAMILY.plans())
 

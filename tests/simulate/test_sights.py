@@ -2,11 +2,11 @@
 
 import pytest
 
-from simulate.engine import Engine
-from simulate.events import Sight
-from simulate.plan import Edit, InvalidPlan, Plan
+from simulate.engine.engine import Engine
+from simulate.engine.events import Sight
+from simulate.engine.plan import Edit, InvalidPlan, Plan
+from simulate.engine.worlds import CLUSTERS
 from simulate.run import prepare, run
-from simulate.worlds import CLUSTERS
 
 
 def test_an_object_or_what_stands_in_a_field_of_it_is_seen() -> None:

@@ -2,9 +2,9 @@
 
 import pytest
 
-from simulate.generate import generated
-from simulate.plan import InvalidPlan, World
-from simulate.silences import FAMILY
+from simulate.engine.plan import InvalidPlan, World
+from simulate.families.generate import generated
+from simulate.families.silences import FAMILY
 
 _PLANS = list(FAMILY.plans())
 

@@ -4,10 +4,10 @@ from itertools import islice
 
 import pytest
 
-from simulate import flips, mistakes
-from simulate.loss_and_edit import CONVERGED
-from simulate.plan import InvalidPlan, World
-from simulate.together import FAMILY, drawn
+from simulate.engine.plan import InvalidPlan, World
+from simulate.families import flips, mistakes
+from simulate.families.loss_and_edit import CONVERGED
+from simulate.families.together import FAMILY, drawn
 
 _FIRST = "mistake/tikv-no-image"
 _SECOND = "mistake/tidb-no-image"

@@ -8,10 +8,10 @@ from collections import Counter
 import pytest
 
 from apis import decoding
-from simulate import type_mutants
-from simulate.newcomers import DEFECT
-from simulate.rich_specs import KINDS
-from simulate.type_mutants import judge
+from simulate.manifests import type_mutants
+from simulate.manifests.newcomers import DEFECT
+from simulate.manifests.rich_specs import KINDS
+from simulate.manifests.type_mutants import judge
 
 _FIRST = 120
 _WITH_A_WRONG_TREE = range(30, 40)

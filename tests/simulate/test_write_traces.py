@@ -10,8 +10,8 @@ import pytest
 
 from kube.objects import Json
 from ports.transport import Request
-from simulate.calls import Port, call
-from simulate.write_traces import Writes, WriteTrace, compared, load, save
+from simulate.engine.calls import Port, call
+from simulate.engine.write_traces import Writes, WriteTrace, compared, load, save
 
 _ROOT = Path(__file__).resolve().parents[2]
 _POD = "/api/v1/namespaces/default/pods/basic-tikv-0"

@@ -25,8 +25,8 @@ from ports.clock import FakeClock
 from ports.randomness import SeededRandomness
 from ports.transport import Transport
 from sandbox.world import World
-from simulate.calls import Crash
-from simulate.operator import Operator, Wrap
+from simulate.engine.calls import Crash
+from simulate.engine.operator import Operator, Wrap
 from tests.apis.backups import by_br, tree
 from tests.apis.clusters import minimal
 from tests.controllers.backup.write_faults import WriteFaults

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from ports.transport import ByteStream, ConnectionLost, Request, Response, Transport
-from simulate.calls import Crash
+from simulate.engine.calls import Crash
 
 Kind = Literal["crash after", "lost"]
 

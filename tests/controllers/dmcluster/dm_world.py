@@ -11,7 +11,7 @@ from sandbox.dataplane.dm.book import Book, Worker
 from sandbox.dataplane.dm.master import DMMasterProcess
 from sandbox.dataplane.network import Origin
 from sandbox.dataplane.pd.cluster import Member, PdCluster
-from simulate.operator import Operator, Wrap
+from simulate.engine.operator import Operator, Wrap
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 NAME = "sync"

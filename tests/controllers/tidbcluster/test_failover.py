@@ -13,7 +13,7 @@ from ports.clock import FakeClock
 from sandbox.apiserver.faults import Fault
 from sandbox.apiserver.refusals import Refusal
 from sandbox.kubelet.nodes import NodeSpec
-from simulate.operator import SETTINGS
+from simulate.engine.operator import SETTINGS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow

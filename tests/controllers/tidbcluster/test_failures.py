@@ -18,8 +18,8 @@ from sandbox.apiserver import Fault as ApiFault
 from sandbox.apiserver import Refusal
 from sandbox.apiserver.audit import Call
 from sandbox.dataplane.faults import Fault, Trouble
-from simulate.operator import CLUSTER_SCOPED
-from simulate.trees import merged
+from simulate.engine.operator import CLUSTER_SCOPED
+from simulate.engine.trees import merged
 from tests.certificates import Authority
 from tests.operator_world import NAMESPACE, OPERATOR, OperatorWorld, sample
 

@@ -14,7 +14,7 @@ from kube.objects import Json
 from kube.resources import CONFIG_MAPS, DEPLOYMENTS, PODS, ROLES, SERVICES, STATEFUL_SETS, Resource
 from member.context import FailoverSettings
 from sandbox.apiserver.refusals import forbidden
-from simulate.operator import SETTINGS
+from simulate.engine.operator import SETTINGS
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 pytestmark = pytest.mark.slow

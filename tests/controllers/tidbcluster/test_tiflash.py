@@ -11,7 +11,7 @@ from kube.resources import CONFIG_MAPS, PERSISTENT_VOLUME_CLAIMS, PODS, SECRETS,
 from member.context import FailoverSettings, Settings
 from ports.clock import FakeClock
 from sandbox.dataplane.pd.cluster import PdCluster
-from simulate.operator import SETTINGS
+from simulate.engine.operator import SETTINGS
 from tests.certificates import CLIENT, Authority, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 

@@ -16,7 +16,7 @@ from member.context import FailoverSettings
 from meta.certificate_needs import all_hosts, needs
 from ports.clock import FakeClock
 from sandbox.kubelet.nodes import NodeSpec
-from simulate.operator import SETTINGS
+from simulate.engine.operator import SETTINGS
 from tests.certificates import CLIENT, TODAY, Authority, Pair, secret_name
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 

@@ -6,8 +6,8 @@ from kube.objects import Json
 from kube.resources import PERSISTENT_VOLUME_CLAIMS
 from member.components import workload_names
 from member.labels import PVC_DEFER_DELETING, SCALE_IN_TIME
-from simulate.homes import home_of
-from simulate.worlds import CLUSTERS
+from simulate.engine.worlds import CLUSTERS
+from simulate.families.homes import home_of
 from tests.operator_world import NAMESPACE, OperatorWorld
 
 pytestmark = pytest.mark.slow

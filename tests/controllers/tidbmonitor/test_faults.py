@@ -20,7 +20,7 @@ from kube.resources import (
 from ports.clock import FakeClock
 from ports.transport import ByteStream, Request, RequestTimeout, Response, Transport
 from sandbox.actor_system import NeverSettles
-from simulate.operator import Operator
+from simulate.engine.operator import Operator
 from tests.controllers.tidbmonitor.conftest import EVERYWHERE
 from tests.controllers.tidbmonitor.monitors import CONTAINERS, Monitors, monitor
 from tests.operator_world import NAMESPACE, OperatorWorld, sample

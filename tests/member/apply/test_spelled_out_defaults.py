@@ -13,10 +13,10 @@ from kube.objects import Json
 from kube.resources import DM_CLUSTERS
 from member.apply.last_applied import same_template
 from member.components import workload, workload_names
-from simulate.homes import home_of
-from simulate.other_kinds import spec_of_kind
-from simulate.trees import merged
-from simulate.worlds import CLUSTERS
+from simulate.engine.other_kinds import spec_of_kind
+from simulate.engine.trees import merged
+from simulate.engine.worlds import CLUSTERS
+from simulate.families.homes import home_of
 
 _OF_PODS: Json = {
     "schedulerName": "default-scheduler",

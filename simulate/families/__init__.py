@@ -1,0 +1,1 @@
+"""Families of plans: a base, a change, a trouble and the moment at which it strikes."""

@@ -1,0 +1,222 @@
+"""An edit that the API server refuses, and another event meanwhile (lifecycle.md 9, F21).
+
+`refused/tikv.image.orphaned@8` requests an image that a policy rejects, and deletes the StatefulSet eight seconds later
+without its pods. The edit stays for minutes: everything that ran before must exist and serve. Then it is undone; with
+the suffix `+allowed` the policy is removed instead. In both cases everything is as in the spec.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from msgspec.structs import replace
+
+from kube.objects import Json
+from kube.resources import PODS, SERVICES, STATEFUL_SETS
+from sandbox.policies import APPROVED
+from simulate.engine.components import profile
+from simulate.engine.other_kinds import DM
+from simulate.engine.plan import Crash, Deleted, Edit, Fault, Foreign, InvalidPlan, Plan, World
+from simulate.engine.trees import merged
+from simulate.engine.worlds import NAME, ROOMY, replicas_of
+from simulate.families.family import Family
+from simulate.families.homes import Home, all_components, fields_of
+from simulate.families.users_data import of_all_components
+
+_BEGINS = 5.0
+"""Seconds until the edit."""
+_STANDS = 240.0
+"""Seconds for which it stays."""
+_HEALS = 400.0
+_ALLOWED = "+allowed"
+
+Step = Edit | Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A component whose edit is refused, in a cluster in which it may be scaled."""
+
+    home: Home
+
+    @property
+    def stateful_set(self) -> str:
+        """Its StatefulSet as plans name it."""
+        return f"{STATEFUL_SETS}/{self.workload}"
+
+    @property
+    def workload(self) -> str:
+        """The name of the StatefulSet."""
+        return f"{DM if self.home.is_of_dm else NAME}-{self.home.component}"
+
+    @property
+    def replicas(self) -> int:
+        """How many pods the spec asks for."""
+        return int(self.home.section["replicas"])
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A policy by name, and the edit of a component that it refuses."""
+
+    policy: str
+    edit: Callable[[Home], Json]
+
+
+def _new_image(home: Home) -> Json:
+    return {"version": profile(home.component).versions[1]}
+
+
+def _new_configuration(home: Home) -> Json:
+    return {"config": profile(home.component).config("warn")}
+
+
+REFUSALS: Mapping[str, Refusal] = {
+    "image": Refusal("signed-images", _new_image),
+    "label": Refusal("no-teams", lambda _: {"labels": {"team": "a"}}),
+    "configuration": Refusal("no-new-configuration", _new_configuration),
+    "service": Refusal("no-load-balancers", lambda _: {"service": {"type": "LoadBalancer"}}),
+    "unapproved": Refusal("approved", lambda _: {"annotations": {"roll": "1"}}),
+    "away": Refusal("away", lambda _: {"annotations": {"roll": "1"}}),
+    "quota": Refusal("quota-of-storage", lambda _: {"requests": {"storage": "2Gi"}}),
+}
+
+_OF_STATEFUL_SETS = ("unapproved", "away")
+"""Policies that forbid all changes of a StatefulSet, by any client."""
+
+
+Event = Callable[[Subject], tuple[Step, ...]]
+
+
+def _patched(patch: Callable[[Subject], Json]) -> Event:
+    return lambda hit: (Foreign(at=0.0, target=hit.stateful_set, patch={"spec": patch(hit)}),)
+
+
+def _template(annotations: Json) -> Event:
+    return _patched(lambda _: {"template": {"metadata": {"annotations": annotations}}})
+
+
+def _deleted(target: Callable[[Subject], str], propagation: str = "Background") -> Event:
+    return lambda hit: (Deleted(at=0.0, target=target(hit), propagation=propagation),)  # type: ignore[arg-type]
+
+
+def _merged(change: Callable[[Subject], Json]) -> Event:
+    return lambda hit: (hit.home.merge(0.0, change(hit)),)
+
+
+def _suspended(hit: Subject) -> tuple[Step, ...]:
+    there, back = ({"suspendAction": {"suspendStatefulSet": each}} for each in (True, False))
+    return hit.home.merge(0.0, there), hit.home.merge(60.0, back)
+
+
+def _approved_and_scaled(hit: Subject) -> tuple[Step, ...]:
+    """A user sets the policy's approval on the StatefulSet, and scales it."""
+    (approved,) = _template({APPROVED: "yes"})(hit)
+    return approved, hit.home.merge(20.0, {"replicas": hit.replicas + 1})
+
+
+EVENTS: Mapping[str, Event] = {
+    "nothing": lambda _: (),
+    "crash": lambda _: (Crash(at=0.0),),
+    "scaled-by-hand": _patched(lambda hit: {"replicas": hit.replicas - 1}),
+    "edited-by-hand": _template({"by": "hand"}),
+    "approved-by-hand": _approved_and_scaled,
+    "deleted": _deleted(lambda hit: hit.stateful_set),
+    "orphaned": _deleted(lambda hit: hit.stateful_set, "Orphan"),
+    "service-deleted": _deleted(lambda hit: f"{SERVICES}/{hit.workload}-peer"),
+    "pod-deleted": _deleted(lambda hit: f"{PODS}/{hit.workload}-0"),
+    "scaled-out": _merged(lambda hit: {"replicas": hit.replicas + 1}),
+    "scaled-in": _merged(lambda hit: {"replicas": hit.replicas - 1}),
+    "edited-again": _merged(lambda _: {"annotations": {"roll": "2"}}),
+    "edited-before": _merged(lambda _: {"annotations": {"roll": "0"}}),
+    "suspended": _suspended,
+    "grown": _merged(lambda _: {"requests": {"storage": "2Gi"}}),
+}
+"""The other events, a moment after the edit or before it."""
+
+_MOMENTS = (-3.0, 2.0, 40.0)
+"""Seconds after the edit."""
+
+
+def _plan(rest: str) -> Plan:
+    """The plan called `refused/<rest>`. Raises InvalidPlan."""
+    what, _, moment = rest.removesuffix(_ALLOWED).partition("@")
+    component, refusal, event = (*what.split("."), "", "")[:3]
+    if component not in _subjects() or refusal not in REFUSALS or event not in EVENTS or not _is_number(moment):
+        raise InvalidPlan(
+            f"{rest!r} is no `COMPONENT.REFUSAL.EVENT@SECONDS` of {', '.join(_subjects())}; {', '.join(REFUSALS)}; "
+            f"{', '.join(EVENTS)}; seconds from the edit to the event"
+        )
+    hit, refused = _subjects()[component], REFUSALS[refusal]
+    begins = hit.home.begins_at + _BEGINS
+    ends = begins + _STANDS
+    allowed = rest.endswith(_ALLOWED)
+    policy = World(at=hit.home.begins_at, verb="webhook", arguments={"name": refused.policy}, seconds=0.0)
+    edit = hit.home.merge(begins, refused.edit(hit.home))
+    steps = [each.postponed(begins + float(moment)) for each in EVENTS[event](hit)]
+    back = (
+        [] if allowed else [hit.home.replace(ends, merged(hit.home.section, refused.edit(hit.home)), hit.home.section)]
+    )
+    if allowed:
+        policy = replace(policy, seconds=ends - hit.home.begins_at)
+    plan = Plan(
+        name=f"{FAMILY.name}/{rest}",
+        cluster=hit.home.cluster,
+        budget=ends + _HEALS,
+        edits=(*hit.home.made, edit, *(each for each in steps if isinstance(each, Edit)), *back),
+        given=of_all_components(hit.home.cluster),
+        faults=(policy, *(each for each in steps if not isinstance(each, Edit))),
+        reference=False,
+        serves_at=ends - 1.0 if _is_served(refusal, event) else 0.0,
+    )
+    return replace(plan, ends_beside={hit.home.target: "Done"}) if hit.home.is_of_dm else plan
+
+
+def _is_served(refusal: str, event: str) -> bool:
+    """True if everything that the spec requires should serve while the edit is refused.
+
+    A policy that forbids changes of a StatefulSet also prevents other pods and its complete deletion; and a StatefulSet
+    whose pods are gone as well has no record of its template.
+    """
+    if refusal in _OF_STATEFUL_SETS:
+        return event in ("nothing", "crash", "scaled-by-hand", "service-deleted", "pod-deleted", "edited-again")
+    return event not in ("deleted", "suspended") or refusal in ("service", "quota")
+
+
+def _subjects() -> Mapping[str, Subject]:
+    return {each: Subject(_home(each)) for each in all_components()}
+
+
+def _home(component: str) -> Home:
+    if component in replicas_of(ROOMY):
+        return Home(component, ROOMY)
+    home = Home(component, ROOMY)
+    return Home(component, "tiny" if home.is_of_dm else f"{ROOMY}+{home.part}")
+
+
+def _is_number(text: str) -> bool:
+    return text.removeprefix("-").isdecimal()
+
+
+def _plans() -> Iterator[Plan]:
+    for component, refusal, event, moment, end in product(_subjects(), REFUSALS, EVENTS, _MOMENTS, ("", _ALLOWED)):
+        # under a policy that forbids all changes of a StatefulSet, nothing comes to its end
+        if _makes_sense(component, refusal, event, moment) and (end or refusal not in _OF_STATEFUL_SETS):
+            yield _plan(f"{component}.{refusal}.{event}@{moment:g}{end}")
+
+
+def _makes_sense(component: str, refusal: str, event: str, moment: float) -> bool:
+    section = _subjects()[component].home.section
+    if refusal == "service" and "service.type" not in dict(fields_of(component)):
+        return False
+    if "storage" not in section.get("requests", {}) and (refusal == "quota" or event == "grown"):
+        return False
+    # half of two DM masters, or a single pod, must not be removed
+    if event.startswith("scaled-") and (component == "dm-master" or section["replicas"] < 2):
+        return False
+    if event == "nothing" and moment != _MOMENTS[0]:
+        return False
+    return event != "approved-by-hand" or refusal == "unapproved"
+
+
+FAMILY = Family("refused", _plan, _plans)

@@ -1,0 +1,103 @@
+"""The check that pods get only the template that the user's spec requires (I42).
+
+The reference is the operator's last write, together with the cluster that it then knew: another template requires
+another spec or other annotations of the cluster. A template that another client has written must neither be rolled out
+nor stay, and only a partition above the ordinals keeps it from all pods.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kube.objects import Json
+from simulate.engine.components import managed_components
+from simulate.engine.state import NEVER, State, is_outdated, partition, replicas
+from simulate.invariants.facts import annotations, is_held, is_refused, is_suspended
+from simulate.invariants.operator_write import OperatorWrite
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """The template that the operator wrote last, as the API server completed it, and the cluster for which
+    it wrote it.
+    """
+
+    uid: str
+    template: Json
+    cluster: Json
+
+
+class AskedFor:
+    """Follows the StatefulSets of a cluster; the initial ones count as required."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._written: dict[str, _Written] = {}
+        for component in managed_components():
+            self._note(component, state.cluster)
+
+    def _note(self, component: str, cluster: Json | None) -> None:
+        live = self._state.stateful_set(component)
+        if live is None:
+            return
+        uid, template, before = live["metadata"]["uid"], live["spec"]["template"], self._written.get(component)
+        # an identical recreation is for the cluster of the previous one
+        is_same = before is not None and before.uid != uid and before.template == template
+        wishes = before.cluster if before is not None and is_same else _wishes(cluster)
+        self._written[component] = _Written(uid, template, wishes)
+
+    def _known(self, component: str, live: Json | None) -> _Written | None:
+        """The record of the write to this very StatefulSet."""
+        found = self._written.get(component)
+        return found if found and live and found.uid == live["metadata"]["uid"] else None
+
+    def before(self, write: OperatorWrite) -> str | None:
+        """The violation of a write while a foreign template is in place."""
+        known = self._known(write.component, write.live)
+        if write.live is None or known is None or write.live["spec"]["template"] == known.template:
+            return None
+        component, hit = write.restarts
+        if write.changes_template and write.partition[1] < replicas(write.live):
+            return f"{write.call} puts the template of {component} right and has Kubernetes restart pods for that"
+        if hit and not write.changes_template:
+            pod = self._state.pod_name(component, hit[0])
+            return f"{write.call} restarts {pod} for a template that nobody has asked for"
+        return None
+
+    def after(self, write: OperatorWrite) -> str | None:
+        """The violation of a write's template."""
+        component = write.component
+        live = self._state.stateful_set(component) if component else None
+        if live is None or not (write.live or write.call.method == "POST"):
+            return None
+        if write.live is not None and write.live["spec"]["template"] == live["spec"]["template"]:
+            # a foreign change, which may stay for a while
+            return None
+        known, cluster = self._known(component, live), write.seen or write.known
+        if known is not None and known.template == live["spec"]["template"]:
+            # a change of the spec may have to wait
+            return None
+        self._note(component, cluster)
+        if known is None or known.cluster != _wishes(cluster):
+            return None
+        return f"{write.call} gives the pods of {component} another template, and nobody has changed the spec"
+
+    def lasting(self, state: State) -> Iterator[str]:
+        """Violations: a foreign template that stays, with a partition that would let its next pod through."""
+        cluster = state.cluster
+        if cluster is None or is_held(cluster) or is_refused(cluster):
+            return
+        for component, live in ((each, state.stateful_set(each)) for each in managed_components()):
+            if live is None or is_suspended(cluster, component):
+                continue
+            known = self._known(component, live)
+            if known is not None and known.template != live["spec"]["template"]:
+                yield f"the pods of {component} have a template that nobody has asked for"
+            outdated = any(is_outdated(live, pod) for pod in state.pods(component).values())
+            status, held = live.get("status") or {}, partition(live["spec"]["updateStrategy"])
+            at_rest = status.get("currentRevision") == status.get("updateRevision") and not outdated
+            if at_rest and held < min(replicas(live), NEVER):
+                yield f"the partition of {component} stays at {held} though no pod of it is to be restarted"
+
+
+def _wishes(cluster: Json | None) -> Json:
+    return {"spec": (cluster or {}).get("spec"), "annotations": annotations(cluster)}

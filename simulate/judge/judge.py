@@ -1,0 +1,195 @@
+"""Checks every step against the invariants, and records each violation once."""
+
+from collections.abc import Collection, Hashable, Iterable, Iterator
+
+import msgspec
+
+from kube.objects import Json
+from ports.transport import Response
+from simulate.engine import plan
+from simulate.engine.calls import Call
+from simulate.engine.components import cluster_of, managed_components
+from simulate.engine.engine import Engine, SyncRecord
+from simulate.engine.state import State, pod_of_member
+from simulate.engine.worlds import KEY
+from simulate.engine.write_addresses import Address
+from simulate.invariants import LASTING, ON_STATE, ON_WRITE, TWO_RESYNCS
+from simulate.invariants.facts import parallelism
+from simulate.invariants.operator_write import OperatorWrite
+from simulate.judge.asked_for import AskedFor
+from simulate.judge.backups import BackupJudge
+from simulate.judge.dm import DMJudge
+from simulate.judge.quiet_time import QuietTime
+from simulate.judge.restarts import Lives, Restarts
+from simulate.judge.schedules import ScheduleJudge
+
+_CALLS_OF_A_SYNC = 30
+_CALLS_FOR_A_POD = 3
+"""The maximum number of requests of a sync, as recorded, with some margin (O9)."""
+_CALLS_OF_A_MOVE = 12
+"""Additional requests for each further pod that may be created or removed at the same time."""
+
+
+class Violation(msgspec.Struct, frozen=True):
+    """`rule` is the id of an invariant or oracle; `at` is in seconds from the start of the plan."""
+
+    rule: str
+    at: float
+    what: str
+
+    def __str__(self) -> str:
+        """One line."""
+        return f"{self.rule} at {self.at:.3f} s: {self.what}"
+
+
+class Invariants:
+    """The judge of a run with these `faults`.
+
+    `always`: invariants of the state are checked at every step, even without a change. `restarts`: needless restarts
+    are reported. `cluster`: the checked cluster, `namespace/name`.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        faults: Iterable[plan.Fault] = (),
+        *,
+        always: bool = False,
+        restarts: bool = False,
+        cluster: str = KEY,
+    ) -> None:
+        self._engine = engine
+        self._restarts = Restarts() if restarts else None
+        self._always = always
+        events = list(faults)
+        self._quiet_time = QuietTime(events)
+        hands = (each for each in events if isinstance(each, plan.Foreign | plan.Insists))
+        self._others = frozenset(each.target for each in hands)
+        self._last_seen: Hashable = None
+        self._pending: dict[int, tuple[OperatorWrite, list[tuple[str, str]]]] = {}
+        """The writes in progress with their violations, by identity."""
+        self._since: dict[tuple[str, str], float] = {}
+        """Since when each temporary violation has existed."""
+        self._counted: dict[int, int] = {}
+        """The number of a sync's calls at its last check, by the sync's number."""
+        self._reported: set[tuple[str, str]] = set()
+        self.state = State(engine.world, *cluster.split("/"))
+        self.state.evicted_by_others = frozenset(filter(None, map(plan.evicted_by_hand, events)))
+        self.state.look()
+        self._asked_for = AskedFor(self.state)
+        self.lives = Lives()
+        self._backups = BackupJudge(engine.world, self.state)
+        self._schedules = ScheduleJudge(self.state)
+        self._dm = DMJudge(engine.world, self.state.namespace)
+        self.violations: list[Violation] = []
+
+    def sent(self, addresses: Collection[Address]) -> None:
+        self._quiet_time.wrote(addresses, self._engine.elapsed)
+
+    def before(self, call: Call) -> None:
+        write = self._operator_write(call)
+        self.state.evicted_for_us |= {write.ended_eviction} - {0}
+        found = [(rule, what) for rule, wrong in ON_WRITE.items() if (what := wrong(write))]
+        if what := self._asked_for.before(write):
+            found.append(("I42", what))
+        found += self._dm.before(call, self._engine.settings.failover)
+        self._pending[id(call)] = write, found
+
+    def _operator_write(self, call: Call) -> OperatorWrite:
+        failover, sync = self._engine.settings.failover, self._engine.last_syncs.get(call.actor)
+        if sync is None:
+            return OperatorWrite(call, self.state, None, failover)
+        if cluster_of(call.key) != self.state.key:
+            # the sync of a Backup or another cluster has not observed this one
+            return OperatorWrite(call, self.state, None, failover, tuple(sync.calls[:-1]))
+        seen: Json | None = sync.cached.decode() if sync.cached else None
+        return OperatorWrite(call, self.state, seen, failover, tuple(sync.calls[:-1]), sync.read, self._others)
+
+    def after(self, call: Call, answer: Response | None) -> None:
+        """Drop the violations of a write that the server refused: preconditions exist for this."""
+        write, found = self._pending.pop(id(call), (None, []))
+        if write is None:
+            # it is about another cluster
+            self.step()
+            return
+        if answer is None or answer.status < 400:
+            for rule, wrong in found:
+                self.report(rule, wrong)
+            if what := self._asked_for.after(write):
+                self.report("I42", what)
+        self.step()
+
+    def step(self) -> None:
+        version = self.state.look()
+        if version != self._last_seen or self._always:
+            self._last_seen = version
+            self.state.watch()
+            self.lives.look(self.state)
+            self._judge_state()
+            for rule, what in (*self._backups.look(), *self._schedules.look()):
+                self.report(rule, what)
+            for what in self._restarts.needless(self.state) if self._restarts else ():
+                self.report("R24", what)
+            now = self._engine.elapsed
+            self._since = {each: self._since.get(each, now) for each in self._lasting()}
+        if self._since:
+            self._judge_lasting()
+        for sync in self._engine.last_syncs.values():
+            made = len(sync.calls)
+            if made > _CALLS_OF_A_SYNC and sync.key == self.state.key and self._counted.get(sync.number) != made:
+                # later there may be fewer pods
+                self._counted[sync.number] = made
+                self._judge_budget(sync)
+
+    def end(self) -> None:
+        """Check the end of the plan."""
+        for rule, what in (*self._backups.end(self._engine.done), *self._dm.end()):
+            self.report(rule, what)
+
+    def _judge_state(self) -> None:
+        cluster = self.state.cluster
+        if cluster and cluster["metadata"]["resourceVersion"] == self._engine.hands.said:
+            # another client has written the status, and the operator has not yet replaced it
+            return
+        for rule, wrong in ON_STATE.items():
+            if what := wrong(self.state):
+                self.report(rule, what)
+
+    def _lasting(self) -> Iterator[tuple[str, str]]:
+        for rule, lasting in LASTING.items():
+            for what in lasting.found(self.state):
+                yield rule, what
+        for what in self._asked_for.lasting(self.state):
+            yield "I42", what
+
+    def _judge_lasting(self) -> None:
+        now = self._engine.elapsed
+        quiet_since = self._quiet_time.since(now)
+        if quiet_since is None:
+            return
+        for (rule, what), since in self._since.items():
+            if now - max(since, quiet_since) > (LASTING[rule].seconds if rule in LASTING else TWO_RESYNCS):
+                self.report(rule, what)
+
+    def _judge_budget(self, sync: SyncRecord) -> None:
+        budget = _CALLS_OF_A_SYNC + _CALLS_FOR_A_POD * sum(
+            len(self.state.pods(component)) for component in managed_components()
+        )
+        cluster = self.state.cluster
+        own = {pod["metadata"]["name"] for pod in self.state.pods("pd").values()}
+        # the members of PD in other clusters are asked, too
+        budget += _CALLS_FOR_A_POD * len({pod_of_member(each) for each in self.state.members} - own)
+        at_once = max(
+            parallelism(cluster, component, out=out) for component in managed_components() for out in (True, False)
+        )
+        budget += _CALLS_OF_A_MOVE * (at_once - 1)
+        if len(sync.calls) > budget:
+            self.report("O9", f"a sync of {sync.calls[0].key} makes more than {budget} calls")
+
+    def report(self, rule: str, what: str) -> None:
+        if (rule, what) in self._reported:
+            return
+        self._reported.add((rule, what))
+        found = Violation(rule, round(self._engine.elapsed, 3), what)
+        self.violations.append(found)
+        self._engine.note("JUDGE", str(found))

@@ -1,0 +1,1 @@
+"""Generated manifests: new objects, mutations and wrong types, and what the operator makes of them."""
