@@ -1,8 +1,8 @@
-"""What the names of tests and the first lines of plans say that they prove."""
+"""The rules that tests prove by `@pytest.mark.rule`, and the first lines of plans."""
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -11,27 +11,41 @@ SPEC = TESTS.parents[1] / "shared" / "spec"
 
 
 REASONED = re.compile(r"(elsewhere|later): \S")
-"""The state of what has no test of its name."""
+"""The state of a rule without a test."""
 
 
-_TEST = re.compile(r"^ *def (test_\w+)", re.MULTILINE)
+_MARK_OR_TEST = re.compile(r"@pytest\.mark\.rule\(([^)]*)\)|^ *def (test_\w+)", re.MULTILINE)
 
 
 def listed(name: str) -> Mapping[str, str]:
-    """The table of that name in the file of that name: ids, each with `test` or a reason."""
+    """The table `name` of `name`.toml: rule ids, each with `test` or a reason."""
     with (TESTS / f"{name}.toml").open("rb") as file:
         found: dict[str, str] = tomllib.load(file)[name]
     return found
 
 
+def marked(text: str) -> Iterator[tuple[str, str]]:
+    """The rule and the test of each mark in the source of a module."""
+    rules: list[str] = []
+    for listed, test in _MARK_OR_TEST.findall(text):
+        if test:
+            yield from ((rule, test) for rule in rules)
+            rules = []
+        else:
+            rules += re.findall(r'"([^"]+)"', listed)
+
+
 @cache
-def names_of_tests() -> tuple[str, ...]:
-    """The name of every test function."""
-    texts = (path.read_text(encoding="utf-8") for path in sorted(TESTS.rglob("test_*.py")))
-    return tuple(name for text in texts for name in _TEST.findall(text))
+def tests_of_rules() -> Mapping[str, Sequence[str]]:
+    """The names of the tests of each rule."""
+    names: dict[str, list[str]] = {}
+    for path in sorted(TESTS.rglob("test_*.py")):
+        for rule, test in marked(path.read_text(encoding="utf-8")):
+            names.setdefault(rule, []).append(test)
+    return names
 
 
 def plans() -> Iterator[tuple[str, str]]:
-    """The file name of every plan that is kept, and its first line: a comment."""
+    """The file name and the first line, a comment, of every plan in tests/simulate/plans."""
     for path in sorted((TESTS / "simulate" / "plans").glob("*.yaml")):
         yield path.name, path.read_text(encoding="utf-8").partition("\n")[0]

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.rule_coverage import marked
+
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "docs" / "rules"
 
@@ -51,7 +53,8 @@ FAMILIES = "|".join(
 RULE = re.compile(rf"(?<![\w#/.-])(?:{FAMILIES})-?\d+[a-z]?(?![\w-])(?<!A00\d)")
 """`A002` is the linter's."""
 
-IN_NAME = re.compile(rf"(?:test|and)_((?:{FAMILIES})_?\d+[a-z]?)(?=_)")
+MARK = re.compile(rf"(?:([a-z-]+)-)?({CHAPTER}|(?:{FAMILIES})-?\d+[a-z]?)")
+"""An argument of `@pytest.mark.rule`: `WQ-2`, `F35`, `lifecycle-8.3`."""
 
 
 def tracked(*endings: str) -> Iterator[Path]:
@@ -63,7 +66,7 @@ def tracked(*endings: str) -> Iterator[Path]:
 
 
 def said(path: Path) -> str:
-    """What a file tells its readers: of Python the docstrings, comments and names of tests, of anything else all."""
+    """The prose of a file: of Python the docstrings and comments, of any other file everything."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
@@ -92,8 +95,8 @@ def _docstring(node: ast.AST) -> str:
     return ""
 
 
-def citations(path: str, text: str, names: Iterable[str] = ()) -> Iterator[Cited]:
-    """What a text cites; `names` are those of tests in it."""
+def citations(path: str, text: str, marks: Iterable[str] = ()) -> Iterator[Cited]:
+    """The citations of a text, and of the `marks` of its tests."""
     text = re.sub(r"\s*\n\s*(?=[\w(])", " ", text)
     named = [(found[1], found[2]) for found in NAMED.finditer(text) if found[1] in KNOWN]
     documents = tuple(dict.fromkeys(document for document, _ in named))
@@ -105,7 +108,8 @@ def citations(path: str, text: str, names: Iterable[str] = ()) -> Iterator[Cited
         if all("." in each for each in chapters) or documents:
             yield from (Cited(path, documents, chapter) for chapter in chapters)
     yield from (Cited(path, (), rule) for rule in RULE.findall(text))
-    yield from (Cited(path, (), _unpadded(rule)) for name in names for rule in IN_NAME.findall(name))
+    for found in filter(None, map(MARK.fullmatch, marks)):
+        yield Cited(path, (found[1],) if found[1] else (), found[2])
 
 
 def _each(listed: str) -> Iterator[str]:
@@ -120,24 +124,20 @@ def _completed(first: str, last: str) -> str:
     return f"{prefix[0]}{last}" if prefix and last.isdecimal() else last
 
 
-def _unpadded(rule: str) -> str:
-    return rule.replace("_", "-")
-
-
 def all_citations() -> Iterator[Cited]:
     """Those of the whole repository but the rules themselves."""
     for path in tracked(".py", ".md", ".toml", ".yaml", ".sh", ".cfg", ".go"):
         where = str(path.relative_to(ROOT))
         if path.is_relative_to(RULES) or where.startswith(_WITHOUT_CITATIONS):
             continue
-        names = re.findall(r"def (test_\w+)", path.read_text(encoding="utf-8")) if path.suffix == ".py" else ()
-        yield from citations(where, said(path), names)
+        marks = [rule for rule, _ in marked(path.read_text(encoding="utf-8"))] if path.suffix == ".py" else ()
+        yield from citations(where, said(path), marks)
 
 
 def resolves(cited: Cited) -> bool:
     """Whether there is an item of that name in a document that may be meant."""
     documents = cited.documents or tuple(KNOWN)
-    return any(cited.rule in KNOWN[document] for document in documents)
+    return any(cited.rule in KNOWN.get(document, ()) for document in documents)
 
 
 def test_every_citation_resolves() -> None:
@@ -173,3 +173,9 @@ def test_what_is_not_there_does_not_resolve() -> None:
 def test_the_glossary_is_short() -> None:
     rows = re.findall(r"^\| (?!Term|---)", (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(rows) <= 40
+
+
+def test_no_test_is_named_by_a_rule() -> None:
+    by_rule = re.compile(rf"def (test_(?:(?:{FAMILIES})_?\d+|\d{{1,2}}_\d{{1,2}}_)\w*)")
+    texts = (path.read_text(encoding="utf-8") for path in tracked(".py") if path.is_relative_to(ROOT / "tests"))
+    assert [] == [name for text in texts for name in by_rule.findall(text)]

@@ -1,4 +1,4 @@
-"""Every fault rule, scenario and upstream thread has a test or a plan that names it, or a reason in faults.toml."""
+"""Every fault rule, scenario and upstream thread has a marked test or a plan, or a reason in faults.toml."""
 
 import re
 from collections import defaultdict
@@ -18,10 +18,9 @@ FAULTS = rule_coverage.listed("faults")
 
 
 def _proven() -> Iterator[tuple[str, str]]:
-    """What is named, and by which test or plan; in the name of a test, a thread is its number of 3 digits or more."""
-    for name in rule_coverage.names_of_tests():
-        for word in name.split("_"):
-            yield f"#{word}" if word.isdigit() and len(word) > 2 else word, name
+    """Each fault, scenario or thread, and a test or plan of it."""
+    for fault, names in rule_coverage.tests_of_rules().items():
+        yield from ((fault, name) for name in names)
     for name, line in rule_coverage.plans():
         for word in NAMED.findall(line):
             yield word, name

@@ -38,7 +38,8 @@ def problems(name: str = "nightly", **spec: Any) -> list[str]:
         {"minCompactStartTs": "2024-05-01T10:00:00Z"},
     ],
 )
-def test_5_what_is_complete_is_valid(spec: Json) -> None:
+@pytest.mark.rule("5")
+def test_what_is_complete_is_valid(spec: Json) -> None:
     assert [] == problems(**spec)
 
 
@@ -85,7 +86,8 @@ def test_5_what_is_complete_is_valid(spec: Json) -> None:
         ),
     ],
 )
-def test_5_what_can_t_work_is_named_with_the_way_out(spec: Json, expected: str) -> None:
+@pytest.mark.rule("5")
+def test_what_can_t_work_is_named_with_the_way_out(spec: Json, expected: str) -> None:
     (first, *_) = problems(**spec)
     assert first.startswith(expected)
 
@@ -95,7 +97,8 @@ def test_the_sample_is_valid() -> None:
     assert [] == validate_backup_schedule(with_schedule_defaults(decode(sample, BackupSchedule)))
 
 
-def test_5_a_name_that_leaves_no_room_for_the_time_is_refused() -> None:
+@pytest.mark.rule("5")
+def test_a_name_that_leaves_no_room_for_the_time_is_refused() -> None:
     assert [] == problems("a" * 36)
     (said,) = problems("a" * 37)
     assert said.endswith("is too long for the names of Jobs, which have a time besides; use at most 36 characters")
@@ -103,7 +106,8 @@ def test_5_a_name_that_leaves_no_room_for_the_time_is_refused() -> None:
     assert 1 == len(problems("a" * 36, **compacting))
 
 
-def test_5_a_template_has_what_the_schedule_says_but_its_own_goes_before() -> None:
+@pytest.mark.rule("5")
+def test_a_template_has_what_the_schedule_says_but_its_own_goes_before() -> None:
     def made(**template: Any) -> BackupSchedule:
         spec = {"schedule": "@daily", "br": {"cluster": "a"}, "s3": S3, "backupTemplate": template}
         return with_schedule_defaults(decode(tree("BackupSchedule", spec), BackupSchedule))

@@ -22,7 +22,8 @@ def problems(dc: DMCluster) -> list[str]:
     return [each.field for each in validate(dc) or list(stricter.check(dc, {}))]
 
 
-def test_2_2_what_is_left_open() -> None:
+@pytest.mark.rule("2.2")
+def test_what_is_left_open() -> None:
     dc = dm()
     assert ("IfNotPresent", False, "Retain") == (
         dc.spec.image_pull_policy,
@@ -38,12 +39,14 @@ def test_2_2_what_is_left_open() -> None:
 
 
 @pytest.mark.parametrize("version", ["v1.0.7", "1.0", "v1"])
-def test_3_5_DM_v1_is_refused(version: str) -> None:
+@pytest.mark.rule("3.5")
+def test_DM_v1_is_refused(version: str) -> None:
     assert ["spec.version"] == problems(dm(version=version))
 
 
 @pytest.mark.parametrize("version", ["v2.0.0", "nightly", "latest", "v8.5.2-patch", "7f3a9c1"])
-def test_3_5_what_is_newer_or_no_number_passes(version: str) -> None:
+@pytest.mark.rule("3.5")
+def test_what_is_newer_or_no_number_passes(version: str) -> None:
     assert [] == problems(dm(version=version))
 
 
@@ -65,7 +68,8 @@ def test_3_5_what_is_newer_or_no_number_passes(version: str) -> None:
     ],
     ids=str,
 )
-def test_3_2_what_cannot_work_is_named_by_field(spec: dict[str, Any], field: str) -> None:
+@pytest.mark.rule("3.2")
+def test_what_cannot_work_is_named_by_field(spec: dict[str, Any], field: str) -> None:
     found = problems(dm(**spec))
     assert [] != found
     assert all(each.endswith(field) for each in found)
@@ -73,6 +77,7 @@ def test_3_2_what_cannot_work_is_named_by_field(spec: dict[str, Any], field: str
 
 @pytest.mark.parametrize("name", ["dm-master", "dm-worker"])
 @pytest.mark.parametrize("text", ["", "{}", '["1"]', "[1.5]"])
-def test_3_1_delete_slots_are_a_list_of_ordinals(name: str, text: str) -> None:
+@pytest.mark.rule("defaults-and-validation-3.1")
+def test_delete_slots_are_a_list_of_ordinals(name: str, text: str) -> None:
     key = f"{name}.tidb.pingcap.com/delete-slots"
     assert [f'metadata.annotations["{key}"]'] == problems(dm({key: text}))

@@ -54,7 +54,8 @@ def test_versions_are_ordered_by_number_without_suffix() -> None:
 
 
 @pytest.mark.parametrize("version", ["latest", "nightly", "master", "nightly-20240101", "feature/x", "", "sha-1f"])
-def test_F25_5173_what_is_no_number_is_newest(version: str) -> None:
+@pytest.mark.rule("F25", "#5173")
+def test_what_is_no_number_is_newest(version: str) -> None:
     assert images.at_least(version, "v99.0.0")
 
 

@@ -74,7 +74,8 @@ def test_instance_label_is_that_of_the_running_selectors() -> None:
 
 
 @pytest.mark.parametrize("wanted", [True, False])
-def test_R25_tls_changes_only_where_a_single_pd_runs(wanted: bool) -> None:
+@pytest.mark.rule("R25")
+def test_tls_changes_only_where_a_single_pd_runs(wanted: bool) -> None:
     spec, known = minimal(tlsCluster={"enabled": wanted}, **KEPT), {"clusterID": "7"}
     other = replace(RUNNING, pd_replicas=3, pd_tls=not wanted)
 
@@ -114,7 +115,8 @@ def test_scheduling_of_a_running_pd_is_changed_through_pd(written: Json | str, e
     assert [f"spec.pd.config.{section}" for section in expected] == found
 
 
-def test_7_what_v1_6_left_out_of_the_file_is_heeded_once_it_is_there() -> None:
+@pytest.mark.rule("defaults-and-validation-7")
+def test_what_v1_6_left_out_of_the_file_is_heeded_once_it_is_there() -> None:
     """It has dropped what its schema does not know: a manifest that is applied anew brings that back."""
     new = {"max-store-preparing-time": "48h"}
     written: Json = {"schedule": {"leader-schedule-limit": 4} | new}
@@ -237,7 +239,8 @@ def test_rules_of_creation_end_with_the_creation() -> None:
         ([], "b.local", set(), "7"),
     ],
 )
-def test_4_1_the_domain_stays_once_pd_is_bootstrapped(
+@pytest.mark.rule("4.1")
+def test_the_domain_stays_once_pd_is_bootstrapped(
     expected: list[str], wanted: str, domains: set[str], cluster_id: str
 ) -> None:
     tc = cluster({"clusterDomain": wanted})

@@ -42,11 +42,13 @@ def due(phase: str = "", commit: str = "100", status: Json | None = None, **spec
         ("Running", {"logStop": True, "logTruncateUntil": "200"}, STOP),
     ],
 )
-def test_3_8_the_command_follows_from_spec_and_phase(phase: str, spec: Json, command: str) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_the_command_follows_from_spec_and_phase(phase: str, spec: Json, command: str) -> None:
     assert command == due(phase, **spec)
 
 
-def test_3_8_a_log_begins_before_it_is_paused_or_stopped() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_a_log_begins_before_it_is_paused_or_stopped() -> None:
     """v1.6 waits for ever for one to begin whose spec says from the first that it is paused."""
     assert START == due(commit="", logSubcommand="log-pause")
     running = {"logSubCommandStatuses": {START: {"phase": "Running"}}}
@@ -55,7 +57,8 @@ def test_3_8_a_log_begins_before_it_is_paused_or_stopped() -> None:
     assert START == due(commit="", logTruncateUntil="200")
 
 
-def test_3_8_what_was_truncated_is_not_due_again() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_what_was_truncated_is_not_due_again() -> None:
     done = {"logSubCommandStatuses": {TRUNCATE: {"phase": "Complete", "logTruncatingUntil": "200"}}}
     assert START == due("Running", status=done, logTruncateUntil="200")
     assert START == due("Running", status={"logSuccessTruncateUntil": "200"}, logTruncateUntil="200")
@@ -74,7 +77,8 @@ def test_3_8_what_was_truncated_is_not_due_again() -> None:
         (TRUNCATE, {"commitTs": "1"}, False),
     ],
 )
-def test_3_8_in_sync(command: str, status: Json, *, expected: bool) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_in_sync(command: str, status: Json, *, expected: bool) -> None:
     assert expected is log_backups.is_in_sync(command, status)
 
 
@@ -82,7 +86,8 @@ def written(status: Json, command: str, kind: str, **fields: Any) -> Json:
     return log_backups.with_command(status, LogCondition(command, kind), NOW, fields)
 
 
-def test_3_8_the_whole_status_follows_the_start_until_it_is_complete() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_the_whole_status_follows_the_start_until_it_is_complete() -> None:
     status: Json = {}
     for kind in ("Scheduled", "Prepare", "Running"):
         status = written(status, START, kind)
@@ -100,7 +105,8 @@ def test_3_8_the_whole_status_follows_the_start_until_it_is_complete() -> None:
     ("command", "phase", "kept"),
     [(STOP, "Stopped", {"timeCompleted": AT}), (PAUSE, "Paused", {}), (RESUME, "Running", {}), (TRUNCATE, "Old", {})],
 )
-def test_3_8_others_count_when_they_are_complete(command: str, phase: str, kept: Json) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_others_count_when_they_are_complete(command: str, phase: str, kept: Json) -> None:
     for kind in ("Scheduled", "Prepare", "Running", "Failed"):
         found = written({"phase": "Old"}, command, kind, timeStarted=AT)
         assert {"phase", "logSubCommandStatuses"} == found.keys()
@@ -110,7 +116,8 @@ def test_3_8_others_count_when_they_are_complete(command: str, phase: str, kept:
     assert kept == {key: value for key, value in found.items() if key.startswith("time")}
 
 
-def test_3_8_truncation_tells_how_far_it_came() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_truncation_tells_how_far_it_came() -> None:
     found = written({"phase": "Running"}, TRUNCATE, "Scheduled", logTruncatingUntil="200")
     assert "200" == found["logSubCommandStatuses"][TRUNCATE]["logTruncatingUntil"]
     assert {} == log_backups.entry(found, TRUNCATE, "300")
@@ -119,7 +126,8 @@ def test_3_8_truncation_tells_how_far_it_came() -> None:
     assert "200" == log_backups.entry(found, TRUNCATE, "200")["logTruncatingUntil"]
 
 
-def test_3_8_pausing_and_resuming_can_be_repeated() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_pausing_and_resuming_can_be_repeated() -> None:
     status = written({"phase": "Running"}, PAUSE, "Complete")
     status = written(status, RESUME, "Complete")
     assert ("Repeatable", "Complete") == tuple(

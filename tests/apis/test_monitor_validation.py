@@ -87,7 +87,8 @@ def write(**endpoint: Any) -> Json:
         (write(tlsConfig={"keySecret": {"key": "k"}}), "spec.prometheus.remoteWrite[0].tlsConfig.keySecret.name"),
     ],
 )
-def test_3_4_what_is_wrong_is_named(spec: Json, field: str) -> None:
+@pytest.mark.rule("defaults-and-validation-3.4")
+def test_what_is_wrong_is_named(spec: Json, field: str) -> None:
     problems = validate_monitor(monitor(**spec))
     assert [field] == [each.field for each in problems]
     assert all(each.message for each in problems)
@@ -107,7 +108,8 @@ def test_3_4_what_is_wrong_is_named(spec: Json, field: str) -> None:
         write(basicAuth={"username": {"name": "a", "key": "b"}, "password": {"name": "a", "key": "c"}}),
     ],
 )
-def test_3_4_what_v1_6_takes_is_taken(spec: Json) -> None:
+@pytest.mark.rule("defaults-and-validation-3.4")
+def test_what_v1_6_takes_is_taken(spec: Json) -> None:
     assert [] == validate_monitor(monitor(**spec))
 
 
@@ -132,7 +134,8 @@ def test_what_is_no_selector_is_refused(text: str) -> None:
         labels_selected_by(text)
 
 
-def test_2_4_what_is_left_open_is_filled_in() -> None:
+@pytest.mark.rule("defaults-and-validation-2.4")
+def test_what_is_left_open_is_filled_in() -> None:
     spec = monitor(dm={"clusters": [{"name": "dm"}], "initializer": CONTAINERS["initializer"]}).spec
     assert ["ns"] == [each.namespace for each in spec.clusters]
     assert spec.dm

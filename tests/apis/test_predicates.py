@@ -124,7 +124,8 @@ def test_ready_of_the_other_components() -> None:
         assert not predicates.all_members_ready(cluster(minimal(), status=status), component)
 
 
-def test_F7_a_status_that_could_not_be_renewed_is_unknown() -> None:
+@pytest.mark.rule("F7")
+def test_a_status_that_could_not_be_renewed_is_unknown() -> None:
     stale = with_status(pd=pd_status(True, True, True, synced=False), tikv=tikv_status("Up", "Up", "Up", synced=False))
     assert not predicates.is_available(stale, "pd")
     assert not predicates.is_available(stale, "tikv")

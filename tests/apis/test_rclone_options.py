@@ -18,7 +18,8 @@ from tests.apis.backups import ACCESS, S3, backup, restore
         (["-q", "--verbose", "--ignore-checksum=true", "--transfers", "4", "--stats=1s"], CopyOptions()),
     ],
 )
-def test_7_9_options_that_mean_something_keep_it(options: list[str], copied: CopyOptions) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_options_that_mean_something_keep_it(options: list[str], copied: CopyOptions) -> None:
     assert copied == parse(options)
 
 
@@ -34,7 +35,8 @@ def test_7_9_options_that_mean_something_keep_it(options: list[str], copied: Cop
         (["--s3-upload-concurrency=0"], "--s3-upload-concurrency: '0' is no number of at least 1"),
     ],
 )
-def test_7_9_every_other_option_is_refused_and_says_why(options: list[str], says: str) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_every_other_option_is_refused_and_says_why(options: list[str], says: str) -> None:
     with pytest.raises(UnknownOption) as raised:
         parse(options)
     assert says in str(raised.value)

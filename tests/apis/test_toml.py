@@ -89,7 +89,8 @@ def test_value_that_TOML_does_not_know_is_refused() -> None:
         ("[[a]]\nb = '1m'", "[[a]]\nb = '60s'"),
     ],
 )
-def test_R22_notations_of_the_same_are_the_same(one: str, other: str) -> None:
+@pytest.mark.rule("R22")
+def test_notations_of_the_same_are_the_same(one: str, other: str) -> None:
     assert toml.same(toml.loads(one), toml.loads(other))
 
 
@@ -108,5 +109,6 @@ def test_R22_notations_of_the_same_are_the_same(one: str, other: str) -> None:
         ("[[a]]", ""),
     ],
 )
-def test_R22_what_servers_read_otherwise_differs(one: str, other: str) -> None:
+@pytest.mark.rule("R22")
+def test_what_servers_read_otherwise_differs(one: str, other: str) -> None:
     assert not toml.same(toml.loads(one), toml.loads(other))

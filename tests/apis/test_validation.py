@@ -256,12 +256,14 @@ def test_a_problem_of_tidb(part: Json, field: str) -> None:
     assert [f"spec.tidb.{field}"] == fields(minimal(tidb=part))
 
 
-def test_R25_what_moves_a_server_is_refused_unless_a_flag_wins() -> None:
+@pytest.mark.rule("R25")
+def test_what_moves_a_server_is_refused_unless_a_flag_wins() -> None:
     config = {"server": {"advertise-status-addr": "10.0.0.1:20180", "addr": "0.0.0.0:20161"}}
     assert ["spec.tikv.config.server.advertise-status-addr"] == fields(minimal(tikv={"config": config}))
 
 
-def test_R25_settings_that_say_what_is_so_anyway_are_accepted() -> None:
+@pytest.mark.rule("R25")
+def test_settings_that_say_what_is_so_anyway_are_accepted() -> None:
     assert [] == fields(
         minimal(
             pd={"config": {"client-urls": "http://0.0.0.0:2379", "advertise-peer-urls": "", "peer-urls": None}},

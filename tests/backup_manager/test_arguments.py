@@ -47,23 +47,27 @@ def storage(**providers: Json) -> StorageProvider:
         ({"s3": S3, "local": LOCAL}, "s3://bucket/some/prefix"),
     ],
 )
-def test_2_2_the_path_of_a_backup(given: Json, path: str) -> None:
+@pytest.mark.rule("backup-2.2")
+def test_the_path_of_a_backup(given: Json, path: str) -> None:
     assert path == backup_path(storage(**given))
 
 
-def test_2_2_rejects_a_spec_without_storage() -> None:
+@pytest.mark.rule("backup-2.2")
+def test_rejects_a_spec_without_storage() -> None:
     for function in (backup_path, storage_flags, location_of):
         with pytest.raises(UnknownStorage, match="storage unknown not supported yet"):
             function(storage())
 
 
-def test_2_4_escapes_special_characters_of_urls() -> None:
+@pytest.mark.rule("backup-2.4")
+def test_escapes_special_characters_of_urls() -> None:
     """v1.6's BR writes to `s3://b/100`, where v1.6 looks for `backupmeta` at `100?`, or fails for `%`."""
     s3 = {"provider": "aws", "bucket": "b", "prefix": "50%/a?b#c d ö"}
     assert "--storage=s3://b/50%25/a%3Fb%23c d ö" == storage_flags(storage(s3=s3))[0]
 
 
-def test_2_2_a_bucket_with_a_slash_is_bucket_and_prefix() -> None:
+@pytest.mark.rule("backup-2.2")
+def test_a_bucket_with_a_slash_is_bucket_and_prefix() -> None:
     location = location_of(storage(s3={"provider": "aws", "bucket": "/a/b/", "prefix": "c/"}))
     assert ("a", "b/c") == (location.bucket, location.prefix)
 
@@ -71,12 +75,14 @@ def test_2_2_a_bucket_with_a_slash_is_bucket_and_prefix() -> None:
 @pytest.mark.parametrize(
     ("provider", "force", "style"), [("aws", None, True), ("alibaba", None, False), ("netease", True, True)]
 )
-def test_2_5_buckets_are_in_the_path_by_default(provider: str, force: bool | None, style: bool) -> None:
+@pytest.mark.rule("backup-2.5")
+def test_buckets_are_in_the_path_by_default(provider: str, force: bool | None, style: bool) -> None:
     found = location_of(storage(s3={"provider": provider, "bucket": "b", "forcePathStyle": force}))
     assert style == found.path_style
 
 
-def test_2_4_uses_the_kms_key_of_br_as_well() -> None:
+@pytest.mark.rule("backup-2.4")
+def test_uses_the_kms_key_of_br_as_well() -> None:
     """Bucket policies may require it: in v1.6 only BR writes with it."""
     options = ["--s3.sse-kms-key-id=old", "--s3.sse-kms-key-id=new", "--s3.sse=aws:kms"]
     made = backup(br={"options": options}, s3=S3 | {"sse": "AES256"})
@@ -84,7 +90,8 @@ def test_2_4_uses_the_kms_key_of_br_as_well() -> None:
     assert ("aws:kms", "new") == (found.encryption, found.encryption_key)
 
 
-def test_2_3_an_address_of_ceph_may_lack_its_scheme() -> None:
+@pytest.mark.rule("backup-2.3")
+def test_an_address_of_ceph_may_lack_its_scheme() -> None:
     ceph = storage(s3={"provider": "ceph", "bucket": "b", "endpoint": "rook:80"})
     assert "http://rook:80" == location_of(ceph).endpoint
 
@@ -94,7 +101,8 @@ def test_a_volume_is_its_mount_path() -> None:
     assert (Kind.LOCAL, "/mnt/backup/", "a/b") == (location.kind, location.bucket, location.prefix)
 
 
-def test_2_4_s3_flags_are_ordered_and_only_set_ones() -> None:
+@pytest.mark.rule("backup-2.4")
+def test_s3_flags_are_ordered_and_only_set_ones() -> None:
     every = S3 | {
         "region": "eu",
         "endpoint": "http://minio:9000",
@@ -115,7 +123,8 @@ def test_2_4_s3_flags_are_ordered_and_only_set_ones() -> None:
     assert ["--storage=s3://bucket/some/prefix", "--s3.provider=aws"] == storage_flags(storage(s3=S3))
 
 
-def test_2_4_flags_of_gcs_azure_and_volumes() -> None:
+@pytest.mark.rule("backup-2.4")
+def test_flags_of_gcs_azure_and_volumes() -> None:
     gcs = {"projectId": "p", "bucket": "b", "prefix": "x", "storageClass": "COLDLINE", "objectAcl": "private"}
     assert ["--storage=gcs://b/x/", "--gcs.storage-class=COLDLINE", "--gcs.predefined-acl=private"] == storage_flags(
         storage(gcs=gcs)
@@ -128,7 +137,8 @@ def test_2_4_flags_of_gcs_azure_and_volumes() -> None:
     assert ["--storage=local:///mnt/backup/a/b"] == storage_flags(storage(local=LOCAL))
 
 
-def test_7_6_a_backup_of_everything() -> None:
+@pytest.mark.rule("backup-7.6")
+def test_a_backup_of_everything() -> None:
     assert [
         "backup",
         "full",
@@ -138,7 +148,8 @@ def test_7_6_a_backup_of_everything() -> None:
     ] == backup_arguments(backup(), cluster_tls=False)
 
 
-def test_7_6_a_backup_with_every_option() -> None:
+@pytest.mark.rule("backup-7.6")
+def test_a_backup_with_every_option() -> None:
     br = {
         "clusterNamespace": "db",
         "db": "d",
@@ -178,14 +189,16 @@ def test_7_6_a_backup_with_every_option() -> None:
     ] == backup_arguments(backup(br, backupType="table", commitTs="400036290571534337"), cluster_tls=True)
 
 
-def test_7_6_a_table_filter_replaces_db_and_table() -> None:
+@pytest.mark.rule("backup-7.6")
+def test_a_table_filter_replaces_db_and_table() -> None:
     words = backup_arguments(backup({"db": "d"}, backupType="db", tableFilter=["a.*", "!b.*"]), cluster_tls=False)
     assert ["--filter", "a.*", "--filter", "!b.*"] == words[-4:]
     assert "--db=d" not in words
     assert "--db=d" == backup_arguments(backup({"db": "d"}, backupType="db"), cluster_tls=False)[-1]
 
 
-def test_7_6_a_restore_has_its_options_in_another_order() -> None:
+@pytest.mark.rule("backup-7.6")
+def test_a_restore_has_its_options_in_another_order() -> None:
     br = {"concurrency": 4, "rateLimit": 128, "checksum": True, "checkRequirements": False, "onLine": True}
     assert [
         "restore",
@@ -202,7 +215,8 @@ def test_7_6_a_restore_has_its_options_in_another_order() -> None:
     ] == restore_arguments(restore({**br, "options": ["--last"]}), None, cluster_tls=False)
 
 
-def test_7_6_a_point_in_time_is_the_last_flag() -> None:
+@pytest.mark.rule("backup-7.6")
+def test_a_point_in_time_is_the_last_flag() -> None:
     full = {"s3": {"provider": "aws", "bucket": "full", "prefix": "base", "region": "eu", "forcePathStyle": True}}
     words = restore_arguments(
         restore({"options": ["--x"]}, pitrFullBackupStorageProvider=full), PointInTime("0"), cluster_tls=False
@@ -213,7 +227,8 @@ def test_7_6_a_point_in_time_is_the_last_flag() -> None:
     assert ["--restored-ts=43", "--start-ts=42"] == words[-2:]
 
 
-def test_7_7_abort_is_the_restore_with_a_word_before() -> None:
+@pytest.mark.rule("backup-7.7")
+def test_abort_is_the_restore_with_a_word_before() -> None:
     words = restore_arguments(restore(backupType="db"), None, cluster_tls=True)
     assert ["abort", *words] == abort_arguments(restore(backupType="db"), None, cluster_tls=True)
 
@@ -240,12 +255,14 @@ LOG_COMMON = ["--pd=basic-pd.ns:2379", "--storage=s3://b/p", "--s3.provider=aws"
         ("log-truncate", ["log", "truncate", "--until=500"]),
     ],
 )
-def test_7_5_log_backups(command: str, words: list[str]) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_log_backups(command: str, words: list[str]) -> None:
     found = log_arguments(backup(backupMode="log"), command, "400", "500", cluster_tls=False)
     assert [*words, *LOG_COMMON] == found
 
 
-def test_7_5_a_log_begins_now_by_default_and_a_truncation_needs_an_end() -> None:
+@pytest.mark.rule("backup-7.5")
+def test_a_log_begins_now_by_default_and_a_truncation_needs_an_end() -> None:
     assert ["log", "start", "--task-name=demo", *LOG_COMMON] == log_arguments(
         backup(), "log-start", "0", "0", cluster_tls=False
     )
@@ -254,7 +271,8 @@ def test_7_5_a_log_begins_now_by_default_and_a_truncation_needs_an_end() -> None
             log_arguments(backup(), "log-truncate", "0", missing, cluster_tls=False)
 
 
-def test_1_1_a_time_without_a_zone_is_utc_for_br_too() -> None:
+@pytest.mark.rule("backup-1.1")
+def test_a_time_without_a_zone_is_utc_for_br_too() -> None:
     until = log_arguments(backup(), "log-truncate", "0", "2024-05-01 00:00:00", cluster_tls=False)[2]
     assert "--until=449451550310400000" == until
     until = log_arguments(backup(), "log-truncate", "0", "2024-05-01T00:00:00Z", cluster_tls=False)[2]

@@ -30,7 +30,8 @@ def failure(world: World, options: BackupOptions = OPTIONS) -> tuple[str, str]:
     return failed["reason"], failed["message"]
 
 
-def test_7_4_a_backup_that_works(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_a_backup_that_works(world: World) -> None:
     world.backup()
     world.launcher.script = printing(
         '[progress] [step="Full Backup"] [progress=50.00%]',
@@ -57,7 +58,8 @@ def test_7_4_a_backup_that_works(world: World) -> None:
     assert {"sst", "backupmeta"} == world.storage.objects.keys()
 
 
-def test_7_4_keeps_concurrent_writes_of_the_user(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_keeps_concurrent_writes_of_the_user(world: World) -> None:
     world.backup()
 
     def edit() -> None:
@@ -69,7 +71,8 @@ def test_7_4_keeps_concurrent_writes_of_the_user(world: World) -> None:
     assert "Delete" == world.read(BACKUPS)["spec"]["cleanPolicy"]
 
 
-def test_7_4_the_message_is_the_error_of_br_without_credentials(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_the_message_is_the_error_of_br_without_credentials(world: World) -> None:
     world.backup()
     world.launcher.script = printing("[INFO] fine", f"[ERROR] key {CANARY} refused", code=1)
     reason, message = failure(world)
@@ -77,7 +80,8 @@ def test_7_4_the_message_is_the_error_of_br_without_credentials(world: World) ->
     assert "BR ended with exit code 1: [ERROR] key [redacted] refused" == message
 
 
-def test_7_4_names_a_missing_br(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_names_a_missing_br(world: World) -> None:
     world.backup()
 
     def missing(_on_line: OnLine, _stop: Stop) -> int:
@@ -87,7 +91,8 @@ def test_7_4_names_a_missing_br(world: World) -> None:
     assert "cannot start /var/lib/br-bin/br" in failure(world)[1]
 
 
-def test_7_4_without_backupmeta_nothing_is_complete(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_without_backupmeta_nothing_is_complete(world: World) -> None:
     world.backup()
     reason, message = failure(world)
     assert "GetBackupMetadataFailed" == reason
@@ -95,14 +100,16 @@ def test_7_4_without_backupmeta_nothing_is_complete(world: World) -> None:
     assert "Complete" not in world.conditions(BACKUPS)
 
 
-def test_7_4_a_backupmeta_that_saved_nothing_is_not_complete(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_a_backupmeta_that_saved_nothing_is_not_complete(world: World) -> None:
     world.backup()
     world.launcher.script = printing(then=writing_meta(world, end=0))
     assert "has no end version" in failure(world)[1]
 
 
 @pytest.mark.parametrize("times", [1, 5])
-def test_7_4_tries_to_read_backupmeta_six_times(world: World, times: int) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_tries_to_read_backupmeta_six_times(world: World, times: int) -> None:
     world.backup()
     world.storage.fail = failing("read", *range(1, times + 1))
     world.launcher.script = printing(then=writing_meta(world))
@@ -111,7 +118,8 @@ def test_7_4_tries_to_read_backupmeta_six_times(world: World, times: int) -> Non
     assert times + 2 == world.storage.calls.count("read")
 
 
-def test_7_4_does_not_try_a_seventh_time(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_does_not_try_a_seventh_time(world: World) -> None:
     world.backup()
     world.storage.fail = failing("read")
     world.launcher.script = printing(then=writing_meta(world))
@@ -136,7 +144,8 @@ def test_reports_a_read_only_place_before_br_runs(world: World) -> None:
     assert [] == world.launcher.commands
 
 
-def test_7_4_no_storage_has_its_reason(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_no_storage_has_its_reason(world: World) -> None:
     world.backup(s3=None)
     assert "GetBackupRemotePathFailed" == failure(world)[0]
 
@@ -165,7 +174,8 @@ def test_a_second_pod_finds_the_backup_that_br_has_finished(world: World) -> Non
     assert [] == world.launcher.commands
 
 
-def test_7_4_a_second_pod_lets_br_continue_from_its_checkpoint(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_a_second_pod_lets_br_continue_from_its_checkpoint(world: World) -> None:
     world.backup(status=BEGUN)
     world.storage.objects["checkpoints/1"] = b"x"
     world.launcher.script = printing(then=writing_meta(world))
@@ -175,7 +185,8 @@ def test_7_4_a_second_pod_lets_br_continue_from_its_checkpoint(world: World) -> 
 
 
 @pytest.mark.parametrize("version", ["v6.5.0", "v5.4.3", "nightly", "4.0"])
-def test_7_4_an_older_br_begins_anew_with_an_empty_prefix(world: World, version: str) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_an_older_br_begins_anew_with_an_empty_prefix(world: World, version: str) -> None:
     world.backup(status=BEGUN)
     world.storage.objects["1.sst"] = b"x"
     world.launcher.script = printing(then=writing_meta(world))
@@ -236,7 +247,8 @@ def test_a_signal_after_br_is_done_loses_no_backup(world: World) -> None:
     assert "Complete" == world.status(BACKUPS)["phase"]
 
 
-def test_7_2_reports_a_missing_or_recreated_backup(world: World) -> None:
+@pytest.mark.rule("backup-7.2")
+def test_reports_a_missing_or_recreated_backup(world: World) -> None:
     with pytest.raises(RecordGone, match=r"cannot work for Backup ns/demo: it does not exist"):
         run_backup(OPTIONS, world.outside())
     world.backup()
@@ -252,7 +264,8 @@ def test_7_2_reports_a_missing_or_recreated_backup(world: World) -> None:
     assert {"phase": "Scheduled"} == world.status(BACKUPS)
 
 
-def test_7_4_a_backup_without_br_is_an_export(world: World) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_a_backup_without_br_is_an_export(world: World) -> None:
     world.backup(br=None, **{"from": {"host": "tidb", "secretName": "s"}})
     with pytest.raises(Unusable, match=r"spec\.br is missing"):
         run_backup(OPTIONS, world.outside())

@@ -12,17 +12,20 @@ LINE = (
 )
 
 
-def test_7_7_progress_is_read_with_its_speed() -> None:
+@pytest.mark.rule("backup-7.7")
+def test_progress_is_read_with_its_speed() -> None:
     assert ProgressLine("Full Backup", 12.34, "3 p/s") == progress_in(LINE)
     assert ProgressLine("Checksum", 100.0) == progress_in("[progress] [step=Checksum] [progress=100.00%]")
 
 
 @pytest.mark.parametrize("line", ["", "progress", '[progress] [step="x"] [progress=abc%]', "[progress] [progress=1%]"])
-def test_7_7_other_lines_have_no_progress(line: str) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_other_lines_have_no_progress(line: str) -> None:
     assert progress_in(line) is None
 
 
-def test_7_7_progress_is_at_most_100_percent() -> None:
+@pytest.mark.rule("backup-7.7")
+def test_progress_is_at_most_100_percent() -> None:
     assert ProgressLine("x", 100.0) == progress_in('[progress] [step="x"] [progress=100.20%]')
 
 
@@ -33,17 +36,20 @@ def test_7_7_progress_is_at_most_100_percent() -> None:
         ('["BR operation started"]', "2024-05-06T07:08:09+08:00"),
     ],
 )
-def test_7_5_an_operation_is_read_in_both_notations(token: str, started: str) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_an_operation_is_read_in_both_notations(token: str, started: str) -> None:
     line = f'[INFO] {token} [operation_id=abc-1] [operation_started_at="{started}"] [command="restore full"]'
     assert OperationLine("abc-1", "2024-05-05T23:08:09Z", "restore full") == operation_in(line)
 
 
-def test_7_5_an_operation_without_id_is_none_and_one_without_time_is_kept() -> None:
+@pytest.mark.rule("backup-7.5")
+def test_an_operation_without_id_is_none_and_one_without_time_is_kept() -> None:
     assert operation_in("[BR operation started] [command=x]") is None
     assert OperationLine("a", "", "x") == operation_in("[BR operation started] [operation_id=a] [command=x]")
 
 
-def test_7_6_errors_are_all_of_stderr_and_bad_lines_of_stdout() -> None:
+@pytest.mark.rule("backup-7.6")
+def test_errors_are_all_of_stderr_and_bad_lines_of_stdout() -> None:
     errors = ErrorLines()
     errors.add("[INFO] fine", is_error_stream=False)
     errors.add("[ERROR] bad", is_error_stream=False)
@@ -52,7 +58,8 @@ def test_7_6_errors_are_all_of_stderr_and_bad_lines_of_stdout() -> None:
     assert "[ERROR] bad\nany" == str(errors)
 
 
-def test_7_6_of_many_errors_the_last_are_kept_and_the_others_counted() -> None:
+@pytest.mark.rule("backup-7.6")
+def test_of_many_errors_the_last_are_kept_and_the_others_counted() -> None:
     errors = ErrorLines()
     for number in range(100_000):
         errors.add(f"[FATAL] {number}", is_error_stream=False)
@@ -62,16 +69,19 @@ def test_7_6_of_many_errors_the_last_are_kept_and_the_others_counted() -> None:
     assert text.startswith("(9")
 
 
-def test_7_4_backupmeta_has_versions_and_size() -> None:
+@pytest.mark.rule("backup-7.4")
+def test_backupmeta_has_versions_and_size() -> None:
     assert BackupMeta(1, 449_000_000_000, 8_200_000) == read_meta(meta_bytes())
 
 
-def test_7_4_without_a_size_counts_the_message_and_its_files() -> None:
+@pytest.mark.rule("backup-7.4")
+def test_without_a_size_counts_the_message_and_its_files() -> None:
     content = meta_bytes(size=0)
     assert len(content) + 5 == read_meta(content).size
 
 
-def test_7_4_rejects_or_reads_every_truncation() -> None:
+@pytest.mark.rule("backup-7.4")
+def test_rejects_or_reads_every_truncation() -> None:
     content = meta_bytes()
     for length in range(len(content)):
         try:
@@ -81,7 +91,8 @@ def test_7_4_rejects_or_reads_every_truncation() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00" * 20, b"\xff" * 40, b"not protobuf at all", meta_bytes(end=0)])
-def test_7_4_rejects_a_malformed_or_empty_backupmeta(content: bytes) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_rejects_a_malformed_or_empty_backupmeta(content: bytes) -> None:
     with pytest.raises(Unreadable):
         read_meta(content)
 
@@ -101,5 +112,6 @@ def test_7_4_rejects_a_malformed_or_empty_backupmeta(content: bytes) -> None:
         (2**63, "9.2 EB"),
     ],
 )
-def test_7_4_sizes_are_shown_as_v1_6_shows_them(size: int, text: str) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_sizes_are_shown_as_v1_6_shows_them(size: int, text: str) -> None:
     assert text == readable(size)

@@ -33,7 +33,8 @@ def opened(world: World) -> Location:
     return location
 
 
-def test_7_8_deletes_all_files_and_sets_the_condition(world: World) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_deletes_all_files_and_sets_the_condition(world: World) -> None:
     world.backup(status=DONE)
     world.storage.objects |= {f"{number}.sst": b"x" for number in range(30)}
     run_clean(OPTIONS, world.outside())
@@ -43,20 +44,23 @@ def test_7_8_deletes_all_files_and_sets_the_condition(world: World) -> None:
     assert ("bucket", "some/prefix") == (opened(world).bucket, opened(world).prefix)
 
 
-def test_7_8_a_second_pod_of_a_clean_backup_does_nothing(world: World) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_a_second_pod_of_a_clean_backup_does_nothing(world: World) -> None:
     world.backup(status=DONE | {"conditions": [{"type": "Clean", "status": "True"}]})
     run_clean(OPTIONS, world.outside())
     assert [] == world.storage.calls
 
 
-def test_7_8_without_a_path_there_is_nothing_to_delete(world: World) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_without_a_path_there_is_nothing_to_delete(world: World) -> None:
     world.backup(status={"phase": "Failed"})
     world.storage.objects["x"] = b""
     assert ("Failed", "BackupPathIsEmpty") == failure(world)[:2]
     assert {"x"} == world.storage.objects.keys()
 
 
-def test_7_8_reports_remaining_files(world: World) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_reports_remaining_files(world: World) -> None:
     world.backup(status=DONE)
     world.storage.objects["x"] = b""
     world.storage.fail = failing("delete")
@@ -66,7 +70,8 @@ def test_7_8_reports_remaining_files(world: World) -> None:
     assert 5 == world.storage.calls.count("delete")
 
 
-def test_7_8_a_whole_bucket_is_never_cleaned(world: World) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_a_whole_bucket_is_never_cleaned(world: World) -> None:
     world.backup(status=DONE | {"backupPath": "s3://bucket"}, s3={"provider": "aws", "bucket": "bucket"})
     world.storage.objects["x"] = b""
     assert "the prefix is empty" in failure(world)[2]
@@ -86,7 +91,8 @@ VOLUME = {"volume": {"name": "v"}, "volumeMount": {"name": "v", "mountPath": "/m
         ("local:///mnt/backup/a/b", {"s3": None, "local": VOLUME | {"prefix": "a"}}, "local:///mnt/backup/a/b"),
     ],
 )
-def test_7_8_deletes_files_where_the_backup_was_made(world: World, path: str, spec: Json, place: str) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_deletes_files_where_the_backup_was_made(world: World, path: str, spec: Json, place: str) -> None:
     world.backup(status=DONE | {"backupPath": path}, **spec)
     run_clean(OPTIONS, world.outside())
     assert place == str(opened(world))
@@ -99,7 +105,8 @@ def test_7_8_deletes_files_where_the_backup_was_made(world: World, path: str, sp
         ("local:///mnt/a", "'local:///mnt/a' is not below spec.local.volumeMount.mountPath, /mnt/backup"),
     ],
 )
-def test_7_8_deletes_nothing_at_a_place_outside_the_spec(world: World, path: str, why: str) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_deletes_nothing_at_a_place_outside_the_spec(world: World, path: str, why: str) -> None:
     world.backup(status=DONE | {"backupPath": path}, s3=None, local=VOLUME | {"prefix": "a"})
     way_out = "and the files are where status.backupPath says: name that storage in the spec again"
     assert ("CleanFailed", "CleanBackupDataFailed", f"{why}, {way_out}") == failure(world)
@@ -114,19 +121,22 @@ def test_7_8_deletes_nothing_at_a_place_outside_the_spec(world: World, path: str
         (CleanOption(page_size=7, routine_concurrency=5, backoff_enabled=True), False, Pace(7, 1, 5, True)),
     ],
 )
-def test_7_8_options(option: CleanOption, batched: bool, pace: Pace) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_options(option: CleanOption, batched: bool, pace: Pace) -> None:
     assert pace == pace_of(option, is_batched=batched)
 
 
 @pytest.mark.parametrize("disabled", [True, False])
-def test_7_8_batches_can_be_disabled(world: World, disabled: bool) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_batches_can_be_disabled(world: World, disabled: bool) -> None:
     world.backup(status=DONE, cleanOption={"disableBatchConcurrency": disabled})
     run_clean(OPTIONS, world.outside())
     [(_, bulk)] = world.opened
     assert disabled is not bulk
 
 
-def test_7_8_deletes_the_archive_of_an_export_and_unfinished_uploads(world: World) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_deletes_the_archive_of_an_export_and_unfinished_uploads(world: World) -> None:
     path = "s3://bucket/some/prefix/backup-2026-01-01T00:00:00Z.tgz"
     world.backup(br=None, status=DONE | {"backupPath": path})
     archive = "backup-2026-01-01T00:00:00Z.tgz"
@@ -136,7 +146,8 @@ def test_7_8_deletes_the_archive_of_an_export_and_unfinished_uploads(world: Worl
     assert ("bucket", "some/prefix") == (opened(world).bucket, opened(world).prefix)
 
 
-def test_7_8_rejects_a_path_that_is_not_an_archive(world: World) -> None:
+@pytest.mark.rule("backup-7.8")
+def test_rejects_a_path_that_is_not_an_archive(world: World) -> None:
     world.backup(br=None, status=DONE)
     assert "is no archive in spec.s3" in failure(world)[2]
 

@@ -36,7 +36,8 @@ def value_of(command: str, name: str) -> str:
 
 
 @pytest.mark.parametrize("command", OF_V1_6)
-def test_7_2_every_flag_of_v1_6_is_accepted_in_both_notations(command: str) -> None:
+@pytest.mark.rule("backup-7.2")
+def test_every_flag_of_v1_6_is_accepted_in_both_notations(command: str) -> None:
     names = OF_V1_6[command].split()
     assert set(names) == FLAGS[command].keys()
     values = {name: value_of(command, name) for name in FLAGS[command]}
@@ -46,7 +47,8 @@ def test_7_2_every_flag_of_v1_6_is_accepted_in_both_notations(command: str) -> N
     assert wanted == parse([command, *separate]).values
 
 
-def test_7_2_defaults() -> None:
+@pytest.mark.rule("backup-7.2")
+def test_defaults() -> None:
     backup = parse(["backup", "--namespace=ns", "--backupName=b"])
     assert ("4.0", "snapshot", "log-start", "0", "0") == tuple(
         backup.text(name) for name in ("tikvVersion", "mode", "subcommand", "commit-ts", "truncate-until")
@@ -56,14 +58,16 @@ def test_7_2_defaults() -> None:
     assert ("0", "", False) == tuple(restore.values[name] for name in ("pitrRestoredTs", "target-az", "use-fsr"))
 
 
-def test_7_2_a_bare_flag_is_true_and_go_values_are_read() -> None:
+@pytest.mark.rule("backup-7.2")
+def test_a_bare_flag_is_true_and_go_values_are_read() -> None:
     words = ["backup", "--namespace=ns", "--backupName=b"]
     assert parse([*words, "--cluster-tls"]).is_set("cluster-tls")
     for text, value in {"T": True, "1": True, "FALSE": False, "0": False}.items():
         assert value is parse([*words, f"--cluster-tls={text}"]).is_set("cluster-tls")
 
 
-def test_7_2_the_kubeconfig_may_stand_before_and_behind_the_command() -> None:
+@pytest.mark.rule("backup-7.2")
+def test_the_kubeconfig_may_stand_before_and_behind_the_command() -> None:
     words = ["clean", "--namespace=ns", "--backupName=b"]
     assert ["", "f", "f", "f"] == [
         parse(argv).kubeconfig
@@ -71,7 +75,8 @@ def test_7_2_the_kubeconfig_may_stand_before_and_behind_the_command() -> None:
     ]
 
 
-def test_7_2_empty_flags_are_named() -> None:
+@pytest.mark.rule("backup-7.2")
+def test_empty_flags_are_named() -> None:
     with pytest.raises(MissingFlags, match=r"^error: some flags \[--namespace --backupName\] are missing\.$"):
         parse(["clean"])
     with pytest.raises(MissingFlags, match=r"\[--mode\]"):
@@ -79,7 +84,8 @@ def test_7_2_empty_flags_are_named() -> None:
 
 
 @pytest.mark.parametrize(("command", "name"), CHOICES)
-def test_7_2_an_unknown_value_is_named_with_the_allowed_ones(
+@pytest.mark.rule("backup-7.2")
+def test_an_unknown_value_is_named_with_the_allowed_ones(
     command: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for value in CHOICES[command, name]:
@@ -97,16 +103,16 @@ NAMED = {
 
 
 @pytest.mark.parametrize("argv", [[], ["clean", "--nonsense=1"], ["backup", "--cluster-tls=maybe"]])
-def test_7_2_an_unreadable_command_line_ends_with_a_message(
-    argv: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.mark.rule("backup-7.2")
+def test_an_unreadable_command_line_ends_with_a_message(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         parse(argv)
     assert 2 == ended.value.code
     assert "backup-manager" in capsys.readouterr().err
 
 
-def test_7_every_command_has_a_job() -> None:
+@pytest.mark.rule("backup-7")
+def test_every_command_has_a_job() -> None:
     assert FLAGS.keys() == JOBS.keys()
 
 
@@ -115,7 +121,8 @@ def test_without_a_cluster_the_error_names_the_cause(capsys: pytest.CaptureFixtu
     assert "backup-manager: " in capsys.readouterr().err
 
 
-def test_7_1_the_key_of_google_is_in_a_private_file(tmp_path: Path) -> None:
+@pytest.mark.rule("backup-7.1")
+def test_the_key_of_google_is_in_a_private_file(tmp_path: Path) -> None:
     path = tmp_path / "key.json"
     path.write_text("an older one, which all may read")
     found = prepared({"GCS_SERVICE_ACCOUNT_JSON_KEY": "{}"}, path)
@@ -123,7 +130,8 @@ def test_7_1_the_key_of_google_is_in_a_private_file(tmp_path: Path) -> None:
     assert ("{}", 0o600) == (path.read_text(), stat.S_IMODE(path.stat().st_mode))
 
 
-def test_7_1_a_mounted_key_stays_and_an_empty_one_does_not_count(tmp_path: Path) -> None:
+@pytest.mark.rule("backup-7.1")
+def test_a_mounted_key_stays_and_an_empty_one_does_not_count(tmp_path: Path) -> None:
     name = "GOOGLE_APPLICATION_CREDENTIALS"
     path = tmp_path / "key.json"
     assert {} == prepared({name: str(path)})
@@ -133,7 +141,8 @@ def test_7_1_a_mounted_key_stays_and_an_empty_one_does_not_count(tmp_path: Path)
     assert {name: str(path)} == prepared({name: str(path)})
 
 
-def test_7_1_names_a_kms_value_without_showing_it() -> None:
+@pytest.mark.rule("backup-7.1")
+def test_names_a_kms_value_without_showing_it() -> None:
     with pytest.raises(
         NotBuilt, match=r"spec\.useKMS: decryption of KMS_ENCRYPTED_A, KMS_ENCRYPTED_B is not"
     ) as raised:
@@ -149,7 +158,8 @@ def test_7_1_names_a_kms_value_without_showing_it() -> None:
         (["restore", "--namespace=ns", "--restoreName=demo"], "Failed"),
     ],
 )
-def test_7_1_rejects_a_kms_value_in_the_status(world: World, argv: list[str], condition: str) -> None:
+@pytest.mark.rule("backup-7.1")
+def test_rejects_a_kms_value_in_the_status(world: World, argv: list[str], condition: str) -> None:
     (world.restore if "restore" in argv else world.backup)()
     world.environ = {"KMS_ENCRYPTED_BACKUP_MANAGER_PASSWORD": "cipher"}
     with pytest.raises(NotBuilt):
@@ -159,13 +169,15 @@ def test_7_1_rejects_a_kms_value_in_the_status(world: World, argv: list[str], co
     assert "spec.useKMS: decryption of KMS_ENCRYPTED_BACKUP_MANAGER_PASSWORD" in status["conditions"][-1]["message"]
 
 
-def test_7_1_writes_the_file_for_sidecars_if_possible(tmp_path: Path) -> None:
+@pytest.mark.rule("backup-7.1")
+def test_writes_the_file_for_sidecars_if_possible(tmp_path: Path) -> None:
     tell_sidecars(tmp_path / "nothing" / "main-terminated")
     tell_sidecars(tmp_path / "main-terminated")
     assert ["main-terminated"] == [path.name for path in tmp_path.iterdir()]
 
 
-def test_7_1_executes_an_unknown_command(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("backup-7.1")
+def test_executes_an_unknown_command(monkeypatch: pytest.MonkeyPatch) -> None:
     executed: list[tuple[str, list[str]]] = []
 
     def execute(file: str, words: list[str], _environ: object) -> None:

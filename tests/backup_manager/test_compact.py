@@ -78,7 +78,8 @@ def failure(world: World, tools: Tools) -> str:
     return message
 
 
-def test_7_10_a_compaction_that_works(world: World) -> None:
+@pytest.mark.rule("backup-7.10")
+def test_a_compaction_that_works(world: World) -> None:
     world.compact(concurrency=6)
     tools = Tools(meanwhile=lambda: world.clock.step(5.0))
     run_compact(OPTIONS, outside(world, tools))
@@ -95,7 +96,8 @@ def test_7_10_a_compaction_that_works(world: World) -> None:
     ).split() == compaction
 
 
-def test_7_10_times_are_utc(world: World) -> None:
+@pytest.mark.rule("backup-7.10")
+def test_times_are_utc(world: World) -> None:
     world.compact(startTs="2026-01-01 00:00:00", endTs="2026-01-01T00:00:01Z")
     tools = Tools()
     run_compact(OPTIONS, outside(world, tools))
@@ -103,7 +105,8 @@ def test_7_10_times_are_utc(world: World) -> None:
     assert 1000 << 18 == end - start
 
 
-def test_6_progress_is_written_now_and_then(world: World) -> None:
+@pytest.mark.rule("backup-6")
+def test_progress_is_written_now_and_then(world: World) -> None:
     world.compact()
     seen: list[str] = []
 
@@ -115,7 +118,8 @@ def test_6_progress_is_written_now_and_then(world: World) -> None:
     assert ["", "0", "0", "0", "3", "3", "3", "6"] == [each[len("[READ_META(") :][:1] for each in seen]
 
 
-def test_6_the_end_only_grows(world: World) -> None:
+@pytest.mark.rule("backup-6")
+def test_the_end_only_grows(world: World) -> None:
     """v1.6 compares texts: 999 would be more than 1900."""
     world.compact({"state": "RetryFailed", "endTs": "999", "message": "x"})
     run_compact(OPTIONS, outside(world))
@@ -125,7 +129,8 @@ def test_6_the_end_only_grows(world: World) -> None:
     assert "5000" == world.status(COMPACT_BACKUPS)["endTs"]
 
 
-def test_7_10_the_message_is_the_error_of_tikv_ctl(world: World) -> None:
+@pytest.mark.rule("backup-7.10")
+def test_the_message_is_the_error_of_tikv_ctl(world: World) -> None:
     world.compact()
     bad = {"level": "ERROR", "message": "cannot read", "err": "no such file"}
     lines: list[Json | str] = [SPAWNING, bad, "thread panicked"]
@@ -134,13 +139,15 @@ def test_7_10_the_message_is_the_error_of_tikv_ctl(world: World) -> None:
 
 
 @pytest.mark.parametrize("code", [0, 1])
-def test_7_10_one_that_is_aborted_has_failed(world: World, code: int) -> None:
+@pytest.mark.rule("backup-7.10")
+def test_one_that_is_aborted_has_failed(world: World, code: int) -> None:
     world.compact()
     aborted = {"Message": "Compaction aborted.", "err": "disk full"}
     assert "disk full" in failure(world, Tools(lines=[aborted], code=code))
 
 
-def test_6_every_failure_is_noted(world: World) -> None:
+@pytest.mark.rule("backup-6")
+def test_every_failure_is_noted(world: World) -> None:
     world.compact()
     for _ in range(3):
         failure(world, Tools(code=1))
@@ -156,20 +163,23 @@ def test_6_every_failure_is_noted(world: World) -> None:
         ({"s3": None}, "storage unknown not supported yet"),
     ],
 )
-def test_7_10_an_impossible_compaction_runs_nothing(world: World, spec: Json, expected: str) -> None:
+@pytest.mark.rule("backup-7.10")
+def test_an_impossible_compaction_runs_nothing(world: World, spec: Json, expected: str) -> None:
     world.compact(**spec)
     tools = Tools()
     assert failure(world, tools).startswith(expected)
     assert [] == tools.commands
 
 
-def test_7_10_names_a_br_without_base64ify(world: World) -> None:
+@pytest.mark.rule("backup-7.10")
+def test_names_a_br_without_base64ify(world: World) -> None:
     world.compact()
     assert "ended with exit code 1" in failure(world, Tools(told=()))
     assert "does this BR know it (spec.toolImage)?" in failure(world, Tools(told=("", " ")))
 
 
-def test_7_10_names_a_missing_program(world: World) -> None:
+@pytest.mark.rule("backup-7.10")
+def test_names_a_missing_program(world: World) -> None:
     world.compact()
 
     class Nothing(Tools):
@@ -218,7 +228,8 @@ def test_a_compaction_killed_at_any_call_is_completed() -> None:
     assert 12 < survive(lambda world: world.compact(), work, check)
 
 
-def test_7_10_numbers_may_be_texts_and_names_in_any_case() -> None:
+@pytest.mark.rule("backup-7.10")
+def test_numbers_may_be_texts_and_names_in_any_case() -> None:
     line = {"Message": "Finishing compaction.", "META_COMPLETED": "1", "meta_total": "x", "bytes_compacted": None}
     progress = read_line(json.dumps(line)).progress
     assert "[READ_META(1/0),COMPACT_WORK(0/0)]" == str(progress)

@@ -32,7 +32,8 @@ def login(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Login]:
 
 
 @pytest.mark.parametrize("with_tls", [True, False])
-def test_7_3_the_variable_is_read_and_set(login: Login, with_tls: bool) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_the_variable_is_read_and_set(login: Login, with_tls: bool) -> None:
     database = MySqlDatabase(login if with_tls else replace(login, tls=None))
     database.ping()
     assert "10m0s" == database.variable(VARIABLE)
@@ -41,24 +42,28 @@ def test_7_3_the_variable_is_read_and_set(login: Login, with_tls: bool) -> None:
     database.set_variable(VARIABLE, "10m0s")
 
 
-def test_7_3_reports_a_server_that_is_not_tidb(login: Login) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_reports_a_server_that_is_not_tidb(login: Login) -> None:
     with pytest.raises(DatabaseError, match=r"mysql\.tidb has no tikv_gc_other; is it TiDB that answers"):
         MySqlDatabase(login).variable("tikv_gc_other")
 
 
-def test_7_3_a_wrong_password_is_refused_and_not_shown(login: Login) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_a_wrong_password_is_refused_and_not_shown(login: Login) -> None:
     wrong = replace(login, password=f"wrong-{CANARY}")
     with pytest.raises(DatabaseError, match="Access denied for user 'root'") as raised:
         MySqlDatabase(wrong).ping()
     assert CANARY not in f"{raised.value} {wrong!r} {wrong}"
 
 
-def test_7_3_reports_a_missing_server() -> None:
+@pytest.mark.rule("backup-7.3")
+def test_reports_a_missing_server() -> None:
     with pytest.raises(DatabaseError, match=r"root@127\.0\.0\.1:1: "):
         MySqlDatabase(Login(HOST, 1, "root", "")).ping()
 
 
-def test_7_3_over_tls_the_server_is_verified_by_default(login: Login, tmp_path: Path) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_over_tls_the_server_is_verified_by_default(login: Login, tmp_path: Path) -> None:
     assert login.tls is not None
     others = certificates(tmp_path / "others")
     for name in ("tls.crt", "tls.key"):

@@ -94,7 +94,8 @@ def archive_of(files: dict[str, str], top: str = "any/") -> bytes:
     return buffer.getvalue()
 
 
-def test_7_9_an_export_becomes_one_archive_and_cleans_up_the_volume(volume: Volume) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_an_export_becomes_one_archive_and_cleans_up_the_volume(volume: Volume) -> None:
     volume.backup()
     volume.export()
     status = volume.world.status(BACKUPS)
@@ -109,7 +110,8 @@ def test_7_9_an_export_becomes_one_archive_and_cleans_up_the_volume(volume: Volu
     assert ["72h", "10m0s"] == volume.world.tidb.history
 
 
-def test_7_9_the_arguments_of_dumpling_equal_v1_6_without_the_password(volume: Volume) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_the_arguments_of_dumpling_equal_v1_6_without_the_password(volume: Volume) -> None:
     volume.backup(dumpling={"options": ["--threads=2"], "tableFilter": ["a.*"]})
     volume.export(tls=Tls(client=True))
     [command] = volume.tools.commands
@@ -124,7 +126,8 @@ def test_7_9_the_arguments_of_dumpling_equal_v1_6_without_the_password(volume: V
 TLS = {"ca": "ca.crt", "cert": "tls.crt", "key": "tls.key"}
 
 
-def test_7_9_defaults_of_dumpling_and_the_tool_image(volume: Volume) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_defaults_of_dumpling_and_the_tool_image(volume: Volume) -> None:
     volume.backup(toolImage="some/dumpling", tableFilter=[])
     volume.export(tls=Tls(client=True, skip_client_ca=True))
     [command] = volume.tools.commands
@@ -165,7 +168,8 @@ def test_without_a_password_dumplings_help_is_not_read(volume: Volume) -> None:
         (lambda v: setattr(v.world.tidb, "fail", {("set", 1)}), "SetTikvGCLifeTimeFailed", "set failed"),
     ],
 )
-def test_7_9_reasons_of_failed_exports(volume: Volume, break_it: Any, reason: str, says: str) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_reasons_of_failed_exports(volume: Volume, break_it: Any, reason: str, says: str) -> None:
     break_it(volume)
     volume.backup()
     found, message = failed(volume, volume.export)
@@ -188,9 +192,8 @@ def test_7_9_reasons_of_failed_exports(volume: Volume, break_it: Any, reason: st
         ({"s3": {"provider": "aws", "bucket": "b", "prefix": "a/../../x"}}, {}, "DumpTidbClusterFailed"),
     ],
 )
-def test_7_9_rejects_an_unusable_target_before_the_export(
-    volume: Volume, spec: Json, options: Json, reason: str
-) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_rejects_an_unusable_target_before_the_export(volume: Volume, spec: Json, options: Json, reason: str) -> None:
     volume.backup(**spec)
     assert reason == failed(volume, lambda: volume.export(**options))[0]
     assert [] == volume.tools.commands
@@ -211,7 +214,8 @@ def test_two_exports_of_one_second_have_two_archives(volume: Volume) -> None:
     assert 2 == sum(name.endswith(".tgz") for name in volume.world.storage.objects)
 
 
-def test_7_9_an_import_loads_the_archive_and_cleans_up(volume: Volume) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_an_import_loads_the_archive_and_cleans_up(volume: Volume) -> None:
     volume.world.storage.objects[NAME_OF_ARCHIVE] = archive_of(FILES)
     volume.restore(tableFilter=["a.*"])
     volume.bring_in(tls=Tls(client=True))
@@ -248,7 +252,8 @@ def test_an_archive_of_files_without_a_directory_is_imported_as_well(volume: Vol
     ],
     ids=["missing", "nonsense", "cut off", "leads elsewhere", "no dump"],
 )
-def test_7_9_reasons_of_failed_imports(volume: Volume, content: bytes | None, reason: str, says: str) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_reasons_of_failed_imports(volume: Volume, content: bytes | None, reason: str, says: str) -> None:
     if content is not None:
         volume.world.storage.objects[NAME_OF_ARCHIVE] = content
     volume.restore()
@@ -258,7 +263,8 @@ def test_7_9_reasons_of_failed_imports(volume: Volume, content: bytes | None, re
     assert not (volume.directory.parent / "evil").exists()
 
 
-def test_7_9_the_message_is_the_error_of_lightning(volume: Volume) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_the_message_is_the_error_of_lightning(volume: Volume) -> None:
     volume.tools.code = 1
     volume.world.storage.objects[NAME_OF_ARCHIVE] = archive_of(FILES)
     volume.restore()
@@ -296,7 +302,8 @@ def test_a_signal_while_bytes_are_copied_leaves_the_rest_to_another_pod(volume: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["s3", "gcs"])
-def test_7_9_imports_an_export_from_a_real_server(volume: Volume, servers: Start, name: str) -> None:
+@pytest.mark.rule("backup-7.9")
+def test_imports_an_export_from_a_real_server(volume: Volume, servers: Start, name: str) -> None:
     server = servers(name)
     place = server.make_bucket(f"exports-{name}")
     volume.world.environ |= server.environ

@@ -36,7 +36,8 @@ def reason(world: World) -> str:
     return raised.value.reason
 
 
-def test_7_3_raises_the_value_and_restores_it(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_raises_the_value_and_restores_it(world: World) -> None:
     backup(world)
     run_backup(OPTIONS, world.outside())
     assert ["72h", "10m0s"] == world.tidb.history
@@ -46,27 +47,31 @@ def test_7_3_raises_the_value_and_restores_it(world: World) -> None:
     assert "password" not in repr(login)
 
 
-def test_7_3_the_spec_sets_the_duration(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_the_spec_sets_the_duration(world: World) -> None:
     backup(world, tikvGCLifeTime="100h")
     run_backup(OPTIONS, world.outside())
     assert ["100h", "10m0s"] == world.tidb.history
 
 
-def test_7_3_keeps_a_value_that_is_long_enough(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_keeps_a_value_that_is_long_enough(world: World) -> None:
     backup(world)
     world.tidb.value = "100h"
     run_backup(OPTIONS, world.outside())
     assert [] == world.tidb.history
 
 
-def test_7_3_restores_the_value_after_a_failure_and_a_signal(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_restores_the_value_after_a_failure_and_a_signal(world: World) -> None:
     backup(world)
     world.launcher.script = printing("[ERROR] x", code=1)
     assert "BackupDataToRemoteFailed" == reason(world)
     assert "10m0s" == world.tidb.value
 
 
-def test_7_3_restores_the_value_after_a_signal(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_restores_the_value_after_a_signal(world: World) -> None:
     backup(world)
     stop = Stop()
     world.launcher.script = printing(code=-15, then=stop.set)
@@ -79,7 +84,8 @@ class Killed(BaseException):
     """Simulates kill -9: no code of the job runs after it."""
 
 
-def test_7_3_the_next_pod_restores_the_value_of_a_killed_one(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_the_next_pod_restores_the_value_of_a_killed_one(world: World) -> None:
     backup(world)
 
     def killed() -> None:
@@ -97,20 +103,23 @@ def test_7_3_the_next_pod_restores_the_value_of_a_killed_one(world: World) -> No
     assert BEFORE not in annotations(world)
 
 
-def test_7_3_without_a_login_sends_no_query(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_without_a_login_sends_no_query(world: World) -> None:
     backup(world, **{"from": None})
     run_backup(OPTIONS, world.outside())
     assert [] == world.tidb.logins
 
 
-def test_7_3_waits_half_an_hour_for_tidb(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_waits_half_an_hour_for_tidb(world: World) -> None:
     backup(world)
     world.tidb.fail = {("ping", number) for number in range(1, 300)}
     run_backup(OPTIONS, world.outside())
     assert 299 * 5 == world.clock.now()
 
 
-def test_7_3_waits_no_longer_than_half_an_hour(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_waits_no_longer_than_half_an_hour(world: World) -> None:
     backup(world)
     world.tidb.fail = {("ping", number) for number in range(1, 1000)}
     assert "ConnectTidbFailed" == reason(world)
@@ -126,24 +135,28 @@ def test_7_3_waits_no_longer_than_half_an_hour(world: World) -> None:
         (("set", 2), "ResetTikvGCLifeTimeFailed"),
     ],
 )
-def test_7_3_each_failure_has_its_reason(world: World, fail: tuple[str, int], expected: str) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_each_failure_has_its_reason(world: World, fail: tuple[str, int], expected: str) -> None:
     backup(world)
     world.tidb.fail = {fail}
     assert expected == reason(world)
 
 
-def test_7_3_an_invalid_duration_has_its_reason(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_an_invalid_duration_has_its_reason(world: World) -> None:
     backup(world, tikvGCLifeTime="long")
     assert "ParseConfiguredTikvGCLifeTimeFailed" == reason(world)
 
 
-def test_7_3_the_answer_of_tidb_must_be_a_duration(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_the_answer_of_tidb_must_be_a_duration(world: World) -> None:
     backup(world)
     world.tidb.value = "soon"
     assert "ParseOldTikvGCLifeTimeFailed" == reason(world)
 
 
-def test_7_3_reports_an_unrestored_value_with_the_way_out(world: World) -> None:
+@pytest.mark.rule("backup-7.3")
+def test_reports_an_unrestored_value_with_the_way_out(world: World) -> None:
     backup(world)
     world.tidb.fail = {("set", 2)}
     reason(world)

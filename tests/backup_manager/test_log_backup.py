@@ -35,7 +35,8 @@ def kinds(world: World, command: str) -> list[str]:
     return [each["type"] for each in entry(world, command)["conditions"]]
 
 
-def test_7_5_the_log_begins(world: World) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_the_log_begins(world: World) -> None:
     log(world)
     world.launcher.script = printing(then=writing_meta(world, start=100, end=0))
     run_log_backup(START, world.outside())
@@ -52,7 +53,8 @@ def test_7_5_the_log_begins(world: World) -> None:
 @pytest.mark.parametrize(
     ("command", "phase"), [("log-pause", "Paused"), ("log-resume", "Running"), ("log-stop", "Stopped")]
 )
-def test_7_5_the_other_sub_commands_report_their_outcome(world: World, command: str, phase: str) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_the_other_sub_commands_report_their_outcome(world: World, command: str, phase: str) -> None:
     running(world)
     run_log_backup(replace(START, command=command), world.outside())
     status = world.status(BACKUPS)
@@ -60,7 +62,8 @@ def test_7_5_the_other_sub_commands_report_their_outcome(world: World, command: 
     assert ("timeTaken" in status) is (command == "log-stop")
 
 
-def test_7_5_truncation_reports_its_end_and_operation(world: World) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_truncation_reports_its_end_and_operation(world: World) -> None:
     running(world)
     world.launcher.script = printing(STARTED)
     run_log_backup(TRUNCATE, world.outside())
@@ -79,7 +82,8 @@ def test_7_5_truncation_reports_its_end_and_operation(world: World) -> None:
         ("log-truncate", "TruncateLogBackuFailed", "Running"),
     ],
 )
-def test_7_5_a_failure_has_the_reasons_of_v1_6(world: World, command: str, reason: str, phase: str) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_a_failure_has_the_reasons_of_v1_6(world: World, command: str, reason: str, phase: str) -> None:
     if command == "log-start":
         log(world)
     else:
@@ -92,13 +96,15 @@ def test_7_5_a_failure_has_the_reasons_of_v1_6(world: World, command: str, reaso
     assert phase == world.status(BACKUPS)["phase"]
 
 
-def test_7_5_a_log_without_metadata_has_failed(world: World) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_a_log_without_metadata_has_failed(world: World) -> None:
     log(world)
     with pytest.raises(JobFailed, match="GetLogBackupMetadataFailed"):
         run_log_backup(START, world.outside())
 
 
-def test_7_5_a_log_does_not_begin_among_foreign_files(world: World) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_a_log_does_not_begin_among_foreign_files(world: World) -> None:
     log(world)
     world.storage.objects["v1/backupmeta/1.meta"] = b"x"
     with pytest.raises(JobFailed, match="give each Backup a prefix of its own"):
@@ -106,7 +112,8 @@ def test_7_5_a_log_does_not_begin_among_foreign_files(world: World) -> None:
     assert ([], "Failed") == (world.launcher.commands, world.status(BACKUPS)["phase"])
 
 
-def test_7_5_does_not_start_a_running_log_again(world: World) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_does_not_start_a_running_log_again(world: World) -> None:
     running(world)
     run_log_backup(START, world.outside())
     assert [] == world.launcher.commands
@@ -128,7 +135,8 @@ def test_a_log_started_elsewhere_takes_nothing_over_at_a_changed_place(world: Wo
     assert ([], "s3://bucket/before") == (world.launcher.commands, world.status(BACKUPS)["backupPath"])
 
 
-def test_7_5_truncates_only_the_log_itself(world: World) -> None:
+@pytest.mark.rule("backup-7.5")
+def test_truncates_only_the_log_itself(world: World) -> None:
     log(world, "Running", commitTs="100", backupPath="s3://bucket/before")
     with pytest.raises(JobFailed):
         run_log_backup(TRUNCATE, world.outside())
@@ -140,7 +148,8 @@ def test_7_5_truncates_only_the_log_itself(world: World) -> None:
     assert ("Failed", message, []) == (said["type"], said["message"], world.launcher.commands)
 
 
-def test_7_6_sigterm_is_no_failure(world: World) -> None:
+@pytest.mark.rule("backup-7.6")
+def test_sigterm_is_no_failure(world: World) -> None:
     running(world)
     stop = Stop()
     world.launcher.script = printing(code=-15, then=stop.set)
@@ -149,7 +158,8 @@ def test_7_6_sigterm_is_no_failure(world: World) -> None:
     assert ["Prepare", "Running"] == kinds(world, "log-truncate")
 
 
-def test_3_8_conditions_of_a_deleted_backup_are_about_the_whole(world: World) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_conditions_of_a_deleted_backup_are_about_the_whole(world: World) -> None:
     running(world)
     tree = world.read(BACKUPS)
     tree["metadata"]["finalizers"] = ["tidb.pingcap.com/backup-protection"]

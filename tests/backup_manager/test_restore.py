@@ -22,7 +22,8 @@ def failure(world: World, options: RestoreOptions = OPTIONS) -> tuple[str, str, 
     return last["type"], last["reason"], last["message"]
 
 
-def test_7_7_a_restore_that_works(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_a_restore_that_works(world: World) -> None:
     world.restore()
     writing_meta(world)()
     world.launcher.script = printing('[progress] [step="Full Restore"] [progress=10.00%]')
@@ -35,7 +36,8 @@ def test_7_7_a_restore_that_works(world: World) -> None:
     assert ["/var/lib/br-bin/br", "restore", "full"] == world.launcher.commands[0][:3]
 
 
-def test_7_7_does_not_fail_while_another_pod_may_follow(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_does_not_fail_while_another_pod_may_follow(world: World) -> None:
     """v1.6 writes Failed, which releases the files, and then the Job's next pod reads them."""
     world.restore(backoffLimit=1)
     assert "RetryFailed" == failure(world)[0]
@@ -44,7 +46,8 @@ def test_7_7_does_not_fail_while_another_pod_may_follow(world: World) -> None:
     assert "Complete" == world.status(RESTORES)["phase"]
 
 
-def test_7_7_keeps_a_known_start(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_keeps_a_known_start(world: World) -> None:
     world.restore(status={"phase": "Running", "timeStarted": "2025-12-31T23:59:00Z"})
     writing_meta(world)()
     run_restore(OPTIONS, world.outside())
@@ -52,7 +55,8 @@ def test_7_7_keeps_a_known_start(world: World) -> None:
     assert ("2025-12-31T23:59:00Z", "1m0s") == (status["timeStarted"], status["timeTaken"])
 
 
-def test_7_7_a_point_in_time(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_a_point_in_time(world: World) -> None:
     world.restore(restoreMode="pitr", logRestoreStartTs="5")
     writing_meta(world)()
     run_restore(replace(OPTIONS, mode="pitr", restored_ts="400"), world.outside())
@@ -62,14 +66,16 @@ def test_7_7_a_point_in_time(world: World) -> None:
     assert "400" == world.status(RESTORES)["commitTs"]
 
 
-def test_7_7_the_latest_point_in_time(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_the_latest_point_in_time(world: World) -> None:
     world.restore(restoreMode="pitr", logRestoreStartTs="5")
     writing_meta(world, end=700)()
     run_restore(replace(OPTIONS, mode="pitr"), world.outside())
     assert "700" == world.status(RESTORES)["commitTs"]
 
 
-def test_7_7_a_restore_that_fails(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_a_restore_that_fails(world: World) -> None:
     world.restore()
     writing_meta(world)()
     world.launcher.script = printing("[FATAL] no space", code=1)
@@ -78,7 +84,8 @@ def test_7_7_a_restore_that_fails(world: World) -> None:
     assert "[FATAL] no space" in message
 
 
-def test_7_7_without_a_backup_br_does_not_run(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_without_a_backup_br_does_not_run(world: World) -> None:
     world.restore()
     type_, reason, message = failure(world)
     assert ("Failed", "RestoreDataFromRemoteFailed") == (type_, reason)
@@ -86,14 +93,16 @@ def test_7_7_without_a_backup_br_does_not_run(world: World) -> None:
     assert [] == world.launcher.commands
 
 
-def test_7_7_reports_a_silent_storage_before_br_runs(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_reports_a_silent_storage_before_br_runs(world: World) -> None:
     world.restore()
     world.storage.fail = failing("size")
     assert "cannot size s3://bucket/some/prefix" in failure(world)[2]
     assert [] == world.launcher.commands
 
 
-def test_7_7_a_restore_whose_backupmeta_is_deleted_meanwhile_fails(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_a_restore_whose_backupmeta_is_deleted_meanwhile_fails(world: World) -> None:
     world.restore()
     writing_meta(world)()
     world.launcher.script = printing(then=world.storage.objects.clear)
@@ -113,7 +122,8 @@ def test_a_second_pod_after_a_failed_one_tries_again(world: World) -> None:
     assert "Complete" == world.status(RESTORES)["phase"]
 
 
-def test_7_6_sigterm_is_passed_on_and_is_no_failure(world: World) -> None:
+@pytest.mark.rule("backup-7.6")
+def test_sigterm_is_passed_on_and_is_no_failure(world: World) -> None:
     world.restore()
     writing_meta(world)()
     stop = Stop()
@@ -123,7 +133,8 @@ def test_7_6_sigterm_is_passed_on_and_is_no_failure(world: World) -> None:
     assert "Running" == world.status(RESTORES)["phase"]
 
 
-def test_7_7_abort_undoes_a_failed_restore(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_abort_undoes_a_failed_restore(world: World) -> None:
     world.restore(status={"phase": "PruneScheduled"})
     run_restore(ABORT, world.outside())
     assert ["abort", "restore", "full"] == world.launcher.commands[0][1:4]
@@ -133,7 +144,8 @@ def test_7_7_abort_undoes_a_failed_restore(world: World) -> None:
     assert "PruneComplete" == world.status(RESTORES)["phase"]
 
 
-def test_7_7_an_abort_that_fails_or_is_unsupported_fails(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_an_abort_that_fails_or_is_unsupported_fails(world: World) -> None:
     world.restore()
     world.launcher.script = printing("[ERROR] x", code=2)
     assert ("PruneFailed", "BRAbortFailed") == failure(world, ABORT)[:2]
@@ -142,7 +154,8 @@ def test_7_7_an_abort_that_fails_or_is_unsupported_fails(world: World) -> None:
         assert ("PruneFailed", "CommandNotFound") == failure(world, ABORT)[:2]
 
 
-def test_7_7_abort_without_a_storage(world: World) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_abort_without_a_storage(world: World) -> None:
     world.restore(s3=None)
     assert ("PruneFailed", "ConstructArgsFailed") == failure(world, ABORT)[:2]
 

@@ -20,7 +20,8 @@ LATER = NOW + timedelta(minutes=1)
 AT, THEN = "2026-01-01T12:00:00Z", "2026-01-01T12:01:00Z"
 
 
-def test_3_3_a_condition_becomes_the_phase() -> None:
+@pytest.mark.rule("backup-3.3")
+def test_a_condition_becomes_the_phase() -> None:
     status = with_condition({}, Condition("Prepare"), NOW)
     assert {
         "phase": "Prepare",
@@ -28,19 +29,22 @@ def test_3_3_a_condition_becomes_the_phase() -> None:
     } == status
 
 
-def test_3_3_restart_never_becomes_the_phase() -> None:
+@pytest.mark.rule("backup-3.3")
+def test_restart_never_becomes_the_phase() -> None:
     status = with_condition({"phase": "Running"}, Condition("Restart"), NOW)
     assert "Running" == status["phase"]
     assert ["Restart"] == [each["type"] for each in status["conditions"]]
 
 
-def test_3_3_old_conditions_stay_true_and_the_same_one_twice_changes_nothing() -> None:
+@pytest.mark.rule("backup-3.3")
+def test_old_conditions_stay_true_and_the_same_one_twice_changes_nothing() -> None:
     status = with_condition(with_condition({}, Condition("Prepare"), NOW), Condition("Running"), NOW)
     assert ["True", "True"] == [each["status"] for each in status["conditions"]]
     assert status == with_condition(status, Condition("Running"), LATER)
 
 
-def test_3_3_another_message_keeps_the_time_of_the_transition() -> None:
+@pytest.mark.rule("backup-3.3")
+def test_another_message_keeps_the_time_of_the_transition() -> None:
     status = with_condition({}, Condition("Failed", "A", "a"), NOW)
     status = with_condition(status, Condition("Failed", "A", "b"), LATER)
     assert [{"type": "Failed", "status": "True", "lastTransitionTime": AT, "reason": "A", "message": "b"}] == status[
@@ -48,20 +52,23 @@ def test_3_3_another_message_keeps_the_time_of_the_transition() -> None:
     ]
 
 
-def test_3_3_back_to_a_phase_takes_a_new_time() -> None:
+@pytest.mark.rule("backup-3.3")
+def test_back_to_a_phase_takes_a_new_time() -> None:
     status: Json = {}
     for type_, when in (("Running", NOW), ("RetryFailed", NOW), ("Running", LATER)):
         status = with_condition(status, Condition(type_), when)
     assert [THEN, AT] == [each["lastTransitionTime"] for each in status["conditions"]]
 
 
-def test_3_3_a_condition_that_was_false_becomes_true_with_a_new_time() -> None:
+@pytest.mark.rule("backup-3.3")
+def test_a_condition_that_was_false_becomes_true_with_a_new_time() -> None:
     clean = {"type": "Clean", "status": "False", "lastTransitionTime": AT}
     status = with_condition({"phase": "Clean", "conditions": [clean]}, Condition("Clean"), LATER)
     assert [{"type": "Clean", "status": "True", "lastTransitionTime": THEN}] == status["conditions"]
 
 
-def test_3_2_a_known_step_is_only_raised_and_a_new_one_ends_the_last() -> None:
+@pytest.mark.rule("backup-3.2")
+def test_a_known_step_is_only_raised_and_a_new_one_ends_the_last() -> None:
     status = with_progress({}, ProgressLine("Full Backup", 40), NOW)
     assert status == with_progress(status, ProgressLine("Full Backup", 30), LATER)
     status = with_progress(status, ProgressLine("Full Backup", 60), LATER)
@@ -72,7 +79,8 @@ def test_3_2_a_known_step_is_only_raised_and_a_new_one_ends_the_last() -> None:
     ] == status["progresses"]
 
 
-def test_3_2_operations_are_the_newest_ten_each_once() -> None:
+@pytest.mark.rule("backup-3.2")
+def test_operations_are_the_newest_ten_each_once() -> None:
     status: Json = {}
     for number in [*range(12), 5, 11]:
         status = with_operation(status, OperationLine(str(number), AT, "restore"), NOW)
@@ -81,7 +89,8 @@ def test_3_2_operations_are_the_newest_ten_each_once() -> None:
     assert first == status["brOperations"][0]
 
 
-def test_3_2_time_taken_follows_from_start_and_end() -> None:
+@pytest.mark.rule("backup-3.2")
+def test_time_taken_follows_from_start_and_end() -> None:
     assert "1m0s" == with_fields({"timeStarted": AT}, {"timeCompleted": THEN})["timeTaken"]
     assert "timeTaken" not in with_fields({}, {"timeCompleted": THEN})
 

@@ -32,7 +32,8 @@ def taken(job: Json) -> Arguments:
     return parse(job["spec"]["template"]["spec"]["containers"][0]["args"])
 
 
-def test_3_11_the_arguments_of_backups_are_read() -> None:
+@pytest.mark.rule("backup-3.11")
+def test_the_arguments_of_backups_are_read() -> None:
     tc = cluster({**minimal(), "tlsCluster": {"enabled": True}})
     snapshot = taken(jobs.snapshot_job(backup(by_br(**{"from": ACCESS})), tc, SECRETS, SETTINGS))
     assert ("backup", "ns", "demo", "snapshot") == (
@@ -48,7 +49,8 @@ def test_3_11_the_arguments_of_backups_are_read() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_3_11_the_arguments_of_log_backups_are_read(command: str) -> None:
+@pytest.mark.rule("backup-3.11")
+def test_the_arguments_of_log_backups_are_read(command: str) -> None:
     made = backup(by_br(backupMode="log", commitTs="400", logTruncateUntil="500"))
     found = taken(jobs.log_job(made, cluster(minimal()), SECRETS, SETTINGS, command))
     assert ("log", command) == (found.text("mode"), found.text("subcommand"))
@@ -64,7 +66,8 @@ def test_3_11_the_arguments_of_log_backups_are_read(command: str) -> None:
         ({"restoreMode": "pitr", "logRestoreStartTs": "1", "pitrRestoredTs": "400"}, "pitr", "400"),
     ],
 )
-def test_4_5_the_arguments_of_restores_are_read(spec: Json, mode: str, point: str) -> None:
+@pytest.mark.rule("backup-4.5")
+def test_the_arguments_of_restores_are_read(spec: Json, mode: str, point: str) -> None:
     made = restore(by_br(**spec))
     for build, abort in ((restores.restore_job, False), (restores.prune_job, True)):
         found = taken(build(made, cluster(minimal()), SECRETS, SETTINGS))
@@ -82,7 +85,8 @@ def test_4_5_the_arguments_of_restores_are_read(spec: Json, mode: str, point: st
         {"local": VOLUME},
     ],
 )
-def test_2_2_controller_and_command_use_the_same_path(storage: Any) -> None:
+@pytest.mark.rule("backup-2.2")
+def test_controller_and_command_use_the_same_path(storage: Any) -> None:
     spec: StorageProvider = backup(by_br(**{"s3": None, **storage})).spec
     path = places.backup_path(spec)
     assert backup_paths.backup_path(spec) == path

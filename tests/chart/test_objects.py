@@ -75,7 +75,8 @@ def test_an_archive_of_the_chart_has_what_links_lead_to(helm: Helm, tmp_path: Pa
     assert {path for path in files if path.startswith("crds/")} == names
 
 
-def test_9_without_values_the_flags_are_their_defaults(defaults: list[Json]) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_without_values_the_flags_are_their_defaults(defaults: list[Json]) -> None:
     assert replace(Options(), tidb_discovery_image="tidb-operator-py:latest", v=2) == _options(defaults)
 
 
@@ -114,11 +115,13 @@ def test_9_without_values_the_flags_are_their_defaults(defaults: list[Json]) -> 
         ("controllerManager.extraArgs", ["--drain-timeout=10s"], "drain_timeout", 10.0),
     ],
 )
-def test_9_a_value_is_the_flag(helm: Helm, value: str, given: Any, option: str, expected: Any) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_a_value_is_the_flag(helm: Helm, value: str, given: Any, option: str, expected: Any) -> None:
     assert (given if expected is ... else expected) == getattr(_options(helm.template({value: given})), option)
 
 
-def test_9_hard_recovery_goes_with_the_detection_of_lost_nodes(helm: Helm) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_hard_recovery_goes_with_the_detection_of_lost_nodes(helm: Helm) -> None:
     period = {"controllerManager.podHardRecoveryPeriod": "1h"}
     assert 86400.0 == _options(helm.template(period)).pod_hard_recovery_period
     found = _options(helm.template({**period, "controllerManager.detectNodeFailure": True}))
@@ -126,7 +129,8 @@ def test_9_hard_recovery_goes_with_the_detection_of_lost_nodes(helm: Helm) -> No
 
 
 @pytest.mark.parametrize("suffix", [False, True])
-def test_9_two_releases_in_one_namespace_have_names_and_a_lease_of_their_own(helm: Helm, suffix: bool) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_two_releases_in_one_namespace_have_names_and_a_lease_of_their_own(helm: Helm, suffix: bool) -> None:
     objects = helm.template({**_ALL, "appendReleaseSuffix": suffix})
     end = f"-{RELEASE}" if suffix else ""
     pod = one(objects, "Deployment", MANAGER + end)["spec"]["template"]["spec"]
@@ -137,7 +141,8 @@ def test_9_two_releases_in_one_namespace_have_names_and_a_lease_of_their_own(hel
     assert {True} == {name.startswith(f"{RELEASE}:") or end in name for name in own}
 
 
-def test_2_8_the_profile_is_called_as_the_scheduler(helm: Helm) -> None:
+@pytest.mark.rule("scheduler-deployment-2.8")
+def test_the_profile_is_called_as_the_scheduler(helm: Helm) -> None:
     objects = helm.template({"scheduler.create": True, "scheduler.schedulerName": "mine", "appendReleaseSuffix": True})
     name = f"mine-{RELEASE}"
     told = yaml.safe_load(one(objects, "ConfigMap", name)["data"]["scheduler.yaml"])
@@ -172,7 +177,8 @@ def test_the_extender_and_its_scheduler_show_each_other_the_certificate_of_a_sec
 @pytest.mark.controlplane
 @pytest.mark.parametrize("secret", ["", "extender"])
 @pytest.mark.parametrize("kubernetes", ["v1.25.16", "v1.33.4"])
-def test_2_8_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: str, secret: str, tmp_path: Path) -> None:
+@pytest.mark.rule("scheduler-deployment-2.8")
+def test_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: str, secret: str, tmp_path: Path) -> None:
     if reason := require_or_reason():
         pytest.skip(reason)
     values = {"scheduler.create": True, "scheduler.extenderTLSSecret": secret}
@@ -198,7 +204,8 @@ def test_2_8_a_real_scheduler_takes_its_configuration(helm: Helm, kubernetes: st
 
 
 @pytest.mark.parametrize(("kubernetes", "version"), [("v1.24.17", "v1beta3"), ("v1.31.2-gke.100+abc", "v1")])
-def test_2_8_the_scheduler_is_that_of_the_cluster(helm: Helm, kubernetes: str, version: str) -> None:
+@pytest.mark.rule("scheduler-deployment-2.8")
+def test_the_scheduler_is_that_of_the_cluster(helm: Helm, kubernetes: str, version: str) -> None:
     objects = helm.template({"scheduler.create": True}, f"--kube-version={kubernetes}")
     told = yaml.safe_load(one(objects, "ConfigMap", SCHEDULER)["data"]["scheduler.yaml"])
     assert f"kubescheduler.config.k8s.io/{version}" == told["apiVersion"]
@@ -222,7 +229,8 @@ def test_the_scheduler_restarts_with_another_configuration_and_knows_the_feature
     assert annotations(objects, SCHEDULER)[digest] != annotations(other, "mine")[digest]
 
 
-def test_8_2_a_namespaced_release_has_rights_there_alone(helm: Helm) -> None:
+@pytest.mark.rule("8.2")
+def test_a_namespaced_release_has_rights_there_alone(helm: Helm) -> None:
     permissions = dict.fromkeys(("nodes", "persistentvolumes", "storageclasses"), False)
     values = {"clusterScoped": False, "controllerManager.clusterPermissions": permissions}
     objects = helm.template(values)
@@ -235,7 +243,8 @@ def test_8_2_a_namespaced_release_has_rights_there_alone(helm: Helm) -> None:
     assert {PERSISTENT_VOLUMES, STORAGE_CLASSES} == _options(granted).permitted
 
 
-def test_8_3_a_namespaced_scheduler_sees_nodes_and_its_namespace(helm: Helm) -> None:
+@pytest.mark.rule("8.3")
+def test_a_namespaced_scheduler_sees_nodes_and_its_namespace(helm: Helm) -> None:
     objects = helm.template({"clusterScoped": False, "scheduler.create": True})
     name = f"{RELEASE}:{SCHEDULER}"
     assert [["nodes"]] == [rule["resources"] for rule in one(objects, "ClusterRole", name)["rules"]]

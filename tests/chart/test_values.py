@@ -56,11 +56,13 @@ def _at(path: str) -> object:
 
 
 @pytest.mark.parametrize("path", V1_6)
-def test_9_a_value_of_v1_6_has_its_default(path: str) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_a_value_of_v1_6_has_its_default(path: str) -> None:
     assert V1_6[path] == _at(path)
 
 
-def test_9_a_copy_of_v1_6s_values_is_taken(helm: Helm) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_a_copy_of_v1_6s_values_is_taken(helm: Helm) -> None:
     """With what is switched off there, and with what is written there but empty."""
     off = {
         "testMode": False,
@@ -117,11 +119,13 @@ _UNUSABLE = [
 
 
 @pytest.mark.parametrize(("path", "value", "told"), _UNUSABLE, ids=[path for path, *_ in _UNUSABLE])
-def test_9_what_means_nothing_here_is_refused_with_the_way_out(helm: Helm, path: str, value: object, told: str) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_what_means_nothing_here_is_refused_with_the_way_out(helm: Helm, path: str, value: object, told: str) -> None:
     assert told in helm.refusal({path: value})
 
 
-def test_9_all_that_can_not_be_used_is_said_at_once(helm: Helm) -> None:
+@pytest.mark.rule("scheduler-deployment-9")
+def test_all_that_can_not_be_used_is_said_at_once(helm: Helm) -> None:
     told = helm.refusal({path: value for path, value, _ in _UNUSABLE})
     assert len(_UNUSABLE) == len(re.findall(r"^- ", told, re.MULTILINE))
 

@@ -34,7 +34,8 @@ def content(secret: Json) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
-def test_9_1_all_secrets_of_a_cluster_are_made_by_one_authority(tmp_path: Path) -> None:
+@pytest.mark.rule("9.1")
+def test_all_secrets_of_a_cluster_are_made_by_one_authority(tmp_path: Path) -> None:
     found = made(read(SAMPLES / "tls.yaml"), tmp_path)
     assert _SECRETS == found.keys()
     ca = (tmp_path / "ca.crt").read_bytes()

@@ -35,9 +35,8 @@ def following(source: ListWatch, *, streaming: bool) -> Iterator[SharedInformer]
 
 @pytest.mark.parametrize("streaming", [False, True], ids=["list", "stream"])
 @pytest.mark.parametrize("metadata_only", [False, True], ids=["whole", "metadata"])
-def test_REF_40_and_REF_40h_and_INF_50_a_cache_follows(
-    world: Side, namespace: str, streaming: bool, metadata_only: bool
-) -> None:
+@pytest.mark.rule("REF-40", "REF-40h", "INF-50")
+def test_a_cache_follows(world: Side, namespace: str, streaming: bool, metadata_only: bool) -> None:
     world.client.create(CONFIG_MAPS, config_map("a", x="1"), namespace)
     source = ListWatch(world.client, CONFIG_MAPS, namespace, metadata_only=metadata_only)
     with following(source, streaming=streaming) as informer:

@@ -1,15 +1,19 @@
 """The flags of failover reach the stages (lifecycle.md 9.1)."""
 
+import pytest
+
 from controller_manager.flags import parse
 from controller_manager.tidb import settings_of
 from member.context import FailoverSettings
 
 
-def test_9_1_without_flags_failover_is_on_after_five_minutes() -> None:
+@pytest.mark.rule("lifecycle-9.1")
+def test_without_flags_failover_is_on_after_five_minutes() -> None:
     assert FailoverSettings(True, 300.0, 300.0, 300.0, False, 86400.0) == settings_of(parse([], {}, "v1")).failover
 
 
-def test_9_1_every_flag_of_failover_has_its_effect() -> None:
+@pytest.mark.rule("lifecycle-9.1")
+def test_every_flag_of_failover_has_its_effect() -> None:
     flags = [
         "-auto-failover=false",
         "-pd-failover-period=1m",

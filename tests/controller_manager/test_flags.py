@@ -23,7 +23,8 @@ def refusal(capsys: pytest.CaptureFixture[str], *argv: str) -> str:
     return capsys.readouterr().err
 
 
-def test_3_1_defaults() -> None:
+@pytest.mark.rule("3.1")
+def test_defaults() -> None:
     assert {
         "namespace": "tidb-admin",
         "helm_release": "",
@@ -69,7 +70,8 @@ def test_3_1_defaults() -> None:
 
 
 @pytest.mark.parametrize("form", ["-workers=7", "--workers=7", "-workers 7", "--workers 7"])
-def test_3_1_one_dash_is_as_good_as_two(form: str) -> None:
+@pytest.mark.rule("3.1")
+def test_one_dash_is_as_good_as_two(form: str) -> None:
     assert 7 == options(*form.split()).workers
 
 
@@ -83,17 +85,20 @@ def test_3_1_one_dash_is_as_good_as_two(form: str) -> None:
         ("-auto-failover false", False),
     ],
 )
-def test_3_1_booleans(form: str, value: bool) -> None:
+@pytest.mark.rule("3.1")
+def test_booleans(form: str, value: bool) -> None:
     assert value is options(*form.split(), "-workers=1").auto_failover
 
 
-def test_3_1_every_failover_period_is_a_duration() -> None:
+@pytest.mark.rule("3.1")
+def test_every_failover_period_is_a_duration() -> None:
     components = ("pd", "tikv", "tidb", "tiflash", "dm-master", "dm-worker")
     given = options(*(f"-{component}-failover-period=1h30m" for component in components))
     assert {5400.0} == {getattr(given, f"{name.replace('-', '_')}_failover_period") for name in components}
 
 
-def test_3_1_the_chart_of_v1_6_starts_us() -> None:
+@pytest.mark.rule("3.1")
+def test_the_chart_of_v1_6_starts_us() -> None:
     """The arguments that its Deployment passes."""
     given = options(
         "-tidb-backup-manager-image=pingcap/tidb-backup-manager:v1.6.0",
@@ -125,12 +130,14 @@ def test_the_kubeconfig_flag_beats_the_environment() -> None:
     assert "flag" == options("-kubeconfig=flag", KUBECONFIG="env").kubeconfig
 
 
-def test_23_the_lease_carries_the_release() -> None:
+@pytest.mark.rule("23")
+def test_the_lease_carries_the_release() -> None:
     assert "tidb-controller-manager" == options().lease_name
     assert "tidb-controller-manager-blue" == options(HELM_RELEASE="blue").lease_name
 
 
-def test_3_7_features() -> None:
+@pytest.mark.rule("3.7")
+def test_features() -> None:
     given = options("-features=VolumeModifying=t, StableScheduling=false,").features
     assert FeatureGates(stable_scheduling=False, volume_modifying=True) == given
 
@@ -178,12 +185,14 @@ def test_a_wrong_flag_is_refused_with_a_way_out(
 
 
 @pytest.mark.parametrize("environ", [{}, {"NAMESPACE": ""}])
-def test_3_1_without_a_namespace_the_connection_names_it(environ: dict[str, str]) -> None:
+@pytest.mark.rule("3.1")
+def test_without_a_namespace_the_connection_names_it(environ: dict[str, str]) -> None:
     assert "" == parse((), environ, "v0.1").namespace
 
 
 @pytest.mark.parametrize("flag", ["-V", "-version", "--version"])
-def test_3_1_the_version_is_printed(capsys: pytest.CaptureFixture[str], flag: str) -> None:
+@pytest.mark.rule("3.1")
+def test_the_version_is_printed(capsys: pytest.CaptureFixture[str], flag: str) -> None:
     with pytest.raises(SystemExit) as exit_:
         options(flag)
     assert (0, "v0.1\n") == (exit_.value.code, capsys.readouterr().out)
@@ -218,7 +227,8 @@ def test_a_flag_that_asks_for_what_is_so_anyway_is_not_warned_of(argument: str) 
     assert () == options(argument).warnings
 
 
-def test_5_flags_are_logged_in_the_form_that_users_search_for() -> None:
+@pytest.mark.rule("5")
+def test_flags_are_logged_in_the_form_that_users_search_for() -> None:
     given = options("-selector=a=b", "-cluster-scoped=false", "-resync-duration=1m30s", "-features=VolumeModifying=1")
     lines = list(flag_lines(given))
 
@@ -240,7 +250,8 @@ def test_5_flags_are_logged_in_the_form_that_users_search_for() -> None:
         ("-cluster-permission-sc", STORAGE_CLASSES),
     ],
 )
-def test_1_4_confined_to_a_namespace_each_cluster_scoped_resource_is_a_matter_of_its_flag(
+@pytest.mark.rule("1.4")
+def test_confined_to_a_namespace_each_cluster_scoped_resource_is_a_matter_of_its_flag(
     flag: str, resource: Resource
 ) -> None:
     assert {resource} == options("-cluster-scoped=false", flag).permitted

@@ -20,12 +20,14 @@ from controller_manager.go_values import format_duration, parse_bool, parse_dura
         (".5s", 0.5),
     ],
 )
-def test_3_1_a_duration_is_read(text: str, seconds: float) -> None:
+@pytest.mark.rule("3.1")
+def test_a_duration_is_read(text: str, seconds: float) -> None:
     assert seconds == parse_duration(text)
 
 
 @pytest.mark.parametrize("text", ["", "5", "5 m", "-5m", "m", "5d", "5m3", "1.2.3s"])
-def test_3_1_what_is_no_duration_is_refused(text: str) -> None:
+@pytest.mark.rule("3.1")
+def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="such as 30s, 5m or 1h30m"):
         parse_duration(text)
 
@@ -43,11 +45,13 @@ def test_what_is_written_can_be_read(seconds: float) -> None:
 
 
 @pytest.mark.parametrize(("text", "value"), [("1", True), ("T", True), ("true", True), ("0", False), ("FALSE", False)])
-def test_3_7_a_boolean_is_read(text: str, value: bool) -> None:
+@pytest.mark.rule("3.7")
+def test_a_boolean_is_read(text: str, value: bool) -> None:
     assert value is parse_bool(text)
 
 
 @pytest.mark.parametrize("text", ["", "yes", "tRue"])
-def test_3_7_what_is_no_boolean_is_refused(text: str) -> None:
+@pytest.mark.rule("3.7")
+def test_what_is_no_boolean_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="write true or false"):
         parse_bool(text)

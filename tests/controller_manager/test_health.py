@@ -42,7 +42,8 @@ def get(server: HealthServer, path: str, method: str = "GET") -> tuple[int, str]
         connection.close()
 
 
-def test_5_metrics_of_the_registry_are_served(server: HealthServer, registry: CollectorRegistry) -> None:
+@pytest.mark.rule("5")
+def test_metrics_of_the_registry_are_served(server: HealthServer, registry: CollectorRegistry) -> None:
     Counter("syncs", "Syncs.", registry=registry).inc()
 
     status, text = get(server, "/metrics")
@@ -51,7 +52,8 @@ def test_5_metrics_of_the_registry_are_served(server: HealthServer, registry: Co
     assert "syncs_total 1.0" in text.splitlines()
 
 
-def test_5_metrics_have_the_format_of_v1_6(server: HealthServer) -> None:
+@pytest.mark.rule("5")
+def test_metrics_have_the_format_of_v1_6(server: HealthServer) -> None:
     with closing(HTTPConnection("127.0.0.1", server.port, timeout=5)) as connection:
         connection.request("GET", "/metrics", headers={"accept": "application/openmetrics-text;version=1.0.0"})
         assert "text/plain; version=0.0.4; charset=utf-8" == connection.getresponse().headers["content-type"]
@@ -94,7 +96,8 @@ def test_garbage_ends_nothing(server: HealthServer, request_line: str) -> None:
     assert (200, "ok\n") == get(server, "/healthz")
 
 
-def test_3_3_checks_decide_each_page_by_itself(server: HealthServer) -> None:
+@pytest.mark.rule("3.3")
+def test_checks_decide_each_page_by_itself(server: HealthServer) -> None:
     server.live.add("lease", lambda: None)
     server.ready.add("api", lambda: None)
     server.ready.add("caches", lambda: "2 caches are not synced: pods, services")

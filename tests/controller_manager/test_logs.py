@@ -90,7 +90,8 @@ def test_a_terminal_gets_text_for_people(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize(("verbosity", "levels"), [(0, ["info"]), (3, ["info"]), (4, ["debug", "info"])])
-def test_3_1_v_4_is_debug(clock: FakeClock, verbosity: int, levels: list[str]) -> None:
+@pytest.mark.rule("3.1")
+def test_v_4_is_debug(clock: FakeClock, verbosity: int, levels: list[str]) -> None:
     stream = io.StringIO()
     configure_logs(verbosity, clock=clock, stream=stream)
 
@@ -129,7 +130,8 @@ def test_exceptions_are_rendered_without_their_secrets(clock: FakeClock) -> None
 
 
 @pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit("boom")])
-def test_TH_19_the_end_of_a_thread_is_logged_and_told(
+@pytest.mark.rule("TH-19")
+def test_the_end_of_a_thread_is_logged_and_told(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)

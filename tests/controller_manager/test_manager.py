@@ -34,13 +34,15 @@ def manager(clock: FakeClock, *argv: str, **environ: str) -> ControllerManager:
     ("environ", "expected"),
     [({"NAMESPACE": "tidb-admin"}, "tidb-admin"), ({"NAMESPACE": ""}, "of-the-context"), ({}, "of-the-context")],
 )
-def test_3_1_the_namespace_is_the_environments_else_the_connections(
+@pytest.mark.rule("3.1")
+def test_the_namespace_is_the_environments_else_the_connections(
     clock: FakeClock, environ: dict[str, str], expected: str
 ) -> None:
     assert expected == manager(clock, **environ).lease_namespace
 
 
-def test_5_metrics_tell_of_the_process_itself(clock: FakeClock) -> None:
+@pytest.mark.rule("5")
+def test_metrics_tell_of_the_process_itself(clock: FakeClock) -> None:
     made = manager(clock, "-metrics-addr=127.0.0.1:0")
     made.health.start()
     try:
@@ -52,7 +54,8 @@ def test_5_metrics_tell_of_the_process_itself(clock: FakeClock) -> None:
         assert series in text
 
 
-def test_CW_1_putting_it_together_starts_and_sends_nothing(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("CW-1")
+def test_putting_it_together_starts_and_sends_nothing(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(*_: object) -> None:
         raise AssertionError("a connection was opened")
 
@@ -84,7 +87,8 @@ def test_informers_that_are_asked_for_after_the_start_are_an_error() -> None:
         late.list()
 
 
-def test_TH_19_a_thread_that_dies_ends_the_process_in_order() -> None:
+@pytest.mark.rule("TH-19")
+def test_a_thread_that_dies_ends_the_process_in_order() -> None:
     """Whichever thread: a process that goes on without it looks alive and does not work."""
     config = ClusterConfig(server="http://127.0.0.1:9", source="test")
     options = ProcessOptions(name="painter", metrics_addr="127.0.0.1:0")
@@ -97,7 +101,8 @@ def test_TH_19_a_thread_that_dies_ends_the_process_in_order() -> None:
     assert stop.is_set()
 
 
-def test_CW_10_a_server_that_asks_for_patience_does_not_keep_the_process() -> None:
+@pytest.mark.rule("CW-10")
+def test_a_server_that_asks_for_patience_does_not_keep_the_process() -> None:
     asked, exits = threading.Event(), list[int]()
 
     def build(runtime: Runtime) -> list[Controller]:
@@ -126,7 +131,8 @@ def test_CW_10_a_server_that_asks_for_patience_does_not_keep_the_process() -> No
 
 
 @pytest.mark.slow
-def test_CW_10_a_handler_that_blocks_at_the_stop_does_not_keep_the_process(mocker: MockerFixture) -> None:
+@pytest.mark.rule("CW-10")
+def test_a_handler_that_blocks_at_the_stop_does_not_keep_the_process(mocker: MockerFixture) -> None:
     mocker.patch("controller_manager.caches._HANDLERS_TIMEOUT", 2.0)
     blocked, free, exits = threading.Event(), threading.Event(), list[int]()
 

@@ -64,7 +64,8 @@ def test_what_is_refused_says_why(capsys: pytest.CaptureFixture[str], flag: str,
 
 
 @given(*[st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0, 1.2, 2.0, 2.4, 10.0, 10.2, 10.5])] * 3)
-def test_LE_10_flags_are_refused_just_where_the_election_would_be(lease: float, deadline: float, period: float) -> None:
+@pytest.mark.rule("LE-10")
+def test_flags_are_refused_just_where_the_election_would_be(lease: float, deadline: float, period: float) -> None:
     given_options = ProcessOptions(
         name="painter", leader_lease_duration=lease, leader_renew_deadline=deadline, leader_retry_period=period
     )

@@ -27,7 +27,8 @@ class Exit:
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_CW_10_a_first_signal_asks_for_the_end(number: signal.Signals) -> None:
+@pytest.mark.rule("CW-10")
+def test_a_first_signal_asks_for_the_end(number: signal.Signals) -> None:
     stop, exit_ = Stop(), Exit()
 
     with stopping_on_signals(stop, exit_):
@@ -37,7 +38,8 @@ def test_CW_10_a_first_signal_asks_for_the_end(number: signal.Signals) -> None:
     assert exit_.code is None
 
 
-def test_CW_10_a_second_signal_ends_the_process_at_once() -> None:
+@pytest.mark.rule("CW-10")
+def test_a_second_signal_ends_the_process_at_once() -> None:
     stop, exit_ = Stop(), Exit()
     hanging = threading.Event()
 

@@ -157,7 +157,8 @@ def test_it_is_made_reported_and_followed(post: Post) -> None:
     ("spec", "message"),
     [({"port": 0}, "spec.port: 0: must be from 1 to 65535"), ({"owner": 7}, "spec.owner: 7: must be a string")],
 )
-def test_I28_an_invalid_spec_is_refused_once_and_nothing_is_done(post: Post, spec: Json, message: str) -> None:
+@pytest.mark.rule("I28")
+def test_an_invalid_spec_is_refused_once_and_nothing_is_done(post: Post, spec: Json, message: str) -> None:
     before = post.service()
     post.change(**spec)
     post.work(100.0)
@@ -194,7 +195,8 @@ def test_what_is_deleted_is_forgotten(post: Post) -> None:
     assert 2 == post.reported("FailedValidation"), "it is another object, and nothing is known of it"
 
 
-def test_EXP_1_what_its_cache_does_not_show_yet_is_created_once(clock: FakeClock) -> None:
+@pytest.mark.rule("EXP-1")
+def test_what_its_cache_does_not_show_yet_is_created_once(clock: FakeClock) -> None:
     post = Post(clock)
     post.operator.caches[SERVICES].blind = True
     post.admin.delete(SERVICES, "ada-post", "default")

@@ -1,12 +1,14 @@
 """Syncs that take very long."""
 
+import pytest
 from structlog.testing import capture_logs
 
 from controllers.active_syncs import ActiveSyncs
 from ports.clock import FakeClock
 
 
-def test_CW_7_a_sync_that_takes_very_long_is_reported_once_with_its_stack(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-7")
+def test_a_sync_that_takes_very_long_is_reported_once_with_its_stack(clock: FakeClock) -> None:
     running = ActiveSyncs(clock)
 
     with capture_logs() as logs, running.including("ns/slow"):

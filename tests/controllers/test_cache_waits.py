@@ -25,7 +25,8 @@ def looks(waits: CacheWaits, clock: FakeClock, outcomes: Mapping[str, Outcome], 
 
 
 @pytest.mark.parametrize("reason", ["Conflict", "CacheOutdated", "PodChanged"])
-def test_F3_the_longer_it_has_waited_the_later_it_is_looked_at(clock: FakeClock, reason: str) -> None:
+@pytest.mark.rule("F3")
+def test_the_longer_it_has_waited_the_later_it_is_looked_at(clock: FakeClock, reason: str) -> None:
     waits, outcomes = CacheWaits(), {"tikv": Waiting(reason, "why", 0.5)}
     assert [10, 27, 11] == [looks(waits, clock, outcomes, seconds) for seconds in (5, 60, 100)]
 
@@ -48,7 +49,8 @@ def test_what_waits_for_something_else_comes_when_it_wants(clock: FakeClock, out
 
 
 @pytest.mark.slow
-def test_F6_a_cache_that_is_behind_for_minutes_costs_few_requests() -> None:
+@pytest.mark.rule("F6")
+def test_a_cache_that_is_behind_for_minutes_costs_few_requests() -> None:
     """Twice a second, each with the reads of a reconcile, that was more than a thousand."""
     world = OperatorWorld()
     try:

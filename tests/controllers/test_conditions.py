@@ -61,7 +61,8 @@ def condition(status: str, reason: str, message: str = "m") -> Json:
     ],
     ids=["same", "reason", "message", "status"],
 )
-def test_2_3_times_move_with_what_they_date(old: Json, new: tuple[bool, str, str], times: tuple[str, str]) -> None:
+@pytest.mark.rule("lifecycle-2.3")
+def test_times_move_with_what_they_date(old: Json, new: tuple[bool, str, str], times: tuple[str, str]) -> None:
     other = {"type": "Other", "status": "True"}
     found = with_condition([other, old], "Ready", new, NOW, update_time=True)
     assert other is found[0]

@@ -43,7 +43,8 @@ def world(request: pytest.FixtureRequest) -> Iterator[SimpleWorld]:
         made.stop()
 
 
-def test_I29_a_refusal_is_one_event_and_then_nothing_is_asked(world: SimpleWorld) -> None:
+@pytest.mark.rule("I29")
+def test_a_refusal_is_one_event_and_then_nothing_is_asked(world: SimpleWorld) -> None:
     world.add(**VALID[world.resource] | REFUSED[world.resource])
     world.run(5.0)
     world.forget()

@@ -76,7 +76,8 @@ def raising(*errors: Exception | None) -> Sync:
     return sync
 
 
-def test_CW_5_success_forgets_the_failures(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_success_forgets_the_failures(clock: FakeClock) -> None:
     world = World(clock, raising(ValueError("bad"), None))
     world.sync()
     assert 1 == world.queue.num_requeues(KEY)
@@ -86,7 +87,8 @@ def test_CW_5_success_forgets_the_failures(clock: FakeClock) -> None:
     assert {"success": 1, "requeue": 0, "error": 1} == world.results()
 
 
-def test_CW_5_a_sync_that_has_tried_nothing_forgets_no_failure(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_sync_that_has_tried_nothing_forgets_no_failure(clock: FakeClock) -> None:
     fails = iter([True, False, True])
 
     def sync(_key: str) -> Result:
@@ -100,7 +102,8 @@ def test_CW_5_a_sync_that_has_tried_nothing_forgets_no_failure(clock: FakeClock)
         assert failures == world.queue.num_requeues(KEY)
 
 
-def test_CW_5_a_failure_is_retried_ever_later_and_logged_with_its_stack(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_failure_is_retried_ever_later_and_logged_with_its_stack(clock: FakeClock) -> None:
     world = World(clock, raising(ValueError("bad"), ValueError("bad")))
 
     world.sync()
@@ -115,7 +118,8 @@ def test_CW_5_a_failure_is_retried_ever_later_and_logged_with_its_stack(clock: F
     assert 2 == world.metric("controller_runtime_reconcile_errors_total")
 
 
-def test_CW_5_a_write_after_the_lease_was_lost_is_one_line_without_a_stack(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_write_after_the_lease_was_lost_is_one_line_without_a_stack(clock: FakeClock) -> None:
     world = World(clock, raising(LeaseExpired("the lease expired 2 s ago")))
 
     world.sync()
@@ -125,7 +129,8 @@ def test_CW_5_a_write_after_the_lease_was_lost_is_one_line_without_a_stack(clock
     assert 1.0 == world.due_in()
 
 
-def test_CW_5_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
     world = World(clock, raising(RequeueError("Waiting", "waiting for PD cluster running")))
 
     world.sync()
@@ -136,7 +141,8 @@ def test_CW_5_an_expected_wait_is_retried_quietly(clock: FakeClock) -> None:
     assert 0 == world.metric("controller_runtime_reconcile_errors_total")
 
 
-def test_1_3_a_wait_with_its_own_delay_resets_the_failures(clock: FakeClock) -> None:
+@pytest.mark.rule("1.3")
+def test_a_wait_with_its_own_delay_resets_the_failures(clock: FakeClock) -> None:
     world = World(clock, raising(ValueError("bad"), RequeueError("Waiting", "evicting leaders", after=0.5)))
     world.sync()
 
@@ -146,7 +152,8 @@ def test_1_3_a_wait_with_its_own_delay_resets_the_failures(clock: FakeClock) -> 
     assert 0 == world.queue.num_requeues(KEY)
 
 
-def test_CW_5_an_ignored_key_is_forgotten_and_not_retried(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_an_ignored_key_is_forgotten_and_not_retried(clock: FakeClock) -> None:
     world = World(clock, raising(IgnoreError("on purpose")))
 
     world.sync()
@@ -157,7 +164,8 @@ def test_CW_5_an_ignored_key_is_forgotten_and_not_retried(clock: FakeClock) -> N
     assert {"success": 1, "requeue": 0, "error": 0} == world.results()
 
 
-def test_CW_5_a_result_asks_to_come_back(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_result_asks_to_come_back(clock: FakeClock) -> None:
     world = World(clock, lambda _key: Result(requeue_after=12))
 
     world.sync()
@@ -167,7 +175,8 @@ def test_CW_5_a_result_asks_to_come_back(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize("after", [None, 0, 0.0, -1, -math.inf, math.inf])
-def test_CW_5_a_result_that_names_no_time_does_not_come_back(clock: FakeClock, after: float | None) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_result_that_names_no_time_does_not_come_back(clock: FakeClock, after: float | None) -> None:
     world = World(clock, lambda _key: Result(requeue_after=after))
 
     world.sync()
@@ -177,7 +186,8 @@ def test_CW_5_a_result_that_names_no_time_does_not_come_back(clock: FakeClock, a
 
 
 @pytest.mark.parametrize("after", [0, -1, math.nan, math.inf])
-def test_CW_5_a_wait_that_names_no_time_backs_off(clock: FakeClock, after: float) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_wait_that_names_no_time_backs_off(clock: FakeClock, after: float) -> None:
     world = World(clock, raising(*[RequeueError("Waiting", "wait", after=after)] * 2))
 
     world.sync()
@@ -186,7 +196,8 @@ def test_CW_5_a_wait_that_names_no_time_backs_off(clock: FakeClock, after: float
     assert 2.0 == world.due_in()
 
 
-def test_CW_5_a_result_that_is_no_number_is_an_error_of_the_sync(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_result_that_is_no_number_is_an_error_of_the_sync(clock: FakeClock) -> None:
     world = World(clock, lambda _key: Result(requeue_after=math.nan))
 
     world.sync()
@@ -198,7 +209,8 @@ def test_CW_5_a_result_that_is_no_number_is_an_error_of_the_sync(clock: FakeCloc
 @pytest.mark.parametrize(
     "sync", [lambda _key: Result(requeue_after=1e-9), raising(*[RequeueError("Waiting", "", 1e-9)] * 999)]
 )
-def test_CW_5_no_sync_makes_its_key_spin(clock: FakeClock, sync: Sync) -> None:
+@pytest.mark.rule("CW-5")
+def test_no_sync_makes_its_key_spin(clock: FakeClock, sync: Sync) -> None:
     world = World(clock, sync)
 
     world.sync()
@@ -207,7 +219,8 @@ def test_CW_5_no_sync_makes_its_key_spin(clock: FakeClock, sync: Sync) -> None:
 
 
 @pytest.mark.parametrize("result", [True, 5, "later", {"requeue_after": 1}])
-def test_CW_5_what_is_no_result_is_an_error_of_the_sync(clock: FakeClock, result: object) -> None:
+@pytest.mark.rule("CW-5")
+def test_what_is_no_result_is_an_error_of_the_sync(clock: FakeClock, result: object) -> None:
     world = World(clock, lambda _key: result)  # type: ignore[arg-type,return-value]
 
     world.sync()
@@ -216,7 +229,8 @@ def test_CW_5_what_is_no_result_is_an_error_of_the_sync(clock: FakeClock, result
     assert f"a sync returns a Result or None, not {result!r}" == str(world.logs[0]["exc_info"])
 
 
-def test_CW_5_a_key_is_given_back_whatever_the_choice_of_its_lane_raises(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_a_key_is_given_back_whatever_the_choice_of_its_lane_raises(clock: FakeClock) -> None:
     def is_slow(_key: str) -> bool:
         raise SystemExit
 
@@ -231,7 +245,8 @@ def test_CW_5_a_key_is_given_back_whatever_the_choice_of_its_lane_raises(clock: 
     assert ["cannot tell whether a key is slow"] * 2 == [entry["event"] for entry in logs]
 
 
-def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> None:
+@pytest.mark.rule("PQ-10")
+def test_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> None:
     world = World(clock, raising(ValueError("bad"), RequeueError("Waiting", "wait", after=1), None))
     world.queue.add(KEY, -100)
     for _ in range(2):
@@ -247,7 +262,8 @@ def test_PQ_10_a_key_that_is_put_back_keeps_its_priority(clock: FakeClock) -> No
     ("error", "level"),
     [(ValueError("bad"), "error"), (RequeueError("Waiting", "could not clean up", untold=True), "warning")],
 )
-def test_CW_5_what_fails_for_hours_fills_no_log(clock: FakeClock, error: Exception, level: str) -> None:
+@pytest.mark.rule("CW-5")
+def test_what_fails_for_hours_fills_no_log(clock: FakeClock, error: Exception, level: str) -> None:
     world = World(clock, raising(*[error] * 20))
     levels = []
     for _ in range(20):
@@ -257,7 +273,8 @@ def test_CW_5_what_fails_for_hours_fills_no_log(clock: FakeClock, error: Excepti
 
 
 @pytest.mark.parametrize("error", [SystemExit(2), CancelledError(), GeneratorExit()], ids=repr)
-def test_CW_5_whatever_a_sync_raises_to_end_a_process_or_a_task_is_its_failure(
+@pytest.mark.rule("CW-5")
+def test_whatever_a_sync_raises_to_end_a_process_or_a_task_is_its_failure(
     clock: FakeClock, error: BaseException
 ) -> None:
     def sync(_key: str) -> None:
@@ -271,7 +288,8 @@ def test_CW_5_whatever_a_sync_raises_to_end_a_process_or_a_task_is_its_failure(
     assert {"success": 0, "requeue": 0, "error": 1} == world.results()
 
 
-def test_CW_5_an_interrupt_passes_but_the_key_is_given_back(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_an_interrupt_passes_but_the_key_is_given_back(clock: FakeClock) -> None:
     def interrupted(_key: str) -> None:
         raise KeyboardInterrupt
 
@@ -283,7 +301,8 @@ def test_CW_5_an_interrupt_passes_but_the_key_is_given_back(clock: FakeClock) ->
     assert (KEY, False) == world.queue.try_get()
 
 
-def test_CW_5_shutdown_ends_the_worker(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-5")
+def test_shutdown_ends_the_worker(clock: FakeClock) -> None:
     world = World(clock, raising())
     world.queue.shut_down()
 
@@ -291,7 +310,8 @@ def test_CW_5_shutdown_ends_the_worker(clock: FakeClock) -> None:
     assert not world.controller.process_ready_item()
 
 
-def test_CW_7_a_failing_key_does_not_disturb_others(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-7")
+def test_a_failing_key_does_not_disturb_others(clock: FakeClock) -> None:
     world = World(clock, raising(ValueError("bad"), None))
 
     world.sync("ns/bad")
@@ -300,7 +320,8 @@ def test_CW_7_a_failing_key_does_not_disturb_others(clock: FakeClock) -> None:
     assert {"success": 1, "requeue": 0, "error": 1} == world.results()
 
 
-def test_CW_14_the_controller_and_the_key_are_bound_to_every_log_line_of_a_sync(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-14")
+def test_the_controller_and_the_key_are_bound_to_every_log_line_of_a_sync(clock: FakeClock) -> None:
     seen: list[dict[str, object]] = []
     world = World(clock, lambda _key: seen.append(get_contextvars()))
 
@@ -310,7 +331,8 @@ def test_CW_14_the_controller_and_the_key_are_bound_to_every_log_line_of_a_sync(
     assert {} == get_contextvars()
 
 
-def test_MET_10_every_series_is_zero_before_the_first_sync(clock: FakeClock) -> None:
+@pytest.mark.rule("MET-10")
+def test_every_series_is_zero_before_the_first_sync(clock: FakeClock) -> None:
     world = World(clock, raising())
 
     assert {"success": 0, "requeue": 0, "error": 0} == world.results()
@@ -320,7 +342,8 @@ def test_MET_10_every_series_is_zero_before_the_first_sync(clock: FakeClock) -> 
     assert 0 == world.metric("controller_runtime_reconcile_time_seconds_count")
 
 
-def test_MET_12_a_worker_is_active_inside_a_sync_only(clock: FakeClock) -> None:
+@pytest.mark.rule("MET-12")
+def test_a_worker_is_active_inside_a_sync_only(clock: FakeClock) -> None:
     seen: list[float | None] = []
 
     def sync(_key: str) -> None:
@@ -355,7 +378,8 @@ class Gate:
         self._opened.set()
 
 
-def test_CW_4_run_starts_workers_and_ends_them(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-4")
+def test_run_starts_workers_and_ends_them(clock: FakeClock) -> None:
     gate = Gate()
     world = World(clock, gate.sync)
     gate.open()
@@ -389,7 +413,8 @@ class DefectiveClock:
         return self._clock.now()
 
 
-def test_CW_4_a_broken_worker_starts_again_after_a_second(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-4")
+def test_a_broken_worker_starts_again_after_a_second(clock: FakeClock) -> None:
     gate = Gate()
     gate.open()
     stop = Stop()
@@ -411,7 +436,8 @@ def test_CW_4_a_broken_worker_starts_again_after_a_second(clock: FakeClock) -> N
     assert ["ns/next"] == gate.entered
 
 
-def test_CW_10_the_running_sync_ends_and_queued_keys_are_left(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-10")
+def test_the_running_sync_ends_and_queued_keys_are_left(clock: FakeClock) -> None:
     gate = Gate()
     world = World(clock, gate.sync)
     stop = Stop()
@@ -428,7 +454,8 @@ def test_CW_10_the_running_sync_ends_and_queued_keys_are_left(clock: FakeClock) 
     assert ["ns/running"] == gate.entered
 
 
-def test_CW_11_a_sync_that_does_not_end_is_told(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-11")
+def test_a_sync_that_does_not_end_is_told(clock: FakeClock) -> None:
     gate = Gate()
     world = World(clock, gate.sync)
     stop = Stop()

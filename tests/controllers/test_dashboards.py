@@ -322,7 +322,8 @@ def test_idle_is_free_certificates_aside(world: Workloads, tls: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
-def test_F1_after_any_write_it_comes_to_the_same_end(resource: Resource, ends: bool) -> None:
+@pytest.mark.rule("F1")
+def test_after_any_write_it_comes_to_the_same_end(resource: Resource, ends: bool) -> None:
     def make() -> Workloads:
         made = Workloads(resource, nodes=[NodeSpec("n", "10.0.0.1", "a")])
         made.add_cluster()
@@ -340,7 +341,8 @@ def test_F1_after_any_write_it_comes_to_the_same_end(resource: Resource, ends: b
 
 
 @pytest.mark.slow
-def test_F6_a_process_with_an_old_view_makes_nothing_twice(world: Workloads) -> None:
+@pytest.mark.rule("F6")
+def test_a_process_with_an_old_view_makes_nothing_twice(world: Workloads) -> None:
     world.add_cluster()
     before = world.world.server.storage.version
     world.demo()
@@ -364,7 +366,8 @@ def test_every_sub_object_may_be_empty(world: Workloads) -> None:
 
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
-def test_5_another_configuration_is_another_config_map_and_paused_keeps_it(world: Workloads) -> None:
+@pytest.mark.rule("other-resources-5")
+def test_another_configuration_is_another_config_map_and_paused_keeps_it(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -381,7 +384,8 @@ def test_5_another_configuration_is_another_config_map_and_paused_keeps_it(world
 
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
-def test_5_the_start_script_runs_the_server(world: Workloads) -> None:
+@pytest.mark.rule("other-resources-5")
+def test_the_start_script_runs_the_server(world: Workloads) -> None:
     world.add_cluster()
     world.demo(
         clusterDomain="k8s.local", ngMonitoring=SPECS[TIDB_NG_MONITORINGS]["ngMonitoring"] | {"retentionPeriod": "3d"}
@@ -397,7 +401,8 @@ def test_5_the_start_script_runs_the_server(world: Workloads) -> None:
 
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
-def test_5_the_start_script_of_v1_6_stays_until_what_it_is_made_from_changes(world: Workloads) -> None:
+@pytest.mark.rule("other-resources-5")
+def test_the_start_script_of_v1_6_stays_until_what_it_is_made_from_changes(world: Workloads) -> None:
     world.add_cluster()
     world.demo()
     world.run(60)
@@ -421,7 +426,8 @@ def test_5_the_start_script_of_v1_6_stays_until_what_it_is_made_from_changes(wor
 
 
 @pytest.mark.parametrize("resource", [TIDB_NG_MONITORINGS], indirect=True)
-def test_5_what_the_server_sets_wins_over_what_stands_above_it(world: Workloads) -> None:
+@pytest.mark.rule("other-resources-5")
+def test_what_the_server_sets_wins_over_what_stands_above_it(world: Workloads) -> None:
     world.add_cluster()
     upper: Json = {
         "version": "v8.5.2",

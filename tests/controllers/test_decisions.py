@@ -74,7 +74,8 @@ class Reconciles:
         return ctx.outcomes
 
 
-def test_3_8_what_was_done_is_not_decided_again_on_the_same_inputs() -> None:
+@pytest.mark.rule("design-3.8")
+def test_what_was_done_is_not_decided_again_on_the_same_inputs() -> None:
     reconciles = Reconciles()
     answers = [reconciles.run() for _ in range(3)]
     assert [{"stage": Done("all is well")}] * 3 == answers
@@ -94,7 +95,8 @@ def test_3_8_what_was_done_is_not_decided_again_on_the_same_inputs() -> None:
     ],
     ids=["members", "cluster", "observation", "wait", "roll", "held", "removed"],
 )
-def test_3_8_what_is_observed_otherwise_is_decided_anew(change: Change) -> None:
+@pytest.mark.rule("design-3.8")
+def test_what_is_observed_otherwise_is_decided_anew(change: Change) -> None:
     reconciles = Reconciles()
     reconciles.run()
     reconciles.run(change)
@@ -102,7 +104,8 @@ def test_3_8_what_is_observed_otherwise_is_decided_anew(change: Change) -> None:
 
 
 @pytest.mark.parametrize("change", ["updated", "same version anew", "deleted", "another one"])
-def test_3_8_what_a_cache_holds_otherwise_is_decided_anew(change: str) -> None:
+@pytest.mark.rule("design-3.8")
+def test_what_a_cache_holds_otherwise_is_decided_anew(change: str) -> None:
     def counted(ctx: ReconcileContext, pods: Lister) -> Outcome:
         return Done(str(len(pods.list("ns"))))
 
@@ -144,14 +147,16 @@ def marking(ctx: ReconcileContext, pods: Lister) -> Outcome:
 
 
 @pytest.mark.parametrize("act", [asking, timing, waiting, marking])
-def test_3_8_what_had_an_effect_or_is_not_done_is_decided_each_time(act: Act) -> None:
+@pytest.mark.rule("design-3.8")
+def test_what_had_an_effect_or_is_not_done_is_decided_each_time(act: Act) -> None:
     reconciles = Reconciles(act)
     for _ in range(3):
         reconciles.run()
     assert 3 == reconciles.acted
 
 
-def test_3_8_a_cache_that_changes_while_stages_act_is_decided_on_anew() -> None:
+@pytest.mark.rule("design-3.8")
+def test_a_cache_that_changes_while_stages_act_is_decided_on_anew() -> None:
     reconciles = Reconciles()
 
     def moving(ctx: ReconcileContext, pods: Lister) -> Outcome:
@@ -166,7 +171,8 @@ def test_3_8_a_cache_that_changes_while_stages_act_is_decided_on_anew() -> None:
     assert 2 == reconciles.acted
 
 
-def test_3_8_after_five_minutes_all_is_decided_anew() -> None:
+@pytest.mark.rule("design-3.8")
+def test_after_five_minutes_all_is_decided_anew() -> None:
     reconciles = Reconciles()
     reconciles.run()
     reconciles.clock.step(LONGEST - 1)
@@ -177,7 +183,8 @@ def test_3_8_after_five_minutes_all_is_decided_anew() -> None:
     assert 2 == reconciles.acted
 
 
-def test_3_8_another_end_on_the_same_inputs_is_a_defect_where_that_is_checked() -> None:
+@pytest.mark.rule("design-3.8")
+def test_another_end_on_the_same_inputs_is_a_defect_where_that_is_checked() -> None:
     forgotten: Iterator[Outcome] = iter([Done(), Done(), Waiting("Creating", "an input that nobody noted")])
     reconciles = Reconciles(lambda _ctx, _pods: next(forgotten), rechecks=True)
     reconciles.run()

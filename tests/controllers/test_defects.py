@@ -53,7 +53,8 @@ def update_errors(world: OperatorWorld, stage: str) -> float:
     return world.operator.registry.get_sample_value("tidb_operator_cluster_update_errors", labels) or 0.0
 
 
-def test_3_1_the_other_stages_run_and_the_status_names_the_one_that_raised(
+@pytest.mark.rule("lifecycle-3.1")
+def test_the_other_stages_run_and_the_status_names_the_one_that_raised(
     basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_stage(monkeypatch, "stages", "pd", raising(RuntimeError("out of luck")))
@@ -74,7 +75,8 @@ def test_3_1_the_other_stages_run_and_the_status_names_the_one_that_raised(
 
 
 @pytest.mark.slow
-def test_R13_it_is_tried_again_with_growing_pauses(basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("R13")
+def test_it_is_tried_again_with_growing_pauses(basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
     break_stage(monkeypatch, "stages", "pd", raising(RuntimeError("out of luck"), asked))
     with capture_logs():
@@ -84,7 +86,8 @@ def test_R13_it_is_tried_again_with_growing_pauses(basic: OperatorWorld, monkeyp
     assert [1.0, 2.0, 4.0, 8.0] == pauses
 
 
-def test_F7_an_observation_that_raised_keeps_its_component_as_it_is(
+@pytest.mark.rule("F7")
+def test_an_observation_that_raised_keeps_its_component_as_it_is(
     basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     break_stage(monkeypatch, "observations", "tidb", raising(RuntimeError("out of luck")))
@@ -97,7 +100,8 @@ def test_F7_an_observation_that_raised_keeps_its_component_as_it_is(
 
 
 @pytest.mark.slow
-def test_LE_22_a_lease_that_has_run_out_ends_the_whole_reconcile(
+@pytest.mark.rule("LE-22")
+def test_a_lease_that_has_run_out_ends_the_whole_reconcile(
     basic: OperatorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     later: list[float] = []

@@ -40,7 +40,8 @@ def hidden(context: Exception) -> Exception:
         caused(ExceptionGroup("stages", [ExceptionGroup("inner", [WAIT])])),
     ],
 )
-def test_MET_11_a_requeue_is_found_anywhere(error: Exception) -> None:
+@pytest.mark.rule("MET-11")
+def test_a_requeue_is_found_anywhere(error: Exception) -> None:
     assert WAIT is find_requeue(error)
 
 
@@ -67,12 +68,14 @@ def test_a_circle_of_causes_is_walked_once() -> None:
 
 
 @pytest.mark.parametrize("error", [IGNORE, caused(IGNORE), ExceptionGroup("stages", [IGNORE, caused(IGNORE)])])
-def test_1_3_an_ignore_error_is_seen_through_wrappers(error: Exception) -> None:
+@pytest.mark.rule("1.3")
+def test_an_ignore_error_is_seen_through_wrappers(error: Exception) -> None:
     assert is_ignorable(error)
 
 
 @pytest.mark.parametrize("error", [in_the_course_of(IGNORE), ExceptionGroup("stages", [IGNORE, ValueError("bad")])])
-def test_1_3_a_failure_beside_an_ignore_error_is_not_lost(error: Exception) -> None:
+@pytest.mark.rule("1.3")
+def test_a_failure_beside_an_ignore_error_is_not_lost(error: Exception) -> None:
     assert not is_ignorable(error)
 
 

@@ -201,7 +201,8 @@ def cases_of(kind: Resource, names: list[tuple[Resource, str]]) -> list[Case]:
     "kind",
     [pytest.param(kind, id=kind.kind, marks=[pytest.mark.thorough] * (kind in _MANY)) for kind in SPECS],
 )
-def test_F4_foreign_objects_under_our_names_are_named_and_left_alone(kind: Resource) -> None:
+@pytest.mark.rule("F4")
+def test_foreign_objects_under_our_names_are_named_and_left_alone(kind: Resource) -> None:
     world = begin()
     cases = cases_of(kind, made_for(world, kind))
     assert cases

@@ -2,6 +2,8 @@
 
 from contextlib import ExitStack
 
+import pytest
+
 from controllers.key_locks import KeyLocks
 from controllers.memory import Memory
 from kube.resources import BACKUP_SCHEDULES, PODS, SERVICES, TIDB_CLUSTERS
@@ -9,14 +11,16 @@ from kube.sharding import Shards, shard_of
 from ports.fencing import OpenFence, SoleOwner, is_open
 
 
-def test_I35_only_one_acts_for_an_object_and_others_are_free() -> None:
+@pytest.mark.rule("I35")
+def test_only_one_acts_for_an_object_and_others_are_free() -> None:
     key_locks = KeyLocks(SoleOwner(OpenFence()))
     wanted = [(PODS, "ns/a"), (PODS, "ns/a"), (PODS, "ns/b"), (SERVICES, "ns/a")]
     with ExitStack() as locked:
         assert [True, False, True, True] == [locked.enter_context(key_locks.try_lock(*each)) for each in wanted]
 
 
-def test_I35_who_did_not_get_a_turn_does_not_end_that_of_another() -> None:
+@pytest.mark.rule("I35")
+def test_who_did_not_get_a_turn_does_not_end_that_of_another() -> None:
     key_locks = KeyLocks(SoleOwner(OpenFence()))
     with key_locks.try_lock(PODS, "ns/a"):
         with key_locks.try_lock(PODS, "ns/a"):
@@ -38,7 +42,8 @@ def test_an_object_is_its_owners_who_has_the_shard_of_its_key() -> None:
     assert not is_open(key_locks.fence_of(TIDB_CLUSTERS, other))
 
 
-def test_CW_11_a_shard_is_busy_while_somebody_acts_for_an_object_of_it() -> None:
+@pytest.mark.rule("CW-11")
+def test_a_shard_is_busy_while_somebody_acts_for_an_object_of_it() -> None:
     shards = Shards(1)
     with KeyLocks(shards).try_lock(TIDB_CLUSTERS, "ns/a"):
         assert not shards.is_idle(0)

@@ -11,7 +11,8 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
-def test_8_2_buckets_of_the_sync_time(registry: CollectorRegistry) -> None:
+@pytest.mark.rule("8.2")
+def test_buckets_of_the_sync_time(registry: CollectorRegistry) -> None:
     ControllerMetrics(registry).of("tidbcluster")
 
     family = next(family for family in registry.collect() if family.name == "controller_runtime_reconcile_time_seconds")
@@ -21,12 +22,14 @@ def test_8_2_buckets_of_the_sync_time(registry: CollectorRegistry) -> None:
     assert 41 == len(bounds)
 
 
-def test_MET_14_no_created_series(registry: CollectorRegistry) -> None:
+@pytest.mark.rule("MET-14")
+def test_no_created_series(registry: CollectorRegistry) -> None:
     ControllerMetrics(registry).of("tidbcluster").record("error", 1)
     assert b"_created" not in generate_latest(registry)
 
 
-def test_MET_13_no_two_controllers_report_under_one_name(registry: CollectorRegistry) -> None:
+@pytest.mark.rule("MET-13")
+def test_no_two_controllers_report_under_one_name(registry: CollectorRegistry) -> None:
     metrics = ControllerMetrics(registry)
     metrics.of("backup")
     metrics.of("backupSchedule").set_workers(5)
@@ -40,7 +43,8 @@ def test_MET_13_no_two_controllers_report_under_one_name(registry: CollectorRegi
     assert [0, 5] == workers
 
 
-def test_RL_9_throttled_retries_are_counted(registry: CollectorRegistry) -> None:
+@pytest.mark.rule("RL-9")
+def test_throttled_retries_are_counted(registry: CollectorRegistry) -> None:
     ControllerMetrics(registry).of("tidbcluster").record_throttled(0.1)
     labels = {"controller": "tidbcluster"}
     assert 1 == registry.get_sample_value("tidb_operator_throttled_retries_total", labels)

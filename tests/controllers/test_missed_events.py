@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import pytest
+
 from controllers.enqueueing import enqueue_owner
 from informers.consistency import digest
 from kube.objects import Json, Object
@@ -38,7 +40,8 @@ def _keys(*numbers: int) -> set[str]:
     return {f"ns/owner-{number}" for number in numbers}
 
 
-def test_R11_what_changed_before_every_watch_expired_is_found_by_one_list_each(clock: FakeClock) -> None:
+@pytest.mark.rule("R11")
+def test_what_changed_before_every_watch_expired_is_found_by_one_list_each(clock: FakeClock) -> None:
     sources, enqueued = (FakeSource(PODS), FakeSource(SERVICES)), set[str]()
     informers = [informer_of(source, clock) for source in sources]
 

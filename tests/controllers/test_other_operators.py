@@ -139,13 +139,15 @@ def test_one_that_is_freed_or_deleted_is_of_nobody(bench: Bench) -> None:
     ],
     ids=str,
 )
-def test_3_2_whose_scopes_share_no_cluster_do_not_meet(bench: Bench, theirs: Scope, managed: bool) -> None:
+@pytest.mark.rule("3.2")
+def test_whose_scopes_share_no_cluster_do_not_meet(bench: Bench, theirs: Scope, managed: bool) -> None:
     bench.leases.renew(theirs)
     assert managed == bool(bench.others.managing(cluster(version="canary")))
 
 
 @pytest.mark.parametrize(("mine", "managed"), [(Scope(), True), (Scope("", "version=canary"), False)], ids=str)
-def test_3_2_v1_6_tells_no_scope_and_manages_all_but_what_a_selector_shares_out(
+@pytest.mark.rule("3.2")
+def test_v1_6_tells_no_scope_and_manages_all_but_what_a_selector_shares_out(
     clock: FakeClock, mine: Scope, managed: bool
 ) -> None:
     bench = Bench(clock, mine)

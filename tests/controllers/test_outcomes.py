@@ -16,18 +16,19 @@ from member.outcome import Done, Failed, Outcome, Refused, Waiting, in_time_for
         ([Waiting("W", "waits", 9.0), Done(retry_after=7.0), Refused("R", "refused", 8.0)], Result(requeue_after=7.0)),
     ],
 )
-def test_3_3_the_first_that_a_stage_asks_for_whatever_it_answers(
-    outcomes: list[Outcome], result: Result | None
-) -> None:
+@pytest.mark.rule("3.3")
+def test_the_first_that_a_stage_asks_for_whatever_it_answers(outcomes: list[Outcome], result: Result | None) -> None:
     assert result == result_of({str(number): outcome for number, outcome in enumerate(outcomes)})
 
 
-def test_3_3_a_failure_is_retried_with_back_off() -> None:
+@pytest.mark.rule("3.3")
+def test_a_failure_is_retried_with_back_off() -> None:
     with pytest.raises(RequeueError, match="b: broken"):
         result_of({"a": Done(retry_after=1.0), "b": Failed("F", "broken")})
 
 
-def test_3_3_a_failure_that_says_when_it_is_retried_holds_up_nothing_else() -> None:
+@pytest.mark.rule("3.3")
+def test_a_failure_that_says_when_it_is_retried_holds_up_nothing_else() -> None:
     assert Result(requeue_after=1.0) == result_of({"a": Done(retry_after=1.0), "b": Failed("F", "refused", 9.0)})
     assert Result(requeue_after=9.0) == result_of({"b": Failed("F", "refused", 9.0)})
 
@@ -44,5 +45,6 @@ def test_3_3_a_failure_that_says_when_it_is_retried_holds_up_nothing_else() -> N
         (Failed("F", "refused", 9.0), Waiting("W", "waits", 5.0), Failed("F", "refused", 5.0)),
     ],
 )
-def test_3_3_what_is_not_told_is_looked_at_in_its_time(told: Outcome, untold: Outcome, expected: Outcome) -> None:
+@pytest.mark.rule("3.3")
+def test_what_is_not_told_is_looked_at_in_its_time(told: Outcome, untold: Outcome, expected: Outcome) -> None:
     assert expected == in_time_for(told, untold)

@@ -33,7 +33,8 @@ def waits(write: OwnWrite, cached: Object, clock: FakeClock, look: Callable[[], 
     return write.wait(cached, clock, look) > 0
 
 
-def test_F6_older_than_the_own_write_is_not_acted_on(clock: FakeClock) -> None:
+@pytest.mark.rule("F6")
+def test_older_than_the_own_write_is_not_acted_on(clock: FakeClock) -> None:
     write = OwnWrite()
     assert not waits(write, version("5"), clock)
     write.remember(version("10"))
@@ -42,18 +43,21 @@ def test_F6_older_than_the_own_write_is_not_acted_on(clock: FakeClock) -> None:
     assert not waits(write, version("9"), clock), "once seen, nothing is expected any more"
 
 
-def test_F6_another_object_of_the_name_is_no_older_state(clock: FakeClock) -> None:
+@pytest.mark.rule("F6")
+def test_another_object_of_the_name_is_no_older_state(clock: FakeClock) -> None:
     assert not waits(written("10"), version("9", uid="other"), clock)
 
 
-def test_F6_a_version_that_is_no_number_compares_with_nothing(clock: FakeClock) -> None:
+@pytest.mark.rule("F6")
+def test_a_version_that_is_no_number_compares_with_nothing(clock: FakeClock) -> None:
     write = written("10")
     assert not waits(write, version("abc"), clock)
     write.remember(version("abc"))
     assert not waits(write, version("1"), clock)
 
 
-def test_F6_tries_become_fewer_while_the_cache_lags(clock: FakeClock) -> None:
+@pytest.mark.rule("F6")
+def test_tries_become_fewer_while_the_cache_lags(clock: FakeClock) -> None:
     write = written("10")
     pauses = []
     while clock.now() < 600.0:
@@ -64,7 +68,8 @@ def test_F6_tries_become_fewer_while_the_cache_lags(clock: FakeClock) -> None:
     assert 90 > len(pauses)
 
 
-def test_F6_versions_that_have_gone_back_are_known_by_a_live_read(clock: FakeClock) -> None:
+@pytest.mark.rule("F6")
+def test_versions_that_have_gone_back_are_known_by_a_live_read(clock: FakeClock) -> None:
     """As when etcd is restored from a backup; what the cache shows is all there is."""
     write = written("100")
     assert waits(write, version("9"), clock)
@@ -79,7 +84,8 @@ def test_F6_versions_that_have_gone_back_are_known_by_a_live_read(clock: FakeClo
     assert not waits(write, version("9"), clock), "nothing is expected any more"
 
 
-def test_F6_a_live_read_that_fails_is_tried_again(clock: FakeClock) -> None:
+@pytest.mark.rule("F6")
+def test_a_live_read_that_fails_is_tried_again(clock: FakeClock) -> None:
     write = written("10")
     assert waits(write, version("9"), clock)
     clock.step(30.0)
@@ -92,7 +98,8 @@ def test_F6_a_live_read_that_fails_is_tried_again(clock: FakeClock) -> None:
 
 
 @pytest.mark.slow
-def test_F6_a_backup_goes_on_when_etcd_was_restored() -> None:
+@pytest.mark.rule("F6")
+def test_a_backup_goes_on_when_etcd_was_restored() -> None:
     world = BackupsWorld()
     world.add(backoffRetryPolicy={"maxRetryTimes": 0})
     storage, cache = world.world.server.storage, world.operator.caches[BACKUPS]

@@ -9,7 +9,8 @@ from workqueue.metrics import PrometheusQueueMetrics
 from workqueue.timers import Timers
 
 
-def test_RL_7_retries_begin_after_a_second_and_end_at_a_hundred(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-7")
+def test_retries_begin_after_a_second_and_end_at_a_hundred(clock: FakeClock) -> None:
     timers = Timers(clock)
     queue = controller_queue("tidbcluster", timers)
     delays = []
@@ -25,7 +26,8 @@ def test_RL_7_retries_begin_after_a_second_and_end_at_a_hundred(clock: FakeClock
     assert [1, 2, 4, 8, 16, 32, 64, 100, 100] == pytest.approx(delays)
 
 
-def test_RL_9_the_shared_rate_tells_its_waits(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-9")
+def test_the_shared_rate_tells_its_waits(clock: FakeClock) -> None:
     waits: list[float] = []
     queue = controller_queue("tidbcluster", Timers(clock), on_throttled=waits.append)
 

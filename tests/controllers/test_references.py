@@ -1,6 +1,7 @@
 """A change of an object brings back those that refer to it (CW-2)."""
 
 import msgspec
+import pytest
 
 from controllers.references import References
 from kube.objects import Json, Object
@@ -15,7 +16,8 @@ def refers_to(source: Object) -> list[str]:
     return [f"ns/{each}" for each in source.decode()["targets"]]
 
 
-def test_CW_2_who_refers_to_an_object_comes_back_with_its_news() -> None:
+@pytest.mark.rule("CW-2")
+def test_who_refers_to_an_object_comes_back_with_its_news() -> None:
     references, queue = References(refers_to), []
     noting, told = references.noting(), references.enqueueing(lambda key, _priority=0: queue.append(key))
     noting.on_add(an_object("a", "1", "x", "y"), True)

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 
+import pytest
 from prometheus_client import CollectorRegistry
 from pytest_mock import MockerFixture
 
@@ -15,7 +16,8 @@ from ports.fencing import OpenFence
 from workqueue.timers import Timers
 
 
-def test_INF_25_resyncs_bring_up_the_objects_of_controllers_and_nothing_that_these_own(
+@pytest.mark.rule("INF-25")
+def test_resyncs_bring_up_the_objects_of_controllers_and_nothing_that_these_own(
     mocker: MockerFixture, clock: FakeClock
 ) -> None:
     periods: defaultdict[Resource, list[float | None]] = defaultdict(list)

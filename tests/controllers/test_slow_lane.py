@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 
+import pytest
 from prometheus_client import CollectorRegistry
 
 from controllers.controller import Controller
@@ -42,7 +43,8 @@ class Syncs:
             self.finished.append(key)
 
 
-def test_R31_slow_keys_take_two_workers_at_most_and_all_get_their_turn() -> None:
+@pytest.mark.rule("R31")
+def test_slow_keys_take_two_workers_at_most_and_all_get_their_turn() -> None:
     clock = FakeClock()
     syncs, queue, stop = Syncs(), controller_queue("c", Timers(clock)), Stop()
     metrics = ControllerMetrics(CollectorRegistry()).of("c")
@@ -65,7 +67,8 @@ def test_R31_slow_keys_take_two_workers_at_most_and_all_get_their_turn() -> None
     assert set(SLOW) == set(syncs.finished)
 
 
-def test_CW_10_keys_that_wait_in_the_slow_lane_are_left_at_the_stop() -> None:
+@pytest.mark.rule("CW-10")
+def test_keys_that_wait_in_the_slow_lane_are_left_at_the_stop() -> None:
     clock = FakeClock()
     syncs, queue, stop = Syncs(), controller_queue("c", Timers(clock)), Stop()
     metrics = ControllerMetrics(CollectorRegistry()).of("c")
@@ -81,7 +84,8 @@ def test_CW_10_keys_that_wait_in_the_slow_lane_are_left_at_the_stop() -> None:
     assert 2 == len(syncs.finished)
 
 
-def test_R31_syncs_that_take_long_give_up_their_places() -> None:
+@pytest.mark.rule("R31")
+def test_syncs_that_take_long_give_up_their_places() -> None:
     """Servers of more clusters than there are workers fall silent at once: no key is known to be slow yet."""
     clock = FakeClock()
     timers = Timers(clock)
@@ -117,7 +121,8 @@ def test_R31_syncs_that_take_long_give_up_their_places() -> None:
     assert [] == [each.name for each in threading.enumerate() if each.name.startswith("c-")]
 
 
-def test_CW_10_a_sync_that_has_given_up_its_place_is_waited_for_at_the_stop() -> None:
+@pytest.mark.rule("CW-10")
+def test_a_sync_that_has_given_up_its_place_is_waited_for_at_the_stop() -> None:
     clock = FakeClock()
     timers = Timers(clock)
     syncs, queue, stop = Syncs(), controller_queue("c", timers), Stop()

@@ -32,7 +32,8 @@ def _flapping(clock: FakeClock) -> StatusPacing:
     return flaps
 
 
-def test_I29_what_comes_and_goes_is_written_now_and_then() -> None:
+@pytest.mark.rule("I29")
+def test_what_comes_and_goes_is_written_now_and_then() -> None:
     clock = FakeClock()
     flaps = _flapping(clock)
     assert EVERY == flaps.pause(UP, DOWN)
@@ -42,14 +43,16 @@ def test_I29_what_comes_and_goes_is_written_now_and_then() -> None:
     assert 0 == flaps.pause(UP, DOWN)
 
 
-def test_I29_what_happens_within_seconds_is_no_coming_and_going() -> None:
+@pytest.mark.rule("I29")
+def test_what_happens_within_seconds_is_no_coming_and_going() -> None:
     flaps = StatusPacing(FakeClock(), STATUS_FIELDS)
     for each in (UP, DOWN) * 10:
         assert 0 == flaps.pause({}, each)
         flaps.wrote({}, each)
 
 
-def test_I29_a_new_step_of_an_operation_is_written_at_once() -> None:
+@pytest.mark.rule("I29")
+def test_a_new_step_of_an_operation_is_written_at_once() -> None:
     flaps = _flapping(FakeClock())
     upgrading: Json = DOWN | {"pd": {"phase": "Upgrade"}}
     assert 0 == flaps.pause(UP, upgrading)
@@ -59,7 +62,8 @@ def test_I29_a_new_step_of_an_operation_is_written_at_once() -> None:
 
 
 @pytest.mark.parametrize(("component", "records"), [("pd", "failureMembers"), ("tikv", "failureStores")])
-def test_I29_a_record_of_failover_is_written_at_once(component: str, records: str) -> None:
+@pytest.mark.rule("I29")
+def test_a_record_of_failover_is_written_at_once(component: str, records: str) -> None:
     flaps = _flapping(FakeClock())
     failed: Json = DOWN | {component: {records: {"1": {"podName": "basic-1"}}}}
     assert 0 == flaps.pause(DOWN, failed)
@@ -67,13 +71,15 @@ def test_I29_a_record_of_failover_is_written_at_once(component: str, records: st
     assert 0 == flaps.pause(failed, DOWN)
 
 
-def test_I29_a_loss_shows_within_a_distance_while_others_come_and_go() -> None:
+@pytest.mark.rule("I29")
+def test_a_loss_shows_within_a_distance_while_others_come_and_go() -> None:
     flaps = _flapping(FakeClock())
     lost: Json = {"tikv": {"stores": {"1": {"state": "Down"}}}}
     assert 0 < flaps.pause(UP, DOWN | lost) <= EVERY
 
 
-def test_I29_another_sentence_is_no_return() -> None:
+@pytest.mark.rule("I29")
+def test_another_sentence_is_no_return() -> None:
     flaps = StatusPacing(FakeClock(), STATUS_FIELDS)
     for left in range(100):
         status: Json = {"conditions": [UP["conditions"][0] | {"message": f"{left} regions left"}]}
@@ -81,14 +87,16 @@ def test_I29_another_sentence_is_no_return() -> None:
         flaps.wrote({}, status)
 
 
-def test_I29_what_has_been_steady_for_long_may_change() -> None:
+@pytest.mark.rule("I29")
+def test_what_has_been_steady_for_long_may_change() -> None:
     clock = FakeClock()
     flaps = _flapping(clock)
     clock.step(LATELY)
     assert 0 == flaps.pause(UP, DOWN)
 
 
-def test_I29_a_flapping_node_costs_three_writes_a_minute() -> None:
+@pytest.mark.rule("I29")
+def test_a_flapping_node_costs_three_writes_a_minute() -> None:
     clock = FakeClock()
     flaps = _flapping(clock)
     writes = 0
@@ -103,7 +111,8 @@ def test_I29_a_flapping_node_costs_three_writes_a_minute() -> None:
 
 @pytest.mark.parametrize("components", [1, 2, 4])
 @pytest.mark.parametrize("seed", range(25))
-def test_I29_whatever_comes_and_goes_in_whatever_rhythm_costs_three_writes_a_minute(components: int, seed: int) -> None:
+@pytest.mark.rule("I29")
+def test_whatever_comes_and_goes_in_whatever_rhythm_costs_three_writes_a_minute(components: int, seed: int) -> None:
     clock, draw = FakeClock(), SeededRandomness(seed)
     pacing, stored = StatusPacing(clock, STATUS_FIELDS), UP
     periods = [draw.integer(5, 120) for _ in range(components)]

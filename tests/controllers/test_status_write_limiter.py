@@ -1,10 +1,13 @@
 """No cluster is synced as fast as the API server answers."""
 
+import pytest
+
 from controllers.status_write_limiter import BURST, FAILURE, RATE, StatusWriteLimiter
 from ports.clock import FakeClock
 
 
-def test_R19_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
+@pytest.mark.rule("R19")
+def test_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
     clock = FakeClock()
     limiter = StatusWriteLimiter(clock)
     for _ in range(BURST):
@@ -17,7 +20,8 @@ def test_R19_a_status_that_changes_without_end_is_written_at_a_pace() -> None:
     assert 1 / RATE == limiter.pause()
 
 
-def test_R13_a_cluster_that_goes_on_failing_is_tried_less_than_once_in_a_second() -> None:
+@pytest.mark.rule("R13")
+def test_a_cluster_that_goes_on_failing_is_tried_less_than_once_in_a_second() -> None:
     clock = FakeClock()
     limiter = StatusWriteLimiter(clock)
     for _ in range(int(BURST / FAILURE)):
@@ -29,7 +33,8 @@ def test_R13_a_cluster_that_goes_on_failing_is_tried_less_than_once_in_a_second(
         assert 1 < limiter.pause()
 
 
-def test_R13_a_quiet_minute_does_not_make_failures_come_together() -> None:
+@pytest.mark.rule("R13")
+def test_a_quiet_minute_does_not_make_failures_come_together() -> None:
     clock = FakeClock()
     limiter = StatusWriteLimiter(clock)
     for _ in range(int(BURST / FAILURE)):

@@ -88,7 +88,8 @@ def jobs(world: SimpleWorld) -> set[str]:
     return {each["job_name"].removesuffix("-tikv") for each in tree["scrape_configs"] if "-tikv" in each["job_name"]}
 
 
-def test_F1_what_is_for_a_cluster_of_another_operator_is_made(world: SimpleWorld) -> None:
+@pytest.mark.rule("F1")
+def test_what_is_for_a_cluster_of_another_operator_is_made(world: SimpleWorld) -> None:
     world.add_cluster()
     handed_over(world)
     world.add(**spec_of(world.resource))
@@ -96,7 +97,8 @@ def test_F1_what_is_for_a_cluster_of_another_operator_is_made(world: SimpleWorld
     assert world.names(JOBS if world.resource == TIDB_INITIALIZERS else STATEFUL_SETS)
 
 
-def test_F1_one_that_does_not_exist_is_waited_for(world: SimpleWorld) -> None:
+@pytest.mark.rule("F1")
+def test_one_that_does_not_exist_is_waited_for(world: SimpleWorld) -> None:
     world.add(**spec_of(world.resource))
     assert ("True", "NoSuchCluster") == world.condition()[:2]
     world.add_cluster()
@@ -105,7 +107,8 @@ def test_F1_one_that_does_not_exist_is_waited_for(world: SimpleWorld) -> None:
     assert "NoSuchCluster" != world.condition()[1]
 
 
-def test_F1_a_cluster_that_is_handed_over_is_monitored_on(monitors: SimpleWorld) -> None:
+@pytest.mark.rule("F1")
+def test_a_cluster_that_is_handed_over_is_monitored_on(monitors: SimpleWorld) -> None:
     monitors.add_cluster()
     monitors.add_cluster("other")
     monitors.add(**CONTAINERS, clusters=[{"name": "basic"}, {"name": "other"}])
@@ -116,7 +119,8 @@ def test_F1_a_cluster_that_is_handed_over_is_monitored_on(monitors: SimpleWorld)
     assert "ClusterMissing" != monitors.condition()[1]
 
 
-def test_F1_a_cluster_that_may_not_be_read_keeps_no_other_from_being_monitored(monitors: SimpleWorld) -> None:
+@pytest.mark.rule("F1")
+def test_a_cluster_that_may_not_be_read_keeps_no_other_from_being_monitored(monitors: SimpleWorld) -> None:
     monitors.add_cluster()
     monitors.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
     no = Fault(refusal=Refusal(403, "Forbidden", "no"))
@@ -126,7 +130,8 @@ def test_F1_a_cluster_that_may_not_be_read_keeps_no_other_from_being_monitored(m
     assert "TidbCluster far/basic, which does not exist where this operator may look" in monitors.condition()[2]
 
 
-def test_F1_a_cluster_that_is_selected_costs_no_read(monitors: SimpleWorld) -> None:
+@pytest.mark.rule("F1")
+def test_a_cluster_that_is_selected_costs_no_read(monitors: SimpleWorld) -> None:
     monitors.add_cluster()
     monitors.add(**CONTAINERS, clusters=[{"name": "basic"}])
     monitors.forget()

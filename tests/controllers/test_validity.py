@@ -39,20 +39,23 @@ class Judge:
         return self._problems
 
 
-def test_3_8_the_same_object_is_judged_once() -> None:
+@pytest.mark.rule("design-3.8")
+def test_the_same_object_is_judged_once() -> None:
     validity, judge, cached = Validity(), Judge(), made("basic")
     assert [(), ()] == [validity.problems(cached, judge) for _ in range(2)]
     assert 1 == judge.asked
 
 
-def test_3_8_another_version_is_judged_anew() -> None:
+@pytest.mark.rule("design-3.8")
+def test_another_version_is_judged_anew() -> None:
     validity, judge = Validity(), Judge()
     for version in "12":
         validity.problems(made("basic", version), judge)
     assert 2 == judge.asked
 
 
-def test_3_8_it_is_judged_anew_when_what_it_was_judged_by_has_changed() -> None:
+@pytest.mark.rule("design-3.8")
+def test_it_is_judged_anew_when_what_it_was_judged_by_has_changed() -> None:
     validity, judge, cached = Validity(), Judge(), made("basic")
     validity.problems(cached, judge)
     judge.cache.update(made("sts", "2"))
@@ -65,7 +68,8 @@ def test_3_8_it_is_judged_anew_when_what_it_was_judged_by_has_changed() -> None:
     [Judge([Problem("spec.pd", None, "is missing")]), Judge(also=CLOCK.now)],
     ids=["what is wrong", "what depends on the time"],
 )
-def test_3_8_it_is_judged_each_time(judge: Judge) -> None:
+@pytest.mark.rule("design-3.8")
+def test_it_is_judged_each_time(judge: Judge) -> None:
     validity, cached = Validity(), made("basic")
     found = [validity.problems(cached, judge) for _ in range(2)]
     assert found[0] == found[1]

@@ -23,7 +23,8 @@ DOMAIN = AddressBook("demo", "ns", "c.local", tls=True)
         ("https://demo-tidb-0.demo-tidb-peer.ns.svc.c.local:10080", DOMAIN.tidb_status(0)),
     ],
 )
-def test_A1_A9_urls(expected: str, actual: str) -> None:
+@pytest.mark.rule("A1", "A9")
+def test_urls(expected: str, actual: str) -> None:
     assert expected == actual
 
 

@@ -12,7 +12,8 @@ _DAY = timedelta(days=1)
 
 
 @pytest.mark.parametrize("role", Role)
-def test_9_1_reads_names_and_dates_of_a_certificate_from_any_issuer(role: Role) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_reads_names_and_dates_of_a_certificate_from_any_issuer(role: Role) -> None:
     pair = _AUTHORITY.pair("basic-pd", "*.basic-pd-peer.default", "127.0.0.1", begins=TODAY, ends=TODAY + _DAY)
     found = read(pair.cert, pair.key, role)
     assert ("basic-pd", "*.basic-pd-peer.default", "127.0.0.1") == found.names
@@ -30,12 +31,14 @@ def test_9_1_reads_names_and_dates_of_a_certificate_from_any_issuer(role: Role) 
         ("basic-pd.default", False),
     ],
 )
-def test_9_1_a_wildcard_matches_one_label(host: str, covered: bool) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_a_wildcard_matches_one_label(host: str, covered: bool) -> None:
     pair = _AUTHORITY.pair("basic-pd", "*.basic-pd-peer.default")
     assert covered == read(pair.cert, pair.key).covers(host)
 
 
-def test_9_1_rejects_a_key_that_does_not_match_its_certificate() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_rejects_a_key_that_does_not_match_its_certificate() -> None:
     one, other = _AUTHORITY.pair("a"), _AUTHORITY.pair("a")
     with pytest.raises(BadCertificate, match=r"^tls.crt makes no usable pair with tls.key: .*key values mismatch"):
         read(one.cert, other.key)
@@ -43,7 +46,8 @@ def test_9_1_rejects_a_key_that_does_not_match_its_certificate() -> None:
         read(b"-----BEGIN", one.key)
 
 
-def test_9_1_finds_the_authority_of_a_certificate() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_finds_the_authority_of_a_certificate() -> None:
     pair = _AUTHORITY.pair("a")
     certificate = read(pair.cert, pair.key)
     found = authority_of(_ANOTHER.ca + _AUTHORITY.ca, certificate)
@@ -55,7 +59,8 @@ def test_9_1_finds_the_authority_of_a_certificate() -> None:
 
 
 @pytest.mark.parametrize("role", Role)
-def test_9_1_checks_trust_in_an_authority(role: Role) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_checks_trust_in_an_authority(role: Role) -> None:
     def check(pair: Pair, ca: bytes) -> None:
         check_trust(pair.cert, pair.key, role, ca)
 

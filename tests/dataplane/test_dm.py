@@ -40,14 +40,16 @@ def listing(**kinds: Any) -> ScriptedTransport:
     return transport
 
 
-def test_11_ids_are_text_and_alive_is_optional() -> None:
+@pytest.mark.rule("dataplane-apis-11")
+def test_ids_are_text_and_alive_is_optional() -> None:
     first, second = client(listing(master=(200, MASTERS))).masters()
     assert ("12007177473604868128", True) == (first.id, first.alive)
     assert ("http://dc-dm-master-0.dc-dm-master-peer:8291",) == first.peer_urls
     assert ("dc-dm-master-1", "2", False, ()) == (second.name, second.id, second.alive, second.client_urls)
 
 
-def test_11_workers_with_stage_and_source_and_the_leader() -> None:
+@pytest.mark.rule("dataplane-apis-11")
+def test_workers_with_stage_and_source_and_the_leader() -> None:
     one = client(listing(worker=(200, WORKERS), leader=(200, LEADER)))
     assert [("bound", "orders"), ("offline", "")] == [(each.stage, each.source) for each in one.workers()]
     assert "dc-dm-master-0" == one.leader()
@@ -65,18 +67,21 @@ def test_11_workers_with_stage_and_source_and_the_leader() -> None:
         (RequestTimeout, Unavailable),
     ],
 )
-def test_18_16_an_answer_that_is_not_a_list_raises(answer: Answer, error: type[DataPlaneError]) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_16_an_answer_that_is_not_a_list_raises(answer: Answer, error: type[DataPlaneError]) -> None:
     with pytest.raises(error):
         client(listing(master=answer)).masters()
 
 
-def test_11_a_refusal_reports_the_reason() -> None:
+@pytest.mark.rule("dataplane-apis-11")
+def test_a_refusal_reports_the_reason() -> None:
     transport = ScriptedTransport().on("PUT /apis/v1alpha1/leader/1", (200, '{"result":false,"msg":"not the leader"}'))
     with pytest.raises(Conflict, match="not the leader"):
         client(transport).evict_leader()
 
 
-def test_11_a_master_that_is_no_longer_listed_counts_as_removed() -> None:
+@pytest.mark.rule("dataplane-apis-11")
+def test_a_master_that_is_no_longer_listed_counts_as_removed() -> None:
     first, _ = client(listing(master=(200, MASTERS))).masters()
     other = MASTERS.replace("dc-dm-master-0", "dc-dm-master-2")
     transport = listing(master=(200, other))
@@ -84,13 +89,15 @@ def test_11_a_master_that_is_no_longer_listed_counts_as_removed() -> None:
     assert {"GET"} == {request.method for request in transport.requests}
 
 
-def test_11_another_master_of_the_same_name_is_not_removed() -> None:
+@pytest.mark.rule("dataplane-apis-11")
+def test_another_master_of_the_same_name_is_not_removed() -> None:
     first, _ = client(listing(master=(200, MASTERS))).masters()
     with pytest.raises(Conflict, match="by now"):
         client(listing(master=(200, MASTERS.replace("12007177473604868128", "7")))).delete_master(first)
 
 
-def test_11_removes_a_worker_only_if_it_is_offline() -> None:
+@pytest.mark.rule("dataplane-apis-11")
+def test_removes_a_worker_only_if_it_is_offline() -> None:
     transport = listing(worker=(200, WORKERS))
     transport.on("DELETE /apis/v1alpha1/members/worker/dc-dm-worker-1", (200, AGREED))
     one = client(transport)
@@ -101,7 +108,8 @@ def test_11_removes_a_worker_only_if_it_is_offline() -> None:
     assert ["DELETE"] == [request.method for request in transport.requests if request.method != "GET"]
 
 
-def test_F5_removes_only_what_the_masters_have_listed() -> None:
+@pytest.mark.rule("F5")
+def test_removes_only_what_the_masters_have_listed() -> None:
     with pytest.raises(TypeError, match="asks the masters"):
         LiveMaster(name="x", id="1", alive=False, peer_urls=(), client_urls=(), maker=None)
     with pytest.raises(TypeError, match="asks the masters"):

@@ -273,12 +273,14 @@ def test_a_truncated_answer_raises(transport: HttpTransport, text: str) -> None:
     ["", "HTTP/1.1 200 OK\r\nX: ", "HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n"],
     ids=["status line", "headers", "body"],
 )
-def test_F53_a_trickling_answer_ends_at_the_deadline(transport: HttpTransport, before: str) -> None:
+@pytest.mark.rule("F53")
+def test_a_trickling_answer_ends_at_the_deadline(transport: HttpTransport, before: str) -> None:
     with serving(trickles(before)) as port, pytest.raises(RequestTimeout, match=r"within 0\.3 s"):
         transport.request(get(port, timeout=0.3))
 
 
-def test_F53_silence_ends_at_the_deadline(transport: HttpTransport) -> None:
+@pytest.mark.rule("F53")
+def test_silence_ends_at_the_deadline(transport: HttpTransport) -> None:
     def silent(connection: socket.socket) -> None:
         connection.recv(4096)
         connection.recv(4096)
@@ -354,7 +356,8 @@ def test_only_silence_ends_a_stream(transport: HttpTransport) -> None:
     assert b"abcdef" == b"".join(received)
 
 
-def test_TH_10_a_stream_can_be_ended_by_another_thread(transport: HttpTransport) -> None:
+@pytest.mark.rule("TH-10")
+def test_a_stream_can_be_ended_by_another_thread(transport: HttpTransport) -> None:
     def silent(connection: socket.socket) -> None:
         _read_request(connection)
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc")
@@ -395,7 +398,8 @@ def test_tls_refuses_a_server_of_another_ca(authorities: tuple[Authority, Author
 
 
 @pytest.mark.parametrize("checks_names", [True, False])
-def test_9_3_checks_the_name_in_a_certificate_unless_disabled(
+@pytest.mark.rule("lifecycle-9.3")
+def test_checks_the_name_in_a_certificate_unless_disabled(
     authorities: tuple[Authority, Authority], checks_names: bool
 ) -> None:
     ours, _ = authorities
@@ -410,7 +414,8 @@ def test_9_3_checks_the_name_in_a_certificate_unless_disabled(
     transport.close()
 
 
-def test_F53_a_trickling_tls_answer_ends_at_the_deadline(authorities: tuple[Authority, Authority]) -> None:
+@pytest.mark.rule("F53")
+def test_a_trickling_tls_answer_ends_at_the_deadline(authorities: tuple[Authority, Authority]) -> None:
     ours, _ = authorities
     transport = HttpTransport({}, ours.material("client"))
     with serving(trickles("HTTP/1.1 200 OK\r\nX: "), ours.server()) as port, pytest.raises(RequestTimeout):

@@ -13,7 +13,8 @@ from tests.dataplane.log_tasks import EtcdWorld
 TSO = 448_000_000_000_000_000
 
 
-def test_3_8_reads_a_task_through_its_life() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_reads_a_task_through_its_life() -> None:
     world = EtcdWorld(FakeClock())
     task = world.task()
     assert LogTask(exists=False) == read_log_task(world.client, "demo")
@@ -31,7 +32,8 @@ def test_3_8_reads_a_task_through_its_life() -> None:
     assert {} == world.etcd.keys
 
 
-def test_3_8_distinguishes_tasks_with_a_common_prefix() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_distinguishes_tasks_with_a_common_prefix() -> None:
     """v1.6 reads by prefix and mixes up `a` and `ab`."""
     world = EtcdWorld(FakeClock())
     world.task("demo2").begin(TSO)
@@ -76,7 +78,8 @@ PROTOBUF = "application/x-protobuf;messagetype=brpb.StreamBackupError"
         (b"{", "unknown"),
     ],
 )
-def test_3_8_reads_the_reason_of_a_pause(value: bytes, reason: str) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_reads_the_reason_of_a_pause(value: bytes, reason: str) -> None:
     assert reason == pause_reason(value)
 
 

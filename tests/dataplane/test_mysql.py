@@ -267,7 +267,8 @@ def root(connector: Scripted) -> RootClient:
     return RootClient(connector, SqlLogin("demo-tidb.ns.svc", 4000, "root"), OpenFence())  # type: ignore[arg-type]
 
 
-def test_6_sets_the_password_of_root() -> None:
+@pytest.mark.rule("dataplane-apis-6")
+def test_sets_the_password_of_root() -> None:
     connector = Scripted()
     root(connector).set_password("a'b\\c")
     assert ["SET PASSWORD FOR 'root'@'%' = 'a''b\\\\c'", "FLUSH PRIVILEGES"] == connector.statements
@@ -282,7 +283,8 @@ def test_6_sets_the_password_of_root() -> None:
         (ConnectionRefused("SQL", "mysql://x", "refused"), Unavailable),
     ],
 )
-def test_6_errors_are_typed_and_hide_the_password(error: Exception, expected: type[Exception]) -> None:
+@pytest.mark.rule("dataplane-apis-6")
+def test_errors_are_typed_and_hide_the_password(error: Exception, expected: type[Exception]) -> None:
     with pytest.raises(expected) as raised:
         root(Scripted(error)).set_password("pa55word")
     assert "pa55word" not in str(raised.value)

@@ -149,7 +149,8 @@ def _with_examples(test: Callable[..., None]) -> Callable[..., None]:
 
 @given(status=st.sampled_from([200, 200, 200, 204, 302, 404, 410, 500, 503]), body=_bodies())
 @_with_examples
-def test_R19_clients_raise_typed_errors_for_any_answer(status: int, body: bytes) -> None:
+@pytest.mark.rule("R19")
+def test_clients_raise_typed_errors_for_any_answer(status: int, body: bytes) -> None:
     for call in calls(Odd(status, body)):
         try:
             call()
@@ -158,7 +159,8 @@ def test_R19_clients_raise_typed_errors_for_any_answer(status: int, body: bytes)
 
 
 @given(st.binary())
-def test_3_8_any_record_of_a_pause_gives_a_reason(value: bytes) -> None:
+@pytest.mark.rule("3.8")
+def test_any_record_of_a_pause_gives_a_reason(value: bytes) -> None:
     assert pause_reason(value)
 
 
@@ -171,7 +173,8 @@ def test_an_error_status_is_not_a_success(status: int) -> None:
 
 
 @pytest.mark.parametrize("lease", ["soon", "9" * 5000, None, 1.5])
-def test_R19_rejects_etcd_answers_without_numbers_or_base64(lease: object) -> None:
+@pytest.mark.rule("R19")
+def test_rejects_etcd_answers_without_numbers_or_base64(lease: object) -> None:
     etcd = EtcdClient(Odd(200, json.dumps({"kvs": [{"lease": lease}]}).encode()), Address("http://demo:1"))
 
     with pytest.raises(MalformedAnswer, match="lease"):

@@ -66,7 +66,8 @@ def test_health_waits_for_the_pings_of_dead_members(members: int, seconds: float
     assert [seconds] == [request.timeout for request in transport.requests]
 
 
-def test_18_2_members_keep_64_bit_ids_exact() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_2_members_keep_64_bit_ids_exact() -> None:
     found = pd("GET /pd/api/v1/members", (200, TWO_MEMBERS)).members()
     first = Member("demo-pd-0", BIGGEST, ("http://demo-pd-0:2379",), ("http://demo-pd-0:2380",))
     second = Member("", 7, (), ("http://demo-pd-1:2380",))
@@ -78,13 +79,15 @@ def test_18_2_members_keep_64_bit_ids_exact() -> None:
 
 @pytest.mark.slow
 @given(st.integers(0, BIGGEST))
-def test_18_2_any_64_bit_id_stays_exact(cluster_id: int) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_2_any_64_bit_id_stays_exact(cluster_id: int) -> None:
     body = msgspec.json.encode({"id": cluster_id, "max_peer_count": 3}).decode()
     assert cluster_id == pd("GET /pd/api/v1/cluster", (200, body)).cluster_id()
 
 
 @pytest.mark.parametrize("answer", [(503, "redirect finds no leader"), (200, "null"), (200, '{"member_id":0}')])
-def test_18_11_no_leader_is_unavailable(answer: tuple[int, str]) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_11_no_leader_is_unavailable(answer: tuple[int, str]) -> None:
     with pytest.raises(Unavailable):
         pd("GET /pd/api/v1/leader", answer).leader()
 
@@ -101,7 +104,8 @@ def test_transferring_to_a_member_that_is_gone_is_no_error(status: int) -> None:
     assert transport.requests[0].body is None
 
 
-def test_18_4_deleting_an_absent_member_sends_no_delete() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_4_deleting_an_absent_member_sends_no_delete() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS), (200, '{"members":null}'))
     pd = client(transport)
     pd.delete_member(member_of(pd, 7))
@@ -109,7 +113,8 @@ def test_18_4_deleting_an_absent_member_sends_no_delete() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 404])
-def test_18_4_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_4_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
     path = f"DELETE /pd/api/v1/members/id/{BIGGEST}"
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS)).on(path, (status, "x"))
     pd = client(transport)
@@ -117,7 +122,8 @@ def test_18_4_deleting_a_member_that_just_went_is_no_error(status: int) -> None:
     assert path == transport.calls[-1]
 
 
-def test_18_4_a_refused_member_removal_is_a_conflict() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_4_a_refused_member_removal_is_a_conflict() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, TWO_MEMBERS))
     transport.on("DELETE /pd/api/v1/members/id/7", (500, '"[PD:etcd:ErrEtcdMemberRemove]unhealthy cluster"'))
     pd = client(transport)
@@ -125,7 +131,8 @@ def test_18_4_a_refused_member_removal_is_a_conflict() -> None:
         pd.delete_member(member_of(pd, 7))
 
 
-def test_F5_removes_only_members_that_pd_has_listed() -> None:
+@pytest.mark.rule("F5")
+def test_removes_only_members_that_pd_has_listed() -> None:
     transport = ScriptedTransport()
     remembered = Member("demo-pd-1", 7, (), ())
     with pytest.raises(TypeError, match=r"take it from PDClient\.members"):
@@ -149,7 +156,8 @@ def test_F5_removes_only_members_that_pd_has_listed() -> None:
         ('{"max-replicas":3}', ReplicationConfig(3, (), None)),
     ],
 )
-def test_18_3_config_reads_joined_labels_and_booleans_in_text(replication: str, expected: ReplicationConfig) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_3_config_reads_joined_labels_and_booleans_in_text(replication: str, expected: ReplicationConfig) -> None:
     answer = f'{{"name":"demo-pd-0","schedule":{{}},"replication":{replication}}}'
     assert expected == pd("GET /pd/api/v1/config", (200, answer)).config()
 
@@ -163,17 +171,20 @@ def test_18_3_config_reads_joined_labels_and_booleans_in_text(replication: str, 
         ('{"replication":{"max-rep', "24 bytes that are not JSON"),
     ],
 )
-def test_R19_a_field_of_the_wrong_type_is_named(body: str, names: str) -> None:
+@pytest.mark.rule("R19")
+def test_a_field_of_the_wrong_type_is_named(body: str, names: str) -> None:
     with pytest.raises(MalformedAnswer, match=names):
         pd("GET /pd/api/v1/config", (200, body)).config()
 
 
-def test_18_3_config_reads_the_low_space_ratio() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_3_config_reads_the_low_space_ratio() -> None:
     answer = '{"schedule":{"low-space-ratio":0.9},"replication":{"max-replicas":3}}'
     assert 0.9 == pd("GET /pd/api/v1/config", (200, answer)).config().low_space_ratio
 
 
-def test_18_3_stores_are_sorted_and_omitted_fields_are_filled_in() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_3_stores_are_sorted_and_omitted_fields_are_filled_in() -> None:
     answer = (
         '{"count":3,"stores":['
         '{"store":{"id":1001,"address":"b:20160","state_name":"Disconnected","last_heartbeat":1732000010123456789,'
@@ -216,7 +227,8 @@ def test_null_means_no_stores() -> None:
     assert pd(STORES, (200, '{"count":0,"stores":null}')).all_stores() == ()
 
 
-def test_18_1_stores_before_bootstrap_raise() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_1_stores_before_bootstrap_raise() -> None:
     with pytest.raises(NotBootstrapped):
         pd(STORES, NOT_BOOTSTRAPPED).stores()
 
@@ -227,7 +239,8 @@ def test_an_unknown_store_is_not_found() -> None:
         pd("GET /pd/api/v1/store/9", answer).store(9)
 
 
-def test_18_5_deleting_an_absent_store_sends_no_delete() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_5_deleting_an_absent_store_sends_no_delete() -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE), (200, '{"stores":null}'))
     pd = client(transport)
     pd.delete_store(store_of(pd, 4))
@@ -235,7 +248,8 @@ def test_18_5_deleting_an_absent_store_sends_no_delete() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 404, 410])
-def test_18_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (status, '"x"'))
     pd = client(transport)
@@ -243,7 +257,8 @@ def test_18_5_deleting_a_store_that_is_gone_already_is_no_error(status: int) -> 
     assert transport.calls[-1] == "DELETE /pd/api/v1/store/4"
 
 
-def test_18_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
     transport = ScriptedTransport().on(STORES, (200, ONE_STORE))
     transport.on("DELETE /pd/api/v1/store/4", (400, '"[PD:core:ErrStoresNotEnough]can not remove store 4"'))
     pd = client(transport)
@@ -251,7 +266,8 @@ def test_18_5_too_few_stores_left_is_a_conflict_with_pds_words() -> None:
         pd.delete_store(store_of(pd, 4))
 
 
-def test_F2_a_store_that_moved_is_not_deleted() -> None:
+@pytest.mark.rule("F2")
+def test_a_store_that_moved_is_not_deleted() -> None:
     transport = ScriptedTransport().on(STORES, (200, MOVED), (200, ONE_STORE))
     pd = client(transport)
     with pytest.raises(Conflict, match="demo-tikv-0:20160, not demo-tikv-7:20160"):
@@ -259,7 +275,8 @@ def test_F2_a_store_that_moved_is_not_deleted() -> None:
     assert [STORES] * 2 == transport.calls
 
 
-def test_F5_deletes_and_restores_only_stores_that_pd_has_listed() -> None:
+@pytest.mark.rule("F5")
+def test_deletes_and_restores_only_stores_that_pd_has_listed() -> None:
     transport = ScriptedTransport()
     remembered = Store(4, "demo-tikv-0:20160", "Offline")
     with pytest.raises(TypeError, match=r"from PDClient\.store or PDClient\.stores"):
@@ -311,7 +328,8 @@ def test_the_leader_may_be_asked_to_resign() -> None:
         ((404, "404 page not found"), 3),
     ],
 )
-def test_I5_placement_rules_can_require_more_replicas(answer: tuple[int, str], expected: int) -> None:
+@pytest.mark.rule("I5")
+def test_placement_rules_can_require_more_replicas(answer: tuple[int, str], expected: int) -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/config/rules", answer)
     transport.on("GET /pd/api/v1/config", (200, '{"replication":{"max-replicas":3}}'))
     assert expected == client(transport).replicas()
@@ -332,18 +350,21 @@ BARE = (200, '["balance-leader-scheduler","evict-leader-scheduler"]')
 EVICTING_4 = (200, '{"store-id-ranges":{"4":[{"start-key":"","end-key":""}]},"batch":3}')
 
 
-def test_18_6_one_scheduler_for_all_stores_lists_them_in_its_configuration() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_6_one_scheduler_for_all_stores_lists_them_in_its_configuration() -> None:
     transport = ScriptedTransport().on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     assert frozenset({4}) == client(transport).evicting_stores()
 
 
-def test_18_6_old_pd_has_a_scheduler_per_store() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_6_old_pd_has_a_scheduler_per_store() -> None:
     answer = (200, '["evict-leader-scheduler-4","evict-leader-scheduler-1001","evict-slow-store-scheduler"]')
     assert frozenset({4, 1001}) == pd(SCHEDULERS, answer).evicting_stores()
 
 
 @pytest.mark.parametrize("schedulers", [BARE, (200, "[]"), (200, "null")])
-def test_18_6_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_6_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(SCHEDULERS, schedulers).on(EVICTIONS, (404, "scheduler not found"))
     transport.on(END, (404, "not found"))
     with pytest.raises(Unavailable, match="PD runs no schedulers"):
@@ -352,7 +373,8 @@ def test_18_6_a_leader_without_schedulers_proves_nothing(schedulers: tuple[int, 
         client(transport).end_evict_leaders(4)
 
 
-def test_18_6_beginning_an_eviction_twice_is_no_error() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_6_beginning_an_eviction_twice_is_no_error() -> None:
     transport = ScriptedTransport().on(BEGIN, (200, '"ok"'), (500, '"scheduler existed"'))
     transport.on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     client(transport).begin_evict_leaders(4)
@@ -360,7 +382,8 @@ def test_18_6_beginning_an_eviction_twice_is_no_error() -> None:
     assert transport.requests[0].body == b'{"name":"evict-leader-scheduler","store_id":4}'
 
 
-def test_18_6_a_refused_begin_raises() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_6_a_refused_begin_raises() -> None:
     transport = ScriptedTransport().on(BEGIN, (400, '"unknown store"')).on(SCHEDULERS, NONE_EVICTED)
     with pytest.raises(ApiError, match="unknown store"):
         client(transport).begin_evict_leaders(4)
@@ -370,25 +393,29 @@ def test_18_6_a_refused_begin_raises() -> None:
     ("ended", "listed"),
     [((404, "not found"), NONE_EVICTED), ((200, "null"), (200, "[]")), ((500, '"x"'), NONE_EVICTED)],
 )
-def test_18_6_an_eviction_that_is_gone_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_6_an_eviction_that_is_gone_has_ended(ended: tuple[int, str], listed: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, listed).on(EVICTIONS, EVICTING_4)
     client(transport).end_evict_leaders(4)
     assert transport.calls[0] == END
 
 
 @pytest.mark.parametrize("ended", [(200, "null"), (404, "not found"), (500, '"x"')])
-def test_18_6_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_6_an_eviction_that_stays_raises(ended: tuple[int, str]) -> None:
     transport = ScriptedTransport().on(END, ended).on(SCHEDULERS, BARE).on(EVICTIONS, EVICTING_4)
     with pytest.raises(ApiError):
         client(transport).end_evict_leaders(4)
 
 
 @pytest.mark.parametrize(("status", "expected"), [(200, True), (404, True), (500, False)])
-def test_18_7_reads_readiness(status: int, expected: bool) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_7_reads_readiness(status: int, expected: bool) -> None:
     assert expected is pd("GET /pd/api/v2/ready", (status, "")).ready()
 
 
-def test_18_7_no_answer_raises() -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_7_no_answer_raises() -> None:
     with pytest.raises(Unavailable):
         pd("GET /pd/api/v2/ready", RequestTimeout).ready()
 
@@ -399,7 +426,8 @@ def test_a_read_whose_connection_failed_is_tried_once_more(first: Answer) -> Non
     assert client(transport).cluster_id() == 1
 
 
-def test_F53_the_second_try_gets_the_rest_of_the_timeout() -> None:
+@pytest.mark.rule("F53")
+def test_the_second_try_gets_the_rest_of_the_timeout() -> None:
     clock = FakeClock()
     transport = ScriptedTransport(before=lambda _: clock.step(2))
     transport.on("GET /pd/api/v1/cluster", ConnectionLost)
@@ -441,5 +469,6 @@ def test_writes_ask_the_fence_first_and_reads_do_not() -> None:
 
 
 @pytest.mark.parametrize(("status", "expected"), [(200, True), (404, True), (503, False)])
-def test_I9_a_member_votes_if_its_etcd_reads_with_the_quorum(status: int, expected: bool) -> None:
+@pytest.mark.rule("I9")
+def test_a_member_votes_if_its_etcd_reads_with_the_quorum(status: int, expected: bool) -> None:
     assert expected == pd("GET /health", (status, '{"health":"x"}')).votes()

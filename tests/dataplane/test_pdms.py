@@ -29,16 +29,19 @@ def pd(path: str, answer: Answer) -> PDClient:
         (NOT_MS, None),
     ],
 )
-def test_3_3_lists_members(answer: Answer, expected: object) -> None:
+@pytest.mark.rule("dataplane-apis-3.3")
+def test_lists_members(answer: Answer, expected: object) -> None:
     assert expected == pd("members", answer).microservice_members("tso")
 
 
 @pytest.mark.parametrize(("answer", "expected"), [((200, f'"{URL}"'), URL), ((200, '""'), ""), (NOT_MS, "")])
-def test_3_3_reads_the_primary(answer: Answer, expected: str) -> None:
+@pytest.mark.rule("dataplane-apis-3.3")
+def test_reads_the_primary(answer: Answer, expected: str) -> None:
     assert expected == pd("primary", answer).microservice_primary("tso")
 
 
-def test_3_3_a_malformed_answer_raises() -> None:
+@pytest.mark.rule("dataplane-apis-3.3")
+def test_a_malformed_answer_raises() -> None:
     with pytest.raises(MalformedAnswer):
         pd("members", (200, "{}")).microservice_members("tso")
     with pytest.raises(ApiError):
@@ -53,16 +56,19 @@ def client(call: str, answer: Answer) -> tuple[PDMSClient, ScriptedTransport]:
 @pytest.mark.parametrize(
     ("answer", "expected"), [((200, "ok"), True), ((500, "no primary elected"), False), ((404, ""), False)]
 )
-def test_3_4_reads_health(answer: Answer, expected: bool) -> None:
+@pytest.mark.rule("dataplane-apis-3.4")
+def test_reads_health(answer: Answer, expected: bool) -> None:
     assert expected is client("GET /tso/api/v1/health", answer)[0].healthy()
 
 
-def test_3_4_no_answer_raises() -> None:
+@pytest.mark.rule("dataplane-apis-3.4")
+def test_no_answer_raises() -> None:
     with pytest.raises(Unavailable):
         client("GET /tso/api/v1/health", RequestTimeout)[0].healthy()
 
 
-def test_3_4_a_transfer_names_the_new_primary() -> None:
+@pytest.mark.rule("dataplane-apis-3.4")
+def test_a_transfer_names_the_new_primary() -> None:
     asked, transport = client("POST /tso/api/v1/primary/transfer", (200, '"success"'))
     asked.transfer_primary("basic-tso-2")
     assert {"new_primary": "basic-tso-2"} == json.loads(transport.requests[0].body or b"")

@@ -36,7 +36,8 @@ def node() -> LivePumpNode:
     return only
 
 
-def test_4_a_prefix_is_read_as_a_range() -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_a_prefix_is_read_as_a_range() -> None:
     client, transport = etcd((200, found("x")))
     assert {"/tidb-binlog/v1/pumps/0": b"x"} == client.below("/tidb-binlog/v1/pumps/")
     (request,) = transport.requests
@@ -44,23 +45,27 @@ def test_4_a_prefix_is_read_as_a_range() -> None:
     assert (True, asked) == (request.is_read, json.loads(request.body or b""))
 
 
-def test_4_a_missing_key_is_no_error_and_reads_are_retried() -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_a_missing_key_is_no_error_and_reads_are_retried() -> None:
     client, transport = etcd(ConnectionLost, (200, found()))
     assert {} == client.below("/a")
     assert [RANGE] * 2 == transport.calls
 
 
-def test_4_a_disabled_gateway_is_an_error() -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_a_disabled_gateway_is_an_error() -> None:
     with pytest.raises(NotFound):
         etcd((404, "404 page not found"))[0].below("/a")
 
 
-def test_10_nodes_keep_id_host_and_state() -> None:
+@pytest.mark.rule("dataplane-apis-10")
+def test_nodes_keep_id_host_and_state() -> None:
     assert ("demo-pump-0:8250", "demo-pump-0.demo-pump:8250", "online") == (node().id, node().host, node().state)
 
 
 @pytest.mark.parametrize("value", ["", "no json", '{"nodeId": 1}', '{"nodeId": "a", "host": "b"}'])
-def test_10_a_malformed_node_is_an_error(value: str) -> None:
+@pytest.mark.rule("dataplane-apis-10")
+def test_a_malformed_node_is_an_error(value: str) -> None:
     with pytest.raises(MalformedAnswer):
         read_pump_nodes(etcd((200, found(value)))[0])
 
@@ -75,7 +80,8 @@ def test_10_a_malformed_node_is_an_error(value: str) -> None:
         ((500, ""), ApiError),
     ],
 )
-def test_10_the_body_reports_whether_pump_closes_the_node(answer: Answer, error: type[Exception] | None) -> None:
+@pytest.mark.rule("dataplane-apis-10")
+def test_the_body_reports_whether_pump_closes_the_node(answer: Answer, error: type[Exception] | None) -> None:
     transport = ScriptedTransport().on("PUT /state/demo-pump-0:8250/close", answer)
     client = PumpClient(transport, Address("http://demo-pump-0.demo-pump.ns:8250"), FakeClock())
     if error is None:
@@ -85,7 +91,8 @@ def test_10_the_body_reports_whether_pump_closes_the_node(answer: Answer, error:
             client.close(node())
 
 
-def test_F5_closes_only_nodes_that_etcd_has_listed() -> None:
+@pytest.mark.rule("F5")
+def test_closes_only_nodes_that_etcd_has_listed() -> None:
     with pytest.raises(TypeError, match="read_pump_nodes"):
         LivePumpNode("a", "b", "online", maker=object())
     with pytest.raises(TypeError, match="as etcd shows it"):

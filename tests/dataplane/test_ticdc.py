@@ -20,12 +20,14 @@ def client(transport: ScriptedTransport) -> TiCDCClient:
     return TiCDCClient(Caller(transport, Address("http://demo-ticdc-0:8301"), OpenFence(), FakeClock()))
 
 
-def test_8_reads_the_status_of_a_capture() -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_reads_the_status_of_a_capture() -> None:
     transport = ScriptedTransport().on("GET /status", (200, STATUS))
     assert CaptureStatus("one", "v8.5.0", is_owner=True) == client(transport).status()
 
 
-def test_8_lists_captures_with_their_addresses() -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_lists_captures_with_their_addresses() -> None:
     transport = ScriptedTransport().on("GET /api/v1/captures", (200, CAPTURES))
     assert (Capture("one", ADDRESS, is_owner=True), Capture("two")) == client(transport).captures()
 
@@ -41,12 +43,14 @@ def test_8_lists_captures_with_their_addresses() -> None:
         (RequestTimeout, Unavailable),
     ],
 )
-def test_18_13_an_answer_without_captures_is_an_error(answer: Answer, error: type[DataPlaneError]) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_13_an_answer_without_captures_is_an_error(answer: Answer, error: type[DataPlaneError]) -> None:
     with pytest.raises(error):
         client(ScriptedTransport().on("GET /api/v1/captures", answer)).captures()
 
 
-def test_8_only_404_means_an_unsupported_call() -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_only_404_means_an_unsupported_call() -> None:
     calls = ("GET /api/v1/captures", "POST /api/v1/owner/resign", "PUT /api/v1/captures/drain", "GET /api/v1/health")
     transport = ScriptedTransport()
     for each in calls:
@@ -55,13 +59,15 @@ def test_8_only_404_means_an_unsupported_call() -> None:
     assert (None, False, 0, True) == (one.captures(), one.resign_owner(), one.drain("one"), one.healthy())
 
 
-def test_8_resigning_has_no_body() -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_resigning_has_no_body() -> None:
     transport = ScriptedTransport().on("POST /api/v1/owner/resign", (202, ""))
     assert client(transport).resign_owner()
     assert [None] == [request.body for request in transport.requests]
 
 
-def test_8_draining_returns_the_number_of_tables_left() -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_draining_returns_the_number_of_tables_left() -> None:
     transport = ScriptedTransport().on("PUT /api/v1/captures/drain", (202, '{"current_table_count":3}'))
     assert 3 == client(transport).drain("one")
     assert [b'{"capture_id":"one"}'] == [request.body for request in transport.requests]
@@ -78,11 +84,13 @@ def test_8_draining_returns_the_number_of_tables_left() -> None:
         (202, "[]"),
     ],
 )
-def test_8_a_missing_count_is_an_error(answer: Answer) -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_a_missing_count_is_an_error(answer: Answer) -> None:
     with pytest.raises(DataPlaneError):
         client(ScriptedTransport().on("PUT /api/v1/captures/drain", answer)).drain("one")
 
 
 @pytest.mark.parametrize(("answer", "expected"), [((200, ""), True), ((500, ""), False), (ConnectionRefused, False)])
-def test_8_only_a_capture_that_reports_health_is_healthy(answer: Answer, expected: bool) -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_only_a_capture_that_reports_health_is_healthy(answer: Answer, expected: bool) -> None:
     assert expected is client(ScriptedTransport().on("GET /api/v1/health", answer)).healthy()

@@ -31,12 +31,14 @@ def _asked(clock: FakeClock, *answers: Answer, url: str = "http://pd:2379/status
     return [request.timeout for request in scripted.requests]
 
 
-def test_R31_reads_of_a_silent_endpoint_are_short_until_one_is_answered(clock: FakeClock) -> None:
+@pytest.mark.rule("R31")
+def test_reads_of_a_silent_endpoint_are_short_until_one_is_answered(clock: FakeClock) -> None:
     answers = (RequestTimeout, RequestTimeout, (200, ""), (200, ""))
     assert [FULL, PROBE_TIMEOUT, PROBE_TIMEOUT, FULL] == _asked(clock, *answers)
 
 
-def test_R31_a_slow_endpoint_periodically_gets_a_longer_timeout(clock: FakeClock) -> None:
+@pytest.mark.rule("R31")
+def test_a_slow_endpoint_periodically_gets_a_longer_timeout(clock: FakeClock) -> None:
     answers = [RequestTimeout] * 8
     expected = [FULL, 2 * FULL, PROBE_TIMEOUT, LONGEST, PROBE_TIMEOUT, PROBE_TIMEOUT, PROBE_TIMEOUT, LONGEST]
     assert expected == _asked(clock, *answers, pause=FULL_TRY_EVERY)
@@ -44,7 +46,8 @@ def test_R31_a_slow_endpoint_periodically_gets_a_longer_timeout(clock: FakeClock
 
 @pytest.mark.parametrize(("takes", "allowed"), [(1.0, FULL), (4.0, 8.0), (10.0, LONGEST), (15.0, LONGEST)])
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_R31_an_endpoint_gets_twice_the_time_that_it_took(
+@pytest.mark.rule("R31")
+def test_an_endpoint_gets_twice_the_time_that_it_took(
     clock: FakeClock, method: str, takes: float, allowed: float
 ) -> None:
     scripted = ScriptedTransport(before=lambda _: clock.step(takes)).on(CALL, (200, "")).on("POST /status", (200, ""))
@@ -54,7 +57,8 @@ def test_R31_an_endpoint_gets_twice_the_time_that_it_took(
     assert [FULL, allowed] == [request.timeout for request in scripted.requests]
 
 
-def test_R31_an_endpoint_that_recovers_gets_the_usual_timeout(clock: FakeClock) -> None:
+@pytest.mark.rule("R31")
+def test_an_endpoint_that_recovers_gets_the_usual_timeout(clock: FakeClock) -> None:
     times = [10.0, 0.1, 0.1, 0.1]
     scripted = ScriptedTransport(before=lambda _: clock.step(times.pop(0))).on(CALL, (200, ""))
     adaptive = AdaptiveTimeoutTransport(scripted, clock)
@@ -90,7 +94,8 @@ def test_passes_on_the_error_of_the_transport(clock: FakeClock) -> None:
         patient.request(Request("GET", "http://pd:2379/status"))
 
 
-def test_R31_an_endpoint_that_timed_out_gets_no_more_requests(clock: FakeClock) -> None:
+@pytest.mark.rule("R31")
+def test_an_endpoint_that_timed_out_gets_no_more_requests(clock: FakeClock) -> None:
     scripted = ScriptedTransport().on(CALL, RequestTimeout, (200, ""))
     silent: set[str] = set()
     of_round = OneTimeoutTransport(scripted, silent, set(), clock)
@@ -103,7 +108,8 @@ def test_R31_an_endpoint_that_timed_out_gets_no_more_requests(clock: FakeClock) 
 
 
 @pytest.mark.parametrize(("takes", "slow"), [(SLOW, set()), (SLOW + 1, {"a:2379"})])
-def test_R31_reports_slow_endpoints(clock: FakeClock, takes: float, slow: set[str]) -> None:
+@pytest.mark.rule("R31")
+def test_reports_slow_endpoints(clock: FakeClock, takes: float, slow: set[str]) -> None:
     scripted = ScriptedTransport(before=lambda _: clock.step(takes)).on(CALL, (200, ""))
     found: set[str] = set()
     OneTimeoutTransport(scripted, set(), found, clock).request(Request("GET", "http://a:2379/status"))

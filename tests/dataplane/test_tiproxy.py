@@ -30,7 +30,8 @@ def client(transport: ScriptedTransport) -> TiProxyClient:
         (ConnectionRefused, None),
     ],
 )
-def test_18_14_only_200_means_serving_and_502_has_a_report(answer: Answer, expected: ProxyHealth | None) -> None:
+@pytest.mark.rule("dataplane-apis-18")
+def test_14_only_200_means_serving_and_502_has_a_report(answer: Answer, expected: ProxyHealth | None) -> None:
     assert expected == client(ScriptedTransport().on("GET /api/debug/health", answer)).health()
 
 
@@ -38,20 +39,23 @@ CONFIG = "GET /api/admin/config?format=json"
 
 
 @pytest.mark.parametrize("known", ["{}", '{"labels": null}', '{"labels": {"zone": "b"}, "proxy": {}}'])
-def test_9_labels_are_sent_as_toml_with_keys_in_quotes(known: str) -> None:
+@pytest.mark.rule("dataplane-apis-9")
+def test_labels_are_sent_as_toml_with_keys_in_quotes(known: str) -> None:
     transport = ScriptedTransport().on(CONFIG, (200, known)).on("PUT /api/admin/config/", (200, '""'))
     client(transport).set_labels({"zone": "a", "topology.kubernetes.io/zone": 'b"c'})
     body = b'[labels]\n"zone" = "a"\n"topology.kubernetes.io/zone" = "b\\"c"\n'
     assert [None, body] == [request.body for request in transport.requests]
 
 
-def test_9_does_not_send_labels_that_a_proxy_has() -> None:
+@pytest.mark.rule("dataplane-apis-9")
+def test_does_not_send_labels_that_a_proxy_has() -> None:
     transport = ScriptedTransport().on(CONFIG, (200, '{"labels": {"zone": "a", "rack": "r"}}'))
     client(transport).set_labels({"zone": "a"})
     assert ["GET"] == [request.method for request in transport.requests]
 
 
-def test_9_rejected_labels_are_an_error() -> None:
+@pytest.mark.rule("dataplane-apis-9")
+def test_rejected_labels_are_an_error() -> None:
     transport = ScriptedTransport().on(CONFIG, (200, "{}")).on("PUT /api/admin/config/", (500, '"no such key"'))
     with pytest.raises(ApiError, match="no such key"):
         client(transport).set_labels({"zone": "a"})

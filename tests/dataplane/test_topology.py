@@ -22,7 +22,8 @@ def known(world: EtcdWorld, name: str) -> object:
     return None if value is None else json.loads(value)
 
 
-def test_4_finds_servers_whose_ttl_has_gone(world: EtcdWorld) -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_finds_servers_whose_ttl_has_gone(world: EtcdWorld) -> None:
     world.etcd.put(b"/topology/tidb/a:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/info", b"{}")
     world.etcd.put(b"/topology/tidb/b:4000/ttl", b"1")
@@ -32,7 +33,8 @@ def test_4_finds_servers_whose_ttl_has_gone(world: EtcdWorld) -> None:
     assert [b"/topology/tidb/b:4000/info", b"/topology/tidb/b:4000/ttl"] == sorted(world.etcd.keys)
 
 
-def test_4_addresses_expire_ten_minutes_after_registration(world: EtcdWorld, clock: FakeClock) -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_addresses_expire_ten_minutes_after_registration(world: EtcdWorld, clock: FakeClock) -> None:
     topology.tell(world.client, ADDRESSES)
     assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
     assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
@@ -40,7 +42,8 @@ def test_4_addresses_expire_ten_minutes_after_registration(world: EtcdWorld, clo
     assert None is known(world, "prometheus") is known(world, "grafana")
 
 
-def test_4_addresses_with_enough_time_left_are_not_written(world: EtcdWorld, clock: FakeClock) -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_addresses_with_enough_time_left_are_not_written(world: EtcdWorld, clock: FakeClock) -> None:
     topology.tell(world.client, ADDRESSES)
     revision = world.etcd.revision
     clock.step(200.0)
@@ -52,7 +55,8 @@ def test_4_addresses_with_enough_time_left_are_not_written(world: EtcdWorld, clo
     assert {"ip": "basic-grafana.lab.svc", "port": 3000} == known(world, "grafana")
 
 
-def test_4_two_monitors_do_not_overwrite_each_other(world: EtcdWorld, clock: FakeClock) -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_two_monitors_do_not_overwrite_each_other(world: EtcdWorld, clock: FakeClock) -> None:
     """In v1.6 each monitor writes its address at every reconcile."""
     topology.tell(world.client, ADDRESSES)
     second = {"prometheus": ("other-prometheus.lab.svc", 9090)}
@@ -63,13 +67,15 @@ def test_4_two_monitors_do_not_overwrite_each_other(world: EtcdWorld, clock: Fak
     assert {"ip": "other-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
 
 
-def test_4_replaces_an_address_without_a_lease(world: EtcdWorld) -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_replaces_an_address_without_a_lease(world: EtcdWorld) -> None:
     world.etcd.put(b"/topology/prometheus", b"{}")
     topology.tell(world.client, ADDRESSES)
     assert {"ip": "basic-prometheus.lab.svc", "port": 9090} == known(world, "prometheus")
 
 
-def test_4_writes_nothing_without_a_leader(world: EtcdWorld) -> None:
+@pytest.mark.rule("dataplane-apis-4")
+def test_writes_nothing_without_a_leader(world: EtcdWorld) -> None:
     world.answers = False
     with pytest.raises(Unavailable):
         topology.tell(world.client, ADDRESSES)

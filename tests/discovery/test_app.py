@@ -32,7 +32,8 @@ def get(path: str, **world: Any) -> Response:
         f"http://demo-discovery.default.svc:10261/new/{b64(address(1))}",
     ],
 )
-def test_10_2_answers_new(path: str) -> None:
+@pytest.mark.rule("objects-10.2")
+def test_answers_new(path: str) -> None:
     answer = get(path)
     assert (200, JOIN) == (answer.status, answer.body.decode())
     assert answer.headers["content-type"].startswith("text/plain")
@@ -47,19 +48,22 @@ def test_10_2_answers_new(path: str) -> None:
         ("/verify", 404, "404 page not found\n"),
     ],
 )
-def test_10_2_refusals_carry_their_reason(path: str, status: int, body: str) -> None:
+@pytest.mark.rule("objects-10.2")
+def test_refusals_carry_their_reason(path: str, status: int, body: str) -> None:
     answer = get(path)
     assert (status, body) == (answer.status, answer.body.decode())
 
 
 @pytest.mark.parametrize("encoded", ["%21", "YQ", b64("a")[:-1] + "*", base64.b64encode(b"a\xff").decode()])
-def test_10_2_rejects_invalid_base64(encoded: str) -> None:
+@pytest.mark.rule("objects-10.2")
+def test_rejects_invalid_base64(encoded: str) -> None:
     answer = get(f"/new/{encoded}")
     assert 500 == answer.status
     assert b"is not base64" in answer.body
 
 
-def test_10_2_accepts_url_safe_base64() -> None:
+@pytest.mark.rule("objects-10.2")
+def test_accepts_url_safe_base64() -> None:
     url = "http://demo-pd:2379/?>"
     assert (
         "-" in base64.urlsafe_b64encode(url.encode()).decode() or "_" in base64.urlsafe_b64encode(url.encode()).decode()
@@ -68,18 +72,21 @@ def test_10_2_accepts_url_safe_base64() -> None:
     assert (200, url) == (answer.status, answer.body.decode())
 
 
-def test_10_2_answers_verify() -> None:
+@pytest.mark.rule("objects-10.2")
+def test_answers_verify() -> None:
     answer = get(f"/verify/{b64('demo-pd:2379')}")
     assert (200, b"demo-pd:2379") == (answer.status, answer.body)
 
 
-def test_10_2_a_failed_verification_returns_the_argument() -> None:
+@pytest.mark.rule("objects-10.2")
+def test_a_failed_verification_returns_the_argument() -> None:
     answer = get(f"/verify/{b64('other:2379')}")
     assert 500 == answer.status
     assert answer.body.endswith(b"\nother:2379")
 
 
-def test_10_2_accepts_only_get() -> None:
+@pytest.mark.rule("objects-10.2")
+def test_accepts_only_get() -> None:
     assert 405 == World(cluster()).app().handle(Request("POST", "/new/x")).status
 
 
@@ -113,14 +120,16 @@ def in_process(kubernetes: ScriptedTransport, dataplane: ScriptedTransport) -> R
     return handle(Request("GET", f"/new/{b64(address(0))}", client="10.0.0.1"))
 
 
-def test_12_discovery_in_process_reads_the_cluster_and_pd() -> None:
+@pytest.mark.rule("objects-12")
+def test_discovery_in_process_reads_the_cluster_and_pd() -> None:
     pd = ScriptedTransport().on(MEMBERS, ConnectionRefused)
     answer = in_process(Kubernetes().on(GET_TC, (200, TC % "")).on(GET_CLAIMS, NO_CLAIMS).on(GET_POD, POD), pd)
     assert b"--initial-cluster=demo-pd-0=http://demo-pd-0.demo-pd-peer.default.svc:2380" == answer.body
     assert {"http://demo-pd.default:2379/pd/api/v1/members"} == {request.url for request in pd.requests}
 
 
-def test_9_1_with_tls_pd_is_read_with_the_client_certificate() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_with_tls_pd_is_read_with_the_client_certificate() -> None:
     kubernetes = Kubernetes().on(GET_TC, (200, TC % ',"tlsCluster":{"enabled":true}')).on(GET_SECRET, (200, SECRET))
     kubernetes.on(GET_CLAIMS, NO_CLAIMS).on(GET_POD, POD)
     answer = in_process(kubernetes, ScriptedTransport().on(MEMBERS, ConnectionRefused))
@@ -136,12 +145,14 @@ def test_9_1_with_tls_pd_is_read_with_the_client_certificate() -> None:
         (ConnectionRefused, b"as scripted"),
     ],
 )
-def test_10_3_an_unreadable_cluster_is_a_500_with_the_reason(answer: Any, reason: bytes) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_an_unreadable_cluster_is_a_500_with_the_reason(answer: Any, reason: bytes) -> None:
     response = in_process(Kubernetes().on(GET_TC, answer), ScriptedTransport())
     assert 500 == response.status
     assert reason in response.body
 
 
-def test_10_1_a_missing_setting_is_named() -> None:
+@pytest.mark.rule("objects-10.1")
+def test_a_missing_setting_is_named() -> None:
     with pytest.raises(MissingSetting, match="MY_POD_NAMESPACE"):
         make_handler({}, ScriptedTransport(), lambda _: ScriptedTransport(), FakeClock())

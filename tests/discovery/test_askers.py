@@ -42,7 +42,8 @@ def doubt(found: Object | None, source: str = PLACE, *, compares: bool = True) -
 
 @pytest.mark.parametrize("source", [PLACE, SECOND])
 @pytest.mark.parametrize(("ready", "probe"), [(True, False), (False, True), (False, False)])
-def test_10_3_accepts_the_question_of_a_waiting_pod(source: str, ready: bool, probe: bool) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_accepts_the_question_of_a_waiting_pod(source: str, ready: bool, probe: bool) -> None:
     assert "" == doubt(pod(ready=ready, probe=probe), source)
 
 
@@ -57,7 +58,8 @@ def test_10_3_accepts_the_question_of_a_waiting_pod(source: str, ready: bool, pr
         (pod(), "", "came from an unknown address"),
     ],
 )
-def test_10_3_doubts_a_question_in_the_name_of_a_pod(found: Object | None, source: str, reason: str) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_doubts_a_question_in_the_name_of_a_pod(found: Object | None, source: str, reason: str) -> None:
     assert reason in doubt(found, source)
 
 
@@ -65,7 +67,8 @@ def test_10_3_doubts_a_question_in_the_name_of_a_pod(found: Object | None, sourc
     ("environ", "compares"),
     [({}, True), ({"DISCOVERY_MTLS_ENABLED": "true"}, False), ({"DISCOVERY_SKIP_ADDRESS_CHECK": "true"}, False)],
 )
-def test_10_3_a_certificate_or_the_user_replaces_the_address(environ: dict[str, str], compares: bool) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_a_certificate_or_the_user_replaces_the_address(environ: dict[str, str], compares: bool) -> None:
     assert compares is compares_addresses(environ)
     assert bool(doubt(pod(), "10.6.6.6", compares=compares)) is compares
 
@@ -78,7 +81,8 @@ def told(discovery: Discovery, ordinal: int) -> str:
         return str(refused)
 
 
-def test_F40_forged_questions_begin_no_second_cluster() -> None:
+@pytest.mark.rule("F40")
+def test_forged_questions_begin_no_second_cluster() -> None:
     world = World(cluster(), pods={"demo-pd-1": FORGED, "demo-pd-2": FORGED})
     discovery = world.discovery()
     for ordinal in (1, 2):
@@ -90,12 +94,14 @@ def test_F40_forged_questions_begin_no_second_cluster() -> None:
     assert BEGIN == told(discovery, 0)
 
 
-def test_10_3_a_doubtful_question_may_join() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_a_doubtful_question_may_join() -> None:
     world = World(cluster(), {SERVICE: membership(0)}, pods={"demo-pd-1": FORGED})
     assert told(world.discovery(), 1).startswith("--join=")
 
 
-def test_10_3_remembers_only_existing_pods() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_remembers_only_existing_pods() -> None:
     world = World(cluster())
     discovery = world.discovery()
     world.pods = {f"demo-pd-{ordinal}": "does not exist" for ordinal in range(3, 500)}

@@ -86,7 +86,8 @@ class World:
         return DMDiscovery(self, self, self.clock, "etl")
 
 
-def test_10_4_the_first_begins_when_all_others_have_asked() -> None:
+@pytest.mark.rule("objects-10.4")
+def test_the_first_begins_when_all_others_have_asked() -> None:
     discovery = World().discovery()
     for ordinal in (0, 1):
         with pytest.raises(Refused):
@@ -97,18 +98,21 @@ def test_10_4_the_first_begins_when_all_others_have_asked() -> None:
     assert begin == discovery.new(address(0), HERE)
 
 
-def test_10_4_a_single_master_begins_immediately_with_the_tls_of_its_cluster() -> None:
+@pytest.mark.rule("objects-10.4")
+def test_a_single_master_begins_immediately_with_the_tls_of_its_cluster() -> None:
     dc = cluster(master={"replicas": 1}, tlsCluster={"enabled": True})
     begin = "--initial-cluster=sync-dm-master-0=https://sync-dm-master-0.sync-dm-master-peer:8291"
     assert begin == World(dc).discovery().new(address(0), HERE)
 
 
-def test_10_4_a_later_master_joins_the_others_at_their_client_port() -> None:
+@pytest.mark.rule("objects-10.4")
+def test_a_later_master_joins_the_others_at_their_client_port() -> None:
     joins = "--join=http://sync-dm-master-0.sync-dm-master-peer:8261,http://sync-dm-master-2.sync-dm-master-peer:8261"
     assert joins == World(there=masters(0, 1, 2)).discovery().new(address(1), HERE)
 
 
-def test_8_3_a_pod_that_is_to_leave_does_not_join() -> None:
+@pytest.mark.rule("8.3")
+def test_a_pod_that_is_to_leave_does_not_join() -> None:
     with pytest.raises(Refused, match="sync-dm-master-1 is not wanted any more: the spec asks for sync-dm-master-0"):
         World(cluster(master={"replicas": 1}), there=masters(0)).discovery().new(address(1), HERE)
     with pytest.raises(Refused, match="was about to leave"):
@@ -117,7 +121,8 @@ def test_8_3_a_pod_that_is_to_leave_does_not_join() -> None:
         )
 
 
-def test_10_4_a_master_listed_alone_has_no_member_to_join() -> None:
+@pytest.mark.rule("objects-10.4")
+def test_a_master_listed_alone_has_no_member_to_join() -> None:
     with pytest.raises(Refused, match="no member other than"):
         World(there=masters(1)).discovery().new(address(1), HERE)
 
@@ -125,7 +130,8 @@ def test_10_4_a_master_listed_alone_has_no_member_to_join() -> None:
 MEMBER = {"name": "sync-dm-master-1", "id": "2", "clientURL": "", "health": False}
 
 
-def test_F40_does_not_begin_a_known_cluster() -> None:
+@pytest.mark.rule("F40")
+def test_does_not_begin_a_known_cluster() -> None:
     discovery = World(cluster(status={"master": {"members": {"sync-dm-master-1": MEMBER}}})).discovery()
     for _ in range(2):
         for ordinal in (2, 1, 0):
@@ -133,7 +139,8 @@ def test_F40_does_not_begin_a_known_cluster() -> None:
                 discovery.new(address(ordinal), HERE)
 
 
-def test_F40_does_not_begin_over_volumes_with_data_and_lists_them_last() -> None:
+@pytest.mark.rule("F40")
+def test_does_not_begin_over_volumes_with_data_and_lists_them_last() -> None:
     world = World(data=frozenset({"dm-master-sync-dm-master-1"}))
     discovery = world.discovery()
     for ordinal, why in ((0, "may hold data"), (2, "waiting for sync-dm-master-0"), (1, "waiting for")):
@@ -146,7 +153,8 @@ def test_F40_does_not_begin_over_volumes_with_data_and_lists_them_last() -> None
         assert lists == world.lists
 
 
-def test_F40_a_pod_that_may_begin_no_longer_counts_as_empty() -> None:
+@pytest.mark.rule("F40")
+def test_a_pod_that_may_begin_no_longer_counts_as_empty() -> None:
     discovery = World().discovery()
     for ordinal in (1, 2):
         with pytest.raises(Refused):
@@ -157,7 +165,8 @@ def test_F40_a_pod_that_may_begin_no_longer_counts_as_empty() -> None:
             discovery.new(address(ordinal), HERE)
 
 
-def test_10_4_one_by_one_the_first_begins_if_no_other_address_answers() -> None:
+@pytest.mark.rule("objects-10.4")
+def test_one_by_one_the_first_begins_if_no_other_address_answers() -> None:
     dc = cluster(podManagementPolicy="OrderedReady")
     assert World(dc).discovery().new(address(0), HERE).startswith("--initial-cluster=")
     with pytest.raises(Refused, match="other members may be running"):
@@ -168,6 +177,7 @@ def test_10_4_one_by_one_the_first_begins_if_no_other_address_answers() -> None:
     "advertised",
     ["", "x", "sync-dm-master-0.sync-dm-master-peer", "sync-dm-master-0.sync-dm-master-peer.etl:8291", "a.b:8291"],
 )
-def test_10_4_rejects_an_address_that_is_not_a_masters(advertised: str) -> None:
+@pytest.mark.rule("objects-10.4")
+def test_rejects_an_address_that_is_not_a_masters(advertised: str) -> None:
     with pytest.raises(Refused, match="is not an address"):
         asker(advertised)

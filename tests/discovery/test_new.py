@@ -28,7 +28,8 @@ def join(*ordinals: int) -> str:
     return "--join=" + ",".join(f"http://demo-pd-{n}.demo-pd-peer.default.svc:2379" for n in ordinals)
 
 
-def test_10_3_the_lowest_ordinal_begins_when_all_have_asked() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_the_lowest_ordinal_begins_when_all_have_asked() -> None:
     discovery = World(cluster()).discovery()
     assert "demo-pd-1, demo-pd-2 may hold data" in told(discovery, 0)
     assert "waiting for demo-pd-0 to bootstrap the cluster" in told(discovery, 1)
@@ -36,34 +37,40 @@ def test_10_3_the_lowest_ordinal_begins_when_all_have_asked() -> None:
     assert BEGIN == told(discovery, 0)
 
 
-def test_10_3_a_single_replica_begins_immediately() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_a_single_replica_begins_immediately() -> None:
     assert BEGIN == told(World(cluster(pd={"replicas": 1})).discovery(), 0)
 
 
-def test_10_3_with_OrderedReady_the_first_pod_begins_alone() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_with_OrderedReady_the_first_pod_begins_alone() -> None:
     discovery = World(cluster(podManagementPolicy="OrderedReady")).discovery()
     assert "waiting for demo-pd-0 to bootstrap the cluster" in told(discovery, 1)
     assert BEGIN == told(discovery, 0)
 
 
-def test_10_3_others_join_all_members_but_themselves() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_others_join_all_members_but_themselves() -> None:
     world = World(cluster(), {SERVICE: membership(0, 1, 2)})
     assert join(0, 2) == told(world.discovery(), 1)
 
 
-def test_8_3_a_pod_that_is_to_leave_does_not_join() -> None:
+@pytest.mark.rule("8.3")
+def test_a_pod_that_is_to_leave_does_not_join() -> None:
     world = World(cluster(pd={"replicas": 1}), {SERVICE: membership(0)})
     assert "demo-pd-1 is not wanted any more: the spec asks for demo-pd-0" == told(world.discovery(), 1)
 
 
-def test_8_3_a_leaving_pod_that_is_wanted_again_does_not_join() -> None:
+@pytest.mark.rule("8.3")
+def test_a_leaving_pod_that_is_wanted_again_does_not_join() -> None:
     world = World(cluster(), {SERVICE: membership(0)}, given_up=frozenset({"default/pd-demo-pd-1"}))
     waits = "demo-pd-1 was about to leave: waiting for its volume to be deleted, and for a new pod"
     assert waits == told(world.discovery(), 1)
     assert join(0) == told(world.discovery(), 2)
 
 
-def test_10_3_a_member_is_itself_by_name_by_host_and_by_address() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_a_member_is_itself_by_name_by_host_and_by_address() -> None:
     host = "demo-pd-1.demo-pd-peer.default.svc"
     members = (member(0), member(1, host), member(1, "another name"), Member("unreachable", 9, (), ()))
     unstarted = Member("", 8, (), ("http://demo-pd-2.demo-pd-peer.default.svc:2380",))
@@ -71,7 +78,8 @@ def test_10_3_a_member_is_itself_by_name_by_host_and_by_address() -> None:
     assert join(0) == told(world.discovery(), 1)
 
 
-def test_10_3_an_empty_list_does_not_count_as_an_answer() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_an_empty_list_does_not_count_as_an_answer() -> None:
     world = World(cluster(), {SERVICE: membership(1)})
     assert "PD lists no member other than demo-pd-1" in told(world.discovery(), 1)
 
@@ -87,9 +95,8 @@ def test_10_3_an_empty_list_does_not_count_as_an_answer() -> None:
         ),
     ],
 )
-def test_10_3_members_have_long_names_if_clusters_span_networks(
-    spec: dict[str, Any], domain: str, expected: str
-) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_members_have_long_names_if_clusters_span_networks(spec: dict[str, Any], domain: str, expected: str) -> None:
     discovery = World(cluster(pd={"replicas": 1}, **spec)).discovery()
     assert f"--initial-cluster={expected}" == discovery.new(address(0, domain), "10.0.0.1")
 
@@ -102,7 +109,8 @@ PEER: dict[str, Any] = {
 }
 
 
-def test_10_3_reads_members_from_the_own_pd_then_the_referenced_then_peers() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_reads_members_from_the_own_pd_then_the_referenced_then_peers() -> None:
     tc = cluster(
         cluster={"name": "main", "namespace": "base"}, acrossK8s=True, status={"pd": {"peerMembers": {"p": PEER}}}
     )
@@ -111,13 +119,15 @@ def test_10_3_reads_members_from_the_own_pd_then_the_referenced_then_peers() -> 
     assert [SERVICE, "http://main-pd-peer.base:2379", PEER["clientURL"]] == [url for url, _ in world.asked]
 
 
-def test_10_3_a_heterogeneous_cluster_never_begins() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_a_heterogeneous_cluster_never_begins() -> None:
     world = World(cluster(pd={"replicas": 1}, cluster={"name": "main"}))
     assert "this cluster is part of main" in told(world.discovery(), 0)
     assert [SERVICE, "http://main-pd.default:2379"] == [url for url, _ in world.asked]
 
 
-def test_10_3_given_addresses_are_joined_by_the_first_pod_before_the_others() -> None:
+@pytest.mark.rule("objects-10.3")
+def test_given_addresses_are_joined_by_the_first_pod_before_the_others() -> None:
     discovery = World(cluster(pdAddresses=["http://a:2379", "http://b:2379"])).discovery()
     assert "waiting for demo-pd-0 to join spec.pdAddresses before demo-pd-1" in told(discovery, 1)
     assert told(discovery, 0) == "--join=http://a:2379,http://b:2379"
@@ -134,31 +144,36 @@ def test_10_3_given_addresses_are_joined_by_the_first_pod_before_the_others() ->
         ("demo-pd-x.demo-pd-peer.default.svc:2380", "is not the address of a PD pod"),
     ],
 )
-def test_10_3_rejects_strangers(advertised: str, reason: str) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_rejects_strangers(advertised: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         World(cluster()).discovery().new(advertised, "10.0.0.1")
 
 
-def test_F40_nothing_begins_once_the_cluster_has_an_id() -> None:
+@pytest.mark.rule("F40")
+def test_nothing_begins_once_the_cluster_has_an_id() -> None:
     discovery = World(cluster(pd={"replicas": 1}, status={"clusterID": "7"})).discovery()
     assert "cluster 7 exists, but none of its members answers" in told(discovery, 0)
 
 
 @pytest.mark.parametrize(("value", "begins"), [("7", True), ("8", False), ("true", False)])
-def test_F40_begins_again_if_the_user_gives_up_that_very_cluster(value: str, begins: bool) -> None:
+@pytest.mark.rule("F40")
+def test_begins_again_if_the_user_gives_up_that_very_cluster(value: str, begins: bool) -> None:
     tc = cluster(pd={"replicas": 1}, status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: value})
     assert begins is (told(World(tc).discovery(), 0) == BEGIN)
 
 
 @pytest.mark.parametrize(("value", "begins"), [("7", True), ("8", False)])
-def test_F40_nothing_begins_over_volumes_that_are_labelled_with_a_cluster(value: str, begins: bool) -> None:
+@pytest.mark.rule("F40")
+def test_nothing_begins_over_volumes_that_are_labelled_with_a_cluster(value: str, begins: bool) -> None:
     tc = cluster(pd={"replicas": 1}, annotations={FORCE_PD_BOOTSTRAP: value})
     answer = told(World(tc, labelled=frozenset({"7"})).discovery(), 0)
     assert begins is (answer == BEGIN)
     assert begins is ("cluster 7 exists, but none of its members answers" not in answer)
 
 
-def test_F40_nothing_begins_over_volumes_of_two_clusters() -> None:
+@pytest.mark.rule("F40")
+def test_nothing_begins_over_volumes_of_two_clusters() -> None:
     tc = cluster(pd={"replicas": 1}, annotations={FORCE_PD_BOOTSTRAP: "7"})
     world = World(tc, labelled=frozenset({"7", "8"}))
     assert "there are volumes of clusters 7, 8" in told(world.discovery(), 0)
@@ -175,19 +190,22 @@ def test_lists_claims_only_if_nothing_else_keeps_a_pod_from_beginning() -> None:
     assert 1 == world.lists
 
 
-def test_F40_nothing_begins_while_stores_are_known() -> None:
+@pytest.mark.rule("F40")
+def test_nothing_begins_while_stores_are_known() -> None:
     stores = {"1": {"id": "1", "podName": "demo-tikv-0", "ip": "", "leaderCount": 0, "state": "Up"}}
     tc = cluster(pd={"replicas": 1}, status={"tikv": {"stores": stores}})
     assert "the cluster has the stores 1, but none of its PD members answers" in told(World(tc).discovery(), 0)
 
 
-def test_F40_a_given_up_cluster_is_replaced_by_all_its_pods() -> None:
+@pytest.mark.rule("F40")
+def test_a_given_up_cluster_is_replaced_by_all_its_pods() -> None:
     tc = cluster(status={"clusterID": "7"}, annotations={FORCE_PD_BOOTSTRAP: "7"})
     world = World(tc, {SERVICE: membership(0, cluster_id=8)})
     assert join(0) == told(world.discovery(), 1)
 
 
-def test_I7_does_not_join_members_of_another_cluster() -> None:
+@pytest.mark.rule("I7")
+def test_does_not_join_members_of_another_cluster() -> None:
     world = World(cluster(status={"clusterID": "7"}), {SERVICE: membership(0, cluster_id=8)})
     assert "PD reports cluster id 8, but this cluster is 7" in told(world.discovery(), 1)
 

@@ -119,7 +119,8 @@ class Beginning:
 
 
 @pytest.mark.slow
-def test_F40_no_order_of_events_creates_two_clusters() -> None:
+@pytest.mark.rule("F40")
+def test_no_order_of_events_creates_two_clusters() -> None:
     events = [name for name, weight in _WEIGHTS.items() for _ in range(weight)]
     begun = 0
     for seed in range(_SEEDS):

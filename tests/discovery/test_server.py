@@ -38,7 +38,8 @@ def client() -> Iterator[Transport]:
     transport.close()
 
 
-def test_10_2_serves_an_app() -> None:
+@pytest.mark.rule("objects-10.2")
+def test_serves_an_app() -> None:
     server = Server("api", (HERE, 0), answer_with(echo))
     with server.serving(), client() as transport:
         answer = transport.request(Request("POST", f"http://{HERE}:{server.port}/new/x?y=z", body=b"body"))
@@ -67,7 +68,8 @@ def certificates(authority: Authority, tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_9_4_clients_must_present_a_certificate(authority: Authority, certificates: Path) -> None:
+@pytest.mark.rule("objects-9.4")
+def test_clients_must_present_a_certificate(authority: Authority, certificates: Path) -> None:
     server = Server("api", (HERE, 0), answer_with(echo), mutual_tls(certificates))
     request = Request("GET", f"https://{HERE}:{server.port}/x", timeout=5)
     identified = HttpTransport({}, authority.material("client"))
@@ -80,7 +82,8 @@ def test_9_4_clients_must_present_a_certificate(authority: Authority, certificat
             anonymous.request(request)
 
 
-def test_9_4_names_missing_certificates(tmp_path: Path) -> None:
+@pytest.mark.rule("objects-9.4")
+def test_names_missing_certificates(tmp_path: Path) -> None:
     with pytest.raises(ListenError, match=r"cannot use .*tls\.crt, .*tls\.key, .*ca\.crt for TLS"):
         mutual_tls(tmp_path)
 
@@ -97,7 +100,8 @@ def proxied(transport: Transport | None = None) -> Iterator[tuple[int, int]]:
             yield proxy.port, pd.port
 
 
-def test_10_2_the_proxy_sends_pds_host_name() -> None:
+@pytest.mark.rule("objects-10.2")
+def test_the_proxy_sends_pds_host_name() -> None:
     with proxied() as (port, pd_port), client() as browser:
         request = Request(
             "POST", f"http://{HERE}:{port}/dashboard/api?x=1", {"connection": "x-hop", "x-hop": "1"}, b"b"
@@ -108,14 +112,16 @@ def test_10_2_the_proxy_sends_pds_host_name() -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/pd/api/v1/members", "/dashboard/../pd/api/v1/members"])
-def test_10_2_the_proxy_rejects_other_paths(path: str) -> None:
+@pytest.mark.rule("objects-10.2")
+def test_the_proxy_rejects_other_paths(path: str) -> None:
     with proxied() as (port, _), socket.create_connection((HERE, port)) as browser:
         browser.settimeout(5)
         browser.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
         assert browser.recv(4096).startswith(b"HTTP/1.1 502 ")
 
 
-def test_10_2_without_pd_the_answer_is_502() -> None:
+@pytest.mark.rule("objects-10.2")
+def test_without_pd_the_answer_is_502() -> None:
     class Nowhere:
         def request(self, request: Request) -> Response:
             raise NotImplementedError
@@ -145,14 +151,16 @@ def logs_restored() -> Iterator[None]:
         ({"TC_NAME": "demo", "MY_POD_NAMESPACE": "ns", "KUBECONFIG": "/nowhere"}, "/nowhere"),
     ],
 )
-def test_10_2_names_missing_settings_at_the_start(
+@pytest.mark.rule("objects-10.2")
+def test_names_missing_settings_at_the_start(
     environ: dict[str, str], reason: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 1 == main([], environ)
     assert reason in capsys.readouterr().err
 
 
-def test_10_2_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.rule("objects-10.2")
+def test_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     try:
         version("tidb-operator-py")
     except PackageNotFoundError:
@@ -162,7 +170,8 @@ def test_10_2_prints_the_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
-def test_10_2_the_process_serves_until_a_signal(tmp_path: Path) -> None:
+@pytest.mark.rule("objects-10.2")
+def test_the_process_serves_until_a_signal(tmp_path: Path) -> None:
     cluster = {"apiVersion": "pingcap.com/v1alpha1", "metadata": {"name": "demo", "namespace": "ns"}, "spec": {}}
     api = Server("kubernetes", (HERE, 0), answer_with(lambda _: Response(200, {}, json.dumps(cluster).encode())))
     kubeconfig = tmp_path / "kubeconfig"

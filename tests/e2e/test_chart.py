@@ -94,7 +94,8 @@ def _await_ready(client: Client, namespace: str) -> None:
     eventually(lambda: is_ready(client, "basic", namespace), 40.0, lambda: conditions(client, "basic", namespace))
 
 
-def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
+@pytest.mark.rule("scheduler-deployment-9")
+def test_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
     place: Place, namespace: str, helm: Helm, release: _Release
 ) -> None:
     client = place.client
@@ -135,7 +136,8 @@ def test_9_a_cluster_runs_on_through_upgrade_rollback_and_uninstall(
     assert before == _pods_of_cluster(client, namespace)
 
 
-def test_9_a_release_of_v16_becomes_one_of_this_chart_and_back(
+@pytest.mark.rule("scheduler-deployment-9")
+def test_a_release_of_v16_becomes_one_of_this_chart_and_back(
     place: Place, namespace: str, tmp_path: Path, helm: Helm, release: _Release
 ) -> None:
     client = place.client
@@ -178,7 +180,8 @@ def _installer(place: Place, namespace: str) -> Path:
     return place.kubeconfig(namespace, "installer")
 
 
-def test_8_2_a_release_for_its_namespace_alone_by_who_has_rights_there_alone(
+@pytest.mark.rule("8.2")
+def test_a_release_for_its_namespace_alone_by_who_has_rights_there_alone(
     place: Place, namespace: str, tmp_path: Path
 ) -> None:
     release = _Release(Helm(tmp_path, _installer(place, namespace)), namespace)
@@ -196,7 +199,8 @@ def test_8_2_a_release_for_its_namespace_alone_by_who_has_rights_there_alone(
     _await_no_pod(place.client, namespace)
 
 
-def test_10_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, helm: Helm, release: _Release) -> None:
+@pytest.mark.rule("10")
+def test_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, helm: Helm, release: _Release) -> None:
     """Helm leaves what is there alone: another release may need what this one would take away."""
     name = "tidbdashboards.pingcap.com"
     tree: Json = place.client.get(CUSTOM_RESOURCE_DEFINITIONS, name).decode()
@@ -216,7 +220,8 @@ def test_10_definitions_are_upgraded_by_hand_and_the_notes_say_so(place: Place, 
     assert told not in release("upgrade", str(CHART), "--set=controllerManager.replicas=0")
 
 
-def test_9_all_that_it_can_make_is_accepted_where_pods_must_be_careful(
+@pytest.mark.rule("scheduler-deployment-9")
+def test_all_that_it_can_make_is_accepted_where_pods_must_be_careful(
     place: Place, namespace: str, helm: Helm, release: _Release
 ) -> None:
     """Objects are checked field by field; what PodSecurity would refuse of a pod is a warning about its Deployment."""

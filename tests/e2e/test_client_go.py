@@ -55,9 +55,8 @@ def test_client_go_informers_see_what_is_there(program: Path, kubeconfig: Path, 
     assert pods == client_go.seen(client_go.start(program, kubeconfig, "-mode", "typed"))["objects"]
 
 
-def test_LE_13_and_LE_19_a_lease_that_client_go_releases_is_taken_at_once(
-    program: Path, kubeconfig: Path, place: Place
-) -> None:
+@pytest.mark.rule("LE-13", "LE-19")
+def test_a_lease_that_client_go_releases_is_taken_at_once(program: Path, kubeconfig: Path, place: Place) -> None:
     environment = dict(place.environment(), HELM_RELEASE="")
     lease = f"{OPERATOR_NAMESPACE}/tidb-controller-manager"
     with client_go.start(program, kubeconfig, "-mode", "lease", "-lease", lease, "-hold", "10s") as peer:

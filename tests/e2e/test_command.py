@@ -75,7 +75,8 @@ def test_a_restore_that_fails_is_told_with_its_reason(tmp_path: Path) -> None:
     )
 
 
-def test_9_a_sample_with_tls_gets_the_certificates_that_it_lacks_and_gets_ready() -> None:
+@pytest.mark.rule("9")
+def test_a_sample_with_tls_gets_the_certificates_that_it_lacks_and_gets_ready() -> None:
     """Over real sockets: the operator's requests shake hands with the proxy of the sandbox."""
     done = _demo(SAMPLES / "tls.yaml")
     assert (0, "") == (done.returncode, done.stderr)
@@ -84,7 +85,8 @@ def test_9_a_sample_with_tls_gets_the_certificates_that_it_lacks_and_gets_ready(
     assert re.search(r"^Ready after \d+\.\d s\.$", done.stdout, re.MULTILINE)
 
 
-def test_9_every_component_with_tls_gets_ready() -> None:
+@pytest.mark.rule("9")
+def test_every_component_with_tls_gets_ready() -> None:
     done = _demo(SAMPLES / "everything.yaml")
     assert (0, "") == (done.returncode, done.stderr)
     assert re.search(r"^everything  cluster +1/1 ready +Ready: ", done.stdout, re.MULTILINE)

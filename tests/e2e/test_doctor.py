@@ -46,7 +46,8 @@ _OF_LATER = frozenset({"OperatorNotRunning", "NotNoticed", "TwoOperators"})
 """What shows because we look from the future, in which no Lease was renewed."""
 
 
-def test_13_what_is_planted_on_a_real_control_plane_is_found(real: Place) -> None:
+@pytest.mark.rule("13")
+def test_what_is_planted_on_a_real_control_plane_is_found(real: Place) -> None:
     with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
         for name, plant in IN_BOTH.items():
             plant.before(real.client, namespace, name)
@@ -107,7 +108,8 @@ _OF_NAMESPACE: Sequence[tuple[str, Callable[[Client, str], None], Plant]] = (
 )
 
 
-def test_13_what_a_real_namespace_forbids_is_found(real: Place) -> None:
+@pytest.mark.rule("13")
+def test_what_a_real_namespace_forbids_is_found(real: Place) -> None:
     with real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
         for name, prepare, plant in _OF_NAMESPACE:
             with real.namespace() as namespace:
@@ -117,7 +119,8 @@ def test_13_what_a_real_namespace_forbids_is_found(real: Place) -> None:
                 shows([each for each in found if each.reason not in _OF_LATER], name, plant)
 
 
-def test_13_a_volume_that_somebody_deletes_is_found(real: Place) -> None:
+@pytest.mark.rule("13")
+def test_a_volume_that_somebody_deletes_is_found(real: Place) -> None:
     lost = Plant("ClaimLost", object="PersistentVolumeClaim pd-{name}-pd-0", field_="spec.volumeName")
     with real.namespace() as namespace, real.gate() as gate, operators.running(real.new_log(), real.environment(gate)):
         create_cluster(real.client, cluster("lost", lost), namespace)

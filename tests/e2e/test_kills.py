@@ -63,7 +63,8 @@ class _Killer:
 
 
 @ON_THE_REAL_ONE
-def test_FP1_ten_kills_during_the_bring_up_change_nothing_in_the_end(place: Place, namespace: str) -> None:
+@pytest.mark.rule("FP1")
+def test_ten_kills_during_the_bring_up_change_nothing_in_the_end(place: Place, namespace: str) -> None:
     with place.gate() as gate:
         with operators.running(place.new_log(), place.environment(gate), *QUICK_LEASE) as operator:
             create_cluster(place.client, sample(_NAME), namespace)

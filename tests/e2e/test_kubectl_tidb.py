@@ -145,7 +145,8 @@ def roles(real: Place) -> Iterator[None]:
 
 
 @pytest.mark.controlplane
-def test_8_each_command_needs_the_rights_that_the_guide_tells(
+@pytest.mark.rule("8")
+def test_each_command_needs_the_rights_that_the_guide_tells(
     real: Place, roles: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with real.namespace() as namespace:

@@ -136,7 +136,8 @@ def _is_destructive(asked: Call) -> bool:
 
 
 @pytest.mark.thorough
-def test_LE_22_what_arrives_late_of_a_scale_in_is_refused_or_done_already(scene: _Scene) -> None:
+@pytest.mark.rule("LE-22")
+def test_what_arrives_late_of_a_scale_in_is_refused_or_done_already(scene: _Scene) -> None:
     arrived: list[tuple[Call, int]] = []
     for number in itertools.count(1):
         held = scene.stopped_at(number)
@@ -158,7 +159,8 @@ def test_LE_22_what_arrives_late_of_a_scale_in_is_refused_or_done_already(scene:
     assert 2 == len(destructive)
 
 
-def test_LE_22_a_removal_that_was_taken_back_meanwhile_is_told_and_hurts_no_quorum(scene: _Scene) -> None:
+@pytest.mark.rule("LE-22")
+def test_a_removal_that_was_taken_back_meanwhile_is_told_and_hurts_no_quorum(scene: _Scene) -> None:
     """PD has no preconditions: what was on its way is carried out, once others can do without."""
     unjustified: list[str] = []
     for number in itertools.count(1):

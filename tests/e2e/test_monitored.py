@@ -116,7 +116,8 @@ def shares(shard: Prometheus) -> set[str]:
     return {rule["regex"] for rule in rules if rule.get("source_labels") == ["__tmp_hash"]}
 
 
-def test_3_5_every_pod_is_a_target_of_one_shard_and_answers(
+@pytest.mark.rule("3.5")
+def test_every_pod_is_a_target_of_one_shard_and_answers(
     sandbox: Place, namespace: str, shards: dict[str, Prometheus]
 ) -> None:
     wanted = expected(sandbox, namespace)
@@ -143,7 +144,8 @@ def test_3_5_every_pod_is_a_target_of_one_shard_and_answers(
     assert [{"0"}, {"1"}] == sorted((shares(shard) for shard in shards.values()), key=sorted)
 
 
-def test_3_5_pods_with_tls_are_asked_with_the_certificate_of_the_cluster(shards: dict[str, Prometheus]) -> None:
+@pytest.mark.rule("3.5")
+def test_pods_with_tls_are_asked_with_the_certificate_of_the_cluster(shards: dict[str, Prometheus]) -> None:
     schemes = {
         (each["labels"]["cluster"], each["scrapeUrl"].partition(":")[0])
         for shard in shards.values()
@@ -153,7 +155,8 @@ def test_3_5_pods_with_tls_are_asked_with_the_certificate_of_the_cluster(shards:
     assert {(CLUSTER, "http"), (SAFE, "https")} == schemes
 
 
-def test_3_5_series_say_whose_they_are(namespace: str, shards: dict[str, Prometheus]) -> None:
+@pytest.mark.rule("3.5")
+def test_series_say_whose_they_are(namespace: str, shards: dict[str, Prometheus]) -> None:
     found = [labels for shard in shards.values() for labels, _ in shard.query("up")]
     assert {CLUSTER, SAFE} == {labels["cluster"] for labels in found}
     assert {f"{namespace}-{each}" for each in (CLUSTER, SAFE)} == {labels["tidb_cluster"] for labels in found}
@@ -162,7 +165,8 @@ def test_3_5_series_say_whose_they_are(namespace: str, shards: dict[str, Prometh
     assert {"tikv"} == {labels["component"] for labels in tikv}
 
 
-def test_3_5_each_replica_says_who_it_is(namespace: str, shards: dict[str, Prometheus]) -> None:
+@pytest.mark.rule("3.5")
+def test_each_replica_says_who_it_is(namespace: str, shards: dict[str, Prometheus]) -> None:
     for name, shard in shards.items():
         labels = yaml.safe_load(shard.ask("status/config")["yaml"])["global"]["external_labels"]
         assert {"prometheus_replica": f"{namespace}_{name}-0"} == labels

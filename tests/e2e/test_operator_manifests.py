@@ -114,7 +114,8 @@ def place(real: Place) -> Place:
     return real
 
 
-def test_12_1_a_cluster_runs_on_while_the_deployment_is_replaced_and_deleted(enforced: Client, namespace: str) -> None:
+@pytest.mark.rule("12.1")
+def test_a_cluster_runs_on_while_the_deployment_is_replaced_and_deleted(enforced: Client, namespace: str) -> None:
     (deployment,) = _documents("Deployment")
     enforced.create(DEPLOYMENTS, deployment, OPERATOR_NAMESPACE)
     _await_rollout(enforced, 1)

@@ -17,7 +17,8 @@ pytestmark = pytest.mark.slow
 
 @IN_ONE_WORLD
 @pytest.mark.parametrize("tls", [False, True], ids=["plain", "TLS"])
-def test_4_5_root_gets_a_password(place: Place, namespace: str, tmp_path: Path, tls: bool) -> None:
+@pytest.mark.rule("objects-4.5")
+def test_root_gets_a_password(place: Place, namespace: str, tmp_path: Path, tls: bool) -> None:
     client, tree = place.client, sample("basic")
     tree["metadata"]["namespace"] = namespace
     tree["spec"]["tidb"] |= {"initializer": {"createPassword": True}, "tlsClient": {"enabled": tls}}

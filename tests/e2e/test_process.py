@@ -76,7 +76,8 @@ def _holder(place: Place, environment: Mapping[str, str]) -> str:
     return holder
 
 
-def test_CW_8_and_CW_10_and_CW_12_a_signal_ends_an_idle_leader_and_frees_its_lease_for_the_standby(
+@pytest.mark.rule("CW-8", "CW-10", "CW-12")
+def test_a_signal_ends_an_idle_leader_and_frees_its_lease_for_the_standby(
     place: Place,
 ) -> None:
     environment = place.environment()
@@ -114,7 +115,8 @@ def _held_at_its_first_write(gate: Gate) -> Iterator[threading.Event]:
         released.set()
 
 
-def test_CW_10_a_second_signal_ends_the_process_at_once(place: Place, namespace: str) -> None:
+@pytest.mark.rule("CW-10")
+def test_a_second_signal_ends_the_process_at_once(place: Place, namespace: str) -> None:
     with (
         place.gate() as gate,
         operators.running(place.new_log(), place.environment(gate)) as operator,
@@ -130,7 +132,8 @@ def test_CW_10_a_second_signal_ends_the_process_at_once(place: Place, namespace:
     assert operator.has_said(event="second signal, exiting at once")
 
 
-def test_LE_20_a_lost_lease_ends_the_process_with_code_1(place: Place) -> None:
+@pytest.mark.rule("LE-20")
+def test_a_lost_lease_ends_the_process_with_code_1(place: Place) -> None:
     environment = place.environment()
     with operators.running(place.new_log(), environment, *QUICK_LEASE) as operator:
         eventually(lambda: _leads(operator))
@@ -201,7 +204,8 @@ def test_a_port_in_use_is_named_with_its_flag(tmp_path: Path, place: Place) -> N
     assert "Traceback" not in operator.said
 
 
-def test_CW_13_it_waits_for_an_api_server_that_is_not_there_yet(place: Place, tmp_path: Path) -> None:
+@pytest.mark.rule("CW-13")
+def test_it_waits_for_an_api_server_that_is_not_there_yet(place: Place, tmp_path: Path) -> None:
     port = free_port()
     server = f"http://127.0.0.1:{port}"
     kubeconfig = write_kubeconfig(tmp_path, server)

@@ -94,7 +94,8 @@ def test_a_ready_cluster_looks_so(scraping: Prometheus, cluster: str) -> None:
     assert 0 <= age < 60
 
 
-def test_8_3_the_host_of_requests_has_no_scheme(scraping: Prometheus) -> None:
+@pytest.mark.rule("8.3")
+def test_the_host_of_requests_has_no_scheme(scraping: Prometheus) -> None:
     hosts = {labels["host"] for labels, _ in scraping.query("rest_client_requests_total")}
     assert 1 == len(hosts)
     assert re.fullmatch(r"127\.0\.0\.1:\d+", hosts.pop())

@@ -70,7 +70,8 @@ def _await_served(place: Place, names: list[str], namespace: str, value: str, wi
 
 
 @ON_THE_REAL_ONE
-def test_LE_13_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(place: Place, namespace: str) -> None:
+@pytest.mark.rule("LE-13")
+def test_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(place: Place, namespace: str) -> None:
     with _replicas(place) as replicas:
         eventually(lambda: [1, 1, 1] == [_held(each) for each in replicas], 60.0, lambda: replicas[0].said[-3000:])
         names = _one_of_each_shard(namespace)
@@ -89,7 +90,8 @@ def test_LE_13_one_of_three_is_killed_and_its_clusters_are_served_within_20_s(pl
         eventually(lambda: _SHARDS == sum(_held(each) for each in replicas if each.is_running))
 
 
-def test_3_2_a_cluster_that_leaves_the_selector_stays_as_it_is_and_may_come_back(sandbox: Place) -> None:
+@pytest.mark.rule("3.2")
+def test_a_cluster_that_leaves_the_selector_stays_as_it_is_and_may_come_back(sandbox: Place) -> None:
     def labelled(version: str) -> Json:
         return {"metadata": {"labels": {"version": version}}}
 

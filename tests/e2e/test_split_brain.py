@@ -217,7 +217,8 @@ def _wake_beside_another(place: Place, pair: _Pair, at: int) -> list[Call]:
 
 
 @IN_ONE_WORLD
-def test_LE_22_a_leader_that_wakes_after_its_lease_changes_nothing(place: Place, pair: _Pair) -> None:
+@pytest.mark.rule("LE-22")
+def test_a_leader_that_wakes_after_its_lease_changes_nothing(place: Place, pair: _Pair) -> None:
     writes = _writes_of_a_bring_up(place, pair.leader)
     passed: list[list[Call]] = []
     for point in _POINTS:
@@ -243,7 +244,8 @@ _SCALE_IN: Mapping[str, Callable[[Call], bool]] = {
 
 
 @ON_THE_REAL_ONE
-def test_LE_22_a_removal_that_arrives_late_is_one_that_the_next_leader_made(
+@pytest.mark.rule("LE-22")
+def test_a_removal_that_arrives_late_is_one_that_the_next_leader_made(
     place: Place, pair: _Pair, namespace: str
 ) -> None:
     tree = sample("basic")

@@ -23,7 +23,8 @@ def _show(times: list[float]) -> None:
     print(f"take-over: {[round(each, 2) for each in times]}, median {median(times):.2f} s")  # noqa: T201
 
 
-def test_LE_13_and_LE_19_after_SIGTERM_an_idle_leader_is_replaced_within_two_seconds(place: Place) -> None:
+@pytest.mark.rule("LE-13", "LE-19")
+def test_after_SIGTERM_an_idle_leader_is_replaced_within_two_seconds(place: Place) -> None:
     # polling would take up to 4.4 s
     times = take_over_times(place, place.environment(), signal.SIGTERM, rounds=3, within=10.0)
 
@@ -31,7 +32,8 @@ def test_LE_13_and_LE_19_after_SIGTERM_an_idle_leader_is_replaced_within_two_sec
     assert median(times) <= 2.0
 
 
-def test_LE_13_after_SIGKILL_a_leader_is_replaced_when_its_lease_has_run_out(place: Place) -> None:
+@pytest.mark.rule("LE-13")
+def test_after_SIGKILL_a_leader_is_replaced_when_its_lease_has_run_out(place: Place) -> None:
     latest = _QUICK.lease_duration + 2 * 2.2 * _QUICK.retry_period
 
     times = take_over_times(place, place.environment(), signal.SIGKILL, *QUICK_LEASE, rounds=3, within=latest + 5.0)

@@ -70,7 +70,8 @@ class Cluster:
         return self._place.client.get(TIDB_CLUSTERS, NAME, self._namespace).decode()
 
 
-def test_9_every_component_with_tls_is_upgraded_scaled_and_failed_over(
+@pytest.mark.rule("objects-9")
+def test_every_component_with_tls_is_upgraded_scaled_and_failed_over(
     place: Place, namespace: str, tmp_path: Path
 ) -> None:
     with operators.running(place.new_log(), place.environment(), *_SOON) as operator:
@@ -90,7 +91,8 @@ def test_9_every_component_with_tls_is_upgraded_scaled_and_failed_over(
     assert [] == [event for event in operator.events if event["level"] in ("error", "critical")]
 
 
-def test_9_1_a_secret_is_named_within_ten_seconds_of_its_deletion_and_change(
+@pytest.mark.rule("objects-9.1")
+def test_a_secret_is_named_within_ten_seconds_of_its_deletion_and_change(
     place: Place, namespace: str, tmp_path: Path
 ) -> None:
     def said() -> Json:

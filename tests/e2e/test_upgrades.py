@@ -15,7 +15,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.thorough, IN_ONE_WORLD]
 _COMPONENTS = ("pd", "tikv", "tidb")
 
 
-def test_7_2_F11_a_new_version_and_the_way_back_from_a_missing_image(place: Place, namespace: str) -> None:
+@pytest.mark.rule("lifecycle-7.2", "F11")
+def test_a_new_version_and_the_way_back_from_a_missing_image(place: Place, namespace: str) -> None:
     client = place.client
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)) as operator:
         tree = sample("basic")

@@ -13,7 +13,8 @@ from tests.e2e.worlds import Place, await_ready, conditions, create_cluster, sam
 pytestmark = [pytest.mark.slow, pytest.mark.thorough, IN_ONE_WORLD]
 
 
-def test_R05_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: Place, namespace: str) -> None:
+@pytest.mark.rule("R05")
+def test_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: Place, namespace: str) -> None:
     client = place.client
     with place.gate() as gate, operators.running(place.new_log(), place.environment(gate)) as operator:
         tree = sample("basic")
@@ -47,7 +48,8 @@ def test_R05_12_volumes_grow_under_running_pods_and_survive_a_suspension(place: 
     assert [] == [event for event in operator.events if event["level"] in ("error", "critical")]
 
 
-def test_R23_F47_claims_that_nothing_provides_for_are_made_again_as_corrected(place: Place, namespace: str) -> None:
+@pytest.mark.rule("R23", "F47")
+def test_claims_that_nothing_provides_for_are_made_again_as_corrected(place: Place, namespace: str) -> None:
     client = place.client
     with operators.running(place.new_log(), place.environment()) as operator:
         tree = sample("basic")

@@ -20,7 +20,8 @@ def delete(server: Server, namespace: str, name: str) -> None:
     server.admin.delete(CONFIG_MAPS, name, namespace)
 
 
-def test_INF_11_and_REF_22_a_handler_hears_what_is_there_and_what_happens(server: Server, namespace: str) -> None:
+@pytest.mark.rule("INF-11", "REF-22")
+def test_a_handler_hears_what_is_there_and_what_happens(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace) as follower:
         create(server, namespace, "b")
@@ -31,7 +32,8 @@ def test_INF_11_and_REF_22_a_handler_hears_what_is_there_and_what_happens(server
         assert {"a=2"} == follower.shown()
 
 
-def test_REF_30_a_connection_reset_costs_no_list_and_no_event(server: Server, namespace: str) -> None:
+@pytest.mark.rule("REF-30")
+def test_a_connection_reset_costs_no_list_and_no_event(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace) as follower:
         follower.heard.await_told("add a=1")
@@ -45,7 +47,8 @@ def test_REF_30_a_connection_reset_costs_no_list_and_no_event(server: Server, na
 
 
 @pytest.mark.slow
-def test_TH_13_R12_a_half_open_connection_is_noticed_and_costs_no_list(server: Server, namespace: str) -> None:
+@pytest.mark.rule("TH-13", "R12")
+def test_a_half_open_connection_is_noticed_and_costs_no_list(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace, silence=1.5) as follower:
         change(server, namespace, "a", 2)
@@ -63,7 +66,8 @@ def test_TH_13_R12_a_half_open_connection_is_noticed_and_costs_no_list(server: S
 
 
 @pytest.mark.slow
-def test_REF_21_a_server_that_is_away_for_a_while_costs_no_list(server: Server, namespace: str) -> None:
+@pytest.mark.rule("REF-21")
+def test_a_server_that_is_away_for_a_while_costs_no_list(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace) as follower:
         change(server, namespace, "a", 2)
@@ -77,7 +81,8 @@ def test_REF_21_a_server_that_is_away_for_a_while_costs_no_list(server: Server, 
 
 
 @pytest.mark.slow
-def test_REF_27_and_INF_23_what_an_expired_history_hides_is_found_by_a_list(server: Server, namespace: str) -> None:
+@pytest.mark.rule("REF-27", "INF-23")
+def test_what_an_expired_history_hides_is_found_by_a_list(server: Server, namespace: str) -> None:
     create(server, namespace, "same")
     with following(server, namespace) as follower:
         create(server, namespace, "gone")
@@ -97,7 +102,8 @@ def test_REF_27_and_INF_23_what_an_expired_history_hides_is_found_by_a_list(serv
 
 
 @pytest.mark.slow
-def test_TEST_7_a_restart_of_the_server_loses_nothing_and_tells_nothing_twice(server: Server, namespace: str) -> None:
+@pytest.mark.rule("TEST-7")
+def test_a_restart_of_the_server_loses_nothing_and_tells_nothing_twice(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace) as follower:
         change(server, namespace, "a", 2)
@@ -110,7 +116,8 @@ def test_TEST_7_a_restart_of_the_server_loses_nothing_and_tells_nothing_twice(se
 
 
 @pytest.mark.slow
-def test_REST_11_a_refused_token_is_read_again_from_its_file(server: Server, namespace: str) -> None:
+@pytest.mark.rule("REST-11")
+def test_a_refused_token_is_read_again_from_its_file(server: Server, namespace: str) -> None:
     with following(server, namespace) as follower:
         server.replace_token()
         create(server, namespace, "a")
@@ -121,7 +128,8 @@ def test_REST_11_a_refused_token_is_read_again_from_its_file(server: Server, nam
 
 
 @pytest.mark.slow
-def test_REST_3_a_server_that_sheds_load_is_asked_again_when_it_says(server: Server, namespace: str) -> None:
+@pytest.mark.rule("REST-3")
+def test_a_server_that_sheds_load_is_asked_again_when_it_says(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with server.shedding(), starting(server, namespace) as follower:
         eventually(lambda: follower.traffic.count("list", 429) >= 2)
@@ -131,7 +139,8 @@ def test_REST_3_a_server_that_sheds_load_is_asked_again_when_it_says(server: Ser
 
 
 @pytest.mark.slow
-def test_REST_3_a_watch_that_was_shed_is_opened_in_the_end_and_costs_no_list(server: Server, namespace: str) -> None:
+@pytest.mark.rule("REST-3")
+def test_a_watch_that_was_shed_is_opened_in_the_end_and_costs_no_list(server: Server, namespace: str) -> None:
     create(server, namespace, "a")
     with following(server, namespace) as follower:
         change(server, namespace, "a", 2)

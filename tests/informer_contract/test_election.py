@@ -57,7 +57,8 @@ def proxy(server: Server) -> Iterator[Proxy]:
     ],
     ids=["nothing", "a page", "a status", "a list", "another Lease", "an odd holder", "deep"],
 )
-def test_LE_12_what_is_no_lease_costs_an_attempt_and_no_leadership(
+@pytest.mark.rule("LE-12")
+def test_what_is_no_lease_costs_an_attempt_and_no_leadership(
     server: Server, namespace: str, proxy: Proxy, body: bytes
 ) -> None:
     callbacks = Callbacks(lambda: None, lambda: None)

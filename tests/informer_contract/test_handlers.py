@@ -23,7 +23,8 @@ def create(server: Server, namespace: str, name: str, value: int = 1) -> None:
     server.admin.create(CONFIG_MAPS, config_map(name, value), namespace)
 
 
-def test_INF_14_a_slow_handler_holds_up_nobody_and_misses_nothing(server: Server, namespace: str) -> None:
+@pytest.mark.rule("INF-14")
+def test_a_slow_handler_holds_up_nobody_and_misses_nothing(server: Server, namespace: str) -> None:
     with following(server, namespace) as follower:
         slow = Heard()
         slow.free.clear()
@@ -39,7 +40,8 @@ def test_INF_14_a_slow_handler_holds_up_nobody_and_misses_nothing(server: Server
 
 
 @pytest.mark.slow
-def test_INF_16_a_handler_that_raises_loses_that_notification_only(server: Server, namespace: str) -> None:
+@pytest.mark.rule("INF-16")
+def test_a_handler_that_raises_loses_that_notification_only(server: Server, namespace: str) -> None:
     with following(server, namespace) as follower:
         failing = Heard()
         failing.failures = 1
@@ -53,7 +55,8 @@ def test_INF_16_a_handler_that_raises_loses_that_notification_only(server: Serve
         assert 1 == follower.registry.get_sample_value("informer_handler_failures_total", labels)
 
 
-def test_CW_7_a_sync_that_raises_is_retried_and_disturbs_no_other_key(server: Server, namespace: str) -> None:
+@pytest.mark.rule("CW-7")
+def test_a_sync_that_raises_is_retried_and_disturbs_no_other_key(server: Server, namespace: str) -> None:
     timers, stop, synced = Timers(CLOCK), Stop(), list[str]()
     failures = iter(range(2))
 

@@ -66,7 +66,8 @@ def create(server: Server, namespace: str, name: str, value: int = 1) -> None:
     server.admin.create(CONFIG_MAPS, config_map(name, value), namespace)
 
 
-def test_REF_25_a_watch_that_ends_after_each_event_tells_all_at_a_pace(server: Server, namespace: str) -> None:
+@pytest.mark.rule("REF-25")
+def test_a_watch_that_ends_after_each_event_tells_all_at_a_pace(server: Server, namespace: str) -> None:
     with following(server, namespace, between=lambda way: Proxy(way, of_watch=OneEvent)) as follower:
         started = CLOCK.now()
         for name in "abcd":
@@ -92,7 +93,8 @@ def test_REF_25_a_watch_that_ends_after_each_event_tells_all_at_a_pace(server: S
     ],
     ids=["no metadata", "no name", "odd name", "null", "of another kind", "deep"],
 )
-def test_REF_14_an_odd_item_costs_itself_alone(server: Server, namespace: str, item: bytes) -> None:
+@pytest.mark.rule("REF-14")
+def test_an_odd_item_costs_itself_alone(server: Server, namespace: str, item: bytes) -> None:
     create(server, namespace, "a")
 
     def with_item(body: bytes) -> bytes:
@@ -132,7 +134,8 @@ def test_null_in_the_metadata_is_as_good_as_absent(server: Server, namespace: st
     ],
     ids=["nothing", "a page", "a status", "another list", "no items"],
 )
-def test_REF_16_an_answer_of_another_kind_replaces_nothing(server: Server, namespace: str, body: bytes) -> None:
+@pytest.mark.rule("REF-16")
+def test_an_answer_of_another_kind_replaces_nothing(server: Server, namespace: str, body: bytes) -> None:
     create(server, namespace, "a")
     broken: list[bytes] = []
 
@@ -160,9 +163,8 @@ def test_REF_16_an_answer_of_another_kind_replaces_nothing(server: Server, names
     assert not [told for told in follower.heard.told if told.startswith(("lost", "delete"))]
 
 
-def test_TH_12_a_list_that_takes_longer_than_its_timeout_is_read_to_its_end_once(
-    server: Server, namespace: str
-) -> None:
+@pytest.mark.rule("TH-12")
+def test_a_list_that_takes_longer_than_its_timeout_is_read_to_its_end_once(server: Server, namespace: str) -> None:
     for number in range(8):
         body = config_map(f"large-{number}", number)
         body["data"] |= {"filler": secrets.token_hex(20_000)}
@@ -179,9 +181,8 @@ def test_TH_12_a_list_that_takes_longer_than_its_timeout_is_read_to_its_end_once
 
 
 @pytest.mark.parametrize("error", [SystemExit(1), GeneratorExit()], ids=repr)
-def test_INF_16_a_handler_that_wants_to_exit_hears_of_the_next(
-    server: Server, namespace: str, error: BaseException
-) -> None:
+@pytest.mark.rule("INF-16")
+def test_a_handler_that_wants_to_exit_hears_of_the_next(server: Server, namespace: str, error: BaseException) -> None:
     class Exiting(Heard):
         def _tell(self, text: str) -> None:
             if self.failures:

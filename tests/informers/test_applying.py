@@ -18,23 +18,27 @@ def store() -> Store:
     return store
 
 
-def test_FIFO_20_whether_it_is_an_addition_is_for_the_store_to_say(store: Store) -> None:
+@pytest.mark.rule("FIFO-20")
+def test_whether_it_is_an_addition_is_for_the_store_to_say(store: Store) -> None:
     assert [Update(OLD, NEW)] == apply_delta(store, Added(NEW), False)
     assert [Add(OTHER, True)] == apply_delta(store, Updated(OTHER), True)
     assert (NEW, OTHER) == (store.get(OLD), store.get(OTHER))
 
 
-def test_FIFO_21_a_deletion_brings_the_last_state(store: Store) -> None:
+@pytest.mark.rule("FIFO-21")
+def test_a_deletion_brings_the_last_state(store: Store) -> None:
     assert [Delete(NEW)] == apply_delta(store, Deleted(NEW), False)
     assert [] == store.list()
     assert store.last_resource_version == "2"
 
 
-def test_FIFO_7_the_deletion_of_an_unknown_object_notifies_no_handler(store: Store) -> None:
+@pytest.mark.rule("FIFO-7")
+def test_the_deletion_of_an_unknown_object_notifies_no_handler(store: Store) -> None:
     assert [] == apply_delta(store, Deleted(OTHER), False)
 
 
-def test_FIFO_8_and_FIFO_22_a_list_deletes_first_and_then_goes_in_order(store: Store) -> None:
+@pytest.mark.rule("FIFO-8", "FIFO-22")
+def test_a_list_deletes_first_and_then_goes_in_order(store: Store) -> None:
     store.add(OTHER)
     third = pod_object("c", "3")
     told = apply_delta(store, ReplacedAll((third, NEW), "9"), False)
@@ -43,17 +47,20 @@ def test_FIFO_8_and_FIFO_22_a_list_deletes_first_and_then_goes_in_order(store: S
     assert store.last_resource_version == "9"
 
 
-def test_FIFO_9_a_resync_repeats_every_stored_object(store: Store) -> None:
+@pytest.mark.rule("FIFO-9")
+def test_a_resync_repeats_every_stored_object(store: Store) -> None:
     store.add(OTHER)
     assert [Update(OLD, OLD), Update(OTHER, OTHER)] == apply_delta(store, SyncAll(), False)
 
 
-def test_FIFO_23_a_bookmark_moves_the_version_only(store: Store) -> None:
+@pytest.mark.rule("FIFO-23")
+def test_a_bookmark_moves_the_version_only(store: Store) -> None:
     assert [] == apply_delta(store, Bookmark("5"), False)
     assert ([OLD], "5") == (store.list(), store.last_resource_version)
 
 
-def test_FIFO_11_notifications_of_a_batch_keep_its_order(store: Store) -> None:
+@pytest.mark.rule("FIFO-11")
+def test_notifications_of_a_batch_keep_its_order(store: Store) -> None:
     unknown = pod_object("c", "5")
     told = apply_delta(store, Batch((Added(OTHER), Updated(NEW), Deleted(unknown))), False)
     assert [Add(OTHER, False), Update(OLD, NEW)] == told

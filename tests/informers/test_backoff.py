@@ -18,12 +18,14 @@ class NoJitter:
         return ""
 
 
-def test_REF_41_delays_double_up_to_thirty_seconds(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-41")
+def test_delays_double_up_to_thirty_seconds(clock: FakeClock) -> None:
     backoff = Backoff(clock, NoJitter())
     assert [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0] == pytest.approx([backoff.next() for _ in range(8)])
 
 
-def test_REF_41_two_quiet_minutes_start_the_sequence_again(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-41")
+def test_two_quiet_minutes_start_the_sequence_again(clock: FakeClock) -> None:
     backoff = Backoff(clock, NoJitter())
     for _ in range(8):
         clock.step(119)
@@ -33,7 +35,8 @@ def test_REF_41_two_quiet_minutes_start_the_sequence_again(clock: FakeClock) -> 
     assert backoff.next() == 0.8
 
 
-def test_REF_43_the_first_delay_is_between_once_and_twice_the_base(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-43")
+def test_the_first_delay_is_between_once_and_twice_the_base(clock: FakeClock) -> None:
     first = [Backoff(clock, SeededRandomness(seed)).next() for seed in range(100)]
     assert all(0.8 <= delay < 1.6 for delay in first)
     assert len(set(first)) > 90

@@ -15,7 +15,8 @@ class Cache:
         self.synced = Latch()
 
 
-def test_INF_40_the_wait_ends_with_the_last_sync(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-40")
+def test_the_wait_ends_with_the_last_sync(clock: FakeClock) -> None:
     pods, services = Cache(), Cache()
     answers: list[bool] = []
     pods.synced.set()
@@ -28,7 +29,8 @@ def test_INF_40_the_wait_ends_with_the_last_sync(clock: FakeClock) -> None:
     assert [True] == answers
 
 
-def test_INF_40_a_stop_ends_the_wait(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-40")
+def test_a_stop_ends_the_wait(clock: FakeClock) -> None:
     stop = Stop()
     answers: list[bool] = []
     waiter = start_thread("waiter", lambda: answers.append(wait_for_cache_sync(stop, clock, pods=Cache())))
@@ -38,11 +40,13 @@ def test_INF_40_a_stop_ends_the_wait(clock: FakeClock) -> None:
     assert [False] == answers
 
 
-def test_INF_40_nothing_to_wait_for_is_synced(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-40")
+def test_nothing_to_wait_for_is_synced(clock: FakeClock) -> None:
     assert wait_for_cache_sync(Stop(), clock)
 
 
-def test_CW_9_and_OP_5_the_wait_has_a_deadline_and_names_the_missing(clock: FakeClock) -> None:
+@pytest.mark.rule("CW-9", "OP-5")
+def test_the_wait_has_a_deadline_and_names_the_missing(clock: FakeClock) -> None:
     ready = Cache()
     ready.synced.set()
     errors: list[CacheSyncTimeout] = []

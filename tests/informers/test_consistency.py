@@ -1,3 +1,5 @@
+import pytest
+
 from informers.consistency import Difference, compare, digest
 from informers.factory import SharedInformerFactory
 from kube.resources import PODS
@@ -20,7 +22,8 @@ def test_a_digest_depends_on_objects_and_versions_and_not_on_their_order() -> No
     assert 3 == len({digest([a, b]), digest([a]), digest([a, pod_object("b", "3")])})
 
 
-def test_REF_40h_a_cache_is_compared_with_the_server_at_its_own_version(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-40h")
+def test_a_cache_is_compared_with_the_server_at_its_own_version(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a"))
     factory = SharedInformerFactory(source.client(), clock, SeededRandomness(1))

@@ -38,7 +38,8 @@ class Taken:
 A, B = pod_object("a"), pod_object("b")
 
 
-def test_FIFO_1_and_FIFO_6_every_event_is_delivered_in_its_place(queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-1", "FIFO-6")
+def test_every_event_is_delivered_in_its_place(queue: DeltaFIFO) -> None:
     queue.add(A)
     queue.update(B)
     queue.delete(A)
@@ -51,7 +52,8 @@ def test_FIFO_1_and_FIFO_6_every_event_is_delivered_in_its_place(queue: DeltaFIF
     assert [*expected, Bookmark("8")] == Taken(queue).pop(7)
 
 
-def test_FIFO_2_a_closed_queue_is_drained_and_then_says_so(queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-2")
+def test_a_closed_queue_is_drained_and_then_says_so(queue: DeltaFIFO) -> None:
     queue.add(A)
     queue.close()
     assert [Added(A)] == Taken(queue).pop()
@@ -59,7 +61,8 @@ def test_FIFO_2_a_closed_queue_is_drained_and_then_says_so(queue: DeltaFIFO) -> 
         Taken(queue).pop()
 
 
-def test_FIFO_2_closing_ends_ten_blocked_pops() -> None:
+@pytest.mark.rule("FIFO-2")
+def test_closing_ends_ten_blocked_pops() -> None:
     clock = FakeClock()
     queue = DeltaFIFO(clock)
     ended: list[bool] = []
@@ -77,7 +80,8 @@ def test_FIFO_2_closing_ends_ten_blocked_pops() -> None:
     assert [True] * 10 == ended
 
 
-def test_FIFO_2_a_pop_gives_up_at_its_time(clock: FakeClock, queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-2")
+def test_a_pop_gives_up_at_its_time(clock: FakeClock, queue: DeltaFIFO) -> None:
     answers: list[Delta | None] = []
     thread = start_thread("pop", lambda: answers.append(queue.pop(lambda *_: None, until=3.0)))
     clock.wait_for_waiters()
@@ -86,7 +90,8 @@ def test_FIFO_2_a_pop_gives_up_at_its_time(clock: FakeClock, queue: DeltaFIFO) -
     assert [None] == answers
 
 
-def test_FIFO_3_and_FIFO_24_only_the_first_list_is_initial(queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-3", "FIFO-24")
+def test_only_the_first_list_is_initial(queue: DeltaFIFO) -> None:
     taken = Taken(queue)
     queue.replace([A], "1")
     queue.replace([A], "2")
@@ -94,21 +99,24 @@ def test_FIFO_3_and_FIFO_24_only_the_first_list_is_initial(queue: DeltaFIFO) -> 
     assert [True, False] == taken.initial
 
 
-def test_FIFO_4_a_new_queue_has_not_synced(queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-4")
+def test_a_new_queue_has_not_synced(queue: DeltaFIFO) -> None:
     assert not queue.has_synced()
     queue.resync()
     queue.bookmark("1")
     assert not queue.has_synced()
 
 
-def test_FIFO_4_a_first_event_or_an_empty_list_is_synced_at_once(clock: FakeClock) -> None:
+@pytest.mark.rule("FIFO-4")
+def test_a_first_event_or_an_empty_list_is_synced_at_once(clock: FakeClock) -> None:
     by_event, by_list = DeltaFIFO(clock), DeltaFIFO(clock)
     by_event.add(A)
     by_list.replace([], "1")
     assert [True, True] == [by_event.has_synced(), by_list.has_synced()]
 
 
-def test_FIFO_4_a_first_list_is_synced_when_processed(queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-4")
+def test_a_first_list_is_synced_when_processed(queue: DeltaFIFO) -> None:
     during: list[bool] = []
     queue.replace([A], "1")
     assert not queue.has_synced()
@@ -119,7 +127,8 @@ def test_FIFO_4_a_first_list_is_synced_when_processed(queue: DeltaFIFO) -> None:
     assert queue.has_synced(), "once synced, for ever"
 
 
-def test_FIFO_5_a_delta_that_fails_is_not_put_back(queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-5")
+def test_a_delta_that_fails_is_not_put_back(queue: DeltaFIFO) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("no")
 
@@ -128,7 +137,8 @@ def test_FIFO_5_a_delta_that_fails_is_not_put_back(queue: DeltaFIFO) -> None:
     assert (0, True) == (len(queue), queue.has_synced())
 
 
-def test_FIFO_10_objects_are_transformed_on_entry_and_failures_are_the_callers(queue: DeltaFIFO) -> None:
+@pytest.mark.rule("FIFO-10")
+def test_objects_are_transformed_on_entry_and_failures_are_the_callers(queue: DeltaFIFO) -> None:
     def transform(obj: Object) -> Object:
         if obj is B:
             raise ValueError("cannot")
@@ -144,7 +154,8 @@ def test_FIFO_10_objects_are_transformed_on_entry_and_failures_are_the_callers(q
     assert len(queue) == 0
 
 
-def test_FIFO_12_a_producer_far_ahead_waits_for_the_delta_being_processed() -> None:
+@pytest.mark.rule("FIFO-12")
+def test_a_producer_far_ahead_waits_for_the_delta_being_processed() -> None:
     queue = DeltaFIFO(SystemClock())
     release = threading.Event()
     for _ in range(2001):
@@ -164,7 +175,8 @@ def test_FIFO_12_a_producer_far_ahead_waits_for_the_delta_being_processed() -> N
     assert len(queue) == 2001
 
 
-def test_FIFO_13_a_slow_delta_with_many_behind_it_is_logged(
+@pytest.mark.rule("FIFO-13")
+def test_a_slow_delta_with_many_behind_it_is_logged(
     clock: FakeClock, queue: DeltaFIFO, logs: list[MutableMapping[str, Any]]
 ) -> None:
     for _ in range(13):
@@ -177,7 +189,8 @@ def test_FIFO_13_a_slow_delta_with_many_behind_it_is_logged(
 C = pod_object("c")
 
 
-def test_FIFO_11_events_of_different_objects_are_processed_together(clock: FakeClock) -> None:
+@pytest.mark.rule("FIFO-11")
+def test_events_of_different_objects_are_processed_together(clock: FakeClock) -> None:
     queue = DeltaFIFO(clock)
     queue.add(A)
     queue.update(B)
@@ -193,14 +206,16 @@ def test_FIFO_11_events_of_different_objects_are_processed_together(clock: FakeC
     ] == Taken(queue).pop(4)
 
 
-def test_FIFO_11_a_batch_has_an_end(clock: FakeClock) -> None:
+@pytest.mark.rule("FIFO-11")
+def test_a_batch_has_an_end(clock: FakeClock) -> None:
     queue = DeltaFIFO(clock, batch=2)
     for obj in (A, B, C):
         queue.add(obj)
     assert [Batch((Added(A), Added(B))), Added(C)] == Taken(queue).pop(2)
 
 
-def test_FIFO_11_the_initial_population_is_not_mixed_with_what_follows(clock: FakeClock) -> None:
+@pytest.mark.rule("FIFO-11")
+def test_the_initial_population_is_not_mixed_with_what_follows(clock: FakeClock) -> None:
     queue = DeltaFIFO(clock)
     queue.replace([A], "7")
     queue.add(B)

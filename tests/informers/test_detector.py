@@ -1,5 +1,7 @@
 import threading
 
+import pytest
+
 from informers.detector import PERIOD, SWITCH, InconsistencyDetector, is_switched_on
 from informers.factory import SharedInformerFactory
 from kube.resources import PODS
@@ -26,7 +28,8 @@ class _Watched:
         self.told += 1
 
 
-def test_REF_40h_a_cache_that_misses_an_object_is_reported(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-40h")
+def test_a_cache_that_misses_an_object_is_reported(clock: FakeClock) -> None:
     watched = _Watched(clock)
     watched.detector.step()
     assert 0 == watched.told
@@ -35,7 +38,8 @@ def test_REF_40h_a_cache_that_misses_an_object_is_reported(clock: FakeClock) -> 
     assert 1 == watched.told
 
 
-def test_REF_40h_what_cannot_be_compared_is_no_difference(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-40h")
+def test_what_cannot_be_compared_is_no_difference(clock: FakeClock) -> None:
     watched = _Watched(clock)
     watched.source.add_drop_watch(pod("b"))
     watched.source.fail("LIST", refusal(410, "Expired"))
@@ -43,7 +47,8 @@ def test_REF_40h_what_cannot_be_compared_is_no_difference(clock: FakeClock) -> N
     assert 0 == watched.told
 
 
-def test_REF_40h_caches_are_compared_once_a_period(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-40h")
+def test_caches_are_compared_once_a_period(clock: FakeClock) -> None:
     watched, stop = _Watched(clock), Stop()
     watched.source.add_drop_watch(pod("b"))
     thread = threading.Thread(target=watched.detector.run, args=(stop,), name="detector")
@@ -57,7 +62,8 @@ def test_REF_40h_caches_are_compared_once_a_period(clock: FakeClock) -> None:
     assert 2 == watched.told
 
 
-def test_REF_40h_it_is_switched_on_as_in_client_go() -> None:
+@pytest.mark.rule("REF-40h")
+def test_it_is_switched_on_as_in_client_go() -> None:
     assert [True, True, False, False] == [
         is_switched_on(environ) for environ in ({SWITCH: "true"}, {SWITCH: "True"}, {SWITCH: "false"}, {})
     ]

@@ -19,7 +19,8 @@ def factory_of(source: FakeSource, clock: FakeClock, **options: object) -> Share
     return SharedInformerFactory(source.client(), clock, SeededRandomness(1), **options)  # type: ignore[arg-type]  # named by the tests
 
 
-def test_FAC_2_one_informer_per_resource_also_when_asked_for_by_its_lister(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-2")
+def test_one_informer_per_resource_also_when_asked_for_by_its_lister(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a"))
     factory = factory_of(source, clock)
@@ -33,13 +34,15 @@ def test_FAC_2_one_informer_per_resource_also_when_asked_for_by_its_lister(clock
     assert factory.shutdown()
 
 
-def test_FAC_2_resync_is_the_resources_own_or_the_default(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-2")
+def test_resync_is_the_resources_own_or_the_default(clock: FakeClock) -> None:
     factory = factory_of(FakeSource(), clock, default_resync=30.0, resyncs={CONFIG_MAPS: 600.0})
     periods = [factory.informer_for(each).add_event_handler(Recorder()).turn.period for each in (PODS, CONFIG_MAPS)]
     assert [30.0, 600.0] == periods
 
 
-def test_FAC_1_namespace_tweak_and_transform_reach_the_informers(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-1")
+def test_namespace_tweak_and_transform_reach_the_informers(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a", namespace="ns", color="red"))
     factory = factory_of(
@@ -60,7 +63,8 @@ def test_FAC_1_namespace_tweak_and_transform_reach_the_informers(clock: FakeCloc
     assert {"color=red"} == {request.params["labelSelector"] for request in source.requests}
 
 
-def test_FAC_1_a_cluster_scoped_resource_is_not_limited_to_a_namespace(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-1")
+def test_a_cluster_scoped_resource_is_not_limited_to_a_namespace(clock: FakeClock) -> None:
     source = FakeSource(NODES)
     factory = factory_of(source, clock, namespace="ns")
     stop = Stop()
@@ -72,7 +76,8 @@ def test_FAC_1_a_cluster_scoped_resource_is_not_limited_to_a_namespace(clock: Fa
     assert source.requests[0].path == "/api/v1/nodes"
 
 
-def test_FAC_3_start_runs_new_informers_and_none_twice(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-3")
+def test_start_runs_new_informers_and_none_twice(clock: FakeClock) -> None:
     source = FakeSource()
     factory = factory_of(source, clock)
     stop = Stop()
@@ -88,7 +93,8 @@ def test_FAC_3_start_runs_new_informers_and_none_twice(clock: FakeClock) -> None
     assert (1, 1) == (source.count("LIST"), source.count("WATCH"))
 
 
-def test_FAC_3_reading_an_informer_that_was_not_started_is_an_error(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-3")
+def test_reading_an_informer_that_was_not_started_is_an_error(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a"))
     factory, stop = factory_of(source, clock), Stop()
@@ -105,7 +111,8 @@ def test_FAC_3_reading_an_informer_that_was_not_started_is_an_error(clock: FakeC
     assert factory.shutdown()
 
 
-def test_FAC_3_nothing_starts_after_the_shutdown(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-3")
+def test_nothing_starts_after_the_shutdown(clock: FakeClock) -> None:
     source = FakeSource()
     factory = factory_of(source, clock)
     factory.informer_for(PODS)
@@ -115,7 +122,8 @@ def test_FAC_3_nothing_starts_after_the_shutdown(clock: FakeClock) -> None:
     assert [] == source.requests
 
 
-def test_FAC_4_waiting_says_who_is_missing_when_time_is_up(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-4")
+def test_waiting_says_who_is_missing_when_time_is_up(clock: FakeClock) -> None:
     source = FakeSource()
     source.fail("LIST", refusal(403, "Forbidden"))
     factory = factory_of(source, clock)
@@ -134,7 +142,8 @@ def test_FAC_4_waiting_says_who_is_missing_when_time_is_up(clock: FakeClock) -> 
     assert factory.shutdown()
 
 
-def test_FAC_4_a_list_on_its_way_may_take_longer_than_the_wait(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-4")
+def test_a_list_on_its_way_may_take_longer_than_the_wait(clock: FakeClock) -> None:
     arriving, rest = threading.Event(), threading.Event()
 
     class Slow(FakeSource):
@@ -168,7 +177,8 @@ def test_FAC_4_a_list_on_its_way_may_take_longer_than_the_wait(clock: FakeClock)
     assert factory.shutdown()
 
 
-def test_FAC_5_a_shutdown_has_a_deadline_and_can_be_repeated(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-5")
+def test_a_shutdown_has_a_deadline_and_can_be_repeated(clock: FakeClock) -> None:
     source = FakeSource()
     release = threading.Event()
     source.before_list(lambda: release.wait(DEADLINE))
@@ -183,7 +193,8 @@ def test_FAC_5_a_shutdown_has_a_deadline_and_can_be_repeated(clock: FakeClock) -
     assert factory.shutdown()
 
 
-def test_FAC_6_a_filtered_factory_sees_its_part_only(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-6")
+def test_a_filtered_factory_sees_its_part_only(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a", managed="yes"))
     source.add(pod("b"))
@@ -202,6 +213,7 @@ def test_FAC_6_a_filtered_factory_sees_its_part_only(clock: FakeClock) -> None:
     assert [True, True] == [factory.shutdown() for factory in (everything, managed)]
 
 
-def test_FAC_7_a_tweak_appends_to_selectors_that_are_there() -> None:
+@pytest.mark.rule("FAC-7")
+def test_a_tweak_appends_to_selectors_that_are_there() -> None:
     assert Selectors("a=b").and_labels("c=d") == Selectors("a=b,c=d")
     assert Selectors().and_labels("c=d") == Selectors("c=d")

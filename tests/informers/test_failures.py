@@ -41,7 +41,8 @@ class World:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_INF_16_a_handler_that_raises_whatever_hears_of_the_next(error: BaseException) -> None:
+@pytest.mark.rule("INF-16")
+def test_a_handler_that_raises_whatever_hears_of_the_next(error: BaseException) -> None:
     world, heard = World(), Recorder()
     errors = [error]
 
@@ -59,7 +60,8 @@ def test_INF_16_a_handler_that_raises_whatever_hears_of_the_next(error: BaseExce
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_ST_8_an_index_function_that_raises_whatever_costs_no_object(error: BaseException) -> None:
+@pytest.mark.rule("ST-8")
+def test_an_index_function_that_raises_whatever_costs_no_object(error: BaseException) -> None:
     world = World()
 
     def by_color(obj: Object) -> list[str]:
@@ -77,7 +79,8 @@ def test_ST_8_an_index_function_that_raises_whatever_costs_no_object(error: Base
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_INF_41_an_error_handler_that_raises_whatever_ends_nothing(clock: FakeClock, error: BaseException) -> None:
+@pytest.mark.rule("INF-41")
+def test_an_error_handler_that_raises_whatever_ends_nothing(clock: FakeClock, error: BaseException) -> None:
     source = FakeSource()
     informer = SharedInformer(ListWatch(source.client(), PODS), clock, SeededRandomness(1))
 
@@ -95,7 +98,8 @@ def test_INF_41_an_error_handler_that_raises_whatever_ends_nothing(clock: FakeCl
 
 
 @pytest.mark.parametrize("error", [*ERRORS, None], ids=repr)
-def test_FIFO_10_a_transform_that_makes_no_object_fails_each_round_and_says_so(error: BaseException | None) -> None:
+@pytest.mark.rule("FIFO-10")
+def test_a_transform_that_makes_no_object_fails_each_round_and_says_so(error: BaseException | None) -> None:
     world = World()
 
     def transform(_obj: Object) -> Object:
@@ -112,7 +116,8 @@ def test_FIFO_10_a_transform_that_makes_no_object_fails_each_round_and_says_so(e
     assert "<Pod ns/a @11>" in logs[0]["error"]
 
 
-def test_FIFO_10_a_transform_that_fails_for_one_event_costs_that_event_alone() -> None:
+@pytest.mark.rule("FIFO-10")
+def test_a_transform_that_fails_for_one_event_costs_that_event_alone() -> None:
     world = World()
 
     def transform(obj: Object) -> Object:
@@ -130,7 +135,8 @@ def test_FIFO_10_a_transform_that_fails_for_one_event_costs_that_event_alone() -
     assert 1.0 == world.counted("informer_unreadable_objects_total")
 
 
-def test_FAC_5_a_handler_that_blocks_at_the_stop_is_named(clock: FakeClock) -> None:
+@pytest.mark.rule("FAC-5")
+def test_a_handler_that_blocks_at_the_stop_is_named(clock: FakeClock) -> None:
     source, blocked, free, stop = FakeSource(), threading.Event(), threading.Event(), Stop()
     source.add(pod("a"))
 

@@ -1,3 +1,5 @@
+import pytest
+
 from informers.handlers import (
     FilteringResourceEventHandler,
     ResourceEventHandlerDetailedFuncs,
@@ -9,7 +11,8 @@ from tests.informers.support import Recorder, pod_object
 RED, REDDER, BLUE = pod_object("a", "1", color="red"), pod_object("a", "2", color="red"), pod_object("a", "3")
 
 
-def test_INF_21_functions_that_are_left_out_are_not_missed() -> None:
+@pytest.mark.rule("INF-21")
+def test_functions_that_are_left_out_are_not_missed() -> None:
     told: list[object] = []
     ResourceEventHandlerFuncs().on_add(RED, True)
     handler = ResourceEventHandlerFuncs(on_add=told.append, on_delete=told.append)
@@ -19,7 +22,8 @@ def test_INF_21_functions_that_are_left_out_are_not_missed() -> None:
     assert [RED, BLUE] == told
 
 
-def test_INF_21_the_detailed_form_receives_the_flag_of_the_initial_list() -> None:
+@pytest.mark.rule("INF-21")
+def test_the_detailed_form_receives_the_flag_of_the_initial_list() -> None:
     told: list[object] = []
     handler = ResourceEventHandlerDetailedFuncs(
         on_add=lambda obj, initial: told.append((obj, initial)), on_update=lambda old, new: told.append((old, new))
@@ -35,7 +39,8 @@ def _is_red(obj: LastKnown) -> bool:
     return known is not None and known.metadata.labels.get("color") == "red"
 
 
-def test_INF_21_a_filter_turns_updates_into_what_they_mean() -> None:
+@pytest.mark.rule("INF-21")
+def test_a_filter_turns_updates_into_what_they_mean() -> None:
     recorder = Recorder()
     handler = FilteringResourceEventHandler(_is_red, recorder)
     handler.on_update(RED, REDDER)

@@ -12,16 +12,19 @@ from tests.informers.support import pod_object
 
 
 @pytest.mark.parametrize(("namespace", "key"), [("ns", "ns/a"), ("", "a")])
-def test_KEY_1_the_key_is_namespace_and_name(namespace: str, key: str) -> None:
+@pytest.mark.rule("KEY-1")
+def test_the_key_is_namespace_and_name(namespace: str, key: str) -> None:
     assert key == meta_namespace_key_func(pod_object("a", namespace=namespace))
 
 
-def test_KEY_2_a_text_is_no_object() -> None:
+@pytest.mark.rule("KEY-2")
+def test_a_text_is_no_object() -> None:
     with pytest.raises(ObjectKeyError, match="'ns/a'"):
         meta_namespace_key_func("ns/a")
 
 
-def test_KEY_3_a_tombstone_brings_its_own_key() -> None:
+@pytest.mark.rule("KEY-3")
+def test_a_tombstone_brings_its_own_key() -> None:
     assert deletion_handling_meta_namespace_key_func(DeletedFinalStateUnknown("ns/gone", None)) == "ns/gone"
     assert deletion_handling_meta_namespace_key_func(pod_object("a")) == "ns/a"
 
@@ -30,16 +33,19 @@ def test_KEY_3_a_tombstone_brings_its_own_key() -> None:
     ("key", "parts"),
     [("n", ("", "n")), ("ns/n", ("ns", "n")), ("", ("", "")), ("/n", ("", "n")), ("n/", ("n", ""))],
 )
-def test_KEY_4_a_key_splits_at_its_slash(key: str, parts: tuple[str, str]) -> None:
+@pytest.mark.rule("KEY-4")
+def test_a_key_splits_at_its_slash(key: str, parts: tuple[str, str]) -> None:
     assert parts == split_meta_namespace_key(key)
 
 
-def test_KEY_4_two_slashes_are_no_key() -> None:
+@pytest.mark.rule("KEY-4")
+def test_two_slashes_are_no_key() -> None:
     with pytest.raises(MalformedKeyError, match="'a/b/c'"):
         split_meta_namespace_key("a/b/c")
 
 
-def test_KEY_5_what_has_no_metadata_is_named_and_the_cause_kept() -> None:
+@pytest.mark.rule("KEY-5")
+def test_what_has_no_metadata_is_named_and_the_cause_kept() -> None:
     with pytest.raises(ObjectKeyError, match="has no metadata: 42") as caught:
         meta_namespace_key_func(42)
     assert isinstance(caught.value.__cause__, AttributeError)

@@ -33,7 +33,8 @@ def names(objects: list[Object]) -> list[str]:
     return sorted(obj.metadata.name for obj in objects)
 
 
-def test_LST_1_lists_of_all_of_a_namespace_and_of_a_selector(lister: StoreLister) -> None:
+@pytest.mark.rule("LST-1")
+def test_lists_of_all_of_a_namespace_and_of_a_selector(lister: StoreLister) -> None:
     assert ["a", "b", "c"] == names(lister.list())
     assert ["a", "b"] == names(lister.list("ns"))
     assert ["a", "c"] == names(lister.list(labels={COMPONENT: "pd"}))
@@ -41,27 +42,31 @@ def test_LST_1_lists_of_all_of_a_namespace_and_of_a_selector(lister: StoreLister
     assert [] == lister.select(NOTHING)
 
 
-def test_LST_1_without_the_namespace_index_the_lister_reads_every_object(store: Store) -> None:
+@pytest.mark.rule("LST-1")
+def test_without_the_namespace_index_the_lister_reads_every_object(store: Store) -> None:
     plain = Store()
     plain.replace(store.list(), "1")
     assert ["a", "b"] == names(StoreLister(plain, PODS).list("ns"))
     assert ["b"] == names(StoreLister(plain, PODS).list("ns", {INSTANCE: "db", COMPONENT: "tikv"}))
 
 
-def test_LST_2_get_knows_both_scopes_and_answers_none(store: Store, lister: StoreLister) -> None:
+@pytest.mark.rule("LST-2")
+def test_get_knows_both_scopes_and_answers_none(store: Store, lister: StoreLister) -> None:
     node = pod_object("node", namespace="")
     store.add(node)
     assert node is lister.get("", "node")
     assert lister.get("ns", "c") is None
 
 
-def test_LST_6_the_objects_of_an_instance_are_found_by_index(store: Store, lister: StoreLister) -> None:
+@pytest.mark.rule("LST-6")
+def test_the_objects_of_an_instance_are_found_by_index(store: Store, lister: StoreLister) -> None:
     assert ["a", "b"] == names(lister.list("ns", {INSTANCE: "db"}))
     assert ["b"] == names(lister.list("ns", {INSTANCE: "db", COMPONENT: "tikv"}))
     assert [] == lister.list("ns", {INSTANCE: "none"})
 
 
-def test_LST_6_the_objects_of_an_owner_are_found_by_index(store: Store, lister: StoreLister) -> None:
+@pytest.mark.rule("LST-6")
+def test_the_objects_of_an_owner_are_found_by_index(store: Store, lister: StoreLister) -> None:
     owned = pod("d")
     owner = {"apiVersion": "v1", "kind": "X", "name": "owner", "uid": "uid-1", "controller": True}
     owned["metadata"]["ownerReferences"] = [owner]
@@ -74,9 +79,8 @@ def _letters(obj: Object) -> str:
     return obj.metadata.name
 
 
-def test_ST_7_what_no_index_was_made_for_is_indexed_when_it_is_first_asked_for(
-    store: Store, lister: StoreLister
-) -> None:
+@pytest.mark.rule("ST-7")
+def test_what_no_index_was_made_for_is_indexed_when_it_is_first_asked_for(store: Store, lister: StoreLister) -> None:
     assert ["a"] == names(lister.by_index(_letters, "a"))
     store.add(pod_object("ab"))
     assert ["a", "ab"] == names(lister.by_index(_letters, "a"))
@@ -84,13 +88,15 @@ def test_ST_7_what_no_index_was_made_for_is_indexed_when_it_is_first_asked_for(
     assert (["ab"], []) == (names(lister.by_index(_letters, "a")), lister.by_index(_letters, "z"))
 
 
-def test_ST_7_two_that_ask_first_at_once_share_an_index(store: Store) -> None:
+@pytest.mark.rule("ST-7")
+def test_two_that_ask_first_at_once_share_an_index(store: Store) -> None:
     for _ in range(2):
         store.ensure_indexer("letters", _letters)
     assert ["ns/a"] == store.index_keys("letters", "a")
 
 
-def test_LST_3_and_MUT_2_a_cached_object_cannot_be_changed(lister: StoreLister) -> None:
+@pytest.mark.rule("LST-3", "MUT-2")
+def test_a_cached_object_cannot_be_changed(lister: StoreLister) -> None:
     cached: Lister = lister
     obj = cached.get("ns", "a")
     assert obj is not None
@@ -105,7 +111,8 @@ def test_LST_3_and_MUT_2_a_cached_object_cannot_be_changed(lister: StoreLister) 
     assert obj.decode()["metadata"]["name"] == "a"
 
 
-def test_LST_5_before_the_sync_a_lister_sees_less_than_there_is(clock: FakeClock) -> None:
+@pytest.mark.rule("LST-5")
+def test_before_the_sync_a_lister_sees_less_than_there_is(clock: FakeClock) -> None:
     source = FakeSource()
     source.add(pod("a"))
     informer = informer_of(source, clock)

@@ -35,7 +35,8 @@ class Accepting(FakeSource):
         return super().stream(request, idle_timeout)
 
 
-def test_INF_50_a_factory_can_leave_out_all_bodies(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-50")
+def test_a_factory_can_leave_out_all_bodies(clock: FakeClock) -> None:
     source = Accepting()
     source.add(pod("a", color="red"))
     factory = SharedInformerFactory(source.client(), clock, SeededRandomness(1), metadata_only=True)
@@ -58,7 +59,8 @@ def test_INF_50_a_factory_can_leave_out_all_bodies(clock: FakeClock) -> None:
     assert ("red", METADATA_KIND, None) == (a.metadata.labels["color"], a.kind, a.decode().get("spec"))
 
 
-def test_INF_50_a_server_that_answers_whole_objects_is_refused() -> None:
+@pytest.mark.rule("INF-50")
+def test_a_server_that_answers_whole_objects_is_refused() -> None:
     source = FakeSource()
     with pytest.raises(ApiError, match="a PodList instead of a PartialObjectMetadataList"):
         source.client().list_page(PODS, metadata_only=True)

@@ -12,7 +12,8 @@ from tests.informers.support import Recorder, eventually, running
 IDENTITY = {"name": "main", "group": "", "version": "v1", "resource": "pods"}
 
 
-def test_MET_21_an_informer_publishes_while_it_runs(clock: FakeClock) -> None:
+@pytest.mark.rule("MET-21")
+def test_an_informer_publishes_while_it_runs(clock: FakeClock) -> None:
     registry = CollectorRegistry()
     metrics = InformerMetrics(registry)
     source = FakeSource()
@@ -45,21 +46,24 @@ def test_MET_21_an_informer_publishes_while_it_runs(clock: FakeClock) -> None:
 @pytest.mark.parametrize(
     ("version", "number"), [("12345678901234567890", 678901234567890.0), ("", 0.0), ("not-a-number", 0.0)]
 )
-def test_8_4_versions_are_published_by_their_last_fifteen_digits(version: str, number: float) -> None:
+@pytest.mark.rule("8.4")
+def test_versions_are_published_by_their_last_fifteen_digits(version: str, number: float) -> None:
     registry = CollectorRegistry()
     InformerMetrics(registry).claim("main", FakeSource().resource).show_state(lambda: 3, lambda: version)
     assert registry.get_sample_value("informer_store_resource_version", IDENTITY) == number
     assert registry.get_sample_value("informer_queued_items", IDENTITY) == 3
 
 
-def test_ST_8_failures_of_index_functions_are_counted() -> None:
+@pytest.mark.rule("ST-8")
+def test_failures_of_index_functions_are_counted() -> None:
     registry = CollectorRegistry()
     InformerMetrics(registry).claim("main", FakeSource().resource).index_failed("shape")
     labels = {"resource": "pods", "index": "shape"}
     assert registry.get_sample_value("informer_index_failures_total", labels) == 1
 
 
-def test_8_4_a_handler_keeps_its_gauge_when_an_older_one_of_its_name_is_removed() -> None:
+@pytest.mark.rule("8.4")
+def test_a_handler_keeps_its_gauge_when_an_older_one_of_its_name_is_removed() -> None:
     registry = CollectorRegistry()
     metrics = InformerMetrics(registry).claim("main", FakeSource().resource)
     older, newer = (lambda: 1), (lambda: 2)

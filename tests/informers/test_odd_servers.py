@@ -148,13 +148,15 @@ ENDINGS: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_REF_25_however_a_watch_ends_at_once_the_server_is_asked_at_a_pace(ending: str, streaming: bool) -> None:
+@pytest.mark.rule("REF-25")
+def test_however_a_watch_ends_at_once_the_server_is_asked_at_a_pace(ending: str, streaming: bool) -> None:
     world = World(OddServer(lambda: listed(pod("a")), ENDINGS[ending]), streaming=streaming)
 
     assert world.requests_in(_MINUTE) <= 1.2 * _MINUTE, world.server.asked[:10]
 
 
-def test_REF_25_a_server_that_ends_each_watch_after_one_event_still_makes_progress() -> None:
+@pytest.mark.rule("REF-25")
+def test_a_server_that_ends_each_watch_after_one_event_still_makes_progress() -> None:
     world = World(OddServer(lambda: listed(pod("a")), ENDINGS["after one event"]))
 
     world.requests_in(_MINUTE)
@@ -188,7 +190,8 @@ def test_REF_25_a_server_that_ends_each_watch_after_one_event_still_makes_progre
     ],
     ids=repr,
 )
-def test_REF_14_an_item_that_is_no_object_costs_itself_alone(item: Any) -> None:
+@pytest.mark.rule("REF-14")
+def test_an_item_that_is_no_object_costs_itself_alone(item: Any) -> None:
     world = World(OddServer(lambda: listed(pod("a"), item, pod("b")), lambda: (200, [])))
 
     with capture_logs() as logs:
@@ -199,7 +202,8 @@ def test_REF_14_an_item_that_is_no_object_costs_itself_alone(item: Any) -> None:
     assert ["list items cannot be read, skipped"] == [entry["event"] for entry in logs]
 
 
-def test_REF_14_the_log_names_the_item_and_shows_nothing_else_of_it() -> None:
+@pytest.mark.rule("REF-14")
+def test_the_log_names_the_item_and_shows_nothing_else_of_it() -> None:
     item = {"data": {"password": "hidden"}, "metadata": {"namespace": "ns", "name": "x", "labels": ["hidden"]}}
     world = World(OddServer(lambda: listed(item), lambda: (200, [])))
 
@@ -245,7 +249,8 @@ def test_null_in_the_metadata_of_a_list_is_as_good_as_absent() -> None:
     ],
     ids=repr,
 )
-def test_REF_24_an_event_of_no_object_costs_itself_alone(obj: Any) -> None:
+@pytest.mark.rule("REF-24")
+def test_an_event_of_no_object_costs_itself_alone(obj: Any) -> None:
     odd = b'{"type":"MODIFIED","object":' + _DEEP + b"}\n" if obj == "deep" else event("MODIFIED", obj)
     world = World(OddServer(lambda: listed(pod("a")), lambda: (200, [odd + event("ADDED", pod("b"), 7)])))
 
@@ -273,7 +278,8 @@ def test_REF_24_an_event_of_no_object_costs_itself_alone(obj: Any) -> None:
         listed(pod("a"))[:-4],
     ],
 )
-def test_REF_16_an_answer_of_another_kind_replaces_nothing(body: bytes) -> None:
+@pytest.mark.rule("REF-16")
+def test_an_answer_of_another_kind_replaces_nothing(body: bytes) -> None:
     bodies = iter([listed(pod("a")), *[body] * 1000])
     world = World(OddServer(lambda: next(bodies), lambda: (200, [event("ERROR", _GONE)])))
 
@@ -285,7 +291,8 @@ def test_REF_16_an_answer_of_another_kind_replaces_nothing(body: bytes) -> None:
     assert "list or watch failed" in [entry["event"] for entry in logs]
 
 
-def test_LW_2_a_server_that_sends_the_same_page_for_ever_is_given_up() -> None:
+@pytest.mark.rule("LW-2")
+def test_a_server_that_sends_the_same_page_for_ever_is_given_up() -> None:
     page = json.loads(listed(pod("a")))
     page["metadata"]["continue"] = "more"
     world = World(OddServer(lambda: _bytes(page), lambda: (200, [])))
@@ -297,7 +304,8 @@ def test_LW_2_a_server_that_sends_the_same_page_for_ever_is_given_up() -> None:
     assert world.server.asked == ["LIST"] * 2
 
 
-def test_REF_22_an_event_without_a_version_does_not_make_the_reflector_forget_where_it_is() -> None:
+@pytest.mark.rule("REF-22")
+def test_an_event_without_a_version_does_not_make_the_reflector_forget_where_it_is() -> None:
     lines = [event("MODIFIED", pod("a")), event("BOOKMARK", {"kind": "Pod", "metadata": {}})]
     world = World(OddServer(lambda: listed(pod("a")), lambda: (200, lines)))
     for _ in range(4):
@@ -306,7 +314,8 @@ def test_REF_22_an_event_without_a_version_does_not_make_the_reflector_forget_wh
     assert "5" == world.reflector.last_sync_resource_version
 
 
-def test_FIFO_22_an_object_listed_twice_notifies_handlers_once() -> None:
+@pytest.mark.rule("FIFO-22")
+def test_an_object_listed_twice_notifies_handlers_once() -> None:
     store = Store()
     first, last = (Object(_bytes(pod("a") | {"spec": {"number": number}})) for number in (1, 2))
 

@@ -15,7 +15,8 @@ def source() -> FakeSource:
     return source
 
 
-def test_LW_1_the_tweak_applies_to_lists_and_watches(source: FakeSource) -> None:
+@pytest.mark.rule("LW-1")
+def test_the_tweak_applies_to_lists_and_watches(source: FakeSource) -> None:
     tweaked = ListWatch(source.client(), PODS, "ns", Selectors("a=b"), tweak=lambda old: old.and_labels("c=d"))
     tweaked.list_page(resource_version="7")
     tweaked.watch(resource_version="7", timeout_seconds=300)
@@ -31,7 +32,8 @@ def test_LW_1_the_tweak_applies_to_lists_and_watches(source: FakeSource) -> None
     } == watch.params
 
 
-def test_LW_2_later_pages_carry_the_token_instead_of_the_version(source: FakeSource) -> None:
+@pytest.mark.rule("LW-2")
+def test_later_pages_carry_the_token_instead_of_the_version(source: FakeSource) -> None:
     listed = list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=2)
     assert ["p0", "p1", "p2", "p3", "p4"] == [obj.metadata.name for obj in listed.items]
     assert (source.version, True) == (listed.resource_version, listed.paginated)
@@ -39,13 +41,15 @@ def test_LW_2_later_pages_carry_the_token_instead_of_the_version(source: FakeSou
     assert ["", "2", "4"] == source.params("LIST", "continue")
 
 
-def test_LW_2_the_version_is_the_first_pages(source: FakeSource) -> None:
+@pytest.mark.rule("LW-2")
+def test_the_version_is_the_first_pages(source: FakeSource) -> None:
     first = source.version
     source.before_list(lambda: source.modify(pod("p0")) if source.count("LIST") == 1 else None)
     assert first == list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=3).resource_version
 
 
-def test_LW_3_an_expired_token_leads_to_one_full_list(source: FakeSource) -> None:
+@pytest.mark.rule("LW-3")
+def test_an_expired_token_leads_to_one_full_list(source: FakeSource) -> None:
     source.fail("LIST", None, refusal(410, "Expired"))
     listed = list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=2)
     assert len(listed.items) == 5
@@ -53,7 +57,8 @@ def test_LW_3_an_expired_token_leads_to_one_full_list(source: FakeSource) -> Non
     assert ["12", "", "12"] == source.params("LIST", "resourceVersion")
 
 
-def test_LW_3_a_full_list_that_comes_in_pages_all_the_same_is_read_to_its_end(source: FakeSource) -> None:
+@pytest.mark.rule("LW-3")
+def test_a_full_list_that_comes_in_pages_all_the_same_is_read_to_its_end(source: FakeSource) -> None:
     source.largest_page = 2
     source.fail("LIST", None, refusal(410, "Expired"))
     listed = list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=500)
@@ -61,7 +66,8 @@ def test_LW_3_a_full_list_that_comes_in_pages_all_the_same_is_read_to_its_end(so
     assert ["500", "500", "", "", ""] == source.params("LIST", "limit")
 
 
-def test_LW_3_a_token_that_expires_in_a_full_list_is_the_callers(source: FakeSource) -> None:
+@pytest.mark.rule("LW-3")
+def test_a_token_that_expires_in_a_full_list_is_the_callers(source: FakeSource) -> None:
     source.largest_page = 2
     source.fail("LIST", None, refusal(410, "Expired"), None, refusal(410, "Expired"))
     with pytest.raises(Expired):
@@ -69,7 +75,8 @@ def test_LW_3_a_token_that_expires_in_a_full_list_is_the_callers(source: FakeSou
     assert 4 == source.count("LIST")
 
 
-def test_LW_3_gone_and_an_expired_first_page_are_the_callers(source: FakeSource) -> None:
+@pytest.mark.rule("LW-3")
+def test_gone_and_an_expired_first_page_are_the_callers(source: FakeSource) -> None:
     pages = ListWatch(source.client(), PODS)
     source.fail("LIST", None, refusal(410, "Gone"))
     with pytest.raises(Expired):
@@ -80,7 +87,8 @@ def test_LW_3_gone_and_an_expired_first_page_are_the_callers(source: FakeSource)
     assert source.count("LIST") == 3
 
 
-def test_LW_4_a_limit_of_zero_asks_for_all_at_once(source: FakeSource) -> None:
+@pytest.mark.rule("LW-4")
+def test_a_limit_of_zero_asks_for_all_at_once(source: FakeSource) -> None:
     listed = list_pages(ListWatch(source.client(), PODS), resource_version="12", limit=0)
     assert (5, False) == (len(listed.items), listed.paginated)
     assert [""] == source.params("LIST", "limit")

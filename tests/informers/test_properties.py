@@ -146,9 +146,8 @@ _acts = st.lists(st.tuples(_act, st.sampled_from(_NAMES)), min_size=30, max_size
 @pytest.mark.slow
 @settings(deadline=None, max_examples=100)
 @given(_acts, st.booleans())
-def test_TEST_5_and_INF_43_store_and_handlers_end_equal_to_the_server(
-    acts: list[tuple[str, str]], streaming: bool
-) -> None:
+@pytest.mark.rule("TEST-5", "INF-43")
+def test_store_and_handlers_end_equal_to_the_server(acts: list[tuple[str, str]], streaming: bool) -> None:
     world = World(streaming=streaming)
     for what, name in acts:
         world.act(what, name)

@@ -85,7 +85,8 @@ def _is_backoff(pause: float) -> bool:
     return pause >= 0.8
 
 
-def test_REF_1_a_failed_round_calls_the_handler_and_backs_off(world: World) -> None:
+@pytest.mark.rule("REF-1")
+def test_a_failed_round_calls_the_handler_and_backs_off(world: World) -> None:
     world.source.fail("LIST", ConnectionRefused("GET", "/", "refused"))
     assert 0.8 <= world.step() < 1.6
     assert [ConnectionRefused] == [type(error) for error in world.errors]
@@ -93,7 +94,8 @@ def test_REF_1_a_failed_round_calls_the_handler_and_backs_off(world: World) -> N
     assert ["replace  @10"] == world.sink.told
 
 
-def test_INF_41_a_failing_error_handler_does_not_end_the_reflector(world: World) -> None:
+@pytest.mark.rule("INF-41")
+def test_a_failing_error_handler_does_not_end_the_reflector(world: World) -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("no")
 
@@ -103,7 +105,8 @@ def test_INF_41_a_failing_error_handler_does_not_end_the_reflector(world: World)
     assert world.step() == 0.0
 
 
-def test_REF_10_and_REF_12_an_expired_version_is_followed_by_the_latest_at_once(world: World) -> None:
+@pytest.mark.rule("REF-10", "REF-12")
+def test_an_expired_version_is_followed_by_the_latest_at_once(world: World) -> None:
     world.watching()
     world.source.send_error(410, "Expired")
     assert _is_backoff(world.step())
@@ -113,7 +116,8 @@ def test_REF_10_and_REF_12_an_expired_version_is_followed_by_the_latest_at_once(
     assert [] == world.errors
 
 
-def test_REF_12_a_failing_second_list_ends_the_round_and_the_next_asks_for_the_latest(world: World) -> None:
+@pytest.mark.rule("REF-12")
+def test_a_failing_second_list_ends_the_round_and_the_next_asks_for_the_latest(world: World) -> None:
     world.source.fail("LIST", refusal(410, "Expired"), refusal(403, "Forbidden"))
     assert _is_backoff(world.step())
     assert [Forbidden] == [type(error) for error in world.errors]
@@ -129,13 +133,15 @@ def test_REF_12_a_failing_second_list_ends_the_round_and_the_next_asks_for_the_l
         refusal(504, "Timeout", "Too large resource version: 99, current: 10"),
     ],
 )
-def test_REF_13_a_version_that_is_too_large_counts_as_unavailable(world: World, answer: Response) -> None:
+@pytest.mark.rule("REF-13")
+def test_a_version_that_is_too_large_counts_as_unavailable(world: World, answer: Response) -> None:
     world.source.fail("LIST", answer)
     assert world.step() == 0.0
     assert ["0", ""] == world.source.params("LIST", "resourceVersion")
 
 
-def test_REF_14_a_list_replaces_everything_and_sets_the_version(world: World) -> None:
+@pytest.mark.rule("REF-14")
+def test_a_list_replaces_everything_and_sets_the_version(world: World) -> None:
     world.source.add(pod("a"))
     world.source.add(pod("b"))
     world.step()
@@ -143,21 +149,24 @@ def test_REF_14_a_list_replaces_everything_and_sets_the_version(world: World) ->
     assert world.reflector.last_sync_resource_version == "12"
 
 
-def test_REF_14_an_item_without_metadata_is_left_out(world: World) -> None:
+@pytest.mark.rule("REF-14")
+def test_an_item_without_metadata_is_left_out(world: World) -> None:
     body = b'{"kind":"PodList","metadata":{"resourceVersion":"1"},"items":[{"spec":{}},{"metadata":{"name":"a"}}]}'
     world.source.fail("LIST", Response(200, {}, body))
     assert world.step() == 0.0
     assert ["replace a @1"] == world.sink.told
 
 
-def test_REF_11_lists_from_the_cache_are_not_paged_again_at_a_known_version(world: World) -> None:
+@pytest.mark.rule("REF-11")
+def test_lists_from_the_cache_are_not_paged_again_at_a_known_version(world: World) -> None:
     world.watching()
     world.source.send_error(410, "Expired")
     world.step(2)
     assert ["500", ""] == world.source.params("LIST", "limit")
 
 
-def test_REF_15_a_server_without_a_cache_keeps_being_asked_in_pages(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-15")
+def test_a_server_without_a_cache_keeps_being_asked_in_pages(clock: FakeClock) -> None:
     world = World(clock, FakeSource(watch_cache=False))
     for number in range(501):
         world.source.add_drop_watch(pod(f"p{number}"))
@@ -167,7 +176,8 @@ def test_REF_15_a_server_without_a_cache_keeps_being_asked_in_pages(clock: FakeC
     assert ["500", "500", "500", "500"] == world.source.params("LIST", "limit")
 
 
-def test_REF_16_a_table_is_refused_as_list_and_skipped_as_event(world: World) -> None:
+@pytest.mark.rule("REF-16")
+def test_a_table_is_refused_as_list_and_skipped_as_event(world: World) -> None:
     world.source.fail("LIST", Response(200, {}, b'{"kind":"Table","metadata":{"resourceVersion":"1"},"rows":[]}'))
     assert _is_backoff(world.step())
     assert [406] == [error.code for error in world.errors if isinstance(error, ApiError)]
@@ -177,19 +187,22 @@ def test_REF_16_a_table_is_refused_as_list_and_skipped_as_event(world: World) ->
     assert world.reflector.last_sync_resource_version == "10"
 
 
-def test_REF_17_items_of_a_list_know_their_kind(world: World) -> None:
+@pytest.mark.rule("REF-17")
+def test_items_of_a_list_know_their_kind(world: World) -> None:
     world.source.add(pod("a"))
     world.step()
     assert {"v1 Pod"} == world.sink.kinds
 
 
-def test_REF_20_a_watch_continues_the_list_and_requests_bookmarks(world: World) -> None:
+@pytest.mark.rule("REF-20")
+def test_a_watch_continues_the_list_and_requests_bookmarks(world: World) -> None:
     world.watching()
     (watch,) = [request for request in world.source.requests if request.verb == "WATCH"]
     assert ("10", "true") == (watch.params["resourceVersion"], watch.params["allowWatchBookmarks"])
 
 
-def test_REF_20_watches_last_five_to_ten_minutes_each_its_own_time(world: World) -> None:
+@pytest.mark.rule("REF-20")
+def test_watches_last_five_to_ten_minutes_each_its_own_time(world: World) -> None:
     world.watching()
     for _ in range(20):
         world.clock.step(2)
@@ -201,7 +214,8 @@ def test_REF_20_watches_last_five_to_ten_minutes_each_its_own_time(world: World)
 
 
 @pytest.mark.parametrize("fault", [ConnectionRefused("GET", "/", "refused"), refusal(429, "TooManyRequests")])
-def test_REF_21_four_refused_watches_cost_waits_and_no_list(world: World, fault: ConnectionRefused | Response) -> None:
+@pytest.mark.rule("REF-21")
+def test_four_refused_watches_cost_waits_and_no_list(world: World, fault: ConnectionRefused | Response) -> None:
     world.step()
     world.source.fail("WATCH", fault, fault, fault, fault)
     pauses = [world.step() for _ in range(5)]
@@ -219,9 +233,8 @@ def test_REF_21_four_refused_watches_cost_waits_and_no_list(world: World, fault:
         ConnectionLost("GET", "/", "reset"),
     ],
 )
-def test_REF_2_and_REF_21_any_other_refusal_of_a_watch_leads_to_a_list(
-    world: World, fault: ConnectionLost | Response
-) -> None:
+@pytest.mark.rule("REF-2", "REF-21")
+def test_any_other_refusal_of_a_watch_leads_to_a_list(world: World, fault: ConnectionLost | Response) -> None:
     world.step()
     world.source.fail("WATCH", fault)
     assert _is_backoff(world.step())
@@ -230,7 +243,8 @@ def test_REF_2_and_REF_21_any_other_refusal_of_a_watch_leads_to_a_list(
     assert world.source.count("LIST") == 2
 
 
-def test_REF_22_events_reach_the_sink_and_move_the_version(world: World) -> None:
+@pytest.mark.rule("REF-22")
+def test_events_reach_the_sink_and_move_the_version(world: World) -> None:
     world.watching()
     world.source.add(pod("a"))
     world.source.modify(pod("a"))
@@ -241,7 +255,8 @@ def test_REF_22_events_reach_the_sink_and_move_the_version(world: World) -> None
     assert world.reflector.last_sync_resource_version == "14"
 
 
-def test_REF_22_unknown_events_and_a_failing_sink_do_not_end_the_watch(world: World) -> None:
+@pytest.mark.rule("REF-22")
+def test_unknown_events_and_a_failing_sink_do_not_end_the_watch(world: World) -> None:
     world.watching()
     world.source.send_event("PATCHED", pod("a") | {"metadata": {"name": "a", "resourceVersion": "15"}})
     world.step()
@@ -255,7 +270,8 @@ def test_REF_22_unknown_events_and_a_failing_sink_do_not_end_the_watch(world: Wo
     assert world.source.count("WATCH") == 1
 
 
-def test_REF_23_initial_events_of_a_watch_from_the_start_do_not_move_the_version(world: World) -> None:
+@pytest.mark.rule("REF-23")
+def test_initial_events_of_a_watch_from_the_start_do_not_move_the_version(world: World) -> None:
     world.source.fail("LIST", Response(200, {}, b'{"kind":"PodList","metadata":{"resourceVersion":"0"},"items":[]}'))
     world.source.add(pod("a"))
     world.watching()
@@ -270,7 +286,8 @@ def test_REF_23_initial_events_of_a_watch_from_the_start_do_not_move_the_version
 
 
 @pytest.mark.parametrize("obj", [{"kind": "Pod", "spec": {}}, {"kind": "Node", "metadata": {"resourceVersion": "99"}}])
-def test_REF_24_what_is_no_object_of_the_kind_is_skipped(world: World, obj: dict[str, object]) -> None:
+@pytest.mark.rule("REF-24")
+def test_what_is_no_object_of_the_kind_is_skipped(world: World, obj: dict[str, object]) -> None:
     world.watching()
     world.source.send_event("ADDED", obj)
     assert world.step() == 0.0
@@ -281,7 +298,8 @@ def test_REF_24_what_is_no_object_of_the_kind_is_skipped(world: World, obj: dict
 
 
 @pytest.mark.parametrize("after_event", [True, False])
-def test_REF_25_a_watch_that_was_of_use_is_followed_by_another(world: World, after_event: bool) -> None:
+@pytest.mark.rule("REF-25")
+def test_a_watch_that_was_of_use_is_followed_by_another(world: World, after_event: bool) -> None:
     world.watching()
     if after_event:
         world.source.add(pod("a"))
@@ -294,7 +312,8 @@ def test_REF_25_a_watch_that_was_of_use_is_followed_by_another(world: World, aft
     assert world.source.count("LIST") == 1
 
 
-def test_TH_13_a_watch_that_falls_silent_after_events_resumes_at_its_version(world: World) -> None:
+@pytest.mark.rule("TH-13")
+def test_a_watch_that_falls_silent_after_events_resumes_at_its_version(world: World) -> None:
     world.watching()
     world.source.add(pod("a"))
     world.step()
@@ -304,7 +323,8 @@ def test_TH_13_a_watch_that_falls_silent_after_events_resumes_at_its_version(wor
     assert (["10", "11"], 1) == (world.source.params("WATCH", "resourceVersion"), world.source.count("LIST"))
 
 
-def test_TH_13_after_a_silent_watch_of_a_future_version_the_reflector_lists(world: World) -> None:
+@pytest.mark.rule("TH-13")
+def test_after_a_silent_watch_of_a_future_version_the_reflector_lists(world: World) -> None:
     """A real API server answers it 200, and sends not even bookmarks: so it is when etcd was restored from a backup."""
     world.watching()
     world.clock.step(180)
@@ -316,7 +336,8 @@ def test_TH_13_after_a_silent_watch_of_a_future_version_the_reflector_lists(worl
     assert ["replace  @10", "replace  @10"] == world.sink.told
 
 
-def test_REF_2_and_REF_26_a_very_short_watch_ends_the_round(world: World) -> None:
+@pytest.mark.rule("REF-2", "REF-26")
+def test_a_very_short_watch_ends_the_round(world: World) -> None:
     world.watching()
     world.clock.step(0.9)
     world.source.end_watches()
@@ -325,7 +346,8 @@ def test_REF_2_and_REF_26_a_very_short_watch_ends_the_round(world: World) -> Non
     assert (2, []) == (world.source.count("LIST"), world.errors)
 
 
-def test_REF_28_too_many_requests_in_a_watch_costs_a_wait_and_no_list(world: World) -> None:
+@pytest.mark.rule("REF-28")
+def test_too_many_requests_in_a_watch_costs_a_wait_and_no_list(world: World) -> None:
     world.watching()
     world.source.send_error(429, "TooManyRequests")
     assert _is_backoff(world.step())
@@ -334,7 +356,8 @@ def test_REF_28_too_many_requests_in_a_watch_costs_a_wait_and_no_list(world: Wor
 
 
 @pytest.mark.parametrize(("code", "reason"), [(500, "InternalError"), (500, "StorageReadError")])
-def test_REF_29_errors_of_a_watch_end_the_round(world: World, code: int, reason: str) -> None:
+@pytest.mark.rule("REF-29")
+def test_errors_of_a_watch_end_the_round(world: World, code: int, reason: str) -> None:
     world.watching()
     world.source.send_error(code, reason)
     assert _is_backoff(world.step())
@@ -342,13 +365,15 @@ def test_REF_29_errors_of_a_watch_end_the_round(world: World, code: int, reason:
     assert (2, []) == (world.source.count("LIST"), world.errors)
 
 
-def test_REF_30_a_line_that_cannot_be_read_is_an_internal_error(world: World) -> None:
+@pytest.mark.rule("REF-30")
+def test_a_line_that_cannot_be_read_is_an_internal_error(world: World) -> None:
     world.watching()
     world.source.send(b"{broken\n")
     assert _is_backoff(world.step())
 
 
-def test_REF_30_a_connection_reset_in_mid_stream_costs_no_list(world: World) -> None:
+@pytest.mark.rule("REF-30")
+def test_a_connection_reset_in_mid_stream_costs_no_list(world: World) -> None:
     world.watching()
     world.source.add(pod("a"))
     world.source.break_watches()
@@ -359,7 +384,8 @@ def test_REF_30_a_connection_reset_in_mid_stream_costs_no_list(world: World) -> 
     assert world.source.count("LIST") == 1
 
 
-def test_REF_31_and_REF_32_a_stop_ends_a_blocked_watch_and_closes_it(world: World) -> None:
+@pytest.mark.rule("REF-31", "REF-32")
+def test_a_stop_ends_a_blocked_watch_and_closes_it(world: World) -> None:
     stop = Stop()
     world.watching()
     stream = world.source.streams[0]
@@ -370,7 +396,8 @@ def test_REF_31_and_REF_32_a_stop_ends_a_blocked_watch_and_closes_it(world: Worl
 
 
 @pytest.mark.parametrize("end", ["error", "end", "break"])
-def test_REF_32_a_watch_is_closed_however_it_ends(world: World, end: str) -> None:
+@pytest.mark.rule("REF-32")
+def test_a_watch_is_closed_however_it_ends(world: World, end: str) -> None:
     world.watching()
     stream = world.source.streams[0]
     {
@@ -382,7 +409,8 @@ def test_REF_32_a_watch_is_closed_however_it_ends(world: World, end: str) -> Non
     assert stream.closed
 
 
-def test_REF_3_a_list_that_ends_with_the_stop_is_no_failure(world: World) -> None:
+@pytest.mark.rule("REF-3")
+def test_a_list_that_ends_with_the_stop_is_no_failure(world: World) -> None:
     stop = Stop()
     world.source.fail("LIST", ConnectionLost("GET", "/", "the transport was closed"))
     world.source.before_list(stop.set)
@@ -400,7 +428,8 @@ def test_REF_3_a_list_that_ends_with_the_stop_is_no_failure(world: World) -> Non
         (ValueError("a transform failed"), "error"),
     ],
 )
-def test_REF_4_failed_rounds_are_logged_as_loudly_as_they_deserve(
+@pytest.mark.rule("REF-4")
+def test_failed_rounds_are_logged_as_loudly_as_they_deserve(
     world: World, error: Exception, level: str, logs: list[MutableMapping[str, Any]]
 ) -> None:
     log_watch_error(world.reflector, error)
@@ -408,7 +437,8 @@ def test_REF_4_failed_rounds_are_logged_as_loudly_as_they_deserve(
     assert isinstance(error, ValueError) == ("exc_info" in logs[0])
 
 
-def test_MET_20_lists_watches_and_events_are_counted(clock: FakeClock) -> None:
+@pytest.mark.rule("MET-20")
+def test_lists_watches_and_events_are_counted(clock: FakeClock) -> None:
     source = FakeSource()
     registry = CollectorRegistry()
     reflector = Reflector(
@@ -441,7 +471,8 @@ def test_MET_20_lists_watches_and_events_are_counted(clock: FakeClock) -> None:
     assert count("informer_last_event_timestamp_seconds") == clock.wall().timestamp()
 
 
-def test_REF_42_rounds_and_watches_draw_from_one_backoff(world: World) -> None:
+@pytest.mark.rule("REF-42")
+def test_rounds_and_watches_draw_from_one_backoff(world: World) -> None:
     world.source.fail("LIST", refusal(403, "Forbidden"))
     assert 0.8 <= world.step() < 1.6
     world.source.fail("WATCH", refusal(429, "TooManyRequests"))
@@ -451,7 +482,8 @@ def test_REF_42_rounds_and_watches_draw_from_one_backoff(world: World) -> None:
     assert 3.2 <= world.step() < 6.4
 
 
-def test_REF_27_a_version_that_expires_twice_is_followed_by_a_list_of_the_latest(world: World) -> None:
+@pytest.mark.rule("REF-27")
+def test_a_version_that_expires_twice_is_followed_by_a_list_of_the_latest(world: World) -> None:
     for _ in range(3):
         world.watching()
         world.source.send_error(410, "Expired")
@@ -461,7 +493,8 @@ def test_REF_27_a_version_that_expires_twice_is_followed_by_a_list_of_the_latest
 
 
 @pytest.mark.parametrize("gone", [None, {"kind": "Pod"}, {"kind": "Pod", "metadata": {}}, {"kind": "Node"}])
-def test_REF_24_a_deletion_that_does_not_say_of_what_is_followed_by_a_list(world: World, gone: Any) -> None:
+@pytest.mark.rule("REF-24")
+def test_a_deletion_that_does_not_say_of_what_is_followed_by_a_list(world: World, gone: Any) -> None:
     world.source.add(pod("a"))
     world.watching()
     world.source.send_event("DELETED", gone)

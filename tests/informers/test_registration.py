@@ -45,9 +45,8 @@ def add(name: str = "a") -> Add:
     return Add(pod_object(name), True)
 
 
-def test_INF_13_a_registration_syncs_after_the_last_initial_addition(
-    clock: FakeClock, registry: CollectorRegistry
-) -> None:
+@pytest.mark.rule("INF-13")
+def test_a_registration_syncs_after_the_last_initial_addition(clock: FakeClock, registry: CollectorRegistry) -> None:
     recorder = Recorder()
     mine = registration(clock, recorder, registry)
     mine.put([add("a"), add("b")])
@@ -61,7 +60,8 @@ def test_INF_13_a_registration_syncs_after_the_last_initial_addition(
     assert ["add a@1", "add b@1"] == recorder.told
 
 
-def test_INF_16_and_INF_18_pauses_grow_with_failures_in_a_row(clock: FakeClock, registry: CollectorRegistry) -> None:
+@pytest.mark.rule("INF-16", "INF-18")
+def test_pauses_grow_with_failures_in_a_row(clock: FakeClock, registry: CollectorRegistry) -> None:
     handler = Failing()
     mine = registration(clock, handler.on_add, registry)
     mine.put([add() for _ in range(9)])
@@ -74,9 +74,8 @@ def test_INF_16_and_INF_18_pauses_grow_with_failures_in_a_row(clock: FakeClock, 
     assert registry.get_sample_value("informer_handler_failures_total", labels) == 8
 
 
-def test_INF_17_a_failing_initial_addition_does_not_hold_up_the_sync(
-    clock: FakeClock, registry: CollectorRegistry
-) -> None:
+@pytest.mark.rule("INF-17")
+def test_a_failing_initial_addition_does_not_hold_up_the_sync(clock: FakeClock, registry: CollectorRegistry) -> None:
     mine = registration(clock, Failing().on_add, registry)
     mine.put([add()])
     mine.put_synced()
@@ -85,7 +84,8 @@ def test_INF_17_a_failing_initial_addition_does_not_hold_up_the_sync(
     assert mine.has_synced()
 
 
-def test_INF_18_a_pause_is_cut_short_by_the_end(clock: FakeClock, registry: CollectorRegistry) -> None:
+@pytest.mark.rule("INF-18")
+def test_a_pause_is_cut_short_by_the_end(clock: FakeClock, registry: CollectorRegistry) -> None:
     handler = Failing()
     mine = registration(clock, handler.on_add, registry)
     mine.put([add(), add()])
@@ -96,7 +96,8 @@ def test_INF_18_a_pause_is_cut_short_by_the_end(clock: FakeClock, registry: Coll
     assert (False, 1, 0) == (thread.is_alive(), handler.calls, mine.pending())
 
 
-def test_INF_16_the_next_notification_comes_after_the_pause(clock: FakeClock, registry: CollectorRegistry) -> None:
+@pytest.mark.rule("INF-16")
+def test_the_next_notification_comes_after_the_pause(clock: FakeClock, registry: CollectorRegistry) -> None:
     handler = Failing()
     mine = registration(clock, handler.on_add, registry)
     mine.put([add(), add()])
@@ -109,7 +110,8 @@ def test_INF_16_the_next_notification_comes_after_the_pause(clock: FakeClock, re
     thread.join(DEADLINE)
 
 
-def test_INF_20_a_handler_that_lags_is_named_once_and_its_slow_calls_from_then_on(
+@pytest.mark.rule("INF-20")
+def test_a_handler_that_lags_is_named_once_and_its_slow_calls_from_then_on(
     clock: FakeClock, registry: CollectorRegistry, logs: list[MutableMapping[str, Any]]
 ) -> None:
     mine = registration(clock, lambda _: clock.step(0.2), registry)
@@ -123,7 +125,8 @@ def test_INF_20_a_handler_that_lags_is_named_once_and_its_slow_calls_from_then_o
     assert {"test"} == {entry["handler"] for entry in logs}
 
 
-def test_INF_20_what_waits_is_published(clock: FakeClock, registry: CollectorRegistry) -> None:
+@pytest.mark.rule("INF-20")
+def test_what_waits_is_published(clock: FakeClock, registry: CollectorRegistry) -> None:
     mine = registration(clock, Recorder(), registry)
     mine.put([add() for _ in range(1025)])
     labels = {"resource": "pods", "handler": "test"}

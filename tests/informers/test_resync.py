@@ -1,10 +1,13 @@
+import pytest
+
 from informers.resync import ResyncSchedule
 from ports.clock import FakeClock
 
 HOURS = 3600.0
 
 
-def test_INF_26_a_new_handler_is_due_until_the_first_check(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-26")
+def test_a_new_handler_is_due_until_the_first_check(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 0)
     turn = schedule.admit(None)
     assert turn.due
@@ -12,25 +15,29 @@ def test_INF_26_a_new_handler_is_due_until_the_first_check(clock: FakeClock) -> 
     assert not turn.due
 
 
-def test_INF_27_a_handler_lowers_the_check_period_before_the_start(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-27")
+def test_a_handler_lowers_the_check_period_before_the_start(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 12 * HOURS)
     periods = [schedule.admit(wanted).period for wanted in (0, 60, 55, 5)]
     assert ([0, 60, 55, 5], 5) == (periods, schedule.check_period)
 
 
-def test_INF_27_a_handler_added_after_the_start_does_not_shorten_the_check_period(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-27")
+def test_a_handler_added_after_the_start_does_not_shorten_the_check_period(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 60)
     schedule.start()
     assert [60, 60, 90, 0] == [schedule.admit(wanted).period for wanted in (None, 5, 90, 0)]
     assert schedule.check_period == 60
 
 
-def test_INF_27_less_than_a_second_is_raised_to_a_second(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-27")
+def test_less_than_a_second_is_raised_to_a_second(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 0.5)
     assert [1, 1] == [schedule.check_period, schedule.admit(0.1).period]
 
 
-def test_INF_27_an_informer_without_resync_never_resyncs(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-27")
+def test_an_informer_without_resync_never_resyncs(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 0)
     schedule.start()
     assert schedule.admit(5).period == 0
@@ -38,7 +45,8 @@ def test_INF_27_an_informer_without_resync_never_resyncs(clock: FakeClock) -> No
     assert not schedule.is_check_due()
 
 
-def test_INF_28_each_handler_is_due_by_its_own_period(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-28")
+def test_each_handler_is_due_by_its_own_period(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 1)
     turns = [schedule.admit(wanted) for wanted in (0, 2, 3)]
     schedule.start()
@@ -56,7 +64,8 @@ def test_INF_28_each_handler_is_due_by_its_own_period(clock: FakeClock) -> None:
     ] == seen
 
 
-def test_REF_50_checks_come_every_period(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-50")
+def test_checks_come_every_period(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 10)
     schedule.start()
     clock.step(9)
@@ -67,7 +76,8 @@ def test_REF_50_checks_come_every_period(clock: FakeClock) -> None:
     assert schedule.next_check == 21
 
 
-def test_INF_28_a_removed_handler_is_never_due(clock: FakeClock) -> None:
+@pytest.mark.rule("INF-28")
+def test_a_removed_handler_is_never_due(clock: FakeClock) -> None:
     schedule = ResyncSchedule(clock, 1)
     schedule.remove(schedule.admit(None))
     clock.step(1)

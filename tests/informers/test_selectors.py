@@ -25,7 +25,8 @@ LABELS = {"app": "tikv", "size": "5", "example.com/tier": "gold", "empty": ""}
         "app in (pd,tikv),size>4,!absent",
     ],
 )
-def test_LST_4_selectors_that_match(selector: str) -> None:
+@pytest.mark.rule("LST-4")
+def test_selectors_that_match(selector: str) -> None:
     assert parse_selector(selector).matches(LABELS)
 
 
@@ -46,16 +47,19 @@ def test_LST_4_selectors_that_match(selector: str) -> None:
         "app=tikv,size>5",
     ],
 )
-def test_LST_4_selectors_that_do_not_match(selector: str) -> None:
+@pytest.mark.rule("LST-4")
+def test_selectors_that_do_not_match(selector: str) -> None:
     assert not parse_selector(selector).matches(LABELS)
 
 
 @pytest.mark.parametrize("selector", ["app=tikv,", "=tikv", "app in pd", "app in (p d)", "size>big", "a b", "app=a=b"])
-def test_LST_4_what_cannot_be_read_is_quoted(selector: str) -> None:
+@pytest.mark.rule("LST-4")
+def test_what_cannot_be_read_is_quoted(selector: str) -> None:
     with pytest.raises(SelectorError, match="unable to parse label selector requirement '"):
         parse_selector(selector)
 
 
-def test_LST_1_everything_and_nothing() -> None:
+@pytest.mark.rule("LST-1")
+def test_everything_and_nothing() -> None:
     assert EVERYTHING.matches({})
     assert not NOTHING.matches(LABELS)

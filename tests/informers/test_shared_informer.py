@@ -25,7 +25,8 @@ def informer(source: FakeSource, clock: FakeClock) -> SharedInformer:
     return informer_of(source, clock)
 
 
-def test_INF_1_and_INF_2_an_informer_runs_once(informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-1", "INF-2")
+def test_an_informer_runs_once(informer: SharedInformer) -> None:
     with running(informer):
         informer.run(Stop())
         assert not informer.is_stopped()
@@ -34,9 +35,8 @@ def test_INF_1_and_INF_2_an_informer_runs_once(informer: SharedInformer) -> None
     assert informer.is_stopped()
 
 
-def test_INF_3_and_INF_42_synced_means_that_the_store_has_the_list(
-    source: FakeSource, informer: SharedInformer
-) -> None:
+@pytest.mark.rule("INF-3", "INF-42")
+def test_synced_means_that_the_store_has_the_list(source: FakeSource, informer: SharedInformer) -> None:
     source.add(pod("a"))
     assert informer.last_sync_resource_version() == ""
     with running(informer):
@@ -45,7 +45,8 @@ def test_INF_3_and_INF_42_synced_means_that_the_store_has_the_list(
         assert informer.store.last_resource_version == "11"
 
 
-def test_INF_4_a_stop_ends_a_failing_informer_and_drops_what_is_pending(
+@pytest.mark.rule("INF-4")
+def test_a_stop_ends_a_failing_informer_and_drops_what_is_pending(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     source.fail("LIST", refusal(403, "Forbidden"))
@@ -54,7 +55,8 @@ def test_INF_4_a_stop_ends_a_failing_informer_and_drops_what_is_pending(
     assert not informer.has_synced()
 
 
-def test_INF_4_handlers_receive_nothing_after_the_stop(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-4")
+def test_handlers_receive_nothing_after_the_stop(source: FakeSource, informer: SharedInformer) -> None:
     release, entered = threading.Event(), threading.Event()
     told: list[str] = []
 
@@ -73,14 +75,14 @@ def test_INF_4_handlers_receive_nothing_after_the_stop(source: FakeSource, infor
     assert ["a"] == told
 
 
-def test_INF_5_an_informer_that_never_ran_can_be_left_alone(informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-5")
+def test_an_informer_that_never_ran_can_be_left_alone(informer: SharedInformer) -> None:
     informer.remove_event_handler(informer.add_event_handler(Recorder()))
     assert not informer.is_stopped()
 
 
-def test_INF_10_a_handler_registered_twice_receives_everything_twice(
-    source: FakeSource, informer: SharedInformer
-) -> None:
+@pytest.mark.rule("INF-10")
+def test_a_handler_registered_twice_receives_everything_twice(source: FakeSource, informer: SharedInformer) -> None:
     recorder = Recorder()
     first, second = informer.add_event_handler(recorder), informer.add_event_handler(recorder)
     assert first.name != second.name
@@ -94,9 +96,8 @@ def test_INF_10_a_handler_registered_twice_receives_everything_twice(
     assert len(recorder.told) == 3
 
 
-def test_INF_11_a_late_handler_gets_what_is_stored_and_what_follows(
-    source: FakeSource, informer: SharedInformer
-) -> None:
+@pytest.mark.rule("INF-11")
+def test_a_late_handler_gets_what_is_stored_and_what_follows(source: FakeSource, informer: SharedInformer) -> None:
     source.add(pod("a"))
     with running(informer):
         recorder = Recorder()
@@ -107,7 +108,8 @@ def test_INF_11_a_late_handler_gets_what_is_stored_and_what_follows(
         eventually(registration.has_synced)
 
 
-def test_INF_12_a_stopped_informer_takes_no_handlers_and_no_indexers(informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-12")
+def test_a_stopped_informer_takes_no_handlers_and_no_indexers(informer: SharedInformer) -> None:
     with running(informer):
         pass
     with pytest.raises(InformerStopped, match=r"was not added to shared informer because it has stopped already$"):
@@ -116,7 +118,8 @@ def test_INF_12_a_stopped_informer_takes_no_handlers_and_no_indexers(informer: S
         informer.add_indexers({"shape": lambda _: []})
 
 
-def test_INF_13_handlers_sync_also_when_there_is_nothing(informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-13")
+def test_handlers_sync_also_when_there_is_nothing(informer: SharedInformer) -> None:
     registration = informer.add_event_handler(Recorder())
     assert not registration.has_synced()
     with running(informer):
@@ -125,7 +128,8 @@ def test_INF_13_handlers_sync_also_when_there_is_nothing(informer: SharedInforme
         eventually(late.has_synced)
 
 
-def test_INF_14_a_blocked_handler_delays_no_other(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-14")
+def test_a_blocked_handler_delays_no_other(source: FakeSource, informer: SharedInformer) -> None:
     release = threading.Event()
 
     def block(_: Object) -> None:
@@ -145,9 +149,8 @@ def test_INF_14_a_blocked_handler_delays_no_other(source: FakeSource, informer: 
     assert stored.metadata.resource_version == "21"
 
 
-def test_INF_15_and_FIFO_22_the_store_shows_what_a_handler_receives(
-    source: FakeSource, informer: SharedInformer
-) -> None:
+@pytest.mark.rule("INF-15", "FIFO-22")
+def test_the_store_shows_what_a_handler_receives(source: FakeSource, informer: SharedInformer) -> None:
     seen: list[tuple[str, list[str]]] = []
 
     def look(obj: Object) -> None:
@@ -161,7 +164,8 @@ def test_INF_15_and_FIFO_22_the_store_shows_what_a_handler_receives(
     assert [("a", ["ns/a", "ns/b"]), ("b", ["ns/a", "ns/b"])] == seen
 
 
-def test_INF_16_a_failing_handler_affects_no_other(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-16")
+def test_a_failing_handler_affects_no_other(source: FakeSource, informer: SharedInformer) -> None:
     def fail(_: Object) -> None:
         raise RuntimeError("no")
 
@@ -174,7 +178,8 @@ def test_INF_16_a_failing_handler_affects_no_other(source: FakeSource, informer:
         eventually(lambda: failing.pending() == 1)
 
 
-def test_INF_19_removing_is_idempotent_and_only_for_ones_own(
+@pytest.mark.rule("INF-19")
+def test_removing_is_idempotent_and_only_for_ones_own(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     recorder = Recorder()
@@ -194,7 +199,8 @@ def test_INF_19_removing_is_idempotent_and_only_for_ones_own(
         informer.remove_event_handler(recorder)  # type: ignore[arg-type]  # what the test is about
 
 
-def test_INF_23_a_missed_deletion_arrives_as_a_tombstone(
+@pytest.mark.rule("INF-23")
+def test_a_missed_deletion_arrives_as_a_tombstone(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     recorder = Recorder()
@@ -226,7 +232,8 @@ def _stepped(clock: FakeClock) -> bool:
     return True
 
 
-def test_KEY_6_and_INF_24_a_recreation_may_be_seen_as_an_update_with_another_uid(
+@pytest.mark.rule("KEY-6", "INF-24")
+def test_a_recreation_may_be_seen_as_an_update_with_another_uid(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     uids: list[tuple[str, str]] = []
@@ -246,9 +253,8 @@ def _with_uid(tree: Json, uid: str) -> Json:
     return tree | {"metadata": tree["metadata"] | {"uid": uid}}
 
 
-def test_INF_25_and_INF_29_a_relist_sends_only_changes_to_handlers_that_are_not_due(
-    source: FakeSource, clock: FakeClock
-) -> None:
+@pytest.mark.rule("INF-25", "INF-29")
+def test_a_relist_sends_only_changes_to_handlers_that_are_not_due(source: FakeSource, clock: FakeClock) -> None:
     informer = informer_of(source, clock, resync=3600)
     without, due = Recorder(), Recorder()
     first = informer.add_event_handler(without, resync_period=0)
@@ -269,7 +275,8 @@ def test_INF_25_and_INF_29_a_relist_sends_only_changes_to_handlers_that_are_not_
         assert [True, True, False] == without.initial
 
 
-def test_INF_22_and_INF_28_a_resync_sends_no_request_to_the_server(source: FakeSource, clock: FakeClock) -> None:
+@pytest.mark.rule("INF-22", "INF-28")
+def test_a_resync_sends_no_request_to_the_server(source: FakeSource, clock: FakeClock) -> None:
     informer = informer_of(source, clock, resync=30)
     recorder = Recorder()
     informer.add_event_handler(recorder)
@@ -284,7 +291,8 @@ def test_INF_22_and_INF_28_a_resync_sends_no_request_to_the_server(source: FakeS
         assert requests == len(source.requests)
 
 
-def test_INF_30_a_transform_comes_before_store_and_handlers(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-30")
+def test_a_transform_comes_before_store_and_handlers(source: FakeSource, informer: SharedInformer) -> None:
     informer.set_transform(lambda obj: pod_object(f"{obj.metadata.name}-transformed"))
     recorder = Recorder()
     informer.add_event_handler(recorder)
@@ -294,7 +302,8 @@ def test_INF_30_a_transform_comes_before_store_and_handlers(source: FakeSource, 
         assert ["ns/a-transformed"] == informer.store.list_keys()
 
 
-def test_INF_30_managed_fields_are_never_kept(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-30")
+def test_managed_fields_are_never_kept(source: FakeSource, informer: SharedInformer) -> None:
     tree = pod("a")
     tree["metadata"]["managedFields"] = [{"manager": "kubectl"}]
     source.add(tree)
@@ -304,7 +313,8 @@ def test_INF_30_managed_fields_are_never_kept(source: FakeSource, informer: Shar
     assert b"managedFields" not in stored.raw
 
 
-def test_INF_41_the_last_watch_error_handler_hears_of_failed_rounds(
+@pytest.mark.rule("INF-41")
+def test_the_last_watch_error_handler_hears_of_failed_rounds(
     source: FakeSource, informer: SharedInformer, clock: FakeClock
 ) -> None:
     heard: list[tuple[Reflector, Exception]] = []
@@ -317,7 +327,8 @@ def test_INF_41_the_last_watch_error_handler_hears_of_failed_rounds(
     assert (source.resource, "no pods for you") == (reflector.resource, getattr(error, "message", ""))
 
 
-def test_INF_30_and_INF_41_settings_come_before_the_start(informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-30", "INF-41")
+def test_settings_come_before_the_start(informer: SharedInformer) -> None:
     with running(informer):
         with pytest.raises(InformerStarted, match="a transform must be set before the informer of pods starts"):
             informer.set_transform(lambda obj: obj)
@@ -326,7 +337,8 @@ def test_INF_30_and_INF_41_settings_come_before_the_start(informer: SharedInform
         informer.add_indexers({"name": lambda obj: [obj.metadata.name]})
 
 
-def test_TH_10_a_blocked_watch_ends_with_the_stop(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("TH-10")
+def test_a_blocked_watch_ends_with_the_stop(source: FakeSource, informer: SharedInformer) -> None:
     stop = Stop()
     thread = start_thread("informer", lambda: informer.run(stop))
     source.wait_for_open_watches()
@@ -336,7 +348,8 @@ def test_TH_10_a_blocked_watch_ends_with_the_stop(source: FakeSource, informer: 
     assert source.streams[0].closed
 
 
-def test_INF_44_many_threads_join_and_leave_while_events_flow(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("INF-44")
+def test_many_threads_join_and_leave_while_events_flow(source: FakeSource, informer: SharedInformer) -> None:
     errors: list[Exception] = []
 
     def join_and_leave() -> None:
@@ -360,7 +373,8 @@ def test_INF_44_many_threads_join_and_leave_while_events_flow(source: FakeSource
     assert not any(thread.is_alive() for thread in threads)
 
 
-def test_INF_31_a_transform_that_drops_the_version_leaves_the_stores_alone(
+@pytest.mark.rule("INF-31")
+def test_a_transform_that_drops_the_version_leaves_the_stores_alone(
     source: FakeSource, informer: SharedInformer
 ) -> None:
     informer.set_transform(lambda obj: pod_object(obj.metadata.name, version=""))
@@ -372,7 +386,8 @@ def test_INF_31_a_transform_that_drops_the_version_leaves_the_stores_alone(
         assert "11" == informer.store.last_resource_version
 
 
-def test_TH_2_an_index_function_may_stop_the_informer(source: FakeSource, informer: SharedInformer) -> None:
+@pytest.mark.rule("TH-2")
+def test_an_index_function_may_stop_the_informer(source: FakeSource, informer: SharedInformer) -> None:
     stop = Stop()
 
     def stopping(_: Object) -> list[str]:

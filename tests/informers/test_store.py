@@ -20,7 +20,8 @@ def names(objects: Iterable[Object]) -> list[str]:
     return sorted(obj.metadata.name for obj in objects)
 
 
-def test_ST_1_what_is_stored_can_be_read_and_deleted() -> None:
+@pytest.mark.rule("ST-1")
+def test_what_is_stored_can_be_read_and_deleted() -> None:
     store = Store()
     first, second = pod_object("a"), pod_object("b")
     store.add(first)
@@ -32,14 +33,16 @@ def test_ST_1_what_is_stored_can_be_read_and_deleted() -> None:
     assert ["b"] == names(store.list())
 
 
-def test_ST_2_results_are_lists_of_ones_own() -> None:
+@pytest.mark.rule("ST-2")
+def test_results_are_lists_of_ones_own() -> None:
     store = Store()
     store.add(pod_object("a"))
     store.list().clear()
     assert len(store) == 1
 
 
-def test_ST_3_an_object_is_found_under_each_of_its_values_and_no_others() -> None:
+@pytest.mark.rule("ST-3")
+def test_an_object_is_found_under_each_of_its_values_and_no_others() -> None:
     store = Store(COLORS)
     store.add(pod_object("a", colors="red-blue-red"))
     assert ["a"] == names(store.by_index("color", "red"))
@@ -49,7 +52,8 @@ def test_ST_3_an_object_is_found_under_each_of_its_values_and_no_others() -> Non
     assert ["a"] == names(store.by_index("color", "green"))
 
 
-def test_ST_4_values_without_objects_vanish() -> None:
+@pytest.mark.rule("ST-4")
+def test_values_without_objects_vanish() -> None:
     store = Store(COLORS)
     store.add(pod_object("a", colors="red"))
     store.add(pod_object("b", colors="red-blue"))
@@ -57,7 +61,8 @@ def test_ST_4_values_without_objects_vanish() -> None:
     assert ["red"] == store.list_index_values("color")
 
 
-def test_ST_5_index_answers_the_union_over_the_values_of_an_object() -> None:
+@pytest.mark.rule("ST-5")
+def test_index_answers_the_union_over_the_values_of_an_object() -> None:
     store = Store(COLORS)
     store.add(pod_object("a", colors="red"))
     store.add(pod_object("b", colors="blue"))
@@ -66,21 +71,24 @@ def test_ST_5_index_answers_the_union_over_the_values_of_an_object() -> None:
     assert [] == store.by_index("color", "black")
 
 
-def test_ST_5_an_unknown_index_is_an_error() -> None:
+@pytest.mark.rule("ST-5")
+def test_an_unknown_index_is_an_error() -> None:
     with pytest.raises(IndexNotFoundError, match=r"^Index with name shape does not exist$"):
         Store().by_index("shape", "round")
     with pytest.raises(IndexNotFoundError, match="shape"):
         Store().index("shape", pod_object("a"))
 
 
-def test_ST_6_index_keys_are_sorted() -> None:
+@pytest.mark.rule("ST-6")
+def test_index_keys_are_sorted() -> None:
     store = Store(COLORS)
     for name in ("c", "a", "b"):
         store.add(pod_object(name, colors="red"))
     assert ["ns/a", "ns/b", "ns/c"] == store.index_keys("color", "red")
 
 
-def test_ST_7_indexers_can_be_added_to_a_full_store() -> None:
+@pytest.mark.rule("ST-7")
+def test_indexers_can_be_added_to_a_full_store() -> None:
     store = Store(DEFAULT_INDEXERS)
     store.add(pod_object("a", colors="red"))
     store.add_indexers(COLORS)
@@ -88,14 +96,16 @@ def test_ST_7_indexers_can_be_added_to_a_full_store() -> None:
     assert ["ns/a", "ns/b"] == store.index_keys("color", "red")
 
 
-def test_ST_7_a_clash_of_names_adds_nothing() -> None:
+@pytest.mark.rule("ST-7")
+def test_a_clash_of_names_adds_nothing() -> None:
     store = Store(COLORS)
     with pytest.raises(IndexConflictError, match="color"):
         store.add_indexers({"shape": _colors, "color": _colors})
     assert ["color"] == list(store.get_indexers())
 
 
-def test_ST_8_a_failing_index_function_costs_the_object_that_index_only() -> None:
+@pytest.mark.rule("ST-8")
+def test_a_failing_index_function_costs_the_object_that_index_only() -> None:
     failed: list[str] = []
 
     def fail(_: Object) -> list[str]:
@@ -108,7 +118,8 @@ def test_ST_8_a_failing_index_function_costs_the_object_that_index_only() -> Non
     assert ["shape"] == failed
 
 
-def test_ST_9_namespaces_are_indexed() -> None:
+@pytest.mark.rule("ST-9")
+def test_namespaces_are_indexed() -> None:
     store = Store(DEFAULT_INDEXERS)
     store.add(pod_object("a", namespace="one"))
     store.add(pod_object("node", namespace=""))
@@ -116,7 +127,8 @@ def test_ST_9_namespaces_are_indexed() -> None:
     assert ["node"] == names(store.by_index("namespace", ""))
 
 
-def test_ST_10_the_store_has_the_version_of_the_last_write() -> None:
+@pytest.mark.rule("ST-10")
+def test_the_store_has_the_version_of_the_last_write() -> None:
     store = Store()
     store.add(pod_object("a", "7"))
     assert store.last_resource_version == "7"
@@ -130,7 +142,8 @@ def test_ST_10_the_store_has_the_version_of_the_last_write() -> None:
     assert store.last_resource_version == "12"
 
 
-def test_ST_11_replace_swaps_content_indexes_and_version() -> None:
+@pytest.mark.rule("ST-11")
+def test_replace_swaps_content_indexes_and_version() -> None:
     store = Store(COLORS)
     store.add(pod_object("a", colors="red"))
     store.replace([pod_object("b", colors="blue")], "42")
@@ -139,7 +152,8 @@ def test_ST_11_replace_swaps_content_indexes_and_version() -> None:
     assert store.last_resource_version == "42"
 
 
-def test_3_8_what_changes_is_counted_and_nothing_else() -> None:
+@pytest.mark.rule("3.8")
+def test_what_changes_is_counted_and_nothing_else() -> None:
     store = Store()
     changes: list[Callable[[], None]] = [
         lambda: store.add(pod_object("a")),
@@ -157,7 +171,8 @@ def test_3_8_what_changes_is_counted_and_nothing_else() -> None:
     assert counts[-1] == store.changes
 
 
-def test_LST_6_owners_and_instances_are_indexed() -> None:
+@pytest.mark.rule("LST-6")
+def test_owners_and_instances_are_indexed() -> None:
     owned = pod("a", **{"app.kubernetes.io/instance": "db"})
     owned["metadata"]["ownerReferences"] = [
         {"apiVersion": "v1", "kind": "X", "name": "bystander", "uid": "uid-0"},

@@ -29,7 +29,8 @@ def _told(world: World) -> list[str]:
     return world.sink.told
 
 
-def test_REF_40_one_watch_brings_the_list_and_the_changes(world: World) -> None:
+@pytest.mark.rule("REF-40")
+def test_one_watch_brings_the_list_and_the_changes(world: World) -> None:
     assert ["replace a,b @12"] == _told(world)
     world.source.add(pod("c"))
     assert ["add c@13"] == _told(world)[1:]
@@ -44,7 +45,8 @@ def test_REF_40_one_watch_brings_the_list_and_the_changes(world: World) -> None:
     } == asked.params
 
 
-def test_REF_40_a_known_version_is_never_gone_back_from(world: World) -> None:
+@pytest.mark.rule("REF-40")
+def test_a_known_version_is_never_gone_back_from(world: World) -> None:
     _told(world)
     world.source.send_error(500, "StorageReadError")
     assert _is_backoff(world.step())
@@ -52,7 +54,8 @@ def test_REF_40_a_known_version_is_never_gone_back_from(world: World) -> None:
     assert ["", "12"] == world.source.params("WATCH", "resourceVersion")
 
 
-def test_REF_40a_and_REF_40b_changes_before_the_end_are_part_of_the_list(world: World) -> None:
+@pytest.mark.rule("REF-40a", "REF-40b")
+def test_changes_before_the_end_are_part_of_the_list(world: World) -> None:
     world.source.completes_streams = False
     assert [] == _told(world)
     world.source.modify(pod("a"))
@@ -66,7 +69,8 @@ def test_REF_40a_and_REF_40b_changes_before_the_end_are_part_of_the_list(world: 
 
 
 @pytest.mark.parametrize("cut", [None, ConnectionLost("GET", "/", "reset")])
-def test_REF_40c_a_stream_that_ends_early_starts_over(world: World, cut: TransportError | None) -> None:
+@pytest.mark.rule("REF-40c")
+def test_a_stream_that_ends_early_starts_over(world: World, cut: TransportError | None) -> None:
     world.source.completes_streams = False
     _told(world)
     world.source.delete_drop_watch("ns/b")
@@ -78,7 +82,8 @@ def test_REF_40c_a_stream_that_ends_early_starts_over(world: World, cut: Transpo
 
 
 @pytest.mark.parametrize("fault", [ConnectionRefused("GET", "/", "refused"), refusal(429, "TooManyRequests")])
-def test_REF_40c_a_server_that_is_down_or_busy_is_asked_again(world: World, fault: TransportError | Response) -> None:
+@pytest.mark.rule("REF-40c")
+def test_a_server_that_is_down_or_busy_is_asked_again(world: World, fault: TransportError | Response) -> None:
     world.source.fail("WATCH", fault)
     assert _is_backoff(world.step())
     assert ["replace a,b @12"] == _told(world)
@@ -88,7 +93,8 @@ def test_REF_40c_a_server_that_is_down_or_busy_is_asked_again(world: World, faul
 @pytest.mark.parametrize(
     "fault", [refusal(403, "Forbidden"), refusal(500, "InternalError"), RequestTimeout("GET", "/", "slow")]
 )
-def test_REF_40c_other_failures_list_in_this_round_only(world: World, fault: TransportError | Response) -> None:
+@pytest.mark.rule("REF-40c")
+def test_other_failures_list_in_this_round_only(world: World, fault: TransportError | Response) -> None:
     world.source.fail("WATCH", fault)
     assert 0.0 == world.step()
     assert ["replace a,b @12"] == _told(world)
@@ -99,7 +105,8 @@ def test_REF_40c_other_failures_list_in_this_round_only(world: World, fault: Tra
     assert (1, []) == (world.source.count("LIST"), world.errors)
 
 
-def test_REF_40c_a_stream_that_is_closed_at_once_is_followed_by_a_list(world: World) -> None:
+@pytest.mark.rule("REF-40c")
+def test_a_stream_that_is_closed_at_once_is_followed_by_a_list(world: World) -> None:
     world.source.fail("WATCH", Response(200, {}, b""))
     world.step()
     assert 0.0 == world.step()
@@ -107,7 +114,8 @@ def test_REF_40c_a_stream_that_is_closed_at_once_is_followed_by_a_list(world: Wo
     assert 1 == world.source.count("LIST")
 
 
-def test_REF_40d_streaming_has_to_be_asked_for(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-40d")
+def test_streaming_has_to_be_asked_for(clock: FakeClock) -> None:
     world = World(clock)
     assert ["replace  @10"] == _told(world)
     assert [""] == world.source.params("WATCH", "sendInitialEvents")
@@ -116,7 +124,8 @@ def test_REF_40d_streaming_has_to_be_asked_for(clock: FakeClock) -> None:
 @pytest.mark.parametrize(
     "answer", [refusal(422, "Invalid", "sendInitialEvents is forbidden"), refusal(400, "BadRequest")]
 )
-def test_REF_40e_a_server_that_cannot_is_not_asked_again(world: World, answer: Response) -> None:
+@pytest.mark.rule("REF-40e")
+def test_a_server_that_cannot_is_not_asked_again(world: World, answer: Response) -> None:
     world.source.fail("WATCH", answer)
     _told(world)
     world.source.send_error(410, "Expired")
@@ -126,7 +135,8 @@ def test_REF_40e_a_server_that_cannot_is_not_asked_again(world: World, answer: R
     assert 2 == world.source.count("LIST")
 
 
-def test_REF_40e_a_silent_stream_is_given_up_and_a_list_follows(world: World) -> None:
+@pytest.mark.rule("REF-40e")
+def test_a_silent_stream_is_given_up_and_a_list_follows(world: World) -> None:
     world.source.completes_streams = False
     _told(world)
     silent = world.source.last_stream
@@ -139,7 +149,8 @@ def test_REF_40e_a_silent_stream_is_given_up_and_a_list_follows(world: World) ->
     assert 1 == world.source.count("LIST")
 
 
-def test_REF_40e_silence_after_the_end_costs_another_watch_only(world: World) -> None:
+@pytest.mark.rule("REF-40e")
+def test_silence_after_the_end_costs_another_watch_only(world: World) -> None:
     _told(world)
     world.clock.step(30)
     world.source.send(RequestTimeout("GET", "/", "silent for 30 s"))
@@ -151,9 +162,8 @@ def test_REF_40e_silence_after_the_end_costs_another_watch_only(world: World) ->
 @pytest.mark.parametrize(
     "too_old", [refusal(410, "Expired"), refusal(504, "Timeout", "Too large resource version: 99")]
 )
-def test_REF_40f_a_version_that_is_gone_is_left_out_at_once_and_then_waited_for(
-    world: World, too_old: Response
-) -> None:
+@pytest.mark.rule("REF-40f")
+def test_a_version_that_is_gone_is_left_out_at_once_and_then_waited_for(world: World, too_old: Response) -> None:
     _told(world)
     world.source.send_error(410, "Expired")
     world.step()
@@ -165,7 +175,8 @@ def test_REF_40f_a_version_that_is_gone_is_left_out_at_once_and_then_waited_for(
     assert 0 == world.source.count("LIST")
 
 
-def test_REF_40g_each_object_is_transformed_once(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-40g")
+def test_each_object_is_transformed_once(clock: FakeClock) -> None:
     source, seen = FakeSource(), []
 
     def transform(obj: Object) -> Object:
@@ -184,7 +195,8 @@ def test_REF_40g_each_object_is_transformed_once(clock: FakeClock) -> None:
     assert ["ns/a", "ns/b", "ns/c"] == seen
 
 
-def test_REF_40e_a_stream_of_events_without_the_end_bookmark_is_replaced_by_a_list(world: World) -> None:
+@pytest.mark.rule("REF-40e")
+def test_a_stream_of_events_without_the_end_bookmark_is_replaced_by_a_list(world: World) -> None:
     world.source.completes_streams = False
     _told(world)
     for version in range(8):
@@ -199,7 +211,8 @@ def test_REF_40e_a_stream_of_events_without_the_end_bookmark_is_replaced_by_a_li
     assert 2 == len(world.source.params("LIST", "resourceVersion"))
 
 
-def test_REF_40e_bookmarks_that_do_not_end_the_initial_events_keep_no_stream_alive(world: World) -> None:
+@pytest.mark.rule("REF-40e")
+def test_bookmarks_that_do_not_end_the_initial_events_keep_no_stream_alive(world: World) -> None:
     world.source.completes_streams = False
     _told(world)
     for _ in range(8):

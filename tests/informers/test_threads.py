@@ -10,7 +10,8 @@ from informers.threads import join_all, start_thread
 from tests.informers.support import DEADLINE, eventually
 
 
-def test_25_1_a_thread_that_is_late_is_named_and_does_not_keep_the_process(
+@pytest.mark.rule("25.1")
+def test_a_thread_that_is_late_is_named_and_does_not_keep_the_process(
     logs: list[MutableMapping[str, Any]],
 ) -> None:
     release = threading.Event()
@@ -48,7 +49,8 @@ called.wait(5)
 @pytest.mark.parametrize(
     ("last_line", "code"), [("raise RuntimeError('a defect')", 1), ("raise SystemExit(3)", 3), ("", 0)]
 )
-def test_25_1_a_program_ends_with_its_main_thread_though_a_handler_blocks(last_line: str, code: int) -> None:
+@pytest.mark.rule("25.1")
+def test_a_program_ends_with_its_main_thread_though_a_handler_blocks(last_line: str, code: int) -> None:
     ended = subprocess.run([sys.executable, "-c", _PROGRAM + last_line], timeout=30, capture_output=True, check=False)
 
     assert code == ended.returncode

@@ -46,7 +46,8 @@ def test_creates_an_absent_object(api: FakeApi, applier: Applier) -> None:
     assert ["POST services"] == api.calls
 
 
-def test_I29_nothing_to_change_is_no_request(api: FakeApi, applier: Applier) -> None:
+@pytest.mark.rule("I29")
+def test_nothing_to_change_is_no_request(api: FakeApi, applier: Applier) -> None:
     there = cached(api.put(PATH, service() | {"status": {"loadBalancer": {}}}))
 
     assert there is applier.apply(SERVICES, service(), there)
@@ -68,7 +69,8 @@ def test_a_difference_is_patched_for_the_version_and_identity_it_was_computed_fr
     } == msgspec.json.decode(api.requests[0].body)
 
 
-def test_F3_rejects_a_write_based_on_an_outdated_object(api: FakeApi, applier: Applier) -> None:
+@pytest.mark.rule("F3")
+def test_rejects_a_write_based_on_an_outdated_object(api: FakeApi, applier: Applier) -> None:
     there = cached(api.put(PATH, service()))
     api.put(PATH, service(annotations={"somebody": "else"}))
 
@@ -77,7 +79,8 @@ def test_F3_rejects_a_write_based_on_an_outdated_object(api: FakeApi, applier: A
     assert ["PATCH basic-pd"] == api.calls
 
 
-def test_EXP_1_reads_an_object_live_if_its_name_is_taken(api: FakeApi, applier: Applier) -> None:
+@pytest.mark.rule("EXP-1")
+def test_reads_an_object_live_if_its_name_is_taken(api: FakeApi, applier: Applier) -> None:
     api.put(PATH, service())
 
     applied = applier.apply(SERVICES, service(port=2380), None)
@@ -87,7 +90,8 @@ def test_EXP_1_reads_an_object_live_if_its_name_is_taken(api: FakeApi, applier: 
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_EXP_1_leaves_an_object_of_another_owner_alone(api: FakeApi, applier: Applier, known: bool) -> None:
+@pytest.mark.rule("EXP-1")
+def test_leaves_an_object_of_another_owner_alone(api: FakeApi, applier: Applier, known: bool) -> None:
     theirs = OWNER | {"uid": "other", "name": "rival"}
     there = cached(api.put(PATH, service(ownerReferences=[theirs])))
 
@@ -139,9 +143,8 @@ def test_removes_fields_that_are_no_longer_desired(api: FakeApi, applier: Applie
         ({"hostNetwork": True}, {"containers": [{"name": "pd"}]}),
     ],
 )
-def test_R22_removes_fields_that_the_api_server_derived(
-    api: FakeApi, applier: Applier, field: Json, made: Json
-) -> None:
+@pytest.mark.rule("R22")
+def test_removes_fields_that_the_api_server_derived(api: FakeApi, applier: Applier, field: Json, made: Json) -> None:
     def with_pod(spec: Json) -> Json:
         return service() | {"spec": {"template": {"spec": spec | {"containers": [{"name": "pd"}]}}}}
 
@@ -153,7 +156,8 @@ def test_R22_removes_fields_that_the_api_server_derived(
     assert dict.fromkeys(field) | made == sent["spec"]["template"]["spec"]
 
 
-def test_LE_22_no_write_without_a_valid_lease(api: FakeApi) -> None:
+@pytest.mark.rule("LE-22")
+def test_no_write_without_a_valid_lease(api: FakeApi) -> None:
     class Closed:
         def check(self) -> None:
             raise LeaseExpired
@@ -177,13 +181,15 @@ def patch_status(
     )
 
 
-def test_I29_an_equal_status_is_no_request(api: FakeApi, applier: Applier) -> None:
+@pytest.mark.rule("I29")
+def test_an_equal_status_is_no_request(api: FakeApi, applier: Applier) -> None:
     assert patch_status(applier, {"a": {"b": 1}, "c": None}, {"a": {"b": 1}}) is None
     assert [] == api.calls
 
 
 @pytest.mark.parametrize(("subresource", "path"), [(True, f"{TC_PATH}/status"), (False, TC_PATH)])
-def test_I30_only_the_difference_of_the_status_is_sent(
+@pytest.mark.rule("I30")
+def test_only_the_difference_of_the_status_is_sent(
     api: FakeApi, applier: Applier, subresource: bool, path: str
 ) -> None:
     old = {"pd": {"phase": "Normal", "image": "x"}, "gone": 1, "conditions": [1]}

@@ -35,7 +35,8 @@ def client(*script: Answer) -> tuple[Client, list[Request]]:
     return Client(transport, timeout=7), transport.requests
 
 
-def test_F1_find_returns_none_only_for_an_explicit_not_found() -> None:
+@pytest.mark.rule("F1")
+def test_find_returns_none_only_for_an_explicit_not_found() -> None:
     kube, _ = client(answer(200, POD), status(404, "NotFound", name="a"))
 
     found = kube.find(PODS, "a", "ns")
@@ -54,7 +55,8 @@ def test_F1_find_returns_none_only_for_an_explicit_not_found() -> None:
         (RequestTimeout("GET", "/api/v1/namespaces/ns/pods/a", "no answer"), RequestTimeout),
     ],
 )
-def test_F1_nothing_else_counts_as_absence(answered: Answer, raised: type[Exception]) -> None:
+@pytest.mark.rule("F1")
+def test_nothing_else_counts_as_absence(answered: Answer, raised: type[Exception]) -> None:
     with pytest.raises(raised):
         client(answered)[0].find(PODS, "a", "ns")
 
@@ -73,7 +75,8 @@ def test_a_list_is_split_into_objects_that_know_their_kind() -> None:
     assert expected == parse_qs(url.query)
 
 
-def test_REST_4_a_repeated_list_has_each_object_once() -> None:
+@pytest.mark.rule("REST-4")
+def test_a_repeated_list_has_each_object_once() -> None:
     body = msgspec.json.encode({"kind": "PodList", "metadata": {}, "items": [POD, POD | {"spec": {}}, POD]})
 
     class Repeating(ScriptedTransport):
@@ -86,7 +89,8 @@ def test_REST_4_a_repeated_list_has_each_object_once() -> None:
     assert ["ns/a"] * 3 == [item.key for item in Client(Repeating([])).list_page(PODS).items]
 
 
-def test_REF_16_rejects_a_table() -> None:
+@pytest.mark.rule("REF-16")
+def test_rejects_a_table() -> None:
     kube, _ = client(answer(200, {"kind": "Table", "metadata": {}}))
 
     with pytest.raises(ApiError, match="a Table instead of a PodList"):
@@ -109,7 +113,8 @@ def test_an_unreadable_object_is_a_server_failure(body: bytes) -> None:
         kube.get(PODS, "a", "ns")
 
 
-def test_REF_20_a_watch_requests_bookmarks() -> None:
+@pytest.mark.rule("REF-20")
+def test_a_watch_requests_bookmarks() -> None:
     transport = ScriptedTransport([answer(200)])
     Client(transport).watch(NODES, resource_version="5", timeout_seconds=300, options={"sendInitialEvents": "true"})
 
@@ -124,7 +129,8 @@ def test_REF_20_a_watch_requests_bookmarks() -> None:
 
 
 @pytest.mark.parametrize(("timeout", "patience"), [(100, 130.0), (300, 180.0)])
-def test_TH_13_a_watch_may_outlive_its_timeout_by_30_seconds_and_be_silent_for_three_minutes(
+@pytest.mark.rule("TH-13")
+def test_a_watch_may_outlive_its_timeout_by_30_seconds_and_be_silent_for_three_minutes(
     timeout: int, patience: float
 ) -> None:
     idle: list[float] = []
@@ -143,20 +149,23 @@ def events(*lines: bytes) -> list[WatchEvent]:
     return list(Watch(Chunks([line + b"\n" for line in lines]), PODS))
 
 
-def test_REF_30_an_unreadable_line_is_an_internal_error() -> None:
+@pytest.mark.rule("REF-30")
+def test_an_unreadable_line_is_an_internal_error() -> None:
     (event,) = events(b'{"type":')
 
     assert ("ERROR", InternalError) == (event.type, type(event.object))
 
 
-def test_REF_24_an_object_without_metadata_does_not_end_the_watch() -> None:
+@pytest.mark.rule("REF-24")
+def test_an_object_without_metadata_does_not_end_the_watch() -> None:
     odd, good = events(b'{"type":"ADDED","object":{}}', b'{"type":"ADDED","object":%s}' % msgspec.json.encode(POD))
 
     assert isinstance(odd.object, ApiError)
     assert isinstance(good.object, Object)
 
 
-def test_REF_27_an_error_event_carries_its_class() -> None:
+@pytest.mark.rule("REF-27")
+def test_an_error_event_carries_its_class() -> None:
     (event,) = events(b'{"type":"ERROR","object":{"kind":"Status","code":410,"reason":"Gone"}}')
 
     assert isinstance(event.object, Expired)
@@ -170,7 +179,8 @@ def test_a_refused_watch_is_closed() -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.binary(max_size=6).map(lambda b: b.replace(b"\n", b"")), max_size=5), st.data())
-def test_TH_18_lines_do_not_depend_on_chunk_borders(lines: list[bytes], data: st.DataObject) -> None:
+@pytest.mark.rule("TH-18")
+def test_lines_do_not_depend_on_chunk_borders(lines: list[bytes], data: st.DataObject) -> None:
     text = b"\n".join(lines)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=4)))
     chunks = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
@@ -218,7 +228,8 @@ def _endless(piece: bytes, taken: list[int]) -> Iterator[bytes]:
         yield piece
 
 
-def test_TH_18_a_watch_line_without_end_ends_the_watch() -> None:
+@pytest.mark.rule("TH-18")
+def test_a_watch_line_without_end_ends_the_watch() -> None:
     taken: list[int] = []
     line = itertools.chain([b'{"type":"ADDED","object":{"metadata":{"name":"a"}}}\n'], _endless(b"x" * 65536, taken))
 
@@ -229,7 +240,8 @@ def test_TH_18_a_watch_line_without_end_ends_the_watch() -> None:
     assert len(taken) <= 258
 
 
-def test_REST_9_reads_only_the_beginning_of_an_endless_refusal() -> None:
+@pytest.mark.rule("REST-9")
+def test_reads_only_the_beginning_of_an_endless_refusal() -> None:
     taken: list[int] = []
 
     class Refusing(ScriptedTransport):
@@ -279,7 +291,8 @@ def test_discovery_rejects_a_web_page(body: bytes) -> None:
 
 
 @pytest.mark.parametrize("filler", [b" ", b'"x"'])
-def test_TH_5_gives_up_a_list_without_a_complete_item(monkeypatch: pytest.MonkeyPatch, filler: bytes) -> None:
+@pytest.mark.rule("TH-5")
+def test_gives_up_a_list_without_a_complete_item(monkeypatch: pytest.MonkeyPatch, filler: bytes) -> None:
     monkeypatch.setattr("kube.client._LONGEST_PENDING", 1 << 12)
     head = b'{"kind":"PodList","metadata":{},"items":[{"metadata":{"name":"a"},"x":['
     transport = _Pieces([head, *[filler * 1000] * 5])
@@ -288,7 +301,8 @@ def test_TH_5_gives_up_a_list_without_a_complete_item(monkeypatch: pytest.Monkey
         Client(transport).list_page(PODS)
 
 
-def test_TH_5_gives_up_an_endless_page(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("TH-5")
+def test_gives_up_an_endless_page(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kube.client._LONGEST_PAGE", 1 << 12)
     item = b'{"metadata":{"name":"a"},"spec":{}},'
     transport = _Pieces([b'{"kind":"PodList","metadata":{},"items":[', *[item * 20] * 20])

@@ -329,7 +329,8 @@ def test_a_pod_finds_everything_in_its_service_account(tmp_path: Path, clock: Fa
     assert "Bearer first" == config.credentials.authorization()
 
 
-def test_REST_11_a_token_file_is_read_again_after_50_seconds(tmp_path: Path, clock: FakeClock) -> None:
+@pytest.mark.rule("REST-11")
+def test_a_token_file_is_read_again_after_50_seconds(tmp_path: Path, clock: FakeClock) -> None:
     token = tmp_path / "token"
     token.write_text("first")
     credentials = TokenFile(token, clock)
@@ -344,7 +345,8 @@ def test_REST_11_a_token_file_is_read_again_after_50_seconds(tmp_path: Path, clo
 
 
 @pytest.mark.parametrize("content", [None, " \n", "two words"])
-def test_REST_11_an_old_token_outlives_a_file_that_cannot_be_read(
+@pytest.mark.rule("REST-11")
+def test_an_old_token_outlives_a_file_that_cannot_be_read(
     tmp_path: Path, clock: FakeClock, content: str | None
 ) -> None:
     token = tmp_path / "token"
@@ -372,7 +374,8 @@ def test_REST_11_an_old_token_outlives_a_file_that_cannot_be_read(
         (f"{SECRET}\0".encode(), "the token holds characters that no token has"),
     ],
 )
-def test_REST_11_does_not_quote_an_unusable_token(tmp_path: Path, clock: FakeClock, content: bytes, told: str) -> None:
+@pytest.mark.rule("REST-11")
+def test_does_not_quote_an_unusable_token(tmp_path: Path, clock: FakeClock, content: bytes, told: str) -> None:
     (tmp_path / "token").write_bytes(content)
 
     with pytest.raises(ConfigError, match=told) as error:

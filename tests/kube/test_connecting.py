@@ -13,7 +13,8 @@ BUSY = b'{"kind":"Status","code":429,"reason":"TooManyRequests","message":"later
 
 
 @pytest.mark.slow
-def test_TEST_3_retries_429_only_with_retry_after() -> None:
+@pytest.mark.rule("TEST-3")
+def test_retries_429_only_with_retry_after() -> None:
     heads: list[str] = []
 
     def serve(peer: Peer) -> None:
@@ -35,7 +36,8 @@ def test_TEST_3_retries_429_only_with_retry_after() -> None:
     assert heads[0].startswith("GET /api/v1/namespaces/ns/pods/a HTTP/1.1\r\n")
 
 
-def test_LE_4_the_electors_connection_sends_once() -> None:
+@pytest.mark.rule("LE-4")
+def test_the_electors_connection_sends_once() -> None:
     def serve(peer: Peer) -> None:
         while peer.head():
             peer.answer(429, BUSY, "Retry-After: 0")

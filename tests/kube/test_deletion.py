@@ -11,12 +11,14 @@ PATH = "/api/v1/namespaces/ns/pods/a"
 POD = {"metadata": {"name": "a", "namespace": "ns"}}
 
 
-def test_F5_evidence_comes_only_from_a_live_read() -> None:
+@pytest.mark.rule("F5")
+def test_evidence_comes_only_from_a_live_read() -> None:
     with pytest.raises(TypeError, match="observe"):
         LiveObject(object(), PODS, Object(b'{"metadata":{}}'))
 
 
-def test_F5_deletes_exactly_the_version_that_was_read_live() -> None:
+@pytest.mark.rule("F5")
+def test_deletes_exactly_the_version_that_was_read_live() -> None:
     api = FakeApi()
     api.put(PATH, POD)
     destroyer = Destroyer(Client(api))
@@ -31,7 +33,8 @@ def test_F5_deletes_exactly_the_version_that_was_read_live() -> None:
     assert b'"uid":"uid-%s","resourceVersion":"1"' % PATH.encode() in api.requests[1].body
 
 
-def test_F3_a_pod_that_changed_since_is_not_deleted() -> None:
+@pytest.mark.rule("F3")
+def test_a_pod_that_changed_since_is_not_deleted() -> None:
     api = FakeApi()
     api.put(PATH, POD)
     destroyer = Destroyer(Client(api))
@@ -43,7 +46,8 @@ def test_F3_a_pod_that_changed_since_is_not_deleted() -> None:
         destroyer.delete(evidence)
 
 
-def test_EXP_1_an_object_that_is_gone_counts_as_deleted() -> None:
+@pytest.mark.rule("EXP-1")
+def test_an_object_that_is_gone_counts_as_deleted() -> None:
     api = FakeApi()
     api.put(PATH, POD)
     destroyer = Destroyer(Client(api))
@@ -54,10 +58,12 @@ def test_EXP_1_an_object_that_is_gone_counts_as_deleted() -> None:
     destroyer.delete(evidence)
 
 
-def test_F1_an_absent_object_gives_no_evidence() -> None:
+@pytest.mark.rule("F1")
+def test_an_absent_object_gives_no_evidence() -> None:
     assert Destroyer(Client(FakeApi())).observe(PODS, "a", "ns") is None
 
 
-def test_F1_an_unknown_resource_does_not_prove_absence() -> None:
+@pytest.mark.rule("F1")
+def test_an_unknown_resource_does_not_prove_absence() -> None:
     with pytest.raises(NotFound):
         Destroyer(Client(ScriptedTransport([status(404, "NotFound")]))).observe(PODS, "a", "ns")

@@ -32,13 +32,13 @@ from kube.errors import (
         ("StorageReadError", 418, ApiError),
     ],
 )
-def test_REST_10_the_reason_decides_and_the_code_when_it_is_unknown(
-    reason: str, code: int, expected: type[ApiError]
-) -> None:
+@pytest.mark.rule("REST-10")
+def test_the_reason_decides_and_the_code_when_it_is_unknown(reason: str, code: int, expected: type[ApiError]) -> None:
     assert expected is type(error_from_status(Status(reason=reason, code=code)))
 
 
-def test_REST_9_a_status_gives_its_causes_and_its_pause() -> None:
+@pytest.mark.rule("REST-9")
+def test_a_status_gives_its_causes_and_its_pause() -> None:
     body = (
         b'{"kind":"Status","code":429,"reason":"TooManyRequests","message":"busy","details":'
         b'{"name":"x","retryAfterSeconds":3,"causes":[{"reason":"FieldValueInvalid","field":"spec.a","message":"m"}]}}'
@@ -54,7 +54,8 @@ def test_REST_9_a_status_gives_its_causes_and_its_pause() -> None:
 
 
 @pytest.mark.parametrize("body", [b"<html>denied</html>", b'{"error":"denied"}', b'"denied"'])
-def test_REST_9_a_body_that_is_not_a_status_becomes_the_message(body: bytes) -> None:
+@pytest.mark.rule("REST-9")
+def test_a_body_that_is_not_a_status_becomes_the_message(body: bytes) -> None:
     error = error_from_answer(403, body, "GET /x")
 
     assert isinstance(error, Forbidden)
@@ -69,7 +70,8 @@ def test_omits_an_object_that_the_server_quotes() -> None:
     assert 'PATCH /x: "" is invalid: patch: Invalid value: json: cannot unmarshal string' == str(error)
 
 
-def test_REST_9_a_long_page_is_cut_and_an_empty_one_named() -> None:
+@pytest.mark.rule("REST-9")
+def test_a_long_page_is_cut_and_an_empty_one_named() -> None:
     assert 2048 == len(error_from_answer(502, b"x" * 5000).message)
     assert "the server answered 502 without a body" == error_from_answer(502, b"").message
 

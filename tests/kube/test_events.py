@@ -41,7 +41,8 @@ def bench(clock: FakeClock) -> Iterator[Recorder]:
     made.recorder.stop(0)
 
 
-def test_EV_2_an_event_names_object_source_and_time(bench: Recorder) -> None:
+@pytest.mark.rule("EV-2")
+def test_an_event_names_object_source_and_time(bench: Recorder) -> None:
     bench.recorder.event(TC, NORMAL, "Created", "it is there")
     assert bench.flush()
 
@@ -61,7 +62,8 @@ def test_EV_2_an_event_names_object_source_and_time(bench: Recorder) -> None:
     assert "2026-01-01T00:00:00Z" == event["firstTimestamp"] == event["lastTimestamp"]
 
 
-def test_EV_1_a_simulated_process_sends_in_its_own_thread(clock: FakeClock) -> None:
+@pytest.mark.rule("EV-1")
+def test_a_simulated_process_sends_in_its_own_thread(clock: FakeClock) -> None:
     quiet = Recorder(clock)
     for message in ("one", "two"):
         quiet.recorder.event(TC, WARNING, "Failed", message)
@@ -70,7 +72,8 @@ def test_EV_1_a_simulated_process_sends_in_its_own_thread(clock: FakeClock) -> N
     assert ["one", "two"] == [event["message"] for event in quiet.api.objects.values()]
 
 
-def test_EV_2_events_about_cluster_scoped_objects_live_in_default(bench: Recorder) -> None:
+@pytest.mark.rule("EV-2")
+def test_events_about_cluster_scoped_objects_live_in_default(bench: Recorder) -> None:
     bench.recorder.event(ObjectReference("v1", "PersistentVolume", "", "pv-1"), WARNING, "Lost", "gone")
     assert bench.flush()
 
@@ -116,7 +119,8 @@ def test_an_event_does_not_send_the_events_of_other_objects(bench: Recorder) -> 
     assert ["something else", "create Service a; create Service b"] == told
 
 
-def test_EV_3_a_repeated_event_is_counted(bench: Recorder) -> None:
+@pytest.mark.rule("EV-3")
+def test_a_repeated_event_is_counted(bench: Recorder) -> None:
     for _ in range(3):
         bench.recorder.event(TC, NORMAL, "Created", "again")
     assert bench.flush()
@@ -126,7 +130,8 @@ def test_EV_3_a_repeated_event_is_counted(bench: Recorder) -> None:
     assert ["POST", "PATCH", "PATCH"] == [request.method for request in bench.api.requests]
 
 
-def test_EV_4_recreates_a_known_event_that_is_gone(bench: Recorder) -> None:
+@pytest.mark.rule("EV-4")
+def test_recreates_a_known_event_that_is_gone(bench: Recorder) -> None:
     bench.api.failures = [None, status(404, "NotFound")]
     for _ in range(2):
         bench.recorder.event(TC, NORMAL, "Created", "again")
@@ -136,7 +141,8 @@ def test_EV_4_recreates_a_known_event_that_is_gone(bench: Recorder) -> None:
     assert [1, 2] == [event["count"] for event in bench.api.objects.values()]
 
 
-def test_EV_4_drops_an_event_that_the_server_refuses(bench: Recorder) -> None:
+@pytest.mark.rule("EV-4")
+def test_drops_an_event_that_the_server_refuses(bench: Recorder) -> None:
     ending = status(403, "Forbidden", causes=[{"reason": "NamespaceTerminating"}])
     bench.api.failures = [status(403, "Forbidden"), ending, None]
     with structlog.testing.capture_logs() as logs:
@@ -148,7 +154,8 @@ def test_EV_4_drops_an_event_that_the_server_refuses(bench: Recorder) -> None:
     assert ["warning", "debug"] == [entry["log_level"] for entry in logs if entry["event"] == "event refused"]
 
 
-def test_EV_4_an_unreachable_server_is_tried_again(bench: Recorder) -> None:
+@pytest.mark.rule("EV-4")
+def test_an_unreachable_server_is_tried_again(bench: Recorder) -> None:
     bench.api.failures = [DOWN, DOWN]
     bench.recorder.event(TC, NORMAL, "Created", "late")
     step_until(bench.clock, lambda: bool(bench.api.objects), by=0.5)
@@ -157,7 +164,8 @@ def test_EV_4_an_unreachable_server_is_tried_again(bench: Recorder) -> None:
     assert 10.0 <= bench.clock.now() < 21.0
 
 
-def test_EV_4_after_twelve_tries_an_event_is_lost(bench: Recorder) -> None:
+@pytest.mark.rule("EV-4")
+def test_after_twelve_tries_an_event_is_lost(bench: Recorder) -> None:
     bench.api.failures = [DOWN] * 12
     with structlog.testing.capture_logs() as logs:
         bench.recorder.event(TC, NORMAL, "Created", "never")
@@ -168,7 +176,8 @@ def test_EV_4_after_twelve_tries_an_event_is_lost(bench: Recorder) -> None:
     assert 12 == len(bench.api.requests)
 
 
-def test_EV_5_stopping_waits_at_most_two_seconds(bench: Recorder) -> None:
+@pytest.mark.rule("EV-5")
+def test_stopping_waits_at_most_two_seconds(bench: Recorder) -> None:
     bench.api.failures = [DOWN] * 12
     bench.recorder.event(TC, NORMAL, "Created", "one")
     bench.recorder.event(TC, NORMAL, "Created", "two")
@@ -182,7 +191,8 @@ def test_EV_5_stopping_waits_at_most_two_seconds(bench: Recorder) -> None:
     bench.recorder.event(TC, NORMAL, "Created", "too late")
 
 
-def test_EV_1_a_full_queue_drops_with_a_log(clock: FakeClock) -> None:
+@pytest.mark.rule("EV-1")
+def test_a_full_queue_drops_with_a_log(clock: FakeClock) -> None:
     recorder = Recorder(clock).recorder
     with structlog.testing.capture_logs() as logs:
         for index in range(1001):
@@ -209,7 +219,8 @@ class Teller:
         return event
 
 
-def test_EV_3_the_tenth_different_message_is_combined() -> None:
+@pytest.mark.rule("EV-3")
+def test_the_tenth_different_message_is_combined() -> None:
     teller = Teller()
 
     told = [teller.tell(str(index)) for index in range(12)]
@@ -221,7 +232,8 @@ def test_EV_3_the_tenth_different_message_is_combined() -> None:
 
 
 @pytest.mark.parametrize(("pause", "combined"), [(600.0, True), (600.1, False)])
-def test_EV_3_a_new_series_begins_after_ten_minutes(pause: float, combined: bool) -> None:
+@pytest.mark.rule("EV-3")
+def test_a_new_series_begins_after_ten_minutes(pause: float, combined: bool) -> None:
     teller = Teller()
     for index in range(9):
         teller.tell(str(index))
@@ -233,7 +245,8 @@ def test_EV_3_a_new_series_begins_after_ten_minutes(pause: float, combined: bool
     assert combined == event.message.startswith("(combined")
 
 
-def test_EV_3_a_flood_about_one_object_is_cut_and_refills_each_second() -> None:
+@pytest.mark.rule("EV-3")
+def test_a_flood_about_one_object_is_cut_and_refills_each_second() -> None:
     teller = Teller()
 
     assert [True] * 25 + [False] * 5 == [teller.tell("same") is not None for _ in range(30)]
@@ -242,7 +255,8 @@ def test_EV_3_a_flood_about_one_object_is_cut_and_refills_each_second() -> None:
     assert [True, True, False] == [teller.tell("same") is not None for _ in range(3)]
 
 
-def test_EV_3_only_4096_objects_are_remembered() -> None:
+@pytest.mark.rule("EV-3")
+def test_only_4096_objects_are_remembered() -> None:
     teller = Teller()
     for index in range(4097):
         teller.tell("same", name=str(index))

@@ -100,7 +100,8 @@ def in_thread(act: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     return thread, result
 
 
-def test_PY_5_short_requests_share_a_connection(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("PY-5")
+def test_short_requests_share_a_connection(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         while peer.head():
             peer.answer(200, b"{}", "X-Name: Value")
@@ -113,7 +114,8 @@ def test_PY_5_short_requests_share_a_connection(pair: Callable[..., Pair]) -> No
     assert 1 == both.server.connections
 
 
-def test_REST_7_a_refusal_leaves_its_connection_for_the_next_attempt(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("REST-7")
+def test_a_refusal_leaves_its_connection_for_the_next_attempt(pair: Callable[..., Pair]) -> None:
     codes = iter((503, 200))
 
     def serve(peer: Peer) -> None:
@@ -126,7 +128,8 @@ def test_REST_7_a_refusal_leaves_its_connection_for_the_next_attempt(pair: Calla
     assert 1 == both.server.connections
 
 
-def test_TH_17_each_watch_has_a_connection_of_its_own(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-17")
+def test_each_watch_has_a_connection_of_its_own(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         while peer.head():
             peer.answer(200, event("ADDED", pod("a")))
@@ -137,7 +140,8 @@ def test_TH_17_each_watch_has_a_connection_of_its_own(pair: Callable[..., Pair])
     assert 3 == both.server.connections
 
 
-def test_TEST_3_chunk_borders_fall_inside_characters_and_lines(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TEST-3")
+def test_chunk_borders_fall_inside_characters_and_lines(pair: Callable[..., Pair]) -> None:
     text = event("ADDED", pod("a", note="Grüße, 世界")) + b"\n" + event("MODIFIED", pod("b"))
 
     def serve(peer: Peer) -> None:
@@ -154,7 +158,8 @@ def test_TEST_3_chunk_borders_fall_inside_characters_and_lines(pair: Callable[..
     assert "Grüße, 世界" == events[0].object.metadata.annotations["note"]
 
 
-def test_TH_18_a_line_of_two_megabytes_arrives_whole(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-18")
+def test_a_line_of_two_megabytes_arrives_whole(pair: Callable[..., Pair]) -> None:
     big = pod("big", note="x" * 2_000_000)
 
     def serve(peer: Peer) -> None:
@@ -171,7 +176,8 @@ def test_TH_18_a_line_of_two_megabytes_arrives_whole(pair: Callable[..., Pair]) 
     assert big == only.object.raw
 
 
-def test_TH_5_a_receiver_gets_the_body_as_it_arrives(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-5")
+def test_a_receiver_gets_the_body_as_it_arrives(pair: Callable[..., Pair]) -> None:
     arrived = threading.Event()
 
     def serve(peer: Peer) -> None:
@@ -215,7 +221,8 @@ def test_a_watch_without_chunks_delivers_events_as_they_arrive(pair: Callable[..
     assert ["a", "b"] == names(iter([first, *events]))
 
 
-def test_TH_17_accepts_gzip_in_lists_but_not_in_watches(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-17")
+def test_accepts_gzip_in_lists_but_not_in_watches(pair: Callable[..., Pair]) -> None:
     heads: list[str] = []
     body = msgspec.json.encode(
         {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [msgspec.Raw(pod("a"))]}
@@ -236,7 +243,8 @@ def test_TH_17_accepts_gzip_in_lists_but_not_in_watches(pair: Callable[..., Pair
     assert ["accept-encoding: gzip\r\n" in heads[0], "accept-encoding: identity\r\n" in heads[1]] == [True, True]
 
 
-def test_TEST_3_a_connection_closed_in_mid_stream_is_lost(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TEST-3")
+def test_a_connection_closed_in_mid_stream_is_lost(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -291,7 +299,8 @@ def test_the_rest_of_an_early_answer_is_not_read_by_the_next_request(pair: Calla
             both.transport.stream(GET, 5.0) if streamed else both.transport.request(GET)
 
 
-def test_TEST_3_410_comes_as_a_status_and_as_an_event(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TEST-3", "#410")
+def test_comes_as_a_status_and_as_an_event(pair: Callable[..., Pair]) -> None:
     gone = b'{"kind":"Status","code":410,"reason":"Expired","message":"too old resource version"}'
 
     def serve(peer: Peer) -> None:
@@ -308,7 +317,8 @@ def test_TEST_3_410_comes_as_a_status_and_as_an_event(pair: Callable[..., Pair])
         both.client.watch(PODS, resource_version="2", timeout_seconds=60)
 
 
-def test_TH_12_missing_headers_time_out(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-12")
+def test_missing_headers_time_out(pair: Callable[..., Pair]) -> None:
     both = pair(lambda peer: (peer.head(), peer.hang()))
     hurried = Request("GET", "/api/v1/pods", timeout=0.05)
 
@@ -318,7 +328,8 @@ def test_TH_12_missing_headers_time_out(pair: Callable[..., Pair]) -> None:
         both.transport.stream(hurried, idle_timeout=60)
 
 
-def test_TH_13_a_silent_watch_ends_at_its_idle_timeout(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-13")
+def test_a_silent_watch_ends_at_its_idle_timeout(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -332,7 +343,8 @@ def test_TH_13_a_silent_watch_ends_at_its_idle_timeout(pair: Callable[..., Pair]
 
 
 @pytest.mark.parametrize("piece", [b"\n", b"x", b" \n"])
-def test_TH_13_bytes_that_end_no_line_do_not_keep_a_watch_alive(pair: Callable[..., Pair], piece: bytes) -> None:
+@pytest.mark.rule("TH-13")
+def test_bytes_that_end_no_line_do_not_keep_a_watch_alive(pair: Callable[..., Pair], piece: bytes) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -347,7 +359,8 @@ def test_TH_13_bytes_that_end_no_line_do_not_keep_a_watch_alive(pair: Callable[.
     stream.close()
 
 
-def test_TH_13_lines_that_come_in_pieces_keep_a_watch_alive(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-13")
+def test_lines_that_come_in_pieces_keep_a_watch_alive(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -391,7 +404,8 @@ def trickling(begin: bytes) -> Serve:
 
 @pytest.mark.parametrize("encrypted", [False, True])
 @pytest.mark.parametrize("part", _TRICKLES)
-def test_F53_an_answer_that_trickles_does_not_outlive_its_request(
+@pytest.mark.rule("F53")
+def test_an_answer_that_trickles_does_not_outlive_its_request(
     pair: Callable[..., Pair], certificates: Certificates, part: str, encrypted: bool
 ) -> None:
     both = pair(trickling(_TRICKLES[part]), certificates if encrypted else None)
@@ -401,21 +415,24 @@ def test_F53_an_answer_that_trickles_does_not_outlive_its_request(
 
 
 @pytest.mark.parametrize("part", ["the headers", "a refusal"])
-def test_F53_gives_up_a_watch_whose_headers_trickle(pair: Callable[..., Pair], part: str) -> None:
+@pytest.mark.rule("F53")
+def test_gives_up_a_watch_whose_headers_trickle(pair: Callable[..., Pair], part: str) -> None:
     client = Client(pair(trickling(_TRICKLES[part])).transport, timeout=0.05)
 
     with pytest.raises(RequestTimeout):
         client.watch(PODS, resource_version="1", timeout_seconds=60)
 
 
-def test_F53_a_tunnel_through_a_proxy_has_a_deadline(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("F53")
+def test_a_tunnel_through_a_proxy_has_a_deadline(pair: Callable[..., Pair]) -> None:
     with serving(trickling(_OK)) as proxy:
         both = pair(lambda peer: None, server="https://10.0.0.1:6443", proxy_url=proxy.url)
         with pytest.raises(RequestTimeout):
             both.transport.request(replace(GET, timeout=0.05))
 
 
-def test_TH_12_a_list_may_take_longer_than_its_timeout_as_long_as_it_is_not_silent(clock: FakeClock) -> None:
+@pytest.mark.rule("TH-12")
+def test_a_list_may_take_longer_than_its_timeout_as_long_as_it_is_not_silent(clock: FakeClock) -> None:
     items = [b'{"metadata":{"name":"p%d"}}' % number for number in range(5)]
 
     def serve(peer: Peer) -> None:
@@ -436,7 +453,8 @@ def test_TH_12_a_list_may_take_longer_than_its_timeout_as_long_as_it_is_not_sile
     assert (5, "5", 80.0) == (len(page.items), page.resource_version, clock.now())
 
 
-def test_TH_12_gives_up_a_silent_list(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("TH-12")
+def test_gives_up_a_silent_list(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -460,7 +478,8 @@ def test_does_not_keep_an_endless_answer(pair: Callable[..., Pair]) -> None:
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_TH_10_abort_ends_a_blocked_read_in_another_thread(
+@pytest.mark.rule("TH-10")
+def test_abort_ends_a_blocked_read_in_another_thread(
     pair: Callable[..., Pair], request: pytest.FixtureRequest, encrypted: bool
 ) -> None:
     trust = request.getfixturevalue("certificates") if encrypted else None
@@ -491,7 +510,8 @@ def test_TH_10_abort_ends_a_blocked_read_in_another_thread(
 
 
 @pytest.mark.parametrize("encrypted", [False, True])
-def test_TH_12_close_ends_a_wait_for_headers(
+@pytest.mark.rule("TH-12")
+def test_close_ends_a_wait_for_headers(
     pair: Callable[..., Pair], request: pytest.FixtureRequest, encrypted: bool
 ) -> None:
     trust = request.getfixturevalue("certificates") if encrypted else None
@@ -548,7 +568,8 @@ def test_a_server_without_tls_is_a_tls_error(pair: Callable[..., Pair]) -> None:
     transport.close()
 
 
-def test_REST_11_after_a_401_the_token_file_is_read_again(pair: Callable[..., Pair], tmp_path: Path) -> None:
+@pytest.mark.rule("REST-11")
+def test_after_a_401_the_token_file_is_read_again(pair: Callable[..., Pair], tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("old\n")
     valid = ["old"]
@@ -582,7 +603,8 @@ def test_errors_never_carry_the_token(pair: Callable[..., Pair]) -> None:
     assert "s3cret" not in f"{lost.value}{lost.value!r}{lost.value.__cause__!r}{both.transport._config!r}"
 
 
-def test_REST_13_a_warning_is_logged_once_per_text(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("REST-13")
+def test_a_warning_is_logged_once_per_text(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         while peer.head():
             peer.answer(200, b"{}", 'Warning: 299 - "old API"', 'Warning: 299 - "slow"', 'Warning: 199 - "other"')
@@ -625,7 +647,8 @@ def test_a_refusal_by_the_proxy_counts_as_not_sent(pair: Callable[..., Pair]) ->
     transport.close()
 
 
-def test_REST_12_dead_peers_are_noticed(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("REST-12")
+def test_dead_peers_are_noticed(pair: Callable[..., Pair]) -> None:
     def serve(peer: Peer) -> None:
         peer.head()
         peer.begin_chunks()
@@ -640,7 +663,8 @@ def test_REST_12_dead_peers_are_noticed(pair: Callable[..., Pair]) -> None:
     stream.close()
 
 
-def test_REF_21_a_refused_watch_releases_its_connection(pair: Callable[..., Pair]) -> None:
+@pytest.mark.rule("REF-21")
+def test_a_refused_watch_releases_its_connection(pair: Callable[..., Pair]) -> None:
     both = pair(lambda peer: (peer.head(), peer.answer(503, b"busy")))
 
     with pytest.raises(ApiError, match="busy"):

@@ -99,7 +99,8 @@ def calls(api: FakeApi) -> list[str]:
     return [words[request.method] for request in api.requests]
 
 
-def test_LE_13_and_LE_25_an_absent_lease_is_created(api: FakeApi, me: Candidate) -> None:
+@pytest.mark.rule("LE-13", "LE-25")
+def test_an_absent_lease_is_created(api: FakeApi, me: Candidate) -> None:
     assert 2.0 == me.elector.tick()
 
     assert {
@@ -115,16 +116,16 @@ def test_LE_13_and_LE_25_an_absent_lease_is_created(api: FakeApi, me: Candidate)
 
 
 @pytest.mark.parametrize("spec", [{}, {"holderIdentity": "", "leaseDurationSeconds": 15}])
-def test_LE_13_a_free_lease_is_taken_immediately(api: FakeApi, me: Candidate, spec: Json) -> None:
+@pytest.mark.rule("LE-13")
+def test_a_free_lease_is_taken_immediately(api: FakeApi, me: Candidate, spec: Json) -> None:
     api.put(PATH, lease() | {"spec": spec})
 
     assert 2.0 == me.elector.tick()
     assert ("me", 1) == (spec_of(api)["holderIdentity"], spec_of(api)["leaseTransitions"])
 
 
-def test_LE_11_and_LE_14_takes_a_lease_that_stayed_unchanged_for_its_duration(
-    api: FakeApi, me: Candidate, clock: FakeClock
-) -> None:
+@pytest.mark.rule("LE-11", "LE-14")
+def test_takes_a_lease_that_stayed_unchanged_for_its_duration(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     api.put(PATH, lease(duration=40, renewTime="2020-01-01T00:00:00.000000Z"))
 
     delay = me.elector.tick()
@@ -140,7 +141,8 @@ def test_LE_11_and_LE_14_takes_a_lease_that_stayed_unchanged_for_its_duration(
     assert me.heard.started.wait(5)
 
 
-def test_LE_11_a_change_of_the_record_restarts_the_time(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-11")
+def test_a_change_of_the_record_restarts_the_time(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     api.put(PATH, lease())
     me.elector.tick()
     clock.step(14)
@@ -153,7 +155,8 @@ def test_LE_11_a_change_of_the_record_restarts_the_time(api: FakeApi, me: Candid
     assert not me.elector.is_leader
 
 
-def test_LE_18_renewals_take_the_fast_path(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-18")
+def test_renewals_take_the_fast_path(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     for _ in range(3):
         me.elector.tick()
         clock.step(2)
@@ -163,7 +166,8 @@ def test_LE_18_renewals_take_the_fast_path(api: FakeApi, me: Candidate, clock: F
     assert "2026-01-01T00:00:00.000000Z" == spec_of(api)["acquireTime"]
 
 
-def test_LE_12_and_LE_18_a_conflict_takes_the_slow_path(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-12", "LE-18")
+def test_a_conflict_takes_the_slow_path(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     for failure in (None, None, BUSY, None):
         api.failures = [None, None] if failure is None else [failure]
         me.elector.tick()
@@ -174,7 +178,8 @@ def test_LE_12_and_LE_18_a_conflict_takes_the_slow_path(api: FakeApi, me: Candid
     assert 1.0 == me.registry.get_sample_value("leader_election_slowpath_total", labels)
 
 
-def test_LE_3_and_LE_23_keeps_foreign_fields_of_the_lease(api: FakeApi, me: Candidate) -> None:
+@pytest.mark.rule("LE-3", "LE-23")
+def test_keeps_foreign_fields_of_the_lease(api: FakeApi, me: Candidate) -> None:
     there = lease(holder="", preferredHolder="them", strategy="OldestEmulationVersion")
     there["metadata"]["labels"] = {"foreign": "1"}
     api.put(PATH, there)
@@ -185,7 +190,8 @@ def test_LE_3_and_LE_23_keeps_foreign_fields_of_the_lease(api: FakeApi, me: Cand
     assert {"foreign": "1"} == api.objects[PATH]["metadata"]["labels"]
 
 
-def test_LE_3_an_update_without_a_read_is_a_mistake(api: FakeApi) -> None:
+@pytest.mark.rule("LE-3")
+def test_an_update_without_a_read_is_a_mistake(api: FakeApi) -> None:
     with pytest.raises(RuntimeError, match="after it was read"):
         LeaseLock(Client(api), "ns", "x").update(LeaseRecord(), 1)
 
@@ -201,7 +207,8 @@ def run(elector: LeaderElector, clock: FakeClock, stop: Stop, until: Callable[[]
     return clock.now() - started
 
 
-def test_LE_15_leadership_ends_when_renewals_fail_for_the_renew_deadline(
+@pytest.mark.rule("LE-15")
+def test_leadership_ends_when_renewals_fail_for_the_renew_deadline(
     api: FakeApi, me: Candidate, clock: FakeClock
 ) -> None:
     me.elector.tick()
@@ -216,7 +223,8 @@ def test_LE_15_leadership_ends_when_renewals_fail_for_the_renew_deadline(
     assert "Lease Normal LeaderElection me stopped leading" == me.heard.events[-1]
 
 
-def test_LE_15_no_request_outlives_the_deadline(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-15")
+def test_no_request_outlives_the_deadline(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     me.elector.tick()
     api.failures = [DOWN] * 100
     for _ in range(6):
@@ -236,7 +244,8 @@ def test_a_leader_that_sees_another_holder_ends_immediately(api: FakeApi, me: Ca
     assert not me.elector.lease.is_valid()
 
 
-def test_LE_16_a_stopped_standby_calls_on_stopped_leading(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-16")
+def test_a_stopped_standby_calls_on_stopped_leading(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     api.put(PATH, lease(duration=1000))
 
     run(me.elector, clock, Stop(), lambda: clock.now() > 20)
@@ -247,7 +256,8 @@ def test_LE_16_a_stopped_standby_calls_on_stopped_leading(api: FakeApi, me: Cand
     assert [] == me.heard.events
 
 
-def test_LE_19_a_stopped_leader_frees_the_lease(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-19")
+def test_a_stopped_leader_frees_the_lease(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     run(me.elector, clock, Stop(), me.heard.started.is_set)
 
     assert ("", 1, 0) == tuple(spec_of(api)[k] for k in ("holderIdentity", "leaseDurationSeconds", "leaseTransitions"))
@@ -257,14 +267,16 @@ def test_LE_19_a_stopped_leader_frees_the_lease(api: FakeApi, me: Candidate, clo
 
 
 @pytest.mark.parametrize("failure", [DOWN, status(404, "NotFound")])
-def test_LE_19_a_failed_release_is_not_an_error(api: FakeApi, me: Candidate, failure: Answer) -> None:
+@pytest.mark.rule("LE-19")
+def test_a_failed_release_is_not_an_error(api: FakeApi, me: Candidate, failure: Answer) -> None:
     me.elector.tick()
     api.failures = [failure]
 
     assert not me.elector.release()
 
 
-def test_LE_19_does_not_release_the_lease_of_another_holder(api: FakeApi, me: Candidate) -> None:
+@pytest.mark.rule("LE-19")
+def test_does_not_release_the_lease_of_another_holder(api: FakeApi, me: Candidate) -> None:
     me.elector.tick()
     api.put(PATH, lease("other"))
 
@@ -272,7 +284,8 @@ def test_LE_19_does_not_release_the_lease_of_another_holder(api: FakeApi, me: Ca
     assert "other" == spec_of(api)["holderIdentity"]
 
 
-def test_LE_17_reports_every_new_holder(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-17")
+def test_reports_every_new_holder(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     api.put(PATH, lease("first", duration=1))
     for holder in ("first", "second", "second"):
         api.put(PATH, lease(holder, duration=1))
@@ -287,7 +300,8 @@ def test_LE_17_reports_every_new_holder(api: FakeApi, me: Candidate, clock: Fake
     assert ["first", "second", "me"] == me.heard.leaders
 
 
-def test_LE_21_only_a_leader_that_is_long_overdue_is_unhealthy(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-21")
+def test_only_a_leader_that_is_long_overdue_is_unhealthy(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     healthy = [me.elector.is_healthy()]
     me.elector.tick()
     for seconds in (35, 0.1):
@@ -297,9 +311,8 @@ def test_LE_21_only_a_leader_that_is_long_overdue_is_unhealthy(api: FakeApi, me:
     assert [True, True, False] == healthy
 
 
-def test_LE_22_the_fence_closes_with_the_lease_without_the_elector(
-    api: FakeApi, me: Candidate, clock: FakeClock
-) -> None:
+@pytest.mark.rule("LE-22")
+def test_the_fence_closes_with_the_lease_without_the_elector(api: FakeApi, me: Candidate, clock: FakeClock) -> None:
     with pytest.raises(LeaseExpired):
         me.elector.lease.check()
     me.elector.tick()
@@ -311,7 +324,8 @@ def test_LE_22_the_fence_closes_with_the_lease_without_the_elector(
     assert me.elector.is_leader
 
 
-def test_LE_22_a_lease_counts_from_the_moment_the_renewal_was_sent(clock: FakeClock) -> None:
+@pytest.mark.rule("LE-22")
+def test_a_lease_counts_from_the_moment_the_renewal_was_sent(clock: FakeClock) -> None:
     class Slow(FakeApi):
         def request(self, request: Any) -> Any:
             clock.step(4)
@@ -336,25 +350,30 @@ def test_LE_22_a_lease_counts_from_the_moment_the_renewal_was_sent(clock: FakeCl
         ((0, 10, 2), "lease duration must be at least 1 s"),
     ],
 )
-def test_LE_10_rejects_contradictory_durations(timing: tuple[float, float, float], message: str) -> None:
+@pytest.mark.rule("LE-10")
+def test_rejects_contradictory_durations(timing: tuple[float, float, float], message: str) -> None:
     with pytest.raises(LeaderElectionConfigError, match=message):
         Timing(*timing)
 
 
-def test_LE_10_rounds_the_duration_in_the_lease_up() -> None:
+@pytest.mark.rule("LE-10")
+def test_rounds_the_duration_in_the_lease_up() -> None:
     assert [11, 15] == [Timing(seconds, 10.2, 2).noted_duration for seconds in (10.5, 15)]
 
 
-def test_LE_10_rejects_an_empty_identity(api: FakeApi, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-10")
+def test_rejects_an_empty_identity(api: FakeApi, clock: FakeClock) -> None:
     with pytest.raises(LeaderElectionConfigError, match="identity"):
         Candidate(api, clock, "")
 
 
-def test_LE_4_one_hung_request_cannot_cost_the_lease() -> None:
+@pytest.mark.rule("LE-4")
+def test_one_hung_request_cannot_cost_the_lease() -> None:
     assert (5.0, 1.0) == (Timing().request_timeout, Timing(3, 1.5, 1).request_timeout)
 
 
-def test_LE_24_a_restarted_process_has_another_identity() -> None:
+@pytest.mark.rule("LE-24")
+def test_a_restarted_process_has_another_identity() -> None:
     randomness = SeededRandomness(7)
     first, second = identity("host", randomness), identity("host", randomness)
 
@@ -362,7 +381,8 @@ def test_LE_24_a_restarted_process_has_another_identity() -> None:
     assert first.startswith("host_")
 
 
-def test_LE_2_keeps_every_field_of_a_malformed_lease(api: FakeApi) -> None:
+@pytest.mark.rule("LE-2")
+def test_keeps_every_field_of_a_malformed_lease(api: FakeApi) -> None:
     api.put(PATH, lease(futureField={"a": 1}))
     lock = LeaseLock(Client(api), "ns", "tidb-controller-manager")
     record = lock.read(1)
@@ -388,9 +408,8 @@ NO_LEASES = {
 
 
 @pytest.mark.parametrize("odd", NO_LEASES.values(), ids=NO_LEASES.keys())
-def test_LE_12_a_200_without_a_lease_is_a_failed_attempt(
-    api: FakeApi, me: Candidate, clock: FakeClock, odd: Answer
-) -> None:
+@pytest.mark.rule("LE-12")
+def test_a_200_without_a_lease_is_a_failed_attempt(api: FakeApi, me: Candidate, clock: FakeClock, odd: Answer) -> None:
     api.put(PATH, lease(holder=""))
     api.failures = [odd, None, odd]
 
@@ -409,7 +428,8 @@ def test_LE_12_a_200_without_a_lease_is_a_failed_attempt(
     assert 10 == sum(delays), "LE-15: lost when the deadline has passed"
 
 
-def test_LE_15_an_answer_with_another_holder_is_not_a_success(api: FakeApi, me: Candidate) -> None:
+@pytest.mark.rule("LE-15")
+def test_an_answer_with_another_holder_is_not_a_success(api: FakeApi, me: Candidate) -> None:
     api.put(PATH, lease(holder=""))
     api.failures = [None, answer(200, lease(holder="other") | {"kind": "Lease"})]
 
@@ -419,7 +439,8 @@ def test_LE_15_an_answer_with_another_holder_is_not_a_success(api: FakeApi, me: 
 
 
 @pytest.mark.parametrize("error", [ValueError("no"), SystemExit(3)])
-def test_LE_14_a_leader_that_cannot_start_ends_without_releasing_the_lease(
+@pytest.mark.rule("LE-14")
+def test_a_leader_that_cannot_start_ends_without_releasing_the_lease(
     api: FakeApi, clock: FakeClock, error: BaseException
 ) -> None:
     heard = Heard()
@@ -435,7 +456,8 @@ def test_LE_14_a_leader_that_cannot_start_ends_without_releasing_the_lease(
     assert (1, "me") == (heard.stopped, spec_of(api)["holderIdentity"])
 
 
-def test_LE_17_a_failed_on_new_leader_ends_nothing(api: FakeApi, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-17")
+def test_a_failed_on_new_leader_ends_nothing(api: FakeApi, clock: FakeClock) -> None:
     def fail(_leader: str) -> None:
         raise SystemExit
 

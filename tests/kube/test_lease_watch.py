@@ -40,7 +40,8 @@ def _heard(*lines: bytes) -> int:
     return len(calls)
 
 
-def test_LE_13_a_lease_without_holder_and_one_that_is_gone_are_free() -> None:
+@pytest.mark.rule("LE-13")
+def test_a_lease_without_holder_and_one_that_is_gone_are_free() -> None:
     assert 0 == _heard(_event("ADDED", "other"), _event("MODIFIED", "other"), _event("BOOKMARK"))
     assert 1 == _heard(_event("ADDED", "other"), _event("MODIFIED", ""))
     assert 1 == _heard(_event("ADDED", ""))
@@ -66,7 +67,8 @@ def test_watches_one_lease_from_its_current_state(clock: FakeClock) -> None:
         (status(403, "Forbidden"), 300.0),
     ],
 )
-def test_LE_14_the_delay_depends_on_how_the_watch_ended(clock: FakeClock, what: Answer, pause: float) -> None:
+@pytest.mark.rule("LE-14")
+def test_the_delay_depends_on_how_the_watch_ended(clock: FakeClock, what: Answer, pause: float) -> None:
     assert pause == _watch(ScriptedTransport([what]), clock).step(lambda: None)
 
 
@@ -128,7 +130,8 @@ def _release(api: FakeApi) -> Json:
     return api.put(PATH, lease("", duration=1))
 
 
-def test_LE_13_a_released_lease_is_taken_immediately(api: FakeApi, clock: FakeClock) -> None:
+@pytest.mark.rule("LE-13")
+def test_a_released_lease_is_taken_immediately(api: FakeApi, clock: FakeClock) -> None:
     watched = _Watchable()
     with _Standby(api, watched, clock) as standby:
         assert watched.watching.wait(5)
@@ -166,9 +169,8 @@ def test_a_stopped_standby_ends_its_watch(api: FakeApi, clock: FakeClock) -> Non
 
 
 @pytest.mark.parametrize("failure", [_REFUSED, status(403, "Forbidden")])
-def test_LE_14_a_standby_that_cannot_watch_polls(
-    api: FakeApi, clock: FakeClock, failure: Response | TransportError
-) -> None:
+@pytest.mark.rule("LE-14")
+def test_a_standby_that_cannot_watch_polls(api: FakeApi, clock: FakeClock, failure: Response | TransportError) -> None:
     class Unwatchable(_Watchable):
         def stream(self, request: Request, idle_timeout: float) -> ByteStream:
             return ScriptedTransport([failure]).stream(request, idle_timeout)

@@ -25,7 +25,8 @@ def _read(pieces: list[bytes]) -> tuple[list[Any], list[Any], str | None]:
 
 @pytest.mark.slow
 @given(_ITEMS, st.booleans(), st.booleans(), st.lists(st.integers(0, 400)))
-def test_TH_6_the_items_do_not_depend_on_the_pieces_of_a_list(
+@pytest.mark.rule("TH-6")
+def test_the_items_do_not_depend_on_the_pieces_of_a_list(
     items: list[Any], sorted_keys: bool, blanks: bool, cuts: list[int]
 ) -> None:
     tree = {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": items}
@@ -37,7 +38,8 @@ def test_TH_6_the_items_do_not_depend_on_the_pieces_of_a_list(
     assert (items, "9") == (early + late, version)
 
 
-def test_TH_5_returns_items_before_the_list_is_complete() -> None:
+@pytest.mark.rule("TH-5")
+def test_returns_items_before_the_list_is_complete() -> None:
     head = (
         b'{"kind":"PodList","metadata":{},"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}},{"metadata":{"na'
     )
@@ -89,7 +91,8 @@ def _lookalikes(size: int) -> bytes:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1 << 12, 1 << 13, 1 << 16, (1 << 16) - 1, 5000, 200_000])
-def test_TH_6_a_list_costs_only_a_few_passes_over_its_bytes(size: int, mocker: Any) -> None:
+@pytest.mark.rule("TH-6")
+def test_a_list_costs_only_a_few_passes_over_its_bytes(size: int, mocker: Any) -> None:
     """Wherever the pieces end, e.g. always in the middle of the same field."""
     decoded = 0
 
@@ -110,7 +113,8 @@ def test_TH_6_a_list_costs_only_a_few_passes_over_its_bytes(size: int, mocker: A
     assert decoded <= 6 * len(body)
 
 
-def test_TH_6_four_managers_of_fields_do_not_hide_where_an_item_ends() -> None:
+@pytest.mark.rule("TH-6")
+def test_four_managers_of_fields_do_not_hide_where_an_item_ends() -> None:
     fields = ",".join(['{"apiVersion":"v1","fieldsType":"FieldsV1","manager":"m"}'] * 4)
     item = f'{{"apiVersion":"v1","kind":"A","metadata":{{"name":"x","managedFields":[{fields}]}},"spec":{{}}}}'.encode()
     whole = b'{"apiVersion":"v1","items":[' + b",".join([item] * 3)

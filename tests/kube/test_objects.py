@@ -15,16 +15,19 @@ POD = (
 )
 
 
-def test_KEY_1_the_key_has_the_namespace_if_there_is_one() -> None:
+@pytest.mark.rule("KEY-1")
+def test_the_key_has_the_namespace_if_there_is_one() -> None:
     assert ("ns/a", "n") == (Object(POD).key, Object(b'{"metadata":{"name":"n"}}').key)
 
 
-def test_KEY_5_an_object_without_metadata_is_an_error() -> None:
+@pytest.mark.rule("KEY-5")
+def test_an_object_without_metadata_is_an_error() -> None:
     with pytest.raises(msgspec.ValidationError, match="metadata"):
         Object(b"{}")
 
 
-def test_PY_7_keeps_all_fields_but_managed_fields() -> None:
+@pytest.mark.rule("PY-7")
+def test_keeps_all_fields_but_managed_fields() -> None:
     tree = Object(POD, "v1", "Pod").decode()
 
     assert ({"unknown": [1]}, 1, "v1", "Pod") == (
@@ -40,7 +43,8 @@ class _Model(msgspec.Struct, frozen=True):
     spec: dict[str, list[int]]
 
 
-def test_PY_7_trees_are_fresh_and_models_are_shared() -> None:
+@pytest.mark.rule("PY-7")
+def test_trees_are_fresh_and_models_are_shared() -> None:
     pod = Object(POD)
 
     assert pod.decode() is not pod.decode()
@@ -67,7 +71,8 @@ def test_does_not_cache_the_content_of_a_secret() -> None:
         '{"annotations":{"x":"\\",\\"managedFields\\":[1]"},"managedFields":[{"x":[1]}],"name":"a"}',
     ],
 )
-def test_INF_30_removes_managed_fields_in_any_position_and_format(meta: str) -> None:
+@pytest.mark.rule("INF-30")
+def test_removes_managed_fields_in_any_position_and_format(meta: str) -> None:
     inner = json.dumps([{"managedFields": 1}, {"a": 1, "managedFields": [2]}], separators=(",", ":"))
     for text in (f'{{"metadata":{meta},"spec":{inner}}}', f'{{"before":{inner},"metadata":{meta}}}'):
         expected = json.loads(text)
@@ -84,7 +89,8 @@ def test_keeps_a_text_that_only_mentions_managed_fields() -> None:
     assert raw == Object(raw).raw
 
 
-def test_F2_readers_cannot_change_shared_objects() -> None:
+@pytest.mark.rule("F2")
+def test_readers_cannot_change_shared_objects() -> None:
     pod = Object(POD)
     pod.decode()["metadata"]["labels"]["x"] = "2"
 

@@ -90,7 +90,8 @@ def asking(world: World) -> Iterator[Callable[[], str]]:
         transport.close()
 
 
-def test_REST_11_uses_a_renewed_client_certificate_within_a_minute(world: World, ask: Callable[[], str]) -> None:
+@pytest.mark.rule("REST-11")
+def test_uses_a_renewed_client_certificate_within_a_minute(world: World, ask: Callable[[], str]) -> None:
     seen = [ask()]
     world.renew("second")
     for seconds in (50, 1):
@@ -100,7 +101,8 @@ def test_REST_11_uses_a_renewed_client_certificate_within_a_minute(world: World,
     assert ["first", "first", "second"] == seen
 
 
-def test_REST_11_after_a_401_the_client_certificate_is_read_again(world: World, ask: Callable[[], str]) -> None:
+@pytest.mark.rule("REST-11")
+def test_after_a_401_the_client_certificate_is_read_again(world: World, ask: Callable[[], str]) -> None:
     world.renew("second")
     world.unwanted = "first"
 
@@ -108,7 +110,8 @@ def test_REST_11_after_a_401_the_client_certificate_is_read_again(world: World, 
 
 
 @pytest.mark.parametrize("content", [b"", b"half of a certificate", None])
-def test_REST_11_keeps_the_old_certificates_while_new_ones_are_unusable(
+@pytest.mark.rule("REST-11")
+def test_keeps_the_old_certificates_while_new_ones_are_unusable(
     world: World, ask: Callable[[], str], tmp_path: Path, content: bytes | None
 ) -> None:
     if content is None:

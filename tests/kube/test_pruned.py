@@ -78,7 +78,8 @@ def writer(request: pytest.FixtureRequest, clock: FakeClock) -> Writer:
     return Writer(PruningApi(subresource=request.param), clock)
 
 
-def test_I29_sends_pruned_fields_once(writer: Writer) -> None:
+@pytest.mark.rule("I29")
+def test_sends_pruned_fields_once(writer: Writer) -> None:
     assert writer.write(**SAID)
     assert SAID == writer.known()
     assert "status" not in writer.there("a").decode() or {} == writer.there("a").decode()["status"]

@@ -50,12 +50,14 @@ def readings(cache: Cache) -> Readings:
     return readings
 
 
-def test_3_8_does_not_read_an_unchanged_cache_again(cache: Cache, readings: Readings) -> None:
+@pytest.mark.rule("design-3.8")
+def test_does_not_read_an_unchanged_cache_again(cache: Cache, readings: Readings) -> None:
     assert readings.still_hold()
     assert 0 == cache.asked
 
 
-def test_3_8_reads_a_changed_cache_once(cache: Cache, readings: Readings) -> None:
+@pytest.mark.rule("design-3.8")
+def test_reads_a_changed_cache_once(cache: Cache, readings: Readings) -> None:
     cache.changes += 1
     assert readings.still_hold()
     assert 3 == cache.asked
@@ -63,12 +65,14 @@ def test_3_8_reads_a_changed_cache_once(cache: Cache, readings: Readings) -> Non
     assert 3 == cache.asked
 
 
-def test_3_8_another_object_invalidates_the_answers_for_good(cache: Cache, readings: Readings) -> None:
+@pytest.mark.rule("design-3.8")
+def test_another_object_invalidates_the_answers_for_good(cache: Cache, readings: Readings) -> None:
     cache.items[0], cache.changes = pod_object("a", version="2"), 1
     assert [False, False] == [readings.still_hold(), readings.still_hold()]
 
 
-def test_3_8_notices_a_change_between_two_reads(cache: Cache) -> None:
+@pytest.mark.rule("design-3.8")
+def test_notices_a_change_between_two_reads(cache: Cache) -> None:
     readings = Readings()
     through = readings.through(cache)
     through.get("ns", "a")
@@ -77,7 +81,8 @@ def test_3_8_notices_a_change_between_two_reads(cache: Cache) -> None:
     assert not readings.still_hold()
 
 
-def test_3_8_two_answers_to_one_read_are_never_valid(cache: Cache) -> None:
+@pytest.mark.rule("design-3.8")
+def test_two_answers_to_one_read_are_never_valid(cache: Cache) -> None:
     readings = Readings()
     through = readings.through(cache)
     first = through.get("ns", "a")

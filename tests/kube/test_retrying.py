@@ -71,14 +71,16 @@ class Bench:
 
 @pytest.mark.parametrize("request_", [GET, POST])
 @pytest.mark.parametrize("code", [429, 500, 503])
-def test_REST_3_retry_after_is_obeyed_for_any_verb(clock: FakeClock, code: int, request_: Request) -> None:
+@pytest.mark.rule("REST-3")
+def test_retry_after_is_obeyed_for_any_verb(clock: FakeClock, code: int, request_: Request) -> None:
     bench = Bench(clock, [answer(code, retry_after="7"), OK])
 
     assert (OK, 7.0) == bench.send(request_)
 
 
 @pytest.mark.parametrize(("asked", "waited"), [("86400", 300.0), ("9" * 400, 300.0), ("0", 1.0), ("2", 2.0)])
-def test_REST_3_bounds_retry_after_on_both_sides(clock: FakeClock, asked: str, waited: float) -> None:
+@pytest.mark.rule("REST-3")
+def test_bounds_retry_after_on_both_sides(clock: FakeClock, asked: str, waited: float) -> None:
     bench = Bench(clock, [answer(503, retry_after=asked), OK])
 
     assert (OK, waited) == bench.send(GET)
@@ -95,18 +97,21 @@ def test_REST_3_bounds_retry_after_on_both_sides(clock: FakeClock, asked: str, w
         answer(302, retry_after="1"),
     ],
 )
-def test_REST_3_other_answers_are_final(clock: FakeClock, final: Answer) -> None:
+@pytest.mark.rule("REST-3")
+def test_other_answers_are_final(clock: FakeClock, final: Answer) -> None:
     assert (final, 0.0) == Bench(clock, [final]).send()
 
 
-def test_REST_2_there_are_eleven_attempts(clock: FakeClock) -> None:
+@pytest.mark.rule("REST-2")
+def test_there_are_eleven_attempts(clock: FakeClock) -> None:
     bench = Bench(clock, [BUSY] * 11)
 
     assert (BUSY, 70.0) == bench.send()
     assert 11 == len(bench.inner.requests)
 
 
-def test_REST_4_a_read_is_repeated_over_a_new_connection(clock: FakeClock) -> None:
+@pytest.mark.rule("REST-4")
+def test_a_read_is_repeated_over_a_new_connection(clock: FakeClock) -> None:
     assert (OK, 2.0) == Bench(clock, [LOST, LOST, OK]).send()
 
 
@@ -119,26 +124,28 @@ def test_REST_4_a_read_is_repeated_over_a_new_connection(clock: FakeClock) -> No
         (GET, TlsError("GET", "/", "who are you")),
     ],
 )
-def test_REST_4_does_not_repeat_writes_and_hopeless_reads(
-    clock: FakeClock, request_: Request, error: TransportError
-) -> None:
+@pytest.mark.rule("REST-4")
+def test_does_not_repeat_writes_and_hopeless_reads(clock: FakeClock, request_: Request, error: TransportError) -> None:
     assert (error, 0.0) == Bench(clock, [error]).send(request_)
 
 
-def test_REST_6_an_error_after_other_attempts_names_the_first(clock: FakeClock) -> None:
+@pytest.mark.rule("REST-6")
+def test_an_error_after_other_attempts_names_the_first(clock: FakeClock) -> None:
     error, _ = Bench(clock, [LOST, ConnectionRefused("GET", "/", "refused")]).send()
 
     assert isinstance(error, ConnectionRefused)
     assert "refused (earlier: reset)" == error.cause
 
 
-def test_REST_1_requests_wait_for_their_token(clock: FakeClock) -> None:
+@pytest.mark.rule("REST-1")
+def test_requests_wait_for_their_token(clock: FakeClock) -> None:
     bench = Bench(clock, [OK] * 4, qps=2, burst=2)
 
     assert [0.0, 0.0, 0.5, 0.5] == [bench.send()[1] for _ in range(4)]
 
 
-def test_REST_1_a_watch_takes_a_token_only_for_its_retries(clock: FakeClock) -> None:
+@pytest.mark.rule("REST-1")
+def test_a_watch_takes_a_token_only_for_its_retries(clock: FakeClock) -> None:
     bench = Bench(clock, [OK, OK, BUSY, OK], qps=0.1, burst=1)
 
     bench.send()
@@ -146,7 +153,8 @@ def test_REST_1_a_watch_takes_a_token_only_for_its_retries(clock: FakeClock) -> 
     assert 10.0 == bench.watch()[1]
 
 
-def test_REST_5_a_watch_that_cannot_be_opened_is_empty(clock: FakeClock) -> None:
+@pytest.mark.rule("REST-5")
+def test_a_watch_that_cannot_be_opened_is_empty(clock: FakeClock) -> None:
     bench = Bench(clock, [LOST, RequestTimeout("GET", "/", "slow")] * 5 + [LOST])
 
     stream, waited = bench.watch()
@@ -154,7 +162,8 @@ def test_REST_5_a_watch_that_cannot_be_opened_is_empty(clock: FakeClock) -> None
     assert ([], 200, 10.0) == (list(stream), stream.status, waited)
 
 
-def test_REF_21_a_refused_watch_is_for_the_reflector(clock: FakeClock) -> None:
+@pytest.mark.rule("REF-21")
+def test_a_refused_watch_is_for_the_reflector(clock: FakeClock) -> None:
     refused = ConnectionRefused("GET", "/", "refused")
 
     assert (refused, 0.0) == Bench(clock, [refused]).watch()
@@ -179,7 +188,8 @@ def test_a_stop_ends_the_wait_for_a_retry_with_what_is_known(clock: FakeClock, k
 
 
 @pytest.mark.parametrize("known", [BUSY, LOST])
-def test_CW_10_a_hurry_skips_retries_but_allows_requests(clock: FakeClock, known: Answer) -> None:
+@pytest.mark.rule("CW-10")
+def test_a_hurry_skips_retries_but_allows_requests(clock: FakeClock, known: Answer) -> None:
     def hurry_meanwhile(_: Request) -> Answer:
         hurry.set()
         return known
@@ -190,7 +200,8 @@ def test_CW_10_a_hurry_skips_retries_but_allows_requests(clock: FakeClock, known
     assert [(known, 0.0), (known, 0.0)] == [bench.send(), bench.send()]
 
 
-def test_LE_22_a_write_is_checked_at_every_attempt(clock: FakeClock) -> None:
+@pytest.mark.rule("LE-22")
+def test_a_write_is_checked_at_every_attempt(clock: FakeClock) -> None:
     class ClosesAfter:
         def __init__(self, writes: int) -> None:
             self.left = writes
@@ -207,7 +218,8 @@ def test_LE_22_a_write_is_checked_at_every_attempt(clock: FakeClock) -> None:
     assert OK == Bench(clock, [OK], fence=ClosesAfter(0)).send(GET)[0]
 
 
-def test_8_3_counts_every_attempt(clock: FakeClock) -> None:
+@pytest.mark.rule("8.3")
+def test_counts_every_attempt(clock: FakeClock) -> None:
     registry = CollectorRegistry()
     bench = Bench(clock, [BUSY, LOST, OK], observer=PrometheusObserver(registry, "https://127.0.0.1:6443"))
 

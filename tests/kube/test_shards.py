@@ -61,7 +61,8 @@ def test_the_shard_of_a_key_is_the_same_in_every_version() -> None:
 
 
 class TestTheFence:
-    def test_LE_22_a_write_is_allowed_for_the_shard_of_the_key_that_the_thread_acts_for(self) -> None:
+    @pytest.mark.rule("LE-22")
+    def test_a_write_is_allowed_for_the_shard_of_the_key_that_the_thread_acts_for(self) -> None:
         shards = Shards(3)
         mine, other = (next(key for key in KEYS if shard_of(key, 3) == shard) for shard in (0, 1))
         shards.open(0, OpenFence())
@@ -71,14 +72,16 @@ class TestTheFence:
                 shards.check()
             shards.check()
 
-    def test_LE_22_nothing_is_written_for_no_key(self) -> None:
+    @pytest.mark.rule("LE-22")
+    def test_nothing_is_written_for_no_key(self) -> None:
         shards = Shards(2)
         shards.open(0, OpenFence())
         shards.open(1, OpenFence())
         with pytest.raises(LeaseExpired, match="acts for no key"):
             shards.check()
 
-    def test_LE_22_the_key_that_a_thread_acts_for_is_its_own(self) -> None:
+    @pytest.mark.rule("LE-22")
+    def test_the_key_that_a_thread_acts_for_is_its_own(self) -> None:
         shards, refused = Shards(1), []
 
         def write() -> None:
@@ -94,7 +97,8 @@ class TestTheFence:
             thread.join()
         assert 1 == len(refused)
 
-    def test_CW_11_a_closed_shard_finishes_running_work_and_starts_none(self) -> None:
+    @pytest.mark.rule("CW-11")
+    def test_a_closed_shard_finishes_running_work_and_starts_none(self) -> None:
         shards = Shards(1)
         shards.open(0, OpenFence())
         with shards.acting_for("ns/a"):
@@ -144,7 +148,8 @@ class TestBalance:
         assert [1, 1] == world.sizes()
         assert longest < 5.0
 
-    def test_CW_11_a_shard_is_released_after_its_last_sync(self) -> None:
+    @pytest.mark.rule("CW-11")
+    def test_a_shard_is_released_after_its_last_sync(self) -> None:
         world, (first,) = _settled(1, shards=2)
         held = first.elections.lease
         with held.acting_for(KEYS[0]):
@@ -156,19 +161,22 @@ class TestBalance:
 
 
 class TestAHolderThatGoes:
-    def test_LE_13_the_keys_of_a_killed_process_are_served_within_20_s(self) -> None:
+    @pytest.mark.rule("LE-13")
+    def test_the_keys_of_a_killed_process_are_served_within_20_s(self) -> None:
         for seed in range(4):
             world, processes = _settled(seed=seed)
             world.run(seed / 3)
             processes[seed % 3].die()
             assert world.time_until_served(_SERVED) > 5.0
 
-    def test_LE_19_the_keys_of_a_stopped_process_are_served_immediately(self) -> None:
+    @pytest.mark.rule("LE-19")
+    def test_the_keys_of_a_stopped_process_are_served_immediately(self) -> None:
         world, processes = _settled()
         processes[0].leave()
         assert world.time_until_served(_SERVED) < 4.0
 
-    def test_LE_22_a_process_suspended_beyond_its_lease_may_not_write_and_ends(self) -> None:
+    @pytest.mark.rule("LE-22")
+    def test_a_process_suspended_beyond_its_lease_may_not_write_and_ends(self) -> None:
         world, processes = _settled()
         world.pause(processes[1], 40.0)
         world.run(17.0)
@@ -177,14 +185,16 @@ class TestAHolderThatGoes:
         assert not processes[1].alive
         assert [] == world.unserved()
 
-    def test_LE_15_a_silent_server_ends_all_processes_without_writes(self) -> None:
+    @pytest.mark.rule("LE-15")
+    def test_a_silent_server_ends_all_processes_without_writes(self) -> None:
         world, processes = _settled()
         world.latency = lambda: 60.0
         world.run(20.0)
         assert not any(each.alive for each in processes)
 
     @pytest.mark.parametrize("seconds", [-3600.0, 3600.0], ids=["back", "forward"])
-    def test_LE_11_setting_a_clock_neither_moves_nor_keeps_a_shard(self, seconds: float) -> None:
+    @pytest.mark.rule("LE-11")
+    def test_setting_a_clock_neither_moves_nor_keeps_a_shard(self, seconds: float) -> None:
         world, processes = _settled(3)
         held = [each.elections.lease.held for each in processes]
         processes[0].clock.set_by = seconds

@@ -30,7 +30,8 @@ def pod(component: str, **annotations: str) -> Object:
         *((component, "replace_volume", ["true"]) for component in ("pd", "tikv", "tidb")),
     ],
 )
-def test_13_each_component_knows_its_commands_and_their_values(component: str, key: str, values: list[str]) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_each_component_knows_its_commands_and_their_values(component: str, key: str, values: list[str]) -> None:
     name = f"{PREFIX}{key.replace('_', '-')}"
     assert [[Command(name, value)] for value in values] == [
         commands_of(pod(component, **{key: value})) for value in values
@@ -38,12 +39,14 @@ def test_13_each_component_knows_its_commands_and_their_values(component: str, k
     assert ([], True) == (commands_of(pod(component, **{key: "True"})), is_commanded(pod(component, **{key: "True"})))
 
 
-def test_13_commands_of_other_components_are_no_commands() -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_commands_of_other_components_are_no_commands() -> None:
     for component in ("pd", "tidb", "tiflash", "discovery"):
         assert not is_commanded(pod(component, evict_leader="none"))
 
 
-def test_13_an_unknown_value_is_named_with_those_that_are_known() -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_an_unknown_value_is_named_with_those_that_are_known() -> None:
     wanted = f"annotation {PREFIX}evict-leader of pod demo-tikv-0: 'now' is not one of delete-pod, none; ignored"
     assert [wanted] == unknown_values(pod("tikv", evict_leader="now", replace_volume="true"))
 
@@ -59,9 +62,11 @@ def test_13_an_unknown_value_is_named_with_those_that_are_known() -> None:
         ("tomorrow", 0.0),
     ],
 )
-def test_13_a_time_that_is_over_or_unreadable_ends_a_command(time: str, left: float) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_time_that_is_over_or_unreadable_ends_a_command(time: str, left: float) -> None:
     assert left == seconds_left(pod("tikv", tikv_evict_leader_expiration_time=time), EVICTION, NOW)
 
 
-def test_13_without_a_time_a_command_does_not_end() -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_without_a_time_a_command_does_not_end() -> None:
     assert seconds_left(pod("tikv"), EVICTION, NOW) is None

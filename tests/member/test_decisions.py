@@ -47,7 +47,8 @@ def test_no_answer_is_not_kept() -> None:
     assert 1 == kept.of("7", clock, Asked())
 
 
-def test_PERF_6_the_same_object_and_wish_are_settled() -> None:
+@pytest.mark.rule("PERF-6")
+def test_the_same_object_and_wish_are_settled() -> None:
     settled, there = Settled(), Object(_RAW)
 
     settled.note(SERVICES, there, {"spec": {"type": "ClusterIP"}})
@@ -55,7 +56,8 @@ def test_PERF_6_the_same_object_and_wish_are_settled() -> None:
     assert settled.holds(SERVICES, there, {"spec": {"type": "ClusterIP"}})
 
 
-def test_PERF_6_another_version_another_wish_and_another_question_are_open() -> None:
+@pytest.mark.rule("PERF-6")
+def test_another_version_another_wish_and_another_question_are_open() -> None:
     settled, there = Settled(), Object(_RAW)
 
     settled.note(SERVICES, there, {"spec": {"type": "ClusterIP"}})

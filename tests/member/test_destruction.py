@@ -26,7 +26,8 @@ def client(transport: ScriptedTransport) -> PDClient:
     return PDClient(transport, Address("http://demo-pd.ns:2379"), clock=FakeClock())
 
 
-def test_F5_a_cached_object_is_not_deleted() -> None:
+@pytest.mark.rule("F5")
+def test_a_cached_object_is_not_deleted() -> None:
     api = FakeApi()
     ctx = context(api)
     api.put(PODS.path("ns", "a"), POD)
@@ -37,7 +38,8 @@ def test_F5_a_cached_object_is_not_deleted() -> None:
 
 
 @pytest.mark.parametrize("why", [True, "it is not wanted", None])
-def test_F5_an_object_that_was_seen_live_is_not_deleted_without_evidence(why: object) -> None:
+@pytest.mark.rule("F5")
+def test_an_object_that_was_seen_live_is_not_deleted_without_evidence(why: object) -> None:
     api = FakeApi()
     ctx = context(api)
     api.put(PODS.path("ns", "a"), POD)
@@ -50,7 +52,8 @@ def test_F5_an_object_that_was_seen_live_is_not_deleted_without_evidence(why: ob
     assert "DELETE a" == api.calls[-1]
 
 
-def test_F5_a_member_or_store_does_not_leave_pd_without_evidence() -> None:
+@pytest.mark.rule("F5")
+def test_a_member_or_store_does_not_leave_pd_without_evidence() -> None:
     transport = ScriptedTransport().on("GET /pd/api/v1/members", (200, ONE_MEMBER))
     pd = client(transport.on("GET /pd/api/v1/stores?state=0&state=1&state=2", (200, ONE_STORE)))
     (member,), (store,) = pd.members().members, pd.stores()
@@ -61,7 +64,8 @@ def test_F5_a_member_or_store_does_not_leave_pd_without_evidence() -> None:
     assert not [call for call in transport.calls if call.startswith("DELETE")]
 
 
-def test_F5_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
+@pytest.mark.rule("F5")
+def test_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
     transport, why = ScriptedTransport(), pods_live(context(FakeApi()), "pd")
     with pytest.raises(TypeError, match=r"from PDClient\.members"):
         delete_member(client(transport), Member("demo-pd-1", 7, (), ()), why)  # type: ignore[arg-type]
@@ -71,7 +75,8 @@ def test_F5_a_member_or_store_that_pd_has_not_shown_does_not_leave_it() -> None:
 
 
 @pytest.mark.slow
-def test_F5_nothing_else_in_the_operator_deletes() -> None:
+@pytest.mark.rule("F5")
+def test_nothing_else_in_the_operator_deletes() -> None:
     found = {path for room in ("member", "meta", "controllers", "discovery") for path in _deleting(ROOT / room)}
     # the second deletes Jobs, seen live and by their UID, which hold nothing; the third old Backups, seen live as well;
     # the last what other kinds want no more

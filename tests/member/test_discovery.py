@@ -17,11 +17,13 @@ from tests.member.clusters import TLS, cluster, container_of, names, pod_of, val
         (cluster(without=("pd",), acrossK8s=True), True),
     ],
 )
-def test_1_1_discovery_is_for_clusters_with_pd_or_across_kubernetes(tc: TidbCluster, expected: bool) -> None:
+@pytest.mark.rule("objects-1.1")
+def test_discovery_is_for_clusters_with_pd_or_across_kubernetes(tc: TidbCluster, expected: bool) -> None:
     assert expected == discovery.wanted(tc)
 
 
-def test_10_1_the_deployment() -> None:
+@pytest.mark.rule("objects-10.1")
+def test_the_deployment() -> None:
     made = discovery.deployment(cluster(discovery={"labels": {"own": "x"}, "annotations": {"a": "b"}}), "op:1")
     assert (1, {"type": "Recreate"}) == (made["spec"]["replicas"], made["spec"]["strategy"])
     template = made["spec"]["template"]
@@ -39,7 +41,8 @@ def test_10_1_the_deployment() -> None:
     assert {"TZ": "UTC", "TC_NAME": "demo"} == values(container)
 
 
-def test_10_1_certificates_and_token_are_mounted_after_the_users_mounts() -> None:
+@pytest.mark.rule("objects-10.1")
+def test_certificates_and_token_are_mounted_after_the_users_mounts() -> None:
     fields = {
         "additionalVolumeMounts": [{"name": "x", "mountPath": "/x"}],
         "additionalVolumes": [{"name": "x", "emptyDir": {}}],
@@ -59,7 +62,8 @@ def test_10_1_certificates_and_token_are_mounted_after_the_users_mounts() -> Non
     assert [{"path": "token", "expirationSeconds": 3607}] == [s["serviceAccountToken"] for s in token[:1]]
 
 
-def test_10_1_probes_only_when_wished_and_only_with_given_times() -> None:
+@pytest.mark.rule("objects-10.1")
+def test_probes_only_when_wished_and_only_with_given_times() -> None:
     fields = {"readinessProbe": {"periodSeconds": 5}, "livenessProbe": {"initialDelaySeconds": 3}}
     container = container_of(discovery.deployment(cluster(discovery=fields), "op:1"), "discovery")
     assert {"tcpSocket": {"port": 10261}, "periodSeconds": 5} == container["readinessProbe"]
@@ -68,7 +72,8 @@ def test_10_1_probes_only_when_wished_and_only_with_given_times() -> None:
     assert {"readinessProbe", "livenessProbe"}.isdisjoint(plain)
 
 
-def test_10_1_rights() -> None:
+@pytest.mark.rule("objects-10.1")
+def test_rights() -> None:
     tc = cluster(tlsCluster=TLS)
     may_read = [(rule["resources"], rule.get("resourceNames"), rule["verbs"]) for rule in discovery.role(tc)["rules"]]
     assert [

@@ -29,7 +29,8 @@ def dm(**spec: object) -> DMCluster:
     return with_defaults(msgspec.convert(tree, DMCluster))
 
 
-def test_6_4_all_objects_are_made_as_recorded() -> None:
+@pytest.mark.rule("other-resources-6.4")
+def test_all_objects_are_made_as_recorded() -> None:
     recording = Recording("dev-dm", DMCluster)
     ours = recording.built()
     theirs = {key: item for key, item in recording.objects.items() if "sync-mon" not in key}
@@ -40,7 +41,8 @@ def test_6_4_all_objects_are_made_as_recorded() -> None:
     assert {"StatefulSet/sync-dm-worker": [PARTITION]} == {key: lines for key, lines in found.items() if lines}
 
 
-def test_6_4_discovery_may_read_its_cluster_the_labels_of_claims_pods_and_one_secret() -> None:
+@pytest.mark.rule("other-resources-6.4")
+def test_discovery_may_read_its_cluster_the_labels_of_claims_pods_and_one_secret() -> None:
     (role,) = [each for each in desired_objects(dm(tlsCluster={"enabled": True}), "image") if each["kind"] == "Role"]
     assert [
         ("dmclusters", ["sync"], ["get"]),
@@ -51,7 +53,8 @@ def test_6_4_discovery_may_read_its_cluster_the_labels_of_claims_pods_and_one_se
 
 
 @pytest.mark.parametrize(("name", "build"), [("dm-master", masters), ("dm-worker", workers)])
-def test_6_9_with_TLS_each_has_its_certificate_and_those_of_sources(name: str, build: object) -> None:
+@pytest.mark.rule("other-resources-6.9")
+def test_with_TLS_each_has_its_certificate_and_those_of_sources(name: str, build: object) -> None:
     dc = dm(tlsCluster={"enabled": True}, tlsClientSecretNames=["orders-db"])
     module = masters if build is masters else workers
     pod = module.stateful_set(dc, "cm")["spec"]["template"]["spec"]
@@ -68,14 +71,16 @@ def test_6_9_with_TLS_each_has_its_certificate_and_those_of_sources(name: str, b
     assert expected == toml.loads(module.content(dc).data["config-file"])
 
 
-def test_6_1_a_size_that_is_not_given_is_10Gi() -> None:
+@pytest.mark.rule("other-resources-6.1")
+def test_a_size_that_is_not_given_is_10Gi() -> None:
     dc = dm(master={"replicas": 1}, worker={"replicas": 1})
     for module in (masters, workers):
         (claim,) = module.stateful_set(dc, "cm")["spec"]["volumeClaimTemplates"]
         assert {"requests": {"storage": "10Gi"}} == claim["spec"]["resources"]
 
 
-def test_6_2_there_is_one_pod_more_for_each_master_that_was_taken_out_and_for_each_lost_worker() -> None:
+@pytest.mark.rule("other-resources-6.2")
+def test_there_is_one_pod_more_for_each_master_that_was_taken_out_and_for_each_lost_worker() -> None:
     dc = dm()
     dc.status.master.failure_members = {
         "sync-dm-master-1": DMFailureMember(pod_name="sync-dm-master-1", member_deleted=True),
@@ -85,7 +90,8 @@ def test_6_2_there_is_one_pod_more_for_each_master_that_was_taken_out_and_for_ea
     assert (4, 3) == (desired_replicas(dc, "dm-master"), desired_replicas(dc, "dm-worker"))
 
 
-def test_6_5_scripts_are_those_of_the_options() -> None:
+@pytest.mark.rule("other-resources-6.5")
+def test_scripts_are_those_of_the_options() -> None:
     plain, digging = master_script(dm()), master_script(dm(master={"replicas": 3, "startUpScriptVersion": "v1"}))
     assert "nslookup" in plain
     assert "dig " not in plain

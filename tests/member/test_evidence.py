@@ -21,23 +21,27 @@ from tests.member.reconciling import CLUSTER_PATH, as_object, context
         lambda: LiveStatus(object(), TidbClusterStatus()),
     ],
 )
-def test_F5_nobody_else_makes_evidence(forge: Callable[[], object]) -> None:
+@pytest.mark.rule("F5")
+def test_nobody_else_makes_evidence(forge: Callable[[], object]) -> None:
     with pytest.raises(TypeError, match=r"live read; use one of the functions of member\.evidence"):
         forge()
 
 
-def test_F5_what_a_cached_object_shows_is_no_evidence() -> None:
+@pytest.mark.rule("F5")
+def test_what_a_cached_object_shows_is_no_evidence() -> None:
     with pytest.raises(TypeError, match=r"pass what observe returned"):
         shown_by(as_object({"metadata": {"name": "a"}}), "its node is lost")  # type: ignore[arg-type]
 
 
-def test_F5_pods_read_live_are_evidence_of_themselves() -> None:
+@pytest.mark.rule("F5")
+def test_pods_read_live_are_evidence_of_themselves() -> None:
     found = pods_live(context(FakeApi()), "tikv")
     assert isinstance(found, Evidence)
     assert [] == found.pods
 
 
-def test_F1_what_is_absent_is_evidence_and_what_is_refused_is_none() -> None:
+@pytest.mark.rule("F1")
+def test_what_is_absent_is_evidence_and_what_is_refused_is_none() -> None:
     api = FakeApi()
     ctx = context(api)
     api.put(PODS.path("ns", "a"), {"metadata": {"name": "a", "namespace": "ns"}})
@@ -50,7 +54,8 @@ def test_F1_what_is_absent_is_evidence_and_what_is_refused_is_none() -> None:
         look_up(ctx, PODS, "b", "ns")
 
 
-def test_F4_a_cluster_that_was_recreated_is_evidence_of_nothing() -> None:
+@pytest.mark.rule("F4")
+def test_a_cluster_that_was_recreated_is_evidence_of_nothing() -> None:
     api = FakeApi()
     ctx = context(api)
     assert status_live(ctx)

@@ -76,12 +76,14 @@ def is_seen(path: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("owner", OWNERS)
-def test_R22_what_is_declared_is_seen(owner: str) -> None:
+@pytest.mark.rule("R22")
+def test_what_is_declared_is_seen(owner: str) -> None:
     assert [] == [path for path in shown(owner) if not is_seen(path)]
 
 
 @pytest.mark.slow
-def test_R22_no_field_is_without_an_effect_unless_it_is_said() -> None:
+@pytest.mark.rule("R22")
+def test_no_field_is_without_an_effect_unless_it_is_said() -> None:
     assert [] == table.defects()
 
 
@@ -145,7 +147,7 @@ def test_a_field_that_shows_though_it_is_said_to_have_no_effect_is_reported(monk
 
 
 def test_a_declaration_of_what_is_no_field_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TESTS, "tikv.dataDir", "member/test_tikv.py::test_4_3_mounts_in_order")
+    monkeypatch.setitem(TESTS, "tikv.dataDir", "member/test_tikv.py::test_mounts_in_order")
     assert ["tikv.dataDir in member/fields/declared.py is no field"] == table.defects()
 
 

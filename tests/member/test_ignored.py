@@ -63,7 +63,8 @@ def has_effect(pair: Pair) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("owner", OWNERS)
-def test_R22_no_field_is_silent_in_any_sort_of_cluster(owner: str) -> None:
+@pytest.mark.rule("R22")
+def test_no_field_is_silent_in_any_sort_of_cluster(owner: str) -> None:
     own = (path for path in fields() if path.partition(".")[0] == owner)
     assert [] == [each for path in own for each in silent(path)]
 
@@ -87,12 +88,14 @@ def test_a_class_for_further_volumes_is_not_named() -> None:
         (f"tidb@sha256:{'0' * 64}", f"write baseImage: tidb@sha256:{'0' * 64}"),
     ],
 )
-def test_8_1_an_image_beside_base_image_and_version_is_named(image: str, instead: str) -> None:
+@pytest.mark.rule("8.1")
+def test_an_image_beside_base_image_and_version_is_named(image: str, instead: str) -> None:
     why = f"has no effect, because pingcap/tidb:v8.5.2 runs; {instead}"
     assert {"spec.tidb.image": why} == named(minimal(tidb={"image": image, "baseImage": "pingcap/tidb"}))
 
 
-def test_8_1_an_image_that_runs_is_not_named() -> None:
+@pytest.mark.rule("8.1")
+def test_an_image_that_runs_is_not_named() -> None:
     images: Json = {name: {"image": f"pingcap/{name}:v6.5.0"} for name in ("pd", "tikv", "tidb")}
     assert {} == named(minimal(**images) | {"version": ""})
     assert {} == named(minimal(tidb={"image": "pingcap/tidb:v8.5.2"}))

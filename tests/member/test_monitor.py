@@ -49,39 +49,45 @@ def test_a_part_that_is_empty_raises_nothing(spec: Json) -> None:
     assert ("StatefulSet", "basic-monitor") in made(**spec)
 
 
-def test_3_3_what_is_null_is_left_out() -> None:
+@pytest.mark.rule("other-resources-3.3")
+def test_what_is_null_is_left_out() -> None:
     body: Json = {"metadata": {"name": "basic"}, "spec": {**CONTAINERS, "grafana": None, "dm": None, "clusters": None}}
     assert decode(body, type(monitor())).spec.grafana is None
 
 
-def test_3_3_without_grafana_nothing_of_it_is_made() -> None:
+@pytest.mark.rule("other-resources-3.3")
+def test_without_grafana_nothing_of_it_is_made() -> None:
     names = {name for _, name in made()}
     assert not [name for name in names if "grafana" in name]
     assert ("Secret", "basic-monitor") not in made()
 
 
 @pytest.mark.parametrize(("prefers", "policies"), [(True, {"PreferDualStack"}), (False, {None})])
-def test_3_4_preferring_ipv6_makes_every_service_dual_stack(prefers: bool, policies: set[str | None]) -> None:
+@pytest.mark.rule("other-resources-3.4")
+def test_preferring_ipv6_makes_every_service_dual_stack(prefers: bool, policies: set[str | None]) -> None:
     services = [tree for (kind, _), tree in made(preferIPv6=prefers, grafana=GRAFANA).items() if kind == "Service"]
     assert 4 == len(services)
     assert policies == {each["spec"].get("ipFamilyPolicy") for each in services}
 
 
-def test_3_6_the_pull_policy_of_the_monitor_holds_where_a_container_has_none() -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_the_pull_policy_of_the_monitor_holds_where_a_container_has_none() -> None:
     own = CONTAINERS["reloader"] | {"imagePullPolicy": "Never"}
     found = pod(imagePullPolicy="Always", reloader=own)
     policies = {each["name"]: each["imagePullPolicy"] for each in found["containers"] + found["initContainers"]}
     assert {"prometheus": "Always", "reloader": "Never", "monitor-initializer": "Always"} == policies
 
 
-def test_3_6_additional_containers_change_grafana_too() -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_additional_containers_change_grafana_too() -> None:
     limits = {"resources": {"limits": {"cpu": "2"}}}
     found = container("grafana", grafana=GRAFANA, additionalContainers=[{"name": "grafana"} | limits])
     assert {"cpu": "2"} == found["resources"]["limits"]
     assert "grafana/grafana:7.5.11" == found["image"]
 
 
-def test_3_6_the_log_level_of_grafana_holds() -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_the_log_level_of_grafana_holds() -> None:
     found = container("grafana", grafana=GRAFANA | {"logLevel": "warn"})
     assert {"name": "GF_LOG_LEVEL", "value": "warn"} in found["env"]
 
@@ -94,12 +100,14 @@ def test_3_6_the_log_level_of_grafana_holds() -> None:
         (prometheus(reserveDays=7, retentionTime="36h"), "36h"),
     ],
 )
-def test_3_6_how_long_series_are_kept(spec: Json, retention: str) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_how_long_series_are_kept(spec: Json, retention: str) -> None:
     script = container("prometheus", **spec)["command"][2]
     assert f"--storage.tsdb.retention.time={retention}\n" in script.replace(" ", "\n")
 
 
-def test_3_6_a_token_that_is_not_mounted_by_itself_is_mounted_all_the_same() -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_a_token_that_is_not_mounted_by_itself_is_mounted_all_the_same() -> None:
     found = pod(automountServiceAccountToken=False)
     mounts = container("prometheus", automountServiceAccountToken=False)["volumeMounts"]
     assert "kube-api-access" in [each["name"] for each in found["volumes"]]
@@ -109,14 +117,16 @@ def test_3_6_a_token_that_is_not_mounted_by_itself_is_mounted_all_the_same() -> 
     ]
 
 
-def test_3_5_labels_of_other_instances_and_dots_in_names_are_met() -> None:
+@pytest.mark.rule("other-resources-3.5")
+def test_labels_of_other_instances_and_dots_in_names_are_met() -> None:
     jobs = configuration(monitor(), Inputs(clusters=[Target("ns", "a.b", "other.name")]))["scrape_configs"]
     tikv = next(each for each in jobs if each["job_name"] == "ns-a.b-tikv")
     assert r"other\.name" == tikv["relabel_configs"][0]["regex"]
     assert "$1.a.b-tikv-peer.$3:$4" == tikv["relabel_configs"][4]["replacement"]
 
 
-def test_3_7_old_prometheus_is_told_nothing_that_it_does_not_know() -> None:
+@pytest.mark.rule("other-resources-3.7")
+def test_old_prometheus_is_told_nothing_that_it_does_not_know() -> None:
     endpoint = {"name": "n", "headers": {"a": "b"}, "metadataConfig": {"send": True}, "queueConfig": {"minShards": 2}}
     new = configuration(monitor(**write(**endpoint)), INPUTS)["remote_write"][0]
     assert {"name", "headers", "metadata_config", "queue_config"} <= new.keys()

@@ -15,7 +15,8 @@ from tests.member.clusters import TLS, cluster
         (cluster(clusterDomain="d.local"), "demo-pd-0.demo-pd-peer.ns.svc.d.local"),
     ],
 )
-def test_4_1_pd_members_have_long_names_where_networks_meet(tc: TidbCluster, expected: str) -> None:
+@pytest.mark.rule("4.1")
+def test_pd_members_have_long_names_where_networks_meet(tc: TidbCluster, expected: str) -> None:
     assert expected == pd_member_name(tc, "demo-pd-0")
 
 
@@ -32,15 +33,18 @@ def test_4_1_pd_members_have_long_names_where_networks_meet(tc: TidbCluster, exp
         ),
     ],
 )
-def test_8_where_the_controller_finds_pd(tc: TidbCluster, expected: str) -> None:
+@pytest.mark.rule("8")
+def test_where_the_controller_finds_pd(tc: TidbCluster, expected: str) -> None:
     assert expected == pd_url(tc)
 
 
-def test_8_where_the_controller_finds_a_tidb() -> None:
+@pytest.mark.rule("8")
+def test_where_the_controller_finds_a_tidb() -> None:
     assert "http://demo-tidb-1.demo-tidb-peer.ns:10080" == tidb_status_url(cluster(), "demo-tidb-1")
 
 
-def test_4_1_names_of_pods_and_claims() -> None:
+@pytest.mark.rule("4.1")
+def test_names_of_pods_and_claims() -> None:
     pod = pod_name(cluster(), "tikv", 12)
     assert ("demo-tikv-12", 12, "tikv-wal-demo-tikv-12") == (pod, ordinal_of(pod), pvc_name("tikv-wal", pod))
     assert "demo-tikv-12.demo-tikv-peer.ns.svc" == member_host(cluster(), "tikv", pod)

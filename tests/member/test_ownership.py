@@ -37,23 +37,27 @@ def store(address: str, **labels: str) -> Store:
         (Stranger.UNCLEAR, member("")),
     ],
 )
-def test_4_1_a_member_is_known_by_its_urls_then_by_its_name(expected: int | Stranger, found: Member) -> None:
+@pytest.mark.rule("lifecycle-4.1")
+def test_a_member_is_known_by_its_urls_then_by_its_name(expected: int | Stranger, found: Member) -> None:
     assert expected == member_owner(cluster(clusterDomain="new.domain"), found)
 
 
-def test_4_1_two_members_of_one_pod_prove_nothing() -> None:
+@pytest.mark.rule("lifecycle-4.1")
+def test_two_members_of_one_pod_prove_nothing() -> None:
     two = [Health(HOST.format(1), 1, (f"http://{HOST.format(1)}:2379",), True), Health("demo-pd-1", 2, (), True)]
     with pytest.raises(AddressNotUnderstood, match="the same pod"):
         require_understood_members(cluster(), two)
 
 
-def test_F31_stores_of_tiflash_are_no_ones_of_tikv() -> None:
+@pytest.mark.rule("F31")
+def test_stores_of_tiflash_are_no_ones_of_tikv() -> None:
     address = "demo-tikv-1.demo-tikv-peer.ns.svc.a:20160"
     stores = [store(address), store(address, engine="tiflash"), store("demo-tikv-1", engine="tiflash")]
     require_understood_stores(cluster(), "tikv", stores)
     assert [stores[0]] == own_stores(cluster(), stores, "tikv", 1)
 
 
-def test_4_1_a_store_whose_address_pd_left_out_may_be_any() -> None:
+@pytest.mark.rule("lifecycle-4.1")
+def test_a_store_whose_address_pd_left_out_may_be_any() -> None:
     with pytest.raises(AddressNotUnderstood, match="store 4 at no address"):
         require_understood_stores(cluster(), "tikv", [store("")])

@@ -22,7 +22,8 @@ def _config(tc: TidbCluster) -> Any:
     return toml.loads(pd.content(tc).data[CONFIG_FILE])
 
 
-def test_4_1_certificates_in_order_between_data_and_user_mounts() -> None:
+@pytest.mark.rule("objects-4.1")
+def test_certificates_in_order_between_data_and_user_mounts() -> None:
     fields = {
         "mountClusterClientSecret": True,
         "storageVolumes": [{"name": "log", "storageSize": "1Gi", "mountPath": "/log"}],
@@ -40,7 +41,8 @@ def test_4_1_certificates_in_order_between_data_and_user_mounts() -> None:
     } == {volume["name"]: volume["secret"]["secretName"] for volume in pod_of(made)["volumes"][3:]}
 
 
-def test_9_1_the_dashboards_secret_can_be_named() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_the_dashboards_secret_can_be_named() -> None:
     tc = cluster(tidb={"tlsClient": TLS_CLIENT}, pd={"tlsClientSecretName": "mine"})
     assert "mine" == pod_of(pd.stateful_set(tc, "cm"))["volumes"][-1]["secret"]["secretName"]
 
@@ -71,15 +73,18 @@ def test_9_1_the_dashboards_secret_can_be_named() -> None:
         ),
     ],
 )
-def test_6_4_keys_that_the_operator_sets(tc: TidbCluster, expected: object) -> None:
+@pytest.mark.rule("objects-6.4")
+def test_keys_that_the_operator_sets(tc: TidbCluster, expected: object) -> None:
     assert expected == _config(tc)
 
 
-def test_1_1_an_absent_configuration_is_an_empty_one() -> None:
+@pytest.mark.rule("objects-1.1")
+def test_an_absent_configuration_is_an_empty_one() -> None:
     assert "" == pd.content(cluster(pd={"config": None})).data[CONFIG_FILE]
 
 
-def test_4_1_readiness_only_when_wished() -> None:
+@pytest.mark.rule("objects-4.1")
+def test_readiness_only_when_wished() -> None:
     assert "readinessProbe" not in container_of(pd.stateful_set(cluster(), "cm"), "pd")
     wished = cluster(pd={"readinessProbe": {"type": "command", "periodSeconds": 5}})
     assert {"tcpSocket": {"port": 2379}, "initialDelaySeconds": 10, "periodSeconds": 5} == container_of(

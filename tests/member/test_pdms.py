@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from kube.objects import Json
 from member.pdms import desired as pdms
 from tests.member.clusters import TLS, cluster, container_of, names, pod_of
@@ -15,7 +17,8 @@ def tso(**fields: Any) -> Json:
     return {"name": "tso", "replicas": 2, **fields}
 
 
-def test_2_1_the_service_is_as_wished_and_its_type_may_come_from_the_deprecated_list() -> None:
+@pytest.mark.rule("objects-2.1")
+def test_the_service_is_as_wished_and_its_type_may_come_from_the_deprecated_list() -> None:
     tc = cluster(pd={"mode": "ms"}, pdms=[tso()], services=[{"name": "tso", "type": "NodePort"}])
     assert ["demo-tso", "demo-tso-peer"] == names(pdms.services(tc, "tso"))
     assert "NodePort" == pdms.services(tc, "tso")[0]["spec"]["type"]
@@ -25,7 +28,8 @@ def test_2_1_the_service_is_as_wished_and_its_type_may_come_from_the_deprecated_
     assert "b" == service["metadata"]["labels"]["a"]
 
 
-def test_4_2_mounts_and_volumes_in_order() -> None:
+@pytest.mark.rule("objects-4.2")
+def test_mounts_and_volumes_in_order() -> None:
     volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
     more = {"mountClusterClientSecret": True, "additionalVolumeMounts": [{"name": "x", "mountPath": "/x"}]}
     stateful_set = made({"storageVolumes": [volume]} | more, tlsCluster=TLS)
@@ -37,21 +41,25 @@ def test_4_2_mounts_and_volumes_in_order() -> None:
     assert "demo-pd-cluster-secret" == secret["secretName"]
 
 
-def test_4_2_additional_mounts_need_no_storage_volume() -> None:
+@pytest.mark.rule("objects-4.2")
+def test_additional_mounts_need_no_storage_volume() -> None:
     mounts = made({"additionalVolumeMounts": [{"name": "x", "mountPath": "/x"}]})
     assert ["annotations", "config", "startup-script", "x"] == names(container_of(mounts, "tso")["volumeMounts"])
 
 
-def test_3_2_without_an_image_of_its_own_it_runs_pds() -> None:
+@pytest.mark.rule("objects-3.2")
+def test_without_an_image_of_its_own_it_runs_pds() -> None:
     assert "pingcap/pd:v8.5.0" == container_of(made({"baseImage": ""}), "tso")["image"]
 
 
-def test_6_4_tls_is_put_into_the_configuration() -> None:
+@pytest.mark.rule("objects-6.4")
+def test_tls_is_put_into_the_configuration() -> None:
     tc = cluster(tlsCluster=TLS, pd={"mode": "ms"}, pdms=[tso(config={"log": {"level": "warn"}})])
     text = pdms.content(tc, "tso").data["config-file"]
     assert 'level = "warn"' in text
     assert 'cacert-path = "/var/lib/pd-tls/ca.crt"' in text
 
 
-def test_1_1_without_the_mode_no_pod_is_wanted() -> None:
+@pytest.mark.rule("objects-1.1")
+def test_without_the_mode_no_pod_is_wanted() -> None:
     assert 0 == pdms.stateful_set(cluster(pdms=[tso()]), "tso", "cm")["spec"]["replicas"]

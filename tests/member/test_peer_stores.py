@@ -58,28 +58,34 @@ def trouble(pods: Json | None, sets: Json | None, store: Store = PEER) -> str:
 _NONE = Listers(*[cast("Any", None)] * 10)
 
 
-def test_F13_a_store_of_another_cluster_that_has_reported_counts() -> None:
+@pytest.mark.rule("F13")
+def test_a_store_of_another_cluster_that_has_reported_counts() -> None:
     assert "" == trouble(pod(), stateful_set())
 
 
-def test_F13_one_that_has_not_reported_since_its_restart_does_not_count() -> None:
+@pytest.mark.rule("F13")
+def test_one_that_has_not_reported_since_its_restart_does_not_count() -> None:
     assert RESTARTING == trouble(pod(), stateful_set(), replace(PEER, start_timestamp=STARTED_SECONDS - 60))
 
 
 @pytest.mark.parametrize("pods", [None, pod(deletionTimestamp=STARTED)])
-def test_F13_one_whose_pod_is_away_does_not_count(pods: Json | None) -> None:
+@pytest.mark.rule("F13")
+def test_one_whose_pod_is_away_does_not_count(pods: Json | None) -> None:
     assert RESTARTING == trouble(pods, stateful_set())
 
 
-def test_F13_one_whose_pod_is_restarted_next_does_not_count() -> None:
+@pytest.mark.rule("F13")
+def test_one_whose_pod_is_restarted_next_does_not_count() -> None:
     outdated = pod(labels={REVISION: "old"})
     assert (RESTARTING, "") == (trouble(outdated, stateful_set(partition=1)), trouble(outdated, stateful_set()))
 
 
 @pytest.mark.parametrize("host", [f"{HOST}.south.local", "10.0.0.1"])
-def test_8_of_one_in_another_kubernetes_nothing_more_is_known(host: str) -> None:
+@pytest.mark.rule("objects-8")
+def test_of_one_in_another_kubernetes_nothing_more_is_known(host: str) -> None:
     assert "" == trouble(None, stateful_set(), replace(PEER, address=f"{host}:20160", start_timestamp=0))
 
 
-def test_8_nor_of_one_whose_stateful_set_is_not_seen() -> None:
+@pytest.mark.rule("objects-8")
+def test_nor_of_one_whose_stateful_set_is_not_seen() -> None:
     assert "" == trouble(None, None)

@@ -66,7 +66,8 @@ def test_what_goes_down_is_looked_at_when_half_of_the_rest_is_done(
 
 
 @pytest.mark.parametrize(("age", "expected"), [(0, 300.0), (100, 200.0), (400, 0.0), (-2, 298.0), (-86400, 0.0)])
-def test_F44_nobody_waits_for_a_time_that_is_yet_to_come(clock: FakeClock, age: float, expected: float) -> None:
+@pytest.mark.rule("F44")
+def test_nobody_waits_for_a_time_that_is_yet_to_come(clock: FakeClock, age: float, expected: float) -> None:
     since = (clock.wall() - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert expected == time_left(since, 300.0, clock.wall())
 

@@ -15,7 +15,8 @@ def _pump(**fields: object) -> Json:
     return pump.stateful_set(cluster(pump=PUMP | fields), "cm")
 
 
-def test_1_1_the_service_goes_without_a_suffix_and_says_not_for_whom() -> None:
+@pytest.mark.rule("objects-1.1")
+def test_the_service_goes_without_a_suffix_and_says_not_for_whom() -> None:
     (service,) = pump.services(cluster(pump=PUMP))
     assert "demo-pump" == service["metadata"]["name"] == _pump()["spec"]["serviceName"]
     assert "app.kubernetes.io/used-by" not in service["metadata"]["labels"]
@@ -29,17 +30,20 @@ def test_1_1_the_service_goes_without_a_suffix_and_says_not_for_whom() -> None:
         ({"env": [{"name": "A", "value": "b"}]}, {"A": "b"}),
     ],
 )
-def test_4_8_the_time_zone_only_when_wished(spec: Json, expected: Json) -> None:
+@pytest.mark.rule("objects-4.8")
+def test_the_time_zone_only_when_wished(spec: Json, expected: Json) -> None:
     made = pump.stateful_set(cluster(timezone="UTC", pump=PUMP | spec), "cm")
     assert expected == values(container_of(made, "pump") | {"env": container_of(made, "pump").get("env", [])})
 
 
-def test_4_8_the_host_name_is_the_pods_with_the_nodes_network() -> None:
+@pytest.mark.rule("objects-4.8")
+def test_the_host_name_is_the_pods_with_the_nodes_network() -> None:
     (variable,) = container_of(_pump(hostNetwork=True), "pump")["env"]
     assert ("HOSTNAME", "metadata.name") == (variable["name"], variable["valueFrom"]["fieldRef"]["fieldPath"])
 
 
-def test_4_8_mounts_and_volumes_in_order_and_what_v16_ignores() -> None:
+@pytest.mark.rule("objects-4.8")
+def test_mounts_and_volumes_in_order_and_what_v16_ignores() -> None:
     own = {"additionalVolumes": [{"name": "x", "emptyDir": {}}]}
     own |= {"additionalVolumeMounts": [{"name": "x", "mountPath": "/x"}]}
     tc = cluster(tlsCluster=TLS, startScriptVersion="v2", pump=PUMP | own)
@@ -49,13 +53,15 @@ def test_4_8_mounts_and_volumes_in_order_and_what_v16_ignores() -> None:
     assert ["data"] == names(made["spec"]["volumeClaimTemplates"])
 
 
-def test_6_4_tls_is_put_into_the_configuration() -> None:
+@pytest.mark.rule("objects-6.4")
+def test_tls_is_put_into_the_configuration() -> None:
     text = pump.content(cluster(tlsCluster=TLS, pump=PUMP | {"config": "gc = 2"})).data["pump-config"]
     assert "gc = 2\n" in text
     assert 'ssl-key = "/var/lib/pump-tls/tls.key"' in text
 
 
-def test_3_8_delete_slots_are_not_copied() -> None:
+@pytest.mark.rule("objects-3.8")
+def test_delete_slots_are_not_copied() -> None:
     tc = cluster(pump=PUMP, annotations={"pump.tidb.pingcap.com/delete-slots": "[1]"})
     assert "annotations" not in pump.stateful_set(tc, "cm")["metadata"]
 
@@ -67,7 +73,8 @@ def of_v16(made: Json) -> Json:
     return stamped(live)
 
 
-def test_11_1_a_script_of_v16_stays_until_something_else_changes() -> None:
+@pytest.mark.rule("objects-11.1")
+def test_a_script_of_v16_stays_until_something_else_changes() -> None:
     live = of_v16(_pump())
     kept = with_running_template(live, _pump())
     assert None is template_change(live, kept)
@@ -77,13 +84,15 @@ def test_11_1_a_script_of_v16_stays_until_something_else_changes() -> None:
     assert container_of(_pump(), "pump")["command"] == container_of(changed, "pump")["command"]
 
 
-def test_11_1_a_script_of_v16_goes_when_what_it_is_made_from_has_changed() -> None:
+@pytest.mark.rule("objects-11.1")
+def test_a_script_of_v16_goes_when_what_it_is_made_from_has_changed() -> None:
     live, wanted = of_v16(_pump()), _pump(config={"log-level": "warn"})
     assert wanted == with_running_template(live, wanted, _pump)
     assert with_running_template(live, wanted) == with_running_template(live, wanted, lambda: wanted) != wanted
 
 
-def test_11_1_a_script_of_ours_and_one_of_the_user_are_compared() -> None:
+@pytest.mark.rule("objects-11.1")
+def test_a_script_of_ours_and_one_of_the_user_are_compared() -> None:
     sidecar = [{"name": "beside", "image": "busybox:1", "command": ["/bin/sh", "-c", "sleep 1"]}]
     other = [sidecar[0] | {"command": ["/bin/sh", "-c", "sleep 2"]}]
     assert template_change(stamped(_pump(additionalContainers=sidecar)), _pump(additionalContainers=other))

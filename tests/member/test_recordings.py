@@ -53,7 +53,8 @@ def test_everything_recorded_is_made(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "secrets"), [("basic", []), ("basic-tls", ["basic-tls-cluster-client-secret"])])
-def test_10_1_F40_discovery_reads_its_cluster_and_named_secrets_and_lists_claims(name: str, secrets: list[str]) -> None:
+@pytest.mark.rule("objects-10.1", "F40")
+def test_discovery_reads_its_cluster_and_named_secrets_and_lists_claims(name: str, secrets: list[str]) -> None:
     recording = Recording(name)
     key = next(key for key in recording.objects if key.startswith("Role/"))
     theirs, ours = recording.objects[key]["rules"], recording.built()[key]["rules"]
@@ -82,7 +83,8 @@ def test_the_comparison_notices_a_changed_a_missing_and_an_extra_field() -> None
 
 
 @pytest.mark.parametrize("name", COVERED)
-def test_11_4_nothing_rolls_when_a_cluster_of_v16_is_taken_over(name: str) -> None:
+@pytest.mark.rule("objects-11.4")
+def test_nothing_rolls_when_a_cluster_of_v16_is_taken_over(name: str) -> None:
     recording = Recording(name)
     for key, ours in recording.built().items():
         if not key.startswith("StatefulSet/"):
@@ -112,7 +114,8 @@ def _use_config_map(stateful_set: Json, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COVERED)
-def test_3_5_the_config_maps_of_v16_keep_name_and_text(name: str) -> None:
+@pytest.mark.rule("objects-3.5")
+def test_the_config_maps_of_v16_keep_name_and_text(name: str) -> None:
     recording = Recording(name)
     for tc in recording.clusters:
         for own in workloads(tc):

@@ -36,7 +36,8 @@ def test_all_objects_of_a_component_are_made_as_recorded(name: str, component: s
 
 
 @pytest.mark.parametrize(("name", "component"), CASES)
-def test_11_4_no_pod_of_a_component_is_rolled_when_it_is_taken_over(name: str, component: str) -> None:
+@pytest.mark.rule("objects-11.4")
+def test_no_pod_of_a_component_is_rolled_when_it_is_taken_over(name: str, component: str) -> None:
     recording = Recording(name)
     theirs, ours = of(recording.objects, component), of(recording.built(), component)
     sets = [key for key in theirs if key.startswith("StatefulSet/")]

@@ -33,7 +33,8 @@ def cluster_of(items: dict[str, Json], name: str) -> TidbCluster:
 
 
 @pytest.mark.parametrize("recording", ["dev-monitor", "dev-tls", "dev-ipv6"])
-def test_4_a_dashboard_is_that_of_v1_6(recording: str) -> None:
+@pytest.mark.rule("other-resources-4")
+def test_a_dashboard_is_that_of_v1_6(recording: str) -> None:
     items = recorded(recording)
     (dashboard,) = [decode(each, TidbDashboard) for each in items.values() if each["kind"] == "TidbDashboard"]
     tc = cluster_of(items, dashboard.spec.clusters[0].name)
@@ -45,7 +46,8 @@ def test_4_a_dashboard_is_that_of_v1_6(recording: str) -> None:
 
 
 @pytest.mark.parametrize("recording", ["dev-monitor", "dev-tls"])
-def test_5_ng_monitoring_is_that_of_v1_6(recording: str) -> None:
+@pytest.mark.rule("other-resources-5")
+def test_ng_monitoring_is_that_of_v1_6(recording: str) -> None:
     items = recorded(recording)
     (found,) = [decode(each, TidbNGMonitoring) for each in items.values() if each["kind"] == "TidbNGMonitoring"]
     tc = cluster_of(items, found.spec.clusters[0].name)

@@ -46,13 +46,15 @@ def time(text: str) -> datetime:
     return found
 
 
-def test_5_2_backups_are_those_of_v1_6(items: dict[str, Json]) -> None:
+@pytest.mark.rule("backup-5.2")
+def test_backups_are_those_of_v1_6(items: dict[str, Json]) -> None:
     """But for the time in the name: there that of the making, here that at which it was due."""
     made = scheduled_backup(schedule(items, "both"), time(MADE.removeprefix("both-")))
     assert [] == unexplained(items[f"Backup/{MADE}"], made)
 
 
-def test_5_2_log_backups_are_those_of_v1_6(items: dict[str, Json]) -> None:
+@pytest.mark.rule("backup-5.2")
+def test_log_backups_are_those_of_v1_6(items: dict[str, Json]) -> None:
     both = schedule(items, "both")
     start = time(items["BackupSchedule/both"]["status"]["logBackupStartTs"])
     template = both.spec.log_backup_template
@@ -62,7 +64,8 @@ def test_5_2_log_backups_are_those_of_v1_6(items: dict[str, Json]) -> None:
     assert start == log_start_of(decode(items["Backup/log-both"], Backup).spec)
 
 
-def test_5_what_v1_6_was_given_is_valid() -> None:
+@pytest.mark.rule("backup-5")
+def test_what_v1_6_was_given_is_valid() -> None:
     schedules = {
         name: with_schedule_defaults(decode(item, BackupSchedule)) for name, item in recorded("BackupSchedule")
     }

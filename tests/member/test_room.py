@@ -34,7 +34,8 @@ UNKNOWN = Store(1, "t-0:20160", "Up", region_count=1000)
     ],
     ids=["two", "exact", "unknown leaves", "unknown stays", "none stays", "silent", "has moved", "few regions"],
 )
-def test_8_5_data_that_may_fit_is_let_go(leaving: Sequence[Store], staying: Sequence[Store]) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_data_that_may_fit_is_let_go(leaving: Sequence[Store], staying: Sequence[Store]) -> None:
     assert "" == shortage(leaving, staying, ANYWHERE)
 
 
@@ -61,7 +62,8 @@ def test_8_5_data_that_may_fit_is_let_go(leaving: Sequence[Store], staying: Sequ
         "many regions",
     ],
 )
-def test_8_5_data_that_cannot_fit_is_named_with_its_figures(
+@pytest.mark.rule("lifecycle-8.5")
+def test_data_that_cannot_fit_is_named_with_its_figures(
     leaving: Sequence[Store], staying: Sequence[Store], held: str, room: str
 ) -> None:
     expected = (
@@ -72,7 +74,8 @@ def test_8_5_data_that_cannot_fit_is_named_with_its_figures(
 
 
 @pytest.mark.parametrize(("others", "fits"), [(3, False), (4, True)])
-def test_8_5_no_store_takes_more_than_one_replica_of_everything(others: int, *, fits: bool) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_no_store_takes_more_than_one_replica_of_everything(others: int, *, fits: bool) -> None:
     """40 GiB have three replicas; one of the stores that stay is full, so that the others need to be three."""
     used = 120 // (others + 1)
     staying = [store(free=10, used=used), *(store(free=90, used=used) for _ in range(others - 1))]

@@ -26,5 +26,6 @@ from member.tidb.smooth_upgrade import can_pause
         ("v8.5.0", "vnext", False),
     ],
 )
-def test_7_6_only_some_versions_are_told(source: str, target: str, expected: bool) -> None:
+@pytest.mark.rule("lifecycle-7.6")
+def test_only_some_versions_are_told(source: str, target: str, expected: bool) -> None:
     assert expected == can_pause(source, target)

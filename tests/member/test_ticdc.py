@@ -29,7 +29,8 @@ def replicating(*, tls: bool = False, spec: Json | None = None, **fields: Any) -
         ({"gcTTL": 1, "sorter": {"num-workers": 2}}, {"gc-ttl": 1, "sorter": {"num-workers": 2}}),
     ],
 )
-def test_1_1_there_is_a_file_only_for_what_is_no_flag(config: object, expected: Json | None) -> None:
+@pytest.mark.rule("1.1")
+def test_there_is_a_file_only_for_what_is_no_flag(config: object, expected: Json | None) -> None:
     tc = replicating(config=config)
     data = ticdc.content(tc).data
     assert ([] if expected is None else [expected]) == [toml.loads(text) for text in data.values()]
@@ -38,7 +39,8 @@ def test_1_1_there_is_a_file_only_for_what_is_no_flag(config: object, expected: 
     assert (expected is not None) is ("config" in names(pod_of(made).get("volumes", [])))
 
 
-def test_4_7_volumes_and_mounts_in_their_different_orders() -> None:
+@pytest.mark.rule("4.7")
+def test_volumes_and_mounts_in_their_different_orders() -> None:
     fields: Json = {
         "config": "data-dir = '/d'\n",
         "storageVolumes": [{"name": "sort", "storageSize": "1Gi", "mountPath": "/sort"}],
@@ -63,11 +65,13 @@ def test_4_7_volumes_and_mounts_in_their_different_orders() -> None:
         (replicating(config="tz = 7\n"), "UTC"),
     ],
 )
-def test_4_7_the_time_zone(tc: TidbCluster, expected: str) -> None:
+@pytest.mark.rule("4.7")
+def test_the_time_zone(tc: TidbCluster, expected: str) -> None:
     assert expected == values(container_of(ticdc.stateful_set(tc, "cm"), "ticdc"))["TZ"]
 
 
-def test_2_its_service_does_not_say_for_whom() -> None:
+@pytest.mark.rule("2")
+def test_its_service_does_not_say_for_whom() -> None:
     (service,) = ticdc.services(replicating())
     assert ("demo-ticdc-peer", "None") == (service["metadata"]["name"], service["spec"]["clusterIP"])
     assert "app.kubernetes.io/used-by" not in service["metadata"]["labels"]
@@ -87,5 +91,6 @@ def test_2_its_service_does_not_say_for_whom() -> None:
         ("v8.5.2", "latest", True),
     ],
 )
-def test_7_7_only_captures_that_understand_each_other_hand_over(running: str, wanted: str, expected: bool) -> None:
+@pytest.mark.rule("7.7")
+def test_only_captures_that_understand_each_other_hand_over(running: str, wanted: str, expected: bool) -> None:
     assert expected is can_hand_over(running, wanted)

@@ -45,12 +45,14 @@ def _tidb(**fields: object) -> Json:
         (cluster(tidb={"tlsClient": TLS_CLIENT | {"disableClientAuthn": True}}), SERVER_TLS),
     ],
 )
-def test_6_4_security_keys_that_the_operator_sets(tc: TidbCluster, expected: dict[str, str]) -> None:
+@pytest.mark.rule("objects-6.4")
+def test_security_keys_that_the_operator_sets(tc: TidbCluster, expected: dict[str, str]) -> None:
     config = toml.loads(tidb.content(tc).data[CONFIG_FILE])
     assert MAX_BACKUPS | ({"security": expected} if expected else {}) == config
 
 
-def test_6_4_bootstrap_sql_is_named_in_the_configuration_and_mounted() -> None:
+@pytest.mark.rule("objects-6.4")
+def test_bootstrap_sql_is_named_in_the_configuration_and_mounted() -> None:
     tc = cluster(tidb={"bootstrapSQLConfigMapName": "sql", "config": "[log.file]\nmax-backups = 7\n"})
     config = toml.loads(tidb.content(tc).data[CONFIG_FILE])
     assert {"initialize-sql-file": "/etc/tidb-bootstrap/bootstrap.sql", "log": {"file": {"max-backups": 7}}} == config
@@ -58,7 +60,8 @@ def test_6_4_bootstrap_sql_is_named_in_the_configuration_and_mounted() -> None:
     assert {"name": "sql", "items": [{"key": "bootstrap-sql", "path": "bootstrap.sql"}]} == volume["configMap"]
 
 
-def test_4_4_volumes_and_mounts_in_their_different_orders() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_volumes_and_mounts_in_their_different_orders() -> None:
     fields = {
         "tokenBasedAuthEnabled": True,
         "tlsClient": TLS_CLIENT,
@@ -76,7 +79,8 @@ def test_4_4_volumes_and_mounts_in_their_different_orders() -> None:
     assert [*shared, *tls, *sql, "tidb-tmp", "x", "slowlog", "probe"] == names(mounts)
 
 
-def test_4_4_the_slow_log_on_its_own_volume() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_the_slow_log_on_its_own_volume() -> None:
     tailer = {"image": "tail:1", "imagePullPolicy": "Never", "requests": {"cpu": "1"}}
     made = _tidb(slowLogTailer=tailer)
     assert {
@@ -91,7 +95,8 @@ def test_4_4_the_slow_log_on_its_own_volume() -> None:
     assert {"name": "slowlog", "emptyDir": {}} == pod_of(made)["volumes"][-1]
 
 
-def test_4_4_the_slow_log_on_a_storage_volume() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_the_slow_log_on_a_storage_volume() -> None:
     volume = {"name": "logs", "storageSize": "1Gi", "mountPath": "/logs"}
     made = _tidb(slowLogVolumeName="logs", storageVolumes=[volume])
     assert "/logs/logs" == values(container_of(made, "tidb"))["SLOW_LOG_FILE"]
@@ -99,12 +104,14 @@ def test_4_4_the_slow_log_on_a_storage_volume() -> None:
     assert "slowlog" not in names(pod_of(made)["volumes"])
 
 
-def test_4_4_the_slow_log_on_an_unknown_volume_is_refused() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_the_slow_log_on_an_unknown_volume_is_refused() -> None:
     with pytest.raises(InvalidField, match=r"spec\.tidb\.slowLogVolumeName"):
         _tidb(slowLogVolumeName="nowhere")
 
 
-def test_4_4_without_a_separate_slow_log() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_without_a_separate_slow_log() -> None:
     made = _tidb(separateSlowLog=False)
     assert ["tidb"] == names(pod_of(made)["containers"])
     assert values(container_of(made, "tidb"))["SLOW_LOG_FILE"] is None
@@ -118,7 +125,8 @@ def test_4_4_without_a_separate_slow_log() -> None:
         (cluster(tidb={"binlogEnabled": True}), "true"),
     ],
 )
-def test_4_4_binlog(tc: TidbCluster, expected: str) -> None:
+@pytest.mark.rule("objects-4.4")
+def test_binlog(tc: TidbCluster, expected: str) -> None:
     assert expected == values(container_of(tidb.stateful_set(tc, "cm"), "tidb"))["BINLOG_ENABLED"]
 
 
@@ -156,12 +164,14 @@ def test_4_4_binlog(tc: TidbCluster, expected: str) -> None:
         ),
     ],
 )
-def test_4_4_readiness(fields: Json, tls: Json, expected: Any) -> None:
+@pytest.mark.rule("objects-4.4")
+def test_readiness(fields: Json, tls: Json, expected: Any) -> None:
     tc = cluster(tlsCluster=tls, tidb={"readinessProbe": fields} if fields else {})
     assert expected == container_of(tidb.stateful_set(tc, "cm"), "tidb")["readinessProbe"]
 
 
-def test_4_4_lifecycle_and_customized_startup_probe() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_lifecycle_and_customized_startup_probe() -> None:
     probe = {"image": "i:1", "binaryName": "probe", "args": ["-v"], "timeoutSeconds": 0, "failureThreshold": 3}
     lifecycle = {"preStop": {"exec": {"command": ["sleep", "1"]}}}
     made = _tidb(customizedStartupProbe=probe, lifecycle=lifecycle, securityContext={"runAsUser": 1})

@@ -39,7 +39,8 @@ def proxy(tc: TidbCluster, *paths: str) -> list[object]:
 @pytest.mark.parametrize(
     "name", ["tiflash", "heterogeneous", "dev-across", "dev-components", "dev-ipv6", "dev-misc", "dev-tls"]
 )
-def test_4_6_objects_match_every_recording(name: str) -> None:
+@pytest.mark.rule("objects-4.6")
+def test_objects_match_every_recording(name: str) -> None:
     recording, compared = Recording(name), 0
     for tc in recording.clusters:
         if tc.spec.tiflash is None:
@@ -53,7 +54,8 @@ def test_4_6_objects_match_every_recording(name: str) -> None:
     assert 3 == compared
 
 
-def test_4_6_each_claim_is_mounted_by_its_number_and_tailers_have_the_volume_of_their_file() -> None:
+@pytest.mark.rule("objects-4.6")
+def test_each_claim_is_mounted_by_its_number_and_tailers_have_the_volume_of_their_file() -> None:
     logger = {"config": {"config": {"logger": {"log": "/data1/logs/x.log"}}}}
     live = made(with_tiflash(tiflash=logger))
     assert ["annotations", "data0", "data1"] == names(container_of(live, "tiflash")["volumeMounts"])
@@ -64,19 +66,22 @@ def test_4_6_each_claim_is_mounted_by_its_number_and_tailers_have_the_volume_of_
     assert ["data0", "data1"] == names(live["spec"]["volumeClaimTemplates"])
 
 
-def test_4_6_variables() -> None:
+@pytest.mark.rule("objects-4.6")
+def test_variables() -> None:
     live = made(with_tiflash(tiflash={"limits": {"storage": "2Gi"}}))
     expected = {"CLUSTER_NAME": "demo", "HEADLESS_SERVICE_NAME": "demo-tiflash-peer", "CAPACITY": "2GB", "TZ": "UTC"}
     assert expected == values(container_of(live, "tiflash"))
     assert "POD_NAME" in names(container_of(made(with_tiflash(hostNetwork=True)), "tiflash")["env"])
 
 
-def test_4_6_the_proxys_port_wins_over_a_users_annotation() -> None:
+@pytest.mark.rule("objects-4.6")
+def test_the_proxys_port_wins_over_a_users_annotation() -> None:
     live = made(with_tiflash(tiflash={"annotations": {"tiflash.proxy.prometheus.io/port": "1"}}))
     assert "20292" == live["spec"]["template"]["metadata"]["annotations"]["tiflash.proxy.prometheus.io/port"]
 
 
-def test_4_6_a_mounted_config_map_needs_no_init_container_and_flags_say_what_is_the_pods() -> None:
+@pytest.mark.rule("objects-4.6")
+def test_a_mounted_config_map_needs_no_init_container_and_flags_say_what_is_the_pods() -> None:
     tc = with_tiflash(tiflash={"annotations": MOUNTED})
     live = made(tc)
     assert "initContainers" not in pod_of(live)
@@ -87,7 +92,8 @@ def test_4_6_a_mounted_config_map_needs_no_init_container_and_flags_say_what_is_
     assert [None, None] == proxy(tc, "server.engine-addr", "server.advertise-status-addr")
 
 
-def test_7_6_where_discovery_wants_a_certificate_the_init_container_can_show_one() -> None:
+@pytest.mark.rule("objects-7.6")
+def test_where_discovery_wants_a_certificate_the_init_container_can_show_one() -> None:
     mtls = {"enabled": True, "enableDiscoveryMTLS": True}
     init = pod_of(made(with_tiflash(acrossK8s=True, tlsCluster=mtls)))["initContainers"][0]
     assert ("pingcap/tiflash:v8.5.0", "tiflash-tls") == (init["image"], init["volumeMounts"][-1]["name"])
@@ -95,14 +101,16 @@ def test_7_6_where_discovery_wants_a_certificate_the_init_container_can_show_one
     assert ("busybox:1.26.2", ["data0", "config"]) == (init["image"], names(init["volumeMounts"]))
 
 
-def test_6_7_what_the_user_writes_stands() -> None:
+@pytest.mark.rule("objects-6.7")
+def test_what_the_user_writes_stands() -> None:
     own = {"config": "tmp_path = '/tmp'\n[flash]\ntidb_status_addr = 'x:1'\n", "proxy": "log-level = 'warn'\n"}
     tc = with_tiflash(tiflash={"config": own})
     assert ["/tmp", "x:1", "0.0.0.0:3930"] == server(tc, "tmp_path", "flash.tidb_status_addr", "flash.service_addr")
     assert ["warn", f"{HOST}:3930"] == proxy(tc, "log-level", "server.engine-addr")
 
 
-def test_6_7_data_lies_on_every_disk_unless_the_old_keys_say_where() -> None:
+@pytest.mark.rule("objects-6.7")
+def test_data_lies_on_every_disk_unless_the_old_keys_say_where() -> None:
     assert [["/data0/db", "/data1/db"], ["/data0/kvstore"]] == server(
         with_tiflash(), "storage.main.dir", "storage.raft.dir"
     )
@@ -123,12 +131,14 @@ def test_6_7_data_lies_on_every_disk_unless_the_old_keys_say_where() -> None:
         ("v5.3.0", {}, True, [None, None, 9000, 8123]),
     ],
 )
-def test_6_7_ports_by_version(version: str, annotations: dict[str, str], tls: bool, ports: list[int | None]) -> None:
+@pytest.mark.rule("objects-6.7")
+def test_ports_by_version(version: str, annotations: dict[str, str], tls: bool, ports: list[int | None]) -> None:
     tc = with_tiflash(version=version, annotations=annotations, tlsCluster={"enabled": tls})
     assert ports == server(tc, "tcp_port", "http_port", "tcp_port_secure", "https_port")
 
 
-def test_6_7_versions_before_5_4_have_one_path_and_the_settings_they_need() -> None:
+@pytest.mark.rule("objects-6.7")
+def test_versions_before_5_4_have_one_path_and_the_settings_they_need() -> None:
     tc = with_tiflash(version="v5.3.1", tiflash={"annotations": MOUNTED})
     assert ["/data0/db,/data1/db", None] == server(tc, "path", "storage.main.dir")
     assert [True, "default", 0] == server(
@@ -138,7 +148,8 @@ def test_6_7_versions_before_5_4_have_one_path_and_the_settings_they_need() -> N
     assert [f"{HOST}:20170"] == server(tc, "flash.proxy.advertise-addr")
 
 
-def test_6_7_where_pd_and_tidb_are() -> None:
+@pytest.mark.rule("objects-6.7")
+def test_where_pd_and_tidb_are() -> None:
     paths = ("raft.pd_addr", "flash.tidb_status_addr")
     assert ["demo-pd.ns.svc:2379", "demo-tidb.ns.svc:10080"] == server(with_tiflash(), *paths)
     ref = {"name": "main", "namespace": "base", "clusterDomain": "m.local"}
@@ -154,7 +165,8 @@ def test_6_7_where_pd_and_tidb_are() -> None:
     assert ["http://a:2379,http://b:2379"] == server(with_tiflash(acrossK8s=True, **preferred), "raft.pd_addr")
 
 
-def test_6_7_certificates_and_names_of_the_proxy() -> None:
+@pytest.mark.rule("objects-6.7")
+def test_certificates_and_names_of_the_proxy() -> None:
     tc = with_tiflash(tlsCluster=TLS, tiflash={"config": {"config": {"security": {"cert_allowed_cn": ["TiDB"]}}}})
     assert ["/var/lib/tiflash-tls/ca.crt", "/var/lib/tiflash-tls/tls.key"] == server(
         tc, "security.ca_path", "security.key_path"
@@ -162,13 +174,15 @@ def test_6_7_certificates_and_names_of_the_proxy() -> None:
     assert ["/var/lib/tiflash-tls/tls.crt", ["TiDB"]] == proxy(tc, "security.cert-path", "security.cert-allowed-cn")
 
 
-def test_6_7_the_config_map_holds_both_as_templates() -> None:
+@pytest.mark.rule("objects-6.7")
+def test_the_config_map_holds_both_as_templates() -> None:
     content = tiflash.content(with_tiflash())
     assert ["config_templ.toml", "proxy_templ.toml"] == list(content.data)
     assert server_tables(with_tiflash()) == toml.loads(content.data["config_templ.toml"])
 
 
-def test_6_5_the_same_in_another_order_of_keys_keeps_name_and_text() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_the_same_in_another_order_of_keys_keeps_name_and_text() -> None:
     tc = with_tiflash()
     in_use: Json = {"metadata": {}, "data": {key: f"\n{text}" for key, text in tiflash.content(tc).data.items()}}
     kept = choose_config_map("demo-tiflash", tiflash.content(tc), "RollingUpdate", "demo-tiflash-1", in_use)
@@ -178,7 +192,8 @@ def test_6_5_the_same_in_another_order_of_keys_keeps_name_and_text() -> None:
     assert (False, other.data) == (changed.same_config, changed.data)
 
 
-def test_4_6_an_empty_security_context_switches_privileges_off() -> None:
+@pytest.mark.rule("objects-4.6")
+def test_an_empty_security_context_switches_privileges_off() -> None:
     assert {"privileged": True} == container_of(made(with_tiflash(tiflash={"privileged": True})), "tiflash")[
         "securityContext"
     ]

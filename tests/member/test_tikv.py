@@ -26,34 +26,40 @@ def _tikv(**fields: object) -> Json:
         (1073741824, "1GB"),
     ],
 )
-def test_4_3_capacity_in_tikvs_notation(limit: str | int | None, expected: str) -> None:
+@pytest.mark.rule("objects-4.3")
+def test_capacity_in_tikvs_notation(limit: str | int | None, expected: str) -> None:
     limits = {} if limit is None else {"storage": limit}
     assert expected == values(container_of(_tikv(limits=limits), "tikv"))["CAPACITY"]
 
 
-def test_4_3_security_context_defaults_to_unprivileged() -> None:
+@pytest.mark.rule("objects-4.3")
+def test_security_context_defaults_to_unprivileged() -> None:
     assert {"privileged": False} == container_of(_tikv(), "tikv")["securityContext"]
     assert {"privileged": True} == container_of(_tikv(privileged=True), "tikv")["securityContext"]
     own = container_of(_tikv(privileged=True, securityContext={"runAsUser": 1}), "tikv")
     assert {"runAsUser": 1} == own["securityContext"]
 
 
-def test_4_3_an_empty_security_context_switches_privileges_off() -> None:
+@pytest.mark.rule("objects-4.3")
+def test_an_empty_security_context_switches_privileges_off() -> None:
     assert "securityContext" not in container_of(_tikv(privileged=True, securityContext={}), "tikv")
 
 
-def test_4_3_the_status_port_is_named_when_wished() -> None:
+@pytest.mark.rule("objects-4.3")
+def test_the_status_port_is_named_when_wished() -> None:
     assert ["server"] == names(container_of(_tikv(), "tikv")["ports"])
     assert ["server", "status"] == names(container_of(_tikv(enableNamedStatusPort=True), "tikv")["ports"])
 
 
-def test_4_3_readiness_only_when_wished() -> None:
+@pytest.mark.rule("objects-4.3")
+def test_readiness_only_when_wished() -> None:
     assert "readinessProbe" not in container_of(_tikv(), "tikv")
     wished = container_of(_tikv(readinessProbe={"initialDelaySeconds": 30}), "tikv")
     assert {"tcpSocket": {"port": 20160}, "initialDelaySeconds": 30} == wished["readinessProbe"]
 
 
-def test_4_3_mounts_in_order() -> None:
+@pytest.mark.rule("objects-4.3")
+def test_mounts_in_order() -> None:
     fields = {
         "mountClusterClientSecret": True,
         "storageVolumes": [{"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}],
@@ -77,7 +83,8 @@ def test_4_3_mounts_in_order() -> None:
         ("nightly", "/var/lib/tikv/rocksdb.info", "/var/lib/tikv/raftdb.info"),
     ],
 )
-def test_4_3_tailers_print_the_log_files(version: str, rocksdb: str, raft: str) -> None:
+@pytest.mark.rule("objects-4.3")
+def test_tailers_print_the_log_files(version: str, rocksdb: str, raft: str) -> None:
     tailer = {"limits": {"cpu": "1", "storage": "1Gi"}, "securityContext": {"runAsUser": 1}}
     made = _tikv(separateRocksDBLog=True, separateRaftLog=True, version=version, logTailer=tailer)
     assert ["rocksdblog", "raftlog", "tikv"] == names(pod_of(made)["containers"])
@@ -93,7 +100,8 @@ def test_4_3_tailers_print_the_log_files(version: str, rocksdb: str, raft: str) 
     assert f"touch {raft}; tail -n0 -F {raft};" == container_of(made, "raftlog")["command"][2]
 
 
-def test_4_3_a_log_file_may_lie_on_an_additional_mount() -> None:
+@pytest.mark.rule("objects-4.3")
+def test_a_log_file_may_lie_on_an_additional_mount() -> None:
     mount = {"name": "logs", "mountPath": "/logs", "subPath": "raft"}
     made = _tikv(separateRaftLog=True, raftLogVolumeName="logs", additionalVolumeMounts=[mount])
     tailer = container_of(made, "raftlog")
@@ -103,12 +111,14 @@ def test_4_3_a_log_file_may_lie_on_an_additional_mount() -> None:
     )
 
 
-def test_4_3_a_log_file_on_an_unknown_volume_is_refused() -> None:
+@pytest.mark.rule("objects-4.3")
+def test_a_log_file_on_an_unknown_volume_is_refused() -> None:
     with pytest.raises(InvalidField, match=r"spec\.tikv\.raftLogVolumeName.*nowhere"):
         _tikv(separateRaftLog=True, raftLogVolumeName="nowhere")
 
 
-def test_6_4_tls_paths_and_digits_without_quotes() -> None:
+@pytest.mark.rule("objects-6.4")
+def test_tls_paths_and_digits_without_quotes() -> None:
     config = '[pessimistic-txn]\nwait-for-lock-timeout = "1000"\nwake-up-delay-duration = "20ms"\n'
     made = toml.loads(tikv.content(cluster(tlsCluster=TLS, tikv={"config": config})).data[CONFIG_FILE])
     assert {

@@ -46,30 +46,35 @@ PODS = [pod(0), pod(1)]
 RESTARTING = "store 2 (demo-tikv-1.demo-tikv-peer.ns.svc:20160) has not reported to PD since its restart"
 
 
-def test_F13_a_store_counts_when_it_has_started_after_its_container(ctx: ReconcileContext) -> None:
+@pytest.mark.rule("F13")
+def test_a_store_counts_when_it_has_started_after_its_container(ctx: ReconcileContext) -> None:
     assert "" == not_up(ctx, KIND, [store(0), store(1)], 1, PODS)
     assert "" == not_up(ctx, KIND, [store(0), store(1, start_timestamp=STARTED_SECONDS)], 1, PODS)
 
 
-def test_F13_a_store_that_pd_still_calls_up_from_before_its_restart_does_not_count(ctx: ReconcileContext) -> None:
+@pytest.mark.rule("F13")
+def test_a_store_that_pd_still_calls_up_from_before_its_restart_does_not_count(ctx: ReconcileContext) -> None:
     old = store(1, start_timestamp=STARTED_SECONDS - 60, last_heartbeat=(STARTED_SECONDS + 5) * 10**9)
 
     assert RESTARTING == not_up(ctx, KIND, [store(0), old], 1, PODS)
 
 
 @pytest.mark.parametrize("pods", [[pod(0)], [pod(0), pod(1, running=False)], [pod(0), pod(1, deleted=True)]])
-def test_F13_a_store_whose_process_does_not_run_does_not_count(ctx: ReconcileContext, pods: list[Object]) -> None:
+@pytest.mark.rule("F13")
+def test_a_store_whose_process_does_not_run_does_not_count(ctx: ReconcileContext, pods: list[Object]) -> None:
     assert RESTARTING == not_up(ctx, KIND, [store(0), store(1)], 1, pods)
 
 
-def test_F13_a_heartbeat_counts_where_pd_does_not_say_when_a_store_has_started(ctx: ReconcileContext) -> None:
+@pytest.mark.rule("F13")
+def test_a_heartbeat_counts_where_pd_does_not_say_when_a_store_has_started(ctx: ReconcileContext) -> None:
     silent = store(1, start_timestamp=0, last_heartbeat=(STARTED_SECONDS - 1) * 10**9)
     heard = store(1, start_timestamp=0, last_heartbeat=(STARTED_SECONDS + 1) * 10**9)
 
     assert (RESTARTING, "") == (not_up(ctx, KIND, [silent], 1, PODS), not_up(ctx, KIND, [heard], 1, PODS))
 
 
-def test_F13_F44_what_pd_calls_up_for_longer_than_it_overlooks_silence_counts_whatever_clocks_say(
+@pytest.mark.rule("F13", "F44")
+def test_what_pd_calls_up_for_longer_than_it_overlooks_silence_counts_whatever_clocks_say(
     ctx: ReconcileContext,
 ) -> None:
     old = store(1, start_timestamp=STARTED_SECONDS - 3600)
@@ -80,11 +85,13 @@ def test_F13_F44_what_pd_calls_up_for_longer_than_it_overlooks_silence_counts_wh
     assert "" == not_up(ctx, KIND, [old], 1, PODS)
 
 
-def test_F13_F44_a_process_from_before_a_clock_was_put_back_is_not_taken_for_the_new_one(ctx: ReconcileContext) -> None:
+@pytest.mark.rule("F13", "F44")
+def test_a_process_from_before_a_clock_was_put_back_is_not_taken_for_the_new_one(ctx: ReconcileContext) -> None:
     assert RESTARTING == not_up(ctx, KIND, [store(1, start_timestamp=STARTED_SECONDS + 1800)], 1, PODS)
 
 
-def test_F13_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
+@pytest.mark.rule("F13")
+def test_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
     ctx.status.tikv.failure_stores = {"2": TiKVFailureStore(pod_name="demo-tikv-1", store_id="2")}
     lost, empty = store(1, state_name="Down"), store(1, state_name="Down", region_count=0)
     where = "store 2 (demo-tikv-1.demo-tikv-peer.ns.svc:20160)"
@@ -95,7 +102,8 @@ def test_F13_a_store_that_failover_has_given_up_counts_until_it_is_empty(ctx: Re
     assert f"{where} is Down" == not_up(ctx, KIND, [store(0, region_count=0), empty], 1, PODS)
 
 
-def test_F13_for_tiflash_its_own_stores_count_alone(ctx: ReconcileContext) -> None:
+@pytest.mark.rule("F13")
+def test_for_tiflash_its_own_stores_count_alone(ctx: ReconcileContext) -> None:
     down = store(1, state_name="Down")
     address = "demo-tiflash-0.demo-tiflash-peer.ns.svc:3930"
     learner = store(2, address=address, labels={"engine": "tiflash"}, state_name="Disconnected")
@@ -107,7 +115,8 @@ def test_F13_for_tiflash_its_own_stores_count_alone(ctx: ReconcileContext) -> No
     assert "store 3" in not_up(ctx, KIND, [store(0), learner], 1, PODS)
 
 
-def test_F13_a_tiflash_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
+@pytest.mark.rule("F13")
+def test_a_tiflash_that_failover_has_given_up_counts_until_it_is_empty(ctx: ReconcileContext) -> None:
     ctx.status.tiflash.failure_stores = {"3": TiKVFailureStore(pod_name="demo-tiflash-0", store_id="3")}
     address = "demo-tiflash-0.demo-tiflash-peer.ns.svc:3930"
     lost = store(2, address=address, labels={"engine": "tiflash"}, state_name="Down", region_count=0)

@@ -42,7 +42,8 @@ def files(directory: str, *, ca: bool = True, pair: bool = True, **more: Any) ->
     return found | ({"cert": f"{directory}/tls.crt", "key": f"{directory}/tls.key"} if pair else {}) | more
 
 
-def test_6_4_what_the_operator_sets_and_what_it_leaves_to_the_user() -> None:
+@pytest.mark.rule("objects-6.4")
+def test_what_the_operator_sets_and_what_it_leaves_to_the_user() -> None:
     assert {"workdir": "/var/lib/tiproxy/work", "proxy": PLAIN} == config(proxied())
     asked = (
         "workdir = '/elsewhere'\n[proxy]\npd-addrs = 'other:2379'\nrequire-backend-tls = true\nmax-connections = 5\n"
@@ -59,7 +60,8 @@ def test_6_4_what_the_operator_sets_and_what_it_leaves_to_the_user() -> None:
         ({"name": "one", "namespace": "other", "clusterDomain": "c.local"}, "one-pd.other.svc.c.local:2379"),
     ],
 )
-def test_6_4_8_the_pd_of_another_cluster_goes_by_its_full_name(reference: Json, expected: str) -> None:
+@pytest.mark.rule("objects-6.4")
+def test_8_the_pd_of_another_cluster_goes_by_its_full_name(reference: Json, expected: str) -> None:
     tc = cluster(without=("pd",), cluster=reference, tiproxy={"replicas": 1})
     assert expected == config(tc)["proxy"]["pd-addrs"]
 
@@ -148,7 +150,8 @@ def test_6_4_8_the_pd_of_another_cluster_goes_by_its_full_name(reference: Json, 
         (proxied(certLayout="v1"), {}, {}),
     ],
 )  # fmt: skip
-def test_9_3_certificates_in_the_configuration_are_those_that_are_mounted(
+@pytest.mark.rule("objects-9.3")
+def test_certificates_in_the_configuration_are_those_that_are_mounted(
     tc: TidbCluster, security: Json, mounts: dict[str, str]
 ) -> None:
     assert security == config(tc).get("security", {})
@@ -158,7 +161,8 @@ def test_9_3_certificates_in_the_configuration_are_those_that_are_mounted(
     assert list(there) == names(pod_of(made)["volumes"])
 
 
-def test_9_1_the_secret_for_sql_to_tidb_may_have_another_name() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_the_secret_for_sql_to_tidb_may_have_another_name() -> None:
     tc = proxied(clients={}, tlsClientSecretName="mine")
     secrets = [
         each["secret"]["secretName"] for each in pod_of(tiproxy.stateful_set(tc, "cm"))["volumes"] if "secret" in each
@@ -166,17 +170,20 @@ def test_9_1_the_secret_for_sql_to_tidb_may_have_another_name() -> None:
     assert ["demo-tidb-server-secret", "mine"] == secrets
 
 
-def test_6_5_another_configuration_never_makes_another_config_map() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_another_configuration_never_makes_another_config_map() -> None:
     tc = proxied(configUpdateStrategy="RollingUpdate")
     assert "InPlace" == component(tc, "tiproxy").config_update_strategy
 
 
-def test_2_clients_are_sent_to_ready_pods_only() -> None:
+@pytest.mark.rule("objects-2")
+def test_clients_are_sent_to_ready_pods_only() -> None:
     clients, peers = tiproxy.services(proxied())
     assert ("NodePort", False) == (clients["spec"]["type"], clients["spec"].get("publishNotReadyAddresses", False))
     assert peers["spec"]["publishNotReadyAddresses"]
 
 
-def test_14_its_annotation_for_restarts_has_a_prefix_of_its_own() -> None:
+@pytest.mark.rule("objects-14")
+def test_its_annotation_for_restarts_has_a_prefix_of_its_own() -> None:
     found = ["tiproxy.pingcap.com/tiproxy-min-ready-seconds", "tidb.pingcap.com/tidb-min-ready-seconds"]
     assert found == [min_ready_seconds(each) for each in ("tiproxy", "tidb")]

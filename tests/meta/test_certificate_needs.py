@@ -24,17 +24,20 @@ def cluster(**changes: Json | list[Json] | None) -> TidbCluster:
     return with_defaults(decode(body, TidbCluster))
 
 
-def test_9_1_without_tls_nothing_is_needed() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_without_tls_nothing_is_needed() -> None:
     tc = cluster(tlsCluster=None, tidb={"baseImage": "pingcap/tidb", "replicas": 1})
     assert {} == needs(tc)
 
 
-def test_9_2_sql_clients_alone_need_two() -> None:
+@pytest.mark.rule("objects-9.2")
+def test_sql_clients_alone_need_two() -> None:
     tc = cluster(tlsCluster=None, tiproxy=None)
     assert {"everything-tidb-server-secret", "everything-tidb-client-secret"} == needs(tc).keys()
 
 
-def test_9_1_certificates_cover_every_dialled_name() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_certificates_cover_every_dialled_name() -> None:
     tc = cluster()
     for need in needs(tc).values():
         endings = {host.partition(".")[2] for host in all_hosts(tc, need) if host.startswith("*.")}
@@ -51,22 +54,26 @@ def test_9_1_certificates_cover_every_dialled_name() -> None:
         ("discovery", "everything-discovery.ns"),
     ],
 )
-def test_9_1_lists_the_names_of_a_component(component: str, host: str) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_lists_the_names_of_a_component(component: str, host: str) -> None:
     tc = cluster()
     assert host in dialled_hosts(tc, needs(tc)[f"everything-{component}-cluster-secret"])
 
 
-def test_9_1_microservices_present_the_certificate_of_pd() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_microservices_present_the_certificate_of_pd() -> None:
     assert ("tso", "scheduling", "pd") == needs(cluster())["everything-pd-cluster-secret"].components
 
 
-def test_9_1_unused_microservices_need_nothing() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_unused_microservices_need_nothing() -> None:
     tc = cluster(pd={"baseImage": "pingcap/pd", "replicas": 1, "requests": {"storage": "1Gi"}})
     assert ("pd",) == needs(tc)["everything-pd-cluster-secret"].components
 
 
 @pytest.mark.slow
-def test_9_1_covers_any_set_of_components() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_covers_any_set_of_components() -> None:
     for parts in _SUBSETS:
         tc = cluster(**dict.fromkeys(set(_PARTS) - set(parts), None))
         found = needs(tc)

@@ -29,11 +29,13 @@ DELETED = "2026-01-01T00:00:00Z"
         (claim("demo-pd-0", "pd", annotations=LOCK), pod("demo-pd-0", "pd", node=""), "its pod is being scheduled"),
     ],
 )
-def test_11_2_a_lock_stays_while_the_scheduler_needs_it(locked: Object, user: Object | None, because: str) -> None:
+@pytest.mark.rule("lifecycle-11.2")
+def test_a_lock_stays_while_the_scheduler_needs_it(locked: Object, user: Object | None, because: str) -> None:
     assert Keep(because) == lock_step(locked, user)
 
 
-def test_11_2_a_lock_is_removed_when_the_pod_is_placed_or_the_claim_is_left_behind() -> None:
+@pytest.mark.rule("lifecycle-11.2")
+def test_a_lock_is_removed_when_the_pod_is_placed_or_the_claim_is_left_behind() -> None:
     assert Unlock() == lock_step(claim("demo-pd-0", "pd", annotations=LOCK), pod("demo-pd-0", "pd"))
     assert Unlock() == lock_step(claim("demo-pd-0", "pd", annotations=LOCK | MARK), None)
 
@@ -62,7 +64,8 @@ def left(number: int, kind: str = "tikv", **options: Any) -> Object:
     return claim(f"demo-{kind}-{number}", kind, **options)
 
 
-def test_I2_an_unused_claim_may_be_deleted() -> None:
+@pytest.mark.rule("I2")
+def test_an_unused_claim_may_be_deleted() -> None:
     assert Reclaim() == step(left(3))
     assert Reclaim() == step(left(3, "pd"))
 
@@ -81,11 +84,13 @@ def test_I2_an_unused_claim_may_be_deleted() -> None:
         (left(3, "tidb"), None, "its member may still be registered"),
     ],
 )
-def test_11_2_keeps_a_claim_that_may_be_needed(there: Object, user: Object | None, because: str) -> None:
+@pytest.mark.rule("lifecycle-11.2")
+def test_keeps_a_claim_that_may_be_needed(there: Object, user: Object | None, because: str) -> None:
     assert Keep(because) == step(there, user)
 
 
-def test_11_2_a_claim_is_kept_unless_the_user_wants_it_reclaimed() -> None:
+@pytest.mark.rule("lifecycle-11.2")
+def test_a_claim_is_kept_unless_the_user_wants_it_reclaimed() -> None:
     assert Keep("spec.enablePVReclaim is false") == step(left(3), reclaim=False)
 
 
@@ -101,12 +106,14 @@ def test_11_2_a_claim_is_kept_unless_the_user_wants_it_reclaimed() -> None:
     ],
     ids=["store", "store by label", "unknown stores", "member", "member by label", "unknown members"],
 )
-def test_I1_keeps_a_claim_whose_member_or_store_may_exist(there: Object, status: dict[str, Any]) -> None:
+@pytest.mark.rule("I1")
+def test_keeps_a_claim_whose_member_or_store_may_exist(there: Object, status: dict[str, Any]) -> None:
     assert Keep("its member may still be registered") == step(there, **status)
 
 
 @pytest.mark.parametrize("reclaim", [True, False])
-def test_8_5_the_mark_is_removed_when_the_pod_uses_its_data_again(reclaim: bool) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_the_mark_is_removed_when_the_pod_uses_its_data_again(reclaim: bool) -> None:
     assert Unmark() == step(left(0), pod("demo-tikv-0", "tikv"), reclaim=reclaim)
     assert Unmark() == step(left(0, "pd"), pod("demo-pd-0", "pd"), reclaim=reclaim)
     assert Unmark() == step(left(0, "tidb"), pod("demo-tidb-0", "tidb"), reclaim=reclaim)
@@ -124,7 +131,6 @@ def test_8_5_the_mark_is_removed_when_the_pod_uses_its_data_again(reclaim: bool)
     ],
     ids=["not Ready", "going", "store is going", "stores unknown", "no member", "another pod's claim"],
 )
-def test_F32_the_mark_stays_on_the_data_of_a_removed_member(
-    there: Object, user: Object, status: dict[str, Any]
-) -> None:
+@pytest.mark.rule("F32")
+def test_the_mark_stays_on_the_data_of_a_removed_member(there: Object, user: Object, status: dict[str, Any]) -> None:
     assert Keep("its pod is wanted again") == step(there, user, **status)

@@ -47,32 +47,38 @@ def tikv(*stores: dict[str, Any], synced: bool = True) -> dict[str, Any]:
     return {"synced": synced, "bootStrapped": True, "stores": {each["id"]: each for each in stores}}
 
 
-def test_11_4_a_pod_of_pd_gets_the_id_of_its_member() -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_pod_of_pd_gets_the_id_of_its_member() -> None:
     assert {CLUSTER_ID: "7", MEMBER_ID: "11"} == marks(pod("demo-pd-0", "pd"), pd=PD).labels
 
 
-def test_11_4_a_member_may_have_its_long_name() -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_member_may_have_its_long_name() -> None:
     long = {"x": PD["members"]["demo-pd-0"] | {"name": "demo-pd-0.demo-pd-peer.ns.svc"}}  # type: ignore[index]
     assert "11" == marks(pod("demo-pd-0", "pd"), pd=PD | {"members": long}).labels[MEMBER_ID]
 
 
-def test_F50_the_member_id_follows_the_present_member() -> None:
+@pytest.mark.rule("F50")
+def test_the_member_id_follows_the_present_member() -> None:
     relabelled = marks(pod("demo-pd-0", "pd", labels={MEMBER_ID: "9"}), pd=PD)
     assert "11" == relabelled.labels[MEMBER_ID]
 
 
-def test_F7_ids_stay_unchanged_while_pd_does_not_answer() -> None:
+@pytest.mark.rule("F7")
+def test_ids_stay_unchanged_while_pd_does_not_answer() -> None:
     assert {} == marks(pod("demo-pd-0", "pd"), cluster_id="", pd=PD | {"synced": False}).labels
     silent = marks(pod("demo-tikv-0", "tikv", labels={STORE_ID: "4"}), tikv=tikv(store("5"), synced=False))
     assert DesiredMetadata({CLUSTER_ID: "7"}) == silent
 
 
-def test_11_4_tidb_and_discovery_get_the_cluster_id_alone() -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_tidb_and_discovery_get_the_cluster_id_alone() -> None:
     for kind in ("tidb", "discovery"):
         assert DesiredMetadata({CLUSTER_ID: "7"}) == marks(pod(f"demo-{kind}-0", kind), pd=PD, tikv=tikv(store("4")))
 
 
-def test_11_4_a_pod_of_tikv_gets_the_id_of_its_store() -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_pod_of_tikv_gets_the_id_of_its_store() -> None:
     found = marks(pod("demo-tikv-0", "tikv"), tikv=tikv(store("4"), store("5", pod_name="demo-tikv-1")))
     assert DesiredMetadata({CLUSTER_ID: "7", STORE_ID: "4"}, without=(TIKV_NO_ACTIVE_STORE_SINCE,)) == found
 
@@ -90,14 +96,16 @@ def test_11_4_a_pod_of_tikv_gets_the_id_of_its_store() -> None:
     ],
     ids=["none", "none any more", "old one is not Up", "old one is Up", "newest", "Up wins", "another pod's"],
 )
-def test_11_4_the_store_id_is_overwritten_unless_the_old_store_is_up(
+@pytest.mark.rule("lifecycle-11.4")
+def test_the_store_id_is_overwritten_unless_the_old_store_is_up(
     stores: list[dict[str, Any]], labelled: str, expected: str
 ) -> None:
     known = {each["id"]: msgspec.convert(each, TiKVStore) for each in stores}
     assert expected == store_of(known, "demo-tikv-0", labelled)
 
 
-def test_8_5_records_once_since_when_a_pod_has_no_store() -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_records_once_since_when_a_pod_has_no_store() -> None:
     labelled = {STORE_ID: "4"}
     first = marks(pod("demo-tikv-0", "tikv", labels=labelled), tikv=tikv())
     assert DesiredMetadata({CLUSTER_ID: "7"}, {TIKV_NO_ACTIVE_STORE_SINCE: SINCE}) == first
@@ -117,7 +125,8 @@ def test_8_5_records_once_since_when_a_pod_has_no_store() -> None:
     ],
     ids=["new", "joined", "late", "by another clock", "not to join", "labelled before"],
 )
-def test_11_4_a_pod_that_is_about_to_join_is_labelled_once_it_has(
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_pod_that_is_about_to_join_is_labelled_once_it_has(
     there: Object, status: dict[str, Any], seconds: float
 ) -> None:
     assert seconds == identity.joins_within(there, marks(there, **status), lambda: NOW)
@@ -134,12 +143,14 @@ def test_11_4_a_pod_that_is_about_to_join_is_labelled_once_it_has(
     ],
     ids=["new", "labelled", "left behind", "its pod is labelled now", "late"],
 )
-def test_11_4_a_volume_is_labelled_once_its_claim_is(there: Object, seconds: float) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_volume_is_labelled_once_its_claim_is(there: Object, seconds: float) -> None:
     assert seconds == identity.is_labelled_within(there, lambda: NOW)
 
 
 @pytest.mark.parametrize("recording", ["basic", "basic-storagevolumes", "gcp"])
-def test_11_4_claims_get_exactly_what_v1_6_gave_them(recording: str) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_claims_get_exactly_what_v1_6_gave_them(recording: str) -> None:
     recorded = Recording(recording)
     (tc,) = recorded.clusters
     for item in recorded.claims:
@@ -153,14 +164,16 @@ def test_11_4_claims_get_exactly_what_v1_6_gave_them(recording: str) -> None:
         assert found.annotations.items() <= meta["annotations"].items()
 
 
-def test_11_4_a_claim_loses_the_ids_of_the_pod_that_had_it_before() -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_claim_loses_the_ids_of_the_pod_that_had_it_before() -> None:
     there = claim("demo-tikv-0", "tikv", labels={STORE_ID: "4"})
     found = identity.of_claim(cluster(), pod("demo-tikv-0", "tikv", labels={CLUSTER_ID: "7", STORE_ID: "5"}))
     assert not found.matches(there)
     assert "5" == found.labels[STORE_ID]
 
 
-def test_11_4_a_volume_gets_what_its_claim_has() -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_volume_gets_what_its_claim_has() -> None:
     found = identity.of_volume(claim("demo-tikv-0", "tikv", labels={STORE_ID: "5", "mine": "x"}))
     assert DesiredMetadata(base("tikv") | {NAMESPACE: "ns", STORE_ID: "5"}, {POD_NAME: "demo-tikv-0"}) == found
     assert "tikv" == found.labels[COMPONENT]

@@ -13,13 +13,15 @@ from tests.operator_world import NAMESPACE, OperatorWorld, sample
 _NODE = {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a", "rack": "r7", "host": ""}
 
 
-def test_7_9_short_names_stand_for_the_labels_of_kubernetes() -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_short_names_stand_for_the_labels_of_kubernetes() -> None:
     assert {"zone": "a", "rack": "r7", "host": "n1"} == location(_NODE, ("region", "zone", "rack", "host"))
     assert {"topology.kubernetes.io/zone": "a"} == location(_NODE, ("topology.kubernetes.io/zone",))
     assert {"zone": "mine"} == location(_NODE | {"zone": "mine"}, ("zone",))
 
 
-def test_7_9_a_server_gets_its_zone_under_the_short_name() -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_a_server_gets_its_zone_under_the_short_name() -> None:
     wanted = {"topology.kubernetes.io/zone": "a", "host": "n1", "zone": "a"}
     assert wanted == with_zone(_NODE, ("topology.kubernetes.io/zone", "host"))
     assert {} == with_zone(_NODE, ("host",))
@@ -62,7 +64,8 @@ _WORDS = {"zone": "zone-", "host": "node-", "disk": "ssd-"}
 
 
 @pytest.mark.slow
-def test_7_9_sends_stores_and_servers_their_location_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_sends_stores_and_servers_their_location_once(world: OperatorWorld) -> None:
     world.apply(_cluster(storeLabels=["disk"]))
     world.run_until_ready()
     world.run(60)
@@ -87,7 +90,8 @@ def test_a_new_operator_sends_no_labels_that_servers_have(world: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_7_9_a_restarted_server_gets_its_location_again(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_a_restarted_server_gets_its_location_again(world: OperatorWorld) -> None:
     world.apply(_cluster())
     world.run_until_ready()
     world.run(60)
@@ -105,7 +109,8 @@ def test_7_9_a_restarted_server_gets_its_location_again(world: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_7_9_a_server_that_refuses_is_not_retried_in_every_reconcile(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_a_server_that_refuses_is_not_retried_in_every_reconcile(world: OperatorWorld) -> None:
     cluster = _cluster(storeLabels=["disk"])
     cluster["spec"]["pd"]["config"] += "strictly-match-label = true\n"
     world.apply(cluster)
@@ -120,14 +125,16 @@ def test_7_9_a_server_that_refuses_is_not_retried_in_every_reconcile(world: Oper
     assert 3 == len(_told(world))
 
 
-def test_7_9_sends_nothing_without_nodes_or_while_paused(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_sends_nothing_without_nodes_or_while_paused(world: OperatorWorld) -> None:
     world.apply(_cluster() | {"spec": _cluster()["spec"] | {"paused": True}})
     world.run(60)
     assert [] == _told(world)
 
 
 @pytest.mark.slow
-def test_7_9_stores_of_tiflash_get_the_location_labels_of_pd_alone(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_stores_of_tiflash_get_the_location_labels_of_pd_alone(world: OperatorWorld) -> None:
     cluster = _cluster(storeLabels=["disk"])
     claim = {"resources": {"requests": {"storage": "1Gi"}}}
     cluster["spec"]["tiflash"] = {"baseImage": "pingcap/tiflash", "replicas": 1, "storageClaims": [claim]}

@@ -83,18 +83,21 @@ def check(promtool: str, name: str, directory: Path, *, finds_pods: bool) -> Non
 
 @pytest.mark.slow
 @CASES_BY_NAME
-def test_3_5_promtool_takes_all_but_the_discovery_of_pods(promtool: str, tmp_path: Path, name: str) -> None:
+@pytest.mark.rule("other-resources-3.5")
+def test_promtool_takes_all_but_the_discovery_of_pods(promtool: str, tmp_path: Path, name: str) -> None:
     check(promtool, name, tmp_path, finds_pods=False)
 
 
 @pytest.mark.slow
 @CASES_BY_NAME
-def test_3_5_promtool_takes_the_configuration(tmp_path: Path, name: str) -> None:
+@pytest.mark.rule("other-resources-3.5")
+def test_promtool_takes_the_configuration(tmp_path: Path, name: str) -> None:
     check(built("promtool"), name, tmp_path, finds_pods=True)
 
 
 @pytest.mark.slow
-def test_3_6_the_pod_puts_its_names_wherever_they_are_asked_for(tmp_path: Path) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_the_pod_puts_its_names_wherever_they_are_asked_for(tmp_path: Path) -> None:
     stateful_set, config_maps = objects(CASES["labels"])
     tree = rendered(stateful_set, config_maps, tmp_path, "basic-monitor-0", "ns")
     expected = {"a_region": "eu", "replica": "ns_basic-monitor-0", "stage": "basic-monitor-0"}
@@ -104,7 +107,8 @@ def test_3_6_the_pod_puts_its_names_wherever_they_are_asked_for(tmp_path: Path) 
     assert {2} == {each["relabel_configs"][-1]["regex"] for each in tree["scrape_configs"]}
 
 
-def test_3_6_grafana_finds_its_dashboards_where_they_are_mounted() -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_grafana_finds_its_dashboards_where_they_are_mounted() -> None:
     stateful_set, config_maps = objects(CASES["the operator"])
     found: Json = json.loads(config_maps["basic-monitor-grafana"]["data"]["dashboards.yaml"])
     (grafana,) = [each for each in stateful_set["spec"]["template"]["spec"]["containers"] if each["name"] == "grafana"]

@@ -76,7 +76,8 @@ def test_a_field_that_grafana_does_not_know_is_found(at: str, field: str) -> Non
 
 
 @pytest.mark.parametrize("annotations", [{}, {OPERATOR_NAMESPACE: "tidb-admin"}], ids=["clusters", "operator"])
-def test_3_6_dashboards_are_provisioned_as_grafana_documents_it(annotations: dict[str, str]) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_dashboards_are_provisioned_as_grafana_documents_it(annotations: dict[str, str]) -> None:
     made = with_monitor_defaults(decode(monitor(annotations=annotations), TidbMonitor))
     (text,) = provisioning(made)["data"].values()
     providers = msgspec.json.decode(text, type=_Provisioning).providers

@@ -66,20 +66,24 @@ def queries(dashboard: dict[str, Any]) -> Iterator[str]:
             yield variable["query"].removeprefix("label_values(").rpartition(",")[0]
 
 
-def test_8_what_the_names_are_read_from_is_understood() -> None:
+@pytest.mark.rule("informers-workqueue-8")
+def test_what_the_names_are_read_from_is_understood() -> None:
     expression = 'sum by (name, le) (rate(a_bucket{x="y_z"}[5m])) / on (job) b_total > 0.5 and time() - c offset 5m'
     assert {"a_bucket", "b_total", "c"} == metrics_of(expression)
 
 
-def test_8_every_metric_of_an_alert_is_exposed(exposed: set[str]) -> None:
+@pytest.mark.rule("informers-workqueue-8")
+def test_every_metric_of_an_alert_is_exposed(exposed: set[str]) -> None:
     assert {} == {rule["alert"]: unknown for rule in alert_rules() if (unknown := metrics_of(rule["expr"]) - exposed)}
 
 
-def test_8_every_metric_of_the_dashboard_is_exposed(dashboard: dict[str, Any], exposed: set[str]) -> None:
+@pytest.mark.rule("informers-workqueue-8")
+def test_every_metric_of_the_dashboard_is_exposed(dashboard: dict[str, Any], exposed: set[str]) -> None:
     assert {} == {query: unknown for query in queries(dashboard) if (unknown := metrics_of(query) - exposed)}
 
 
-def test_8_the_dashboard_shows_every_metric_of_ours(dashboard: dict[str, Any], exposed: set[str]) -> None:
+@pytest.mark.rule("informers-workqueue-8")
+def test_the_dashboard_shows_every_metric_of_ours(dashboard: dict[str, Any], exposed: set[str]) -> None:
     def family(name: str) -> str:
         return re.sub(r"_(bucket|sum|count)$", "", name)
 

@@ -7,14 +7,16 @@ from ports.clock import FakeClock, SystemClock
 from ports.stopping import Stop
 
 
-def test_TH_20_a_fake_clock_moves_only_when_stepped(clock: FakeClock) -> None:
+@pytest.mark.rule("TH-20")
+def test_a_fake_clock_moves_only_when_stepped(clock: FakeClock) -> None:
     before = clock.wall()
     clock.step(1.5)
 
     assert (1.5, before + timedelta(seconds=1.5)) == (clock.now(), clock.wall())
 
 
-def test_TH_20_a_step_wakes_only_waiters_that_are_due(clock: FakeClock) -> None:
+@pytest.mark.rule("TH-20")
+def test_a_step_wakes_only_waiters_that_are_due(clock: FakeClock) -> None:
     stop = Stop()
     woken: list[bool] = []
     threads = [

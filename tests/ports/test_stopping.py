@@ -12,7 +12,8 @@ from ports.clock import FakeClock
 from ports.stopping import Stop
 
 
-def test_TH_11_the_flag_is_set_before_the_callbacks_run() -> None:
+@pytest.mark.rule("TH-11")
+def test_the_flag_is_set_before_the_callbacks_run() -> None:
     stop = Stop()
     seen: list[bool] = []
     with stop.calling(lambda: seen.append(stop.is_set())):
@@ -94,7 +95,8 @@ print("ended")
     "interrupted",
     ["stop.wait(Interrupted())", "with lock: signal.raise_signal(signal.SIGTERM)", "stop.wait(SystemClock(), 1e-9)"],
 )
-def test_TH_16_a_signal_handler_may_set_a_stop_at_any_point(handler: str, interrupted: str) -> None:
+@pytest.mark.rule("TH-16")
+def test_a_signal_handler_may_set_a_stop_at_any_point(handler: str, interrupted: str) -> None:
     if "1e-9" in interrupted:
         # another signal every 50 microseconds hits the wait at any point
         handler += "; signal.setitimer(signal.ITIMER_REAL, 5e-5)"

@@ -319,7 +319,8 @@ def _host(plane: Plane, leads: bool) -> str:
     return f"{leader if leads else other}.basic-pd-peer.ns:2379"
 
 
-def test_3_1_followers_forward_every_request_to_the_leader(three: Plane) -> None:
+@pytest.mark.rule("dataplane-apis-3.1")
+def test_followers_forward_every_request_to_the_leader(three: Plane) -> None:
     leader, follower = _host(three, leads=True), _host(three, leads=False)
     config = json.loads(three.ask("GET", "/pd/api/v1/config", host=follower).body)
     assert config["name"] == leader.partition(".")[0]
@@ -330,7 +331,8 @@ def test_3_1_followers_forward_every_request_to_the_leader(three: Plane) -> None
 
 
 @pytest.mark.parametrize("path", ["health", "members", "config", "leader", "stores", "version"])
-def test_3_1_without_a_leader_followers_answer_503(three: Plane, path: str) -> None:
+@pytest.mark.rule("dataplane-apis-3.1")
+def test_without_a_leader_followers_answer_503(three: Plane, path: str) -> None:
     follower, others = _host(three, leads=False), _members(three)
     for pod in others:
         if not follower.startswith(f"{pod}."):
@@ -339,7 +341,8 @@ def test_3_1_without_a_leader_followers_answer_503(three: Plane, path: str) -> N
     assert (503, b"[PD:apiutil:ErrRedirectNoLeader]redirect finds no leader\n") == (answer.status, answer.body)
 
 
-def test_3_3_health_is_a_ping_of_the_client_port(three: Plane) -> None:
+@pytest.mark.rule("dataplane-apis-3.3")
+def test_health_is_a_ping_of_the_client_port(three: Plane) -> None:
     healthy = {each["name"]: each["health"] for each in json.loads(three.ask("GET", "/pd/api/v1/health").body)}
     assert {"basic-pd-0": True, "basic-pd-1": True, "basic-pd-2": True} == healthy
     ill = _host(three, leads=False).partition(".")[0]
@@ -352,7 +355,8 @@ def test_3_3_health_is_a_ping_of_the_client_port(three: Plane) -> None:
     assert 503 == three.ask("GET", "/pd/api/v1/leader", host=f"{ill}.basic-pd-peer.ns:2379").status
 
 
-def test_15_2_a_new_leader_knows_the_persisted_state(three: Plane) -> None:
+@pytest.mark.rule("dataplane-apis-15.2")
+def test_a_new_leader_knows_the_persisted_state(three: Plane) -> None:
     assert [("Up", 1)] == _stores(three)
     three.ask("POST", "/pd/api/v1/schedulers", {"name": "evict-leader-scheduler", "store_id": 1})
     three.ask("POST", "/pd/api/v1/leader/resign")
@@ -369,7 +373,8 @@ def test_15_2_a_new_leader_knows_the_persisted_state(three: Plane) -> None:
     assert "evict-leader-scheduler" in json.loads(three.ask("GET", "/pd/api/v1/schedulers").body)
 
 
-def test_15_2_a_store_has_the_address_under_which_it_registered_last(three: Plane) -> None:
+@pytest.mark.rule("dataplane-apis-15.2")
+def test_a_store_has_the_address_under_which_it_registered_last(three: Plane) -> None:
     three.kill("basic-tikv-0")
     three.start("tikv", 0, disk_of="basic-tikv-0", service="other-tikv-peer")
     three.advance(2)
@@ -377,7 +382,8 @@ def test_15_2_a_store_has_the_address_under_which_it_registered_last(three: Plan
     assert ["basic-tikv-0.other-tikv-peer.ns.svc:20160"] == [each["store"]["address"] for each in stores]
 
 
-def test_15_4_a_slow_call_takes_effect_after_its_sender_gave_up(three: Plane) -> None:
+@pytest.mark.rule("dataplane-apis-15.4")
+def test_a_slow_call_takes_effect_after_its_sender_gave_up(three: Plane) -> None:
     three.inject(Fault(Trouble.SLOW, seconds=10.0))
     with pytest.raises(RequestTimeout):
         three.ask("POST", "/pd/api/v1/config", {"max-replicas": 5}, timeout=5.0)
@@ -388,7 +394,8 @@ def test_15_4_a_slow_call_takes_effect_after_its_sender_gave_up(three: Plane) ->
     assert 5 == json.loads(three.ask("GET", "/pd/api/v1/config/replicate", timeout=20.0).body)["max-replicas"]
 
 
-def test_15_1_a_members_etcd_says_whether_it_reads_with_the_quorum(three: Plane) -> None:
+@pytest.mark.rule("dataplane-apis-15.1")
+def test_a_members_etcd_says_whether_it_reads_with_the_quorum(three: Plane) -> None:
     ill = _host(three, leads=False)
     assert 200 == three.ask("GET", "/health", host=ill).status
     three.inject(Fault(Trouble.BLACK_HOLE, f"ns/{ill.partition('.')[0]}", port=2380))

@@ -14,7 +14,8 @@ ACCESS = {"host": "basic-tidb", "secretName": "password"}
 
 
 @pytest.mark.slow
-def test_7_9_imports_an_export_although_pods_are_killed(basic: OperatorWorld) -> None:
+@pytest.mark.rule("7.9")
+def test_imports_an_export_although_pods_are_killed(basic: OperatorWorld) -> None:
     sql(basic, "CREATE TABLE shop.empty (id INT PRIMARY KEY)", "ALTER USER 'root'@'%' IDENTIFIED BY 'a''b'")
     basic.admin.create(SECRETS, {"metadata": {"name": "password"}, "stringData": {"password": "a'b"}}, NAMESPACE)
     before = tables(basic).digest()

@@ -59,7 +59,8 @@ def replaced(world: World, name: str, uid: str) -> Callable[[], bool]:
     )
 
 
-def test_FP6_the_machine_of_a_pod_stops_or_all_of_its_zone(world: World) -> None:
+@pytest.mark.rule("FP6")
+def test_the_machine_of_a_pod_stops_or_all_of_its_zone(world: World) -> None:
     nodes = {name: pod(world, name)["spec"]["nodeName"] for name in ("basic-pd-0", "basic-tikv-1")}
     for verb in (world.faults.host_gone, world.faults.zone_gone):
         start = verb(f"{NAMESPACE}/basic-tikv-1")
@@ -72,7 +73,8 @@ def test_FP6_the_machine_of_a_pod_stops_or_all_of_its_zone(world: World) -> None
         world.faults.host_gone(f"{NAMESPACE}/basic-tikv-9")
 
 
-def test_FP6_a_machine_is_removed_with_its_node(world: World) -> None:
+@pytest.mark.rule("FP6")
+def test_a_machine_is_removed_with_its_node(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     back = world.faults.host_removed(f"{NAMESPACE}/basic-tikv-1")
     assert world.client().find(NODES, before["spec"]["nodeName"]) is None
@@ -86,7 +88,8 @@ def test_FP6_a_machine_is_removed_with_its_node(world: World) -> None:
     world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)
 
 
-def test_FP6_pods_leave_a_machine_under_maintenance(world: World) -> None:
+@pytest.mark.rule("FP6")
+def test_pods_leave_a_machine_under_maintenance(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     back = world.faults.host_tainted(f"{NAMESPACE}/basic-tikv-1")
     world.run_until(replaced(world, "basic-tikv-1", before["metadata"]["uid"]), 60)
@@ -98,7 +101,8 @@ def test_FP6_pods_leave_a_machine_under_maintenance(world: World) -> None:
     assert before["spec"]["nodeName"] == pod(world, "basic-tikv-1")["spec"]["nodeName"]
 
 
-def test_FP6_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> None:
+@pytest.mark.rule("FP6")
+def test_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     node = before["spec"]["nodeName"]
     back = world.faults.node_gone(node)
@@ -119,7 +123,8 @@ def test_FP6_a_pod_of_a_gone_node_sticks_until_it_is_forced(world: World) -> Non
     world.run_until(lambda: is_ready(world, "basic-tikv-1"), 60)
 
 
-def test_FP6_a_node_that_is_cut_off_keeps_running_force_deleted_pods(world: World) -> None:
+@pytest.mark.rule("FP6")
+def test_a_node_that_is_cut_off_keeps_running_force_deleted_pods(world: World) -> None:
     before = pod(world, "basic-tikv-1")
     back = world.faults.node_cut_off(before["spec"]["nodeName"])
     world.advance(360)
@@ -135,7 +140,8 @@ def test_FP6_a_node_that_is_cut_off_keeps_running_force_deleted_pods(world: Worl
     assert 1 == len(world.data_plane.running(NAMESPACE, "basic-tikv-1"))
 
 
-def test_FP7_a_pod_may_find_no_node(world: World) -> None:
+@pytest.mark.rule("FP7")
+def test_a_pod_may_find_no_node(world: World) -> None:
     uid = pod(world, "basic-tikv-2")["metadata"]["uid"]
     heal = world.faults.pod_pending("default/basic-tikv-2")
     delete(world, "basic-tikv-2")
@@ -149,7 +155,8 @@ def test_FP7_a_pod_may_find_no_node(world: World) -> None:
     world.run_until(lambda: is_ready(world, "basic-tikv-2"), 60)
 
 
-def test_FP7_a_pod_may_crash_repeatedly(world: World) -> None:
+@pytest.mark.rule("FP7")
+def test_a_pod_may_crash_repeatedly(world: World) -> None:
     heal = world.faults.pod_crash_loop("*/basic-tikv-0")
     world.advance(20)
     status = pod(world, "basic-tikv-0")["status"]["containerStatuses"][0]
@@ -160,7 +167,8 @@ def test_FP7_a_pod_may_crash_repeatedly(world: World) -> None:
     world.run_until(lambda: is_ready(world, "basic-tikv-0"), 60)
 
 
-def test_FP7_a_pod_may_hang_be_unready_or_never_end(world: World) -> None:
+@pytest.mark.rule("FP7")
+def test_a_pod_may_hang_be_unready_or_never_end(world: World) -> None:
     resume = world.faults.pod_hang("*/basic-tikv-0")
     world.faults.pod_unready("*/basic-tikv-1")
     world.faults.pod_terminating("*/basic-tikv-2")
@@ -175,7 +183,8 @@ def test_FP7_a_pod_may_hang_be_unready_or_never_end(world: World) -> None:
     world.run_until(lambda: all(is_ready(world, f"basic-tikv-{each}") for each in ordinals), 60)
 
 
-def test_FP7_a_node_may_end_a_pod_for_good(world: World) -> None:
+@pytest.mark.rule("FP7")
+def test_a_node_may_end_a_pod_for_good(world: World) -> None:
     evicted = pod(world, "basic-tikv-1")["metadata"]["uid"]
     world.faults.pod_evicted("*/basic-tikv-1")
     world.run_until(replaced(world, "basic-tikv-1", evicted), 60)
@@ -185,7 +194,8 @@ def test_FP7_a_node_may_end_a_pod_for_good(world: World) -> None:
     assert event["message"].startswith("The node was low on resource: ephemeral-storage.")
 
 
-def test_FP7_an_image_may_be_missing(world: World) -> None:
+@pytest.mark.rule("FP7")
+def test_an_image_may_be_missing(world: World) -> None:
     heal = world.faults.image_missing("pingcap/tikv:*")
     delete(world, "basic-tikv-0")
     world.run_until(lambda: waiting(world, "basic-tikv-0") == "ImagePullBackOff", 60)
@@ -194,7 +204,8 @@ def test_FP7_an_image_may_be_missing(world: World) -> None:
     world.run_until(lambda: is_ready(world, "basic-tikv-0"), 60)
 
 
-def test_FP5_pd_may_answer_garbage(world: World) -> None:
+@pytest.mark.rule("FP5")
+def test_pd_may_answer_garbage(world: World) -> None:
     faults, transport = world.faults, world.data_plane_transport()
 
     def ask(path: str, method: str = "GET") -> bytes:
@@ -217,7 +228,8 @@ def test_FP5_pd_may_answer_garbage(world: World) -> None:
     assert whole[:20] == ask("/pd/api/v1/members")[:20]
 
 
-def test_FP5_pd_may_answer_as_it_did_before(world: World) -> None:
+@pytest.mark.rule("FP5")
+def test_pd_may_answer_as_it_did_before(world: World) -> None:
     url = f"{PD}/pd/api/v1/stores"
     begin = b'{"name":"evict-leader-scheduler","store_id":1}'
 
@@ -234,7 +246,8 @@ def test_FP5_pd_may_answer_as_it_did_before(world: World) -> None:
     assert before == old != leaders()
 
 
-def test_FP5_pd_may_be_without_etcd_and_a_store_without_space(world: World) -> None:
+@pytest.mark.rule("FP5")
+def test_pd_may_be_without_etcd_and_a_store_without_space(world: World) -> None:
     transport = world.data_plane_transport()
 
     def available() -> str:
@@ -251,7 +264,8 @@ def test_FP5_pd_may_be_without_etcd_and_a_store_without_space(world: World) -> N
     assert before == available()
 
 
-def test_FP5_pd_may_have_no_leader(world: World) -> None:
+@pytest.mark.rule("FP5")
+def test_pd_may_have_no_leader(world: World) -> None:
     heal = world.faults.pd_no_leader(BASIC)
     assert 503 == world.data_plane_transport().request(Request("GET", f"{PD}/pd/api/v1/leader")).status
 
@@ -273,7 +287,8 @@ def test_the_operator_may_be_cut_off_while_the_pods_talk(world: World, clock: Fa
     assert clock.now() - before > 60
 
 
-def test_FP12_the_api_server_may_be_down_restart_or_forget(world: World) -> None:
+@pytest.mark.rule("FP12")
+def test_the_api_server_may_be_down_restart_or_forget(world: World) -> None:
     client = world.client(USER)
     version = client.list_page(PODS, NAMESPACE).resource_version
     heal = world.faults.api_down()
@@ -291,7 +306,8 @@ def test_FP12_the_api_server_may_be_down_restart_or_forget(world: World) -> None
         _drain(world, version)
 
 
-def test_FP4_a_late_answer_of_the_api_server_takes_the_worlds_time(world: World, clock: FakeClock) -> None:
+@pytest.mark.rule("FP4")
+def test_a_late_answer_of_the_api_server_takes_the_worlds_time(world: World, clock: FakeClock) -> None:
     world.faults.api_fault(Fault(delay=7.0), user=USER)
     before = clock.now()
 

@@ -35,7 +35,8 @@ def status(world: OperatorWorld) -> Json:
 
 
 @pytest.mark.slow
-def test_2_5_the_sample_initializes_the_cluster_that_comes_after_it(world: OperatorWorld) -> None:
+@pytest.mark.rule("2.5")
+def test_the_sample_initializes_the_cluster_that_comes_after_it(world: OperatorWorld) -> None:
     apply_sample(world)
     world.run(5)
     assert "Pending" == status(world)["phase"]
@@ -57,7 +58,8 @@ def test_2_5_the_sample_initializes_the_cluster_that_comes_after_it(world: Opera
 
 
 @pytest.mark.slow
-def test_2_5_reports_the_number_of_a_failed_statement(world: OperatorWorld) -> None:
+@pytest.mark.rule("2.5")
+def test_reports_the_number_of_a_failed_statement(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     apply_sample(world, initSql="CREATE DATABASE app;\n-- once more\nCREATE DATABASE app;")
     world.run_until(lambda: status(world).get("phase") == "Failed", 120)
@@ -71,7 +73,8 @@ def test_the_sandbox_reads_the_input_of_the_operators_script() -> None:
     assert None is _settings("import MySQLdb, time\nhost = 'v1.6-tidb'\n")
 
 
-def test_2_4_the_wait_for_tidb_ends_with_a_message(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("2.4")
+def test_the_wait_for_tidb_ends_with_a_message(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("member.initializer.desired._MOST_TRIES", 5)
     cluster = sample("basic")
     cluster["spec"]["paused"] = True

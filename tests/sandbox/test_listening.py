@@ -28,7 +28,8 @@ def launch(config: str = "", flags: str = "") -> Launch:
         ({20184}, "", "--status-addr=0.0.0.0:1 --status-addr=0.0.0.0:20184"),
     ],
 )
-def test_R25_flags_win_over_the_configuration(expected: set[int], config: str, flags: str) -> None:
+@pytest.mark.rule("R25")
+def test_flags_win_over_the_configuration(expected: set[int], config: str, flags: str) -> None:
     assert expected == ports(launch(config, flags), (STATUS,))
 
 
@@ -36,5 +37,6 @@ def test_R25_flags_win_over_the_configuration(expected: set[int], config: str, f
     ("expected", "address"),
     [(2379, "http://0.0.0.0:2379"), (2379, "https://[::]:2379"), (None, "http://10.0.0.1:2379"), (4000, ":4000")],
 )
-def test_R25_only_ports_on_all_addresses_are_reachable(expected: int | None, address: str) -> None:
+@pytest.mark.rule("R25")
+def test_only_ports_on_all_addresses_are_reachable(expected: int | None, address: str) -> None:
     assert expected == reachable_port(address)

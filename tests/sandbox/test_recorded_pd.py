@@ -83,7 +83,8 @@ def world(clock: FakeClock) -> Iterator[World]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("path", sorted(_RECORDINGS.glob("*.json")), ids=lambda path: path.stem)
-def test_3_pd_answers_like_the_recorded_one(world: World, path: Path) -> None:
+@pytest.mark.rule("dataplane-apis-3")
+def test_pd_answers_like_the_recorded_one(world: World, path: Path) -> None:
     recorded = json.loads(path.read_text(encoding="utf-8"))
     said = transcript(SandboxPD(world, path.stem))
     assert recorded.keys() == said.keys()

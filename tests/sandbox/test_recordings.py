@@ -113,7 +113,8 @@ def secrets(items: list[Json]) -> set[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("name", ["basic", "basic-tls"])
-def test_7_the_objects_of_v16_become_ready(clock: FakeClock, name: str) -> None:
+@pytest.mark.rule("objects-7")
+def test_the_objects_of_v16_become_ready(clock: FakeClock, name: str) -> None:
     items, tls = recorded(name), name.endswith("-tls")
     world = World(clock, SeededRandomness(1), programs={"/usr/local/bin/tidb-discovery": discovery})
     client, namespace = world.client(), items[0]["metadata"]["namespace"]

@@ -95,7 +95,8 @@ def run(text: str) -> tuple[int, str]:
         ("knows it\n", "if /server --help 2>&1 | grep -q config; then echo knows it; fi"),
     ],
 )  # fmt: skip
-def test_7_a_script_prints_what_it_prints_in_bash(output: str, text: str) -> None:
+@pytest.mark.rule("7")
+def test_a_script_prints_what_it_prints_in_bash(output: str, text: str) -> None:
     assert (0, output) == run(text)
 
 
@@ -112,5 +113,6 @@ def test_7_a_script_prints_what_it_prints_in_bash(output: str, text: str) -> Non
         (1, "", "awk 'BEGIN { print 1 }'"),
     ],
 )
-def test_7_a_script_ends_as_in_bash(code: int, output: str, text: str) -> None:
+@pytest.mark.rule("7")
+def test_a_script_ends_as_in_bash(code: int, output: str, text: str) -> None:
     assert (code, output) == run(text)

@@ -33,7 +33,8 @@ def with_script(world: World, component: str, text: str) -> None:
 
 
 @pytest.mark.parametrize("generation", ["v1", "v2"])
-def test_7_three_pds_bootstrap_by_the_scripts_of_v16(clock: FakeClock, generation: str) -> None:
+@pytest.mark.rule("objects-7")
+def test_three_pds_bootstrap_by_the_scripts_of_v16(clock: FakeClock, generation: str) -> None:
     world = new_world(clock)
     create_discovery(world.client())
     for component, replicas in (("pd", 3), ("tikv", 3), ("tidb", 2)):
@@ -55,7 +56,8 @@ def test_7_three_pds_bootstrap_by_the_scripts_of_v16(clock: FakeClock, generatio
     assert 9 == len(pods)
 
 
-def test_7_4_a_member_that_joined_rejoins_by_its_join_file(clock: FakeClock) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_a_member_that_joined_rejoins_by_its_join_file(clock: FakeClock) -> None:
     world = new_world(clock)
     create_discovery(world.client())
     create(world.client(), "pd", 3)
@@ -78,7 +80,8 @@ def test_ignores_an_address_in_a_comment(clock: FakeClock) -> None:
     assert "http://" in get(world.data_plane_transport(), f"{PD}/pd/api/v1/members")["members"][0]["client_urls"][0]
 
 
-def test_9_https_urls_need_a_certificate(clock: FakeClock) -> None:
+@pytest.mark.rule("objects-9")
+def test_https_urls_need_a_certificate(clock: FakeClock) -> None:
     world = new_world(clock)
     create_discovery(world.client())
     with_script(world, "pd", script("pd", tls=True))
@@ -88,7 +91,8 @@ def test_9_https_urls_need_a_certificate(clock: FakeClock) -> None:
     assert "TLS key/cert must be provided for client url https://0.0.0.0:2379" == message
 
 
-def test_7_6_labels_glued_to_a_flag_keep_a_store_from_starting(clock: FakeClock) -> None:
+@pytest.mark.rule("objects-7.6")
+def test_labels_glued_to_a_flag_keep_a_store_from_starting(clock: FakeClock) -> None:
     world = new_world(clock)
     glued = script("tikv", "v2").replace("set -uo pipefail", 'set -uo pipefail\nSTORE_LABELS="zone=a"')
     with_script(world, "tikv", glued)
@@ -119,7 +123,8 @@ def test_an_unsupported_construct_ends_the_container(clock: FakeClock, code: int
     assert message in ended["message"]
 
 
-def test_7_4_a_pod_that_dns_does_not_know_in_time_ends(clock: FakeClock) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_a_pod_that_dns_does_not_know_in_time_ends(clock: FakeClock) -> None:
     world = new_world(clock, Timings.real())
     create_discovery(world.client())
     with_script(world, "pd", script("pd", domain="other.example"))
@@ -129,7 +134,8 @@ def test_7_4_a_pod_that_dns_does_not_know_in_time_ends(clock: FakeClock) -> None
     assert "gave up on DNS after 30 s" == ended["message"]
 
 
-def test_7_2_debug_mode_starts_no_server(clock: FakeClock) -> None:
+@pytest.mark.rule("objects-7.2")
+def test_debug_mode_starts_no_server(clock: FakeClock) -> None:
     world = new_world(clock)
     with_script(world, "tikv", script("tikv"))
     annotated = {"spec": {"template": {"metadata": {"annotations": {"runmode": "debug"}}}}}

@@ -33,7 +33,8 @@ def capture(name: str, *, stopping: bool = False) -> CaptureInfo:
         ({"a": ["0", "1", "2", "3", "old"]}, ("b",), 9, {"a": ["0", "1", "2", "3"], "b": []}),
     ],
 )
-def test_15_3_unassigned_tables_move_first_then_tables_of_stopping_captures(
+@pytest.mark.rule("dataplane-apis-15.3")
+def test_unassigned_tables_move_first_then_tables_of_stopping_captures(
     assigned: dict[str, list[str]], stopping: tuple[str, ...], count: int, expected: dict[str, list[str]]
 ) -> None:
     captures = {name: capture(name, stopping=name in stopping) for name in ("a", "b")}
@@ -93,14 +94,16 @@ def three(clock: FakeClock) -> Iterator[Captures]:
 
 
 @pytest.mark.slow
-def test_15_3_one_capture_is_the_owner_and_all_have_tables(three: Captures) -> None:
+@pytest.mark.rule("dataplane-apis-15.3")
+def test_one_capture_is_the_owner_and_all_have_tables(three: Captures) -> None:
     assert 1 == sum(each["is_owner"] for each in three.captures())
     assert [2, 2, 2] == [three.tables(ordinal) for ordinal in range(3)]
     assert [True] == [each for n in range(3) if (each := three.ask(n, "/status")["is_owner"])]
 
 
 @pytest.mark.slow
-def test_8_another_capture_follows_an_owner_that_resigns(three: Captures) -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_another_capture_follows_an_owner_that_resigns(three: Captures) -> None:
     before = three.owner()
     assert 202 == three.send("POST", before, "/api/v1/owner/resign").status
     assert 503 == three.send("GET", before, "/api/v1/captures").status
@@ -109,7 +112,8 @@ def test_8_another_capture_follows_an_owner_that_resigns(three: Captures) -> Non
 
 
 @pytest.mark.slow
-def test_8_a_drained_capture_loses_its_tables_to_others_and_gets_none(three: Captures) -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_a_drained_capture_loses_its_tables_to_others_and_gets_none(three: Captures) -> None:
     leaving = (three.owner() + 1) % 3
     body = {"capture_id": three.id_of(leaving)}
     assert {"current_table_count": 2} == json.loads(three.send("PUT", leaving, "/api/v1/captures/drain", body).body)
@@ -120,14 +124,16 @@ def test_8_a_drained_capture_loses_its_tables_to_others_and_gets_none(three: Cap
 
 
 @pytest.mark.slow
-def test_8_drains_neither_the_owner_nor_an_unknown_capture(three: Captures) -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_drains_neither_the_owner_nor_an_unknown_capture(three: Captures) -> None:
     for target in (three.id_of(three.owner()), "nobody"):
         assert 400 == three.send("PUT", 0, "/api/v1/captures/drain", {"capture_id": target}).status
     assert 400 == three.send("PUT", 0, "/api/v1/captures/drain", {}).status
 
 
 @pytest.mark.slow
-def test_15_3_tables_of_a_capture_that_ends_wait_until_the_owner_misses_it(three: Captures) -> None:
+@pytest.mark.rule("dataplane-apis-15.3")
+def test_tables_of_a_capture_that_ends_wait_until_the_owner_misses_it(three: Captures) -> None:
     lost = (three.owner() + 1) % 3
     three.world.world.data_plane.crash(NAMESPACE, f"basic-ticdc-{lost}")
     three.run(5.0)
@@ -140,13 +146,15 @@ def test_15_3_tables_of_a_capture_that_ends_wait_until_the_owner_misses_it(three
 
 
 @pytest.mark.slow
-def test_15_3_without_pd_a_capture_knows_nothing(three: Captures) -> None:
+@pytest.mark.rule("dataplane-apis-15.3")
+def test_without_pd_a_capture_knows_nothing(three: Captures) -> None:
     three.world.world.faults.pd_no_leader(f"{NAMESPACE}/basic")
     assert 500 == three.send("GET", 0, "/api/v1/captures").status
     assert 200 == three.send("GET", 0, "/status").status
 
 
-def test_8_a_sole_capture_is_not_drained_and_is_elected_again(clock: FakeClock) -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_a_sole_capture_is_not_drained_and_is_elected_again(clock: FakeClock) -> None:
     one = Captures(clock, 1)
     assert 400 == one.send("PUT", 0, "/api/v1/captures/drain", {"capture_id": one.id_of(0)}).status
     one.send("POST", 0, "/api/v1/owner/resign")
@@ -155,7 +163,8 @@ def test_8_a_sole_capture_is_not_drained_and_is_elected_again(clock: FakeClock) 
     one.world.stop()
 
 
-def test_8_before_6_3_there_is_no_draining(clock: FakeClock) -> None:
+@pytest.mark.rule("dataplane-apis-8")
+def test_before_6_3_there_is_no_draining(clock: FakeClock) -> None:
     old = Captures(clock, 2, "v6.2.0")
     assert 404 == old.send("PUT", 0, "/api/v1/captures/drain", {"capture_id": "any"}).status
     assert 2 == len(old.captures())
@@ -169,9 +178,8 @@ def test_8_before_6_3_there_is_no_draining(clock: FakeClock) -> None:
         (("/cdc", "server", "--ca=/nowhere"), "open /nowhere: no such file or directory"),
     ],
 )
-def test_7_7_does_not_start_with_an_invalid_configuration(
-    clock: FakeClock, command: tuple[str, ...], message: str
-) -> None:
+@pytest.mark.rule("7.7")
+def test_does_not_start_with_an_invalid_configuration(clock: FakeClock, command: tuple[str, ...], message: str) -> None:
     launch = Launch(
         namespace="ns", pod="basic-ticdc-0", pod_uid="basic-ticdc-0", image="pingcap/ticdc:v8.5.2", command=command
     )

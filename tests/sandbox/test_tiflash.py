@@ -35,13 +35,15 @@ def spread(learners: Learners, *stores: int) -> list[int]:
     return [learners_on(learners, store) for store in stores]
 
 
-def test_15_2_a_table_has_its_replicas_on_different_stores_evenly() -> None:
+@pytest.mark.rule("15.2")
+def test_a_table_has_its_replicas_on_different_stores_evenly() -> None:
     assert [4, 4, 4] == spread(settled({}, {TABLE: 2}, [Place(1), Place(2), Place(3)]), 1, 2, 3)
     # replicas in excess of the stores are not placed
     assert [PARTS, PARTS] == spread(settled({}, {TABLE: 3}, [Place(1), Place(2)]), 1, 2)
 
 
-def test_15_2_a_replica_moves_only_to_a_store_without_one() -> None:
+@pytest.mark.rule("15.2")
+def test_a_replica_moves_only_to_a_store_without_one() -> None:
     two = settled({}, {TABLE: 2}, [Place(1), Place(2)])
     assert [PARTS, PARTS] == spread(settled(two, {TABLE: 2}, [Place(1), Place(2, removing=True)]), 1, 2)
     away = settled(two, {TABLE: 2}, [Place(1), Place(2, removing=True), Place(3)])
@@ -49,7 +51,8 @@ def test_15_2_a_replica_moves_only_to_a_store_without_one() -> None:
     assert [PARTS, 0] == spread(settled(two, {TABLE: 1}, [Place(1), Place(2, removing=True)]), 1, 2)
 
 
-def test_15_2_lost_replicas_are_recreated_and_dropped_tables_lose_theirs() -> None:
+@pytest.mark.rule("15.2")
+def test_lost_replicas_are_recreated_and_dropped_tables_lose_theirs() -> None:
     one = settled({}, {TABLE: 1}, [Place(1)])
     assert [0, PARTS] == spread(settled(one, {TABLE: 1}, [Place(1, dead_for=9.0, lost=True), Place(2)]), 1, 2)
     assert [PARTS, 0] == spread(settled(one, {TABLE: 1}, [Place(1, dead_for=9.0), Place(2)]), 1, 2)

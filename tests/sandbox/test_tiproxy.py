@@ -66,7 +66,8 @@ def proxy(clock: FakeClock) -> Proxy:
     return made
 
 
-def test_15_3_it_serves_a_moment_after_its_start(clock: FakeClock) -> None:
+@pytest.mark.rule("dataplane-apis-15.3")
+def test_it_serves_a_moment_after_its_start(clock: FakeClock) -> None:
     proxy = Proxy(clock)
     with pytest.raises(ConnectionRefused):
         proxy.health()
@@ -75,20 +76,23 @@ def test_15_3_it_serves_a_moment_after_its_start(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize(("version", "status"), [("v1.2.0", 200), ("v1.3.0", 502), ("v1.3.2", 502), ("v26.3.1", 502)])
-def test_9_from_v1_3_0_on_it_is_not_healthy_without_a_server(clock: FakeClock, version: str, status: int) -> None:
+@pytest.mark.rule("dataplane-apis-9")
+def test_from_v1_3_0_on_it_is_not_healthy_without_a_server(clock: FakeClock, version: str, status: int) -> None:
     proxy = Proxy(clock, replace(LAUNCH, image=f"pingcap/tiproxy:{version}"))
     proxy.advance(1.0)
     assert status == proxy.health()[0]
 
 
-def test_15_3_it_answers_502_from_sigterm_until_it_has_ended(proxy: Proxy) -> None:
+@pytest.mark.rule("dataplane-apis-15.3")
+def test_it_answers_502_from_sigterm_until_it_has_ended(proxy: Proxy) -> None:
     proxy.stop()
     assert 502 == proxy.health()[0]
     proxy.advance(1.0)
     assert Exit(0) == proxy.running.process.exit
 
 
-def test_15_3_waits_as_configured_before_it_shuts_down(clock: FakeClock) -> None:
+@pytest.mark.rule("dataplane-apis-15.3")
+def test_waits_as_configured_before_it_shuts_down(clock: FakeClock) -> None:
     text = "[proxy]\ngraceful-wait-before-shutdown = 10\n"
     proxy = Proxy(clock, replace(LAUNCH, files={"/etc/proxy/proxy.toml": text}))
     proxy.advance(1.0)
@@ -99,7 +103,8 @@ def test_15_3_waits_as_configured_before_it_shuts_down(clock: FakeClock) -> None
     assert Exit(0) == proxy.running.process.exit
 
 
-def test_9_labels_are_merged_and_change_the_checksum(proxy: Proxy) -> None:
+@pytest.mark.rule("dataplane-apis-9")
+def test_labels_are_merged_and_change_the_checksum(proxy: Proxy) -> None:
     before = proxy.health()
     assert 200 == proxy.ask("PUT", "/api/admin/config/", b'[labels]\n"zone" = "a"\n').status
     assert before != proxy.health()
@@ -109,13 +114,15 @@ def test_9_labels_are_merged_and_change_the_checksum(proxy: Proxy) -> None:
 
 
 @pytest.mark.parametrize("body", [b"[labels", b"labels = 1", b"[labels]\nzone = 1"])
-def test_9_rejects_a_malformed_configuration(proxy: Proxy, body: bytes) -> None:
+@pytest.mark.rule("dataplane-apis-9")
+def test_rejects_a_malformed_configuration(proxy: Proxy, body: bytes) -> None:
     before = proxy.health()
     assert 500 == proxy.ask("PUT", "/api/admin/config/", body).status
     assert before == proxy.health()
 
 
-def test_9_3_does_not_start_without_its_certificate(clock: FakeClock) -> None:
+@pytest.mark.rule("9.3")
+def test_does_not_start_without_its_certificate(clock: FakeClock) -> None:
     files = {"/etc/proxy/proxy.toml": "[security.server-tls]\ncert = '/var/lib/tls.crt'\n"}
     exit_ = Proxy(clock, replace(LAUNCH, files=files)).running.process.exit
     assert Exit(1, "open /var/lib/tls.crt: no such file or directory") == exit_

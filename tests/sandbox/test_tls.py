@@ -37,7 +37,8 @@ def failure(
     return Handshakes(clock).failure(Certificate.of(client) if client else Certificate(), side, host)
 
 
-def test_9_1_a_handshake_succeeds_between_sides_that_trust_each_other() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_a_handshake_succeeds_between_sides_that_trust_each_other() -> None:
     assert "" == failure(_AUTHORITY.pair())
     assert "" == failure(_AUTHORITY.pair(), host="127.0.0.1")
 
@@ -56,20 +57,24 @@ def test_9_1_a_handshake_succeeds_between_sides_that_trust_each_other() -> None:
     ],
     ids=["CA of the server", "CA of the client", "name", "old client", "early client", "old", "early", "no client"],
 )
-def test_9_1_rejects_an_untrusted_side(client: Pair, server: Pair, said: str) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_rejects_an_untrusted_side(client: Pair, server: Pair, said: str) -> None:
     assert said in failure(client, server)
 
 
-def test_9_1_the_clock_of_the_world_ages_certificates() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_the_clock_of_the_world_ages_certificates() -> None:
     assert "" == failure(_AUTHORITY.pair(), days=364)
     assert "certificate has expired" in failure(_AUTHORITY.pair(), days=366)
 
 
-def test_9_1_a_server_may_accept_clients_without_certificates() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_a_server_may_accept_clients_without_certificates() -> None:
     assert "" == failure(Pair(_AUTHORITY.ca, b"", b""), demands=False)
 
 
-def test_9_1_a_server_may_accept_a_single_name() -> None:
+@pytest.mark.rule("objects-9.1")
+def test_a_server_may_accept_a_single_name() -> None:
     handshakes, client = Handshakes(FakeClock()), Certificate.of(_AUTHORITY.pair())
     assert "" == handshakes.failure(client, ServerSide(Certificate.of(_SERVER), names=("TiDB",)), _HOST)
     assert "bad certificate" in handshakes.failure(
@@ -162,7 +167,8 @@ def test_a_server_does_not_start_with_a_key_that_is_not_its_own(clock: FakeClock
     assert "key values mismatch" in ended.message
 
 
-def test_14_1_the_proxy_performs_the_handshake_for_the_server(clock: FakeClock) -> None:
+@pytest.mark.rule("14.1")
+def test_the_proxy_performs_the_handshake_for_the_server(clock: FakeClock) -> None:
     # here OpenSSL uses the machine's clock
     long_ago, far_ahead = datetime(2001, 1, 1, tzinfo=UTC), datetime(2037, 1, 1, tzinfo=UTC)
     server = _AUTHORITY.of("pd", begins=long_ago, ends=far_ahead)

@@ -61,7 +61,8 @@ def test_a_schedule_saves_snapshots_and_log_for_any_moment(world: OperatorWorld)
     assert ("Complete", digest) == (restored["phase"], tables(world).digest()), restored
 
 
-def test_3_11_names_secrets_until_they_are_complete_and_trusted(world: OperatorWorld) -> None:
+@pytest.mark.rule("backup-3.11")
+def test_names_secrets_until_they_are_complete_and_trusted(world: OperatorWorld) -> None:
     """With a wrong authority, BR reports only that PD does not answer; a restore does not wait for a cluster."""
     whole = {name: world.get(SECRETS, name)["data"] for name in CLIENTS}
     for name in CLIENTS:

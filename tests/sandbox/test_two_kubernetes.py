@@ -28,26 +28,30 @@ def asked_from_the_south(worlds: JoinedWorlds, host: str) -> int:
     return worlds.south.world.data_plane_transport().request(request).status
 
 
-def test_8_a_pod_is_reached_from_the_other_kubernetes_under_its_domain(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8")
+def test_a_pod_is_reached_from_the_other_kubernetes_under_its_domain(worlds: JoinedWorlds) -> None:
     assert 200 == asked_from_the_south(worlds, f"{_PD}.{NORTH}")
     assert 200 == asked_from_the_south(worlds, f"basic-pd-peer.default.svc.{NORTH}")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", [_PD, f"{_PD}.{SOUTH}", f"{_PD}.elsewhere.example.com", "basic-pd.default"])
-def test_8_other_names_of_it_do_not_exist_there(worlds: JoinedWorlds, host: str) -> None:
+@pytest.mark.rule("objects-8")
+def test_other_names_of_it_do_not_exist_there(worlds: JoinedWorlds, host: str) -> None:
     with pytest.raises(ConnectionRefused):
         asked_from_the_south(worlds, host)
 
 
 @pytest.mark.slow
-def test_8_the_address_of_a_service_is_local_to_its_kubernetes(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8")
+def test_the_address_of_a_service_is_local_to_its_kubernetes(worlds: JoinedWorlds) -> None:
     with pytest.raises(ConnectionRefused):
         asked_from_the_south(worlds, f"basic-pd.default.svc.{NORTH}")
 
 
 @pytest.mark.slow
-def test_8_a_kubernetes_that_is_cut_off_is_silent_until_reconnected(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8")
+def test_a_kubernetes_that_is_cut_off_is_silent_until_reconnected(worlds: JoinedWorlds) -> None:
     heal = worlds.south.world.faults.kubernetes_cut_off()
     with pytest.raises(RequestTimeout):
         asked_from_the_south(worlds, f"{_PD}.{NORTH}")
@@ -55,6 +59,7 @@ def test_8_a_kubernetes_that_is_cut_off_is_silent_until_reconnected(worlds: Join
     assert 200 == asked_from_the_south(worlds, f"{_PD}.{NORTH}")
 
 
-def test_8_each_kubernetes_needs_its_own_domain(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8")
+def test_each_kubernetes_needs_its_own_domain(worlds: JoinedWorlds) -> None:
     with pytest.raises(ValueError, match=r"two Kubernetes clusters have the domain 'north\.example\.com'"):
         World(worlds.clock, SeededRandomness(3), domain=NORTH, beside=worlds.north.world)

@@ -261,7 +261,8 @@ def test_faults_strike_names_routes_and_time(world: World, clock: FakeClock) -> 
         ("basic-pd.default.svc.cluster", False),
     ],
 )
-def test_4_1_names_resolve_only_under_the_domain_of_the_cluster(world: World, host: str, resolves: bool) -> None:
+@pytest.mark.rule("4.1")
+def test_names_resolve_only_under_the_domain_of_the_cluster(world: World, host: str, resolves: bool) -> None:
     request = Request("GET", f"http://{host}:2379/pd/api/v1/members")
     if resolves:
         assert 200 == world.data_plane_transport().request(request).status

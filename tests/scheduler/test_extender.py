@@ -19,7 +19,8 @@ def world() -> ExtenderWorld:
     return ExtenderWorld()
 
 
-def test_2_3_foreign_pods_may_run_anywhere(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_foreign_pods_may_run_anywhere(world: ExtenderWorld) -> None:
     for other in (
         pod("web", labels={}),
         pod("web", ownerReferences=[]),
@@ -29,13 +30,15 @@ def test_2_3_foreign_pods_may_run_anywhere(world: ExtenderWorld) -> None:
         assert ["a", "b"] == list(world.extender.filter(question(other, "a", "b")).kept)
 
 
-def test_2_3_injects_a_failure(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_injects_a_failure(world: ExtenderWorld) -> None:
     with pytest.raises(Unanswerable, match="pod db-pd-0 had an intentional failure injected"):
         world.extender.filter(question(pod("db-pd-0", annotations={FAIL: ""}), "a"))
 
 
 @pytest.mark.slow
-def test_2_6_five_pds_are_placed_2_2_1_in_every_order() -> None:
+@pytest.mark.rule("scheduler-deployment-2.6")
+def test_five_pds_are_placed_2_2_1_in_every_order() -> None:
     for seed in range(20):
         draws = SeededRandomness(seed)
         world = ExtenderWorld(pd={"replicas": 5})
@@ -48,7 +51,8 @@ def test_2_6_five_pds_are_placed_2_2_1_in_every_order() -> None:
         assert [1, 2, 2] == sorted(nodes.count(each) for each in "abc")
 
 
-def test_2_5_a_refusal_is_reported_per_node_and_as_an_event(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_refusal_is_reported_per_node_and_as_an_event(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     why = "unable to schedule to topology: a (1 pd pods), max pods per topology: 1"
@@ -56,14 +60,16 @@ def test_2_5_a_refusal_is_reported_per_node_and_as_an_event(world: ExtenderWorld
     assert [("db-pd-1", "Warning", "HAScheduling", why)] == world.events.events
 
 
-def test_2_5_an_excluded_node_has_a_reason(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_an_excluded_node_has_a_reason(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     answer = world.ask("db-pd-1")
     assert (["b", "c"], {"a": "a has 1 pd pods, max pods per topology: 1"}) == (list(answer.kept), answer.refused)
 
 
-def test_2_5_nodes_of_one_zone_are_one_topology() -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_nodes_of_one_zone_are_one_topology() -> None:
     zones = (node("a", zone="x"), node("b", zone="x"), node("c", zone="y"), node("d"))
     world = ExtenderWorld(*zones)
     world.admin.patch(
@@ -75,14 +81,16 @@ def test_2_5_nodes_of_one_zone_are_one_topology() -> None:
     assert (["c"], "the node has no label zone") == (list(answer.kept), answer.refused["d"])
 
 
-def test_2_5_a_failed_member_frees_its_place(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_failed_member_frees_its_place(world: ExtenderWorld) -> None:
     world.set_status({"pd": {"failureMembers": {"db-pd-0": {"podName": "db-pd-0", "memberDeleted": True}}}})
     world.add("db-pd-0", on="a")
     world.add("db-pd-3")
     assert ["a", "b", "c"] == list(world.ask("db-pd-3").kept)
 
 
-def test_2_5_an_undesired_pod_frees_its_place_if_there_is_no_other(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_an_undesired_pod_frees_its_place_if_there_is_no_other(world: ExtenderWorld) -> None:
     world.add("db-pd-7", on="a")
     world.add("db-pd-0")
     answer = world.ask("db-pd-0")
@@ -92,9 +100,8 @@ def test_2_5_an_undesired_pod_frees_its_place_if_there_is_no_other(world: Extend
 
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.parametrize("spec", [None, {"replicas": 0}, {"replicas": 1}], ids=["removed", "none", "one"])
-def test_2_5_undesired_pods_are_counted_while_they_exist(
-    world: ExtenderWorld, component: str, spec: Json | None
-) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_undesired_pods_are_counted_while_they_exist(world: ExtenderWorld, component: str, spec: Json | None) -> None:
     world.admin.patch(TIDB_CLUSTERS, "db", NAMESPACE, {"spec": {component: spec}})
     world.add(f"db-{component}-0", component, on="a")
     world.add(f"db-{component}-1", component, on="b")
@@ -103,7 +110,8 @@ def test_2_5_undesired_pods_are_counted_while_they_exist(
     assert [] == list(world.ask(f"db-{component}-2", "a", "b").kept)
 
 
-def test_2_5_avoids_the_node_of_a_store_whose_scale_in_was_refused() -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_avoids_the_node_of_a_store_whose_scale_in_was_refused() -> None:
     world = ExtenderWorld(tikv={"replicas": 2})
     world.add("db-tikv-0", "tikv")
     for ordinal, where in ((1, "a"), (2, "b")):
@@ -112,14 +120,16 @@ def test_2_5_avoids_the_node_of_a_store_whose_scale_in_was_refused() -> None:
     assert ["a", "b"] == list(world.ask("db-tikv-0", "a", "b").kept)
 
 
-def test_2_5_leaving_pods_count_less_than_staying_ones(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_leaving_pods_count_less_than_staying_ones(world: ExtenderWorld) -> None:
     for ordinal, where in ((1, "b"), (2, "c"), (3, "a"), (4, "b")):
         world.add(f"db-pd-{ordinal}", on=where)
     world.add("db-pd-0")
     assert ["a"] == list(world.ask("db-pd-0").kept)
 
 
-def test_2_5_a_pod_elsewhere_counts_for_tikv_alone_as_used() -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_pod_elsewhere_counts_for_tikv_alone_as_used() -> None:
     world = ExtenderWorld(*(node(each) for each in "abcd"), tikv={"replicas": 4})
     for ordinal, where in enumerate("bcd"):
         world.add(f"db-tikv-{ordinal}", "tikv", on=where)
@@ -127,7 +137,8 @@ def test_2_5_a_pod_elsewhere_counts_for_tikv_alone_as_used() -> None:
     assert ["b", "c"] == list(world.ask("db-tikv-3", "b", "c").kept)
 
 
-def test_2_5_a_bound_volume_determines_the_node(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_bound_volume_determines_the_node(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     assert not world.ask("db-pd-1", "a").kept
@@ -135,14 +146,16 @@ def test_2_5_a_bound_volume_determines_the_node(world: ExtenderWorld) -> None:
     assert ["a"] == list(world.ask("db-pd-1", "a").kept)
 
 
-def test_2_5_ignores_pods_on_a_missing_node(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_ignores_pods_on_a_missing_node(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.admin.delete(NODES, "a")
     world.add("db-pd-1")
     assert ["b", "c"] == list(world.ask("db-pd-1", "b", "c").kept)
 
 
-def test_2_5_a_pod_counts_where_its_volume_is_being_provisioned(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_pod_counts_where_its_volume_is_being_provisioned(world: ExtenderWorld) -> None:
     world.add("db-pd-0", metadata={"annotations": {"volume.kubernetes.io/selected-node": "a"}})
     world.add("db-pd-1")
     assert ["b", "c"] == list(world.ask("db-pd-1").kept)
@@ -150,13 +163,15 @@ def test_2_5_a_pod_counts_where_its_volume_is_being_provisioned(world: ExtenderW
     assert ["a", "b", "c"] == list(world.ask("db-pd-1").kept)
 
 
-def test_2_5_names_a_missing_cluster(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_names_a_missing_cluster(world: ExtenderWorld) -> None:
     world.add("db-pd-0")
     world.admin.delete(TIDB_CLUSTERS, "db", NAMESPACE)
     assert {"TidbCluster default/db does not exist"} == set(world.ask("db-pd-0").refused.values())
 
 
-def test_2_3_the_answer_names_a_silent_api_server() -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_the_answer_names_a_silent_api_server() -> None:
     world = ExtenderWorld()
     world.add("db-pd-0")
     asked = world.admin.get(PODS, "db-pd-0", NAMESPACE)
@@ -165,14 +180,16 @@ def test_2_3_the_answer_names_a_silent_api_server() -> None:
         world.extender.filter(Question(asked, world.nodes))
 
 
-def test_2_7_a_tidb_returns_to_its_node(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.7")
+def test_a_tidb_returns_to_its_node(world: ExtenderWorld) -> None:
     world.set_status({"tidb": {"members": {"db-tidb-0": {"name": "db-tidb-0", "health": True, "node": "b"}}}})
     world.add_pod("db-tidb-0", "tidb")
     answer = world.ask("db-tidb-0")
     assert (["b"], "db-tidb-0 returns to its node 'b'") == (list(answer.kept), answer.refused["a"])
 
 
-def test_2_7_a_tidb_may_run_anywhere_if_its_node_is_no_candidate(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.7")
+def test_a_tidb_may_run_anywhere_if_its_node_is_no_candidate(world: ExtenderWorld) -> None:
     world.set_status({"tidb": {"members": {"db-tidb-0": {"name": "db-tidb-0", "health": True, "node": "x"}}}})
     world.add_pod("db-tidb-0", "tidb")
     assert ["a", "b", "c"] == list(world.ask("db-tidb-0").kept)
@@ -180,13 +197,15 @@ def test_2_7_a_tidb_may_run_anywhere_if_its_node_is_no_candidate(world: Extender
     assert [told] == world.events.events
 
 
-def test_2_7_a_new_tidb_causes_no_event(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.7")
+def test_a_new_tidb_causes_no_event(world: ExtenderWorld) -> None:
     world.add_pod("db-tidb-0", "tidb")
     assert ["a", "b", "c"] == list(world.ask("db-tidb-0").kept)
     assert [] == world.events.events
 
 
-def test_2_3_preemption_filters_nodes_and_takes_no_turn(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_preemption_filters_nodes_and_takes_no_turn(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     asked = world.admin.get(PODS, "db-pd-1", NAMESPACE)
@@ -195,7 +214,8 @@ def test_2_3_preemption_filters_nodes_and_takes_no_turn(world: ExtenderWorld) ->
     assert ([], []) == (world.marked(), world.events.events)
 
 
-def test_2_5_labels_of_nodes_come_with_the_question(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_labels_of_nodes_come_with_the_question(world: ExtenderWorld) -> None:
     world.add("db-pd-0")
     whole = {"n": Object(body(node("n")))}
     asked = world.admin.get(PODS, "db-pd-0", NAMESPACE)

@@ -30,7 +30,8 @@ def cluster(**pd: object) -> Json:
 
 
 @pytest.mark.slow
-def test_2_6_the_pods_of_a_cluster_are_spread_and_the_turns_end(world: OperatorWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.6")
+def test_the_pods_of_a_cluster_are_spread_and_the_turns_end(world: OperatorWorld) -> None:
     world.apply(cluster(replicas=5))
     world.run_until_ready(within=300.0)
     found = Counter(pod["spec"]["nodeName"] for pod in pods(world, "pd"))
@@ -42,7 +43,8 @@ def test_2_6_the_pods_of_a_cluster_are_spread_and_the_turns_end(world: OperatorW
 
 
 @pytest.mark.slow
-def test_2_5_without_room_a_pod_waits_and_status_and_events_say_why(world: OperatorWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_without_room_a_pod_waits_and_status_and_events_say_why(world: OperatorWorld) -> None:
     world.apply(cluster(replicas=4))
     why = "unable to schedule to topology: "
     world.run_until(lambda: why in world.progressing, 60.0)

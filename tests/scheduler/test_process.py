@@ -22,7 +22,8 @@ from tests.controlplane.processes import free_port
 from tests.scheduler.worlds import ExtenderWorld, body, pod
 
 
-def test_2_2_accepts_the_flags_of_v1_6_and_its_own() -> None:
+@pytest.mark.rule("scheduler-deployment-2.2")
+def test_accepts_the_flags_of_v1_6_and_its_own() -> None:
     assert Options() == parse_options([], {}, "1")
     given = ["-port", "1", "-features=StableScheduling=false", "-v=4", "-logtostderr=true", "--metrics-addr=:1"]
     expected = Options(port=1, features=FeatureGates(stable_scheduling=False), v=4, metrics_addr=":1")
@@ -37,7 +38,8 @@ def test_2_2_accepts_the_flags_of_v1_6_and_its_own() -> None:
         (["-port=x"], "'x' is not a non-negative integer"),
     ],
 )
-def test_2_2_names_an_impossible_setting(given: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.rule("scheduler-deployment-2.2")
+def test_names_an_impossible_setting(given: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         parse_options(given, {}, "1")
     assert why in capsys.readouterr().err
@@ -65,21 +67,24 @@ def app(world: ExtenderWorld) -> App:
         ),
     ],
 )
-def test_2_3_answers_with_errors(world: ExtenderWorld, request_: Request, status: int, said: str) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_answers_with_errors(world: ExtenderWorld, request_: Request, status: int, said: str) -> None:
     answer = app(world).handle(request_)
     told = json.loads(answer.body)
     assert (status, status) == (answer.status, told["Code"])
     assert told["Message"].startswith(said)
 
 
-def test_2_3_an_error_appears_in_the_event_of_the_pod(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_an_error_appears_in_the_event_of_the_pod(world: ExtenderWorld) -> None:
     tree = pod("db-pd-0", annotations={FAIL: "1"})
     answer = app(world).handle(Request("POST", "/scheduler/filter", {}, body({"Pod": tree, "NodeNames": ["a"]})))
     assert (200, []) == (answer.status, json.loads(answer.body)["NodeNames"])
     assert json.loads(answer.body)["Error"].startswith("pod db-pd-0 had an intentional failure injected")
 
 
-def test_2_3_the_handler_sends_its_events(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_the_handler_sends_its_events(world: ExtenderWorld) -> None:
     world.add("db-pd-0", on="a")
     world.add("db-pd-1")
     handle = make_handler(world.world.transport(), world.clock, SystemRandomness())
@@ -99,9 +104,8 @@ def served(world: ExtenderWorld, tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("secure", [False, True])
-def test_2_2_the_process_serves_until_a_signal(
-    world: ExtenderWorld, served: Path, tmp_path: Path, secure: bool
-) -> None:
+@pytest.mark.rule("scheduler-deployment-2.2")
+def test_the_process_serves_until_a_signal(world: ExtenderWorld, served: Path, tmp_path: Path, secure: bool) -> None:
     world.add("db-pd-0")
     port, health = free_port(), free_port()
     flags = [f"-kubeconfig={served}", f"-port={port}", f"-metrics-addr=127.0.0.1:{health}"]

@@ -20,25 +20,29 @@ POD = {"metadata": {"name": "db-pd-0", "namespace": "ns"}}
 
 
 @pytest.mark.parametrize("spell", [str, str.lower, str.upper])
-def test_2_3_keys_are_read_in_any_case(spell: type[str]) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_keys_are_read_in_any_case(spell: type[str]) -> None:
     question = read_question(body({spell("Pod"): POD, spell("NodeNames"): ["a"], spell("Nodes"): None}))
     assert ("db-pd-0", ["a"]) == (question.pod.metadata.name, question.names)
 
 
-def test_2_3_whole_nodes_are_answered_with_whole_nodes() -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_whole_nodes_are_answered_with_whole_nodes() -> None:
     question = read_question(body({"Pod": POD, "Nodes": {"items": [node("a"), node("b")]}, "NodeNames": None}))
     answer = json.loads(write_answer(question, Answer(("b",), {"a": "why"})))
     assert [node("b")] == answer["Nodes"]["items"]
     assert (None, {"a": "why"}, "") == (answer["NodeNames"], answer["FailedNodes"], answer["Error"])
 
 
-def test_2_3_names_are_answered_with_names_where_v1_6_crashes() -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_names_are_answered_with_names_where_v1_6_crashes() -> None:
     question = read_question(body({"Pod": POD, "Nodes": None, "NodeNames": ["a", "b"]}))
     answer = json.loads(write_answer(question, Answer(("b", "a"))))
     assert (None, ["a", "b"]) == (answer["Nodes"], answer["NodeNames"])
 
 
-def test_2_3_victims_are_read_whole_or_by_uid_and_violations_are_kept() -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_victims_are_read_whole_or_by_uid_and_violations_are_kept() -> None:
     whole = {"Pod": POD, "NodeNameToVictims": {"a": {"Pods": [{"metadata": {"uid": "1"}}], "NumPDBViolations": 2}}}
     named = {"pod": POD, "nodeNameToMetaVictims": {"a": {"pods": [{"UID": "1"}], "numPDBViolations": 2}}}
     expected = {"a": Victims(("1",), 2)}
@@ -48,7 +52,8 @@ def test_2_3_victims_are_read_whole_or_by_uid_and_violations_are_kept() -> None:
     )
 
 
-def test_2_3_all_nodes_have_equal_priority() -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_all_nodes_have_equal_priority() -> None:
     assert [{"Host": "a", "Score": 0}, {"Host": "b", "Score": 0}] == json.loads(write_priorities(["a", "b"]))
 
 
@@ -68,6 +73,7 @@ def test_2_3_all_nodes_have_equal_priority() -> None:
         (body({"Pod": POD, "Nodes": {"items": [{}] * 20_001}}), "Nodes: 20001 nodes"),
     ],
 )
-def test_2_3_names_the_malformed_part(sent: bytes, what: str) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_names_the_malformed_part(sent: bytes, what: str) -> None:
     with pytest.raises(BadQuestion, match=what):
         read_question(sent)

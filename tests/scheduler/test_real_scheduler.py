@@ -157,7 +157,8 @@ def _no_thread_left_behind() -> None:
 
 
 @pytest.mark.timeout(900)
-def test_2_6_pds_are_placed_as_the_table_says_in_every_order_and_with_the_extender_killed(place: Place) -> None:
+@pytest.mark.rule("scheduler-deployment-2.6")
+def test_pds_are_placed_as_the_table_says_in_every_order_and_with_the_extender_killed(place: Place) -> None:
     """Five pods are 2-2-1 and three are 1-1-1; of four, one waits, because two on a node would be half of them."""
     sizes = {f"run-{run}": 5 for run in range(RUNS)}
     sizes |= {f"of-{size}-{run}": size for run in range(RUNS // 5) for size in (3, 4)}
@@ -195,13 +196,15 @@ PLACED = {3: [1, 1, 1], 4: [1, 1, 1], 5: [1, 2, 2]}
 """The number of PDs on each of three nodes, by the number of PDs (2.6)."""
 
 
-def test_2_2_a_renewed_certificate_is_shown_without_a_restart(place: Place) -> None:
+@pytest.mark.rule("scheduler-deployment-2.2")
+def test_a_renewed_certificate_is_shown_without_a_restart(place: Place) -> None:
     before = place.certificate()
     place.renew_certificate()
     assert before != place.certificate()
 
 
-def test_2_3_room_is_made_only_where_the_pod_may_go(place: Place) -> None:
+@pytest.mark.rule("scheduler-deployment-2.3")
+def test_room_is_made_only_where_the_pod_may_go(place: Place) -> None:
     """PD's third member preempts a pod on the node without a member, although the others have cheaper pods."""
     _add_cluster(place.admin, "full", pd=3)
     for name, value in (("precious", 1000), ("dear", 500), ("cheap", 1)):
@@ -222,7 +225,8 @@ def _is_going(place: Place, pod: str) -> bool:
     return place.admin.get(PODS, pod, "full").metadata.deletion_timestamp is not None
 
 
-def test_2_6_three_are_1_1_1_and_a_fourth_waits_with_a_reason(place: Place) -> None:
+@pytest.mark.rule("scheduler-deployment-2.6")
+def test_three_are_1_1_1_and_a_fourth_waits_with_a_reason(place: Place) -> None:
     _add_cluster(place.admin, "three", pd=3)
     for ordinal in range(3):
         _add_pod(place.admin, "three", f"db-tikv-{ordinal}", "tikv")

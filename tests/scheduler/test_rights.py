@@ -1,5 +1,6 @@
 """The extender sends only requests that its role allows (scheduler-deployment.md 8)."""
 
+import pytest
 import yaml
 
 import manifests
@@ -20,7 +21,8 @@ def granted() -> set[tuple[str, str]]:
     }
 
 
-def test_8_all_requests_are_granted() -> None:
+@pytest.mark.rule("scheduler-deployment-8")
+def test_all_requests_are_granted() -> None:
     world = ExtenderWorld()
     world.add("db-pd-0")
     world.add("db-pd-1", metadata={"labels": {}})

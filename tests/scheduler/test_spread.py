@@ -39,33 +39,39 @@ def placed(component: str, replicas: int, nodes: int, draws: Randomness | None =
         (TIKV, 7, ([1], [1, 1], [3, 2, 2], [2, 2, 2, 1])),
     ],
 )
-def test_2_6_pods_are_placed_as_the_table_says(component: str, replicas: int, expected: tuple[list[int], ...]) -> None:
+@pytest.mark.rule("scheduler-deployment-2.6")
+def test_pods_are_placed_as_the_table_says(component: str, replicas: int, expected: tuple[list[int], ...]) -> None:
     for nodes, counts in enumerate(expected, start=1):
         assert counts == placed(component, replicas, nodes), f"{nodes} nodes"
 
 
-def test_2_6_five_pds_on_three_nodes_are_2_2_1_in_any_order() -> None:
+@pytest.mark.rule("scheduler-deployment-2.6")
+def test_five_pds_on_three_nodes_are_2_2_1_in_any_order() -> None:
     for seed in range(200):
         assert [1, 2, 2] == sorted(placed(PD, 5, 3, SeededRandomness(seed)))
 
 
-def test_2_4_of_three_topologies_none_holds_half_of_pd() -> None:
+@pytest.mark.rule("scheduler-deployment-2.4")
+def test_of_three_topologies_none_holds_half_of_pd() -> None:
     for replicas in range(3, 12):
         counts = placed(PD, replicas, 3)
         assert sum(counts) == 3 if replicas == 4 else sum(counts) == replicas
         assert max(counts) < replicas / 2
 
 
-def test_2_5_few_replicas_of_tikv_go_anywhere() -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_few_replicas_of_tikv_go_anywhere() -> None:
     assert {"a", "b"} == Spread(TIKV, 2, {"a": 1, "b": 0}, 1).choose()
 
 
-def test_2_5_topologies_used_elsewhere_count_for_tikv() -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_topologies_used_elsewhere_count_for_tikv() -> None:
     assert frozenset() == Spread(TIKV, 4, {"a": 1}, 2).choose()
     assert {"a"} == Spread(TIKV, 4, {"a": 1}, 3).choose()
 
 
-def test_2_5_the_refusal_names_topologies_counts_and_limit() -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_the_refusal_names_topologies_counts_and_limit() -> None:
     assert "unable to schedule to topology: a (1 pd pods), b (1 pd pods), max pods per topology: 1" == (
         Spread(PD, 3, {"b": 1, "a": 1}, 2).refusal()
     )

@@ -19,12 +19,14 @@ def waits(world: ExtenderWorld, name: str, holder: str) -> bool:
     return {f"waiting for Pod default/{holder} scheduling"} == set(world.ask(name).refused.values())
 
 
-def test_2_5_a_pod_that_gets_nodes_has_its_turn(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_pod_that_gets_nodes_has_its_turn(world: ExtenderWorld) -> None:
     assert world.ask("db-pd-1").kept
     assert ["pd-db-pd-1"] == world.marked()
 
 
-def test_2_5_other_pods_wait_and_its_own_turn_continues_without_a_write(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_other_pods_wait_and_its_own_turn_continues_without_a_write(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     before = world.admin.get(PERSISTENT_VOLUME_CLAIMS, "pd-db-pd-1", NAMESPACE).metadata.resource_version
     assert waits(world, "db-pd-0", "db-pd-1")
@@ -32,33 +34,38 @@ def test_2_5_other_pods_wait_and_its_own_turn_continues_without_a_write(world: E
     assert before == world.admin.get(PERSISTENT_VOLUME_CLAIMS, "pd-db-pd-1", NAMESPACE).metadata.resource_version
 
 
-def test_2_5_components_do_not_wait_for_each_other(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_components_do_not_wait_for_each_other(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     world.add("db-tikv-0", "tikv")
     assert world.ask("db-tikv-0").kept
 
 
-def test_2_5_the_turn_ends_when_the_pod_has_a_node(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_the_turn_ends_when_the_pod_has_a_node(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     world.bind("db-pd-1", "a")
     assert ["b", "c"] == list(world.ask("db-pd-0").kept)
     assert ["pd-db-pd-0"] == world.marked()
 
 
-def test_2_5_the_turn_ends_with_its_pod_where_v1_6_waits_for_ever(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_the_turn_ends_with_its_pod_where_v1_6_waits_for_ever(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     world.admin.delete(PODS, "db-pd-1", NAMESPACE, grace_period_seconds=0)
     assert world.ask("db-pd-0").kept
 
 
-def test_2_5_the_turn_ends_with_its_claim_deferred(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_the_turn_ends_with_its_claim_deferred(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     deferred = {"metadata": {"annotations": {PVC_DEFER_DELETING: "2026-01-01T00:00:00Z"}}}
     world.admin.patch(PERSISTENT_VOLUME_CLAIMS, "pd-db-pd-1", NAMESPACE, deferred)
     assert world.ask("db-pd-0").kept
 
 
-def test_2_5_the_turn_ends_after_a_minute_in_any_case(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_the_turn_ends_after_a_minute_in_any_case(world: ExtenderWorld) -> None:
     world.ask("db-pd-1")
     world.clock.step(60)
     assert waits(world, "db-pd-0", "db-pd-1")
@@ -68,13 +75,15 @@ def test_2_5_the_turn_ends_after_a_minute_in_any_case(world: ExtenderWorld) -> N
 
 
 @pytest.mark.parametrize("text", ["soon", "2999-01-01T00:00:00Z"])
-def test_2_5_ignores_a_mark_with_an_invalid_or_future_time(world: ExtenderWorld, text: str) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_ignores_a_mark_with_an_invalid_or_future_time(world: ExtenderWorld, text: str) -> None:
     mark = {"metadata": {"annotations": {POD_SCHEDULING: text}}}
     world.admin.patch(PERSISTENT_VOLUME_CLAIMS, "pd-db-pd-1", NAMESPACE, mark)
     assert world.ask("db-pd-0").kept
 
 
-def test_2_5_a_refused_pod_does_not_block_others(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_refused_pod_does_not_block_others(world: ExtenderWorld) -> None:
     world.bind("db-pd-0", "a")
     world.ask("db-pd-1")
     assert not world.ask("db-pd-1", "a").kept
@@ -82,12 +91,14 @@ def test_2_5_a_refused_pod_does_not_block_others(world: ExtenderWorld) -> None:
     assert world.ask("db-pd-2").kept
 
 
-def test_2_5_a_pod_without_claim_waits_for_it(world: ExtenderWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_a_pod_without_claim_waits_for_it(world: ExtenderWorld) -> None:
     world.add_pod("db-pd-3")
     assert {"waiting for PersistentVolumeClaim default/pd-db-pd-3"} == set(world.ask("db-pd-3").refused.values())
 
 
-def test_2_5_claims_that_users_created_need_no_labels() -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_claims_that_users_created_need_no_labels() -> None:
     world = ExtenderWorld()
     for ordinal in range(3):
         world.add(f"db-pd-{ordinal}", metadata={"labels": {}})
@@ -100,7 +111,8 @@ def test_2_5_claims_that_users_created_need_no_labels() -> None:
 
 
 @pytest.mark.parametrize("labels", [{}, None], ids=["unlabelled", "labelled"])
-def test_2_5_pods_are_read_after_the_claims_whose_marks_go_when_they_have_a_node(labels: dict[str, str] | None) -> None:
+@pytest.mark.rule("scheduler-deployment-2.5")
+def test_pods_are_read_after_the_claims_whose_marks_go_when_they_have_a_node(labels: dict[str, str] | None) -> None:
     world = ExtenderWorld()
     world.add("db-pd-0", metadata={} if labels is None else {"labels": labels})
     world.world.server.audit.clear()

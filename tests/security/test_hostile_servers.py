@@ -121,7 +121,8 @@ def test_the_operator_survives_with_256_MiB(seen: Seen) -> None:
     assert seen.peak < _MOST_MEMORY
 
 
-def test_R31_another_cluster_does_not_wait(seen: Seen) -> None:
+@pytest.mark.rule("R31")
+def test_another_cluster_does_not_wait(seen: Seen) -> None:
     assert statistics.median(seen.waits) < 2.0
     # the first ones, while no key is known to be slow yet: five workers alone took 7.5 s
     assert max(seen.waits) < 4.0

@@ -14,7 +14,8 @@ _LISTED = [*(site for row in ROWS for site in row.sites), *(site for row in OTHE
 
 
 @pytest.mark.slow
-def test_F5_every_call_that_destroys_has_a_row() -> None:
+@pytest.mark.rule("F5")
+def test_every_call_that_destroys_has_a_row() -> None:
     found = sites()
     assert [] == sorted(found - set(_LISTED)), "say in tests/silence/table.py what a silence makes of it"
     assert [] == sorted(set(_LISTED) - found), "the code no longer has it"

@@ -56,7 +56,8 @@ def test_every_change_is_told(watched: _Watched) -> None:
     assert ["add a", "update a", "delete"] == watched.notified
 
 
-def test_FP2_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None:
+@pytest.mark.rule("FP2")
+def test_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None:
     cache = watched.cache()
     cache.blind = True
     watched.write("a")
@@ -68,7 +69,8 @@ def test_FP2_a_stale_view_catches_up_change_by_change(watched: _Watched) -> None
     assert ["add a", "update a", "delete"] == watched.notified
 
 
-def test_FP3_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: _Watched) -> None:
+@pytest.mark.rule("FP3")
+def test_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: _Watched) -> None:
     cache = watched.cache()
     watched.write("a")
     watched.client.create(CONFIG_MAPS, {"metadata": {"name": "b"}}, "default")
@@ -78,7 +80,8 @@ def test_FP3_what_came_and_went_while_the_watch_was_lost_is_never_seen(watched: 
     assert ["add b"] == watched.notified
 
 
-def test_FP2_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
+@pytest.mark.rule("FP2")
+def test_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
     before = watched.server.storage.version
     watched.client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
     cache = watched.cache(at=before)
@@ -88,7 +91,8 @@ def test_FP2_a_restart_may_begin_with_an_older_view(watched: _Watched) -> None:
     assert ["add a"] == watched.notified
 
 
-def test_FP12_history_that_is_gone_is_listed_anew(watched: _Watched) -> None:
+@pytest.mark.rule("FP12")
+def test_history_that_is_gone_is_listed_anew(watched: _Watched) -> None:
     cache = watched.cache()
     watched.client.create(CONFIG_MAPS, {"metadata": {"name": "a"}}, "default")
     watched.server.storage.compact()

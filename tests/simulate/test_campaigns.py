@@ -40,5 +40,6 @@ def test_what_once_failed_and_scenarios() -> None:
     _simulate("run", *map(str, _PLANS))
 
 
-def test_R21_R24_R28_a_loss_and_an_edit() -> None:
+@pytest.mark.rule("R21", "R24", "R28")
+def test_a_loss_and_an_edit() -> None:
     _simulate("run", "loss/tidb-2.node.image@recorded", "return/tikv-4.node.config@recorded+150")

@@ -3,13 +3,16 @@
 import math
 from dataclasses import replace
 
+import pytest
+
 from apis.components import component_type, with_component
 from member.components import with_workload, workload, workload_names
 from member.context import FailoverSettings
 from simulate.engine.components import managed_components, profile
 
 
-def test_7_2_components_are_upgraded_in_this_order() -> None:
+@pytest.mark.rule("7.2")
+def test_components_are_upgraded_in_this_order() -> None:
     order = ["pd", "tiflash", "tikv", "pump", "tidb", "ticdc"]
     for place, name in enumerate(order[1:], 1):
         assert set(order[:place]) >= set(component_type(name).upgrades_after)
@@ -18,12 +21,14 @@ def test_7_2_components_are_upgraded_in_this_order() -> None:
     assert "tikv" not in component_type("tiflash").upgrades_after
 
 
-def test_12_who_is_served_is_suspended_first() -> None:
+@pytest.mark.rule("12")
+def test_who_is_served_is_suspended_first() -> None:
     order = ["tidb", "tiflash", "ticdc", "tikv", "pump", "tiproxy", "pd", "tso", "scheduling"]
     assert order == sorted(order, key=lambda name: component_type(name).suspend_rank)
 
 
-def test_3_1_tikv_starts_after_pd_and_tidb_after_tikv() -> None:
+@pytest.mark.rule("3.1")
+def test_tikv_starts_after_pd_and_tidb_after_tikv() -> None:
     assert "pd" in component_type("tikv").starts_after
     assert "tikv" in component_type("tidb").starts_after
 

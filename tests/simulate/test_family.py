@@ -50,7 +50,8 @@ def test_what_is_not_in_a_fixed_set_is_refused() -> None:
         known.plan("two")
 
 
-def test_R24_a_pair_meets_half_way_through_the_writes_of_its_first_change() -> None:
+@pytest.mark.rule("R24")
+def test_a_pair_meets_half_way_through_the_writes_of_its_first_change() -> None:
     names = (plan.name for plan in family("pair", lambda plan: 40 if plan.name == "pair/pd-scale-out" else 0))
 
     assert "pair/pd-scale-out+pd-scale-in@20" in names

@@ -165,14 +165,16 @@ OF_ONE_POD = (TIDB_MONITORS, TIDB_DASHBOARDS, TIDB_NG_MONITORINGS, TIDB_INITIALI
 
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", OF_ONE_POD, ids=lambda each: each.kind)
-def test_R22_every_fifth_field_of_other_kinds_shows_or_is_named(resource: Resource) -> None:
+@pytest.mark.rule("R22")
+def test_every_fifth_field_of_other_kinds_shows_or_is_named(resource: Resource) -> None:
     assert [] == list(silent(resource, list(fields_of(resource))[::5]))
 
 
 @pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("resource", [*OF_ONE_POD, DM_CLUSTERS], ids=lambda each: each.kind)
-def test_R22_no_field_of_other_kinds_is_silent(resource: Resource) -> None:
+@pytest.mark.rule("R22")
+def test_no_field_of_other_kinds_is_silent(resource: Resource) -> None:
     assert [] == list(silent(resource, list(fields_of(resource))))
 
 

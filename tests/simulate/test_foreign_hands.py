@@ -55,7 +55,8 @@ def test_every_field_is_changed_in_steady_state_and_in_a_roll(
     assert rolling.edits[0].at < rolling.faults[0].at  # type: ignore[operator]
 
 
-def test_R27_what_others_do_to_an_object_is_put_right_or_named(plans: Mapping[str, Plan]) -> None:
+@pytest.mark.rule("R27")
+def test_what_others_do_to_an_object_is_put_right_or_named(plans: Mapping[str, Plan]) -> None:
     plan = plans["foreign/change/services/basic-tidb/spec.type"]
     assert () == run(prepare(plan), plan).violations
 
@@ -85,7 +86,8 @@ def test_the_same_is_done_to_a_cluster_of_dm_that_the_plan_makes() -> None:
     assert not [name for name in found if "basic" in name]
 
 
-def test_R27_a_field_is_the_operators_that_it_has_written(engine: Engine) -> None:
+@pytest.mark.rule("R27")
+def test_a_field_is_the_operators_that_it_has_written(engine: Engine) -> None:
     owners = Owners(engine.calls)
 
     def theirs(resource: object, name: str, *path: str, verb: str = "change") -> list[object]:

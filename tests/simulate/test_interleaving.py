@@ -86,7 +86,8 @@ def test_where_no_actor_runs_a_point_is_nothing_and_nobody_waits(driver: _Driver
     assert not driver.interleaver.wait(1.0)
 
 
-def test_FP1_ending_a_process_unwinds_its_actors_and_no_others(driver: _Driver) -> None:
+@pytest.mark.rule("FP1")
+def test_ending_a_process_unwinds_its_actors_and_no_others(driver: _Driver) -> None:
     def held(name: str) -> bool:
         try:
             driver.interleaver.wait(1.0)
@@ -107,7 +108,8 @@ def test_FP1_ending_a_process_unwinds_its_actors_and_no_others(driver: _Driver) 
     assert "other went on" == driver.log[-1]
 
 
-def test_FP1_an_actor_that_ends_its_own_process_unwinds_at_its_next_point(driver: _Driver) -> None:
+@pytest.mark.rule("FP1")
+def test_an_actor_that_ends_its_own_process_unwinds_at_its_next_point(driver: _Driver) -> None:
     def end() -> bool:
         driver.interleaver.end("self")
         driver.log.append("still here")

@@ -26,13 +26,15 @@ def _label(value: str | None) -> Json:
     return {"tidb": {"labels": {"team": value}}}
 
 
-def test_O6_the_direct_way_to_where_a_plan_began_is_to_do_nothing() -> None:
+@pytest.mark.rule("O6")
+def test_the_direct_way_to_where_a_plan_began_is_to_do_nothing() -> None:
     direct = direct_plan(_plan(_label("a"), {"tidb": {"labels": None}}))
     assert direct is not None
     assert () == direct.edits
 
 
-def test_O6_the_direct_way_leaves_out_what_is_taken_back() -> None:
+@pytest.mark.rule("O6")
+def test_the_direct_way_leaves_out_what_is_taken_back() -> None:
     direct = direct_plan(_plan({"pd": {"version": "v1"}, "tikv": {"version": "v2"}}, {"pd": {"version": None}}))
     assert direct is not None
     assert [{"tikv": {"version": "v2"}}] == [edit.spec for edit in direct.edits]
@@ -45,7 +47,8 @@ def test_O6_the_direct_way_leaves_out_what_is_taken_back() -> None:
         pytest.param(_plan({"tikv": {"replicas": 5}}, {"tikv": {"replicas": 3}}), id="volumes stay"),
     ],
 )
-def test_O6_a_plan_without_another_way(plan: Plan) -> None:
+@pytest.mark.rule("O6")
+def test_a_plan_without_another_way(plan: Plan) -> None:
     assert direct_plan(plan) is None
 
 

@@ -24,11 +24,13 @@ def _unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(apis.validation.changes, "_check_domain", check)
 
 
-def test_I4_I11_I12_members_are_recognised_under_the_domain_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I4", "I11", "I12")
+def test_members_are_recognised_under_the_domain_they_had(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set() == rules(_PLAN, lambda: _unguarded(monkeypatch))
 
 
-def test_I11_I12_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I11", "I12")
+def test_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = AddressBook.owner_of
 
     def literal(book: AddressBook, component: str, address: str) -> int | Stranger:
@@ -51,7 +53,8 @@ def test_I11_I12_addresses_are_compared_with_the_domain_of_the_spec(monkeypatch:
         {"arguments": ["--status=10090"]},
     ],
 )
-def test_R25_a_setting_that_moves_a_server_is_not_refused(monkeypatch: pytest.MonkeyPatch, tidb: Json) -> None:
+@pytest.mark.rule("R25")
+def test_a_setting_that_moves_a_server_is_not_refused(monkeypatch: pytest.MonkeyPatch, tidb: Json) -> None:
     plan = Plan(name="moved", budget=200.0, edits=(Edit(at=1.0, spec={"tidb": tidb}),), ends="InvalidSpec")
 
     def check(*_: object) -> list[Problem]:

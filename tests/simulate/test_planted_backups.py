@@ -38,7 +38,8 @@ def test_without_a_defect_nothing_is_reported() -> None:
     assert set() == rules(_RESTORED, lambda: None)
 
 
-def test_7_4_a_backup_that_is_complete_without_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("backup-7.4")
+def test_a_backup_that_is_complete_without_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     def plant() -> None:
         monkeypatch.setattr(backup_manager.backup, "run_br", lambda *_: None)
         monkeypatch.setattr(Job, "meta", lambda *_: BackupMeta(1, 2, 3))
@@ -46,12 +47,14 @@ def test_7_4_a_backup_that_is_complete_without_its_files(monkeypatch: pytest.Mon
     assert "backup-files" in rules(_SAVED, plant)
 
 
-def test_7_7_a_restore_that_is_complete_without_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("backup-7.7")
+def test_a_restore_that_is_complete_without_the_data(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(backup_manager.restore, "run_br", lambda *_: None)  # noqa: E731
     assert "restore-content" in rules(_RESTORED, plant)
 
 
-def test_3_9_files_that_a_restore_reads_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_files_that_a_restore_reads_are_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = msgspec.structs.replace(
         _RESTORED,
         edits=(
@@ -66,7 +69,8 @@ def test_3_9_files_that_a_restore_reads_are_deleted(monkeypatch: pytest.MonkeyPa
     assert "backup-in-use" in rules(plan, plant)
 
 
-def test_3_7_two_pods_that_work_for_one_backup(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("backup-3.7")
+def test_two_pods_that_work_for_one_backup(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = pods.job
 
     def two(*arguments: object, **options: object) -> Json:
@@ -76,7 +80,8 @@ def test_3_7_two_pods_that_work_for_one_backup(monkeypatch: pytest.MonkeyPatch) 
     assert "backup-twice" in rules(_SAVED, lambda: monkeypatch.setattr(pods, "job", two))
 
 
-def test_3_7_more_jobs_than_the_policy_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("backup-3.7")
+def test_more_jobs_than_the_policy_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     loop = plans.World(at=0.5, verb="pod_crash_loop", arguments={"pod": "default/backup-demo-*"}, seconds=300.0)
     plan = msgspec.structs.replace(_SAVED, budget=200.0, faults=(loop,))
     honest = retry.decided
@@ -87,7 +92,8 @@ def test_3_7_more_jobs_than_the_policy_allows(monkeypatch: pytest.MonkeyPatch) -
     assert "backup-jobs" in rules(plan, lambda: monkeypatch.setattr(retry, "decided", generous))
 
 
-def test_3_3_an_outcome_that_becomes_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("backup-3.3")
+def test_an_outcome_that_becomes_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Job.condition
 
     def both(self: Job, type_: str, *arguments: str, **fields: object) -> None:
@@ -98,7 +104,8 @@ def test_3_3_an_outcome_that_becomes_another_one(monkeypatch: pytest.MonkeyPatch
     assert "backup-outcome" in rules(_SAVED, lambda: monkeypatch.setattr(Job, "condition", both))
 
 
-def test_10_a_backup_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("10")
+def test_a_backup_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     killed = backup_faults.FAMILY.plan("killed@1")
     plan = msgspec.structs.replace(killed, budget=8.0, edits=_SAVED.edits, given=_SAVED.given)
     assert "backup-end" in rules(plan, lambda: monkeypatch.setattr(retry, "is_recorded", lambda _: True))

@@ -37,13 +37,15 @@ def test_without_a_defect_nothing_is_reported() -> None:
     assert set() == rules(short("tikv-out"), lambda: None)
 
 
-def test_I20_a_stage_that_forgets_its_gate(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I20")
+def test_a_stage_that_forgets_its_gate(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "_waits_for", lambda *_: None)  # noqa: E731
 
     assert "I20" in rules(short("bring-up"), plant)
 
 
-def test_I36_a_status_treated_as_good_after_a_failed_observation(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I36")
+def test_a_status_treated_as_good_after_a_failed_observation(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = World(at=1, verb="network_cut", arguments={}, seconds=0)
     plan = Plan(name="cut", budget=90.0, faults=(cut,))
 
@@ -53,7 +55,8 @@ def test_I36_a_status_treated_as_good_after_a_failed_observation(monkeypatch: py
     assert "I36" in rules(plan, lambda: monkeypatch.setattr(controllers.tidbcluster.conditions, "ready", good))
 
 
-def test_O3_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O3")
+def test_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = kube.apply._difference
 
     def restless(old: Json, new: Json) -> Json:
@@ -64,7 +67,8 @@ def test_O3_a_status_that_is_written_in_every_round(monkeypatch: pytest.MonkeyPa
     assert "O3" in rules(short("tidb-out"), plant)
 
 
-def test_I30_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I30")
+def test_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     def write(ctx: ReconcileContext) -> None:
         patch = {"spec": {"tidb": {"maxFailoverCount": 3}}}
         ctx.deps.client.patch(TIDB_CLUSTERS, ctx.name, ctx.namespace, patch)
@@ -72,7 +76,8 @@ def test_I30_a_write_of_the_users_spec(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "I30" in rules(short("tidb-out"), rogue(write, monkeypatch))
 
 
-def test_O5_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O5")
+def test_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[str] = []
 
     def delete(ctx: ReconcileContext) -> None:
@@ -83,7 +88,8 @@ def test_O5_a_pod_deleted_without_looking(monkeypatch: pytest.MonkeyPatch) -> No
     assert "O5" in rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
-def test_R24_a_pod_that_is_restarted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("R24")
+def test_a_pod_that_is_restarted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
     deleted: list[str] = []
 
     def delete(ctx: ReconcileContext) -> None:
@@ -97,7 +103,8 @@ def test_R24_a_pod_that_is_restarted_once_more(monkeypatch: pytest.MonkeyPatch) 
     assert "R24" in rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
-def test_I1_I2_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I1", "I2")
+def test_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     def delete(ctx: ReconcileContext) -> None:
         claim = ctx.listers.persistent_volume_claims.get(ctx.namespace, "tikv-basic-tikv-0")
         if claim and ctx.listers.pods.get(ctx.namespace, "basic-tikv-9") is None:
@@ -106,11 +113,13 @@ def test_I1_I2_a_pvc_deleted_because_a_cache_does_not_show_its_pod(monkeypatch: 
     assert {"I1", "I2", "O5"} <= rules(short("tidb-out"), rogue(delete, monkeypatch))
 
 
-def test_O7_a_stage_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O7")
+def test_a_stage_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "O7" in rules(short("tidb-out"), rogue(lambda ctx: ctx.outcomes["missing"], monkeypatch))
 
 
-def test_O7_an_observation_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O7")
+def test_an_observation_that_raises_what_nobody_expects(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(ctx: ReconcileContext) -> Outcome:
         raise RuntimeError(ctx.name)
 
@@ -118,7 +127,8 @@ def test_O7_an_observation_that_raises_what_nobody_expects(monkeypatch: pytest.M
     assert "O7" in rules(short("tidb-out"), lambda: monkeypatch.setattr(stages, "observations", lambda: observations))
 
 
-def test_I26_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I26")
+def test_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="paused", budget=60.0, edits=(Edit(at=1, spec={"paused": True, "tidb": {"replicas": 4}}),))
 
     first, *others = stages.observations()
@@ -131,7 +141,8 @@ def test_I26_a_stage_that_does_not_know_of_pause(monkeypatch: pytest.MonkeyPatch
     assert "I26" in rules(plan, lambda: monkeypatch.setattr(stages, "observations", lambda: observations))
 
 
-def test_I28_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I28")
+def test_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     spec = {"tidb": {"replicas": 4}, "tikv": {"evictLeaderTimeout": "soon"}}
     plan = Plan(name="invalid", budget=60.0, edits=(Edit(at=1, spec=spec),))
 
@@ -142,40 +153,46 @@ def test_I28_an_invalid_spec_that_is_acted_on(monkeypatch: pytest.MonkeyPatch) -
     assert "I28" in rules(plan, plant)
 
 
-def test_I11_a_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I11")
+def test_a_restart_that_does_not_wait_for_leaders(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = replace(member.tikv.upgrade.ROLLING, prepare=lambda *_: None)
     careless = replace(TIKV, rolling=impatient)
 
     assert "I11" in rules(short("tikv-upgrade"), lambda: plant_workload(monkeypatch, careless))
 
 
-def test_I12_a_restart_of_the_pd_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I12")
+def test_a_restart_of_the_pd_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.pd.upgrade, "_transfer", lambda *_: None)  # noqa: E731
 
     assert "I12" in rules(short("pd-upgrade"), plant)
 
 
-def test_I10_I15_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I10", "I15")
+def test_a_partition_that_is_reset(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = UpdateStrategy.lowered
     plant = lambda: monkeypatch.setattr(UpdateStrategy, "lowered", lambda _, why: honest(0, why))  # noqa: E731
 
     assert {"I15"} <= rules(short("tikv-upgrade"), plant)
 
 
-def test_I16_a_component_that_does_not_wait_for_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I16")
+def test_a_component_that_does_not_wait_for_those_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.roll_view, "_waits_for", lambda *_: None)  # noqa: E731
 
     assert "I16" in rules(short("upgrade"), plant)
 
 
-def test_I17_more_pods_at_once_than_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I17")
+def test_more_pods_at_once_than_the_user_wants(monkeypatch: pytest.MonkeyPatch) -> None:
     scaling = TIDB.scaling
     hasty = replace(TIDB, scaling=replace(scaling, out=replace(scaling.out, limit=lambda _: 2)))
 
     assert "I17" in rules(short("tidb-out"), lambda: plant_workload(monkeypatch, hasty))
 
 
-def test_I3_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I3")
+def test_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.MonkeyPatch) -> None:
     early = replace(TIKV.scaling.in_, drain=_at_once)
     scaling = replace(TIKV.scaling, in_=early)
     careless = replace(TIKV, scaling=scaling)
@@ -183,14 +200,16 @@ def test_I3_replicas_lowered_before_the_store_is_tombstone(monkeypatch: pytest.M
     assert "I3" in rules(short("tikv-in"), lambda: plant_workload(monkeypatch, careless))
 
 
-def test_I4_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I4")
+def test_replicas_lowered_while_the_member_is_in_pd(monkeypatch: pytest.MonkeyPatch) -> None:
     early = replace(PD.scaling.in_, drain=_at_once)
     careless = replace(PD, scaling=replace(PD.scaling, in_=early))
 
     assert "I4" in rules(short("pd-in"), lambda: plant_workload(monkeypatch, careless))
 
 
-def test_I22_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I22")
+def test_a_failover_on_one_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     cut = World(at=1, verb="network_cut", arguments={"target": "default/basic-pd-2", "origin": "default/*"}, seconds=0)
     plan = Plan(name="cut off", cluster="brittle", budget=120.0, faults=(cut,))
     assert "I22" not in rules(plan, lambda: None)
@@ -206,7 +225,8 @@ def _at_once(removal: PodRemoval) -> Evidence:
     return member.evidence.pods_live(removal.ctx, "tikv")
 
 
-def test_I7_R01_a_second_cluster_beside_the_volumes_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I7", "R01")
+def test_a_second_cluster_beside_the_volumes_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     lost = [
         World(at=1, verb="disk_lost", arguments={"namespace": "default", "claim": f"pd-basic-pd-{ordinal}"})
         for ordinal in range(3)

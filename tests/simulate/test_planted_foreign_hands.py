@@ -43,7 +43,8 @@ def test_without_a_defect_nothing_is_reported(name: str) -> None:
     assert set() == found(name, lambda: None)
 
 
-def test_O1_a_selector_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O1")
+def test_a_selector_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     def blind(*_: object) -> None:
         return None
 
@@ -56,13 +57,15 @@ def nothing(*_: object) -> DesiredMetadata:
     return DesiredMetadata()
 
 
-def test_O1_a_label_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O1")
+def test_a_label_that_is_not_put_back(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(meta.labelling, "of_template", nothing)  # noqa: E731
 
     assert "O1" in found("change/pods/basic-tikv-0/metadata.annotations.prometheus.io/port", plant)
 
 
-def test_R24_a_pod_that_is_deleted_to_put_its_label_right(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("R24")
+def test_a_pod_that_is_deleted_to_put_its_label_right(monkeypatch: pytest.MonkeyPatch) -> None:
     def restart(ctx: ReconcileContext) -> None:
         pod: Object | None = ctx.deps.client.find(PODS, "basic-tikv-0", ctx.namespace)
         if pod is not None and labels.COMPONENT not in pod.metadata.labels:
@@ -75,7 +78,8 @@ def test_R24_a_pod_that_is_deleted_to_put_its_label_right(monkeypatch: pytest.Mo
     assert "R24" in found("remove/pods/basic-tikv-0/metadata.labels", plant)
 
 
-def test_R24_an_edited_configuration_that_rolls_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("R24")
+def test_an_edited_configuration_that_rolls_its_component(monkeypatch: pytest.MonkeyPatch) -> None:
     def believed(_name: str, there: Json, *_: object) -> Json:
         return there
 
@@ -86,7 +90,8 @@ def test_R24_an_edited_configuration_that_rolls_its_component(monkeypatch: pytes
     assert "R24" in found("change/configmaps/basic-tikv-3961653/data.config-file", plant)
 
 
-def test_O10_a_pod_that_is_restarted_while_its_claim_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O10")
+def test_a_pod_that_is_restarted_while_its_claim_is_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     def unseen(*_: object) -> None:
         return None
 

@@ -32,13 +32,15 @@ _PLANS = Path(__file__).parent / "plans"
         "I42-a-rollout-restart",
     ],
 )
-def test_I42_only_what_was_written_last_is_compared(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I42")
+def test_only_what_was_written_last_is_compared(plan: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(stateful_set, "edit_by_others", lambda *_: None)  # noqa: E731
 
     assert "I42" in rules(load(_PLANS / f"{plan}.yaml"), plant)
 
 
-def test_I42_the_partition_is_left_where_a_roll_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I42")
+def test_the_partition_is_left_where_a_roll_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
     def as_it_is(view: RollView, _: int) -> UpdateStrategy:
         return UpdateStrategy.unchanged(view.body)
 
@@ -47,7 +49,8 @@ def test_I42_the_partition_is_left_where_a_roll_has_ended(monkeypatch: pytest.Mo
     assert "I42" in rules(short("tikv-upgrade", 120.0), plant)
 
 
-def test_I42_a_template_is_put_right_below_a_partition_that_lets_it_through(
+@pytest.mark.rule("I42")
+def test_a_template_is_put_right_below_a_partition_that_lets_it_through(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def as_it_is(_: ForeignEdit, body: Json, __: Json) -> UpdateStrategy:
@@ -70,7 +73,8 @@ def another_version(monkeypatch: pytest.MonkeyPatch) -> None:
     plant_workload(monkeypatch, replace(TIKV, stateful_set=stateful_set))
 
 
-def test_I42_another_version_of_the_operator_rolls_what_it_makes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I42")
+def test_another_version_of_the_operator_rolls_what_it_makes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="another version", budget=60.0, faults=(Crash(at=0.0),))
     with monkeypatch.context() as honest:
         assert set() == rules(plan, lambda: another_version(honest))

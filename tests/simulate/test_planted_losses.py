@@ -30,7 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.planted]
 _PLANS = Path(__file__).parent / "plans"
 
 
-def test_O11_stores_that_go_before_their_data_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O11")
+def test_stores_that_go_before_their_data_have_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(removal: PodRemoval) -> Evidence:
         return pods_live(removal.ctx, "tikv")
 
@@ -39,13 +40,15 @@ def test_O11_stores_that_go_before_their_data_have_moved(monkeypatch: pytest.Mon
     assert "O11" in rules(short("tikv-in-parallel"), lambda: plant_workload(monkeypatch, hasty))
 
 
-def test_O12_a_member_that_serves_for_one_that_cannot_start_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O12")
+def test_a_member_that_serves_for_one_that_cannot_start_is_removed(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.pd.scale_in, "remaining", lambda *_, **__: 0)  # noqa: E731
 
     assert "O12" in rules(load(_PLANS / "R28-a-cluster-is-made-again-while-a-substitute-serves.yaml"), plant)
 
 
-def test_O12_a_store_is_removed_while_another_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O12")
+def test_a_store_is_removed_while_another_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     honest: Callable[..., Any] = member.stores.scale_in.next_step
 
     def careless(*arguments: object, leaders_gone: bool, wanted: int) -> object:
@@ -56,13 +59,15 @@ def test_O12_a_store_is_removed_while_another_one_is_lost(monkeypatch: pytest.Mo
     assert "O12" in rules(generated("loss/tikv-5.pod.scale-in@unrecorded"), plant)
 
 
-def test_O12_a_member_gets_no_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O12")
+def test_a_member_gets_no_pod_back(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.scaling, "next_returning", lambda *_: "")  # noqa: E731
 
     assert "O12" in rules(load(_PLANS / "I4-pd-is-scaled-by-another-hand-to-two.yaml"), plant)
 
 
-def test_O10_a_refused_edit_keeps_the_operator_from_replacing_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O10")
+def test_a_refused_edit_keeps_the_operator_from_replacing_what_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
         return update(), None
 
@@ -71,7 +76,8 @@ def test_O10_a_refused_edit_keeps_the_operator_from_replacing_what_is_lost(monke
     assert "O10" in rules(generated("loss/tikv-4.node.refused-image@unrecorded"), plant)
 
 
-def test_F29_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("F29")
+def test_a_pod_that_is_given_up_but_not_waited_for_is_given_up_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = generated("loss/pd-3.volume.config@replaced")
     plant = lambda: monkeypatch.setattr(member.pd.failover, "end_of_pod", lambda *_: None)  # noqa: E731
 
@@ -110,13 +116,15 @@ def _removals(summary: Mapping[str, int]) -> int:
         ),
     ],
 )
-def test_O10_F12_a_loss_that_is_never_repaired(
+@pytest.mark.rule("O10", "F12")
+def test_a_loss_that_is_never_repaired(
     plan: str, room: object, name: str, defect: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "O10" in rules(load(_PLANS / f"{plan}.yaml"), lambda: monkeypatch.setattr(room, name, defect))
 
 
-def test_O10_F29_a_member_that_joined_once_more_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O10", "F29")
+def test_a_member_that_joined_once_more_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = load(_PLANS / "F29-a-pd-joins-once-more-while-it-is-scaled-in.yaml")
 
     def let_join() -> None:

@@ -39,7 +39,8 @@ from tests.simulate.planting import broken, plant_workload, rogue, rules, short
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
-def test_O1_I13_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O1", "I13")
+def test_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = short("tikv-upgrade", 120.0)
     honest = reference([broken(plan, lambda: None)])
 
@@ -51,7 +52,8 @@ def test_O1_I13_an_evict_leader_scheduler_that_stays_behind(monkeypatch: pytest.
     assert "pd/evicting" in {violation.what.partition(" ")[0] for violation in compare(outcome, honest)}
 
 
-def test_I6_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I6")
+def test_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = meta.volumes.set_policy
 
     def careless(ctx: ReconcileContext, claim: Object, volume: Object, _: str) -> None:
@@ -60,7 +62,8 @@ def test_I6_volumes_that_are_to_go_with_claims_in_use(monkeypatch: pytest.Monkey
     assert "I6" in rules(short("tidb-out"), lambda: monkeypatch.setattr(meta.volumes, "set_policy", careless))
 
 
-def test_I8_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I8")
+def test_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     scaling = PD.scaling
     hasty = replace(PD, scaling=replace(scaling, in_=replace(scaling.in_, limit=lambda _: 2)))
 
@@ -71,7 +74,8 @@ def test_I8_two_members_that_leave_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     assert "I8" in rules(short("pd-in"), plant)
 
 
-def test_I18_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I18")
+def test_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.lifecycle.scaling.next_size
 
     def too_few(ctx: ReconcileContext, component: str, scaling: Scaling, body: Json, desired: Json) -> Size:
@@ -85,7 +89,8 @@ def test_I18_a_scale_in_that_goes_too_far(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I23")
+def test_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = MemberFailover._record_failure
 
     def hasty(self: MemberFailover[ReconcileContext, PDFailureMember], lost: Failing) -> Outcome:
@@ -103,13 +108,15 @@ def test_I23_a_member_that_goes_before_its_record_is_stored(monkeypatch: pytest.
     assert "I23" in rules(short("pd-failover", 180.0), plant)
 
 
-def test_I37_components_that_are_suspended_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I37")
+def test_components_that_are_suspended_in_the_wrong_order(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.suspend, "workloads", lambda _: ())  # noqa: E731
 
     assert "I37" in rules(short("suspend-resume"), plant)
 
 
-def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I38")
+def test_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.MonkeyPatch) -> None:
     pending = World(at=0.5, verb="pod_pending", arguments={"pod": "default/basic-tikv-3"}, seconds=0)
     edit = Edit(at=1, spec={"tikv": {"replicas": 4}})
     plan = Plan(name="pending", budget=30.0, edits=(edit,), faults=(pending,), ends="ScalingOut")
@@ -124,14 +131,16 @@ def test_I38_a_pending_pod_that_is_taken_for_an_orphan(monkeypatch: pytest.Monke
     assert "I38" in rules(plan, lambda: monkeypatch.setattr(meta.orphan_pods, "_missing_claims", once))
 
 
-def test_I39_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I39")
+def test_ddl_that_stays_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     rolling = replace(TIDB.rolling, finish=lambda _: None)
     forgetful = replace(TIDB, rolling=rolling)
 
     assert "I39" in rules(short("tidb-upgrade"), lambda: plant_workload(monkeypatch, forgetful))
 
 
-def test_I39_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I39")
+def test_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.tidb.smooth_upgrade._write
 
     def late(ctx: ReconcileContext, marks: Json) -> None:
@@ -143,7 +152,8 @@ def test_I39_ddl_that_is_paused_before_that_is_noted(monkeypatch: pytest.MonkeyP
     assert "I39" in rules(short("tidb-upgrade"), plant)
 
 
-def test_I40_O9_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I40", "O9")
+def test_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(ctx: ReconcileContext) -> None:
         for _ in range(8):
             api_clients.pd(ctx).stores()
@@ -151,7 +161,8 @@ def test_I40_O9_a_stage_that_asks_too_much(monkeypatch: pytest.MonkeyPatch) -> N
     assert {"I40", "O9"} <= rules(short("tidb-out"), rogue(ask, monkeypatch))
 
 
-def test_I36_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I36")
+def test_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.MonkeyPatch) -> None:
     premature: Callable[..., tuple[bool, str, str]] = lambda *_: (True, "Ready", "it will be")  # noqa: E731
 
     assert "I36" in rules(
@@ -159,7 +170,8 @@ def test_I36_a_cluster_that_is_ready_before_it_is_complete(monkeypatch: pytest.M
     )
 
 
-def test_O6_a_label_that_outlives_the_wish_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O6")
+def test_a_label_that_outlives_the_wish_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     given, taken = ({"tidb": {"service": {"labels": labels}}} for labels in ({"team": "a"}, None))
     plan = Plan(name="there and back", budget=60.0, edits=(Edit(at=1, spec=given), Edit(at=20, spec=taken)))
     direct = direct_plan(plan)
@@ -174,7 +186,8 @@ def test_O6_a_label_that_outlives_the_wish_for_it(monkeypatch: pytest.MonkeyPatc
     assert {"O6"} == {violation.rule for violation in compare_with_direct(outcome, known)}
 
 
-def test_O8_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O8")
+def test_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = lambda *_: (False, "Done", "the cluster matches its spec")  # noqa: E731
 
     assert "O8" in rules(
@@ -182,7 +195,8 @@ def test_O8_a_wait_of_which_nobody_tells(monkeypatch: pytest.MonkeyPatch) -> Non
     )
 
 
-def test_I1_I3_a_list_of_stores_that_is_believed_though_the_pod_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I1", "I3")
+def test_a_list_of_stores_that_is_believed_though_the_pod_serves(monkeypatch: pytest.MonkeyPatch) -> None:
     old = World(at=0.5, verb="pd_old", arguments={"cluster": "default/basic", "path": "/pd/api/v1/stores"}, seconds=0)
     edits = (
         Edit(at=1, spec={"enablePVReclaim": True, "tikv": {"replicas": 4}}),

@@ -18,7 +18,8 @@ def test_a_sync_that_changes_what_is_of_a_neighbour(monkeypatch: pytest.MonkeyPa
     assert "neighbour" in rules(short("neighbours-upgrade"), rogue(label, monkeypatch))
 
 
-def test_I7_a_neighbour_is_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I7")
+def test_a_neighbour_is_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     def promise(ctx: ReconcileContext) -> None:
         if ctx.namespace == "elsewhere":
             ctx.status.cluster_id = "1"
@@ -26,7 +27,8 @@ def test_I7_a_neighbour_is_judged_as_well(monkeypatch: pytest.MonkeyPatch) -> No
     assert "I7" in rules(short("neighbours-upgrade"), rogue(promise, monkeypatch))
 
 
-def test_I23_a_joined_cluster_gives_up_a_store_that_nobody_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I23")
+def test_a_joined_cluster_gives_up_a_store_that_nobody_has_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[int] = []
 
     def give_up(ctx: ReconcileContext) -> None:

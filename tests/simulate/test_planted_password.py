@@ -9,13 +9,15 @@ from tests.simulate.planting import rules, short
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
-def test_6_9_a_password_that_no_secret_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("6.9")
+def test_a_password_that_no_secret_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.tidb.password, "_password", lambda _: "lost")  # noqa: E731
 
     assert "6.9" in rules(short("password"), plant)
 
 
-def test_6_9_a_status_that_says_it_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("6.9")
+def test_a_status_that_says_it_too_early(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(RootClient, "set_password", lambda *_: None)  # noqa: E731
 
     assert "6.9" in rules(short("password"), plant)

@@ -27,7 +27,8 @@ def test_without_a_defect_nothing_is_reported() -> None:
     assert set() == rules(_scaled(1), lambda: None)
 
 
-def test_I3_a_pod_that_goes_before_its_node_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I3")
+def test_a_pod_that_goes_before_its_node_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     def at_once(removal: PodRemoval) -> Evidence | Waiting:
         return spec_confirmed(removal.ctx) or Waiting("SpecChanged", "later")
 
@@ -35,13 +36,15 @@ def test_I3_a_pod_that_goes_before_its_node_is_offline(monkeypatch: pytest.Monke
     assert "I3-pump" in rules(_scaled(1), lambda: plant_workload(monkeypatch, replace(PUMP, scaling=scaling)))
 
 
-def test_I41_the_last_node_is_closed_though_tidb_writes_binlogs(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I41")
+def test_the_last_node_is_closed_though_tidb_writes_binlogs(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.pump.scale_in, "_still_needed", lambda *_: None)  # noqa: E731
 
     assert "I41-pump" in rules(_scaled(0), plant)
 
 
-def test_I20_tidb_is_created_before_a_node_is_online(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I20")
+def test_tidb_is_created_before_a_node_is_online(monkeypatch: pytest.MonkeyPatch) -> None:
     nowhere = Edit(at=0.01, spec={"pump": {"nodeSelector": {"nowhere": "yes"}}})
     plan = Plan(name="no-pump", world="empty", cluster="binlog", budget=30.0, edits=(nowhere,))
 

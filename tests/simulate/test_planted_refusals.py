@@ -22,7 +22,8 @@ def test_without_a_defect_nothing_is_reported(plan: str) -> None:
     assert set() == rules(generated(plan), lambda: None)
 
 
-def test_O10_a_stateful_set_that_others_delete_is_made_as_the_refused_edit_has_it_or_not_at_all(
+@pytest.mark.rule("O10")
+def test_a_stateful_set_that_others_delete_is_made_as_the_refused_edit_has_it_or_not_at_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def unguarded(_: object, __: str, update: Callable[[], Outcome], ___: object) -> tuple[Outcome, None]:
@@ -33,13 +34,15 @@ def test_O10_a_stateful_set_that_others_delete_is_made_as_the_refused_edit_has_i
     assert "O10" in rules(generated(_ORPHANED), plant)
 
 
-def test_O10_no_stateful_set_is_made_beside_a_service_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O10")
+def test_no_stateful_set_is_made_beside_a_service_that_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.lifecycle.component_sync, "_has_run", lambda *_: False)  # noqa: E731
 
     assert "O10" in rules(generated(_DELETED), plant)
 
 
-def test_I42_what_others_have_changed_is_taken_for_ours_where_it_may_not_be_undone(
+@pytest.mark.rule("I42")
+def test_what_others_have_changed_is_taken_for_ours_where_it_may_not_be_undone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     honest = stateful_set.update

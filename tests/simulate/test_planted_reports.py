@@ -22,7 +22,8 @@ def _plan(verb: str) -> Plan:
     return Plan(name="invalid", budget=160.0, edits=(_INVALID,), given=(fault,), ends="InvalidSpec")
 
 
-def test_I36_a_cluster_that_is_ready_without_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I36")
+def test_a_cluster_that_is_ready_without_its_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     assert set() == rules(_plan("pod_unready"), lambda: None)
 
     def blind(_: Any) -> tuple[bool, str, str]:
@@ -33,14 +34,16 @@ def test_I36_a_cluster_that_is_ready_without_its_pods(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("what", ["member", "store"])
-def test_O10_what_others_have_removed_from_pd_is_not_named(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+@pytest.mark.rule("O10")
+def test_what_others_have_removed_from_pd_is_not_named(monkeypatch: pytest.MonkeyPatch, what: str) -> None:
     plan = generated(f"pd-ctl/tikv-out.{what}-removed@9")
     blind: Any = lambda *_: ""  # noqa: E731
     found = rules(plan, lambda: monkeypatch.setattr(member.failover.steps, "removal_by_others", blind))
     assert "O10" in found
 
 
-def test_I36_counts_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I36")
+def test_counts_that_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     def frozen(ctx: Any, kind: str, status: Any, *ignored: Any) -> Any:
         before = status.stateful_set
         found = observe_pods(ctx, kind, status, *ignored)

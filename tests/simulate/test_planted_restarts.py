@@ -30,7 +30,8 @@ _PLANS = Path(__file__).parent / "plans"
         "F13-a-store-crashes-while-others-are-restarted",
     ],
 )
-def test_I41_F13_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
+@pytest.mark.rule("I41", "F13")
+def test_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
     plan: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def believing(*_: object) -> bool:
@@ -44,13 +45,15 @@ def test_I41_F13_a_store_counts_that_pd_still_calls_up_from_before_its_restart(
     assert "I41" in rules(load(_PLANS / f"{plan}.yaml"), plant)
 
 
-def test_I41_F13_a_store_that_answers_nobody_counts_as_pd_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I41", "F13")
+def test_a_store_that_answers_nobody_counts_as_pd_says(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(member.stores.restarting, "_answers", lambda *_: True)  # noqa: E731
 
     assert "I41" in rules(load(_PLANS / "F13-a-store-is-lost-and-nobody-has-noticed.yaml"), plant)
 
 
-def test_I41_F13_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I41", "F13")
+def test_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
     def given_up(ctx: ReconcileContext, store: Store, _: object) -> bool:
         return any(record.store_id == str(store.id) for record in ctx.status.tikv.failure_stores.values())
 
@@ -60,7 +63,8 @@ def test_I41_F13_a_lost_store_is_excused_as_soon_as_failover_has_given_it_up(mon
     assert "I41" in rules(plan, plant)
 
 
-def test_I11_F14_the_time_that_leaders_get_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I11", "F14")
+def test_the_time_that_leaders_get_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_the_wall(ctx: ReconcileContext, _: Object, begun: datetime) -> Stopwatch:
         return Stopwatch(begun, (ctx.deps.clock.wall() - begun).total_seconds())
 
@@ -70,7 +74,8 @@ def test_I11_F14_the_time_that_leaders_get_by_the_clock_on_the_wall(monkeypatch:
     assert "I11" in rules(plan, plant)
 
 
-def test_F35_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("F35")
+def test_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     def by_the_wall(removal: PodRemoval, *_: object) -> float:
         since = removal.since
         return (removal.ctx.deps.clock.wall() - since).total_seconds() if since else 0.0
@@ -81,7 +86,8 @@ def test_F35_the_time_before_a_store_is_deleted_by_the_clock_on_the_wall(monkeyp
     assert "F35" in rules(plan, plant)
 
 
-def test_I13_F16_a_scheduler_of_ours_that_nobody_wants_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I13", "F16")
+def test_a_scheduler_of_ours_that_nobody_wants_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     def leaving(*_: object) -> None:
         return None
 

@@ -22,7 +22,8 @@ def plan_of(rival: Insists) -> Plan:
 
 
 @pytest.mark.parametrize("rival", [_CHANGES, _DELETES], ids=["changes", "deletes"])
-def test_FP11_without_a_defect_nothing_is_reported(rival: Insists) -> None:
+@pytest.mark.rule("FP11")
+def test_without_a_defect_nothing_is_reported(rival: Insists) -> None:
     assert set() == rules(plan_of(rival), lambda: None)
 
 
@@ -31,13 +32,15 @@ def test_FP11_without_a_defect_nothing_is_reported(rival: Insists) -> None:
     [(_CHANGES, "allows", lambda *_: True), (_DELETES, "require_creation", lambda *_: None)],
     ids=["changes", "deletes"],
 )
-def test_FP11_what_is_undone_is_written_each_time(
+@pytest.mark.rule("FP11")
+def test_what_is_undone_is_written_each_time(
     rival: Insists, name: str, answer: Callable[..., object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert "FP11" in rules(plan_of(rival), lambda: monkeypatch.setattr(Contests, name, answer))
 
 
-def test_FP11_nobody_is_told_who_insists(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("FP11")
+def test_nobody_is_told_who_insists(monkeypatch: pytest.MonkeyPatch) -> None:
     plant = lambda: monkeypatch.setattr(contests, "_tell", lambda _: None)  # noqa: E731
 
     assert "FP11" in rules(plan_of(replace(_CHANGES, seconds=300.0)), plant)

@@ -46,7 +46,8 @@ def strategy(partition: int) -> dict[str, object]:
     return {"updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": partition}}}
 
 
-def test_I7_a_cluster_that_takes_another_pd_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I7")
+def test_a_cluster_that_takes_another_pd_for_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     def forget(ctx: ReconcileContext) -> bool:
         ctx.status.cluster_id = "1"
         return True
@@ -54,19 +55,22 @@ def test_I7_a_cluster_that_takes_another_pd_for_its_own(monkeypatch: pytest.Monk
     assert "I7" in rules(short("tidb-out"), rogue(forget, monkeypatch))
 
 
-def test_I14_a_partition_that_rises_in_the_middle_of_a_roll(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I14")
+def test_a_partition_that_rises_in_the_middle_of_a_roll(monkeypatch: pytest.MonkeyPatch) -> None:
     raised = once(in_a_roll(strategy(5)))
 
     assert "I14" in rules(short("tidb-upgrade"), rogue(raised, monkeypatch))
 
 
-def test_I19_one_write_that_scales_and_rolls(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I19")
+def test_one_write_that_scales_and_rolls(monkeypatch: pytest.MonkeyPatch) -> None:
     both = once(in_a_roll({"replicas": 3, **strategy(0)}))
 
     assert "I19" in rules(short("tidb-upgrade"), rogue(both, monkeypatch))
 
 
-def test_I21_more_records_of_failure_than_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I21")
+def test_more_records_of_failure_than_the_limit_allows(monkeypatch: pytest.MonkeyPatch) -> None:
     def record(ctx: ReconcileContext) -> bool:
         records = {f"basic-tidb-{each}": {"podName": f"basic-tidb-{each}"} for each in range(4)}
         status = {"status": {"tidb": {"failureMembers": records}}}
@@ -76,7 +80,8 @@ def test_I21_more_records_of_failure_than_the_limit_allows(monkeypatch: pytest.M
     assert "I21" in rules(short("tidb-out"), rogue(once(record), monkeypatch))
 
 
-def test_O2_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O2")
+def test_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = short("tidb-out")
     honest = reference([broken(plan, lambda: None)])
 
@@ -91,14 +96,16 @@ def test_O2_an_object_that_is_made_twice(monkeypatch: pytest.MonkeyPatch) -> Non
     assert {"DELETE services basic-tidb", "POST services basic-tidb"} <= found
 
 
-def test_O4_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O4")
+def test_tls_that_is_silently_off(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = Plan(name="tls", world="empty", cluster="tls", budget=60.0)
     assert "O4" not in rules(plan, lambda: None)
 
     assert "O4" in rules(plan, lambda: monkeypatch.setattr(member.pd.desired, "tls_enabled", lambda _: False))
 
 
-def test_O10_a_wait_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("O10")
+def test_a_wait_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     def stage(_: ReconcileContext) -> Outcome:
         return Waiting("Thinking", "thinking")
 

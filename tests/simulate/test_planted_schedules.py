@@ -15,14 +15,16 @@ def _short(name: str, seconds: float) -> Plan:
     return msgspec.structs.replace(generated(name), budget=seconds)
 
 
-def test_5_1_two_of_a_group_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("5.1")
+def test_two_of_a_group_are_made_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     def plant() -> None:
         monkeypatch.setattr(snapshots, "unfinished", lambda *_: [])
 
     assert "schedule-one" in rules(_short("schedule/group", 70.0), plant)
 
 
-def test_5_1_what_is_due_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("5.1")
+def test_what_is_due_is_never_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def plant() -> None:
         monkeypatch.setattr(snapshots, "_make", lambda *_: ((True, "Made", ""), None))
 

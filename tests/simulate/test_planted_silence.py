@@ -29,7 +29,8 @@ def _as_if_heard(_: ClusterContext, __: str, pod: Object) -> Activity:
     return Activity.STOPPED
 
 
-def test_I9_a_voting_pd_behind_a_broken_node_is_deleted_while_pd_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I9")
+def test_a_voting_pd_behind_a_broken_node_is_deleted_while_pd_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     # a roll comes to the highest ordinal first
     lost, cut_off, *others = load(_PLAN).faults
     swapped = (_at(lost, "default/basic-pd-0"), _at(cut_off, "default/basic-pd-1"), *others)
@@ -50,7 +51,8 @@ def _at(fault: Fault, pod: str) -> Fault:
     return msgspec.structs.replace(fault, arguments={"pod": pod})
 
 
-def test_I46_crashing_members_follow_each_other_to_an_image_that_no_registry_has(
+@pytest.mark.rule("I46")
+def test_crashing_members_follow_each_other_to_an_image_that_no_registry_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = load(_PLAN.parent / "F11-crashing-members-and-an-image-that-no-registry-has.yaml")

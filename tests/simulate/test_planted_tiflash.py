@@ -25,7 +25,8 @@ def test_without_a_defect_nothing_is_reported() -> None:
     assert set() == rules(short("tiflash-in", 90.0), lambda: None)
 
 
-def test_I3_a_store_that_still_has_replicas_loses_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I3")
+def test_a_store_that_still_has_replicas_loses_its_pod(monkeypatch: pytest.MonkeyPatch) -> None:
     def hasty(removal: PodRemoval) -> Evidence:
         return pods_live(removal.ctx, "tiflash")
 
@@ -35,7 +36,8 @@ def test_I3_a_store_that_still_has_replicas_loses_its_pod(monkeypatch: pytest.Mo
     assert "I3" in rules(short("tiflash-in"), plant)
 
 
-def test_I5_the_rules_of_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I5")
+def test_the_rules_of_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     table = World(at=0.5, verb="tiflash_replicas", arguments=REPLICAS, seconds=0)
     plan = Plan(
         name="too few",
@@ -56,7 +58,8 @@ def test_I5_the_rules_of_tables_are_not_looked_at(monkeypatch: pytest.MonkeyPatc
     assert "I5" in rules(plan, plant)
 
 
-def test_I44_a_store_is_restarted_while_another_one_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("I44")
+def test_a_store_is_restarted_while_another_one_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     slow = World(at=0.5, verb="pod_slow", arguments={"pod": "default/basic-tiflash-1", "seconds": 25.0}, seconds=0)
     plan = Plan(
         name="a slow store",

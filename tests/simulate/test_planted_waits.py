@@ -15,7 +15,8 @@ from tests.simulate.planting import rules
 pytestmark = [pytest.mark.slow, pytest.mark.planted]
 
 
-def test_3_1_nobody_looks_at_a_component_that_others_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("3.1")
+def test_nobody_looks_at_a_component_that_others_wait_for(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = member.lifecycle.component_sync._waits_for
 
     def without_a_time(ctx: ClusterContext, own: object) -> Waiting | None:

@@ -50,16 +50,19 @@ _ROLL, _STORE = _patch(f"{_STATEFUL_SETS}/basic-pd"), _delete("/pd/api/v1/store/
     ],
     ids=str,
 )
-def test_FP4_what_is_like_a_denied_write_is_denied_with_it(denied: Call, asked: Call, like: bool) -> None:
+@pytest.mark.rule("FP4")
+def test_what_is_like_a_denied_write_is_denied_with_it(denied: Call, asked: Call, like: bool) -> None:
     assert like == _Denying(denied).denies(asked)
 
 
-def test_FP4_a_denial_ends() -> None:
+@pytest.mark.rule("FP4")
+def test_a_denial_ends() -> None:
     denying = _Denying(_ROLL)
     denying.clock.step(_SECONDS)
     assert not denying.denies(_ROLL)
 
 
-def test_FP4_a_denial_is_answered_as_the_api_server_does() -> None:
+@pytest.mark.rule("FP4")
+def test_a_denial_is_answered_as_the_api_server_does() -> None:
     answer = refusal(Refused(at=0.0, code=403), _ROLL)
     assert (403, "Forbidden") == (answer.status, msgspec.json.decode(answer.body)["reason"])

@@ -28,7 +28,8 @@ _BUSY = Response(429, {"retry-after": "5"}, b"")
 
 
 @pytest.mark.parametrize(("waited", "reported"), [(5.0, 0), (1.0, 1)])
-def test_R13_a_request_is_not_sent_again_before_retry_after(waited: float, reported: int) -> None:
+@pytest.mark.rule("R13")
+def test_a_request_is_not_sent_again_before_retry_after(waited: float, reported: int) -> None:
     watched = _Watched()
     watched.rules.answered(_POD, _BUSY)
     watched.clock.step(waited)
@@ -37,7 +38,8 @@ def test_R13_a_request_is_not_sent_again_before_retry_after(waited: float, repor
     assert reported == len(watched.reported)
 
 
-def test_R13_a_key_that_goes_on_failing_is_tried_once_in_a_second() -> None:
+@pytest.mark.rule("R13")
+def test_a_key_that_goes_on_failing_is_tried_once_in_a_second() -> None:
     patient, hasty = _Watched(), _Watched()
     patient.fail(100, pause=1.0)
     hasty.fail(10, pause=0.0)

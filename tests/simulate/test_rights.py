@@ -40,7 +40,8 @@ def test_what_is_not_granted_is_refused_by_verb_and_resource(client: Client) -> 
         ("GET", "/version", None),
     ],
 )
-def test_8_a_request_takes_a_right(method: str, path: str, expected: Right | None) -> None:
+@pytest.mark.rule("scheduler-deployment-8")
+def test_a_request_takes_a_right(method: str, path: str, expected: Right | None) -> None:
     assert expected == right_for(Request(method, path))
 
 

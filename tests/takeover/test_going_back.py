@@ -22,19 +22,22 @@ def taken(clock: FakeClock) -> Iterator[Halfway]:
     made.world.stop()
 
 
-def test_11_5_what_was_scaled_here_is_as_v16_would_have_it(taken: Halfway) -> None:
+@pytest.mark.rule("objects-11.5")
+def test_what_was_scaled_here_is_as_v16_would_have_it(taken: Halfway) -> None:
     taken.world.change(tidb={"replicas": 3}, tikv={"replicas": 4})
     taken.world.run_until_ready(within=300.0)
     assert {} == seen_by_v16(taken)
 
 
-def test_11_4_what_was_restarted_here_v16_does_not_restart(taken: Halfway) -> None:
+@pytest.mark.rule("objects-11.4")
+def test_what_was_restarted_here_v16_does_not_restart(taken: Halfway) -> None:
     taken.world.change(tikv={"labels": {"team": "a"}, "env": [{"name": "A", "value": "b"}]}, tidb={"version": "v8.5.3"})
     taken.world.run_until_ready(within=300.0)
     assert {} == seen_by_v16(taken)
 
 
-def test_6_5_what_was_configured_here_v16_restarts_for_its_own_start_script_and_for_nothing_else(
+@pytest.mark.rule("objects-6.5")
+def test_what_was_configured_here_v16_restarts_for_its_own_start_script_and_for_nothing_else(
     taken: Halfway,
 ) -> None:
     taken.world.change(tikv={"config": '[log]\nlevel = "warn"\n'})

@@ -48,7 +48,8 @@ SCRIPTED: Json = {
 """Components with their scripts in their commands."""
 
 
-def test_3_5_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
+@pytest.mark.rule("3.5")
+def test_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
     def written() -> set[str]:
         return {each for each in at_rest.world.writes() if each.startswith(("patch statefulsets", "patch configmaps"))}
 
@@ -67,7 +68,8 @@ def test_3_5_a_cluster_at_rest_stays_so(at_rest: Halfway) -> None:
 
 
 @pytest.mark.parametrize("webhook", ["mirror-everywhere", "variable", "toleration", "pod-label"])
-def test_3_5_a_take_over_restarts_nobody_though_an_admission_webhook_acts_on_each_write(
+@pytest.mark.rule("3.5")
+def test_a_take_over_restarts_nobody_though_an_admission_webhook_acts_on_each_write(
     at_rest: Halfway, webhook: str
 ) -> None:
     """It came after v1.6 had written last; v1.6 writes nothing where nothing differs."""
@@ -79,7 +81,8 @@ def test_3_5_a_take_over_restarts_nobody_though_an_admission_webhook_acts_on_eac
     assert "Done" == at_rest.world.reason()
 
 
-def test_3_5_a_take_over_needs_no_write_that_a_policy_refuses(at_rest: Halfway) -> None:
+@pytest.mark.rule("3.5")
+def test_a_take_over_needs_no_write_that_a_policy_refuses(at_rest: Halfway) -> None:
     def policy(of: Resource, tree: Json, old: Json | None) -> None:
         if of == STATEFUL_SETS and old is not None:
             raise forbidden(of, tree["metadata"]["name"], "admission webhook denied the request")
@@ -101,7 +104,8 @@ def test_3_5_a_take_over_needs_no_write_that_a_policy_refuses(at_rest: Halfway) 
     ],
     ids=["plugins", "timeout", "dynamic", "TiCDC", "Pump", "v2"],
 )
-def test_6_8_what_shows_in_a_start_script_alone_restarts_pods_from_the_take_over_on(
+@pytest.mark.rule("lifecycle-6.8")
+def test_what_shows_in_a_start_script_alone_restarts_pods_from_the_take_over_on(
     clock: FakeClock, change: Json, restarted: str
 ) -> None:
     halfway = Halfway(clock, SCRIPTED, pd=1, tikv=1, tidb=1)
@@ -116,7 +120,8 @@ def test_6_8_what_shows_in_a_start_script_alone_restarts_pods_from_the_take_over
     halfway.world.stop()
 
 
-def test_6_5_in_place_what_shows_in_a_start_script_alone_is_written_and_restarts_no_pod(clock: FakeClock) -> None:
+@pytest.mark.rule("lifecycle-6.5")
+def test_in_place_what_shows_in_a_start_script_alone_is_written_and_restarts_no_pod(clock: FakeClock) -> None:
     halfway = Halfway(clock, {"configUpdateStrategy": "InPlace"})
     assert set() == halfway.take_over()
     pods = halfway.left.pods()
@@ -128,7 +133,8 @@ def test_6_5_in_place_what_shows_in_a_start_script_alone_is_written_and_restarts
 
 
 @pytest.mark.parametrize("strategy", ["InPlace", "RollingUpdate"])
-def test_1_1_what_helm_has_configured_stays_until_the_spec_has_a_configuration(clock: FakeClock, strategy: str) -> None:
+@pytest.mark.rule("lifecycle-1.1")
+def test_what_helm_has_configured_stays_until_the_spec_has_a_configuration(clock: FakeClock, strategy: str) -> None:
     halfway = Halfway(clock, {"configUpdateStrategy": "InPlace"})
     world, name = halfway.world, "basic-tikv"
     kept = world.get(CONFIG_MAPS, name)["data"] | {"config-file": "[raftstore]\nsync-log = true\n"}
@@ -162,7 +168,8 @@ def test_1_1_what_helm_has_configured_stays_until_the_spec_has_a_configuration(c
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])
-def test_11_5_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_recorded: bool) -> None:
+@pytest.mark.rule("lifecycle-11.5")
+def test_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_recorded: bool) -> None:
     at_rest.note_as_v10("tikv", is_recorded=is_recorded)
     assert LAST_APPLIED in at_rest.annotations(PODS, "basic-tikv-0")
     assert set() == at_rest.take_over()
@@ -179,7 +186,8 @@ def test_11_5_what_v10_noted_in_pod_templates_stays_there(at_rest: Halfway, is_r
 
 
 @pytest.mark.parametrize("moved", [0, 1, 2])
-def test_7_4_a_roll_of_tikv_goes_on_with_the_next_pod(at_rest: Halfway, moved: int) -> None:
+@pytest.mark.rule("lifecycle-7.4")
+def test_a_roll_of_tikv_goes_on_with_the_next_pod(at_rest: Halfway, moved: int) -> None:
     version = "v8.5.3"
     at_rest.world.change(tikv={"version": version})
     at_rest.update("tikv", to(version, 3 - moved))
@@ -198,7 +206,8 @@ def test_7_4_a_roll_of_tikv_goes_on_with_the_next_pod(at_rest: Halfway, moved: i
     assert {None} == {(pod["metadata"].get("annotations") or {}).get(BEGUN) for pod in pods}
 
 
-def test_14_a_roll_that_an_annotation_holds_goes_on_when_it_is_taken_off(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_a_roll_that_an_annotation_holds_goes_on_when_it_is_taken_off(at_rest: Halfway) -> None:
     version = "v8.5.3"
     held = {"tidb.pingcap.com/tikv-partition": "2"}
     at_rest.annotate(TIDB_CLUSTERS, NAME, held)
@@ -217,7 +226,8 @@ def test_14_a_roll_that_an_annotation_holds_goes_on_when_it_is_taken_off(at_rest
     assert {"basic-tikv-0", "basic-tikv-1"} == changed
 
 
-def test_14_what_v16_notes_on_objects_restarts_nothing_and_goes_where_it_would_mislead(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_what_v16_notes_on_objects_restarts_nothing_and_goes_where_it_would_mislead(at_rest: Halfway) -> None:
     now, own = at_rest.now(), "tidb.pingcap.com/"
     upgrade = [f"{own}smooth-upgrade-{each}" for each in ("ddl-paused", "source-version", "target-version")]
     misleading: dict[tuple[Resource, str], Json] = {
@@ -254,7 +264,8 @@ def test_14_what_v16_notes_on_objects_restarts_nothing_and_goes_where_it_would_m
     assert {where: set(records.get(where, ())) for where in kept} == kept
 
 
-def test_8_3_a_scale_in_of_pd_whose_member_is_gone_already(clock: FakeClock) -> None:
+@pytest.mark.rule("lifecycle-8.3")
+def test_a_scale_in_of_pd_whose_member_is_gone_already(clock: FakeClock) -> None:
     halfway = Halfway(clock, pd=5)
     halfway.world.change(pd={"replicas": 3})
     halfway.ask_pd("DELETE", "members/name/basic-pd-4")
@@ -269,7 +280,8 @@ def test_8_3_a_scale_in_of_pd_whose_member_is_gone_already(clock: FakeClock) -> 
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
-def test_8_5_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
     halfway = Halfway(clock, tikv=4)
     store = halfway.store("basic-tikv-3")
     halfway.world.change(tikv={"replicas": 3})
@@ -291,7 +303,8 @@ def test_8_5_a_scale_in_of_tikv_whose_store_goes_or_is_gone(clock: FakeClock, go
     halfway.world.stop()
 
 
-def test_8_5_a_scale_in_of_tikv_is_taken_back_though_its_pod_was_made_anew(clock: FakeClock) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_a_scale_in_of_tikv_is_taken_back_though_its_pod_was_made_anew(clock: FakeClock) -> None:
     halfway = Halfway(clock, tikv=4)
     store, pods = halfway.store("basic-tikv-3"), halfway.left.pods()
     halfway.world.world.faults.regions_frozen(f"{NAMESPACE}/{NAME}")
@@ -306,7 +319,8 @@ def test_8_5_a_scale_in_of_tikv_is_taken_back_though_its_pod_was_made_anew(clock
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
-def test_8_6_a_scale_in_of_tiflash_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
+@pytest.mark.rule("lifecycle-8.6")
+def test_a_scale_in_of_tiflash_whose_store_goes_or_is_gone(clock: FakeClock, gone: bool) -> None:
     claim = {"resources": {"requests": {"storage": "1Gi"}}}
     halfway = Halfway(clock, {"tiflash": {"baseImage": "pingcap/tiflash", "replicas": 2, "storageClaims": [claim]}})
     store = halfway.store("basic-tiflash-1")
@@ -327,7 +341,8 @@ def test_8_6_a_scale_in_of_tiflash_whose_store_goes_or_is_gone(clock: FakeClock,
 
 @pytest.mark.parametrize("taken_over", [False, True], ids=["before the take-over", "after it"])
 @pytest.mark.parametrize("gone", [False, True], ids=["Offline", "Tombstone"])
-def test_8_6_a_scale_in_of_tiflash_that_is_taken_back(clock: FakeClock, gone: bool, taken_over: bool) -> None:
+@pytest.mark.rule("lifecycle-8.6")
+def test_a_scale_in_of_tiflash_that_is_taken_back(clock: FakeClock, gone: bool, taken_over: bool) -> None:
     halfway = Halfway(clock, {"tiflash": FLASH | {"baseImage": "pingcap/tiflash", "replicas": 2}})
     store, pods = halfway.store("basic-tiflash-1"), halfway.left.pods()
     heal = halfway.world.world.faults.regions_frozen(f"{NAMESPACE}/{NAME}")
@@ -350,7 +365,8 @@ def test_8_6_a_scale_in_of_tiflash_that_is_taken_back(clock: FakeClock, gone: bo
     halfway.world.stop()
 
 
-def test_8_8_a_scale_in_of_ticdc_whose_capture_gives_up_its_tables(clock: FakeClock) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_a_scale_in_of_ticdc_whose_capture_gives_up_its_tables(clock: FakeClock) -> None:
     halfway = Halfway(clock, {"ticdc": {"baseImage": "pingcap/ticdc", "replicas": 2}})
     halfway.world.world.faults.changefeed(f"{NAMESPACE}/{NAME}", TABLES)
     halfway.world.world.advance(10.0)
@@ -364,7 +380,8 @@ def test_8_8_a_scale_in_of_ticdc_whose_capture_gives_up_its_tables(clock: FakeCl
     halfway.world.stop()
 
 
-def test_8_9_a_deferred_claim_is_deleted_before_its_ordinal_comes_back(clock: FakeClock) -> None:
+@pytest.mark.rule("lifecycle-8.9")
+def test_a_deferred_claim_is_deleted_before_its_ordinal_comes_back(clock: FakeClock) -> None:
     halfway = Halfway(clock, tikv=4)
     store = halfway.store("basic-tikv-3")
     halfway.ask_pd("DELETE", f"store/{store}")
@@ -381,7 +398,8 @@ def test_8_9_a_deferred_claim_is_deleted_before_its_ordinal_comes_back(clock: Fa
     halfway.world.stop()
 
 
-def test_9_3_a_substitute_of_tikv_that_is_half_there(clock: FakeClock) -> None:
+@pytest.mark.rule("lifecycle-9.3")
+def test_a_substitute_of_tikv_that_is_half_there(clock: FakeClock) -> None:
     halfway = Halfway(clock, {"tikv": {"recoverFailover": True}})
     store, world = halfway.store("basic-tikv-2"), halfway.world
     uid = halfway.claims()["tikv-basic-tikv-2"]
@@ -397,7 +415,8 @@ def test_9_3_a_substitute_of_tikv_that_is_half_there(clock: FakeClock) -> None:
     world.stop()
 
 
-def test_9_2_a_member_of_pd_that_was_marked_and_came_back(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-9.2")
+def test_a_member_of_pd_that_was_marked_and_came_back(at_rest: Halfway) -> None:
     uid = at_rest.claims()["pd-basic-pd-1"]
     record = {"podName": "basic-pd-1", "memberID": at_rest.member("basic-pd-1"), "pvcUIDSet": {uid: {}}}
     at_rest.set_status({"pd": {"failureMembers": {"basic-pd-1": record | {"createdAt": at_rest.now()}}}})
@@ -407,7 +426,8 @@ def test_9_2_a_member_of_pd_that_was_marked_and_came_back(at_rest: Halfway) -> N
     assert not at_rest.world.cluster()["status"]["pd"].get("failureMembers")
 
 
-def test_9_2_a_member_of_pd_that_was_deleted_and_not_replaced_yet(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-9.2")
+def test_a_member_of_pd_that_was_deleted_and_not_replaced_yet(at_rest: Halfway) -> None:
     uid, member = at_rest.claims()["pd-basic-pd-1"], at_rest.member("basic-pd-1")
     record = {"podName": "basic-pd-1", "memberID": member, "pvcUIDSet": {uid: {}}, "memberDeleted": True}
     at_rest.ask_pd("DELETE", f"members/id/{member}")
@@ -425,7 +445,8 @@ def test_9_2_a_member_of_pd_that_was_deleted_and_not_replaced_yet(at_rest: Halfw
     assert others.items() <= at_rest.claims().items()
 
 
-def test_9_4_a_failed_tidb_that_has_a_substitute(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-9.4")
+def test_a_failed_tidb_that_has_a_substitute(at_rest: Halfway) -> None:
     record = {"podName": "basic-tidb-1", "createdAt": at_rest.now()}
     at_rest.set_status({"tidb": {"failureMembers": {"basic-tidb-1": record}}})
     at_rest.update("tidb", lambda spec: spec.update(replicas=3))
@@ -433,7 +454,8 @@ def test_9_4_a_failed_tidb_that_has_a_substitute(at_rest: Halfway) -> None:
     assert 2 == at_rest.world.replicas("tidb")
 
 
-def test_13_leaders_that_a_user_has_moved_away_stay_away_until_he_takes_it_back(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_leaders_that_a_user_has_moved_away_stay_away_until_he_takes_it_back(at_rest: Halfway) -> None:
     store, now = at_rest.store("basic-tikv-0"), at_rest.now()
     at_rest.annotate(PODS, "basic-tikv-0", {"tidb.pingcap.com/evict-leader": "none"})
     created = at_rest.world.get(PODS, "basic-tikv-0")["metadata"]["creationTimestamp"]
@@ -448,7 +470,8 @@ def test_13_leaders_that_a_user_has_moved_away_stay_away_until_he_takes_it_back(
     at_rest.world.run_until(lambda: not at_rest.world.cluster()["status"]["tikv"].get("evictLeader"), within=60.0)
 
 
-def test_10_2_volumes_that_grow_while_their_stateful_set_is_gone(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_volumes_that_grow_while_their_stateful_set_is_gone(at_rest: Halfway) -> None:
     body = at_rest.world.get(STATEFUL_SETS, "basic-tikv")
     volumes = body["spec"]["template"]["spec"]["volumes"]
     (in_use,) = {each["configMap"]["name"] for each in volumes if "configMap" in each}
@@ -469,7 +492,8 @@ def test_10_2_volumes_that_grow_while_their_stateful_set_is_gone(at_rest: Halfwa
 
 
 @pytest.mark.parametrize("gone", [False, True], ids=["Offline", "claim deleted"])
-def test_10_4_volumes_of_which_one_is_being_replaced(clock: FakeClock, gone: bool) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_volumes_of_which_one_is_being_replaced(clock: FakeClock, gone: bool) -> None:
     def smaller(spec: Json) -> None:
         spec |= {"replicas": 4, "updateStrategy": {"type": "OnDelete"}}
         for template in spec["volumeClaimTemplates"]:
@@ -495,7 +519,8 @@ def test_10_4_volumes_of_which_one_is_being_replaced(clock: FakeClock, gone: boo
     halfway.world.stop()
 
 
-def test_8_3_pd_has_been_scaled_out_and_its_pod_is_not_there(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-8.3")
+def test_pd_has_been_scaled_out_and_its_pod_is_not_there(at_rest: Halfway) -> None:
     at_rest.world.change(pd={"replicas": 5})
     at_rest.update("pd", lambda spec: spec.update(replicas=4))
     at_rest.set_status({"pd": {"phase": "Scale"}})
@@ -503,7 +528,8 @@ def test_8_3_pd_has_been_scaled_out_and_its_pod_is_not_there(at_rest: Halfway) -
     assert 5 == len(at_rest.world.cluster()["status"]["pd"]["members"])
 
 
-def test_5_1_a_member_of_pd_that_was_added_and_never_started(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-5.1")
+def test_a_member_of_pd_that_was_added_and_never_started(at_rest: Halfway) -> None:
     heal = at_rest.world.world.faults.join_interrupted("default/basic-pd-3")
     at_rest.world.change(pd={"replicas": 4})
     at_rest.update("pd", lambda spec: spec.update(replicas=4))
@@ -516,7 +542,8 @@ def test_5_1_a_member_of_pd_that_was_added_and_never_started(at_rest: Halfway) -
     assert {f"basic-pd-{ordinal}" for ordinal in range(4)} == set(at_rest.world.cluster()["status"]["pd"]["members"])
 
 
-def test_3_2_what_a_paused_cluster_is_to_become_waits_until_it_is_resumed(at_rest: Halfway) -> None:
+@pytest.mark.rule("lifecycle-3.2")
+def test_what_a_paused_cluster_is_to_become_waits_until_it_is_resumed(at_rest: Halfway) -> None:
     at_rest.world.change(paused=True, tidb={"replicas": 3}, tikv={"version": "v8.5.3"})
     at_rest.world.forget()
     pods = at_rest.left.pods()
@@ -531,7 +558,8 @@ def test_3_2_what_a_paused_cluster_is_to_become_waits_until_it_is_resumed(at_res
 
 
 @pytest.mark.parametrize("gone", [("tidb",), ("tidb", "tikv", "pd")], ids=["come to tikv", "done"])
-def test_12_a_suspension_is_finished_and_ended(at_rest: Halfway, gone: Sequence[str]) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_a_suspension_is_finished_and_ended(at_rest: Halfway, gone: Sequence[str]) -> None:
     at_rest.world.change(suspendAction={"suspendStatefulSet": True})
     for component in gone:
         at_rest.admin.delete(STATEFUL_SETS, f"basic-{component}", NAMESPACE, propagation="Foreground")

@@ -44,7 +44,8 @@ TEAM: Json = {"labels": {"team": "a"}}
     ],
     ids=["Pump", "microservices"],
 )
-def test_3_5_what_v16_ignored_comes_in_with_the_next_change(
+@pytest.mark.rule("3.5")
+def test_what_v16_ignored_comes_in_with_the_next_change(
     clock: FakeClock, spec: Json, component: str, change: Json
 ) -> None:
     halfway = Halfway(clock, spec, pd=1, tikv=1, tidb=1)
@@ -61,7 +62,8 @@ def test_3_5_what_v16_ignored_comes_in_with_the_next_change(
     halfway.world.stop()
 
 
-def test_8_1_an_image_beside_the_untagged_default_that_v16_ran_restarts_nothing(clock: FakeClock) -> None:
+@pytest.mark.rule("8.1")
+def test_an_image_beside_the_untagged_default_that_v16_ran_restarts_nothing(clock: FakeClock) -> None:
     """Nobody knows which version that is: the tag of `image` may be an older one."""
     cdc: Json = {"baseImage": "pingcap/ticdc", "version": "", "replicas": 1}
     halfway = Halfway(clock, {"ticdc": cdc}, pd=1, tikv=1, tidb=1)
@@ -75,7 +77,8 @@ def test_8_1_an_image_beside_the_untagged_default_that_v16_ran_restarts_nothing(
     halfway.world.stop()
 
 
-def test_6_7_tiflash_whose_version_is_no_number_keeps_its_configuration(clock: FakeClock) -> None:
+@pytest.mark.rule("6.7")
+def test_tiflash_whose_version_is_no_number_keeps_its_configuration(clock: FakeClock) -> None:
     """Its pods, which no registry has, need not run for that."""
     halfway = Halfway(clock, {"tiflash": FLASH}, pd=1, tikv=1, tidb=1)
     tc = with_defaults(decode(halfway.world.cluster(), TidbCluster))

@@ -23,7 +23,8 @@ def taken(clock: FakeClock) -> Iterator[Halfway]:
     made.world.stop()
 
 
-def test_4_2_what_v1_6_left_out_of_pd_s_file_comes_in_and_one_event_says_that_it_has_no_effect(taken: Halfway) -> None:
+@pytest.mark.rule("4.2")
+def test_what_v1_6_left_out_of_pd_s_file_comes_in_and_one_event_says_that_it_has_no_effect(taken: Halfway) -> None:
     taken.world.change(pd={"config": IN_GIT})
     assert {f"{NAME}-pd-{ordinal}" for ordinal in range(3)} == taken.take_over()
     assert "Done" == taken.world.reason()
@@ -32,7 +33,8 @@ def test_4_2_what_v1_6_left_out_of_pd_s_file_comes_in_and_one_event_says_that_it
     assert (said, 1) == (event["message"], event["count"])
 
 
-def test_4_2_what_v1_6_knows_is_refused_as_before(taken: Halfway) -> None:
+@pytest.mark.rule("4.2")
+def test_what_v1_6_knows_is_refused_as_before(taken: Halfway) -> None:
     taken.world.change(pd={"config": {"schedule": IN_GIT["schedule"] | {"leader-schedule-limit": 8}}})
     taken.world.run(35.0)
     assert ("InvalidSpec", []) == (taken.world.reason(), taken.world.messages("NoEffectOnRunningPD"))

@@ -19,7 +19,8 @@ VERSIONS = sorted(path.stem for path in DIRECTORY.glob("*.json"))
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_3_5_the_objects_of_an_earlier_version_are_left_as_they_are(version: str, clock: FakeClock) -> None:
+@pytest.mark.rule("design-3.5")
+def test_the_objects_of_an_earlier_version_are_left_as_they_are(version: str, clock: FakeClock) -> None:
     left = Left(json.loads((DIRECTORY / f"{version}.json").read_text())["items"], clock)
     pods, world = left.pods(), left.world
     assert [] == left.not_ready()

@@ -82,7 +82,8 @@ UNFINISHED: Mapping[str, dict[str, str]] = {
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
-def test_3_5_a_recorded_world_is_taken_over_and_may_go_back(name: str, clock: FakeClock) -> None:
+@pytest.mark.rule("3.5")
+def test_a_recorded_world_is_taken_over_and_may_go_back(name: str, clock: FakeClock) -> None:
     left = left_by_v16(name, clock)
     world, pods, before = left.world, left.pods(), left.objects()
     assert [] == left.not_ready()

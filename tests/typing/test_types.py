@@ -13,7 +13,8 @@ IGNORED = re.compile(r"  # type: ignore\[(.*)]$", re.MULTILINE)
 
 
 @pytest.mark.slow
-def test_F5_mypy_refuses_to_destroy_with_plain_values(tmp_path: Path) -> None:
+@pytest.mark.rule("F5")
+def test_mypy_refuses_to_destroy_with_plain_values(tmp_path: Path) -> None:
     text = PLAIN_VALUES.read_text()
     expected = [(number, code[1]) for number, line in enumerate(text.splitlines(), 1) if (code := IGNORED.search(line))]
     snippet = tmp_path / "snippet.py"

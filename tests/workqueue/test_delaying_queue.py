@@ -33,14 +33,16 @@ def take_all(queue: DelayingQueue[str]) -> list[str]:
 
 
 @pytest.mark.parametrize("delay", [0, -1])
-def test_DQ_1_without_delay_the_item_is_added_at_once(queue: DelayingQueue[str], delay: float) -> None:
+@pytest.mark.rule("DQ-1")
+def test_without_delay_the_item_is_added_at_once(queue: DelayingQueue[str], delay: float) -> None:
     queue.add_after("foo", delay)
 
     assert ["foo"] == take_all(queue)
     assert 1 == queue.statistics().retries
 
 
-def test_DQ_1_a_delayed_item_comes_when_due(queue: DelayingQueue[str], timers: Timers, clock: FakeClock) -> None:
+@pytest.mark.rule("DQ-1")
+def test_a_delayed_item_comes_when_due(queue: DelayingQueue[str], timers: Timers, clock: FakeClock) -> None:
     queue.add_after("foo", 5)
 
     pass_time(timers, clock, 4.9)
@@ -50,7 +52,8 @@ def test_DQ_1_a_delayed_item_comes_when_due(queue: DelayingQueue[str], timers: T
 
 
 @pytest.mark.parametrize("delays", [(10, 5), (5, 10)])
-def test_DQ_2_the_earlier_due_time_holds(
+@pytest.mark.rule("DQ-2")
+def test_the_earlier_due_time_holds(
     queue: DelayingQueue[str], timers: Timers, clock: FakeClock, delays: tuple[float, float]
 ) -> None:
     for delay in delays:
@@ -62,7 +65,8 @@ def test_DQ_2_the_earlier_due_time_holds(
     assert [] == take_all(queue)
 
 
-def test_DQ_3_due_items_come_in_order_of_due_time(queue: DelayingQueue[str], timers: Timers, clock: FakeClock) -> None:
+@pytest.mark.rule("DQ-3")
+def test_due_items_come_in_order_of_due_time(queue: DelayingQueue[str], timers: Timers, clock: FakeClock) -> None:
     for item, delay in (("last", 1), ("second", 0.5), ("first", 0.25)):
         queue.add_after(item, delay)
 
@@ -71,7 +75,8 @@ def test_DQ_3_due_items_come_in_order_of_due_time(queue: DelayingQueue[str], tim
     assert ["first", "second", "last"] == take_all(queue)
 
 
-def test_DQ_4_a_direct_add_does_not_cancel_the_delayed_one(
+@pytest.mark.rule("DQ-4")
+def test_a_direct_add_does_not_cancel_the_delayed_one(
     queue: DelayingQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     queue.add_after("foo", 1)
@@ -82,7 +87,8 @@ def test_DQ_4_a_direct_add_does_not_cancel_the_delayed_one(
     assert ["foo"] == take_all(queue)
 
 
-def test_DQ_5_an_item_that_fires_while_queued_is_one_item(
+@pytest.mark.rule("DQ-5")
+def test_an_item_that_fires_while_queued_is_one_item(
     queue: DelayingQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     queue.add_after("foo", 1)
@@ -92,13 +98,15 @@ def test_DQ_5_an_item_that_fires_while_queued_is_one_item(
     assert ["foo"] == take_all(queue)
 
 
-def test_DQ_6_len_does_not_count_waiting_items(queue: DelayingQueue[str]) -> None:
+@pytest.mark.rule("DQ-6")
+def test_len_does_not_count_waiting_items(queue: DelayingQueue[str]) -> None:
     queue.add_after("foo", 1)
     assert 0 == len(queue)
 
 
 @pytest.mark.parametrize("shut_down", [DelayingQueue[str].shut_down, DelayingQueue[str].shut_down_with_drain])
-def test_DQ_8_shutdown_drops_waiting_items(
+@pytest.mark.rule("DQ-8")
+def test_shutdown_drops_waiting_items(
     queue: DelayingQueue[str], timers: Timers, clock: FakeClock, shut_down: Callable[[DelayingQueue[str]], object]
 ) -> None:
     queue.add_after("foo", 1)
@@ -111,7 +119,8 @@ def test_DQ_8_shutdown_drops_waiting_items(
     assert queue.shutting_down
 
 
-def test_DQ_9_an_item_fires_once(queue: DelayingQueue[str], timers: Timers, clock: FakeClock) -> None:
+@pytest.mark.rule("DQ-9")
+def test_an_item_fires_once(queue: DelayingQueue[str], timers: Timers, clock: FakeClock) -> None:
     queue.add_after("foo", 1)
     pass_time(timers, clock, 1)
     assert ["foo"] == take_all(queue)
@@ -120,7 +129,8 @@ def test_DQ_9_an_item_fires_once(queue: DelayingQueue[str], timers: Timers, cloc
     assert [] == take_all(queue)
 
 
-def test_25_1_two_queues_share_the_timers(timers: Timers, clock: FakeClock) -> None:
+@pytest.mark.rule("25.1")
+def test_two_queues_share_the_timers(timers: Timers, clock: FakeClock) -> None:
     one: DelayingQueue[str] = DelayingQueue(timers)
     other: DelayingQueue[str] = DelayingQueue(timers)
     one.add_after("foo", 1)
@@ -131,7 +141,8 @@ def test_25_1_two_queues_share_the_timers(timers: Timers, clock: FakeClock) -> N
     assert (["foo"], []) == (take_all(one), take_all(other))
 
 
-def test_DQ_10_add_after_never_blocks(queue: DelayingQueue[str], timers: Timers) -> None:
+@pytest.mark.rule("DQ-10")
+def test_add_after_never_blocks(queue: DelayingQueue[str], timers: Timers) -> None:
     for number in range(2000):
         queue.add_after(f"item-{number}", 1 + number)
     assert 1 == timers.next_due()

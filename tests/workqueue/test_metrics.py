@@ -20,7 +20,8 @@ def metrics(registry: CollectorRegistry) -> PrometheusQueueMetrics:
     return PrometheusQueueMetrics(registry)
 
 
-def test_MET_2_every_series_has_its_name_and_label(
+@pytest.mark.rule("MET-2")
+def test_every_series_has_its_name_and_label(
     clock: FakeClock, registry: CollectorRegistry, metrics: PrometheusQueueMetrics
 ) -> None:
     queue: DelayingQueue[str] = DelayingQueue(Timers(clock), name="tidbcluster", metrics=metrics)
@@ -58,7 +59,8 @@ def test_MET_2_every_series_has_its_name_and_label(
     }
 
 
-def test_MET_1_buckets_are_ten_powers_of_ten(
+@pytest.mark.rule("MET-1")
+def test_buckets_are_ten_powers_of_ten(
     clock: FakeClock, registry: CollectorRegistry, metrics: PrometheusQueueMetrics
 ) -> None:
     queue: Queue[str] = Queue(clock, name="q", metrics=metrics)
@@ -73,14 +75,14 @@ def test_MET_1_buckets_are_ten_powers_of_ten(
     assert {0.001: 0, 0.01: 1, 10: 1, float("inf"): 1}.items() <= buckets.items()
 
 
-def test_MET_14_no_created_series(
-    clock: FakeClock, registry: CollectorRegistry, metrics: PrometheusQueueMetrics
-) -> None:
+@pytest.mark.rule("MET-14")
+def test_no_created_series(clock: FakeClock, registry: CollectorRegistry, metrics: PrometheusQueueMetrics) -> None:
     Queue[str](clock, name="q", metrics=metrics)
     assert b"_created" not in generate_latest(registry)
 
 
-def test_MET_7_each_queue_reports_to_the_provider_it_is_given(clock: FakeClock) -> None:
+@pytest.mark.rule("MET-7")
+def test_each_queue_reports_to_the_provider_it_is_given(clock: FakeClock) -> None:
     registries = [CollectorRegistry(), CollectorRegistry()]
     queues = [Queue[str](clock, name="q", metrics=PrometheusQueueMetrics(registry)) for registry in registries]
     queues[0].add("a")
@@ -94,7 +96,8 @@ def test_a_name_is_used_once_per_registry(clock: FakeClock, metrics: PrometheusQ
         Queue[str](clock, name="q", metrics=metrics)
 
 
-def test_WQ_17_a_nameless_queue_has_no_series(
+@pytest.mark.rule("WQ-17")
+def test_a_nameless_queue_has_no_series(
     clock: FakeClock, registry: CollectorRegistry, metrics: PrometheusQueueMetrics
 ) -> None:
     Queue[str](clock, metrics=metrics).add("a")

@@ -36,7 +36,8 @@ def take_all(queue: PriorityQueue[str]) -> list[str]:
     return taken
 
 
-def test_PQ_1_the_higher_number_comes_first(queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-1")
+def test_the_higher_number_comes_first(queue: PriorityQueue[str]) -> None:
     queue.add_with_opts("low", "low too", priority=-100)
     queue.add("plain")
     queue.add_with_opts("high", priority=7)
@@ -46,7 +47,8 @@ def test_PQ_1_the_higher_number_comes_first(queue: PriorityQueue[str]) -> None:
     assert [("high", 7, False), ("plain", 0, False), ("low", -100, False), ("low too", -100, False)] == got
 
 
-def test_PQ_1_what_has_waited_long_gets_one_turn_in_ten_however_much_is_urgent(
+@pytest.mark.rule("PQ-1")
+def test_what_has_waited_long_gets_one_turn_in_ten_however_much_is_urgent(
     queue: PriorityQueue[str], clock: FakeClock
 ) -> None:
     queue.add_with_opts("late-1", "late-2", priority=-100)
@@ -66,7 +68,8 @@ def test_PQ_1_what_has_waited_long_gets_one_turn_in_ten_however_much_is_urgent(
     assert ["late-1", "late-2"] == turns(20)
 
 
-def test_PQ_2_a_known_item_takes_the_higher_priority(queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-2")
+def test_a_known_item_takes_the_higher_priority(queue: PriorityQueue[str]) -> None:
     queue.add_with_opts("one", priority=1)
     queue.add_with_opts("one", priority=5)
     queue.add_with_opts("one", priority=3)
@@ -76,7 +79,8 @@ def test_PQ_2_a_known_item_takes_the_higher_priority(queue: PriorityQueue[str]) 
 
 
 @pytest.mark.parametrize("delays", [(10, 5), (5, 10)])
-def test_PQ_2_a_waiting_item_takes_the_earlier_due_time_and_the_higher_priority(
+@pytest.mark.rule("PQ-2")
+def test_a_waiting_item_takes_the_earlier_due_time_and_the_higher_priority(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock, delays: tuple[float, float]
 ) -> None:
     for delay, priority in zip(delays, (4, 2), strict=True):
@@ -90,7 +94,8 @@ def test_PQ_2_a_waiting_item_takes_the_earlier_due_time_and_the_higher_priority(
     assert 0 == len(queue)
 
 
-def test_PQ_2_the_due_time_that_did_not_hold_is_forgotten(
+@pytest.mark.rule("PQ-2")
+def test_the_due_time_that_did_not_hold_is_forgotten(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     queue.add_after("one", 10)
@@ -105,7 +110,8 @@ def test_PQ_2_the_due_time_that_did_not_hold_is_forgotten(
     assert 0 == len(queue)
 
 
-def test_PQ_2_a_later_due_time_costs_no_timer(queue: PriorityQueue[str], timers: Timers, clock: FakeClock) -> None:
+@pytest.mark.rule("PQ-2")
+def test_a_later_due_time_costs_no_timer(queue: PriorityQueue[str], timers: Timers, clock: FakeClock) -> None:
     queue.add_after("one", 5)
     queue.add_after("one", 10)
     pass_time(timers, clock, 5)
@@ -113,7 +119,8 @@ def test_PQ_2_a_later_due_time_costs_no_timer(queue: PriorityQueue[str], timers:
     assert timers.next_due() is None
 
 
-def test_PQ_2_an_add_ends_the_wait(queue: PriorityQueue[str], timers: Timers, clock: FakeClock) -> None:
+@pytest.mark.rule("PQ-2")
+def test_an_add_ends_the_wait(queue: PriorityQueue[str], timers: Timers, clock: FakeClock) -> None:
     queue.add_with_opts("one", after=5, priority=3)
     queue.add("one")
 
@@ -122,7 +129,8 @@ def test_PQ_2_an_add_ends_the_wait(queue: PriorityQueue[str], timers: Timers, cl
     assert 0 == len(queue)
 
 
-def test_PQ_2_a_ready_item_stays_ready(queue: PriorityQueue[str], timers: Timers) -> None:
+@pytest.mark.rule("PQ-2")
+def test_a_ready_item_stays_ready(queue: PriorityQueue[str], timers: Timers) -> None:
     queue.add("one")
     queue.add_with_opts("one", after=5, priority=3)
 
@@ -130,7 +138,8 @@ def test_PQ_2_a_ready_item_stays_ready(queue: PriorityQueue[str], timers: Timers
     assert ("one", 3, False) == queue.get_with_priority()
 
 
-def test_PQ_3_only_a_raise_moves_an_item_and_to_the_end_of_its_new_level(queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-3")
+def test_only_a_raise_moves_an_item_and_to_the_end_of_its_new_level(queue: PriorityQueue[str]) -> None:
     queue.add_with_opts("a", "b", priority=1)
     queue.add_with_opts("c", priority=0)
     queue.add_with_opts("c", priority=1)
@@ -140,7 +149,8 @@ def test_PQ_3_only_a_raise_moves_an_item_and_to_the_end_of_its_new_level(queue: 
     assert ["a", "b", "c"] == take_all(queue)
 
 
-def test_PQ_4_equals_come_in_the_order_of_becoming_ready(
+@pytest.mark.rule("PQ-4")
+def test_equals_come_in_the_order_of_becoming_ready(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     queue.add_after("last", 2)
@@ -151,7 +161,8 @@ def test_PQ_4_equals_come_in_the_order_of_becoming_ready(
     assert ["first", "second", "last"] == take_all(queue)
 
 
-def test_PQ_5_an_item_added_while_processing_is_overtaken_until_done(queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-5")
+def test_an_item_added_while_processing_is_overtaken_until_done(queue: PriorityQueue[str]) -> None:
     queue.add("one")
     queue.get()
     queue.add_with_opts("one", priority=9)
@@ -163,7 +174,8 @@ def test_PQ_5_an_item_added_while_processing_is_overtaken_until_done(queue: Prio
     assert ("one", 9, False) == queue.get_with_priority()
 
 
-def test_PQ_5_a_waiting_worker_gets_the_item_when_it_is_done(clock: FakeClock, queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-5")
+def test_a_waiting_worker_gets_the_item_when_it_is_done(clock: FakeClock, queue: PriorityQueue[str]) -> None:
     queue.add("one")
     queue.get()
     queue.add("one")
@@ -175,7 +187,8 @@ def test_PQ_5_a_waiting_worker_gets_the_item_when_it_is_done(clock: FakeClock, q
     assert ("one", 0, False) == got.result(DEADLINE)
 
 
-def test_PQ_6_of_two_delays_the_smaller_one_holds(queue: PriorityQueue[str], timers: Timers) -> None:
+@pytest.mark.rule("PQ-6")
+def test_of_two_delays_the_smaller_one_holds(queue: PriorityQueue[str], timers: Timers) -> None:
     queue.add_with_opts("one", after=1, rate_limited=True)
     queue.add_with_opts("limited only", rate_limited=True)
     assert (0, 0.005) == (len(queue), timers.next_due())
@@ -184,7 +197,8 @@ def test_PQ_6_of_two_delays_the_smaller_one_holds(queue: PriorityQueue[str], tim
     assert 0.001 == timers.next_due()
 
 
-def test_PQ_7_waiting_items_count_when_they_become_ready(
+@pytest.mark.rule("PQ-7")
+def test_waiting_items_count_when_they_become_ready(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     def counts() -> tuple[int, int, object]:
@@ -203,7 +217,8 @@ def test_PQ_7_waiting_items_count_when_they_become_ready(
     assert (0, 1, {"0": 0, "2": 0, "3": 0}) == counts()
 
 
-def test_PQ_8_every_add_with_a_delay_is_a_retry(queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-8")
+def test_every_add_with_a_delay_is_a_retry(queue: PriorityQueue[str]) -> None:
     queue.add("one")
     queue.add_after("one", 0)
     queue.add_after("one", 1)
@@ -212,7 +227,8 @@ def test_PQ_8_every_add_with_a_delay_is_a_retry(queue: PriorityQueue[str]) -> No
     assert 2 == queue.statistics().retries
 
 
-def test_PQ_9_ready_items_are_handed_out_after_shutdown_and_waiting_ones_dropped(
+@pytest.mark.rule("PQ-9")
+def test_ready_items_are_handed_out_after_shutdown_and_waiting_ones_dropped(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     queue.add("one")
@@ -227,7 +243,8 @@ def test_PQ_9_ready_items_are_handed_out_after_shutdown_and_waiting_ones_dropped
     assert (None, True) == queue.try_get()
 
 
-def test_PQ_9_shutdown_wakes_every_getter(clock: FakeClock, queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-9")
+def test_shutdown_wakes_every_getter(clock: FakeClock, queue: PriorityQueue[str]) -> None:
     getters = [in_background(queue.get) for _ in range(3)]
     clock.wait_for_waiters(3)
 
@@ -236,7 +253,8 @@ def test_PQ_9_shutdown_wakes_every_getter(clock: FakeClock, queue: PriorityQueue
     assert [(None, True)] * 3 == [getter.result(DEADLINE) for getter in getters]
 
 
-def test_PQ_9_a_drain_waits_for_an_item_that_is_ready_again(clock: FakeClock, queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-9")
+def test_a_drain_waits_for_an_item_that_is_ready_again(clock: FakeClock, queue: PriorityQueue[str]) -> None:
     queue.add("one")
     queue.get()
     queue.add("one")
@@ -252,7 +270,8 @@ def test_PQ_9_a_drain_waits_for_an_item_that_is_ready_again(clock: FakeClock, qu
     assert drained.result(DEADLINE)
 
 
-def test_PQ_9_a_drain_ends_at_its_deadline_or_by_a_shutdown(clock: FakeClock, queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-9")
+def test_a_drain_ends_at_its_deadline_or_by_a_shutdown(clock: FakeClock, queue: PriorityQueue[str]) -> None:
     queue.add("one")
     assert not queue.shut_down_with_drain(timeout=0)
     queue.get()
@@ -265,7 +284,8 @@ def test_PQ_9_a_drain_ends_at_its_deadline_or_by_a_shutdown(clock: FakeClock, qu
     assert not drained.result(DEADLINE)
 
 
-def test_PQ_10_what_a_worker_puts_back_keeps_its_priority(
+@pytest.mark.rule("PQ-10")
+def test_what_a_worker_puts_back_keeps_its_priority(
     queue: PriorityQueue[str], timers: Timers, clock: FakeClock
 ) -> None:
     for put_back in (queue.add_rate_limited, lambda item: queue.add_after(item, 1)):
@@ -278,7 +298,8 @@ def test_PQ_10_what_a_worker_puts_back_keeps_its_priority(
         queue.done("one")
 
 
-def test_PQ_10_a_fresh_event_is_not_held_back_by_what_was_put_back(queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("PQ-10")
+def test_a_fresh_event_is_not_held_back_by_what_was_put_back(queue: PriorityQueue[str]) -> None:
     queue.add_with_opts("one", priority=-100)
     queue.get()
     queue.add_rate_limited("one")
@@ -288,9 +309,8 @@ def test_PQ_10_a_fresh_event_is_not_held_back_by_what_was_put_back(queue: Priori
     assert ("one", 0, False) == queue.get_with_priority()
 
 
-def test_PQ_11_failures_wait_5_ms_doubled_up_to_1000_s(
-    queue: PriorityQueue[str], timers: Timers, clock: FakeClock
-) -> None:
+@pytest.mark.rule("PQ-11")
+def test_failures_wait_5_ms_doubled_up_to_1000_s(queue: PriorityQueue[str], timers: Timers, clock: FakeClock) -> None:
     delays = []
     for _ in range(20):
         queue.add_rate_limited("one")
@@ -305,15 +325,15 @@ def test_PQ_11_failures_wait_5_ms_doubled_up_to_1000_s(
     assert 0 == queue.num_requeues("one")
 
 
-def test_WQ_14_a_stray_done_is_an_error_when_strict(timers: Timers) -> None:
+@pytest.mark.rule("WQ-14")
+def test_a_stray_done_is_an_error_when_strict(timers: Timers) -> None:
     with pytest.raises(ValueError, match=r"done\('one'\) without get"):
         PriorityQueue[str](timers, strict=True).done("one")
     PriorityQueue[str](timers, strict=False).done("one")
 
 
-def test_MET_4_waiting_starts_when_an_item_becomes_ready(
-    queue: PriorityQueue[str], timers: Timers, clock: FakeClock
-) -> None:
+@pytest.mark.rule("MET-4")
+def test_waiting_starts_when_an_item_becomes_ready(queue: PriorityQueue[str], timers: Timers, clock: FakeClock) -> None:
     queue.add_after("one", 1)
     pass_time(timers, clock, 1)
     clock.step(0.5)
@@ -328,7 +348,8 @@ def test_MET_4_waiting_starts_when_an_item_becomes_ready(
     assert 2 == queue.statistics().work_durations.total
 
 
-def test_MET_5_ages_freeze_at_shutdown(queue: PriorityQueue[str], clock: FakeClock) -> None:
+@pytest.mark.rule("MET-5")
+def test_ages_freeze_at_shutdown(queue: PriorityQueue[str], clock: FakeClock) -> None:
     queue.add("one")
     queue.get()
     for _ in range(2):
@@ -339,7 +360,8 @@ def test_MET_5_ages_freeze_at_shutdown(queue: PriorityQueue[str], clock: FakeClo
     assert (1, 1) == (statistics.unfinished_seconds, statistics.longest_running_seconds)
 
 
-def test_MET_6_depth_is_published_by_priority(timers: Timers) -> None:
+@pytest.mark.rule("MET-6")
+def test_depth_is_published_by_priority(timers: Timers) -> None:
     registry = CollectorRegistry()
     queue: PriorityQueue[str] = PriorityQueue(timers, name="q", metrics=PrometheusQueueMetrics(registry))
     queue.add_with_opts("a", "b", priority=-100)
@@ -351,7 +373,8 @@ def test_MET_6_depth_is_published_by_priority(timers: Timers) -> None:
     assert (2, 1) == (depth("-100"), depth("0"))
 
 
-def test_MET_6_after_25_priorities_the_others_share_a_name(queue: PriorityQueue[str]) -> None:
+@pytest.mark.rule("MET-6")
+def test_after_25_priorities_the_others_share_a_name(queue: PriorityQueue[str]) -> None:
     for priority in range(30):
         queue.add_with_opts(f"item-{priority}", priority=priority)
 
@@ -412,7 +435,8 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=40))
-def test_TEST_4_no_interleaving_loses_or_doubles_an_item(steps: list[tuple[str, str, int, int]]) -> None:
+@pytest.mark.rule("TEST-4")
+def test_no_interleaving_loses_or_doubles_an_item(steps: list[tuple[str, str, int, int]]) -> None:
     clock = FakeClock()
     timers = Timers(clock)
     queue: PriorityQueue[str] = PriorityQueue(timers)

@@ -22,7 +22,8 @@ def queue(clock: FakeClock) -> Queue[str]:
     return Queue(clock)
 
 
-def test_WQ_1_adding_a_queued_item_again_changes_nothing(queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-1")
+def test_adding_a_queued_item_again_changes_nothing(queue: Queue[str]) -> None:
     queue.add("foo")
     queue.add("foo")
 
@@ -30,7 +31,8 @@ def test_WQ_1_adding_a_queued_item_again_changes_nothing(queue: Queue[str]) -> N
     assert 1 == queue.statistics().adds
 
 
-def test_WQ_1_nothing_is_added_after_shutdown(queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-1")
+def test_nothing_is_added_after_shutdown(queue: Queue[str]) -> None:
     queue.shut_down()
     queue.add("foo")
 
@@ -38,7 +40,8 @@ def test_WQ_1_nothing_is_added_after_shutdown(queue: Queue[str]) -> None:
     assert 0 == queue.statistics().adds
 
 
-def test_WQ_2_and_WQ_4_an_item_added_while_processing_is_queued_when_done(queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-2", "WQ-4")
+def test_an_item_added_while_processing_is_queued_when_done(queue: Queue[str]) -> None:
     queue.add("foo")
     take(queue)
 
@@ -50,7 +53,8 @@ def test_WQ_2_and_WQ_4_an_item_added_while_processing_is_queued_when_done(queue:
     assert 1 == len(queue)
 
 
-def test_WQ_3_get_waits_for_an_item(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-3")
+def test_get_waits_for_an_item(clock: FakeClock, queue: Queue[str]) -> None:
     got = in_background(queue.get)
     clock.wait_for_waiters()
 
@@ -59,7 +63,8 @@ def test_WQ_3_get_waits_for_an_item(clock: FakeClock, queue: Queue[str]) -> None
     assert ("foo", False) == got.result(DEADLINE)
 
 
-def test_WQ_3_shutdown_wakes_every_getter(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-3")
+def test_shutdown_wakes_every_getter(clock: FakeClock, queue: Queue[str]) -> None:
     getters = [in_background(queue.get) for _ in range(3)]
     clock.wait_for_waiters(3)
 
@@ -74,7 +79,8 @@ def test_try_get_distinguishes_empty_from_shut_down(queue: Queue[str]) -> None:
     assert (None, True) == queue.try_get()
 
 
-def test_WQ_6_order_is_by_the_moment_of_becoming_queued(queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-6")
+def test_order_is_by_the_moment_of_becoming_queued(queue: Queue[str]) -> None:
     for item in ("a", "b", "a", "c"):
         queue.add(item)
     assert "a" == take(queue)
@@ -84,7 +90,8 @@ def test_WQ_6_order_is_by_the_moment_of_becoming_queued(queue: Queue[str]) -> No
     assert ["b", "c", "a", None] == [take(queue) for _ in range(4)]
 
 
-def test_WQ_7_len_counts_queued_items_only(queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-7")
+def test_len_counts_queued_items_only(queue: Queue[str]) -> None:
     for item in ("foo", "bar", "foo"):
         queue.add(item)
     assert 2 == len(queue)
@@ -94,7 +101,8 @@ def test_WQ_7_len_counts_queued_items_only(queue: Queue[str]) -> None:
     assert 1 == len(queue)
 
 
-def test_WQ_8_many_adds_while_processing_give_one_further_run(queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-8")
+def test_many_adds_while_processing_give_one_further_run(queue: Queue[str]) -> None:
     queue.add("foo")
     take(queue)
     for _ in range(10):
@@ -106,7 +114,8 @@ def test_WQ_8_many_adds_while_processing_give_one_further_run(queue: Queue[str])
     assert take(queue) is None
 
 
-def test_WQ_9_queued_items_are_handed_out_after_shutdown(queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-9")
+def test_queued_items_are_handed_out_after_shutdown(queue: Queue[str]) -> None:
     queue.add("foo")
     queue.shut_down()
     queue.shut_down()
@@ -115,7 +124,8 @@ def test_WQ_9_queued_items_are_handed_out_after_shutdown(queue: Queue[str]) -> N
     assert [("foo", False), (None, True), (None, True)] == [queue.get() for _ in range(3)]
 
 
-def test_WQ_10_a_drain_waits_for_an_item_that_is_queued_again(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-10")
+def test_a_drain_waits_for_an_item_that_is_queued_again(clock: FakeClock, queue: Queue[str]) -> None:
     queue.add("foo")
     queue.get()
     queue.add("foo")
@@ -131,7 +141,8 @@ def test_WQ_10_a_drain_waits_for_an_item_that_is_queued_again(clock: FakeClock, 
     assert drained.result(DEADLINE)
 
 
-def test_WQ_11_a_shutdown_ends_a_drain(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-11")
+def test_a_shutdown_ends_a_drain(clock: FakeClock, queue: Queue[str]) -> None:
     queue.add("foo")
     queue.get()
     drained = in_background(queue.shut_down_with_drain)
@@ -142,7 +153,8 @@ def test_WQ_11_a_shutdown_ends_a_drain(clock: FakeClock, queue: Queue[str]) -> N
     assert not drained.result(DEADLINE)
 
 
-def test_WQ_12_a_drain_waits_for_queued_items_too(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-12")
+def test_a_drain_waits_for_queued_items_too(clock: FakeClock, queue: Queue[str]) -> None:
     queue.add("foo")
     drained = in_background(queue.shut_down_with_drain)
     clock.wait_for_waiters()
@@ -153,7 +165,8 @@ def test_WQ_12_a_drain_waits_for_queued_items_too(clock: FakeClock, queue: Queue
     assert drained.result(DEADLINE)
 
 
-def test_WQ_12_a_drain_gives_up_at_its_deadline(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-12")
+def test_a_drain_gives_up_at_its_deadline(clock: FakeClock, queue: Queue[str]) -> None:
     queue.add("foo")
     queue.get()
     drained = in_background(lambda: queue.shut_down_with_drain(timeout=30))
@@ -164,7 +177,8 @@ def test_WQ_12_a_drain_gives_up_at_its_deadline(clock: FakeClock, queue: Queue[s
     assert not drained.result(DEADLINE)
 
 
-def test_WQ_13_all_drainers_are_woken(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("WQ-13")
+def test_all_drainers_are_woken(clock: FakeClock, queue: Queue[str]) -> None:
     queue.add("foo")
     queue.get()
     drains = [in_background(queue.shut_down_with_drain) for _ in range(3)]
@@ -175,14 +189,16 @@ def test_WQ_13_all_drainers_are_woken(clock: FakeClock, queue: Queue[str]) -> No
     assert [True] * 3 == [drain.result(DEADLINE) for drain in drains]
 
 
-def test_WQ_14_a_stray_done_is_an_error_when_strict(clock: FakeClock) -> None:
+@pytest.mark.rule("WQ-14")
+def test_a_stray_done_is_an_error_when_strict(clock: FakeClock) -> None:
     queue: Queue[str] = Queue(clock, strict=True)
 
     with pytest.raises(ValueError, match=r"done\('foo'\) without get"):
         queue.done("foo")
 
 
-def test_WQ_14_a_stray_done_never_queues_an_item_twice(clock: FakeClock) -> None:
+@pytest.mark.rule("WQ-14")
+def test_a_stray_done_never_queues_an_item_twice(clock: FakeClock) -> None:
     queue: Queue[str] = Queue(clock, strict=False)
     queue.add("foo")
 
@@ -196,7 +212,8 @@ class Item:
 
 
 @pytest.mark.slow
-def test_WQ_15_a_done_item_can_be_collected(clock: FakeClock) -> None:
+@pytest.mark.rule("WQ-15")
+def test_a_done_item_can_be_collected(clock: FakeClock) -> None:
     queue: Queue[Item] = Queue(clock)
     item = Item()
     gone = weakref.ref(item)
@@ -210,13 +227,15 @@ def test_WQ_15_a_done_item_can_be_collected(clock: FakeClock) -> None:
     assert gone() is None
 
 
-def test_WQ_17_a_nameless_queue_starts_no_thread(clock: FakeClock) -> None:
+@pytest.mark.rule("WQ-17")
+def test_a_nameless_queue_starts_no_thread(clock: FakeClock) -> None:
     before = set(threading.enumerate())
     Queue(clock)
     assert set(threading.enumerate()) <= before
 
 
-def test_MET_3_depth_counts_items_added_while_processing(queue: Queue[str]) -> None:
+@pytest.mark.rule("MET-3")
+def test_depth_counts_items_added_while_processing(queue: Queue[str]) -> None:
     def adds_and_depth() -> tuple[int, int]:
         statistics = queue.statistics()
         return statistics.adds, statistics.depth
@@ -234,7 +253,8 @@ def test_MET_3_depth_counts_items_added_while_processing(queue: Queue[str]) -> N
     assert (2, 0) == adds_and_depth()
 
 
-def test_MET_4_waiting_starts_at_the_add_even_while_processing(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("MET-4")
+def test_waiting_starts_at_the_add_even_while_processing(clock: FakeClock, queue: Queue[str]) -> None:
     queue.add("foo")
     clock.step(50e-6)
     take(queue)
@@ -248,7 +268,8 @@ def test_MET_4_waiting_starts_at_the_add_even_while_processing(clock: FakeClock,
     assert pytest.approx(75e-6) == queue.statistics().queue_durations.total
 
 
-def test_MET_5_ages_cover_what_is_processed_and_freeze_at_shutdown(clock: FakeClock, queue: Queue[str]) -> None:
+@pytest.mark.rule("MET-5")
+def test_ages_cover_what_is_processed_and_freeze_at_shutdown(clock: FakeClock, queue: Queue[str]) -> None:
     def ages() -> tuple[float, float]:
         statistics = queue.statistics()
         return statistics.unfinished_seconds, statistics.longest_running_seconds
@@ -267,7 +288,8 @@ def test_MET_5_ages_cover_what_is_processed_and_freeze_at_shutdown(clock: FakeCl
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "get", "done"]), st.sampled_from("abc"))))
-def test_TEST_4_no_interleaving_loses_or_doubles_an_item(steps: list[tuple[str, str]]) -> None:
+@pytest.mark.rule("TEST-4")
+def test_no_interleaving_loses_or_doubles_an_item(steps: list[tuple[str, str]]) -> None:
     """A model with two sets foretells depth, duplicates and who may be handed out."""
     queue: Queue[str] = Queue(FakeClock())
     dirty: set[str] = set()
@@ -302,7 +324,8 @@ def test_TEST_4_no_interleaving_loses_or_doubles_an_item(steps: list[tuple[str, 
     assert (None, True) == queue.try_get()
 
 
-def test_WQ_5_no_item_is_ever_with_two_workers() -> None:
+@pytest.mark.rule("WQ-5")
+def test_no_item_is_ever_with_two_workers() -> None:
     queue: Queue[int] = Queue(SystemClock())
     held: set[int] = set()
     clashes: list[int] = []
@@ -336,7 +359,8 @@ def test_WQ_5_no_item_is_ever_with_two_workers() -> None:
     assert set(range(20)) == set(runs)
 
 
-def test_WQ_16_an_item_that_cannot_be_hashed_is_refused() -> None:
+@pytest.mark.rule("WQ-16")
+def test_an_item_that_cannot_be_hashed_is_refused() -> None:
     queue: Queue[list[str]] = Queue(FakeClock())  # type: ignore[type-var]  # the mistake under test
     with pytest.raises(TypeError, match="unhashable"):
         queue.add(["ns", "name"])

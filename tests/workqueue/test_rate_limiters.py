@@ -19,7 +19,8 @@ def delays(limiter: RateLimiter[str], item: str, count: int) -> list[float]:
     return [limiter.when(item) for _ in range(count)]
 
 
-def test_RL_1_the_delay_doubles_per_item(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-1")
+def test_the_delay_doubles_per_item(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, 0.001, 1)
 
     assert [0.001, 0.002, 0.004, 0.008, 0.016] == delays(limiter, "one", 5)
@@ -32,7 +33,8 @@ def test_RL_1_the_delay_doubles_per_item(clock: FakeClock) -> None:
 
 
 @pytest.mark.parametrize(("base", "cap", "third"), [(0.001, 1000.0, 0.004), (60.0, 3600000.0, 240.0)])
-def test_RL_2_the_delay_is_capped(clock: FakeClock, base: float, cap: float, third: float) -> None:
+@pytest.mark.rule("RL-2")
+def test_the_delay_is_capped(clock: FakeClock, base: float, cap: float, third: float) -> None:
     limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, base, cap)
 
     seen = delays(limiter, "one", 1001)
@@ -40,7 +42,8 @@ def test_RL_2_the_delay_is_capped(clock: FakeClock, base: float, cap: float, thi
     assert (third, cap) == (seen[2], seen[1000])
 
 
-def test_RL_3_fast_attempts_come_first(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-3")
+def test_fast_attempts_come_first(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = ItemFastSlowRateLimiter(clock, 0.005, 10, 3)
 
     assert [0.005, 0.005, 0.005, 10, 10] == delays(limiter, "one", 5)
@@ -49,7 +52,8 @@ def test_RL_3_fast_attempts_come_first(clock: FakeClock) -> None:
     assert 0.005 == limiter.when("one")
 
 
-def test_RL_4_a_bucket_lets_a_burst_pass_and_then_a_rate(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-4")
+def test_a_bucket_lets_a_burst_pass_and_then_a_rate(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=100)
 
     seen = [limiter.when(str(item)) for item in range(102)]
@@ -60,7 +64,8 @@ def test_RL_4_a_bucket_lets_a_burst_pass_and_then_a_rate(clock: FakeClock) -> No
     assert 0 == limiter.num_requeues("101")
 
 
-def test_RL_4_a_bucket_refills_up_to_its_burst(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-4")
+def test_a_bucket_refills_up_to_its_burst(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=2)
     for item in "abcd":
         limiter.when(item)
@@ -71,7 +76,8 @@ def test_RL_4_a_bucket_refills_up_to_its_burst(clock: FakeClock) -> None:
     assert [0.0, 0.0, 0.1] == pytest.approx([limiter.when(item) for item in "abc"])
 
 
-def test_RL_4_an_item_that_waits_for_its_token_takes_no_second_one(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-4")
+def test_an_item_that_waits_for_its_token_takes_no_second_one(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = BucketRateLimiter(clock, qps=10, burst=1)
 
     assert [0.0, *[0.1] * 1000] == pytest.approx(delays(limiter, "flood", 1001))
@@ -80,7 +86,8 @@ def test_RL_4_an_item_that_waits_for_its_token_takes_no_second_one(clock: FakeCl
     assert pytest.approx(0.2) == limiter.when("flood")
 
 
-def test_RL_5_the_longest_delay_holds_and_every_limiter_counts(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-5")
+def test_the_longest_delay_holds_and_every_limiter_counts(clock: FakeClock) -> None:
     exponential: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, 1, 100)
     fast_slow: RateLimiter[str] = ItemFastSlowRateLimiter(clock, 3, 5, 1)
     limiter: RateLimiter[str] = MaxOfRateLimiter(exponential, fast_slow)
@@ -91,7 +98,8 @@ def test_RL_5_the_longest_delay_holds_and_every_limiter_counts(clock: FakeClock)
     assert (0, 0) == (exponential.num_requeues("one"), fast_slow.num_requeues("one"))
 
 
-def test_RL_6_a_maximum_wait_caps_another_limiter(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-6")
+def test_a_maximum_wait_caps_another_limiter(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = WithMaxWaitRateLimiter(ItemExponentialFailureRateLimiter(clock, 1, 100), 3)
 
     assert [1, 2, 3, 3] == delays(limiter, "one", 4)
@@ -100,7 +108,8 @@ def test_RL_6_a_maximum_wait_caps_another_limiter(clock: FakeClock) -> None:
     assert 0 == limiter.num_requeues("one")
 
 
-def test_RL_7_defaults(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-7")
+def test_defaults(clock: FakeClock) -> None:
     controller: RateLimiter[str] = default_controller_rate_limiter(clock)
     item_based: RateLimiter[str] = default_item_based_rate_limiter(clock)
 
@@ -109,7 +118,8 @@ def test_RL_7_defaults(clock: FakeClock) -> None:
     assert 1000 == delays(item_based, "one", 30)[-1]
 
 
-def test_RL_8_an_idle_item_is_dropped(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-8")
+def test_an_idle_item_is_dropped(clock: FakeClock) -> None:
     limiter: RateLimiter[str] = ItemExponentialFailureRateLimiter(clock, 1, 100)
     delays(limiter, "idle", 3)
     clock.step(150)
@@ -120,7 +130,8 @@ def test_RL_8_an_idle_item_is_dropped(clock: FakeClock) -> None:
     assert (0, 2) == (limiter.num_requeues("idle"), limiter.num_requeues("busy"))
 
 
-def test_RL_9_waits_for_the_shared_bucket_are_reported(clock: FakeClock) -> None:
+@pytest.mark.rule("RL-9")
+def test_waits_for_the_shared_bucket_are_reported(clock: FakeClock) -> None:
     waits: list[float] = []
     limiter: RateLimiter[str] = default_controller_rate_limiter(clock, qps=10, burst=2, on_wait=waits.append)
 

@@ -18,7 +18,8 @@ def queue(clock: FakeClock, timers: Timers) -> RateLimitingQueue[str]:
     return RateLimitingQueue(ItemExponentialFailureRateLimiter(clock, 0.001, 1), timers)
 
 
-def test_RQ_1_and_RQ_4_failures_lengthen_the_delay_until_forgotten(
+@pytest.mark.rule("RQ-1", "RQ-4")
+def test_failures_lengthen_the_delay_until_forgotten(
     clock: FakeClock, timers: Timers, queue: RateLimitingQueue[str]
 ) -> None:
     queue.add_rate_limited("one")
@@ -33,7 +34,8 @@ def test_RQ_1_and_RQ_4_failures_lengthen_the_delay_until_forgotten(
     assert 0 == queue.num_requeues("one")
 
 
-def test_RQ_2_forget_does_not_replace_done(queue: RateLimitingQueue[str]) -> None:
+@pytest.mark.rule("RQ-2")
+def test_forget_does_not_replace_done(queue: RateLimitingQueue[str]) -> None:
     queue.add("one")
     assert ("one", False) == queue.get()
     queue.forget("one")
@@ -44,7 +46,8 @@ def test_RQ_2_forget_does_not_replace_done(queue: RateLimitingQueue[str]) -> Non
     assert ("one", False) == queue.try_get()
 
 
-def test_RQ_3_a_failed_item_waits_though_it_is_not_done_yet(
+@pytest.mark.rule("RQ-3")
+def test_a_failed_item_waits_though_it_is_not_done_yet(
     clock: FakeClock, timers: Timers, queue: RateLimitingQueue[str]
 ) -> None:
     queue.add("one")

@@ -28,7 +28,8 @@ def running(timers: Timers) -> Iterator[None]:
         ended.result(DEADLINE)
 
 
-def test_DQ_3_calls_are_made_in_order_of_due_time(clock: FakeClock) -> None:
+@pytest.mark.rule("DQ-3")
+def test_calls_are_made_in_order_of_due_time(clock: FakeClock) -> None:
     timers = Timers(clock)
     made: list[str] = []
     for due, name in ((1.0, "last"), (0.5, "second"), (0.25, "first"), (0.5, "third")):
@@ -61,7 +62,8 @@ def test_a_failing_call_is_logged_and_the_next_one_is_made(clock: FakeClock) -> 
     assert ["next"] == made
 
 
-def test_DQ_7_the_thread_sleeps_until_the_first_due_time(clock: FakeClock) -> None:
+@pytest.mark.rule("DQ-7")
+def test_the_thread_sleeps_until_the_first_due_time(clock: FakeClock) -> None:
     timers = Timers(clock)
     called = Stop()
     timers.call_at(10, called.set)
@@ -72,7 +74,8 @@ def test_DQ_7_the_thread_sleeps_until_the_first_due_time(clock: FakeClock) -> No
         in_background(lambda: called.wait(clock)).result(DEADLINE)
 
 
-def test_DQ_7_an_earlier_call_wakes_the_thread(clock: FakeClock) -> None:
+@pytest.mark.rule("DQ-7")
+def test_an_earlier_call_wakes_the_thread(clock: FakeClock) -> None:
     timers = Timers(clock)
     called = Stop()
     timers.call_at(10, lambda: None)
@@ -83,7 +86,8 @@ def test_DQ_7_an_earlier_call_wakes_the_thread(clock: FakeClock) -> None:
         in_background(lambda: called.wait(clock)).result(DEADLINE)
 
 
-def test_DQ_8_stopping_ends_the_thread_and_drops_what_waits(clock: FakeClock) -> None:
+@pytest.mark.rule("DQ-8")
+def test_stopping_ends_the_thread_and_drops_what_waits(clock: FakeClock) -> None:
     timers = Timers(clock)
     made: list[str] = []
     timers.call_at(1, lambda: made.append("late"))
@@ -108,7 +112,8 @@ def errors_of_a_delayed_add(queue: PriorityQueue[str] | DelayingQueue[str], *, w
 
 
 @pytest.mark.parametrize("make", QUEUES, ids=["priority queue", "delaying queue"])
-def test_DQ_1_a_delay_without_a_running_timer_is_logged_once_as_an_error(
+@pytest.mark.rule("DQ-1")
+def test_a_delay_without_a_running_timer_is_logged_once_as_an_error(
     clock: FakeClock, make: Callable[[Timers], PriorityQueue[str] | DelayingQueue[str]]
 ) -> None:
     (error,) = errors_of_a_delayed_add(make(Timers(clock)), with_workers=True)

@@ -31,7 +31,8 @@ def objects(count: int) -> dict[str, bytes]:
     return {f"{number:05}.sst": b"x" * 2 for number in range(count)}
 
 
-def test_7_8_deletes_all_objects_and_reports_number_and_bytes() -> None:
+@pytest.mark.rule("backup-7.8")
+def test_deletes_all_objects_and_reports_number_and_bytes() -> None:
     storage = Memory(objects(95))
     told: list[Deleted] = []
     assert Deleted(95, 190) == clean(storage, told=told)
@@ -40,7 +41,8 @@ def test_7_8_deletes_all_objects_and_reports_number_and_bytes() -> None:
     assert Deleted(95, 190) == told[-1]
 
 
-def test_7_8_refuses_an_empty_prefix() -> None:
+@pytest.mark.rule("backup-7.8")
+def test_refuses_an_empty_prefix() -> None:
     storage = Memory(objects(3))
     storage.location = replace(WHERE, prefix="")
     with pytest.raises(BadLocation, match=r"the prefix is empty, .*; set spec\.s3\.prefix"):
@@ -48,25 +50,29 @@ def test_7_8_refuses_an_empty_prefix() -> None:
     assert [] == storage.calls
 
 
-def test_7_8_retries_a_failed_batch_in_the_next_round() -> None:
+@pytest.mark.rule("backup-7.8")
+def test_retries_a_failed_batch_in_the_next_round() -> None:
     storage = Memory(objects(95), failing("delete", 2, 5))
     assert 95 == clean(storage).objects
     assert {} == storage.objects
 
 
-def test_7_8_restarts_a_broken_list() -> None:
+@pytest.mark.rule("backup-7.8")
+def test_restarts_a_broken_list() -> None:
     storage = Memory(objects(20), failing("list", 1))
     assert 20 == clean(storage).objects
 
 
-def test_7_8_a_rest_after_all_rounds_is_an_error_with_the_last_cause() -> None:
+@pytest.mark.rule("backup-7.8")
+def test_a_rest_after_all_rounds_is_an_error_with_the_last_cause() -> None:
     storage = Memory(objects(20), failing("delete"))
     with pytest.raises(StorageError, match=r"objects are left after 4 rounds; the last error was: .*status 503"):
         clean(storage, Pace(rounds=4))
     assert 4 * 2 == storage.calls.count("delete")
 
 
-def test_7_8_deletes_concurrently_added_objects_in_the_next_round() -> None:
+@pytest.mark.rule("backup-7.8")
+def test_deletes_concurrently_added_objects_in_the_next_round() -> None:
     storage = Memory(objects(20))
     late = iter(["late"])
 
@@ -136,7 +142,8 @@ class Waits(FakeClock):
         self.step(timeout)
 
 
-def test_7_8_with_backoff_pauses_after_a_page_with_failures() -> None:
+@pytest.mark.rule("backup-7.8")
+def test_with_backoff_pauses_after_a_page_with_failures() -> None:
     clock = Waits()
     storage = Memory(objects(120), failing("delete", 1, 2, 3, 4, 5, 8))
     pace = Pace(page=10, at_once=1, pause_on_failure=True)

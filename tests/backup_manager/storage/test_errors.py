@@ -53,7 +53,8 @@ def test_half_of_a_key_is_named(missing: str) -> None:
     assert "s3://bucket/some/prefix (S3 (aws))" in str(error)
 
 
-def test_2_5_azure_needs_an_account() -> None:
+@pytest.mark.rule("backup-2.5")
+def test_azure_needs_an_account() -> None:
     assert "no AZURE_STORAGE_ACCOUNT; set spec.azblob.storageAccount" in str(error_of(AZURE_PLACE, {}))
 
 

@@ -22,7 +22,8 @@ def listed(place: Place, page: int = 1000) -> list[StoredObject]:
     return sorted((each for page in pages for each in page), key=lambda each: each.key)
 
 
-def test_2_5_objects_are_listed_with_their_sizes_below_the_prefix_alone(place: Place) -> None:
+@pytest.mark.rule("backup-2.5")
+def test_objects_are_listed_with_their_sizes_below_the_prefix_alone(place: Place) -> None:
     place.put("backupmeta", b"12345")
     place.put("1/2_3.sst", b"123")
     place.server.put(place.bucket, "some/prefix2/other", b"not ours")

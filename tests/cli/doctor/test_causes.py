@@ -158,11 +158,13 @@ _REFUSALS = [
 
 
 @pytest.mark.parametrize(("said", "expected"), _REFUSALS, ids=[said for said, _ in _REFUSALS])
-def test_13_1_what_schedulers_say_is_understood(said: str, expected: set[str]) -> None:
+@pytest.mark.rule("13.1")
+def test_what_schedulers_say_is_understood(said: str, expected: set[str]) -> None:
     assert expected == found(facts(pods=[unscheduled(_NODES_SAY.format(said))])).keys()
 
 
-def test_13_1_a_refusal_counts_nodes_and_names_the_request_of_the_user() -> None:
+@pytest.mark.rule("13.1")
+def test_a_refusal_counts_nodes_and_names_the_request_of_the_user() -> None:
     spec = SPEC | {"tikv": _PART | {"requests": {"cpu": "32", "storage": "1Gi"}}}
     (finding,) = diagnose(facts(spec=spec, pods=[unscheduled(_NODES_SAY.format("2 Insufficient cpu"))]), OF_CLUSTER)
     assert ("2 of 3 nodes have too little free CPU", "spec.tikv.requests.cpu", "32") == (
@@ -172,27 +174,31 @@ def test_13_1_a_refusal_counts_nodes_and_names_the_request_of_the_user() -> None
     )
 
 
-def test_13_1_nodes_are_counted_whatever_the_words() -> None:
+@pytest.mark.rule("13.1")
+def test_nodes_are_counted_whatever_the_words() -> None:
     said = _NODES_SAY.format("1 Too many pods, 2 node(s) had untolerated taint(s)")
     findings = found(facts(pods=[unscheduled(said)]))
     assert "1 of 3 nodes run as many pods as they may" == findings["TooManyPods"].message
     assert "2 of 3 nodes have a taint that it does not tolerate" == findings["UntoleratedTaint"].message
 
 
-def test_13_1_what_is_said_without_nodes_is_understood() -> None:
+@pytest.mark.rule("13.1")
+def test_what_is_said_without_nodes_is_understood() -> None:
     assert {"ClaimMissing"} == found(facts(pods=[unscheduled('persistentvolumeclaim "a" not found')])).keys()
     quiet = facts(pods=[unscheduled("pod has unbound immediate PersistentVolumeClaims")])
     assert {} == found(quiet)
 
 
-def test_13_1_a_taint_is_named_with_its_node() -> None:
+@pytest.mark.rule("13.1")
+def test_a_taint_is_named_with_its_node() -> None:
     tainted = node("node-1", taints=[{"key": "dedicated", "value": "db", "effect": "NoSchedule"}])
     said = _NODES_SAY.format("1 node(s) had untolerated taint(s)")
     finding = found(facts(pods=[unscheduled(said)], nodes=[node(), tainted]))["UntoleratedTaint"]
     assert ("spec.tikv.tolerations", "node-1: dedicated=db:NoSchedule") == (finding.field, finding.value)
 
 
-def test_13_1_cordoned_nodes_are_named() -> None:
+@pytest.mark.rule("13.1")
+def test_cordoned_nodes_are_named() -> None:
     said = unscheduled(_NODES_SAY.format("1 node(s) were unschedulable"))
     finding = found(facts(pods=[said], nodes=[node(), node("node-1") | {"spec": {"unschedulable": True}}]))[
         "NodeCordoned"
@@ -200,7 +206,8 @@ def test_13_1_cordoned_nodes_are_named() -> None:
     assert ("1 of 3 nodes are cordoned", "node-1") == (finding.message, finding.value)
 
 
-def test_13_1_a_pod_that_is_deleted_needs_no_node() -> None:
+@pytest.mark.rule("13.1")
+def test_a_pod_that_is_deleted_needs_no_node() -> None:
     tree = unscheduled(_NODES_SAY.format("3 Insufficient cpu"))
     tree["metadata"]["deletionTimestamp"] = JUST_NOW
     assert {} == found(facts(pods=[tree]))
@@ -236,13 +243,15 @@ def refused(why: str, at: str = JUST_NOW, made: int = 0) -> Facts:
         ("something else", "PodNotCreated", ""),
     ],
 )
-def test_13_1_what_refuses_pods_is_understood(why: str, reason: str, value: str) -> None:
+@pytest.mark.rule("13.1")
+def test_what_refuses_pods_is_understood(why: str, reason: str, value: str) -> None:
     findings = found(refused(_CREATION + why))
     assert {reason} == findings.keys()
     assert (("StatefulSet basic-tikv",), value) == (findings[reason].objects, findings[reason].value)
 
 
-def test_13_1_a_refusal_that_is_over_is_not_told() -> None:
+@pytest.mark.rule("13.1")
+def test_a_refusal_that_is_over_is_not_told() -> None:
     assert {} == found(refused("exceeded quota: small", at=LONG_AGO))
     assert {} == found(refused("exceeded quota: small", made=1))
 
@@ -271,13 +280,15 @@ _CONTAINERD = 'rpc error: code = NotFound desc = failed to pull and unpack image
         ("ErrImageNeverPull", "Container image is not present with pull policy of Never", "ImageNotPulled"),
     ],
 )
-def test_13_1_what_runtimes_say_of_images_is_understood(reason: str, said: str, expected: str) -> None:
+@pytest.mark.rule("13.1")
+def test_what_runtimes_say_of_images_is_understood(reason: str, said: str, expected: str) -> None:
     findings = found(facts(pods=[waiting(reason, said)]))
     assert {expected} == findings.keys()
     assert ("spec.tikv.image", "pingcap/tikv:v8.5.2") == (findings[expected].field, findings[expected].value)
 
 
-def test_13_1_an_older_kubelet_says_it_in_events_alone() -> None:
+@pytest.mark.rule("13.1")
+def test_an_older_kubelet_says_it_in_events_alone() -> None:
     said = event("Pod", "basic-tikv-0", "Failed", 'Failed to pull image "pingcap/tikv:v8.5.2": not found')
     silent = waiting("ImagePullBackOff", 'Back-off pulling image "pingcap/tikv:v8.5.2"')
     assert {"ImageNotFound"} == found(facts(pods=[silent], events=[said])).keys()
@@ -298,14 +309,16 @@ def test_13_1_an_older_kubelet_says_it_in_events_alone() -> None:
         ("FailedMount", "driver name csi.example.com not found in the list of drivers", "NotMounted"),
     ],
 )
-def test_13_1_what_kubelets_say_of_volumes_is_understood(reason: str, message: str, expected: str) -> None:
+@pytest.mark.rule("13.1")
+def test_what_kubelets_say_of_volumes_is_understood(reason: str, message: str, expected: str) -> None:
     said = event("Pod", "basic-tikv-0", reason, message)
     creating = waiting("ContainerCreating")
     assert {expected} == found(facts(pods=[creating], events=[said])).keys()
     assert {} == found(facts(pods=[pod()], events=[said]))
 
 
-def test_13_1_a_key_that_a_variable_needs_is_told() -> None:
+@pytest.mark.rule("13.1")
+def test_a_key_that_a_variable_needs_is_told() -> None:
     tree = waiting("CreateContainerConfigError", "couldn't find key password in Secret default/a")
     assert "password" == found(facts(pods=[tree]))["KeyMissing"].value
 
@@ -320,7 +333,8 @@ def test_13_1_a_key_that_a_variable_needs_is_told() -> None:
         ("invalid configuration", "CrashLoop"),
     ],
 )
-def test_13_1_last_lines_tell_why_a_container_ends(log: str, expected: str) -> None:
+@pytest.mark.rule("13.1")
+def test_last_lines_tell_why_a_container_ends(log: str, expected: str) -> None:
     ended = {"terminated": {"reason": "Error", "exitCode": 1}}
     tree = waiting("CrashLoopBackOff", lastState=ended, restartCount=4)
     known = facts(pods=[tree])
@@ -329,13 +343,15 @@ def test_13_1_last_lines_tell_why_a_container_ends(log: str, expected: str) -> N
     assert log in findings[expected].message
 
 
-def test_13_1_a_container_that_ran_out_of_memory_is_told_until_it_is_well_again() -> None:
+@pytest.mark.rule("13.1")
+def test_a_container_that_ran_out_of_memory_is_told_until_it_is_well_again() -> None:
     killed = {"terminated": {"reason": "OOMKilled", "exitCode": 137}}
     assert {"OutOfMemory"} == found(facts(pods=[waiting("CrashLoopBackOff", lastState=killed)])).keys()
     assert {} == found(facts(pods=[pod(lastState=killed, restartCount=1)]))
 
 
-def test_13_1_an_evicted_pod_is_told() -> None:
+@pytest.mark.rule("13.1")
+def test_an_evicted_pod_is_told() -> None:
     tree = pod(ready=False) | {"status": {"phase": "Failed", "reason": "Evicted", "message": "low on memory"}}
     assert "low on memory" in found(facts(pods=[tree]))["PodFailed"].message
 
@@ -360,7 +376,8 @@ def storage_class(name: str, provisioner: str, **more: Any) -> Json:
         ({"storageClassName": ""}, [], [], set()),
     ],
 )
-def test_13_1_a_claim_without_a_volume_says_why(
+@pytest.mark.rule("13.1")
+def test_a_claim_without_a_volume_says_why(
     spec: Json, classes: list[Json], events: list[str], expected: set[str]
 ) -> None:
     told = [event("PersistentVolumeClaim", "tikv-basic-tikv-0", "ProvisioningFailed", each) for each in events]
@@ -369,7 +386,8 @@ def test_13_1_a_claim_without_a_volume_says_why(
     assert expected == found(known).keys()
 
 
-def test_13_1_a_free_volume_is_large_enough_and_of_the_class() -> None:
+@pytest.mark.rule("13.1")
+def test_a_free_volume_is_large_enough_and_of_the_class() -> None:
     local = storage_class("local", "kubernetes.io/no-provisioner")
     wants = claim("Pending", storageClassName="local", resources={"requests": {"storage": "10Gi"}})
 
@@ -386,11 +404,13 @@ def test_13_1_a_free_volume_is_large_enough_and_of_the_class() -> None:
     assert {} == found(known)
 
 
-def test_13_1_what_may_not_be_listed_is_not_called_missing() -> None:
+@pytest.mark.rule("13.1")
+def test_what_may_not_be_listed_is_not_called_missing() -> None:
     assert {} == found(facts(persistentvolumeclaims=[claim("Pending", storageClassName="a")]))
 
 
-def test_13_1_a_lost_claim_and_one_that_cannot_grow_are_told() -> None:
+@pytest.mark.rule("13.1")
+def test_a_lost_claim_and_one_that_cannot_grow_are_told() -> None:
     assert "v" == found(facts(persistentvolumeclaims=[claim("Lost", volumeName="v")]))["ClaimLost"].value
     grows = claim("Bound", volumeName="v", resources={"requests": {"storage": "2Gi"}})
     grows["status"]["capacity"] = {"storage": "1Gi"}
@@ -401,7 +421,8 @@ def test_13_1_a_lost_claim_and_one_that_cannot_grow_are_told() -> None:
 @pytest.mark.parametrize(
     ("nodes", "told"), [([], "does not exist any more"), ([{"metadata": {"name": "node-0"}}], "is not Ready")]
 )
-def test_13_1_a_local_volume_of_a_lost_node_is_told(nodes: list[Json], told: str) -> None:
+@pytest.mark.rule("13.1")
+def test_a_local_volume_of_a_lost_node_is_told(nodes: list[Json], told: str) -> None:
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["node-0"]}
     affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}}
     volume = {"metadata": {"name": "v"}, "spec": {"nodeAffinity": affinity}}
@@ -415,11 +436,13 @@ def test_13_1_a_local_volume_of_a_lost_node_is_told(nodes: list[Json], told: str
 # Nodes
 
 
-def test_13_1_pods_on_a_node_that_is_gone_are_told() -> None:
+@pytest.mark.rule("13.1")
+def test_pods_on_a_node_that_is_gone_are_told() -> None:
     assert {"NodeGone"} == found(facts(pods=[pod()], nodes=[node("node-1")])).keys()
 
 
-def test_13_2_a_budget_that_blocks_a_drain_is_told() -> None:
+@pytest.mark.rule("13.2")
+def test_a_budget_that_blocks_a_drain_is_told() -> None:
     budget = {
         "metadata": {"name": "tikv"},
         "spec": {"selector": {"matchLabels": {"app.kubernetes.io/component": "tikv"}}},
@@ -433,7 +456,8 @@ def test_13_2_a_budget_that_blocks_a_drain_is_told() -> None:
 @pytest.mark.parametrize(
     ("on", "expected"), [((2, 1), True), ((1, 1, 1), False), ((2, 2, 1), False), ((3, 1, 1), True)]
 )
-def test_13_2_2_4_one_node_with_half_of_pd_is_told(on: tuple[int, ...], expected: bool) -> None:
+@pytest.mark.rule("13.2")
+def test_one_node_with_half_of_pd_is_told(on: tuple[int, ...], expected: bool) -> None:
     trees = []
     for index, count in enumerate(on):
         for each in range(count):
@@ -527,7 +551,8 @@ def test_a_cluster_without_a_time_of_its_last_change_is_slow() -> None:
     assert "has not been Ready: pd: so it is" == found(facts(status))["Slow"].message
 
 
-def test_13_2_stores_and_members_are_told_once_they_are_away_for_long() -> None:
+@pytest.mark.rule("13.2")
+def test_stores_and_members_are_told_once_they_are_away_for_long() -> None:
     def status(state: str, since: str) -> Json:
         return {
             "tikv": {
@@ -570,7 +595,8 @@ def test_a_member_that_nothing_restarts_is_named_within_a_minute(phase: str, exp
     assert expected is ("MemberUnhealthy" in known)
 
 
-def test_13_2_a_failover_that_is_over_is_told() -> None:
+@pytest.mark.rule("13.2")
+def test_a_failover_that_is_over_is_told() -> None:
     store = {"id": "1", "podName": "basic-tikv-0", "state": "Up", "lastTransitionTime": LONG_AGO}
     part = {"synced": True, "stores": {"1": store}, "failureStores": {"1": {"podName": "basic-tikv-0", "storeID": "1"}}}
     assert "spec.tikv.recoverFailover" == found(facts({"tikv": part}))["FailoverLeft"].field
@@ -596,17 +622,20 @@ def conditions(reason: str, status: str, since: str = JUST_NOW) -> Json:
         (conditions("Done", "False", LONG_AGO), set()),
     ],
 )
-def test_13_2_what_the_operator_says_is_told_where_somebody_has_to_act(status: Json, expected: set[str]) -> None:
+@pytest.mark.rule("13.2")
+def test_what_the_operator_says_is_told_where_somebody_has_to_act(status: Json, expected: set[str]) -> None:
     assert expected == found(facts(status)).keys()
 
 
-def test_13_2_a_reason_brings_its_own_way_out() -> None:
+@pytest.mark.rule("13.2")
+def test_a_reason_brings_its_own_way_out() -> None:
     finding = found(facts(conditions("FailedScaleIn", "False")))["NeedsYou"]
     assert ("pd: so it is", "FailedScaleIn") == (finding.message, finding.value)
     assert "docs/reasons" not in finding.way_out
 
 
-def test_13_2_certificates_are_told_before_they_expire() -> None:
+@pytest.mark.rule("13.2")
+def test_certificates_are_told_before_they_expire() -> None:
     ends = NOW + timedelta(days=20)
     soon = CertificateFinding("", NOW - timedelta(days=1), ends, "tls.crt")
     over = CertificateFinding("", NOW - timedelta(days=9), NOW - timedelta(days=1), "tls.crt")
@@ -620,7 +649,8 @@ def test_13_2_certificates_are_told_before_they_expire() -> None:
 
 
 @pytest.mark.parametrize(("resource", "reason"), [("backups", "BackupFailed"), ("restores", "RestoreFailed")])
-def test_13_2_failed_backups_of_the_cluster_are_told(resource: str, reason: str) -> None:
+@pytest.mark.rule("13.2")
+def test_failed_backups_of_the_cluster_are_told(resource: str, reason: str) -> None:
     def failed(cluster: str) -> Facts:
         said = {"type": "Failed", "status": "True", "reason": "AccessDenied", "message": "s3: no"}
         status = {"phase": "Failed", "conditions": [said]}
@@ -643,19 +673,22 @@ def test_a_backup_that_waits_is_told(resource: str, status: str, expected: set[s
     assert expected == found(facts(None, None, **{resource: [backup]})).keys()
 
 
-def test_13_2_a_paused_schedule_is_told() -> None:
+@pytest.mark.rule("13.2")
+def test_a_paused_schedule_is_told() -> None:
     schedule = {"metadata": {"name": "s"}, "spec": {"pause": True, "backupTemplate": {"br": {"cluster": "basic"}}}}
     assert {"SchedulePaused"} == found(facts(backupschedules=[schedule])).keys()
 
 
-def test_13_1_a_pod_that_does_not_go_names_its_node() -> None:
+@pytest.mark.rule("13.1")
+def test_a_pod_that_does_not_go_names_its_node() -> None:
     tree = pod()
     tree["metadata"]["deletionTimestamp"] = LONG_AGO
     findings = found(facts(pods=[tree], nodes=[{"metadata": {"name": "node-0"}}]))
     assert "node node-0 does not answer" in findings["PodTerminating"].message
 
 
-def test_13_2_a_definition_is_missing_or_older() -> None:
+@pytest.mark.rule("13.2")
+def test_a_definition_is_missing_or_older() -> None:
     crd = definition(TIDB_CLUSTER)
 
     def said(*there: Json) -> set[str]:
@@ -678,7 +711,8 @@ def operator_pod(ready: bool, *arguments: str, **state: Any) -> Json:
     return tree
 
 
-def test_13_2_an_operator_that_does_not_lead_is_told_with_what_its_pod_lacks() -> None:
+@pytest.mark.rule("13.2")
+def test_an_operator_that_does_not_lead_is_told_with_what_its_pod_lacks() -> None:
     crashed = {"waiting": {"reason": "CrashLoopBackOff"}}
     known = Facts(now=NOW, cluster=facts().cluster, listed={LEASES: ()}, operators=[operator_pod(False, **crashed)])
     (finding,) = diagnose(known, OF_ANY_CLUSTER)
@@ -686,12 +720,14 @@ def test_13_2_an_operator_that_does_not_lead_is_told_with_what_its_pod_lacks() -
     assert "tidb-controller-manager-0 is not Ready (container tikv: CrashLoopBackOff)" in finding.message
 
 
-def test_13_2_an_operator_that_observes_is_told() -> None:
+@pytest.mark.rule("13.2")
+def test_an_operator_that_observes_is_told() -> None:
     known = Facts(now=NOW, cluster=facts().cluster, operators=[operator_pod(True, "-observe")])
     assert ["OperatorObserves"] == [each.reason for each in diagnose(known, OF_ANY_CLUSTER)]
 
 
-def test_13_2_a_cluster_that_nobody_has_looked_at_is_told() -> None:
+@pytest.mark.rule("13.2")
+def test_a_cluster_that_nobody_has_looked_at_is_told() -> None:
     renewed = NOW.strftime("%Y-%m-%dT%H:%M:%S.000000Z")
     lease = {
         "metadata": {"name": "tidb-controller-manager", "namespace": "tidb-admin"},
@@ -713,7 +749,8 @@ def shard(number: int, count: int) -> Json:
     }
 
 
-def test_13_2_the_holders_of_shards_are_one_operator_and_each_cluster_needs_one() -> None:
+@pytest.mark.rule("13.2")
+def test_the_holders_of_shards_are_one_operator_and_each_cluster_needs_one() -> None:
     count = 3
     own = shard_of("default/basic", count)
     every = [shard(number, count) for number in range(count)]

@@ -37,7 +37,8 @@ def terminal(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> Termin
     return Terminal(world.admin, capsys, world.clock)
 
 
-def test_13_a_page_names_object_field_value_and_way_out_in_80_columns(terminal: Terminal) -> None:
+@pytest.mark.rule("13")
+def test_a_page_names_object_field_value_and_way_out_in_80_columns(terminal: Terminal) -> None:
     assert (
         "TidbCluster default/basic: 1 problem\n"
         "\n"
@@ -48,7 +49,8 @@ def test_13_a_page_names_object_field_value_and_way_out_in_80_columns(terminal: 
     ) == terminal.type("doctor", "basic", code=1)
 
 
-def test_13_all_clusters_are_looked_at_where_none_is_named(terminal: Terminal) -> None:
+@pytest.mark.rule("13")
+def test_all_clusters_are_looked_at_where_none_is_named(terminal: Terminal) -> None:
     assert terminal.type("doctor", code=1) == terminal.type("doctor", "tc/basic", code=1)
 
 
@@ -62,7 +64,8 @@ def elsewhere(world: OperatorWorld) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_13_clusters_of_all_namespaces_are_examined_with_their_own_objects(terminal: Terminal) -> None:
+@pytest.mark.rule("13")
+def test_clusters_of_all_namespaces_are_examined_with_their_own_objects(terminal: Terminal) -> None:
     page = terminal.type("doctor", "-A", code=1)
     assert page.startswith("2 clusters: ")
     assert "Problem InsufficientCPU  default/basic Pod basic-pd-0\n" in page
@@ -73,7 +76,8 @@ def test_13_clusters_of_all_namespaces_are_examined_with_their_own_objects(termi
         terminal.type("doctor", "basic", "-A")
 
 
-def test_13_a_document_has_all_of_it(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.rule("13")
+def test_a_document_has_all_of_it(terminal: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
     text = terminal.type("doctor", "basic", "-o", "json", code=1)
     (cluster,) = _decoded(text)["clusters"]
     (finding,) = cluster["findings"]
@@ -99,7 +103,8 @@ def _decoded(text: str) -> Json:
     return found
 
 
-def test_13_what_may_not_be_read_is_named_and_the_rest_is_looked_at(terminal: Terminal, world: OperatorWorld) -> None:
+@pytest.mark.rule("13")
+def test_what_may_not_be_read_is_named_and_the_rest_is_looked_at(terminal: Terminal, world: OperatorWorld) -> None:
     what = 'nodes is forbidden: User "you" cannot list resource "nodes"'
     heal = world.world.faults.api_fault(Fault(refusal=Refusal(403, "Forbidden", what)), verb="list", resource="nodes")
     said = terminal.type("doctor", "basic", code=1)
@@ -108,7 +113,8 @@ def test_13_what_may_not_be_read_is_named_and_the_rest_is_looked_at(terminal: Te
     assert 'Not read: nodes: nodes is forbidden: User "you" cannot list resource' in said
 
 
-def test_13_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
+@pytest.mark.rule("13")
+def test_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
     refusal = Refusal(403, "Forbidden", "tidbclusters.pingcap.com is forbidden")
     resource = str(TIDB_CLUSTERS)
     heal = world.world.faults.api_fault(Fault(refusal=refusal), verb="list", resource=resource)
@@ -126,13 +132,15 @@ def test_13_who_may_not_list_clusters_ends_with_2(terminal: Terminal, world: Ope
         (["-n", "empty"], "no TidbCluster or DMCluster in namespace empty; name another one with -n, or -A for all"),
     ],
 )
-def test_13_a_cluster_that_is_not_there_ends_with_2(terminal: Terminal, arguments: list[str], told: str) -> None:
+@pytest.mark.rule("13")
+def test_a_cluster_that_is_not_there_ends_with_2(terminal: Terminal, arguments: list[str], told: str) -> None:
     with pytest.raises(CannotLook) as failure:
         terminal.type("doctor", *arguments)
     assert (2, told) == (failure.value.code, str(failure.value))
 
 
-def test_13_a_server_that_does_not_answer_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
+@pytest.mark.rule("13")
+def test_a_server_that_does_not_answer_ends_with_2(terminal: Terminal, world: OperatorWorld) -> None:
     heal = world.world.faults.api_fault(Fault(lose_request=True))
     with pytest.raises(CannotLook) as failure:
         terminal.type("doctor", "basic")
@@ -140,7 +148,8 @@ def test_13_a_server_that_does_not_answer_ends_with_2(terminal: Terminal, world:
     assert 2 == failure.value.code
 
 
-def test_13_2_without_the_kind_there_is_one_cause(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.rule("13.2")
+def test_without_the_kind_there_is_one_cause(capsys: pytest.CaptureFixture[str]) -> None:
     world = World(FakeClock())
     try:
         renew(world.client(), world.clock.wall())
@@ -151,7 +160,8 @@ def test_13_2_without_the_kind_there_is_one_cause(capsys: pytest.CaptureFixture[
     assert said.startswith(f"No cluster: 1 problem\n\nProblem CRDMissing  {named}")
 
 
-def test_13_it_writes_nothing_and_asks_little(terminal: Terminal, world: OperatorWorld) -> None:
+@pytest.mark.rule("13")
+def test_it_writes_nothing_and_asks_little(terminal: Terminal, world: OperatorWorld) -> None:
     world.world.server.audit.clear()
     terminal.type("doctor", "basic", code=1)
     asked = [entry.call for entry in world.world.server.audit.recent()]

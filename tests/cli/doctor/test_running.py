@@ -79,7 +79,8 @@ def test_nor_has_one_that_is_suspended_and_comes_back(world: OperatorWorld) -> N
 
 
 @pytest.mark.slow
-def test_13_1_a_readiness_probe_that_fails_is_told_after_five_minutes(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.1")
+def test_a_readiness_probe_that_fails_is_told_after_five_minutes(world: OperatorWorld) -> None:
     heal = world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-1")
     world.run(2.0)
     assert "ReadinessProbeFails" not in reasons(findings(world, "basic"))
@@ -91,7 +92,8 @@ def test_13_1_a_readiness_probe_that_fails_is_told_after_five_minutes(world: Ope
 
 
 @pytest.mark.slow
-def test_13_2_a_lost_majority_of_pd_is_told_with_what_its_pods_lack(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.2")
+def test_a_lost_majority_of_pd_is_told_with_what_its_pods_lack(world: OperatorWorld) -> None:
     heals = [world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-{ordinal}") for ordinal in (1, 2)]
     world.run(40.0)
     found = findings(world, "basic", _SOON)
@@ -104,7 +106,8 @@ def test_13_2_a_lost_majority_of_pd_is_told_with_what_its_pods_lack(world: Opera
     world.run_until_ready(within=240)
 
 
-def test_13_2_an_operator_that_is_kept_from_pd_is_told(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.2")
+def test_an_operator_that_is_kept_from_pd_is_told(world: OperatorWorld) -> None:
     # PD's pods crashed in another test
     world.run(60.0)
     heal = world.world.faults.network_cut(f"{NAMESPACE}/basic-pd-*")
@@ -114,7 +117,8 @@ def test_13_2_an_operator_that_is_kept_from_pd_is_told(world: OperatorWorld) -> 
     world.run_until_ready()
 
 
-def test_13_2_operators_are_judged_by_their_leases(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.2")
+def test_operators_are_judged_by_their_leases(world: OperatorWorld) -> None:
     admin, now = world.admin, world.clock.wall()
     renew(admin, now)
     assert "OperatorNotRunning" in reasons(look(world, "basic", _SOON))
@@ -131,7 +135,8 @@ def test_13_2_operators_are_judged_by_their_leases(world: OperatorWorld) -> None
     assert {"OperatorNotRunning"} == reasons(look(world, "basic"))
 
 
-def test_13_2_a_definition_of_an_older_version_is_told(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.2")
+def test_a_definition_of_an_older_version_is_told(world: OperatorWorld) -> None:
     older = definition(TIDB_CLUSTER)
     spec = older["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
     del spec["tiproxy"], spec["pd"]["properties"]["spareVolReplaceReplicas"]
@@ -148,7 +153,8 @@ def _define(world: OperatorWorld, crd: Json) -> None:
     world.admin.patch(CUSTOM_RESOURCE_DEFINITIONS, str(TIDB_CLUSTERS), "", change)
 
 
-def test_13_1_a_node_that_is_not_well_is_told(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.1")
+def test_a_node_that_is_not_well_is_told(world: OperatorWorld) -> None:
     node = world.get(PODS, "basic-tikv-0")["spec"]["nodeName"]
     status = world.admin.get(NODES, node).decode()["status"]
     full = {"type": "DiskPressure", "status": "True", "reason": "KubeletHasDiskPressure", "message": "full"}
@@ -159,7 +165,8 @@ def test_13_1_a_node_that_is_not_well_is_told(world: OperatorWorld) -> None:
     world.admin.patch(NODES, node, "", {"status": status}, subresource="status")
 
 
-def test_13_1_a_claim_that_a_finalizer_keeps_is_told(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.1")
+def test_a_claim_that_a_finalizer_keeps_is_told(world: OperatorWorld) -> None:
     name = "tikv-basic-tikv-0"
     world.admin.delete(PERSISTENT_VOLUME_CLAIMS, name, NAMESPACE)
     assert "DeletionStuck" not in reasons(findings(world, "basic"))
@@ -168,7 +175,8 @@ def test_13_1_a_claim_that_a_finalizer_keeps_is_told(world: OperatorWorld) -> No
     assert "kubernetes.io/pvc-protection (a pod still uses it)" in finding.message
 
 
-def test_13_1_a_lost_node_is_told_with_its_pods_and_volumes(world: OperatorWorld) -> None:
+@pytest.mark.rule("13.1")
+def test_a_lost_node_is_told_with_its_pods_and_volumes(world: OperatorWorld) -> None:
     node = world.get(PODS, "basic-tikv-1")["spec"]["nodeName"]
     world.world.faults.node_gone(node)
     world.run(5.0)

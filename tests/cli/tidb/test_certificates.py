@@ -32,14 +32,16 @@ def world() -> Iterator[OperatorWorld]:
     world.stop()
 
 
-def test_9_1_each_secret_is_told_with_its_end_or_with_what_is_wrong(terminal: Terminal) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_each_secret_is_told_with_its_end_or_with_what_is_wrong(terminal: Terminal) -> None:
     lines = terminal.type("certs", "basic", code=1, width=100).splitlines()
     assert "basic-pd-cluster-secret      pd        2026-01-10T00:00:00Z  holds for 9d" in lines
     assert "basic-tikv-cluster-secret    tikv                            the Secret does not exist" in lines
     assert "basic-cluster-client-secret  clients                         it has no key ca.crt, tls.key" in lines
 
 
-def test_9_1_the_document_has_the_names_too(terminal: Terminal) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_the_document_has_the_names_too(terminal: Terminal) -> None:
     document = terminal.document("certs", "basic", code=1)
     (pd,) = (each for each in document["certificates"] if each["usedBy"] == ["pd"])
     assert (["basic-pd"], "") == (pd["names"], pd["problem"])

@@ -23,7 +23,8 @@ SPEC: Json = {
 }
 
 
-def test_12_11_with_volumes_on_the_network_pods_are_restarted_component_by_component() -> None:
+@pytest.mark.rule("scheduler-deployment-12.11")
+def test_with_volumes_on_the_network_pods_are_restarted_component_by_component() -> None:
     shop = cluster(spec=SPEC)
     pods = (("ticdc", 0), ("tikv", 1), ("tidb", 0), ("tikv", 0), ("pd", 2))
     steps = steps_of(Candidate(pod(name, f"shop-{name}-{at}"), shop) for name, at in pods)
@@ -39,7 +40,8 @@ def test_12_11_with_volumes_on_the_network_pods_are_restarted_component_by_compo
     assert ("stays", "kubectl drain takes it: nothing of it moves away before") == (steps[4].how, steps[4].note)
 
 
-def test_12_11_with_local_volumes_data_move_first_and_what_cannot_move_stays() -> None:
+@pytest.mark.rule("scheduler-deployment-12.11")
+def test_with_local_volumes_data_move_first_and_what_cannot_move_stays() -> None:
     steps = steps_of(
         [
             Candidate(pod("tikv", "shop-tikv-0"), cluster(spec=SPEC), ("tikv-shop-tikv-0",)),
@@ -53,7 +55,8 @@ def test_12_11_with_local_volumes_data_move_first_and_what_cannot_move_stays() -
     assert "and the operator moves none of dm-master" in steps[1].note
 
 
-def test_12_4_pods_of_a_paused_cluster_stay() -> None:
+@pytest.mark.rule("scheduler-deployment-12.4")
+def test_pods_of_a_paused_cluster_stay() -> None:
     paused = cluster(spec=SPEC | {"paused": True})
     (step,) = steps_of([Candidate(pod("pd", "shop-pd-0"), paused)])
     assert ("stays", "the cluster is paused: kubectl tidb resume tc/shop") == (step.how, step.note)
@@ -138,7 +141,8 @@ def test_without_yes_the_plan_is_shown_and_nothing_is_done(world: OperatorWorld,
 
 
 @pytest.mark.slow
-def test_12_11_what_was_begun_is_taken_back(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.rule("scheduler-deployment-12.11")
+def test_what_was_begun_is_taken_back(world: OperatorWorld, capsys: pytest.CaptureFixture[str]) -> None:
     """And nothing is moved while another pod is."""
     world.run_until_ready()
     node, before = node_of(world, "basic-tikv-3"), pods(world)
@@ -159,7 +163,8 @@ def test_12_11_what_was_begun_is_taken_back(world: OperatorWorld, capsys: pytest
 
 
 @pytest.mark.slow
-def test_12_11_a_drained_node_is_empty_but_for_what_kubectl_takes(world: OperatorWorld, terminal: Terminal) -> None:
+@pytest.mark.rule("scheduler-deployment-12.11")
+def test_a_drained_node_is_empty_but_for_what_kubectl_takes(world: OperatorWorld, terminal: Terminal) -> None:
     node = node_of(world, "basic-tiflash-0")
     begun = on(world, node)
     stay = [name for name in begun if name.startswith("basic-tiproxy")]
@@ -173,7 +178,8 @@ def test_12_11_a_drained_node_is_empty_but_for_what_kubectl_takes(world: Operato
 
 
 @pytest.mark.slow
-def test_12_11_a_node_that_is_lost_meanwhile_is_told_and_drained_when_it_is_back(
+@pytest.mark.rule("scheduler-deployment-12.11")
+def test_a_node_that_is_lost_meanwhile_is_told_and_drained_when_it_is_back(
     world: OperatorWorld, terminal: Terminal, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.run_until_ready()

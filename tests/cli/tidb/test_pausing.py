@@ -8,7 +8,8 @@ from tests.operator_world import OperatorWorld
 
 
 @pytest.mark.slow
-def test_12_4_a_cluster_is_paused_and_resumed_and_a_second_time_changes_nothing(
+@pytest.mark.rule("scheduler-deployment-12.4")
+def test_a_cluster_is_paused_and_resumed_and_a_second_time_changes_nothing(
     terminal: Terminal, running: OperatorWorld
 ) -> None:
     assert terminal.type("pause", "basic").startswith("TidbCluster default/basic paused: nothing is changed")

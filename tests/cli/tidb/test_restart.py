@@ -36,9 +36,8 @@ def uids(world: OperatorWorld, component: str) -> set[str]:
 
 
 @pytest.mark.slow
-def test_12_5_a_component_is_restarted_pod_by_pod_while_progress_is_shown(
-    world: OperatorWorld, terminal: Terminal
-) -> None:
+@pytest.mark.rule("scheduler-deployment-12.5")
+def test_a_component_is_restarted_pod_by_pod_while_progress_is_shown(world: OperatorWorld, terminal: Terminal) -> None:
     before = uids(world, "tidb")
     shown = terminal.type("restart", "basic", "tidb", "--wait").splitlines()
     assert "tidb of tidbcluster/basic is being restarted, pod by pod" == shown[0]
@@ -50,9 +49,8 @@ def test_12_5_a_component_is_restarted_pod_by_pod_while_progress_is_shown(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("pod", ["basic-tikv-0", "basic-pd-0", "basic-tidb-1"])
-def test_12_5_one_pod_is_restarted_by_a_command_of_the_operator(
-    world: OperatorWorld, terminal: Terminal, pod: str
-) -> None:
+@pytest.mark.rule("scheduler-deployment-12.5")
+def test_one_pod_is_restarted_by_a_command_of_the_operator(world: OperatorWorld, terminal: Terminal, pod: str) -> None:
     world.run_until_ready()
     before = world.get(PODS, pod)["metadata"]["uid"]
     shown = terminal.type("restart", "tc/basic", pod, "--wait").splitlines()
@@ -77,7 +75,8 @@ def test_waiting_ends_after_the_timeout_with_what_it_waits_for(world: OperatorWo
         terminal.type("restart", "basic", "tidb", "--wait", "--timeout", "3")
 
 
-def test_12_5_annotations_of_the_user_stay(world: OperatorWorld, terminal: Terminal) -> None:
+@pytest.mark.rule("scheduler-deployment-12.5")
+def test_annotations_of_the_user_stay(world: OperatorWorld, terminal: Terminal) -> None:
     world.change(paused=True, tidb={"annotations": {"team": "shop", RESTARTED_AT: "long ago"}})
     document = terminal.document("restart", "basic", "tidb")
     annotations = world.cluster()["spec"]["tidb"]["annotations"]

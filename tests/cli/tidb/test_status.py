@@ -271,7 +271,8 @@ def test_masters_and_workers_of_dm_are_members_too() -> None:
     assert [("dm-worker", "sync-dm-worker-1")] == [(each.component, each.pod) for each in report.failures]
 
 
-def test_9_what_failover_has_replaced_is_told_until_it_is_over() -> None:
+@pytest.mark.rule("9")
+def test_what_failover_has_replaced_is_told_until_it_is_over() -> None:
     record = {"podName": "shop-tikv-1", "storeID": "1", "createdAt": LONG_AGO, "hostDown": True}
     lost = {"podName": "shop-pd-0", "memberID": "9", "createdAt": LONG_AGO}
     status = {"tikv": {"failureStores": {"1": record}}, "pd": {"failureMembers": {"shop-pd-0": lost}}}
@@ -279,7 +280,8 @@ def test_9_what_failover_has_replaced_is_told_until_it_is_over() -> None:
     assert "Replaced by failover\n  pd shop-pd-0 (9), 3m ago\n  tikv shop-tikv-1 (1), 3m ago, host down\n" in shown
 
 
-def test_12_7_volumes_are_told_while_they_are_changed_and_only_then() -> None:
+@pytest.mark.rule("12")
+def test_7_volumes_are_told_while_they_are_changed_and_only_then() -> None:
     counts = {"name": "tikv", "boundCount": 3, "modifiedCapacity": "2Gi", "modifiedStorageClass": "fast"}
     changing = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 2, "resizedCount": 1}}}}
     done = {"tikv": {"volumes": {"tikv": counts | {"modifiedCount": 3, "resizedCount": 3}}}}
@@ -288,7 +290,8 @@ def test_12_7_volumes_are_told_while_they_are_changed_and_only_then() -> None:
     assert not report_of(facts(cluster(status=done))).volumes
 
 
-def test_9_1_certificates_are_told_where_there_are_some() -> None:
+@pytest.mark.rule("9.1")
+def test_certificates_are_told_where_there_are_some() -> None:
     assert report_of(facts(cluster())).certificates is None
     status = {"conditions": [condition("CertificatesValid", "ExpiresWithin7Days", "Secret a/b, key tls.crt, ...")]}
     assert "Certificates\n  ExpiresWithin7Days: Secret a/b" in page(facts(cluster(status=status)))

@@ -29,7 +29,8 @@ def names(backups: list[Backup]) -> list[str]:
     return [each.metadata.name for each in backups]
 
 
-def test_5_3_bases_are_complete_snapshots_within_the_log() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_bases_are_complete_snapshots_within_the_log() -> None:
     """v1.6 counts failed ones, whose timestamp is 0."""
     others = [snapshot(0, "Failed"), snapshot(250, "Failed"), snapshot(99), snapshot(200), snapshot(100), snapshot(301)]
     assert ["at-100", "at-200"] == names(chains.bases(log(), others))
@@ -51,13 +52,15 @@ def test_snapshots_of_others_of_parts_and_those_that_go_are_no_base(other: Any) 
     assert [] == chains.bases(log(), [snapshot(200, **other)])
 
 
-def test_5_3_the_newest_snapshot_before_a_moment_is_its_base() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_the_newest_snapshot_before_a_moment_is_its_base() -> None:
     others = [snapshot(110), snapshot(150), snapshot(200)]
     found = [chains.base_of(log(), others, since) for since in (109, 110, 199, 500)]
     assert [None, "at-110", "at-150", "at-200"] == [each and each.metadata.name for each in found]
 
 
-def test_3_9_the_last_base_is_needed_and_one_of_several_is_not() -> None:
+@pytest.mark.rule("backup-3.9")
+def test_the_last_base_is_needed_and_one_of_several_is_not() -> None:
     one, two, after = snapshot(110, **GOING), snapshot(200), snapshot(310)
     assert "log" == chains.needing(one, [log(), one]).metadata.name  # type: ignore[union-attr]
     assert chains.needing(one, [log(), one, two]) is None
@@ -79,12 +82,14 @@ def test_3_9_the_last_base_is_needed_and_one_of_several_is_not() -> None:
         ({"spec": {"tableFilter": ["shop.*"]}}, True),
     ],
 )
-def test_3_9_a_base_that_lacks_something_takes_nobodys_place(other: Any, *, needed: bool) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_a_base_that_lacks_something_takes_nobodys_place(other: Any, *, needed: bool) -> None:
     found = chains.needing(snapshot(110), [log(), snapshot(200, **other)])
     assert needed is (found is not None)
 
 
-def test_3_9_filters_are_those_of_the_user_who_has_no_other_snapshots() -> None:
+@pytest.mark.rule("backup-3.9")
+def test_filters_are_those_of_the_user_who_has_no_other_snapshots() -> None:
     shop, more = {"tableFilter": ["shop.*"]}, {"tableFilter": ["shop.*", "lab.*"]}
     one, two, other = snapshot(110, spec=shop), snapshot(200, spec=shop), snapshot(210, spec=more)
     assert chains.needing(one, [log(), one]) is not None
@@ -93,12 +98,14 @@ def test_3_9_filters_are_those_of_the_user_who_has_no_other_snapshots() -> None:
     assert chains.needing(one, [log(), one, snapshot(220)]) is None
 
 
-def test_3_9_what_is_not_known_yet_keeps_a_snapshot() -> None:
+@pytest.mark.rule("backup-3.9")
+def test_what_is_not_known_yet_keeps_a_snapshot() -> None:
     """A log backup whose checkpoint nobody has read may need every snapshot since it began."""
     assert chains.needing(snapshot(110), [log(""), snapshot(200)]) is not None
 
 
-def test_3_9_a_snapshot_goes_with_its_files_once_the_log_has_another_base(backups: BackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_a_snapshot_goes_with_its_files_once_the_log_has_another_base(backups: BackupsWorld) -> None:
     for name, ts in (("old", "110"), ("new", "310")):
         backups.add(name, cleanPolicy="Delete", s3=S3 | {"prefix": name})
         backups.say("Complete", name, backupPath=f"s3://lab/{name}", commitTs=ts)

@@ -231,7 +231,8 @@ def test_a_cleaning_that_failed_is_told_and_tried_again(backups: BackupsWorld) -
 
 
 @pytest.mark.parametrize("seconds", [-86400.0, 86400.0])
-def test_F44_a_clock_that_jumps_puts_no_cleaning_off(backups: BackupsWorld, seconds: float) -> None:
+@pytest.mark.rule("F44")
+def test_a_clock_that_jumps_puts_no_cleaning_off(backups: BackupsWorld, seconds: float) -> None:
     complete(backups)
     backups.delete()
     first = backups.job("clean-demo")["metadata"]["uid"]

@@ -39,7 +39,8 @@ def checkpoint(world: OperatorWorld) -> str:
     return str(world.get(BACKUPS, "log")["status"].get("logCheckpointTs") or "")
 
 
-def test_3_8_the_checkpoint_comes_from_pd_and_nothing_is_written_while_it_stays(world: OperatorWorld) -> None:
+@pytest.mark.rule("3.8")
+def test_the_checkpoint_comes_from_pd_and_nothing_is_written_while_it_stays(world: OperatorWorld) -> None:
     world.run(5)
     assert str(TSO) == checkpoint(world)
     task(world).advance(TSO + 9)
@@ -50,7 +51,8 @@ def test_3_8_the_checkpoint_comes_from_pd_and_nothing_is_written_while_it_stays(
     assert ([], []) == (world.writes(), world.reads())
 
 
-def test_3_8_a_pd_that_is_gone_changes_nothing_and_is_asked_again(world: OperatorWorld) -> None:
+@pytest.mark.rule("3.8")
+def test_a_pd_that_is_gone_changes_nothing_and_is_asked_again(world: OperatorWorld) -> None:
     world.run(5)
     before = world.get(BACKUPS, "log")["status"]
     world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-0")

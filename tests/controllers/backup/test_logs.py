@@ -19,7 +19,8 @@ def logs() -> Iterator[LogBackupsWorld]:
         world.stop()
 
 
-def test_3_8_it_is_begun_by_a_job(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_it_is_begun_by_a_job(logs: LogBackupsWorld) -> None:
     assert ["backup-demo-log-start"] == logs.jobs()
     assert ("Scheduled", "Scheduled") == (logs.phase(), logs.entry("log-start")["phase"])
     assert ["--mode=log", "--subcommand=log-start"] == logs.arguments("log-start")[-2:]
@@ -77,7 +78,8 @@ def test_a_start_that_was_killed_is_not_taken_for_the_task_of_another(logs: LogB
     assert ("False", ["backup-demo-log-start"]) == (logs.condition("Waiting")[0], logs.jobs())
 
 
-def test_3_8_pause_and_resume_as_often_as_one_likes(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_pause_and_resume_as_often_as_one_likes(logs: LogBackupsWorld) -> None:
     logs.begin()
     for _ in range(2):
         logs.change(logSubcommand="log-pause")
@@ -91,7 +93,8 @@ def test_3_8_pause_and_resume_as_often_as_one_likes(logs: LogBackupsWorld) -> No
     assert ("Repeatable", "Complete") == tuple(logs.entry(each)["phase"] for each in ("log-pause", "log-resume"))
 
 
-def test_3_8_it_is_stopped_and_stays_so(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_it_is_stopped_and_stays_so(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)
     logs.carry_out("log-stop")
@@ -101,7 +104,8 @@ def test_3_8_it_is_stopped_and_stays_so(logs: LogBackupsWorld) -> None:
     assert ("Stopped", 2) == (logs.phase(), len(logs.jobs()))
 
 
-def test_3_8_truncation_runs_beside(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_truncation_runs_beside(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil=str(TSO + 5))
     assert f"--truncate-until={TSO + 5}" == logs.arguments("log-truncate")[-1]
@@ -113,7 +117,8 @@ def test_3_8_truncation_runs_beside(logs: LogBackupsWorld) -> None:
     assert f"--truncate-until={TSO + 9}" == logs.arguments("log-truncate")[-1]
 
 
-def test_3_8_another_truncation_waits_for_the_one_before(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_another_truncation_waits_for_the_one_before(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil=str(TSO + 5))
     logs.change(logTruncateUntil=str(TSO + 9))
@@ -124,7 +129,8 @@ def test_3_8_another_truncation_waits_for_the_one_before(logs: LogBackupsWorld) 
     assert f"--truncate-until={TSO + 9}" == logs.arguments("log-truncate")[-1]
 
 
-def test_3_9_a_log_that_is_restored_from_is_not_truncated(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_a_log_that_is_restored_from_is_not_truncated(logs: LogBackupsWorld) -> None:
     """v1.6 takes away what is being read."""
     logs.begin()
     spec = by_br(s3=S3 | {"prefix": "log"}, restoreMode="pitr", logRestoreStartTs="7")
@@ -139,7 +145,8 @@ def test_3_9_a_log_that_is_restored_from_is_not_truncated(logs: LogBackupsWorld)
     assert "backup-demo-log-truncate" in logs.jobs()
 
 
-def test_3_9_a_log_that_is_compacted_is_not_truncated(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_a_log_that_is_compacted_is_not_truncated(logs: LogBackupsWorld) -> None:
     """v1.6 takes away what tikv-ctl reads. What is later than the truncation is in nobody's way."""
     logs.begin()
     for name, start in (("early", TSO + 1), ("late", TSO + 5)):
@@ -154,14 +161,16 @@ def test_3_9_a_log_that_is_compacted_is_not_truncated(logs: LogBackupsWorld) -> 
     assert "backup-demo-log-truncate" in logs.jobs()
 
 
-def test_3_8_what_the_log_does_not_reach_is_truncated_already(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_what_the_log_does_not_reach_is_truncated_already(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil=str(TSO))
     assert ("Complete", str(TSO)) == tuple(logs.entry("log-truncate")[key] for key in ("phase", "logTruncatingUntil"))
     assert ["backup-demo-log-start"] == logs.jobs()
 
 
-def test_3_8_what_must_begin_first_begins_first() -> None:
+@pytest.mark.rule("backup-3.8")
+def test_what_must_begin_first_begins_first() -> None:
     """v1.6 waits for ever for a log backup to begin that is to be paused from the first."""
     world = LogBackupsWorld(logSubcommand="log-pause")
     try:
@@ -172,7 +181,8 @@ def test_3_8_what_must_begin_first_begins_first() -> None:
         world.stop()
 
 
-def test_3_8_progress_is_written_each_minute_and_nothing_else_is_done(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_progress_is_written_each_minute_and_nothing_else_is_done(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     asked, version = logs.pd.requests, logs.backup()["metadata"]["resourceVersion"]
@@ -185,7 +195,8 @@ def test_3_8_progress_is_written_each_minute_and_nothing_else_is_done(logs: LogB
     assert "timeSynced" in logs.status()
 
 
-def test_3_8_a_cluster_that_does_not_answer_changes_nothing(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_a_cluster_that_does_not_answer_changes_nothing(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     before, logs.pd.answers = logs.status(), False
@@ -193,7 +204,8 @@ def test_3_8_a_cluster_that_does_not_answer_changes_nothing(logs: LogBackupsWorl
     assert before == logs.status()
 
 
-def test_3_8_a_task_that_is_gone_is_told_once_a_second_look_shows_it(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_a_task_that_is_gone_is_told_once_a_second_look_shows_it(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     logs.task.stop()
@@ -209,7 +221,8 @@ def test_3_8_a_task_that_is_gone_is_told_once_a_second_look_shows_it(logs: LogBa
     assert "Running" == logs.phase(), "v1.6 never looks again"
 
 
-def test_3_8_an_error_in_the_cluster_is_told_and_forgotten(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_an_error_in_the_cluster_is_told_and_forgotten(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.task.fail("no space", store=4)
     logs.run(70)
@@ -221,7 +234,8 @@ def test_3_8_an_error_in_the_cluster_is_told_and_forgotten(logs: LogBackupsWorld
     assert "Running" == logs.phase()
 
 
-def test_3_8_one_that_was_paused_by_hand_goes_on_as_the_spec_says(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_one_that_was_paused_by_hand_goes_on_as_the_spec_says(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     logs.task.pause()
@@ -232,7 +246,8 @@ def test_3_8_one_that_was_paused_by_hand_goes_on_as_the_spec_says(logs: LogBacku
     assert "Running" == logs.phase()
 
 
-def test_3_8_one_look_is_no_proof(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_one_look_is_no_proof(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.run(70)
     logs.task.pause()
@@ -245,7 +260,8 @@ def test_3_8_one_look_is_no_proof(logs: LogBackupsWorld) -> None:
     assert "log-pause" not in logs.status()["logSubCommandStatuses"]
 
 
-def test_3_8_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logSubcommand="log-pause")
     logs.carry_out("log-pause")
@@ -256,7 +272,8 @@ def test_3_8_one_that_was_resumed_by_hand_is_paused_again(logs: LogBackupsWorld)
     assert "Scheduled" == logs.entry("log-pause")["phase"]
 
 
-def test_3_8_a_job_that_crashed_is_told_and_made_again(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_a_job_that_crashed_is_told_and_made_again(logs: LogBackupsWorld) -> None:
     """v1.6 waits for it for ever."""
     first = logs.job("backup-demo-log-start")["metadata"]["uid"]
     logs.end("backup-demo-log-start")
@@ -270,7 +287,8 @@ def test_3_8_a_job_that_crashed_is_told_and_made_again(logs: LogBackupsWorld) ->
     assert "Running" == logs.phase()
 
 
-def test_3_8_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(logs: LogBackupsWorld) -> None:
     logs.do("log-start", "Failed")
     logs.end("backup-demo-log-start")
     logs.run(900)
@@ -280,7 +298,8 @@ def test_3_8_what_its_pod_calls_failed_is_tried_again_when_the_job_is_deleted(lo
     assert "Scheduled" == logs.phase()
 
 
-def test_3_8_what_keeps_the_pod_of_a_sub_command_from_starting_is_told_until_it_starts(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_what_keeps_the_pod_of_a_sub_command_from_starting_is_told_until_it_starts(logs: LogBackupsWorld) -> None:
     logs.run(60)
     told = ("PodCannotStart", logs.kept_from_starting("backup-demo-log-start"))
     assert (told, ("True", *told)) == (logs.said("log-start", "Scheduled"), logs.condition("Scheduled"))
@@ -293,7 +312,8 @@ def test_3_8_what_keeps_the_pod_of_a_sub_command_from_starting_is_told_until_it_
     assert (("", ""), "Prepare") == (logs.said("log-stop", "Scheduled"), logs.entry("log-stop")["phase"])
 
 
-def test_3_8_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)
     first = logs.job("backup-demo-log-stop")["metadata"]["uid"]
@@ -302,7 +322,8 @@ def test_3_8_a_job_that_was_deleted_is_made_again(logs: LogBackupsWorld) -> None
     assert first != logs.job("backup-demo-log-stop")["metadata"]["uid"]
 
 
-def test_3_8_a_job_that_ended_without_a_word_has_failed(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_a_job_that_ended_without_a_word_has_failed(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)
     logs.finish("log-stop")
@@ -311,7 +332,8 @@ def test_3_8_a_job_that_ended_without_a_word_has_failed(logs: LogBackupsWorld) -
     assert ("AlreadyFailed", "Running") == (logs.said("log-stop", "Failed")[0], logs.phase())
 
 
-def test_3_8_what_a_failed_job_was_for_may_be_so_all_the_same(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_what_a_failed_job_was_for_may_be_so_all_the_same(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logStop=True)
     logs.do("log-stop", "Failed")
@@ -320,7 +342,8 @@ def test_3_8_what_a_failed_job_was_for_may_be_so_all_the_same(logs: LogBackupsWo
     assert ("Stopped", "LogBackupKernelSync") == (logs.phase(), logs.said("log-stop", "Complete")[0])
 
 
-def test_3_8_without_its_cluster_it_says_so_and_goes_on_when_it_is_back(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.8")
+def test_without_its_cluster_it_says_so_and_goes_on_when_it_is_back(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     logs.run(120)
@@ -330,7 +353,8 @@ def test_3_8_without_its_cluster_it_says_so_and_goes_on_when_it_is_back(logs: Lo
     assert "Running" == logs.phase()
 
 
-def test_3_6_a_wrong_edit_of_one_that_runs_is_told_and_taken_back(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.6")
+def test_a_wrong_edit_of_one_that_runs_is_told_and_taken_back(logs: LogBackupsWorld) -> None:
     logs.begin()
     logs.change(logTruncateUntil="yesterday")
     assert ("InvalidSpec", True) == (

@@ -120,7 +120,8 @@ def test_a_wait_that_is_over_soon_costs_no_write(backups: BackupsWorld) -> None:
     assert (["backup-demo"], ("", "", "")) == (backups.jobs(), backups.condition("Waiting"))
 
 
-def test_7_6_a_part_of_a_cluster_is_refused_with_the_name_of_the_whole(backups: BackupsWorld) -> None:
+@pytest.mark.rule("backup-7.6")
+def test_a_part_of_a_cluster_is_refused_with_the_name_of_the_whole(backups: BackupsWorld) -> None:
     """v1.6 has BR ask a PD that is not there."""
     spec = {"version": "v8.5.2", "cluster": {"name": "basic"}, "tikv": minimal()["tikv"]}
     part = {"apiVersion": "pingcap.com/v1alpha1", "kind": "TidbCluster", "metadata": {"name": "part"}, "spec": spec}
@@ -171,7 +172,8 @@ def test_a_cluster_that_is_not_there_is_named_and_waited_for(backups: BackupsWor
     assert "Scheduled" == backups.phase()
 
 
-def test_F1_a_cluster_that_no_cache_shows_is_read_live(backups: BackupsWorld) -> None:
+@pytest.mark.rule("F1")
+def test_a_cluster_that_no_cache_shows_is_read_live(backups: BackupsWorld) -> None:
     """Its watch lags behind, or `-selector` leaves it to another operator: it is there all the same."""
     backups.operator.caches[TIDB_CLUSTERS].blind = True
     backups.add_cluster("other")
@@ -203,9 +205,8 @@ def test_what_is_not_offered_is_told_by_field(backups: BackupsWorld) -> None:
 
 @pytest.mark.parametrize("end", ["VolumeBackupComplete", "VolumeBackupFailed"])
 @pytest.mark.parametrize("policy", ["Retain", "Delete"])
-def test_3_10_a_volume_snapshot_that_v1_6_has_ended_stays_as_it_is(
-    backups: BackupsWorld, end: str, policy: str
-) -> None:
+@pytest.mark.rule("3.10")
+def test_a_volume_snapshot_that_v1_6_has_ended_stays_as_it_is(backups: BackupsWorld, end: str, policy: str) -> None:
     said = [{"type": kind, "status": "True"} for kind in ("Scheduled", "Running", end)]
     spec = by_br(backupMode="volume-snapshot", cleanPolicy=policy)
     body = tree("Backup", spec, status={"phase": end, "conditions": said}, name="demo", namespace=NAMESPACE)

@@ -52,7 +52,8 @@ def expected(step: str) -> tuple[Json, list[str]]:
     return shown(status), jobs
 
 
-def test_3_8_as_recorded(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("3.8")
+def test_as_recorded(logs: LogBackupsWorld) -> None:
     assert expected("") == ours(logs)
     logs.do("log-start", "Prepare", "Running")
     logs.task.begin(448_000_000_000_000_000)

@@ -33,14 +33,16 @@ def stop_ends(logs: LogBackupsWorld) -> None:
     logs.run(40)
 
 
-def test_3_9_what_keeps_the_pod_that_stops_it_from_starting_is_told(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_what_keeps_the_pod_that_stops_it_from_starting_is_told(logs: LogBackupsWorld) -> None:
     logs.delete()
     logs.run(60)
     assert ("True", "PodCannotStart", logs.kept_from_starting("stop-demo")) == logs.condition("Scheduled")
     assert ("Scheduled", "log-stop") == (logs.phase(), _scheduled(logs)["command"])
 
 
-def test_3_9_it_is_stopped_then_its_files_go_then_itself(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_it_is_stopped_then_its_files_go_then_itself(logs: LogBackupsWorld) -> None:
     logs.delete()
     assert ["backup-demo-log-start", "stop-demo"] == sorted(logs.jobs())
     arguments = logs.job("stop-demo")["spec"]["template"]["spec"]["containers"][0]["args"]
@@ -61,7 +63,8 @@ def _scheduled(logs: LogBackupsWorld) -> Any:
 
 
 @pytest.mark.parametrize("kept", ["Retain", "OnFailure"])
-def test_3_9_who_keeps_the_files_stops_the_task_all_the_same(logs: LogBackupsWorld, kept: str) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_who_keeps_the_files_stops_the_task_all_the_same(logs: LogBackupsWorld, kept: str) -> None:
     policy(logs, kept)
     logs.delete()
     assert "stop-demo" in logs.jobs()
@@ -70,7 +73,8 @@ def test_3_9_who_keeps_the_files_stops_the_task_all_the_same(logs: LogBackupsWor
     assert not logs.exists()
 
 
-def test_3_9_one_that_was_stopped_is_not_stopped_again(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_one_that_was_stopped_is_not_stopped_again(logs: LogBackupsWorld) -> None:
     logs.change(logStop=True)
     logs.carry_out("log-stop")
     logs.delete()
@@ -78,14 +82,16 @@ def test_3_9_one_that_was_stopped_is_not_stopped_again(logs: LogBackupsWorld) ->
     assert "clean-demo" in logs.jobs()
 
 
-def test_3_9_one_that_the_cluster_does_not_know_is_not_stopped(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_one_that_the_cluster_does_not_know_is_not_stopped(logs: LogBackupsWorld) -> None:
     logs.task.stop()
     logs.delete()
     assert "stop-demo" not in logs.jobs()
     assert "clean-demo" in logs.jobs()
 
 
-def test_3_9_one_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> None:
+@pytest.mark.rule("backup-3.9")
+def test_one_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> None:
     """v1.6 looks at the status alone, and the task goes on without end."""
     world = LogBackupsWorld()
     try:
@@ -98,7 +104,8 @@ def test_3_9_one_whose_start_was_killed_is_stopped_if_the_cluster_knows_it() -> 
         world.stop()
 
 
-def test_3_9_the_task_of_another_of_the_same_name_is_not_stopped() -> None:
+@pytest.mark.rule("backup-3.9")
+def test_the_task_of_another_of_the_same_name_is_not_stopped() -> None:
     """BR knows a task by the name of its Backup alone: of two namespaces the first has it."""
     world = LogBackupsWorld()
     try:
@@ -118,7 +125,8 @@ def test_3_9_the_task_of_another_of_the_same_name_is_not_stopped() -> None:
         world.stop()
 
 
-def test_3_9_a_failed_stop_keeps_the_files_and_is_tried_again(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_a_failed_stop_keeps_the_files_and_is_tried_again(logs: LogBackupsWorld) -> None:
     """v1.6 removes files that are still being written."""
     logs.delete()
     first = logs.job("stop-demo")["metadata"]["uid"]
@@ -132,7 +140,8 @@ def test_3_9_a_failed_stop_keeps_the_files_and_is_tried_again(logs: LogBackupsWo
     assert "clean-demo" not in logs.jobs()
 
 
-def test_3_9_a_failed_stop_of_a_task_that_is_gone_is_none(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_a_failed_stop_of_a_task_that_is_gone_is_none(logs: LogBackupsWorld) -> None:
     logs.delete()
     logs.task.stop()
     logs.end("stop-demo")
@@ -140,14 +149,16 @@ def test_3_9_a_failed_stop_of_a_task_that_is_gone_is_none(logs: LogBackupsWorld)
     assert "clean-demo" in logs.jobs()
 
 
-def test_3_9_with_the_cluster_gone_there_is_nothing_to_stop(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_with_the_cluster_gone_there_is_nothing_to_stop(logs: LogBackupsWorld) -> None:
     """v1.6 can't build the Job, for ever."""
     logs.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     logs.delete()
     assert "clean-demo" in logs.jobs()
 
 
-def test_3_9_in_a_namespace_that_goes_nothing_hangs(logs: LogBackupsWorld) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_in_a_namespace_that_goes_nothing_hangs(logs: LogBackupsWorld) -> None:
     logs.delete_namespace()
     logs.run(30)
     assert not logs.exists()
@@ -247,7 +258,8 @@ def test_pd_of_a_cluster_that_does_not_consent_is_not_asked(elsewhere: LogBackup
 
 
 @pytest.mark.parametrize("command", ["log-pause", "log-truncate"])
-def test_3_9_jobs_that_run_are_ended_first(logs: LogBackupsWorld, command: str) -> None:
+@pytest.mark.rule("backup-3.9")
+def test_jobs_that_run_are_ended_first(logs: LogBackupsWorld, command: str) -> None:
     """v1.6 forgets those that pause and resume."""
     logs.change(
         **({"logSubcommand": command} if command == "log-pause" else {"logTruncateUntil": "2099-01-01T00:00:00Z"})

@@ -21,7 +21,8 @@ def night(day: int) -> str:
 
 
 @pytest.mark.slow
-def test_5_3_by_number_old_ones_go_with_their_jobs(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_by_number_old_ones_go_with_their_jobs(world: SchedulesWorld) -> None:
     world.schedule(maxBackups=2)
     world.nights(3)
     world.run(3)
@@ -30,14 +31,16 @@ def test_5_3_by_number_old_ones_go_with_their_jobs(world: SchedulesWorld) -> Non
 
 
 @pytest.mark.slow
-def test_5_3_by_age_old_ones_go(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_by_age_old_ones_go(world: SchedulesWorld) -> None:
     world.schedule(maxReservedTime="48h", maxBackups=1)
     world.nights(5)
     assert [night(3), night(4), night(5)] == world.backups()
 
 
 @pytest.mark.slow
-def test_5_3_old_ones_go_while_the_schedule_pauses(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_old_ones_go_while_the_schedule_pauses(world: SchedulesWorld) -> None:
     world.schedule()
     world.nights(4)
     world.change(pause=True, maxBackups=1)
@@ -45,7 +48,8 @@ def test_5_3_old_ones_go_while_the_schedule_pauses(world: SchedulesWorld) -> Non
 
 
 @pytest.mark.slow
-def test_5_3_what_runs_stays_and_the_last_good_one_before_it(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_what_runs_stays_and_the_last_good_one_before_it(world: SchedulesWorld) -> None:
     world.schedule(maxBackups=1)
     world.nights(1)
     for day in (2, 3):
@@ -56,7 +60,8 @@ def test_5_3_what_runs_stays_and_the_last_good_one_before_it(world: SchedulesWor
     assert [night(1), night(3), night(4)] == world.backups()
 
 
-def test_5_3_backups_of_others_stay_though_they_look_alike(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_backups_of_others_stay_though_they_look_alike(world: SchedulesWorld) -> None:
     labels = {"app.kubernetes.io/instance": "nightly", "tidb.pingcap.com/backup-schedule": "nightly"}
     done = {"conditions": [{"type": "Complete", "status": "True"}], "commitTs": "1"}
     body = tree("Backup", by_br(), status=done, name="mine", namespace=NAMESPACE, labels=labels)
@@ -67,7 +72,8 @@ def test_5_3_backups_of_others_stay_though_they_look_alike(world: SchedulesWorld
 
 
 @pytest.mark.slow
-def test_5_3_the_running_log_backup_stays_and_the_base_of_its_chain(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_the_running_log_backup_stays_and_the_base_of_its_chain(world: SchedulesWorld) -> None:
     """v1.6 deletes the log backup by number, and a base where a failed backup is younger."""
     world.schedule(maxReservedTime="48h", logBackupTemplate=LOG)
     world.log_saved_until(NEW_YEAR + timedelta(hours=1), NEW_YEAR)
@@ -83,7 +89,8 @@ def test_5_3_the_running_log_backup_stays_and_the_base_of_its_chain(world: Sched
 
 
 @pytest.mark.slow
-def test_5_3_the_log_is_not_cut_while_a_restore_reads_it(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_the_log_is_not_cut_while_a_restore_reads_it(world: SchedulesWorld) -> None:
     world.schedule(maxReservedTime="24h", logBackupTemplate=LOG)
     world.log_saved_until(NEW_YEAR + timedelta(hours=1), NEW_YEAR)
     reading = {"br": {"cluster": "other"}, "s3": world.backup("log-nightly")["spec"]["s3"]}
@@ -99,7 +106,8 @@ def test_5_3_the_log_is_not_cut_while_a_restore_reads_it(world: SchedulesWorld) 
 
 
 @pytest.mark.slow
-def test_5_3_what_is_not_compacted_is_not_cut(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_what_is_not_compacted_is_not_cut(world: SchedulesWorld) -> None:
     compaction: Json = {"br": {"cluster": "basic"}, "s3": S3 | {"prefix": "log"}}
     world.schedule(
         maxReservedTime="24h", logBackupTemplate=LOG, compactBackupTemplate=compaction, compactInterval="1000h"
@@ -112,7 +120,8 @@ def test_5_3_what_is_not_compacted_is_not_cut(world: SchedulesWorld) -> None:
 
 
 @pytest.mark.parametrize(("reason", "left"), [("FilesDiffer", [1, 2]), ("NotVerified", [2])])
-def test_5_3_a_backup_counts_less_only_if_its_files_were_looked_at(
+@pytest.mark.rule("backup-5.3")
+def test_a_backup_counts_less_only_if_its_files_were_looked_at(
     world: SchedulesWorld, reason: str, left: list[int]
 ) -> None:
     world.schedule()
@@ -124,7 +133,8 @@ def test_5_3_a_backup_counts_less_only_if_its_files_were_looked_at(
 
 
 @pytest.mark.parametrize("keep", [{"maxBackups": 1}, {"maxReservedTime": "24h"}])
-def test_5_3_volume_snapshots_of_v1_6_outlive_the_take_over(world: SchedulesWorld, keep: Json) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_volume_snapshots_of_v1_6_outlive_the_take_over(world: SchedulesWorld, keep: Json) -> None:
     volumes = by_br(backupMode="volume-snapshot")
     world.schedule(backupTemplate=volumes, **keep)
     owner = world.admin.get(BACKUP_SCHEDULES, "nightly", NAMESPACE)
@@ -143,7 +153,8 @@ def test_5_3_volume_snapshots_of_v1_6_outlive_the_take_over(world: SchedulesWorl
     assert "False" == world.says("Valid")[0]
 
 
-def test_5_3_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_good_one(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_good_one(world: SchedulesWorld) -> None:
     """The cache shows two good ones; live, the files of the newer are missing."""
     world.schedule()
     world.nights(2)
@@ -156,7 +167,8 @@ def test_5_3_a_stale_view_of_a_backup_that_is_doubtful_does_not_cost_the_last_go
 
 
 @pytest.mark.slow
-def test_5_3_what_began_again_meanwhile_is_not_deleted(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_what_began_again_meanwhile_is_not_deleted(world: SchedulesWorld) -> None:
     world.schedule()
     world.nights(3)
     world.operator.caches[BACKUPS].blind = True
@@ -166,7 +178,8 @@ def test_5_3_what_began_again_meanwhile_is_not_deleted(world: SchedulesWorld) ->
 
 
 @pytest.mark.parametrize("states", [("Complete", "Complete", "Complete"), ("Failed", "Complete", "Failed")])
-def test_5_3_old_compactions_go_but_for_the_last(world: SchedulesWorld, states: tuple[str, ...]) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_old_compactions_go_but_for_the_last(world: SchedulesWorld, states: tuple[str, ...]) -> None:
     world.schedule(maxBackups=1, logBackupTemplate=LOG)
     owner = world.backup("log-nightly")["metadata"]["ownerReferences"]
     for number, state in enumerate(states):

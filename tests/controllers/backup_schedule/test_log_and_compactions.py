@@ -18,7 +18,8 @@ EVERY = timedelta(hours=1)
 COMPACTION: Json = {"br": {"cluster": "basic"}, "s3": S3 | {"prefix": "log"}}
 
 
-def test_5_1_the_log_begins_with_the_schedule_and_before_the_first_snapshot(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_the_log_begins_with_the_schedule_and_before_the_first_snapshot(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     assert ["log-nightly"] == world.backups()
     assert ("log-nightly", "2026-01-01T00:00:00Z") == (world.of()["logBackup"], world.of()["logBackupStartTs"])
@@ -27,14 +28,16 @@ def test_5_1_the_log_begins_with_the_schedule_and_before_the_first_snapshot(worl
     assert 2 == len(world.backups())
 
 
-def test_5_1_when_the_log_began_follows_from_the_backup(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_when_the_log_began_follows_from_the_backup(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     world.write_schedule(logBackup=None, logBackupStartTs=None)
     world.pass_time(HOUR)
     assert ("log-nightly", "2026-01-01T00:00:00Z") == (world.of()["logBackup"], world.of()["logBackupStartTs"])
 
 
-def test_5_1_a_log_backup_that_is_deleted_is_made_again_and_stops_no_snapshots(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_log_backup_that_is_deleted_is_made_again_and_stops_no_snapshots(world: SchedulesWorld) -> None:
     """In v1.6 there are no more snapshots then."""
     world.schedule(logBackupTemplate=LOG)
     world.admin.patch(BACKUPS, "log-nightly", NAMESPACE, {"metadata": {"finalizers": None}})
@@ -45,14 +48,16 @@ def test_5_1_a_log_backup_that_is_deleted_is_made_again_and_stops_no_snapshots(w
     assert "LogBackupDeleted" in [reason for reason, _ in world.events()]
 
 
-def test_5_1_whether_the_log_is_saved_is_told(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_whether_the_log_is_saved_is_told(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     assert ("True", "Scheduled", "Backup log-nightly tells more") == world.says("LogBackupRuns")
     world.write("log-nightly", phase="Paused")
     assert ("False", "Paused") == world.says("LogBackupRuns")[:2]
 
 
-def test_5_1_a_log_backup_that_is_being_deleted_saves_nothing(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_log_backup_that_is_being_deleted_saves_nothing(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     world.pd.task("log-nightly").begin(1)
     world.log_saved_until(NEW_YEAR, NEW_YEAR)
@@ -62,7 +67,8 @@ def test_5_1_a_log_backup_that_is_being_deleted_saves_nothing(world: SchedulesWo
     assert ("False", "Deleted", message) == world.says("LogBackupRuns")
 
 
-def test_5_1_a_log_backup_goes_on_without_its_template_until_it_is_deleted(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_log_backup_goes_on_without_its_template_until_it_is_deleted(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG)
     world.change(logBackupTemplate=None)
     assert (["log-nightly"], "True") == (world.backups(), world.says("LogBackupRuns")[0])
@@ -72,7 +78,8 @@ def test_5_1_a_log_backup_goes_on_without_its_template_until_it_is_deleted(world
     assert ("False", "NotWanted") == world.says("LogBackupRuns")[:2]
 
 
-def test_5_1_while_the_schedule_pauses_no_log_is_begun_and_nothing_read(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_while_the_schedule_pauses_no_log_is_begun_and_nothing_read(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG, pause=True)
     assert ([], ("False", "Paused")) == (world.backups(), world.says("LogBackupRuns")[:2])
     before = world.requests()
@@ -80,7 +87,8 @@ def test_5_1_while_the_schedule_pauses_no_log_is_begun_and_nothing_read(world: S
     assert before == world.requests()
 
 
-def test_5_1_a_log_backup_of_another_is_left_alone_and_named(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_log_backup_of_another_is_left_alone_and_named(world: SchedulesWorld) -> None:
     world.admin.create(BACKUPS, tree("Backup", LOG, name="log-nightly", namespace=NAMESPACE), NAMESPACE)
     world.schedule(logBackupTemplate=LOG)
     assert ("False", "NameTaken") == world.says("LogBackupRuns")[:2]
@@ -89,7 +97,8 @@ def test_5_1_a_log_backup_of_another_is_left_alone_and_named(world: SchedulesWor
     assert "nightly-2026-01-01t03-00-00" in world.backups()
 
 
-def test_5_1_a_template_of_another_mode_is_refused_and_stops_no_snapshots(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_template_of_another_mode_is_refused_and_stops_no_snapshots(world: SchedulesWorld) -> None:
     world.schedule(logBackupTemplate=LOG | {"backupMode": "snapshot"})
     assert 'spec.logBackupTemplate.backupMode: "snapshot": must be log' == world.says("Valid")[2]
     world.pass_time(3 * HOUR)
@@ -108,28 +117,33 @@ def span(checkpoint: float, now: float = 99, least: str = "", **status: float) -
     return ((found.start - NEW_YEAR) / EVERY, (found.end - NEW_YEAR) / EVERY) if isinstance(found, Span) else None
 
 
-def test_5_4_the_next_part_begins_where_the_last_ended() -> None:
+@pytest.mark.rule("backup-5.4")
+def test_the_next_part_begins_where_the_last_ended() -> None:
     assert (0, 2) == span(2)
     assert (2, 4) == span(4, lastCompactProgress=2)
     assert (2, 5) == span(50, lastCompactProgress=2), "to catch up, three intervals"
 
 
-def test_5_4_nothing_is_due_before_an_interval_is_there_and_has_passed() -> None:
+@pytest.mark.rule("backup-5.4")
+def test_nothing_is_due_before_an_interval_is_there_and_has_passed() -> None:
     assert span(0.5) is None
     assert span(4, lastCompactProgress=4) is None
     assert span(4, now=5, lastCompactProgress=2, lastCompactExecutionTs=4.5) is None
     assert (2, 4) == span(4, now=5.5, lastCompactProgress=2, lastCompactExecutionTs=4.5)
 
 
-def test_5_4_a_clock_that_was_put_back_does_not_stop_compactions() -> None:
+@pytest.mark.rule("backup-5.4")
+def test_a_clock_that_was_put_back_does_not_stop_compactions() -> None:
     assert (2, 4) == span(4, now=5, lastCompactProgress=2, lastCompactExecutionTs=900)
 
 
-def test_5_4_nothing_older_than_the_user_wants_is_compacted() -> None:
+@pytest.mark.rule("backup-5.4")
+def test_nothing_older_than_the_user_wants_is_compacted() -> None:
     assert (3, 4) == span(4, least="2026-01-01T03:00:00Z")
 
 
-def test_5_4_what_was_compacted_of_a_log_before_this_one_holds_nothing_up() -> None:
+@pytest.mark.rule("backup-5.4")
+def test_what_was_compacted_of_a_log_before_this_one_holds_nothing_up() -> None:
     assert (7, 9) == span(9, logBackupStartTs=7, lastCompactProgress=2)
     assert (7, 10) == span(20, logBackupStartTs=7, lastCompactProgress=2)
 
@@ -150,7 +164,8 @@ def ended(world: SchedulesWorld, state: str, end: str = "") -> None:
     world.run()
 
 
-def test_5_4_a_compaction_has_the_part_in_utc_and_the_place_of_the_log(compacting: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.4")
+def test_a_compaction_has_the_part_in_utc_and_the_place_of_the_log(compacting: SchedulesWorld) -> None:
     assert ["compact-nightly-2026-01-01t02-00-00"] == compacting.compactions()
     spec = compacting.admin.get(COMPACT_BACKUPS, compacting.compactions()[0], NAMESPACE).decode()["spec"]
     assert ("2026-01-01T00:00:00Z", "2026-01-01T02:00:00Z") == (spec["startTs"], spec["endTs"])
@@ -158,7 +173,8 @@ def test_5_4_a_compaction_has_the_part_in_utc_and_the_place_of_the_log(compactin
     assert compacting.compactions()[0] == compacting.of()["lastCompact"]
 
 
-def test_5_4_the_next_waits_for_the_last(compacting: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.4")
+def test_the_next_waits_for_the_last(compacting: SchedulesWorld) -> None:
     compacting.pass_time(5 * HOUR)
     compacting.log_saved_until(NEW_YEAR + 7 * EVERY)
     assert 1 == len(compacting.compactions())
@@ -168,7 +184,8 @@ def test_5_4_the_next_waits_for_the_last(compacting: SchedulesWorld) -> None:
 
 
 @pytest.mark.parametrize("reached", ["", "1", str(tso.of_time(NEW_YEAR + 1.5 * EVERY))])
-def test_5_4_a_part_in_which_nothing_was_logged_is_done_and_the_next_one_follows(
+@pytest.mark.rule("backup-5.4")
+def test_a_part_in_which_nothing_was_logged_is_done_and_the_next_one_follows(
     compacting: SchedulesWorld, reached: str
 ) -> None:
     """A cluster that was suspended for longer than three intervals; v1.6 never gets beyond that."""
@@ -182,7 +199,8 @@ def test_5_4_a_part_in_which_nothing_was_logged_is_done_and_the_next_one_follows
     assert "2026-01-01T10:00:00Z" == compacting.of()["lastCompactProgress"]
 
 
-def test_5_4_one_that_has_ended_before_the_last_one_is_not_taken_for_the_next(compacting: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.4")
+def test_one_that_has_ended_before_the_last_one_is_not_taken_for_the_next(compacting: SchedulesWorld) -> None:
     """Else the status told of the one and of the other in turns, without end."""
     for hours in (3, 4):
         ended(compacting, "Failed")
@@ -198,7 +216,8 @@ def test_5_4_one_that_has_ended_before_the_last_one_is_not_taken_for_the_next(co
     assert 4 == len(compacting.compactions())
 
 
-def test_5_4_what_failed_is_compacted_again(compacting: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.4")
+def test_what_failed_is_compacted_again(compacting: SchedulesWorld) -> None:
     ended(compacting, "Failed")
     compacting.pass_time(HOUR)
     compacting.log_saved_until(NEW_YEAR + 3 * EVERY)
@@ -207,7 +226,8 @@ def test_5_4_what_failed_is_compacted_again(compacting: SchedulesWorld) -> None:
     assert "2026-01-01T00:00:00Z" == spec["startTs"]
 
 
-def test_5_4_one_that_the_status_does_not_tell_of_is_found(compacting: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.4")
+def test_one_that_the_status_does_not_tell_of_is_found(compacting: SchedulesWorld) -> None:
     compacting.write_schedule(lastCompact=None, lastCompactExecutionTs=None)
     compacting.restart()
     compacting.pass_time(60)
@@ -215,7 +235,8 @@ def test_5_4_one_that_the_status_does_not_tell_of_is_found(compacting: Schedules
     assert compacting.compactions()[0] == compacting.of()["lastCompact"]
 
 
-def test_5_1_logs_of_schedules_that_are_made_at_once_have_a_directory_each(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_logs_of_schedules_that_are_made_at_once_have_a_directory_each(world: SchedulesWorld) -> None:
     """Clusters with one prefix in one manifest: the directory is named after the second in which the log began."""
     world.add_cluster("other")
     for name, cluster in (("nightly", "basic"), ("other", "other"), ("third", "basic")):

@@ -55,81 +55,96 @@ def aged(backups: Sequence[Made], days: float, log: Log | None = None, now: date
     return names(by_age(backups, days * DAY, now, log).backups)
 
 
-def test_5_3_by_number_the_newest_good_ones_are_kept() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_by_number_the_newest_good_ones_are_kept() -> None:
     assert ["Complete-4", "Complete-3"] == numbered(good(1, 2, 3, 4), 2)
     assert [] == numbered(good(1, 2), 2)
 
 
-def test_5_3_failures_and_what_runs_push_no_good_one_out() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_failures_and_what_runs_push_no_good_one_out() -> None:
     """In v1.6 all count, the log backup too, which is then stopped and deleted."""
     others = [made(0, ""), made(0.1, "Failed"), made(0.2, "Invalid"), made(0.3, "Failed"), made(9, "", is_log=True)]
     assert ["Complete-3", "Failed-0.3"] == numbered([*others, *good(1, 2, 3)], 2)
 
 
-def test_5_3_what_goes_already_counts_no_more() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_what_goes_already_counts_no_more() -> None:
     assert [] == numbered([made(1, is_going=True), *good(2, 3)], 2)
 
 
-def test_5_3_by_number_the_base_of_a_log_that_is_behind_stays() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_by_number_the_base_of_a_log_that_is_behind_stays() -> None:
     assert ["Complete-4", "Complete-2"] == numbered(good(0, 1, 2, 3, 4), 2, Log(at(30), at(2.5)))
     assert ["Complete-4", "Complete-3", "Complete-2"] == numbered(good(0, 1, 2, 3, 4), 2, Log(at(30), at(0)))
 
 
 @pytest.mark.parametrize("end", ["Complete", "Failed", "Invalid", ""])
-def test_5_3_volume_snapshots_of_v1_6_stay_and_count_for_nothing(end: str) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_volume_snapshots_of_v1_6_stay_and_count_for_nothing(end: str) -> None:
     volumes = [made(day, end, is_volume=True) for day in (0, 0.5, 50)]
     assert ["Complete-9"] == numbered([*volumes, *good(8, 9)], 1)
     assert [] == aged([*volumes, *good(8, 9)], 7)
 
 
-def test_5_3_by_age_what_is_older_goes() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_by_age_what_is_older_goes() -> None:
     assert ["Complete-10", "Complete-8"] == aged(good(0, 1, 8, 10), 7)
 
 
-def test_5_3_age_is_that_of_the_data_not_of_the_making() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_age_is_that_of_the_data_not_of_the_making() -> None:
     late = made(1, ts=at(9))
     assert ["Complete-1"] == aged([late, *good(0)], 7)
 
 
 @pytest.mark.parametrize("log", [None, Log(at(999), at(100))])
-def test_5_3_the_last_good_one_stays_however_old_it_is(log: Log | None) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_the_last_good_one_stays_however_old_it_is(log: Log | None) -> None:
     """In v1.6 a cluster of which no backup succeeds any more loses those that did."""
     assert [] == aged(good(100), 7, log)
     assert ["Complete-120"] == aged(good(100, 110, 120), 7, log)[:1]
 
 
-def test_5_3_nothing_goes_because_nothing_new_is_saved() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_nothing_goes_because_nothing_new_is_saved() -> None:
     assert [] == aged(good(30, 33, 36), 7)
 
 
-def test_5_3_a_clock_that_was_put_forward_removes_nothing() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_a_clock_that_was_put_forward_removes_nothing() -> None:
     assert [] == aged(good(0, 3, 6), 7, now=TODAY + 300 * DAY)
 
 
-def test_5_3_a_clock_that_was_put_back_removes_nothing() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_a_clock_that_was_put_back_removes_nothing() -> None:
     assert [] == aged(good(0, 3, 6), 7, now=TODAY - 300 * DAY)
 
 
-def test_5_3_a_failed_one_is_no_base_and_goes_by_its_own_age() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_a_failed_one_is_no_base_and_goes_by_its_own_age() -> None:
     """In v1.6 it counts as old at any age, and is kept as the base in place of the good one."""
     backups = [made(8.5, "Failed"), made(1, "Failed"), *good(0, 8, 9)]
     assert ["Complete-9", "Failed-8.5"] == aged(backups, 7, Log(at(30), at(0)))
 
 
-def test_5_3_failed_ones_do_not_heap_up_while_none_succeeds() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_failed_ones_do_not_heap_up_while_none_succeeds() -> None:
     backups = [*good(30), *(made(day, "Failed") for day in (1, 6, 8, 20)), made(9, "Invalid")]
     for log in (None, Log(at(60), at(30))):
         assert {"Failed-8", "Failed-20", "Invalid-9"} == set(aged(backups, 7, log))
     assert [] == aged([made(6, "Failed"), *good(30)], 7)
 
 
-def test_5_3_the_base_of_the_oldest_point_in_time_stays() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_the_base_of_the_oldest_point_in_time_stays() -> None:
     expired = by_age(good(0, 5, 8, 10, 12), 7 * DAY, TODAY, Log(at(30), at(0)))
     assert ["Complete-12", "Complete-10"] == names(expired.backups)
     assert at(8) == expired.log_until
 
 
-def test_5_3_the_window_is_counted_from_what_the_log_has_saved() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_the_window_is_counted_from_what_the_log_has_saved() -> None:
     assert [] == aged(good(5, 8, 10), 7, Log(at(30), at(2)))
     assert ["Complete-10"] == aged(good(5, 9, 10), 7, Log(at(30), at(2)))
 
@@ -137,15 +152,18 @@ def test_5_3_the_window_is_counted_from_what_the_log_has_saved() -> None:
 @pytest.mark.parametrize(
     "log", [Log(at(7.5), at(0)), Log(at(30), 0), Log(at(30), at(9))], ids=["younger", "unknown", "behind"]
 )
-def test_5_3_of_a_log_that_does_not_hold_the_base_nothing_is_cut(log: Log) -> None:
+@pytest.mark.rule("backup-5.3")
+def test_of_a_log_that_does_not_hold_the_base_nothing_is_cut(log: Log) -> None:
     assert 0 == by_age(good(0, 8, 10), 7 * DAY, TODAY, log).log_until
 
 
-def test_5_3_by_age_the_base_of_a_log_that_is_behind_stays() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_by_age_the_base_of_a_log_that_is_behind_stays() -> None:
     assert ["Complete-12", "Complete-9"] == aged(good(0, 8, 9, 10, 12), 7, Log(at(30), at(9.5)))
 
 
-def test_5_3_one_that_holds_changes_only_is_no_base_of_a_log() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_one_that_holds_changes_only_is_no_base_of_a_log() -> None:
     changes = [made(day, is_incremental=True) for day in (0, 8, 9)]
     expired = by_age([*changes, made(10), made(12)], 7 * DAY, TODAY, Log(at(30), at(0)))
     assert (["Complete-12", "Complete-9"], 0) == (names(expired.backups), expired.log_until)
@@ -154,11 +172,13 @@ def test_5_3_one_that_holds_changes_only_is_no_base_of_a_log() -> None:
     )
 
 
-def test_5_3_an_export_without_a_tso_is_as_old_as_it_is() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_an_export_without_a_tso_is_as_old_as_it_is() -> None:
     assert ["Complete-9"] == aged([made(0, ts=0), made(9, ts=0)], 7)
 
 
-def test_5_3_those_whose_files_are_not_found_push_out_nobody_and_nobody_them() -> None:
+@pytest.mark.rule("backup-5.3")
+def test_those_whose_files_are_not_found_push_out_nobody_and_nobody_them() -> None:
     doubtful = [made(day, name=f"Doubtful-{day}", is_doubtful=True) for day in (0, 2, 3)]
     backups = [*doubtful, *good(1, 9), made(0.5, "Failed")]
     assert ["Complete-9", "Doubtful-3", "Doubtful-2"] == numbered(backups, 1)

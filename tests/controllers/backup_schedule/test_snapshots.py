@@ -14,7 +14,8 @@ FIRST = "nightly-2026-01-01t03-00-00"
 SECOND = "nightly-2026-01-02t03-00-00"
 
 
-def test_5_1_a_backup_is_made_when_it_is_due(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_backup_is_made_when_it_is_due(world: SchedulesWorld) -> None:
     world.schedule(labels={"team": "ops"})
     assert ([], ("True", "Waiting", "the next backup is due at 2026-01-01T03:00:00Z")) == (
         world.backups(),
@@ -38,7 +39,8 @@ def test_5_1_a_backup_is_made_when_it_is_due(world: SchedulesWorld) -> None:
     assert ("SuccessfulCreate", f"create Backup lab/{FIRST} for backupSchedule/nightly successful") in world.events()
 
 
-def test_5_2_two_schedules_that_are_due_at_once_have_a_place_each(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.2")
+def test_two_schedules_that_are_due_at_once_have_a_place_each(world: SchedulesWorld) -> None:
     """v1.6 names the place after the moment of the making, by chance another one."""
     world.schedule()
     world.schedule("mirror")
@@ -51,7 +53,8 @@ def test_5_2_two_schedules_that_are_due_at_once_have_a_place_each(world: Schedul
     assert f"full/basic-pd.lab-2379-{time}-nightly" == world.backup(FIRST)["spec"]["s3"]["prefix"]
 
 
-def test_5_1_the_next_one_waits_until_the_last_has_ended(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_the_next_one_waits_until_the_last_has_ended(world: SchedulesWorld) -> None:
     world.schedule()
     world.pass_time(3 * HOUR)
     world.pass_time(DAY + 60)
@@ -84,7 +87,8 @@ def test_a_schedule_says_what_the_backup_before_it_waits_for_and_goes_on_when_th
     assert [FIRST, SECOND] == world.backups()
 
 
-def test_5_1_a_failure_before_there_was_a_job_does_not_stop_the_schedule(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_failure_before_there_was_a_job_does_not_stop_the_schedule(world: SchedulesWorld) -> None:
     """v1.6 waits for ever for one that was never Scheduled."""
     world.set_ready(is_ready=False)
     world.schedule()
@@ -96,7 +100,8 @@ def test_5_1_a_failure_before_there_was_a_job_does_not_stop_the_schedule(world: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("days", [3, pytest.param(30, marks=pytest.mark.thorough)])
-def test_5_1_after_a_pause_there_is_one_backup(world: SchedulesWorld, days: int) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_after_a_pause_there_is_one_backup(world: SchedulesWorld, days: int) -> None:
     world.schedule(schedule="*/10 * * * *")
     world.pass_time(600)
     world.complete()
@@ -115,7 +120,8 @@ def test_5_1_after_a_pause_there_is_one_backup(world: SchedulesWorld, days: int)
 
 @pytest.mark.slow
 @pytest.mark.parametrize("days", [3, pytest.param(30, marks=pytest.mark.thorough)])
-def test_5_1_a_process_that_was_away_makes_up_for_it_once(world: SchedulesWorld, days: int) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_process_that_was_away_makes_up_for_it_once(world: SchedulesWorld, days: int) -> None:
     world.schedule()
     world.world.advance(days * DAY)
     world.restart()
@@ -123,7 +129,8 @@ def test_5_1_a_process_that_was_away_makes_up_for_it_once(world: SchedulesWorld,
     assert [f"nightly-2026-01-{days:02}t03-00-00"] == world.backups()
 
 
-def test_5_1_a_clock_that_is_put_back_neither_repeats_nor_waits_for_ever(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_clock_that_is_put_back_neither_repeats_nor_waits_for_ever(world: SchedulesWorld) -> None:
     """v1.6 makes no backup until the clock has come as far again."""
     world.clock.jump(timedelta(days=300))
     world.schedule()
@@ -137,7 +144,8 @@ def test_5_1_a_clock_that_is_put_back_neither_repeats_nor_waits_for_ever(world: 
     assert 2 == len(world.backups())
 
 
-def test_5_1_a_small_step_back_finds_what_was_made(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_small_step_back_finds_what_was_made(world: SchedulesWorld) -> None:
     world.schedule()
     world.pass_time(3 * HOUR + 1)
     uid = world.backup(FIRST)["metadata"]["uid"]
@@ -150,21 +158,24 @@ def test_5_1_a_small_step_back_finds_what_was_made(world: SchedulesWorld) -> Non
     assert [FIRST, SECOND] == world.backups()
 
 
-def test_5_1_a_clock_that_is_put_forward_is_followed_at_the_next_resync(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_clock_that_is_put_forward_is_followed_at_the_next_resync(world: SchedulesWorld) -> None:
     world.schedule()
     world.clock.jump(timedelta(hours=5))
     world.pass_time(31)
     assert [FIRST] == world.backups()
 
 
-def test_5_1_two_schedules_in_one_second_make_a_backup_each(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_two_schedules_in_one_second_make_a_backup_each(world: SchedulesWorld) -> None:
     world.schedule("one")
     world.schedule("two")
     world.pass_time(3 * HOUR)
     assert ["one-2026-01-01t03-00-00", "two-2026-01-01t03-00-00"] == world.backups()
 
 
-def test_5_1_of_a_group_one_makes_a_backup_at_a_time(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_of_a_group_one_makes_a_backup_at_a_time(world: SchedulesWorld) -> None:
     group = {"tidb.pingcap.com/backup-schedule-group": "shared"}
     world.schedule("one", labels=group)
     world.schedule("two", labels=group)
@@ -177,7 +188,8 @@ def test_5_1_of_a_group_one_makes_a_backup_at_a_time(world: SchedulesWorld) -> N
     assert [f"{each}-2026-01-01t03-00-00" for each in ("one", "two")] == world.backups()
 
 
-def test_5_1_who_joins_a_group_waits_for_what_runs_already(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_who_joins_a_group_waits_for_what_runs_already(world: SchedulesWorld) -> None:
     group = {"tidb.pingcap.com/backup-schedule-group": "shared"}
     world.schedule("one")
     world.pass_time(3 * HOUR)
@@ -187,7 +199,8 @@ def test_5_1_who_joins_a_group_waits_for_what_runs_already(world: SchedulesWorld
     assert ["one-2026-01-01t03-00-00"] == world.backups()
 
 
-def test_5_1_a_name_that_is_taken_is_told(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_name_that_is_taken_is_told(world: SchedulesWorld) -> None:
     world.schedule()
     world.admin.create(BACKUPS, tree("Backup", by_br(), name=FIRST, namespace=NAMESPACE), NAMESPACE)
     world.pass_time(3 * HOUR)
@@ -198,7 +211,8 @@ def test_5_1_a_name_that_is_taken_is_told(world: SchedulesWorld) -> None:
     assert "ownerReferences" in world.backup(FIRST)["metadata"]
 
 
-def test_5_1_how_the_last_one_went_is_told(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_how_the_last_one_went_is_told(world: SchedulesWorld) -> None:
     world.schedule()
     world.pass_time(3 * HOUR)
     assert "" == world.says("LastBackupComplete")[0]
@@ -211,7 +225,8 @@ def test_5_1_how_the_last_one_went_is_told(world: SchedulesWorld) -> None:
     assert ("False", "Failed", said) == world.says("LastBackupComplete")
 
 
-def test_5_2_storage_and_size_of_the_schedule_are_those_of_a_template_without(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.2")
+def test_storage_and_size_of_the_schedule_are_those_of_a_template_without(world: SchedulesWorld) -> None:
     """v1.6 ignores the storage."""
     world.add_secret("password", password="PW")
     template = {"from": {"host": "basic-tidb", "secretName": "password"}}
@@ -228,7 +243,8 @@ def test_5_2_storage_and_size_of_the_schedule_are_those_of_a_template_without(wo
     assert "prefix" not in spec["s3"]
 
 
-def test_5_1_a_spec_that_can_t_make_backups_is_told_and_followed_when_it_is_corrected(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_spec_that_can_t_make_backups_is_told_and_followed_when_it_is_corrected(world: SchedulesWorld) -> None:
     world.schedule(schedule="0 25 * * *")
     said = 'spec.schedule: "0 25 * * *": bad hour; write five fields such as 0 3 * * 1-5'
     assert ("False", "InvalidSpec", said) == world.says() == world.says("Valid")
@@ -240,7 +256,8 @@ def test_5_1_a_spec_that_can_t_make_backups_is_told_and_followed_when_it_is_corr
     assert ["nightly-2026-01-01t03-00-00"] == world.backups()
 
 
-def test_5_1_what_is_wrong_besides_stops_no_backups(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_what_is_wrong_besides_stops_no_backups(world: SchedulesWorld) -> None:
     world.schedule(maxReservedTime="7d")
     said = 'spec.maxReservedTime: "7d": must be a duration such as 168h or 90m; for days, multiply by 24h'
     assert ("False", "InvalidSpec", said) == world.says("Valid")
@@ -248,7 +265,8 @@ def test_5_1_what_is_wrong_besides_stops_no_backups(world: SchedulesWorld) -> No
     assert [FIRST] == world.backups()
 
 
-def test_5_1_a_template_that_can_t_be_read_is_told(world: SchedulesWorld) -> None:
+@pytest.mark.rule("backup-5.1")
+def test_a_template_that_can_t_be_read_is_told(world: SchedulesWorld) -> None:
     world.schedule(backupTemplate={"s3": {"provider": "aws"}})
     assert ("False", "InvalidSpec") == world.says()[:2]
     assert "spec.backupTemplate.s3.bucket: is required; name the bucket" in world.says()[2]

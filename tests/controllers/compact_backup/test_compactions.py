@@ -31,14 +31,16 @@ def retries(world: BackupsWorld) -> list[int]:
     return [each["retryNum"] for each in world.status().get("backoffRetryStatus") or ()]
 
 
-def test_6_it_gets_its_job(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_it_gets_its_job(world: BackupsWorld) -> None:
     world.add(**SPAN)
     assert (["demo"], "Prepare") == (world.jobs(), state(world))
     assert 6 == world.job("demo")["spec"]["backoffLimit"]
     assert ("SuccessfulCreate", "create job lab/demo for cluster demo CompactBackup successful") in world.events()
 
 
-def test_6_the_cluster_is_looked_for_in_its_own_namespace_and_waited_for(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_the_cluster_is_looked_for_in_its_own_namespace_and_waited_for(world: BackupsWorld) -> None:
     """v1.6 never finds one without a namespace."""
     world.add(br={"cluster": "other"}, **SPAN)
     assert "RetryFailed" == state(world)
@@ -50,7 +52,8 @@ def test_6_the_cluster_is_looked_for_in_its_own_namespace_and_waited_for(world: 
     assert "message" not in world.status()
 
 
-def test_6_what_is_being_removed_is_not_compacted(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_what_is_being_removed_is_not_compacted(world: BackupsWorld) -> None:
     """v1.6 has tikv-ctl write beside what deletes."""
     log = tree("Backup", by_br(backupMode="log"), name="log", namespace=NAMESPACE, finalizers=["a/b"])
     world.admin.create(BACKUPS, log, NAMESPACE)
@@ -69,7 +72,8 @@ def add_log(world: BackupsWorld, phase: str = "Running", **moments: str) -> None
     world.admin.patch(BACKUPS, "log", NAMESPACE, {"status": status})
 
 
-def test_6_the_job_waits_until_the_log_has_the_span(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_the_job_waits_until_the_log_has_the_span(world: BackupsWorld) -> None:
     add_log(world, commitTs="2026-01-01T00:00:00Z", logCheckpointTs="2026-01-01T12:00:00Z")
     world.add(**SPAN)
     world.run(10)
@@ -80,21 +84,24 @@ def test_6_the_job_waits_until_the_log_has_the_span(world: BackupsWorld) -> None
     assert ("Prepare", ["demo"]) == (state(world), world.jobs())
 
 
-def test_6_a_span_that_the_log_never_had_has_failed_without_a_job(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_a_span_that_the_log_never_had_has_failed_without_a_job(world: BackupsWorld) -> None:
     add_log(world, commitTs="2026-02-01T00:00:00Z", logCheckpointTs="2026-02-02T00:00:00Z")
     world.add(**SPAN)
     assert ("Failed", []) == (state(world), world.jobs())
     assert "is before the log of Backup lab/log begins, at 2026-02-01T00:00:00Z" in world.status()["message"]
 
 
-def test_6_what_can_t_be_done_has_failed_with_the_field(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_what_can_t_be_done_has_failed_with_the_field(world: BackupsWorld) -> None:
     world.add(startTs="2026-01-02T00:00:00Z", endTs="2026-01-01T00:00:00Z")
     said = 'spec.endTs: "2026-01-01T00:00:00Z": must not be before spec.startTs, 2026-01-02T00:00:00Z'
     assert ("Failed", said) == (state(world), world.status()["message"])
     assert [] == world.jobs()
 
 
-def test_6_what_the_pods_say_stays(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_what_the_pods_say_stays(world: BackupsWorld) -> None:
     world.add(**SPAN)
     world.write(state="Running", progress="[READ_META(1/2),COMPACT_WORK(0/0)]", endTs="7")
     before = world.backup()
@@ -105,7 +112,8 @@ def test_6_what_the_pods_say_stays(world: BackupsWorld) -> None:
     assert "Complete" == state(world)
 
 
-def test_6_a_job_that_has_failed_is_the_end(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_a_job_that_has_failed_is_the_end(world: BackupsWorld) -> None:
     world.add(**SPAN)
     failure = {"retryNum": 0, "detectFailedAt": "2026-01-01T00:00:00Z", "retryReason": "no such file"}
     world.write(state="RetryFailed", backoffRetryStatus=[failure])
@@ -115,7 +123,8 @@ def test_6_a_job_that_has_failed_is_the_end(world: BackupsWorld) -> None:
     assert ("AlreadyFailed", said) in world.events()
 
 
-def test_6_what_can_t_be_made_is_tried_again_with_growing_pauses(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_what_can_t_be_made_is_tried_again_with_growing_pauses(world: BackupsWorld) -> None:
     world.add(s3=S3 | {"secretName": "none"}, maxRetryTimes=3, **SPAN)
     said = "GetS3SecretFailed: Secret none does not exist; create it with the credentials"
     assert ("RetryFailed", said) == (state(world), world.status()["message"])
@@ -133,7 +142,8 @@ def test_6_what_can_t_be_made_is_tried_again_with_growing_pauses(world: BackupsW
     assert before == world.backup()
 
 
-def test_F44_a_clock_that_is_put_back_makes_nobody_wait_until_then(world: BackupsWorld) -> None:
+@pytest.mark.rule("F44")
+def test_a_clock_that_is_put_back_makes_nobody_wait_until_then(world: BackupsWorld) -> None:
     world.add(s3=S3 | {"secretName": "none"}, maxRetryTimes=3, **SPAN)
     world.run(5)
     world.clock.jump(timedelta(days=-365))
@@ -141,14 +151,16 @@ def test_F44_a_clock_that_is_put_back_makes_nobody_wait_until_then(world: Backup
     assert ([0, 1, 2, 3, 4], "Failed") == (retries(world), state(world))
 
 
-def test_6_the_secret_that_was_missing_is_found(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_the_secret_that_was_missing_is_found(world: BackupsWorld) -> None:
     world.add(s3=S3 | {"secretName": "none"}, **SPAN)
     world.add_secret("none", access_key="AK", secret_key="SK")
     world.run(60)
     assert ("Prepare", ["demo"]) == (state(world), world.jobs())
 
 
-def test_6_a_job_that_was_deleted_is_made_again(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_a_job_that_was_deleted_is_made_again(world: BackupsWorld) -> None:
     world.add(**SPAN)
     world.write(state="Running")
     world.admin.delete(JOBS, "demo", NAMESPACE, propagation="Background")
@@ -156,7 +168,8 @@ def test_6_a_job_that_was_deleted_is_made_again(world: BackupsWorld) -> None:
     assert ["demo"] == world.jobs()
 
 
-def test_6_a_job_of_another_is_left_alone_and_named(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_a_job_of_another_is_left_alone_and_named(world: BackupsWorld) -> None:
     template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "b"}]}}
     world.admin.create(JOBS, {"metadata": {"name": "demo"}, "spec": {"template": template}}, NAMESPACE)
     world.add(**SPAN)
@@ -167,7 +180,8 @@ def test_6_a_job_of_another_is_left_alone_and_named(world: BackupsWorld) -> None
     assert "ownerReferences" not in world.job("demo")["metadata"]
 
 
-def test_6_a_job_of_another_is_not_waited_for_without_end(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_a_job_of_another_is_not_waited_for_without_end(world: BackupsWorld) -> None:
     pod = {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}
     foreign = {"metadata": {"name": "demo"}, "spec": {"template": {"spec": pod}}}
     world.admin.create(JOBS, foreign, NAMESPACE)
@@ -176,7 +190,8 @@ def test_6_a_job_of_another_is_not_waited_for_without_end(world: BackupsWorld) -
     assert ([0, 1, 2, 3], "Failed") == (retries(world), state(world))
 
 
-def test_6_no_second_pod_begins_beside_one_whose_job_is_gone(world: BackupsWorld) -> None:
+@pytest.mark.rule("backup-6")
+def test_no_second_pod_begins_beside_one_whose_job_is_gone(world: BackupsWorld) -> None:
     world.add(**SPAN)
     (pod,) = world.admin.list_page(PODS, NAMESPACE).items
     running = {"status": {"phase": "Running"}}

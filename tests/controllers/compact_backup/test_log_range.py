@@ -37,17 +37,20 @@ def expected(start: int, end: int, phase: str) -> str:
 
 
 @pytest.mark.parametrize(("asked", "phase"), list(product(_SPANS, ("Running", "Paused", "Stopped"))))
-def test_6_a_span_must_be_in_the_log(asked: tuple[int, int], phase: str) -> None:
+@pytest.mark.rule("backup-6")
+def test_a_span_must_be_in_the_log(asked: tuple[int, int], phase: str) -> None:
     assert expected(*asked, phase) == verdict(span(*asked), log(phase))
 
 
-def test_6_a_log_that_has_written_nothing_is_awaited() -> None:
+@pytest.mark.rule("backup-6")
+def test_a_log_that_has_written_nothing_is_awaited() -> None:
     found = obstacle(span(300, 400), [log(logCheckpointTs="")])
     assert isinstance(found, Wait)
     assert found.what.endswith("it has written nothing yet")
 
 
-def test_6_a_log_begins_where_it_was_truncated() -> None:
+@pytest.mark.rule("backup-6")
+def test_a_log_begins_where_it_was_truncated() -> None:
     assert "spec.endTs" == verdict(span(200, 250), log(logSuccessTruncateUntil="300"))
 
 
@@ -55,9 +58,11 @@ def test_6_a_log_begins_where_it_was_truncated() -> None:
     "other",
     [log(s3=S3 | {"endpoint": "http://elsewhere"}), log(backupPath="s3://lab/other"), log(commitTs=""), snapshot(9)],
 )
-def test_6_nothing_is_known_of_a_log_without_its_backup(other: Backup) -> None:
+@pytest.mark.rule("backup-6")
+def test_nothing_is_known_of_a_log_without_its_backup(other: Backup) -> None:
     assert "covered" == verdict(span(100, 100), other)
 
 
-def test_6_one_of_several_logs_at_a_place_is_enough() -> None:
+@pytest.mark.rule("backup-6")
+def test_one_of_several_logs_at_a_place_is_enough() -> None:
     assert "covered" == verdict(span(100, 150), log(), log(begins=100))

@@ -19,7 +19,8 @@ def lose(dm: DMWorld, component: str, ordinal: int) -> tuple[str, Callable[[], N
 
 
 @pytest.mark.slow
-def test_6_7_a_lost_master_is_recorded_then_removed_with_its_volume_then_replaced(dm: DMWorld) -> None:
+@pytest.mark.rule("6.7")
+def test_a_lost_master_is_recorded_then_removed_with_its_volume_then_replaced(dm: DMWorld) -> None:
     pod, heal = lose(dm, "dm-master", 1)
     claim = dm.get(PERSISTENT_VOLUME_CLAIMS, f"dm-master-{pod}")["metadata"]["uid"]
     dm.run_until(lambda: dm.size("dm-master") == 4, 2 * PERIOD)
@@ -42,14 +43,16 @@ def lose_disk(dm: DMWorld, ordinal: int) -> str:
 
 
 @pytest.mark.slow
-def test_6_7_a_master_that_is_behind_the_service_between_its_crashes_is_replaced_in_time(dm: DMWorld) -> None:
+@pytest.mark.rule("6.7")
+def test_a_master_that_is_behind_the_service_between_its_crashes_is_replaced_in_time(dm: DMWorld) -> None:
     pod = lose_disk(dm, 1)
     dm.run_until(lambda: pod in (dm.status("master").get("failureMembers") or {}), PERIOD + 30.0)
     dm.run_until_ready(NAME, 2 * PERIOD)
 
 
 @pytest.mark.slow
-def test_6_8_a_lost_worker_gets_a_substitute_beside_a_master_that_crashes(dm: DMWorld) -> None:
+@pytest.mark.rule("6.8")
+def test_a_lost_worker_gets_a_substitute_beside_a_master_that_crashes(dm: DMWorld) -> None:
     dm.create_source("orders")
     dm.set(master={"maxFailoverCount": 0})
     lose_disk(dm, 1)
@@ -59,7 +62,8 @@ def test_6_8_a_lost_worker_gets_a_substitute_beside_a_master_that_crashes(dm: DM
 
 
 @pytest.mark.slow
-def test_I24_without_a_majority_no_master_is_removed(dm: DMWorld) -> None:
+@pytest.mark.rule("I24")
+def test_without_a_majority_no_master_is_removed(dm: DMWorld) -> None:
     heals = [lose(dm, "dm-master", ordinal)[1] for ordinal in (1, 2)]
     dm.run(PERIOD + 30.0)
     assert [] == dm.asked("DELETE")
@@ -71,7 +75,8 @@ def test_I24_without_a_majority_no_master_is_removed(dm: DMWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_8_a_lost_worker_gets_a_substitute_until_the_user_says_that_it_is_over(dm: DMWorld) -> None:
+@pytest.mark.rule("6.8")
+def test_a_lost_worker_gets_a_substitute_until_the_user_says_that_it_is_over(dm: DMWorld) -> None:
     dm.create_source("orders")
     bound = next(each.name for each in dm.workers() if each.source)
     ordinal = int(bound[-1])
@@ -118,7 +123,8 @@ def test_loss_x_edit_an_upgrade_goes_on_past_a_master_that_was_replaced(dm: DMWo
 
 
 @pytest.mark.slow
-def test_6_8_a_substitute_that_does_not_serve_has_replaced_nobody(dm: DMWorld) -> None:
+@pytest.mark.rule("6.8")
+def test_a_substitute_that_does_not_serve_has_replaced_nobody(dm: DMWorld) -> None:
     pod, _ = lose(dm, "dm-worker", 1)
     dm.run_until(lambda: dm.size("dm-worker") == 3, 2 * PERIOD)
     dm.world.faults.pod_crash_loop(f"{NAMESPACE}/{NAME}-dm-worker-2")
@@ -128,7 +134,8 @@ def test_6_8_a_substitute_that_does_not_serve_has_replaced_nobody(dm: DMWorld) -
 
 
 @pytest.mark.slow
-def test_R19_claims_stay_while_the_masters_list_no_workers(dm: DMWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("R19")
+def test_claims_stay_while_the_masters_list_no_workers(dm: DMWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A master that has just become the leader has not read yet which workers there are."""
     dm.set(worker={"replicas": 1})
     dm.run_until(lambda: not dm.exists(PODS, f"{NAME}-dm-worker-1"))

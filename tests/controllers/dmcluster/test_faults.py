@@ -44,7 +44,8 @@ def is_settled(world: DMWorld, masters: int, workers: int) -> bool:
 @pytest.mark.slow
 @FAULTS
 @pytest.mark.parametrize("number", _BRING_UP)
-def test_F1_F4_F45_a_bring_up_survives_it_at_any_write(world: DMWorld, number: int, fault: str) -> None:
+@pytest.mark.rule("F1", "F4", "F45")
+def test_a_bring_up_survives_it_at_any_write(world: DMWorld, number: int, fault: str) -> None:
     world.apply(sample("dm"))
     restart = strike(world, number, fault)
     world.run_through(lambda: is_settled(world, 3, 2), restart)
@@ -57,7 +58,8 @@ def test_F1_F4_F45_a_bring_up_survives_it_at_any_write(world: DMWorld, number: i
 @pytest.mark.slow
 @FAULTS
 @pytest.mark.parametrize("number", _CHANGE)
-def test_F1_F45_a_scale_in_with_an_upgrade_survives_it_at_any_write(dm: DMWorld, number: int, fault: str) -> None:
+@pytest.mark.rule("F1", "F45")
+def test_a_scale_in_with_an_upgrade_survives_it_at_any_write(dm: DMWorld, number: int, fault: str) -> None:
     source = dm.create_source("orders")
     dm.lead(2)
     restart = strike(dm, number, fault)

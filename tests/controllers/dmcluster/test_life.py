@@ -18,7 +18,8 @@ from tests.operator_world import NAMESPACE, sample
 DEFERRED = "tidb.pingcap.com/pvc-defer-deleting"
 
 
-def test_6_7_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.7")
+def test_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) -> None:
     world.apply(sample("dm"))
     world.run_until(lambda: world.exists(STATEFUL_SETS, f"{NAME}-dm-worker"))
     members = world.status("master")["members"]
@@ -36,7 +37,8 @@ def test_6_7_it_comes_up_with_workers_after_a_quorum_of_masters(world: DMWorld) 
 
 
 @pytest.mark.slow
-def test_F40_masters_that_are_more_before_they_have_begun_begin_together(world: DMWorld) -> None:
+@pytest.mark.rule("F40")
+def test_masters_that_are_more_before_they_have_begun_begin_together(world: DMWorld) -> None:
     """None may begin until all that are wanted have asked Discovery."""
     cluster = sample("dm")
     cluster["spec"]["master"]["nodeSelector"] = {"no": "such-node"}
@@ -51,7 +53,8 @@ def test_F40_masters_that_are_more_before_they_have_begun_begin_together(world: 
 
 
 @pytest.mark.slow
-def test_I29_five_resyncs_of_a_ready_cluster_cost_nothing(dm: DMWorld) -> None:
+@pytest.mark.rule("I29")
+def test_five_resyncs_of_a_ready_cluster_cost_nothing(dm: DMWorld) -> None:
     dm.run(70.0)
     dm.forget()
     dm.run(150.0)
@@ -63,7 +66,8 @@ def test_I29_five_resyncs_of_a_ready_cluster_cost_nothing(dm: DMWorld) -> None:
 
 
 @pytest.mark.slow
-def test_I31_a_new_process_finds_nothing_to_do(dm: DMWorld) -> None:
+@pytest.mark.rule("I31")
+def test_a_new_process_finds_nothing_to_do(dm: DMWorld) -> None:
     dm.run(70.0)
     dm.restart()
     dm.forget()
@@ -72,7 +76,8 @@ def test_I31_a_new_process_finds_nothing_to_do(dm: DMWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_7_masters_are_restarted_from_the_top_and_the_leader_hands_over(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.7")
+def test_masters_are_restarted_from_the_top_and_the_leader_hands_over(dm: DMWorld) -> None:
     dm.lead(2)
     dm.set(version="v8.5.3")
     alive: list[int] = []
@@ -95,7 +100,8 @@ def _is_at(dm: DMWorld, version: str) -> bool:
 
 
 @pytest.mark.slow
-def test_6_7_a_leader_that_is_scaled_in_is_evicted_then_removed_then_its_claim_is_marked(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.7")
+def test_a_leader_that_is_scaled_in_is_evicted_then_removed_then_its_claim_is_marked(dm: DMWorld) -> None:
     dm.lead(2)
     dm.forget()
     dm.set(master={"replicas": 2})
@@ -110,7 +116,8 @@ def test_6_7_a_leader_that_is_scaled_in_is_evicted_then_removed_then_its_claim_i
 
 
 @pytest.mark.slow
-def test_6_7_a_scale_out_deletes_the_one_claim_that_is_in_its_way(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.7")
+def test_a_scale_out_deletes_the_one_claim_that_is_in_its_way(dm: DMWorld) -> None:
     dm.set(master={"replicas": 2}, worker={"replicas": 1})
     dm.run_until_ready(NAME, 120)
     left = dm.get(PERSISTENT_VOLUME_CLAIMS, f"dm-worker-{NAME}-dm-worker-1")["metadata"]["uid"]
@@ -123,7 +130,8 @@ def test_6_7_a_scale_out_deletes_the_one_claim_that_is_in_its_way(dm: DMWorld) -
 
 
 @pytest.mark.slow
-def test_6_8_a_worker_with_a_source_leaves_when_another_is_free_to_take_it(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.8")
+def test_a_worker_with_a_source_leaves_when_another_is_free_to_take_it(dm: DMWorld) -> None:
     bound = {dm.create_source("orders"), dm.create_source("stock")}
     assert 2 == len(bound)
     dm.set(worker={"replicas": 1})
@@ -141,7 +149,8 @@ def test_6_8_a_worker_with_a_source_leaves_when_another_is_free_to_take_it(dm: D
 
 
 @pytest.mark.slow
-def test_6_8_a_worker_that_has_gone_is_taken_out_of_DM_once_it_is_offline(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.8")
+def test_a_worker_that_has_gone_is_taken_out_of_DM_once_it_is_offline(dm: DMWorld) -> None:
     dm.forget()
     dm.set(worker={"replicas": 1})
     dm.run_until_ready(NAME)
@@ -150,7 +159,8 @@ def test_6_8_a_worker_that_has_gone_is_taken_out_of_DM_once_it_is_offline(dm: DM
 
 
 @pytest.mark.slow
-def test_6_1_the_last_master_cannot_be_scaled_in(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.1")
+def test_the_last_master_cannot_be_scaled_in(dm: DMWorld) -> None:
     dm.set(master={"replicas": 0})
     dm.run_until(lambda: dm.reason(NAME) == "FailedScaleIn")
     dm.run(30.0)
@@ -158,7 +168,8 @@ def test_6_1_the_last_master_cannot_be_scaled_in(dm: DMWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_10_workers_are_suspended_before_masters_and_all_comes_back_on_its_volumes(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6")
+def test_10_workers_are_suspended_before_masters_and_all_comes_back_on_its_volumes(dm: DMWorld) -> None:
     claims = {each["metadata"]["uid"] for each in dm.every(PERSISTENT_VOLUME_CLAIMS)}
     ids = set(dm.masters.members)
     dm.set(suspendAction={"suspendStatefulSet": True})
@@ -174,7 +185,8 @@ def test_6_10_workers_are_suspended_before_masters_and_all_comes_back_on_its_vol
 
 
 @pytest.mark.slow
-def test_6_3_deletion_leaves_the_claims(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.3")
+def test_deletion_leaves_the_claims(dm: DMWorld) -> None:
     claims = {each["metadata"]["name"] for each in dm.every(PERSISTENT_VOLUME_CLAIMS)}
     dm.admin.delete(DM_CLUSTERS, NAME, NAMESPACE)
     dm.run(30.0)
@@ -184,7 +196,8 @@ def test_6_3_deletion_leaves_the_claims(dm: DMWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_3_a_volume_grows_and_the_next_pod_gets_one_as_large(dm: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.3")
+def test_a_volume_grows_and_the_next_pod_gets_one_as_large(dm: DMWorld) -> None:
     dm.set(worker={"storageSize": "20Gi"})
     dm.run_until_ready(NAME)
     for ordinal in (0, 1):
@@ -211,7 +224,8 @@ def test_what_is_optional_may_be_absent(world: DMWorld) -> None:
     assert [f"{NAME}-dm-master"] == [each["metadata"]["name"] for each in world.every(STATEFUL_SETS)]
 
 
-def test_3_5_an_old_version_and_missing_masters_are_named(world: DMWorld) -> None:
+@pytest.mark.rule("other-resources-3.5")
+def test_an_old_version_and_missing_masters_are_named(world: DMWorld) -> None:
     cluster = sample("dm")
     cluster["spec"] |= {"version": "v1.0.7"}
     del cluster["spec"]["master"]

@@ -23,7 +23,8 @@ def apply(dm: DMWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_9_it_comes_up_and_is_restarted_with_TLS(world: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.9")
+def test_it_comes_up_and_is_restarted_with_TLS(world: DMWorld) -> None:
     put(world, Authority(), "dm-master-cluster", "dm-worker-cluster", "dm-client")
     apply(world)
     world.run_until_ready(NAME)
@@ -36,7 +37,8 @@ def test_6_9_it_comes_up_and_is_restarted_with_TLS(world: DMWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_9_a_missing_secret_is_named(world: DMWorld) -> None:
+@pytest.mark.rule("other-resources-6.9")
+def test_a_missing_secret_is_named(world: DMWorld) -> None:
     put(world, Authority(), "dm-master-cluster", "dm-worker-cluster")
     apply(world)
     world.run_until(lambda: world.reason(NAME) == "BadCertificate")
@@ -49,7 +51,8 @@ def test_6_9_a_missing_secret_is_named(world: DMWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("enabled", [True, False])
-def test_R25_tls_is_not_switched_while_several_masters_run(world: DMWorld, enabled: bool) -> None:
+@pytest.mark.rule("R25")
+def test_tls_is_not_switched_while_several_masters_run(world: DMWorld, enabled: bool) -> None:
     put(world, Authority(), "dm-master-cluster", "dm-worker-cluster", "dm-client")
     world.bring_up(tlsCluster={"enabled": not enabled})
     before = world.spec_of("dm-master")["template"]
@@ -73,7 +76,8 @@ def test_R25_tls_is_not_switched_while_several_masters_run(world: DMWorld, enabl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("enabled", [True, False])
-def test_R25_tls_is_switched_where_a_single_master_runs_which_grows_once_its_peer_url_is_right(
+@pytest.mark.rule("R25")
+def test_tls_is_switched_where_a_single_master_runs_which_grows_once_its_peer_url_is_right(
     world: DMWorld, enabled: bool
 ) -> None:
     put(world, Authority(), "dm-master-cluster", "dm-worker-cluster", "dm-client")

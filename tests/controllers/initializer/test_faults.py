@@ -16,7 +16,8 @@ def jobs_made(world: SimpleWorld) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
-def test_F1_after_any_write_there_is_one_job(ends: bool) -> None:
+@pytest.mark.rule("F1")
+def test_after_any_write_there_is_one_job(ends: bool) -> None:
     worlds: list[SimpleWorld] = []
 
     def make() -> SimpleWorld:
@@ -36,7 +37,8 @@ def test_F1_after_any_write_there_is_one_job(ends: bool) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("ends", [True, False], ids=["the process ends", "the answer is lost"])
-def test_F1_after_any_write_of_another_run_there_is_one_more_job(ends: bool) -> None:
+@pytest.mark.rule("F1")
+def test_after_any_write_of_another_run_there_is_one_more_job(ends: bool) -> None:
     worlds: list[SimpleWorld] = []
 
     def make() -> SimpleWorld:
@@ -63,7 +65,8 @@ def test_F1_after_any_write_of_another_run_there_is_one_more_job(ends: bool) -> 
 
 
 @pytest.mark.slow
-def test_F6_a_process_with_an_old_view_makes_no_other_job() -> None:
+@pytest.mark.rule("F6")
+def test_a_process_with_an_old_view_makes_no_other_job() -> None:
     world = SimpleWorld(TIDB_INITIALIZERS)
     world.add_cluster()
     before = world.world.server.storage.version

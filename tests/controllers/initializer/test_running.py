@@ -39,7 +39,8 @@ def phase(world: SimpleWorld, name: str = "demo") -> str:
     return str(world.status(name).get("phase") or "")
 
 
-def test_2_2_one_that_comes_before_its_cluster_is_pending_and_begins_with_it(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_one_that_comes_before_its_cluster_is_pending_and_begins_with_it(world: SimpleWorld) -> None:
     world.add(**SPEC, initSql=SQL)
     assert ("Pending", []) == (phase(world), world.names(JOBS))
     message = "waiting for TidbCluster lab/basic, which does not exist; create it, or correct spec.cluster.name"
@@ -58,7 +59,8 @@ def test_2_2_one_that_comes_before_its_cluster_is_pending_and_begins_with_it(wor
     assert ("Initialized", f"Job {NAME} has completed") in world.events()
 
 
-def test_2_2_a_cluster_without_tidb_is_waited_for(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_a_cluster_without_tidb_is_waited_for(world: SimpleWorld) -> None:
     world.add_cluster(tidb=None)
     world.add(**SPEC)
     assert ("Pending", "NoTiDB", []) == (phase(world), world.condition()[1], world.names(JOBS))
@@ -71,7 +73,8 @@ def test_2_2_a_cluster_without_tidb_is_waited_for(world: SimpleWorld) -> None:
         ({"initSqlConfigMap": "sql"}, "MissingConfigMap", "ConfigMap sql does not exist"),
     ],
 )
-def test_2_2_what_the_pod_would_mount_is_waited_for(world: SimpleWorld, spec: Json, reason: str, missing: str) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_what_the_pod_would_mount_is_waited_for(world: SimpleWorld, spec: Json, reason: str, missing: str) -> None:
     world.add_cluster()
     world.add(**SPEC, **spec)
     _, found, message = world.condition()
@@ -83,7 +86,8 @@ def test_2_2_what_the_pod_would_mount_is_waited_for(world: SimpleWorld, spec: Js
     assert "Running" == phase(world)
 
 
-def test_2_2_a_second_initializer_of_a_cluster_is_refused(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_a_second_initializer_of_a_cluster_is_refused(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC)
     world.add("other", **SPEC, initSql=SQL)
@@ -108,7 +112,8 @@ def test_2_2_a_second_initializer_of_a_cluster_is_refused(world: SimpleWorld) ->
         ({"image": ""}, "spec.image"),
     ],
 )
-def test_2_2_what_is_wrong_with_the_spec_is_told_by_field(world: SimpleWorld, spec: Json, field: str) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_what_is_wrong_with_the_spec_is_told_by_field(world: SimpleWorld, spec: Json, field: str) -> None:
     world.add_cluster()
     world.add(**SPEC | spec)
     _, reason, message = world.condition()
@@ -117,7 +122,8 @@ def test_2_2_what_is_wrong_with_the_spec_is_told_by_field(world: SimpleWorld, sp
     assert 1 == len([each for each in world.events() if each[0] == "FailedValidation"])
 
 
-def test_2_1_the_step_that_failed_is_told_and_stays(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.1")
+def test_the_step_that_failed_is_told_and_stays(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     end(world, "Failed", "init SQL, statement 1: 1007: Can't create database 'shop'; database exists")
@@ -134,7 +140,8 @@ def test_2_1_the_step_that_failed_is_told_and_stays(world: SimpleWorld) -> None:
 
 
 @pytest.mark.parametrize("deleted", ["job", "both", "nothing"])
-def test_2_2_what_has_ended_is_not_run_again_by_itself(world: SimpleWorld, deleted: str) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_what_has_ended_is_not_run_again_by_itself(world: SimpleWorld, deleted: str) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     end(world)
@@ -150,7 +157,8 @@ def test_2_2_what_has_ended_is_not_run_again_by_itself(world: SimpleWorld, delet
 
 
 @pytest.mark.parametrize("job", ["there", "deleted"])
-def test_2_2_another_value_of_the_annotation_runs_it_again(world: SimpleWorld, job: str) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_another_value_of_the_annotation_runs_it_again(world: SimpleWorld, job: str) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL, annotations={"tidb.pingcap.com/run": "1"})
     end(world)
@@ -172,7 +180,8 @@ def test_2_2_another_value_of_the_annotation_runs_it_again(world: SimpleWorld, j
     assert ("Completed", again["uid"]) == (phase(world), world.get(JOBS, NAME)["metadata"]["uid"])
 
 
-def test_2_2_a_job_that_was_deleted_before_it_ended_has_failed(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_a_job_that_was_deleted_before_it_ended_has_failed(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC)
     world.admin.delete(JOBS, NAME, NAMESPACE, propagation="Background")
@@ -194,7 +203,8 @@ def with_a_node() -> Iterator[SimpleWorld]:
     made.stop()
 
 
-def test_R23_a_job_whose_pod_can_not_start_is_made_again_when_the_spec_is_put_right(with_a_node: SimpleWorld) -> None:
+@pytest.mark.rule("R23")
+def test_a_job_whose_pod_can_not_start_is_made_again_when_the_spec_is_put_right(with_a_node: SimpleWorld) -> None:
     world = with_a_node
     world.world.faults.image_missing("*:typo")
     world.add(**SPEC | {"image": "tnir/mysqlclient:typo"}, initSql=SQL)
@@ -207,7 +217,8 @@ def test_R23_a_job_whose_pod_can_not_start_is_made_again_when_the_spec_is_put_ri
     assert 1 == len([name for name in world.names(PODS) if name.startswith(NAME)])
 
 
-def test_2_3_a_config_map_that_is_gone_before_the_pod_has_started_is_made_again(with_a_node: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.3")
+def test_a_config_map_that_is_gone_before_the_pod_has_started_is_made_again(with_a_node: SimpleWorld) -> None:
     world = with_a_node
     world.add(**SPEC | {"nodeSelector": {"disk": "ssd"}}, initSql=SQL, annotations={"tidb.pingcap.com/run": "1"})
     world.annotate(run="2")
@@ -220,7 +231,8 @@ def test_2_3_a_config_map_that_is_gone_before_the_pod_has_started_is_made_again(
     assert world.condition()[2].endswith(f"kubectl logs job/{NAME} shows what it does")
 
 
-def test_2_3_one_that_is_gone_after_the_end_is_not(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.3")
+def test_one_that_is_gone_after_the_end_is_not(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     end(world)
@@ -229,7 +241,8 @@ def test_2_3_one_that_is_gone_after_the_end_is_not(world: SimpleWorld) -> None:
     assert NAME not in world.names(CONFIG_MAPS)
 
 
-def test_R23_its_pod_is_found_in_a_kubernetes_before_1_27(with_a_node: SimpleWorld) -> None:
+@pytest.mark.rule("R23")
+def test_its_pod_is_found_in_a_kubernetes_before_1_27(with_a_node: SimpleWorld) -> None:
     """Those know no labels of Jobs that begin with batch.kubernetes.io."""
     world = with_a_node
     world.world.server.webhooks.append(_without_newer_labels)
@@ -248,7 +261,8 @@ def _without_newer_labels(resource: Resource, tree: Json, _: Json | None) -> Non
         tree["metadata"]["labels"] = {key: text for key, text in labels.items() if "batch.kubernetes.io" not in key}
 
 
-def test_R23_another_cluster_gets_a_job_only_when_that_of_the_first_has_run_nothing(with_a_node: SimpleWorld) -> None:
+@pytest.mark.rule("R23")
+def test_another_cluster_gets_a_job_only_when_that_of_the_first_has_run_nothing(with_a_node: SimpleWorld) -> None:
     world = with_a_node
     world.add_cluster("other")
     world.world.faults.image_missing("*:typo")
@@ -262,7 +276,8 @@ def test_R23_another_cluster_gets_a_job_only_when_that_of_the_first_has_run_noth
     assert "waiting for Job other-tidb-initializer to end" in world.condition()[2]
 
 
-def test_2_2_another_run_may_be_for_another_cluster(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_another_run_may_be_for_another_cluster(world: SimpleWorld) -> None:
     for name in ("basic", "other"):
         world.add_cluster(name)
     world.add(**SPEC, initSql=SQL)
@@ -275,7 +290,8 @@ def test_2_2_another_run_may_be_for_another_cluster(world: SimpleWorld) -> None:
     assert ("Running", ["other-tidb-initializer"]) == (phase(world), world.names(JOBS))
 
 
-def test_R23_a_job_whose_pod_waits_for_tidb_is_left_alone(with_a_node: SimpleWorld) -> None:
+@pytest.mark.rule("R23")
+def test_a_job_whose_pod_waits_for_tidb_is_left_alone(with_a_node: SimpleWorld) -> None:
     with_a_node.add(**SPEC, initSql=SQL)
     with_a_node.change(image="tnir/mysqlclient:1")
     with_a_node.resyncs(1)
@@ -283,7 +299,8 @@ def test_R23_a_job_whose_pod_waits_for_tidb_is_left_alone(with_a_node: SimpleWor
 
 
 @pytest.mark.parametrize("state", [{"running": {}}, {"terminated": {"exitCode": 0}}])
-def test_R23_a_job_that_may_have_run_sql_is_left_alone(world: SimpleWorld, state: Json) -> None:
+@pytest.mark.rule("R23")
+def test_a_job_that_may_have_run_sql_is_left_alone(world: SimpleWorld, state: Json) -> None:
     world.add_cluster()
     world.add(**SPEC, initSql=SQL)
     (pod,) = [name for name in world.names(PODS) if name.startswith(NAME)]
@@ -294,7 +311,8 @@ def test_R23_a_job_that_may_have_run_sql_is_left_alone(world: SimpleWorld, state
     assert ("Running", "tnir/mysqlclient") == (phase(world), image_of_the_job(world))
 
 
-def test_2_2_a_process_that_ended_after_any_write_is_followed_by_one_that_goes_on(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_a_process_that_ended_after_any_write_is_followed_by_one_that_goes_on(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add(**SPEC)
     end(world)
@@ -305,7 +323,8 @@ def test_2_2_a_process_that_ended_after_any_write_is_followed_by_one_that_goes_o
 
 
 @pytest.mark.parametrize("gone", [True, False])
-def test_2_2_a_cluster_that_goes_changes_nothing_of_what_has_ended(world: SimpleWorld, gone: bool) -> None:
+@pytest.mark.rule("other-resources-2.2")
+def test_a_cluster_that_goes_changes_nothing_of_what_has_ended(world: SimpleWorld, gone: bool) -> None:
     world.add_cluster()
     world.add(**SPEC)
     end(world)
@@ -348,7 +367,8 @@ def test_idle_is_free(world: SimpleWorld) -> None:
     assert [] == world.requests()
 
 
-def test_2_it_goes_with_all_that_was_made_for_it_and_leaves_what_the_user_made(world: SimpleWorld) -> None:
+@pytest.mark.rule("other-resources-2")
+def test_it_goes_with_all_that_was_made_for_it_and_leaves_what_the_user_made(world: SimpleWorld) -> None:
     world.add_cluster()
     world.add_secret("pw", root="secret")
     world.add(**SPEC, passwordSecret="pw")

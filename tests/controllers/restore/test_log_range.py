@@ -42,25 +42,29 @@ def verdict(found: Any) -> str:
 @pytest.mark.parametrize(
     ("until", "start", "phase"), list(product(_MOMENTS, _MOMENTS, ("Running", "Paused", "Stopped")))
 )
-def test_4_4_each_moment_must_be_in_the_log(until: int, start: int, phase: str) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_each_moment_must_be_in_the_log(until: int, start: int, phase: str) -> None:
     late = "refused" if phase == "Stopped" else "wait"
     expected = "refused" if min(until, start) < _BEGINS else late if max(until, start) > _ENDS else "covered"
     assert expected == verdict(obstacles(to(str(until), str(start)), [log(phase)]))
     assert expected == verdict(obstacles(to(str(until)), [log(phase), snapshot(start)]))
 
 
-def test_4_4_all_moments_that_are_missing_are_named() -> None:
+@pytest.mark.rule("backup-4.4")
+def test_all_moments_that_are_missing_are_named() -> None:
     found = obstacles(to("100", "150"), [log()])
     assert isinstance(found, list)
     assert ["spec.pitrRestoredTs", "spec.logRestoreStartTs"] == [each.field for each in found]
     assert all("before the log of Backup ns/log begins" in each.message for each in found)
 
 
-def test_4_4_a_log_begins_where_it_was_truncated() -> None:
+@pytest.mark.rule("backup-4.4")
+def test_a_log_begins_where_it_was_truncated() -> None:
     assert "refused" == verdict(obstacles(to("250", "250"), [log(logSuccessTruncateUntil="300")]))
 
 
-def test_4_4_the_latest_moment_is_in_every_log() -> None:
+@pytest.mark.rule("backup-4.4")
+def test_the_latest_moment_is_in_every_log() -> None:
     assert "covered" == verdict(obstacles(to(start="300"), [log("Stopped")]))
 
 
@@ -73,13 +77,16 @@ def test_4_4_the_latest_moment_is_in_every_log() -> None:
         snapshot(500),
     ],
 )
-def test_4_4_nothing_is_known_of_a_log_without_its_backup(other: Backup) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_nothing_is_known_of_a_log_without_its_backup(other: Backup) -> None:
     assert "covered" == verdict(obstacles(to("100", "100"), [other]))
 
 
-def test_4_4_one_of_several_logs_at_a_place_is_enough() -> None:
+@pytest.mark.rule("backup-4.4")
+def test_one_of_several_logs_at_a_place_is_enough() -> None:
     assert "covered" == verdict(obstacles(to("150", "150"), [log(), log(begins=100)]))
 
 
-def test_4_4_a_snapshot_that_failed_is_none() -> None:
+@pytest.mark.rule("backup-4.4")
+def test_a_snapshot_that_failed_is_none() -> None:
     assert "covered" == verdict(obstacles(to("300"), [log(), snapshot(100, "Failed")]))

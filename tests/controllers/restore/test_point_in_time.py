@@ -45,7 +45,8 @@ def tikv(world: BackupsWorld, text: str, *, replicas: int = 0, cluster: str = "b
         (OFF, 3, "StatefulSet lab/basic-tikv is still being restarted"),
     ],
 )
-def test_4_4_it_waits_until_all_of_tikv_runs_so(restores: BackupsWorld, text: str, replicas: int, why: str) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_it_waits_until_all_of_tikv_runs_so(restores: BackupsWorld, text: str, replicas: int, why: str) -> None:
     tikv(restores, text, replicas=replicas)
     restores.add(**PITR)
     _, reason, message = restores.condition("RetryFailed")
@@ -65,14 +66,16 @@ def test_4_4_it_waits_until_all_of_tikv_runs_so(restores: BackupsWorld, text: st
         ({"updatedReplicas": 2, "currentRevision": "b"}, False),
     ],
 )
-def test_4_4_a_roll_ends_with_its_last_pod_also_one_that_is_put_back(status: Json, *, expected: bool) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_a_roll_ends_with_its_last_pod_also_one_that_is_put_back(status: Json, *, expected: bool) -> None:
     rolled = {"observedGeneration": 2, "readyReplicas": 3, "updatedReplicas": 3}
     revisions = {"currentRevision": "a", "updateRevision": "b"}
     body = {"metadata": {"generation": 2}, "spec": {"replicas": 3}, "status": rolled | revisions | status}
     assert expected is has_rolled(body)
 
 
-def test_4_4_then_it_has_its_job(restores: BackupsWorld) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_then_it_has_its_job(restores: BackupsWorld) -> None:
     restores.add(**PITR)
     assert restores.condition("RetryFailed")[2].endswith("StatefulSet lab/basic-tikv does not exist")
     tikv(restores, OFF)
@@ -145,12 +148,14 @@ def test_one_whose_status_is_replaced_once_it_is_complete_is_complete(restores: 
         ),
     ],
 )
-def test_4_5_a_snapshot_or_a_start_and_not_both(restores: BackupsWorld, spec: Json, message: str) -> None:
+@pytest.mark.rule("backup-4.5")
+def test_a_snapshot_or_a_start_and_not_both(restores: BackupsWorld, spec: Json, message: str) -> None:
     restores.add(restoreMode="pitr", **spec)
     assert message in restores.condition("Invalid")[2]
 
 
-def test_4_3_one_that_fails_is_pruned(restores: BackupsWorld) -> None:
+@pytest.mark.rule("backup-4.3")
+def test_one_that_fails_is_pruned(restores: BackupsWorld) -> None:
     tikv(restores, OFF)
     restores.add(**PITR, prune="afterFailed")
     restores.say("Failed")

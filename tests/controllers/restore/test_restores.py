@@ -146,7 +146,8 @@ def test_after_a_failure_what_is_left_is_pruned(restores: BackupsWorld) -> None:
     assert before == restores.backup()
 
 
-def test_4_3_a_volume_restore_of_v1_6_that_has_failed_is_not_pruned(restores: BackupsWorld) -> None:
+@pytest.mark.rule("backup-4.3")
+def test_a_volume_restore_of_v1_6_that_has_failed_is_not_pruned(restores: BackupsWorld) -> None:
     spec = by_br(restoreMode="volume-snapshot", prune="afterFailed")
     status = {"phase": "Failed", "conditions": [{"type": "Failed", "status": "True"}]}
     body = tree("Restore", spec, status=status, name="demo", namespace=NAMESPACE)

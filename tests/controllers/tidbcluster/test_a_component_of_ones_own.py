@@ -175,7 +175,8 @@ def test_it_is_suspended_and_resumed(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_1_5_it_goes_with_its_cluster(world: OperatorWorld) -> None:
+@pytest.mark.rule("1.5")
+def test_it_goes_with_its_cluster(world: OperatorWorld) -> None:
     world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     world.run(60.0)
     assert [] == names(world)

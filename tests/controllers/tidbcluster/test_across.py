@@ -62,7 +62,8 @@ def pods_of(stores: Json | None) -> set[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["guest", "basic"])
-def test_8_members_and_stores_of_both_are_in_one_cluster(worlds: JoinedWorlds, name: str) -> None:
+@pytest.mark.rule("objects-8")
+def test_members_and_stores_of_both_are_in_one_cluster(worlds: JoinedWorlds, name: str) -> None:
     join(worlds, name, pd=2)
     south_pd = {f"{name}-pd-{each}.{name}-pd-peer.default.svc.{SOUTH}" for each in range(2)}
     north, south = status(worlds.north, "pd"), status(worlds.south, "pd", name)
@@ -75,7 +76,8 @@ def test_8_members_and_stores_of_both_are_in_one_cluster(worlds: JoinedWorlds, n
 
 
 @pytest.mark.slow
-def test_8_stores_join_across_without_a_pd_of_their_own(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8")
+def test_stores_join_across_without_a_pd_of_their_own(worlds: JoinedWorlds) -> None:
     join(worlds, pd=0)
     assert {"guest-tikv-0", "guest-tikv-1"} == pods_of(status(worlds.north, "tikv")["peerStores"])
     assert worlds.north.cluster()["status"]["clusterID"] == worlds.south.cluster("guest")["status"]["clusterID"]
@@ -89,7 +91,8 @@ def test_8_stores_join_across_without_a_pd_of_their_own(worlds: JoinedWorlds) ->
 
 
 @pytest.mark.slow
-def test_8_I9_a_quorum_counts_the_members_of_both(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8", "I9")
+def test_a_quorum_counts_the_members_of_both(worlds: JoinedWorlds) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     worlds.run(30.0)
@@ -105,7 +108,8 @@ def test_8_I9_a_quorum_counts_the_members_of_both(worlds: JoinedWorlds) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("change", [{"version": "v8.5.3"}, {"pd": {"replicas": 1}, "tikv": {"replicas": 1}}])
-def test_8_I4_the_side_without_a_majority_changes_nothing(worlds: JoinedWorlds, change: Json) -> None:
+@pytest.mark.rule("objects-8", "I4")
+def test_the_side_without_a_majority_changes_nothing(worlds: JoinedWorlds, change: Json) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     worlds.run(30.0)
@@ -128,7 +132,8 @@ _SAYS = ("status", "reason")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.thorough), True])
-def test_8_F31_the_loss_of_a_whole_side_is_shown_and_nothing_of_it_replaced(worlds: JoinedWorlds, gone: bool) -> None:
+@pytest.mark.rule("objects-8", "F31")
+def test_the_loss_of_a_whole_side_is_shown_and_nothing_of_it_replaced(worlds: JoinedWorlds, gone: bool) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     if gone:
@@ -157,7 +162,8 @@ def _all_serve(worlds: JoinedWorlds) -> bool:
 
 
 @pytest.mark.slow
-def test_8_F40_what_is_to_join_begins_no_cluster_while_it_reaches_none(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8", "F40")
+def test_what_is_to_join_begins_no_cluster_while_it_reaches_none(worlds: JoinedWorlds) -> None:
     worlds.north.apply(across("basic", NORTH, pd=1, tikv=1, tidb=1))
     worlds.run_until_ready()
     worlds.south.world.faults.kubernetes_cut_off()
@@ -172,7 +178,8 @@ def test_8_F40_what_is_to_join_begins_no_cluster_while_it_reaches_none(worlds: J
 
 
 @pytest.mark.slow
-def test_8_F40_a_side_whose_pd_has_lost_its_volumes_begins_no_cluster(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8", "F40")
+def test_a_side_whose_pd_has_lost_its_volumes_begins_no_cluster(worlds: JoinedWorlds) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     for pod in ("guest-pd-0", "guest-pd-1"):
@@ -184,7 +191,8 @@ def test_8_F40_a_side_whose_pd_has_lost_its_volumes_begins_no_cluster(worlds: Jo
 
 
 @pytest.mark.slow
-def test_8_a_side_is_scaled_to_0_and_leaves_without_touching_the_others_data(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8")
+def test_a_side_is_scaled_to_0_and_leaves_without_touching_the_others_data(worlds: JoinedWorlds) -> None:
     join(worlds, pd=2)
     kept = pods_of(status(worlds.north, "tikv")["stores"])
     worlds.south.change("guest", tidb={"replicas": 0}, tikv={"replicas": 0}, pd={"replicas": 0})
@@ -200,7 +208,8 @@ def test_8_a_side_is_scaled_to_0_and_leaves_without_touching_the_others_data(wor
 
 
 @pytest.mark.slow
-def test_8_the_side_that_began_the_cluster_may_leave_as_well(worlds: JoinedWorlds) -> None:
+@pytest.mark.rule("objects-8")
+def test_the_side_that_began_the_cluster_may_leave_as_well(worlds: JoinedWorlds) -> None:
     join(worlds, pd=3, tikv=3)
     cluster_id = worlds.north.cluster()["status"]["clusterID"]
     for each in ("tidb", "tikv", "pd"):
@@ -220,7 +229,8 @@ def test_8_the_side_that_began_the_cluster_may_leave_as_well(worlds: JoinedWorld
 @pytest.mark.slow
 @pytest.mark.thorough
 @pytest.mark.parametrize("pd", [0, 2])
-def test_8_9_every_component_serves_across_kubernetes_with_tls(worlds: JoinedWorlds, pd: int) -> None:
+@pytest.mark.rule("8.9")
+def test_every_component_serves_across_kubernetes_with_tls(worlds: JoinedWorlds, pd: int) -> None:
     authority = Authority()
     north = _complete(across("basic", NORTH, pd=3, tikv=3, tidb=1))
     south = _complete(across("guest", SOUTH, NORTH, pd=pd, tikv=2, tidb=1))

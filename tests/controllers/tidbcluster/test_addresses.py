@@ -56,7 +56,8 @@ def three(world: OperatorWorld) -> OperatorWorld:
 @pytest.mark.slow
 @pytest.mark.parametrize(("component", "rename"), [("tikv", rename_store), ("pd", rename_member)])
 @pytest.mark.parametrize("change", [{"scale": -1}, {"version": "v8.5.3"}])
-def test_4_1_nothing_is_scaled_in_or_restarted_while_an_address_is_not_understood(
+@pytest.mark.rule("lifecycle-4.1")
+def test_nothing_is_scaled_in_or_restarted_while_an_address_is_not_understood(
     three: OperatorWorld, component: str, rename: Callable[[OperatorWorld], Callable[[], None]], change: Json
 ) -> None:
     restore, replicas = rename(three), three.replicas(component)
@@ -73,7 +74,8 @@ def test_4_1_nothing_is_scaled_in_or_restarted_while_an_address_is_not_understoo
 
 
 @pytest.mark.slow
-def test_4_1_the_domain_of_a_running_cluster_is_not_changed(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-4.1")
+def test_the_domain_of_a_running_cluster_is_not_changed(basic: OperatorWorld) -> None:
     generation = basic.get(STATEFUL_SETS, "basic-pd")["metadata"]["generation"]
     basic.change(clusterDomain="cluster.local")
     basic.run_until(lambda: basic.reason() == "InvalidSpec")
@@ -86,7 +88,8 @@ def test_4_1_the_domain_of_a_running_cluster_is_not_changed(basic: OperatorWorld
 
 
 @pytest.mark.slow
-def test_4_1_a_domain_that_does_not_resolve_is_corrected_before_pd_is_bootstrapped(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-4.1")
+def test_a_domain_that_does_not_resolve_is_corrected_before_pd_is_bootstrapped(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["clusterDomain"] = "nowhere.example"
     world.apply(cluster)

@@ -22,7 +22,8 @@ def test_pod_templates_that_admission_changes_are_left_alone(world: OperatorWorl
 
 @pytest.mark.parametrize("webhook", ["mirror-everywhere", "variable", "toleration", "pod-label"])
 @pytest.mark.parametrize("is_silent", [True, False])
-def test_I42_a_restart_of_the_operator_and_other_hands_restart_no_pod_whatever_a_webhook_has_made_of_it(
+@pytest.mark.rule("I42")
+def test_a_restart_of_the_operator_and_other_hands_restart_no_pod_whatever_a_webhook_has_made_of_it(
     world: OperatorWorld, webhook: str, is_silent: bool
 ) -> None:
     leave = world.world.faults.webhook(webhook)
@@ -50,7 +51,8 @@ def _uids(world: OperatorWorld) -> dict[str, str]:
     return {meta["name"]: meta["uid"] for meta in pods}
 
 
-def test_11_5_a_StatefulSet_is_made_once_though_admission_changes_its_claim_templates(world: OperatorWorld) -> None:
+@pytest.mark.rule("11.5")
+def test_a_StatefulSet_is_made_once_though_admission_changes_its_claim_templates(world: OperatorWorld) -> None:
     world.world.faults.webhook("storage-class")
     world.apply(sample("basic"))
     world.run_until_ready()

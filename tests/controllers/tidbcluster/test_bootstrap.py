@@ -26,13 +26,15 @@ def members(world: OperatorWorld) -> Json:
 
 
 @pytest.mark.slow
-def test_10_3_three_members_bootstrap_one_cluster(three: OperatorWorld) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_three_members_bootstrap_one_cluster(three: OperatorWorld) -> None:
     assert ["basic-pd-0", "basic-pd-1", "basic-pd-2"] == sorted(members(three))
     assert all(member["health"] for member in members(three).values())
 
 
 @pytest.mark.slow
-def test_10_3_a_fourth_member_joins(three: OperatorWorld) -> None:
+@pytest.mark.rule("objects-10.3")
+def test_a_fourth_member_joins(three: OperatorWorld) -> None:
     cluster_id = three.cluster()["status"]["clusterID"]
     three.change(pd={"replicas": 4})
     three.run_until_ready()
@@ -41,7 +43,8 @@ def test_10_3_a_fourth_member_joins(three: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_F51_3612_a_tikv_that_never_started_gets_the_spec_put_right(world: OperatorWorld) -> None:
+@pytest.mark.rule("F51", "#3612")
+def test_a_tikv_that_never_started_gets_the_spec_put_right(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"] |= {"replicas": 3, "nodeSelector": {"no": "such-node"}}
     world.apply(cluster)
@@ -53,7 +56,8 @@ def test_F51_3612_a_tikv_that_never_started_gets_the_spec_put_right(world: Opera
 
 
 @pytest.mark.slow
-def test_7_3_pd_is_rolled_before_the_first_tikv_has_started(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-7.3")
+def test_pd_is_rolled_before_the_first_tikv_has_started(world: OperatorWorld) -> None:
     """Its leader is never ready then (PD v8.5.2): there are no regions to load."""
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 3
@@ -69,7 +73,8 @@ def test_7_3_pd_is_rolled_before_the_first_tikv_has_started(world: OperatorWorld
 
 
 @pytest.mark.slow
-def test_F54_6405_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: OperatorWorld) -> None:
+@pytest.mark.rule("F54", "#6405")
+def test_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: OperatorWorld) -> None:
     """Nobody hands over before; the other members elect another leader."""
     leader, before = three.cluster()["status"]["pd"]["leader"]["name"], members(three)
     uid = three.get(PODS, leader)["metadata"]["uid"]
@@ -85,7 +90,8 @@ def test_F54_6405_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: Op
 
 
 @pytest.mark.slow
-def test_F40_nothing_bootstraps_when_every_volume_of_a_known_cluster_is_lost(three: OperatorWorld) -> None:
+@pytest.mark.rule("F40")
+def test_nothing_bootstraps_when_every_volume_of_a_known_cluster_is_lost(three: OperatorWorld) -> None:
     cluster_id = three.cluster()["status"]["clusterID"]
     lose_every_volume_of_pd(three)
     three.run(120.0)

@@ -151,7 +151,8 @@ def test_a_node_that_is_lost_is_named(world: OperatorWorld) -> None:
     assert f"tikv: 0 of 1 pods are Ready; waiting for basic-tikv-0 (node {node} is not Ready)" in said(world, 120.0)
 
 
-def test_R28_a_roll_waits_for_a_pod_on_a_lost_node_and_names_both(world: OperatorWorld) -> None:
+@pytest.mark.rule("R28")
+def test_a_roll_waits_for_a_pod_on_a_lost_node_and_names_both(world: OperatorWorld) -> None:
     world.apply(cluster({}))
     world.run_until_ready()
     node = world.get(PODS, "basic-tikv-0")["spec"]["nodeName"]

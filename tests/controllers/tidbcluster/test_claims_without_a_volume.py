@@ -55,7 +55,8 @@ def uids(world: OperatorWorld) -> dict[str, str]:
     ],
     ids=["dataSource", "dataSourceRef", "selector", "store"],
 )
-def test_F47_a_claim_that_a_backup_tool_restored_waits_for_its_data(
+@pytest.mark.rule("F47")
+def test_a_claim_that_a_backup_tool_restored_waits_for_its_data(
     world: OperatorWorld, differs: str, labels: Json, spec: Json
 ) -> None:
     size = "1Gi" if differs == "class" else "2Gi"
@@ -91,7 +92,8 @@ def test_F47_a_claim_that_a_backup_tool_restored_waits_for_its_data(
     ],
     ids=["class", "class that does not exist", "size"],
 )
-def test_F47_a_claim_that_comes_out_like_before_is_made_again_once(
+@pytest.mark.rule("F47")
+def test_a_claim_that_comes_out_like_before_is_made_again_once(
     world: OperatorWorld, asked: Json, imposed: Json, told: str
 ) -> None:
     """Where an admission webhook has its way and volumes take their time, nothing is deleted over and over."""

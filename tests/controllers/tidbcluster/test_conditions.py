@@ -49,7 +49,8 @@ CLAIM = {"resources": {"requests": {"storage": "1Gi"}}}
         ({"tidb": {"members": {}}}, {"without": ("tidb",)}, "Ready"),
     ],
 )
-def test_2_3_the_first_row_that_matches_wins(changed: Json, spec: Json, reason: str) -> None:
+@pytest.mark.rule("lifecycle-2.3")
+def test_the_first_row_that_matches_wins(changed: Json, spec: Json, reason: str) -> None:
     found = ready(cluster(status=status(**changed), **spec))
     assert (reason == "Ready", reason) == found[:2]
 

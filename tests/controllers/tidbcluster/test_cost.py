@@ -32,7 +32,8 @@ _MOST = {
 
 
 @pytest.mark.slow
-def test_3_8_a_cluster_that_comes_up_costs_no_more_requests_than_needed() -> None:
+@pytest.mark.rule("3.8")
+def test_a_cluster_that_comes_up_costs_no_more_requests_than_needed() -> None:
     world = OperatorWorld()
     tree = sample("basic")
     for component, count in (("pd", 3), ("tikv", 3), ("tidb", 2)):

@@ -27,7 +27,8 @@ def told(world: OperatorWorld, name: str) -> tuple[str, str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["basic", "advanced"])
-def test_2_3_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: OperatorWorld, name: str) -> None:
+@pytest.mark.rule("2.3")
+def test_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: OperatorWorld, name: str) -> None:
     world.apply(sample(name))
     story = []
 
@@ -48,7 +49,8 @@ def test_2_3_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: Ope
 
 @pytest.mark.slow
 @pytest.mark.parametrize("others_made_it", [False, True], ids=["ours", "made by another process"])
-def test_EXP_1_what_a_cache_does_not_show_yet_is_created_once_and_read_once(
+@pytest.mark.rule("EXP-1")
+def test_what_a_cache_does_not_show_yet_is_created_once_and_read_once(
     world: OperatorWorld, others_made_it: bool
 ) -> None:
     """Thirty syncs in thirty seconds, in front of caches that show nothing of what they have made."""
@@ -81,7 +83,8 @@ def test_EXP_1_what_a_cache_does_not_show_yet_is_created_once_and_read_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", [SERVICES, CONFIG_MAPS, STATEFUL_SETS, DEPLOYMENTS])
-def test_EXP_1_what_was_created_and_deleted_before_a_cache_showed_it_is_made_again(
+@pytest.mark.rule("EXP-1")
+def test_what_was_created_and_deleted_before_a_cache_showed_it_is_made_again(
     world: OperatorWorld, resource: Resource
 ) -> None:
     cache = world.operator.caches[resource]
@@ -102,7 +105,8 @@ def test_EXP_1_what_was_created_and_deleted_before_a_cache_showed_it_is_made_aga
     assert set(names) <= {each["metadata"]["name"] for each in world.every(resource)}
 
 
-def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("15")
+def test_every_object_is_told_once(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
 
@@ -116,14 +120,16 @@ def test_15_every_object_is_told_once(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_I30_the_spec_that_is_stored_stays_the_users(world: OperatorWorld) -> None:
+@pytest.mark.rule("I30")
+def test_the_spec_that_is_stored_stays_the_users(world: OperatorWorld) -> None:
     world.apply(sample("advanced"))
     before = world.cluster("advanced")["spec"]
     world.run_until_ready("advanced")
     assert before == world.cluster("advanced")["spec"]
 
 
-def test_2_4_without_a_status_subresource_the_status_alone_is_patched(clock: FakeClock) -> None:
+@pytest.mark.rule("2.4")
+def test_without_a_status_subresource_the_status_alone_is_patched(clock: FakeClock) -> None:
     """As under v1.6's definition, where every status write also moves metadata.generation."""
     world = OperatorWorld(clock=clock, status_subresource=False)
     world.apply(sample("basic"))
@@ -157,7 +163,8 @@ def test_one_seed_is_one_run() -> None:
 
 
 @pytest.mark.slow
-def test_F52_3852_4054_every_part_may_be_left_out(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F52", "#3852", "#4054")
+def test_every_part_may_be_left_out(basic: OperatorWorld) -> None:
     """Alone, or beside another cluster that has them all; what lacks a PD to talk to says what it waits for."""
     components = ("pd", "tikv", "tidb")
     subsets = [chosen for size in range(3) for chosen in itertools.combinations(components, size)]
@@ -180,7 +187,8 @@ def test_F52_3852_4054_every_part_may_be_left_out(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_F52_an_update_strategy_that_somebody_changed_is_put_right(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F52")
+def test_an_update_strategy_that_somebody_changed_is_put_right(basic: OperatorWorld) -> None:
     for component in ("pd", "tikv", "tidb"):
         strategy = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
         basic.admin.patch(STATEFUL_SETS, f"basic-{component}", NAMESPACE, strategy)
@@ -191,7 +199,8 @@ def test_F52_an_update_strategy_that_somebody_changed_is_put_right(basic: Operat
 
 
 @pytest.mark.slow
-def test_8_1_a_cluster_that_says_image_alone_runs_it_and_is_upgraded_by_its_tag(world: OperatorWorld) -> None:
+@pytest.mark.rule("8.1")
+def test_a_cluster_that_says_image_alone_runs_it_and_is_upgraded_by_its_tag(world: OperatorWorld) -> None:
     cluster = sample("basic")
     del cluster["spec"]["version"]
     for part in ("pd", "tikv", "tidb"):

@@ -16,7 +16,8 @@ from kube.resources import (
 from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 
-def test_1_5_deleting_a_cluster_leaves_its_claims_only(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-1.5")
+def test_deleting_a_cluster_leaves_its_claims_only(basic: OperatorWorld) -> None:
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     basic.run(60.0)
 
@@ -27,7 +28,8 @@ def test_1_5_deleting_a_cluster_leaves_its_claims_only(basic: OperatorWorld) -> 
     assert [] == basic.writes()
 
 
-def test_I27_a_cluster_that_is_being_deleted_is_left_alone(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I27")
+def test_a_cluster_that_is_being_deleted_is_left_alone(basic: OperatorWorld) -> None:
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"finalizers": ["example.com/keep"]}})
     basic.run(1.0)
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
@@ -39,7 +41,8 @@ def test_I27_a_cluster_that_is_being_deleted_is_left_alone(basic: OperatorWorld)
     assert ([], []) == (basic.writes(), basic.operator.dataplane.requests)
 
 
-def test_1_5_the_series_of_a_deleted_cluster_end(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-1.5")
+def test_the_series_of_a_deleted_cluster_end(basic: OperatorWorld) -> None:
     labels = {"namespace": "default", "name": "basic", "component": "pd"}
     series = "tidb_operator_cluster_spec_replicas"
     assert 1 == basic.operator.registry.get_sample_value(series, labels)
@@ -48,7 +51,8 @@ def test_1_5_the_series_of_a_deleted_cluster_end(basic: OperatorWorld) -> None:
     assert None is basic.operator.registry.get_sample_value(series, labels)
 
 
-def test_F4_nothing_is_created_for_a_cluster_that_only_the_cache_still_has(world: OperatorWorld) -> None:
+@pytest.mark.rule("F4")
+def test_nothing_is_created_for_a_cluster_that_only_the_cache_still_has(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.operator.look()
     world.operator.caches[TIDB_CLUSTERS].blind = True
@@ -58,7 +62,8 @@ def test_F4_nothing_is_created_for_a_cluster_that_only_the_cache_still_has(world
     assert [] == world.every(SERVICES)
 
 
-def test_F4_nothing_is_created_for_the_one_before(world: OperatorWorld) -> None:
+@pytest.mark.rule("F4")
+def test_nothing_is_created_for_the_one_before(world: OperatorWorld) -> None:
     """Deleted and made anew under its name, while the cache still shows the old one."""
     world.apply(sample("basic"))
     world.operator.look()
@@ -75,7 +80,8 @@ def test_F4_nothing_is_created_for_the_one_before(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_1_5_a_deleted_stateful_set_comes_back_with_its_data(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-1.5")
+def test_a_deleted_stateful_set_comes_back_with_its_data(basic: OperatorWorld) -> None:
     store, pod = list(basic.cluster()["status"]["tikv"]["stores"]), basic.get(PODS, "basic-tikv-0")["metadata"]["uid"]
     basic.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE)
     basic.run(30.0)
@@ -85,6 +91,7 @@ def test_1_5_a_deleted_stateful_set_comes_back_with_its_data(basic: OperatorWorl
 
 
 @pytest.mark.parametrize("key", ["default/nobody", "nobody", "no/such/key"])
-def test_CW_6_a_key_without_a_cluster_is_a_success(world: OperatorWorld, key: str) -> None:
+@pytest.mark.rule("CW-6")
+def test_a_key_without_a_cluster_is_a_success(world: OperatorWorld, key: str) -> None:
     assert world.operator.sync(key) is None
     assert [] == world.writes()

@@ -60,7 +60,8 @@ def keys() -> Keys:
     return Keys()
 
 
-def test_OP_1_every_event_of_a_cluster_counts_resyncs_too(keys: Keys) -> None:
+@pytest.mark.rule("OP-1")
+def test_every_event_of_a_cluster_counts_resyncs_too(keys: Keys) -> None:
     handler, basic = events.of_clusters(keys.add), made("basic")
     handler.on_add(basic, True)
     handler.on_update(basic, basic)
@@ -69,7 +70,8 @@ def test_OP_1_every_event_of_a_cluster_counts_resyncs_too(keys: Keys) -> None:
     assert ["ns/basic"] * 3 + ["ns/gone"] == keys.all
 
 
-def test_CW_3_a_change_of_what_a_cluster_owns_counts(keys: Keys) -> None:
+@pytest.mark.rule("CW-3")
+def test_a_change_of_what_a_cluster_owns_counts(keys: Keys) -> None:
     handler, owned = events.of_owned(Clusters(), keys.add), made("sts", ownerReferences=[OWNER])
     handler.on_add(owned, False)
     handler.on_update(owned, owned)  # a resync
@@ -84,7 +86,8 @@ def test_CW_3_a_change_of_what_a_cluster_owns_counts(keys: Keys) -> None:
     "other",
     [{"kind": "StatefulSet"}, {"uid": "former"}, {"name": "unknown"}, {"controller": False}, {"apiVersion": "v1"}],
 )
-def test_CW_3_a_change_of_what_others_own_does_not(keys: Keys, other: Json) -> None:
+@pytest.mark.rule("CW-3")
+def test_a_change_of_what_others_own_does_not(keys: Keys, other: Json) -> None:
     handler = events.of_owned(Clusters(), keys.add)
     handler.on_add(made("sts", ownerReferences=[OWNER | other]), False)
     assert [] == keys.all
@@ -109,12 +112,14 @@ def pod(version: str = "1", *, ready: bool = False, node: str = "n", **meta: Any
     ],
     ids=["resync", "other status", "annotation", "ready", "node", "new pod", "revision"],
 )
-def test_1_1_a_pod_counts_when_what_decisions_read_has_changed(keys: Keys, new: Object, counts: bool) -> None:
+@pytest.mark.rule("lifecycle-1.1")
+def test_a_pod_counts_when_what_decisions_read_has_changed(keys: Keys, new: Object, counts: bool) -> None:
     events.of_pods(Clusters(), keys.add).on_update(pod(), new)
     assert ["ns/basic"] * counts == keys.all
 
 
-def test_1_1_a_pod_that_comes_or_goes_counts(keys: Keys) -> None:
+@pytest.mark.rule("lifecycle-1.1")
+def test_a_pod_that_comes_or_goes_counts(keys: Keys) -> None:
     handler = events.of_pods(Clusters(), keys.add)
     handler.on_add(pod(), False)
     handler.on_delete(pod())
@@ -123,12 +128,14 @@ def test_1_1_a_pod_that_comes_or_goes_counts(keys: Keys) -> None:
     assert ["ns/basic"] * 2 == keys.all
 
 
-def test_1_2_a_cluster_with_an_instance_label_of_its_own_is_found(keys: Keys) -> None:
+@pytest.mark.rule("lifecycle-1.2")
+def test_a_cluster_with_an_instance_label_of_its_own_is_found(keys: Keys) -> None:
     events.of_pods(Clusters(), keys.add).on_add(pod(labels=LABELS | {"app.kubernetes.io/instance": "other"}), False)
     assert ["ns/named"] == keys.all
 
 
-def test_PQ_10_a_cluster_that_was_there_or_is_told_again_is_no_news(keys: Keys) -> None:
+@pytest.mark.rule("PQ-10")
+def test_a_cluster_that_was_there_or_is_told_again_is_no_news(keys: Keys) -> None:
     handler, basic = events.of_clusters(keys.add), made("basic")
     handler.on_add(basic, True)
     handler.on_add(basic, False)
@@ -138,7 +145,8 @@ def test_PQ_10_a_cluster_that_was_there_or_is_told_again_is_no_news(keys: Keys) 
     assert [-100, 0, -100, 0, 0] == keys.priorities
 
 
-def test_PQ_10_what_was_there_of_a_cluster_is_no_news(keys: Keys) -> None:
+@pytest.mark.rule("PQ-10")
+def test_what_was_there_of_a_cluster_is_no_news(keys: Keys) -> None:
     owned = made("sts", ownerReferences=[OWNER])
     for handler, obj in ((events.of_owned(Clusters(), keys.add), owned), (events.of_pods(Clusters(), keys.add), pod())):
         handler.on_add(obj, True)

@@ -92,7 +92,8 @@ def members(world: OperatorWorld) -> list[str]:
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "OnDelete"])
-def test_F12_a_roll_that_is_over_excuses_no_loss_whoever_has_restarted_the_pods(
+@pytest.mark.rule("F12")
+def test_a_roll_that_is_over_excuses_no_loss_whoever_has_restarted_the_pods(
     world: OperatorWorld, strategy: str
 ) -> None:
     world.change(statefulSetUpdateStrategy=strategy, pd={"annotations": {"a": "b"}})
@@ -107,7 +108,8 @@ def test_F12_a_roll_that_is_over_excuses_no_loss_whoever_has_restarted_the_pods(
     assert ["basic-pd-2"] == records(world, "pd")
 
 
-def test_9_2_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.2")
+def test_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: OperatorWorld) -> None:
     claim, member = uid_of(world, "pd-basic-pd-2"), status(world, "pd")["members"]["basic-pd-2"]["id"]
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
 
@@ -137,7 +139,8 @@ def test_9_2_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: Operat
         assert 1 == event["count"]
 
 
-def test_I23_nothing_is_removed_that_is_not_written_down(world: OperatorWorld) -> None:
+@pytest.mark.rule("I23")
+def test_nothing_is_removed_that_is_not_written_down(world: OperatorWorld) -> None:
     heal = world.world.faults.api_fault(REFUSED, verb="patch", resource="tidbclusters.pingcap.com")
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(3 * PERIOD)
@@ -147,7 +150,8 @@ def test_I23_nothing_is_removed_that_is_not_written_down(world: OperatorWorld) -
     assert ["basic-pd-0", "basic-pd-1", "basic-pd-3"] == members(world)
 
 
-def test_F45_what_is_written_down_is_done_by_whoever_comes_next(world: OperatorWorld) -> None:
+@pytest.mark.rule("F45")
+def test_what_is_written_down_is_done_by_whoever_comes_next(world: OperatorWorld) -> None:
     heal = world.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, method="DELETE")
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(2 * PERIOD)
@@ -159,7 +163,8 @@ def test_F45_what_is_written_down_is_done_by_whoever_comes_next(world: OperatorW
     assert ["basic-pd-0", "basic-pd-1", "basic-pd-3"] == members(world)
 
 
-def test_9_2_a_record_of_who_came_back_before_anything_was_done_is_dropped(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.2")
+def test_a_record_of_who_came_back_before_anything_was_done_is_dropped(world: OperatorWorld) -> None:
     world.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, method="DELETE")
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(2 * PERIOD)
@@ -169,7 +174,8 @@ def test_9_2_a_record_of_who_came_back_before_anything_was_done_is_dropped(world
     assert ([], [], 3) == (records(world, "pd"), deletions(world), world.replicas("pd"))
 
 
-def test_9_2_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.2")
+def test_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: OperatorWorld) -> None:
     claim = uid_of(world, "pd-basic-pd-1")
     world.world.faults.disk_lost(NAMESPACE, "pd-basic-pd-1")
     world.world.faults.pod_crash(f"{NAMESPACE}/basic-pd-1")
@@ -181,7 +187,8 @@ def test_9_2_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: Operat
     assert claim != uid_of(world, "pd-basic-pd-1")
 
 
-def test_9_2_F29_a_member_that_a_lost_pod_left_after_its_removal_is_removed_as_well(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.2", "F29")
+def test_a_member_that_a_lost_pod_left_after_its_removal_is_removed_as_well(world: OperatorWorld) -> None:
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run_until(lambda: said(world, "pd")[0] == "PDFailedOver", within=3 * PERIOD)
     pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
@@ -196,7 +203,8 @@ def test_9_2_F29_a_member_that_a_lost_pod_left_after_its_removal_is_removed_as_w
     assert (["basic-pd-0", "basic-pd-1", "basic-pd-2"], 3) == (members(world), world.replicas("pd"))
 
 
-def test_I22_R18_a_store_that_crashes_again_and_again_is_lost_though_its_pod_is_ready_in_between(
+@pytest.mark.rule("I22", "R18")
+def test_a_store_that_crashes_again_and_again_is_lost_though_its_pod_is_ready_in_between(
     world: OperatorWorld,
 ) -> None:
     world.world.faults.disk_lost(NAMESPACE, "tikv-basic-tikv-1")
@@ -206,7 +214,8 @@ def test_I22_R18_a_store_that_crashes_again_and_again_is_lost_though_its_pod_is_
     assert "TiKVFailedOver" == said(world, "tikv")[0]
 
 
-def test_I29_nothing_is_written_and_nothing_read_while_substitutes_serve(world: OperatorWorld) -> None:
+@pytest.mark.rule("I29")
+def test_nothing_is_written_and_nothing_read_while_substitutes_serve(world: OperatorWorld) -> None:
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(2 * PERIOD)
     assert "PDFailedOver" == said(world, "pd")[0]
@@ -215,7 +224,8 @@ def test_I29_nothing_is_written_and_nothing_read_while_substitutes_serve(world: 
     assert ([], []) == (world.writes(), world.reads())
 
 
-def test_9_1_one_witness_is_not_enough(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.1")
+def test_one_witness_is_not_enough(world: OperatorWorld) -> None:
     """The processes stand still, their pods stay Ready; other pods are not Ready, their processes serve."""
     world.world.faults.pod_hang(f"{NAMESPACE}/basic-pd-2")
     world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-1")
@@ -224,7 +234,8 @@ def test_9_1_one_witness_is_not_enough(world: OperatorWorld) -> None:
     assert [[], [], []] == [records(world, component) for component in ("pd", "tikv", "tidb")]
 
 
-def test_F43_R17_an_operator_that_is_cut_off_replaces_nobody(world: OperatorWorld) -> None:
+@pytest.mark.rule("F43", "R17")
+def test_an_operator_that_is_cut_off_replaces_nobody(world: OperatorWorld) -> None:
     world.world.faults.network_cut()
     world.world.faults.pod_unready(f"{NAMESPACE}/basic-*")
     world.run(3 * PERIOD)
@@ -232,7 +243,8 @@ def test_F43_R17_an_operator_that_is_cut_off_replaces_nobody(world: OperatorWorl
     assert [] == deletions(world)
 
 
-def test_F43_when_most_of_what_is_asked_fails_it_may_be_us(clock: FakeClock) -> None:
+@pytest.mark.rule("F43")
+def test_when_most_of_what_is_asked_fails_it_may_be_us(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tidb=3)):
         world.world.faults.network_cut(f"{NAMESPACE}/basic-tidb-*")
         world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-*")
@@ -240,7 +252,8 @@ def test_F43_when_most_of_what_is_asked_fails_it_may_be_us(clock: FakeClock) -> 
         assert [] == records(world, "tidb")
 
 
-def test_F43_trouble_of_tidb_keeps_no_lost_store_and_no_lost_member(clock: FakeClock) -> None:
+@pytest.mark.rule("F43")
+def test_trouble_of_tidb_keeps_no_lost_store_and_no_lost_member(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tidb=4)):
         world.world.faults.network_cut(f"{NAMESPACE}/basic-tidb-*")
         for pod in ("basic-pd-2", "basic-tikv-2"):
@@ -250,7 +263,8 @@ def test_F43_trouble_of_tidb_keeps_no_lost_store_and_no_lost_member(clock: FakeC
         assert (["basic-pd-2"], ["basic-tikv-2"]) == (records(world, "pd"), records(world, "tikv"))
 
 
-def test_R10_who_is_back_in_time_is_not_replaced(world: OperatorWorld) -> None:
+@pytest.mark.rule("R10")
+def test_who_is_back_in_time_is_not_replaced(world: OperatorWorld) -> None:
     for _ in range(3):
         heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
         world.run(PERIOD - 10.0)
@@ -259,7 +273,8 @@ def test_R10_who_is_back_in_time_is_not_replaced(world: OperatorWorld) -> None:
     assert ([], []) == (records(world, "pd"), records(world, "tidb"))
 
 
-def test_F44_a_new_process_gives_everybody_a_whole_period(world: OperatorWorld) -> None:
+@pytest.mark.rule("F44")
+def test_a_new_process_gives_everybody_a_whole_period(world: OperatorWorld) -> None:
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(PERIOD - 10.0)
     world.restart()
@@ -269,7 +284,8 @@ def test_F44_a_new_process_gives_everybody_a_whole_period(world: OperatorWorld) 
     assert ["basic-pd-2"] == records(world, "pd")
 
 
-def test_R29_a_lost_majority_is_left_to_a_human(world: OperatorWorld) -> None:
+@pytest.mark.rule("R29")
+def test_a_lost_majority_is_left_to_a_human(world: OperatorWorld) -> None:
     for ordinal in (1, 2):
         world.world.faults.node_gone(node_of(world, f"basic-pd-{ordinal}"))
     world.run(4 * PERIOD)
@@ -281,7 +297,8 @@ def test_R29_a_lost_majority_is_left_to_a_human(world: OperatorWorld) -> None:
     assert 1 == len(world.events("PDQuorumLost"))
 
 
-def test_R29_a_single_pd_that_crashes_for_hours_is_left_to_a_human(clock: FakeClock) -> None:
+@pytest.mark.rule("R29")
+def test_a_single_pd_that_crashes_for_hours_is_left_to_a_human(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(pd=1)):
         world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-0")
         world.run(4 * PERIOD)
@@ -291,7 +308,8 @@ def test_R29_a_single_pd_that_crashes_for_hours_is_left_to_a_human(clock: FakeCl
         assert (1, 3, 2) == (world.replicas("pd"), world.replicas("tikv"), world.replicas("tidb"))
 
 
-def test_F12_pods_that_our_own_roll_made_are_not_replaced(world: OperatorWorld) -> None:
+@pytest.mark.rule("F12")
+def test_pods_that_our_own_roll_made_are_not_replaced(world: OperatorWorld) -> None:
     world.world.faults.image_missing("*:v9.9.9")
     world.change(version="v9.9.9")
     world.run(3 * PERIOD)
@@ -300,9 +318,8 @@ def test_F12_pods_that_our_own_roll_made_are_not_replaced(world: OperatorWorld) 
 
 
 @pytest.mark.parametrize("component", ["pd", "tikv"])
-def test_F12_whose_volume_another_hand_takes_during_its_restart_is_replaced(
-    world: OperatorWorld, component: str
-) -> None:
+@pytest.mark.rule("F12")
+def test_whose_volume_another_hand_takes_during_its_restart_is_replaced(world: OperatorWorld, component: str) -> None:
     """It was our roll that ended the pod, but the data went with the claim: nobody comes back from that."""
     pod = f"basic-{component}-2"
     world.change(**{component: {"nodeSelector": {"no-such": "label"}}})
@@ -318,7 +335,8 @@ def test_F12_whose_volume_another_hand_takes_during_its_restart_is_replaced(
 
 
 @pytest.mark.parametrize("component", ["pd", "tikv"])
-def test_F12_a_pod_that_a_roll_finds_on_a_lost_machine_is_replaced_though_the_operator_restarts(
+@pytest.mark.rule("F12")
+def test_a_pod_that_a_roll_finds_on_a_lost_machine_is_replaced_though_the_operator_restarts(
     world: OperatorWorld, component: str
 ) -> None:
     """What the pod does is unknown, so the roll leaves it to failover."""
@@ -341,7 +359,8 @@ def lose_its_disk_in_its_restart(world: OperatorWorld, pod: str) -> None:
     assert [] == records(world, "pd"), "it may just take its time"
 
 
-def test_F12_who_loses_its_disk_in_its_restart_is_replaced_if_others_serve_with_its_revision(
+@pytest.mark.rule("F12")
+def test_who_loses_its_disk_in_its_restart_is_replaced_if_others_serve_with_its_revision(
     world: OperatorWorld,
 ) -> None:
     lose_its_disk_in_its_restart(world, "basic-pd-1")
@@ -349,7 +368,8 @@ def test_F12_who_loses_its_disk_in_its_restart_is_replaced_if_others_serve_with_
     world.run_until(lambda: world.reason() in ("Done", "PDFailedOver"), 5 * PERIOD)
 
 
-def test_F12_the_first_of_a_revision_that_does_not_serve_is_not_replaced(world: OperatorWorld) -> None:
+@pytest.mark.rule("F12")
+def test_the_first_of_a_revision_that_does_not_serve_is_not_replaced(world: OperatorWorld) -> None:
     lose_its_disk_in_its_restart(world, "basic-pd-2")
     world.run(5 * PERIOD)
     assert [] == records(world, "pd")
@@ -357,7 +377,8 @@ def test_F12_the_first_of_a_revision_that_does_not_serve_is_not_replaced(world: 
 
 
 @pytest.mark.parametrize(("most", "failover"), [(0, QUICKLY), (3, replace(QUICKLY, auto=False))], ids=["max 0", "off"])
-def test_I25_who_wants_no_failover_gets_none(clock: FakeClock, most: int, failover: FailoverSettings) -> None:
+@pytest.mark.rule("I25")
+def test_who_wants_no_failover_gets_none(clock: FakeClock, most: int, failover: FailoverSettings) -> None:
     for world in failing_over(clock, cluster(most=most), failover):
         for pod in ("basic-pd-2", "basic-tikv-2", "basic-tidb-1"):
             world.world.faults.node_gone(node_of(world, pod))
@@ -366,7 +387,8 @@ def test_I25_who_wants_no_failover_gets_none(clock: FakeClock, most: int, failov
         assert [] == deletions(world)
 
 
-def test_F39_no_more_than_the_limit_is_replaced(clock: FakeClock) -> None:
+@pytest.mark.rule("F39")
+def test_no_more_than_the_limit_is_replaced(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tidb=4, most=1)):
         world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-0")
         world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-1")
@@ -386,7 +408,8 @@ def lose_a_store(world: OperatorWorld) -> None:
     world.run_until(lambda: said(world, "tikv")[0] == "TiKVFailedOver", 5 * PERIOD)
 
 
-def test_9_3_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.3")
+def test_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorWorld) -> None:
     claim = uid_of(world, "tikv-basic-tikv-1")
     lose_a_store(world)
     assert (["basic-tikv-1"], 4) == (records(world, "tikv"), world.replicas("tikv"))
@@ -408,7 +431,8 @@ def test_9_3_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorW
     assert claim == uid_of(world, "tikv-basic-tikv-1")
 
 
-def test_9_3_a_lost_store_is_replaced_in_time_whatever_else_is_told(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.3")
+def test_a_lost_store_is_replaced_in_time_whatever_else_is_told(world: OperatorWorld) -> None:
     world.change(tikv={"storageVolumes": [{"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}]})
     world.run(5.0)
     refused = said(world, "tikv")
@@ -418,7 +442,8 @@ def test_9_3_a_lost_store_is_replaced_in_time_whatever_else_is_told(world: Opera
     assert refused == said(world, "tikv")
 
 
-def test_F31_1582_tiflash_does_not_make_tikv_fail_over(world: OperatorWorld) -> None:
+@pytest.mark.rule("F31", "#1582")
+def test_tiflash_does_not_make_tikv_fail_over(world: OperatorWorld) -> None:
     """One store is TiFlash by its label, another one by its address; the TiKV pod beside them is ill, too."""
     world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     world.register_store("basic-tikv-2.basic-tikv-peer.default.svc:3930", {"engine": "tiflash"})
@@ -433,7 +458,8 @@ def test_F31_1582_tiflash_does_not_make_tikv_fail_over(world: OperatorWorld) -> 
     assert ([], 3) == (records(world, "tikv"), world.replicas("tikv"))
 
 
-def test_F33_the_record_of_a_pod_that_nobody_wants_any_more_goes(clock: FakeClock) -> None:
+@pytest.mark.rule("F33")
+def test_the_record_of_a_pod_that_nobody_wants_any_more_goes(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tikv=5)):
         world.world.faults.node_gone(node_of(world, "basic-tikv-4"))
         world.run(4 * PERIOD)
@@ -444,7 +470,8 @@ def test_F33_the_record_of_a_pod_that_nobody_wants_any_more_goes(clock: FakeCloc
         assert "failoverUID" not in status(world, "tikv")
 
 
-def test_14_the_user_drops_the_records_of_a_component_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_the_user_drops_the_records_of_a_component_once(world: OperatorWorld) -> None:
     lose_a_store(world)
     annotations = {CLEAR_FAILURE_RECORDS: "tikv"}
     world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
@@ -455,7 +482,8 @@ def test_14_the_user_drops_the_records_of_a_component_once(world: OperatorWorld)
     assert ["basic-tikv-1"] == records(world, "tikv"), "it is still lost, and gets another period"
 
 
-def test_14_a_command_for_nobody_is_told_and_dropped(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_a_command_for_nobody_is_told_and_dropped(world: OperatorWorld) -> None:
     annotations = {CLEAR_FAILURE_RECORDS: "tikvs"}
     world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
     world.run(10.0)
@@ -467,7 +495,8 @@ def test_14_a_command_for_nobody_is_told_and_dropped(world: OperatorWorld) -> No
 # TiDB
 
 
-def test_9_4_a_lost_server_is_replaced_and_given_back(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.4")
+def test_a_lost_server_is_replaced_and_given_back(world: OperatorWorld) -> None:
     heal = world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-0")
     world.run(PERIOD / 2)
     assert "TiDBMemberUnhealthy" == said(world, "tidb")[0]
@@ -478,7 +507,8 @@ def test_9_4_a_lost_server_is_replaced_and_given_back(world: OperatorWorld) -> N
     assert ([], 2) == (records(world, "tidb"), world.replicas("tidb"))
 
 
-def test_9_4_F11_servers_that_failover_has_replaced_get_the_corrected_template(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.4", "F11")
+def test_servers_that_failover_has_replaced_get_the_corrected_template(world: OperatorWorld) -> None:
     world.world.faults.image_missing("*:v9.9.9")
     world.change(tidb={"version": "v9.9.9"})
     world.run_until(lambda: "v9.9.9" in said(world, "tidb")[1])
@@ -491,7 +521,8 @@ def test_9_4_F11_servers_that_failover_has_replaced_get_the_corrected_template(w
     assert "v9.9.9" not in str([pod["spec"] for pod in world.every(PODS)])
 
 
-def test_9_4_R21_a_server_that_ends_for_an_older_stateful_set_on_a_lost_machine_is_replaced(
+@pytest.mark.rule("lifecycle-9.4", "R21")
+def test_a_server_that_ends_for_an_older_stateful_set_on_a_lost_machine_is_replaced(
     world: OperatorWorld,
 ) -> None:
     """The new StatefulSet neither counts it nor can make its own while it is there."""
@@ -502,7 +533,8 @@ def test_9_4_R21_a_server_that_ends_for_an_older_stateful_set_on_a_lost_machine_
     assert "deletionTimestamp" in world.get(PODS, "basic-tidb-1")["metadata"]
 
 
-def test_9_4_a_server_that_was_scaled_in_on_a_lost_machine_is_missed_by_nobody(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.4")
+def test_a_server_that_was_scaled_in_on_a_lost_machine_is_missed_by_nobody(world: OperatorWorld) -> None:
     world.world.faults.node_gone(node_of(world, "basic-tidb-1"))
     world.change(tidb={"replicas": 1})
     world.run_until(lambda: said(world, "tidb")[0] == "Done")
@@ -510,7 +542,8 @@ def test_9_4_a_server_that_was_scaled_in_on_a_lost_machine_is_missed_by_nobody(w
     assert "deletionTimestamp" in world.get(PODS, "basic-tidb-1")["metadata"]
 
 
-def test_9_4_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.4")
+def test_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorWorld) -> None:
     world.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-*")
     world.admin.delete(PODS, "basic-tidb-1", NAMESPACE)
     world.run(2 * PERIOD)
@@ -521,7 +554,8 @@ def test_9_4_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorW
 
 
 @pytest.mark.parametrize("automatic", [True, False])
-def test_9_5_R28_what_a_lost_host_held_is_given_up_on_demand(clock: FakeClock, automatic: bool) -> None:
+@pytest.mark.rule("lifecycle-9.5", "R28")
+def test_what_a_lost_host_held_is_given_up_on_demand(clock: FakeClock, automatic: bool) -> None:
     """Its disks are gone with it: the pods come back elsewhere, on new volumes."""
     body = cluster()
     if automatic:

@@ -59,7 +59,8 @@ def component_reason(world: OperatorWorld, component: str) -> str:
     return str(world.cluster()["status"][component]["conditions"][0]["reason"])
 
 
-def test_3_1_tikv_waits_for_pd_and_tidb_for_tikv(world: OperatorWorld) -> None:
+@pytest.mark.rule("3.1")
+def test_tikv_waits_for_pd_and_tidb_for_tikv(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-pd"))
     assert ("WaitingForPD", "WaitingForTiKV") == (component_reason(world, "tikv"), component_reason(world, "tidb"))
@@ -75,7 +76,8 @@ def test_3_1_tikv_waits_for_pd_and_tidb_for_tikv(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_F43_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F43")
+def test_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
     basic.forget()
@@ -93,7 +95,8 @@ def test_F43_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: Operato
 
 
 @pytest.mark.slow
-def test_R31_a_silent_pd_costs_a_cluster_that_comes_up_beside_it_little_time(basic: OperatorWorld) -> None:
+@pytest.mark.rule("R31")
+def test_a_silent_pd_costs_a_cluster_that_comes_up_beside_it_little_time(basic: OperatorWorld) -> None:
     alone = _comes_up(basic, "alone")
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
@@ -112,7 +115,8 @@ def _comes_up(world: OperatorWorld, name: str) -> float:
 
 
 @pytest.mark.slow
-def test_3_1_a_silent_pd_does_not_stop_what_needs_no_pd(basic: OperatorWorld) -> None:
+@pytest.mark.rule("3.1")
+def test_a_silent_pd_does_not_stop_what_needs_no_pd(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
     labels = {"owner": "me"}
@@ -125,7 +129,8 @@ def test_3_1_a_silent_pd_does_not_stop_what_needs_no_pd(basic: OperatorWorld) ->
 
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"error": "no"}', b"[1]", b"null", b"[]"])
-def test_F7_what_pd_says_in_riddles_counts_as_unknown(basic: OperatorWorld, body: bytes) -> None:
+@pytest.mark.rule("F7")
+def test_what_pd_says_in_riddles_counts_as_unknown(basic: OperatorWorld, body: bytes) -> None:
     fault = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/health", status=200, body=body)
     basic.world.data_plane.network.inject(fault)
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 60)
@@ -134,7 +139,8 @@ def test_F7_what_pd_says_in_riddles_counts_as_unknown(basic: OperatorWorld, body
     assert "removed from PD" not in basic.progressing
 
 
-def test_F8_303_who_is_not_in_the_newest_answer_is_dropped_and_others_keep_their_times(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F8", "#303")
+def test_who_is_not_in_the_newest_answer_is_dropped_and_others_keep_their_times(basic: OperatorWorld) -> None:
     basic.run(5.0)
     before = members(basic)
     gone = {
@@ -156,7 +162,8 @@ def members(world: OperatorWorld) -> dict[str, str | None]:
 
 
 @pytest.mark.slow
-def test_F40_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F40")
+def test_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> None:
     known = basic.cluster()["status"]["clusterID"]
     body = b'{"header": {"cluster_id": 42}, "leader": {"name": "basic-pd-0", "member_id": 1}}'
     foreign = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/members", status=200, body=body)
@@ -177,7 +184,8 @@ def test_F40_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -
 
 
 @pytest.mark.parametrize(("resource", "stage"), [("services", "discovery"), ("statefulsets.apps", "pd")])
-def test_5_a_missing_permission_is_told_and_recovered_from(
+@pytest.mark.rule("5")
+def test_a_missing_permission_is_told_and_recovered_from(
     world: OperatorWorld, refusing: Refusing, resource: str, stage: str
 ) -> None:
     refusing.resource = resource
@@ -196,7 +204,8 @@ def test_5_a_missing_permission_is_told_and_recovered_from(
 
 
 @pytest.mark.slow
-def test_F52_4837_5058_without_any_right_on_the_cluster_scope_everything_else_works(clock: FakeClock) -> None:
+@pytest.mark.rule("F52", "#4837", "#5058")
+def test_without_any_right_on_the_cluster_scope_everything_else_works(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock, faults=_nothing_cluster_scoped, permitted=())
     world.apply(sample("basic"))
     world.run_until_ready()
@@ -217,7 +226,8 @@ def _nothing_cluster_scoped(call: Call) -> ApiFault | None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", ["services", "tidbclusters.pingcap.com"])
-def test_F3_a_conflict_is_decided_again(world: OperatorWorld, refusing: Refusing, resource: str) -> None:
+@pytest.mark.rule("F3")
+def test_a_conflict_is_decided_again(world: OperatorWorld, refusing: Refusing, resource: str) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
     refusing.verb, refusing.resource, refusing.times = "patch", resource, 2
@@ -229,7 +239,8 @@ def test_F3_a_conflict_is_decided_again(world: OperatorWorld, refusing: Refusing
     assert "me" == world.get(SERVICES, "basic-pd")["metadata"]["labels"]["owner"]
 
 
-def test_F4_somebody_elses_object_is_named_and_left_alone(world: OperatorWorld) -> None:
+@pytest.mark.rule("F4")
+def test_somebody_elses_object_is_named_and_left_alone(world: OperatorWorld) -> None:
     theirs = {"metadata": {"name": "basic-pd"}, "spec": {"ports": [{"port": 80}]}}
     world.admin.create(SERVICES, theirs, NAMESPACE)
     world.apply(sample("basic"))
@@ -243,7 +254,8 @@ def test_F4_somebody_elses_object_is_named_and_left_alone(world: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_F1_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F1")
+def test_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic: OperatorWorld) -> None:
     """A new process with an empty cache and a smaller spec must not scale in by creating."""
     basic.change(tikv={"replicas": 2})
     basic.run_until_ready()
@@ -258,7 +270,8 @@ def test_F1_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic
 
 
 @pytest.mark.slow
-def test_F6_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F6")
+def test_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
     cache = basic.operator.caches[TIDB_CLUSTERS]
     basic.change(tidb={"replicas": 2})
     basic.operator.look()
@@ -275,7 +288,8 @@ def test_F6_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_F6_an_own_write_that_a_restored_etcd_has_lost_is_not_waited_for(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F6")
+def test_an_own_write_that_a_restored_etcd_has_lost_is_not_waited_for(basic: OperatorWorld) -> None:
     cache, server = basic.operator.caches[TIDB_CLUSTERS], basic.world.server
     snapshot = server.snapshot()
     basic.change(tidb={"replicas": 2})
@@ -293,7 +307,8 @@ def test_F6_an_own_write_that_a_restored_etcd_has_lost_is_not_waited_for(basic: 
     basic.run_until_ready()
 
 
-def test_F27_a_config_map_that_is_gone_comes_back_under_its_name(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F27")
+def test_a_config_map_that_is_gone_comes_back_under_its_name(basic: OperatorWorld) -> None:
     (before,) = [each for each in basic.every(CONFIG_MAPS) if each["metadata"]["name"].startswith("basic-tikv")]
     basic.admin.delete(CONFIG_MAPS, before["metadata"]["name"], NAMESPACE)
     basic.run(5.0)
@@ -303,7 +318,8 @@ def test_F27_a_config_map_that_is_gone_comes_back_under_its_name(basic: Operator
 
 
 @pytest.mark.slow
-def test_F53_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F53")
+def test_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 4})
     basic.run_until_ready()
     for ordinal in (0, 1, 2):
@@ -316,7 +332,8 @@ def test_F53_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> Non
     assert {f"basic-tidb-{ordinal}": ordinal == 3 for ordinal in range(4)} == health
 
 
-def test_3_1_tidb_waits_for_the_certificate_of_its_clients(world: OperatorWorld) -> None:
+@pytest.mark.rule("3.1")
+def test_tidb_waits_for_the_certificate_of_its_clients(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tidb"]["tlsClient"] = {"enabled": True}
     pair = Authority().pair()

@@ -96,7 +96,8 @@ def is_half_way(world: OperatorWorld, component: str) -> bool:
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_I42_an_edit_by_others_restarts_no_pod_and_does_not_stay(wide: OperatorWorld, component: str) -> None:
+@pytest.mark.rule("I42")
+def test_an_edit_by_others_restarts_no_pod_and_does_not_stay(wide: OperatorWorld, component: str) -> None:
     before = uids(wide, component), spec_of(wide, component)
     for edit in EDITS.values():
         edit_stateful_set(wide, component, edit)
@@ -108,7 +109,8 @@ def test_I42_an_edit_by_others_restarts_no_pod_and_does_not_stay(wide: OperatorW
 
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("which", ["image", "variable", "partition", "a high partition", "OnDelete"])
-def test_I42_an_edit_by_others_in_the_middle_of_a_roll(wide: OperatorWorld, component: str, which: str) -> None:
+@pytest.mark.rule("I42")
+def test_an_edit_by_others_in_the_middle_of_a_roll(wide: OperatorWorld, component: str, which: str) -> None:
     """Kubernetes has begun to restart what the partition had reached; nothing else is, and all comes right."""
     slowly = {"metadata": {"annotations": {f"tidb.pingcap.com/{component}-min-ready-seconds": "5"}}}
     wide.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, slowly)
@@ -124,7 +126,8 @@ def test_I42_an_edit_by_others_in_the_middle_of_a_roll(wide: OperatorWorld, comp
     assert (spec["replicas"], status["updateRevision"]) == (status["updatedReplicas"], status["currentRevision"])
 
 
-def test_I42_a_template_and_a_partition_of_others_while_pd_does_not_answer(wide: OperatorWorld) -> None:
+@pytest.mark.rule("I42")
+def test_a_template_and_a_partition_of_others_while_pd_does_not_answer(wide: OperatorWorld) -> None:
     """What is put right needs no data plane."""
     wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
     wide.run(30.0)
@@ -145,7 +148,8 @@ def test_I42_a_template_and_a_partition_of_others_while_pd_does_not_answer(wide:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("with_record", [True, False])
-def test_I42_a_stateful_set_that_others_made_again_with_another_template(
+@pytest.mark.rule("I42")
+def test_a_stateful_set_that_others_made_again_with_another_template(
     wide: OperatorWorld, component: str, with_record: bool
 ) -> None:
     """Its pods were left to it; Kubernetes begins to restart them at once, and must not go on."""
@@ -168,7 +172,8 @@ def test_I42_a_stateful_set_that_others_made_again_with_another_template(
     assert wanted["updateStrategy"] == spec["updateStrategy"]
 
 
-def test_I42_a_user_who_wants_a_restart_asks_for_it_in_the_spec(wide: OperatorWorld) -> None:
+@pytest.mark.rule("I42")
+def test_a_user_who_wants_a_restart_asks_for_it_in_the_spec(wide: OperatorWorld) -> None:
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"tidb.pingcap.com/restartedAt": "2026-01-01T00:00"}})
     wide.run(5.0)
@@ -176,7 +181,8 @@ def test_I42_a_user_who_wants_a_restart_asks_for_it_in_the_spec(wide: OperatorWo
     assert not set(before.values()) & set(uids(wide, "tikv").values())
 
 
-def test_I42_a_configuration_that_others_have_changed_is_put_right_where_it_is(wide: OperatorWorld) -> None:
+@pytest.mark.rule("I42")
+def test_a_configuration_that_others_have_changed_is_put_right_where_it_is(wide: OperatorWorld) -> None:
     before = uids(wide, "tikv")
     name = next(
         each["metadata"]["name"] for each in wide.every(CONFIG_MAPS) if "basic-tikv" in each["metadata"]["name"]

@@ -53,7 +53,8 @@ def ours(world: OperatorWorld) -> dict[str, str]:
     ],
     ids=str,
 )
-def test_R27_labels_and_annotations_of_a_pod_are_put_back_without_a_restart(meta: Json, basic: OperatorWorld) -> None:
+@pytest.mark.rule("R27")
+def test_labels_and_annotations_of_a_pod_are_put_back_without_a_restart(meta: Json, basic: OperatorWorld) -> None:
     before, pods = ours(basic), uids(basic)
     change(basic, PODS, POD, {"metadata": meta})
     assert before == ours(basic)
@@ -62,7 +63,8 @@ def test_R27_labels_and_annotations_of_a_pod_are_put_back_without_a_restart(meta
 
 
 @pytest.mark.parametrize("key", ["app.kubernetes.io/component", "more"])
-def test_R27_a_selector_is_the_operators_as_a_whole(key: str, basic: OperatorWorld) -> None:
+@pytest.mark.rule("R27")
+def test_a_selector_is_the_operators_as_a_whole(key: str, basic: OperatorWorld) -> None:
     before = basic.get(SERVICES, "basic-pd")["spec"]["selector"]
     change(basic, SERVICES, "basic-pd", {"spec": {"selector": {key: "other"}}})
     assert before == basic.get(SERVICES, "basic-pd")["spec"]["selector"]
@@ -80,7 +82,8 @@ def test_R27_a_selector_is_the_operators_as_a_whole(key: str, basic: OperatorWor
     ],
     ids=str,
 )
-def test_R27_the_texts_of_a_component_are_put_back_without_a_restart(patch: Json, basic: OperatorWorld) -> None:
+@pytest.mark.rule("R27")
+def test_the_texts_of_a_component_are_put_back_without_a_restart(patch: Json, basic: OperatorWorld) -> None:
     (name,) = (each["metadata"]["name"] for each in basic.every(CONFIG_MAPS) if "tikv" in each["metadata"]["name"])
     before, pods = basic.get(CONFIG_MAPS, name), uids(basic)
     change(basic, CONFIG_MAPS, name, patch)
@@ -96,7 +99,8 @@ def test_R27_the_texts_of_a_component_are_put_back_without_a_restart(patch: Json
     [{"strategy": None}, {"template": {"metadata": {"labels": {"more": "label"}}}}, {"replicas": 3}],
     ids=["strategy", "label", "replicas"],
 )
-def test_R27_discovery_is_put_back(spec: Json, basic: OperatorWorld) -> None:
+@pytest.mark.rule("R27")
+def test_discovery_is_put_back(spec: Json, basic: OperatorWorld) -> None:
     before = basic.get(DEPLOYMENTS, "basic-discovery")["spec"]
     change(basic, DEPLOYMENTS, "basic-discovery", {"spec": spec})
     assert before == basic.get(DEPLOYMENTS, "basic-discovery")["spec"]
@@ -104,13 +108,15 @@ def test_R27_discovery_is_put_back(spec: Json, basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("time", ["lastTransitionTime", "lastUpdateTime"])
-def test_R27_a_condition_without_a_time_gets_one(time: str, basic: OperatorWorld) -> None:
+@pytest.mark.rule("R27")
+def test_a_condition_without_a_time_gets_one(time: str, basic: OperatorWorld) -> None:
     edited = [{**each, time: None} for each in basic.cluster()["status"]["conditions"]]
     change(basic, TIDB_CLUSTERS, "basic", {"status": {"conditions": edited}}, subresource="status")
     assert all(each[time].endswith("Z") for each in basic.cluster()["status"]["conditions"])
 
 
-def test_R27_a_pod_whose_volume_others_delete_is_not_restarted_and_the_way_out_is_named(basic: OperatorWorld) -> None:
+@pytest.mark.rule("R27")
+def test_a_pod_whose_volume_others_delete_is_not_restarted_and_the_way_out_is_named(basic: OperatorWorld) -> None:
     pods = uids(basic)
     basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"tikv-{POD}", NAMESPACE)
     basic.change(tikv={"version": "v8.5.3"})

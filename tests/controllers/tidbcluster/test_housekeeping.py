@@ -69,7 +69,8 @@ def annotations(world: OperatorWorld, claim: str) -> dict[str, str]:
     return found
 
 
-def test_11_4_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorWorld) -> None:
     cluster, member, store = ids(basic)
     for kind, own in (("pd", {MEMBER_ID: member}), ("tikv", {STORE_ID: store})):
         pod, wanted = f"basic-{kind}-0", ({CLUSTER_ID: cluster} | own).items()
@@ -83,7 +84,8 @@ def test_11_4_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorW
 
 
 @pytest.mark.slow
-def test_11_4_what_never_joins_is_labelled_once_its_time_is_over(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_what_never_joins_is_labelled_once_its_time_is_over(world: OperatorWorld) -> None:
     body = sample("basic")
     body["spec"]["tikv"]["version"] = "v8.5.99-nope"
     world.apply(body)
@@ -105,7 +107,8 @@ def test_11_4_what_never_joins_is_labelled_once_its_time_is_over(world: Operator
 
 
 @pytest.mark.slow
-def test_F50_labels_that_somebody_changed_are_put_right_and_others_are_kept(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F50")
+def test_labels_that_somebody_changed_are_put_right_and_others_are_kept(basic: OperatorWorld) -> None:
     _, member, _ = ids(basic)
     spoilt = {"metadata": {"labels": {MEMBER_ID: "1", CLUSTER_ID: None, "mine": "kept"}}}
     basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, spoilt)
@@ -116,7 +119,8 @@ def test_F50_labels_that_somebody_changed_are_put_right_and_others_are_kept(basi
 
 
 @pytest.mark.slow
-def test_F3_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F3")
+def test_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(basic: OperatorWorld) -> None:
     basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
     basic.operator.look()
     basic.operator.caches[PODS].blind = True
@@ -129,7 +133,8 @@ def test_F3_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(b
 
 
 @pytest.mark.slow
-def test_11_4_a_new_pod_is_labelled_like_the_one_before(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_new_pod_is_labelled_like_the_one_before(basic: OperatorWorld) -> None:
     before = labels(basic, PODS, "basic-tikv-0")
     basic.admin.delete(PODS, "basic-tikv-0", operator_world.NAMESPACE)
     basic.run(35.0)
@@ -137,7 +142,8 @@ def test_11_4_a_new_pod_is_labelled_like_the_one_before(basic: OperatorWorld) ->
     assert before == labels(basic, PODS, "basic-tikv-0")
 
 
-def test_3_2_while_paused_nothing_but_labels_is_written(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.2")
+def test_while_paused_nothing_but_labels_is_written(basic: OperatorWorld) -> None:
     basic.change(paused=True, pvReclaimPolicy="Delete")
     basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
     annotate(basic, CLAIM, MARKED)
@@ -148,7 +154,8 @@ def test_3_2_while_paused_nothing_but_labels_is_written(basic: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_11_3_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.3")
+def test_volumes_get_the_reclaim_policy_of_the_spec(basic: OperatorWorld) -> None:
     assert "Retain" == volume_of(basic, CLAIM)["spec"]["persistentVolumeReclaimPolicy"]
     basic.change(pvReclaimPolicy="Delete")
     basic.run(5.0)
@@ -169,7 +176,8 @@ def _refuse(world: OperatorWorld, resource: Resource, name: str) -> None:
     world.world.server.webhooks.append(policy)
 
 
-def test_11_3_a_volume_that_may_not_be_changed_keeps_no_other_from_its_policy(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.3")
+def test_a_volume_that_may_not_be_changed_keeps_no_other_from_its_policy(basic: OperatorWorld) -> None:
     name = volume_name(basic, "pd-basic-pd-0")
     _refuse(basic, PERSISTENT_VOLUMES, name)
     basic.change(pvReclaimPolicy="Delete")
@@ -181,7 +189,8 @@ def test_11_3_a_volume_that_may_not_be_changed_keeps_no_other_from_its_policy(ba
     assert ("Forbidden", True) == (basic.reason(), name in basic.condition("Progressing")["message"])
 
 
-def test_11_4_a_pod_that_may_not_be_changed_keeps_no_other_from_its_labels(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_pod_that_may_not_be_changed_keeps_no_other_from_its_labels(basic: OperatorWorld) -> None:
     for pod in ("basic-pd-0", "basic-tikv-0"):
         basic.admin.patch(PODS, pod, operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
     _refuse(basic, PODS, "basic-pd-0")
@@ -190,7 +199,8 @@ def test_11_4_a_pod_that_may_not_be_changed_keeps_no_other_from_its_labels(basic
     assert "Forbidden" == basic.reason()
 
 
-def test_11_4_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_labelled(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_labelled(basic: OperatorWorld) -> None:
     name = volume_of(basic, CLAIM)["metadata"]["name"]
     basic.admin.patch(PERSISTENT_VOLUMES, name, "", {"metadata": {"labels": None}})
     basic.run(35.0)
@@ -201,7 +211,8 @@ def test_11_4_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_la
 
 
 @pytest.mark.slow
-def test_11_3_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.3")
+def test_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:
     volume = volume_of(basic, CLAIM)["metadata"]["name"]
     basic.admin.patch(PERSISTENT_VOLUMES, volume, "", {"metadata": {"finalizers": None}})
     basic.admin.delete(PERSISTENT_VOLUMES, volume)
@@ -212,7 +223,8 @@ def test_11_3_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -
     assert volume in event["message"]
 
 
-def test_5_8_the_status_tells_of_volumes(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.8")
+def test_the_status_tells_of_volumes(basic: OperatorWorld) -> None:
     status = basic.cluster()["status"]
     assert [("pd", 1, "1Gi", "standard"), ("tikv", 1, "1Gi", "standard")] == [
         (each["name"], each["boundCount"], each["currentCapacity"], each["modifiedStorageClass"])
@@ -270,7 +282,8 @@ def pod_uid(world: OperatorWorld) -> str:
 
 
 @pytest.mark.slow
-def test_I38_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
+@pytest.mark.rule("I38")
+def test_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
     former = basic.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"]
     lost = lose_the_claim(basic, away)
     basic.run_until(lambda: not basic.exists(PODS, "basic-tikv-0"))
@@ -293,7 +306,8 @@ def test_I38_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: Oper
     ],
     ids=["forbidden", "away", "another NotFound"],
 )
-def test_F1_without_an_answer_about_its_claim_no_pod_is_deleted(
+@pytest.mark.rule("F1")
+def test_without_an_answer_about_its_claim_no_pod_is_deleted(
     basic: OperatorWorld, away: Away, refusal: Refusal
 ) -> None:
     away.refusal = refusal
@@ -305,7 +319,8 @@ def test_F1_without_an_answer_about_its_claim_no_pod_is_deleted(
     basic.run_until(lambda: "delete pods basic-tikv-0" in basic.writes(), 120.0)
 
 
-def test_F1_a_claim_that_only_the_cache_lacks_costs_no_pod(basic: OperatorWorld, away: Away) -> None:
+@pytest.mark.rule("F1")
+def test_a_claim_that_only_the_cache_lacks_costs_no_pod(basic: OperatorWorld, away: Away) -> None:
     """As one that somebody made in advance: without our labels the cache never shows it."""
     lost = lose_the_claim(basic, away)
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -337,7 +352,8 @@ def node_of(world: OperatorWorld) -> str:
     return str(world.get(PODS, "basic-tikv-0")["spec"]["nodeName"])
 
 
-def test_11_2_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.2")
+def test_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basic: OperatorWorld) -> None:
     claim = leave_behind(basic)
     volume = volume_of(basic, claim)["metadata"]["name"]
     basic.run(215.0)  # a new claim is given time to know its ids
@@ -355,7 +371,8 @@ def test_11_2_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basi
 
 
 @pytest.mark.slow
-def test_11_2_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.2")
+def test_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basic: OperatorWorld) -> None:
     claim, spec = "tikv-basic-tikv-1", basic.cluster()["spec"]["tikv"]
     basic.change(enablePVReclaim=True, tikv=spec | {"replicas": 2})
     basic.run_until(lambda: basic.exists(PODS, "basic-tikv-1"))
@@ -367,7 +384,8 @@ def test_11_2_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basi
 
 
 @pytest.mark.slow
-def test_F5_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic: OperatorWorld, away: Away) -> None:
+@pytest.mark.rule("F5")
+def test_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic: OperatorWorld, away: Away) -> None:
     """Replicas were raised by hand, the cache does not show it yet, and the pod can't be made."""
     claim = leave_behind(basic)
     away.full = True
@@ -379,20 +397,23 @@ def test_F5_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic:
     assert basic.exists(PERSISTENT_VOLUME_CLAIMS, claim)
 
 
-def test_8_5_the_mark_of_a_claim_in_use_is_taken_off(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_the_mark_of_a_claim_in_use_is_taken_off(basic: OperatorWorld) -> None:
     annotate(basic, CLAIM, MARKED)
     basic.run(5.0)
     assert PVC_DEFER_DELETING not in annotations(basic, CLAIM)
 
 
-def test_11_2_a_schedulers_lock_goes_when_the_pod_is_placed(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.2")
+def test_a_schedulers_lock_goes_when_the_pod_is_placed(basic: OperatorWorld) -> None:
     annotate(basic, CLAIM, {POD_SCHEDULING: "2026-01-01T00:00:00Z"})
     basic.run(5.0)
     assert POD_SCHEDULING not in annotations(basic, CLAIM)
 
 
 @pytest.mark.slow
-def test_I40_a_cluster_without_its_own_pd_asks_for_its_id_once_a_round(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I40")
+def test_a_cluster_without_its_own_pd_asks_for_its_id_once_a_round(basic: OperatorWorld) -> None:
     joined = sample("basic")
     joined["metadata"]["name"] = "joined"
     spec = joined["spec"]
@@ -410,7 +431,8 @@ def test_I40_a_cluster_without_its_own_pd_asks_for_its_id_once_a_round(basic: Op
 
 
 @pytest.mark.slow
-def test_11_4_what_never_joins_is_labelled_in_time_beside_a_cluster_that_is_gone(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.4")
+def test_what_never_joins_is_labelled_in_time_beside_a_cluster_that_is_gone(basic: OperatorWorld) -> None:
     joined = sample("basic")
     joined["metadata"]["name"] = "joined"
     spec = joined["spec"]
@@ -430,7 +452,8 @@ def test_11_4_what_never_joins_is_labelled_in_time_beside_a_cluster_that_is_gone
 
 
 @pytest.mark.slow
-def test_F7_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F7")
+def test_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
     before = labels(basic, PODS, "basic-tikv-0")
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, "*/basic-pd-*"))
     basic.run(60.0)
@@ -438,7 +461,8 @@ def test_F7_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_11_5_tidb_dashboard_is_not_shown_servers_that_were_killed_and_are_not_wanted(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-11.5")
+def test_tidb_dashboard_is_not_shown_servers_that_were_killed_and_are_not_wanted(basic: OperatorWorld) -> None:
     pd = basic.world.data_plane.pd_cluster(operator_world.NAMESPACE, "basic")
     assert pd is not None
     killed = [f"/topology/tidb/{name}-tidb-7.{name}-tidb-peer.default.svc:4000/info" for name in ("basic", "other")]

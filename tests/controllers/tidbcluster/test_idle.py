@@ -13,7 +13,8 @@ def count_five_resyncs(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_I29_five_resyncs_of_a_ready_cluster_write_nothing(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I29")
+def test_five_resyncs_of_a_ready_cluster_write_nothing(basic: OperatorWorld) -> None:
     count_five_resyncs(basic)
 
     assert [] == basic.writes()
@@ -22,7 +23,8 @@ def test_I29_five_resyncs_of_a_ready_cluster_write_nothing(basic: OperatorWorld)
 
 
 @pytest.mark.slow
-def test_I40_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: OperatorWorld) -> None:
+@pytest.mark.rule("I40")
+def test_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: OperatorWorld) -> None:
     world.apply(sample("advanced"))
     world.run_until_ready("advanced")
     world.run(60.0)
@@ -39,7 +41,8 @@ def test_I40_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: 
 
 
 @pytest.mark.slow
-def test_I31_a_new_process_finds_nothing_to_do(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I31")
+def test_a_new_process_finds_nothing_to_do(basic: OperatorWorld) -> None:
     basic.restart()
     count_five_resyncs(basic)
 

@@ -59,7 +59,8 @@ def run_until_taken(world: OperatorWorld, name: str) -> None:
     [(("a", "web"), ("b", "web")), (("a", ""), ("b", "a")), (("a", "b"), ("b", ""))],
     ids=["one label", "a label that is a name", "a name that is a label"],
 )
-def test_1_2_the_second_cluster_is_refused_by_the_name_of_the_first(
+@pytest.mark.rule("objects-1.2")
+def test_the_second_cluster_is_refused_by_the_name_of_the_first(
     world: OperatorWorld, first: tuple[str, str], second: tuple[str, str]
 ) -> None:
     world.apply(cluster(*first))
@@ -76,7 +77,8 @@ def test_1_2_the_second_cluster_is_refused_by_the_name_of_the_first(
 
 
 @pytest.mark.slow
-def test_1_2_of_two_that_are_created_at_once_the_older_goes_on(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_of_two_that_are_created_at_once_the_older_goes_on(world: OperatorWorld) -> None:
     world.apply(cluster("b", "web"))
     world.world.advance(1.0)
     world.apply(cluster("a", "web"))
@@ -85,7 +87,8 @@ def test_1_2_of_two_that_are_created_at_once_the_older_goes_on(world: OperatorWo
 
 
 @pytest.mark.slow
-def test_1_2_of_two_of_one_second_the_name_decides(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_of_two_of_one_second_the_name_decides(world: OperatorWorld) -> None:
     world.apply(cluster("b", "web"))
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
@@ -93,7 +96,8 @@ def test_1_2_of_two_of_one_second_the_name_decides(world: OperatorWorld) -> None
 
 
 @pytest.mark.slow
-def test_1_2_deleting_the_refused_one_deletes_nothing_of_the_other(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_deleting_the_refused_one_deletes_nothing_of_the_other(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -106,7 +110,8 @@ def test_1_2_deleting_the_refused_one_deletes_nothing_of_the_other(world: Operat
 
 
 @pytest.mark.slow
-def test_1_2_the_second_begins_when_nothing_of_the_first_is_left(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_the_second_begins_when_nothing_of_the_first_is_left(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -124,7 +129,8 @@ def test_1_2_the_second_begins_when_nothing_of_the_first_is_left(world: Operator
 
 
 @pytest.mark.slow
-def test_1_2_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -139,7 +145,8 @@ def test_1_2_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(
 
 
 @pytest.mark.slow
-def test_1_2_another_label_is_a_way_out_at_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_another_label_is_a_way_out_at_once(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -150,7 +157,8 @@ def test_1_2_another_label_is_a_way_out_at_once(world: OperatorWorld) -> None:
     assert world.is_ready("a")
 
 
-def test_1_2_a_refused_cluster_begins_when_the_first_takes_another_label_in_time(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_a_refused_cluster_begins_when_the_first_takes_another_label_in_time(world: OperatorWorld) -> None:
     first = cluster("a", "web")
     first["spec"]["paused"] = True
     world.apply(first)
@@ -162,7 +170,8 @@ def test_1_2_a_refused_cluster_begins_when_the_first_takes_another_label_in_time
 
 
 @pytest.mark.slow
-def test_1_2_a_running_cluster_keeps_its_name_from_an_older_one(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_a_running_cluster_keeps_its_name_from_an_older_one(world: OperatorWorld) -> None:
     """An older cluster that runs under another name, or does not run, cannot take it over."""
     world.apply(cluster("old"))
     paused = cluster("idle")
@@ -185,7 +194,8 @@ def test_1_2_a_running_cluster_keeps_its_name_from_an_older_one(world: OperatorW
     assert before == made_for(world, "young") | made_for(world, "old")
 
 
-def test_1_2_a_name_is_not_free_while_a_cluster_runs_under_it_that_was_labelled_anew(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_a_name_is_not_free_while_a_cluster_runs_under_it_that_was_labelled_anew(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     relabel(world, "a", "other")
@@ -203,7 +213,8 @@ def test_1_2_a_name_is_not_free_while_a_cluster_runs_under_it_that_was_labelled_
 
 
 @pytest.mark.slow
-def test_1_2_the_instance_name_of_a_suspended_cluster_stays(basic: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_the_instance_name_of_a_suspended_cluster_stays(basic: OperatorWorld) -> None:
     basic.change(suspendAction={"suspendStatefulSet": True})
     basic.run_until(lambda: basic.reason() == "Suspended", 120.0)
     basic.run(5.0)
@@ -215,7 +226,8 @@ def test_1_2_the_instance_name_of_a_suspended_cluster_stays(basic: OperatorWorld
 
 
 @pytest.mark.slow
-def test_F40_volumes_of_another_instance_name_are_the_clusters_own(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F40")
+def test_volumes_of_another_instance_name_are_the_clusters_own(basic: OperatorWorld) -> None:
     """Argo CD labels a TidbCluster that is created again over its volumes."""
     basic.change(tikv={"replicas": 3})
     basic.run_until_ready()
@@ -233,7 +245,8 @@ def test_F40_volumes_of_another_instance_name_are_the_clusters_own(basic: Operat
 
 
 @pytest.mark.slow
-def test_8_clusters_that_refer_to_each_other_share_a_name(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-8")
+def test_clusters_that_refer_to_each_other_share_a_name(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     part = cluster("b", "web")
@@ -248,7 +261,8 @@ def test_8_clusters_that_refer_to_each_other_share_a_name(world: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_1_2_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.2")
+def test_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.admin.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
@@ -259,7 +273,8 @@ def test_1_2_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_F1_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: OperatorWorld) -> None:
+@pytest.mark.rule("F1")
+def test_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: OperatorWorld) -> None:
     idle = cluster("idle")
     idle["spec"]["paused"] = True
     world.apply(idle)
@@ -279,7 +294,8 @@ def test_F1_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: Operato
 
 
 @pytest.mark.slow
-def test_1_2_of_two_that_run_already_the_older_goes_on_and_neither_takes_the_others_pods(
+@pytest.mark.rule("objects-1.2")
+def test_of_two_that_run_already_the_older_goes_on_and_neither_takes_the_others_pods(
     world: OperatorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As v1.6 has left them behind; one of them has grown meanwhile."""

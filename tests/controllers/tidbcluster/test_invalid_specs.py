@@ -33,7 +33,8 @@ def told(world: OperatorWorld) -> list[int]:
     ],
     ids=["storage", "duration", "toml", "immutable", "emptied"],
 )
-def test_I28_nothing_but_the_condition_is_written_and_one_event_told(
+@pytest.mark.rule("I28")
+def test_nothing_but_the_condition_is_written_and_one_event_told(
     basic: OperatorWorld, spec: dict[str, Any], named: str
 ) -> None:
     basic.change(discovery={"labels": {"owner": "me"}}, **spec)
@@ -46,7 +47,8 @@ def test_I28_nothing_but_the_condition_is_written_and_one_event_told(
     assert named in basic.events("FailedValidation")[0]["message"]
 
 
-def test_I28_a_new_process_does_not_tell_again(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I28")
+def test_a_new_process_does_not_tell_again(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)
     basic.restart()
@@ -56,7 +58,8 @@ def test_I28_a_new_process_does_not_tell_again(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_I28_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I28")
+def test_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)
     basic.change(tikv={"evictLeaderTimeout": "later"})
@@ -66,7 +69,8 @@ def test_I28_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_2_2_a_corrected_spec_goes_on(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-2.2")
+def test_a_corrected_spec_goes_on(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)
     basic.change(tikv={"evictLeaderTimeout": "1m"}, tidb={"replicas": 2})
@@ -74,7 +78,8 @@ def test_2_2_a_corrected_spec_goes_on(basic: OperatorWorld) -> None:
     assert 2 == basic.replicas("tidb")
 
 
-def test_2_2_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-2.2")
+def test_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
     cluster = sample("basic")
     del cluster["spec"]["version"]
     world.apply(cluster)
@@ -99,7 +104,8 @@ def test_2_2_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
     ],
     ids=["TLS", "status port", "port", "arguments", "TiKV"],
 )
-def test_R25_what_the_others_could_not_follow_is_refused_and_no_pod_is_touched(
+@pytest.mark.rule("R25")
+def test_what_the_others_could_not_follow_is_refused_and_no_pod_is_touched(
     basic: OperatorWorld, spec: dict[str, Any], named: str
 ) -> None:
     basic.change(pd={"replicas": 3})

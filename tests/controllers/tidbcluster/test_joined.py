@@ -47,7 +47,8 @@ def names(world: OperatorWorld, name: str, component: str, field: str) -> set[st
 
 
 @pytest.mark.slow
-def test_8_members_and_stores_of_others_are_peers(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-8")
+def test_members_and_stores_of_others_are_peers(world: OperatorWorld) -> None:
     join(world, guest())
     own, others = {f"basic-pd-{each}" for each in range(3)}, {"guest-pd-0"}
     assert (own, others) == (names(world, "basic", "pd", "members"), names(world, "basic", "pd", "peerMembers"))
@@ -60,7 +61,8 @@ def test_8_members_and_stores_of_others_are_peers(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("without", [("pd",), ("pd", "tidb"), ("pd", "tikv")])
-def test_8_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, without: tuple[str, ...]) -> None:
+@pytest.mark.rule("objects-8")
+def test_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, without: tuple[str, ...]) -> None:
     join(world, guest(*without))
     assert world.cluster()["status"]["clusterID"] == world.cluster("guest")["status"]["clusterID"]
     assert not world.exists(STATEFUL_SETS, "guest-pd")
@@ -68,7 +70,8 @@ def test_8_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, wit
 
 
 @pytest.mark.slow
-def test_8_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-8")
+def test_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: OperatorWorld) -> None:
     world.apply(with_annotation(host(), ALLOWED_FROM, _ELSEWHERE))
     world.run_until_ready()
     world.admin.create(NAMESPACES, {"metadata": {"name": _ELSEWHERE}})
@@ -84,7 +87,8 @@ def test_8_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: Opera
 
 
 @pytest.mark.slow
-def test_8_both_are_upgraded_at_the_same_time(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-8")
+def test_both_are_upgraded_at_the_same_time(world: OperatorWorld) -> None:
     join(world, guest(pd=2, tikv=2))
     for each in ("basic", "guest"):
         world.change(each, version="v8.5.3")
@@ -94,7 +98,8 @@ def test_8_both_are_upgraded_at_the_same_time(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_8_data_moves_to_the_cluster_that_joined_and_the_first_one_leaves(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-8")
+def test_data_moves_to_the_cluster_that_joined_and_the_first_one_leaves(world: OperatorWorld) -> None:
     """The way of scheduler-deployment.md to other machines, with every step at the same time."""
     join(world, guest(pd=3, tikv=3))
     before = world.cluster()["status"]["clusterID"]
@@ -111,7 +116,8 @@ def test_8_data_moves_to_the_cluster_that_joined_and_the_first_one_leaves(world:
 
 
 @pytest.mark.slow
-def test_8_I4_the_last_pd_stays_while_no_member_of_others_is_healthy(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-8", "I4")
+def test_the_last_pd_stays_while_no_member_of_others_is_healthy(world: OperatorWorld) -> None:
     join(world, guest(tikv=3))
     world.change("basic", tidb={"replicas": 0}, tikv={"replicas": 0})
     world.run(1.0)
@@ -159,9 +165,8 @@ def recreate_host(world: OperatorWorld) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("what", _GUESTS)
 @pytest.mark.parametrize("forgets", [False, True])
-def test_F40_8_a_cluster_without_pd_refuses_a_pd_that_was_recreated(
-    world: OperatorWorld, what: str, forgets: bool
-) -> None:
+@pytest.mark.rule("F40")
+def test_8_a_cluster_without_pd_refuses_a_pd_that_was_recreated(world: OperatorWorld, what: str, forgets: bool) -> None:
     join(world, _GUESTS[what])
     before = recreate_host(world)
     if forgets:

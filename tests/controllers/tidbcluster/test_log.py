@@ -271,7 +271,8 @@ def test_a_config_map_that_is_gone_is_made_again_without_more_ado(story: Story) 
     assert [("object created", name)] == [(line["event"], line["name"]) for line in story.lines()]
 
 
-def test_I29_an_idle_cluster_logs_nothing_whatever_the_level(story: Story) -> None:
+@pytest.mark.rule("I29")
+def test_an_idle_cluster_logs_nothing_whatever_the_level(story: Story) -> None:
     story.world.run(600.0)
     assert [] == story.lines("debug", "info", "warning", "error")
 

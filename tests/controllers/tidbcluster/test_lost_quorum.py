@@ -11,7 +11,8 @@ PD_PODS = ("basic-pd-0", "basic-pd-1", "basic-pd-2")
 
 
 @pytest.mark.slow
-def test_R29_pd_is_rebuilt_around_the_data_of_tikv(world: OperatorWorld) -> None:
+@pytest.mark.rule("R29")
+def test_pd_is_rebuilt_around_the_data_of_tikv(world: OperatorWorld) -> None:
     body = sample("basic")
     body["spec"]["pd"]["replicas"] = body["spec"]["tikv"]["replicas"] = 3
     world.apply(body)

@@ -75,7 +75,8 @@ def named(name: str, **status: object) -> Json:
     return body | {"metadata": {"name": name, "namespace": "ns"}, "status": status}
 
 
-def test_MET_14_update_errors_have_their_v1_6_name(bench: Bench) -> None:
+@pytest.mark.rule("MET-14")
+def test_update_errors_have_their_v1_6_name(bench: Bench) -> None:
     for _ in range(2):
         bench.metrics.note_sync("ns", "basic", {"pd": Failed("PDUnreachable", "no"), "tikv": Done()})
     lines = generate_latest(bench.registry).decode().splitlines()
@@ -192,7 +193,8 @@ def test_a_suspended_component_is_not_missed(bench: Bench) -> None:
 
 
 @pytest.mark.slow
-def test_5_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-5")
+def test_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
     def told(name: str, of: str = "component") -> dict[str, float]:
         return series(basic.operator.registry, name, of)
 
@@ -208,6 +210,7 @@ def test_5_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_5_a_scrape_costs_no_request_and_no_sync(basic: OperatorWorld) -> None:
+@pytest.mark.rule("scheduler-deployment-5")
+def test_a_scrape_costs_no_request_and_no_sync(basic: OperatorWorld) -> None:
     generate_latest(basic.operator.registry)
     assert ([], []) == (basic.writes(), basic.reads())

@@ -85,9 +85,8 @@ def one_is_updated(world: OperatorWorld, component: str) -> bool:
     ("situation", "first"), [("steady", 1), pytest.param("rolling", 0, marks=pytest.mark.thorough)]
 )
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_R23_F11_4946_O6_a_mistake_heals_when_it_is_put_right(
-    world: OperatorWorld, component: str, situation: str, first: int
-) -> None:
+@pytest.mark.rule("R23", "F11", "#4946", "O6")
+def test_a_mistake_heals_when_it_is_put_right(world: OperatorWorld, component: str, situation: str, first: int) -> None:
     cluster = sample("basic")
     for name, replicas in REPLICAS.items():
         cluster["spec"][name]["replicas"] = replicas
@@ -121,9 +120,8 @@ def test_R23_F11_4946_O6_a_mistake_heals_when_it_is_put_right(
 
 
 @pytest.mark.parametrize("component", REPLICAS)
-def test_R23_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(
-    world: OperatorWorld, component: str
-) -> None:
+@pytest.mark.rule("R23")
+def test_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(world: OperatorWorld, component: str) -> None:
     cluster = sample("basic")
     cluster["spec"][component]["storageVolumes"] = [_VOLUME]
     world.apply(cluster)
@@ -136,7 +134,8 @@ def test_R23_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", REPLICAS)
-def test_R23_R26_a_volume_that_nobody_provides_is_corrected_together_with_another_one(
+@pytest.mark.rule("R23", "R26")
+def test_a_volume_that_nobody_provides_is_corrected_together_with_another_one(
     world: OperatorWorld, component: str
 ) -> None:
     """Kubernetes does nothing more for pods that a StatefulSet finds without one of its volumes."""
@@ -168,7 +167,8 @@ def test_R23_R26_a_volume_that_nobody_provides_is_corrected_together_with_anothe
         ("pump", {"storageClassName": "no-such-class"}, {"storageClassName": None}, ""),
     ],
 )
-def test_R23_claims_that_nobody_provides_for_are_made_again_as_corrected(
+@pytest.mark.rule("R23")
+def test_claims_that_nobody_provides_for_are_made_again_as_corrected(
     world: OperatorWorld, component: str, mistaken: Json, corrected: Json, policy: str
 ) -> None:
     cluster = sample("basic")
@@ -190,7 +190,8 @@ def test_R23_claims_that_nobody_provides_for_are_made_again_as_corrected(
     assert any("PersistentVolumeClaim" in each["message"] for each in world.events("SuccessfulDelete"))
 
 
-def test_R23_a_lone_pd_serves_on_while_the_certificates_that_it_should_get_are_missing(world: OperatorWorld) -> None:
+@pytest.mark.rule("R23")
+def test_a_lone_pd_serves_on_while_the_certificates_that_it_should_get_are_missing(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
     before = {uid(pod) for pod in world.every(PODS)}

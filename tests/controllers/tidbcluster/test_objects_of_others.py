@@ -78,7 +78,8 @@ def creations(world: OperatorWorld, resource: Resource, name: str) -> int:
 @pytest.mark.slow
 @pytest.mark.parametrize("labelled", [False, True], ids=["unlabelled", "labelled"])
 @pytest.mark.parametrize(("resource", "name", "body"), THEIRS, ids=[f"{each[0]}-{each[1]}" for each in THEIRS])
-def test_F4_an_object_of_others_is_named_and_written_to_at_most_once(
+@pytest.mark.rule("F4")
+def test_an_object_of_others_is_named_and_written_to_at_most_once(
     world: OperatorWorld, resource: Resource, name: str, body: Json, labelled: bool
 ) -> None:
     create(world, resource, name, body, labelled=labelled)
@@ -97,7 +98,8 @@ def test_F4_an_object_of_others_is_named_and_written_to_at_most_once(
     world.run_until_ready(within=90.0)
 
 
-def test_F4_the_change_of_a_labelled_object_of_others_ends_the_wait_at_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("F4")
+def test_the_change_of_a_labelled_object_of_others_ends_the_wait_at_once(world: OperatorWorld) -> None:
     create(world, SERVICES, "basic-pd", THEIRS[0][2], labelled=True)
     world.apply(in_place())
     world.run_until(lambda: world.reason() == "ForeignOwner")
@@ -106,7 +108,8 @@ def test_F4_the_change_of_a_labelled_object_of_others_ends_the_wait_at_once(worl
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-pd"), 2.0)
 
 
-def test_F4_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWorld) -> None:
+@pytest.mark.rule("F4")
+def test_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWorld) -> None:
     create(world, STATEFUL_SETS, "basic-pd", THEIRS[-2][2], labelled=False)
     world.apply(in_place())
     world.run(60.0)
@@ -127,7 +130,8 @@ _POD: Json = {"spec": {"containers": [{"name": "c", "image": "busybox"}]}}
     ],
     ids=["bare", "labelled", "controlled"],
 )
-def test_F4_a_pod_of_others_with_the_name_of_ours_is_named_and_left_alone(
+@pytest.mark.rule("F4")
+def test_a_pod_of_others_with_the_name_of_ours_is_named_and_left_alone(
     world: OperatorWorld, name: str, meta: Json, whose: str
 ) -> None:
     if "ownerReferences" in meta:
@@ -148,7 +152,8 @@ def test_F4_a_pod_of_others_with_the_name_of_ours_is_named_and_left_alone(
 
 
 @pytest.mark.slow
-def test_F4_no_pod_is_made_over_a_volume_of_others(world: OperatorWorld) -> None:
+@pytest.mark.rule("F4")
+def test_no_pod_is_made_over_a_volume_of_others(world: OperatorWorld) -> None:
     body = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     create(world, PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", body, labelled=False)
     world.apply(sample("basic"))
@@ -172,7 +177,8 @@ def foreign_pod(world: OperatorWorld, component: str, name: str) -> Json:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["basic-tikv-0", "basic-tikv-7", "theirs"])
-def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: OperatorWorld, name: str) -> None:
+@pytest.mark.rule("11.4")
+def test_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: OperatorWorld, name: str) -> None:
     world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
     foreign_pod(world, "tikv", name)
     order: list[str] = []
@@ -190,7 +196,8 @@ def test_11_4_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: O
 
 
 @pytest.mark.slow
-def test_R27_a_ready_pod_with_our_labels_is_named_until_it_is_gone(basic: OperatorWorld) -> None:
+@pytest.mark.rule("R27")
+def test_a_ready_pod_with_our_labels_is_named_until_it_is_gone(basic: OperatorWorld) -> None:
     basic.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
     foreign_pod(basic, "pd", "theirs")
     basic.run_until(lambda: basic.reason() == "PodsOfOthers")
@@ -200,7 +207,8 @@ def test_R27_a_ready_pod_with_our_labels_is_named_until_it_is_gone(basic: Operat
     basic.run_until(lambda: basic.reason() == "Done")
 
 
-def test_11_4_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: OperatorWorld) -> None:
+@pytest.mark.rule("11.4")
+def test_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: OperatorWorld) -> None:
     owner = basic.get(PODS, "basic-tidb-0")["metadata"]["ownerReferences"][0] | {"apiVersion": "apps.example.com/v1"}
     basic.admin.patch(PODS, "basic-tidb-0", NAMESPACE, {"metadata": {"ownerReferences": [owner]}})
     basic.run(60.0)
@@ -208,7 +216,8 @@ def test_11_4_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: Op
 
 
 @pytest.mark.slow
-def test_13_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -> None:
+@pytest.mark.rule("13")
+def test_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 2})
     basic.run_until_ready()
     basic.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
@@ -222,7 +231,8 @@ def test_13_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld
 
 
 @pytest.mark.slow
-def test_11_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: OperatorWorld) -> None:
+@pytest.mark.rule("11")
+def test_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: OperatorWorld) -> None:
     before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in basic.every(PODS)}
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE, propagation="Orphan")
     basic.run_until(lambda: not basic.exists(TIDB_CLUSTERS, "basic"))
@@ -242,7 +252,8 @@ def test_11_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: Oper
 
 
 @pytest.mark.slow
-def test_F4_what_a_former_cluster_of_the_name_has_left_is_waited_for(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F4")
+def test_what_a_former_cluster_of_the_name_has_left_is_waited_for(basic: OperatorWorld) -> None:
     """Kubernetes deletes in the background what the TidbCluster before has owned."""
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     basic.apply(sample("basic"))
@@ -281,7 +292,8 @@ def advanced(world: OperatorWorld, component: str) -> Json:
 
 
 @pytest.mark.slow
-def test_4_4_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.4")
+def test_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWorld) -> None:
     advanced(world, "pd")
     world.apply(sample("basic"))
     world.run_until(lambda: world.reason() == "NotYetSupported")
@@ -294,7 +306,8 @@ def test_4_4_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWo
 
 
 @pytest.mark.slow
-def test_4_4_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.4")
+def test_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world: OperatorWorld) -> None:
     there = advanced(world, "tidb")
     kind = {"apiVersion": "apps.pingcap.com/v1", "kind": "StatefulSet"}
     owner = kind | {"name": "basic-tidb", "uid": there["metadata"]["uid"], "controller": True}
@@ -313,7 +326,8 @@ def test_4_4_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world
 
 
 @pytest.mark.slow
-def test_4_4_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: OperatorWorld) -> None:
+@pytest.mark.rule("4.4")
+def test_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 2})
     basic.run_until_ready()
     basic.run(60.0)
@@ -330,7 +344,8 @@ def test_4_4_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: Op
     ],
     ids=["Service", "Pod", "PersistentVolumeClaim"],
 )
-def test_I29_what_another_controller_insists_on_is_named_and_not_written_again_and_again(
+@pytest.mark.rule("I29")
+def test_what_another_controller_insists_on_is_named_and_not_written_again_and_again(
     world: OperatorWorld, resource: Resource, name: str, theirs: Json
 ) -> None:
     world.apply(sample("basic"))
@@ -353,7 +368,8 @@ def test_I29_what_another_controller_insists_on_is_named_and_not_written_again_a
 
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", [SERVICES, CONFIG_MAPS], ids=str)
-def test_I29_what_another_controller_deletes_each_time_is_named_and_not_created_again_and_again(
+@pytest.mark.rule("I29")
+def test_what_another_controller_deletes_each_time_is_named_and_not_created_again_and_again(
     world: OperatorWorld, resource: Resource
 ) -> None:
     world.apply(sample("basic"))

@@ -114,7 +114,8 @@ def restarted(world: OperatorWorld, before: Mapping[str, str]) -> set[str]:
     return {name.split("-")[1] for name, uid in before.items() if now.get(name) != uid}
 
 
-def test_2_14_another_version_writes_nothing(wide: OperatorWorld, version: Version) -> None:
+@pytest.mark.rule("2")
+def test_14_another_version_writes_nothing(wide: OperatorWorld, version: Version) -> None:
     before = uids(wide)
     for change in (*TEMPLATES.values(), *ALTERED.values()):
         version.becomes(wide, change, config="\n[new]\nkey = 1\n", script="# more\n")
@@ -123,7 +124,8 @@ def test_2_14_another_version_writes_nothing(wide: OperatorWorld, version: Versi
         assert (True, "Done") == (wide.is_ready(), wide.reason())
 
 
-def test_2_14_a_change_that_needs_no_restart_brings_none(wide: OperatorWorld, version: Version) -> None:
+@pytest.mark.rule("2")
+def test_14_a_change_that_needs_no_restart_brings_none(wide: OperatorWorld, version: Version) -> None:
     before = uids(wide)
     version.becomes(wide, TEMPLATES["variable"], config="\n[new]\nkey = 1\n")
     wide.change(tikv={"replicas": 4, "maxFailoverCount": 1}, pvReclaimPolicy="Delete")
@@ -144,7 +146,8 @@ def test_2_14_a_change_that_needs_no_restart_brings_none(wide: OperatorWorld, ve
     ],
     ids=["restart", "configuration", "start script", "version"],
 )
-def test_2_14_the_next_change_by_the_user_brings_it_to_those_that_it_restarts(
+@pytest.mark.rule("2")
+def test_14_the_next_change_by_the_user_brings_it_to_those_that_it_restarts(
     wide: OperatorWorld, version: Version, change: Json, rolled: set[str]
 ) -> None:
     before = uids(wide)
@@ -159,7 +162,8 @@ def test_2_14_the_next_change_by_the_user_brings_it_to_those_that_it_restarts(
         assert (component in rolled) == has
 
 
-def test_2_14_what_waits_survives_the_next_restart_and_a_second_version(wide: OperatorWorld, version: Version) -> None:
+@pytest.mark.rule("2")
+def test_14_what_waits_survives_the_next_restart_and_a_second_version(wide: OperatorWorld, version: Version) -> None:
     version.becomes(wide, TEMPLATES["label"])
     wide.run(20.0)
     wide.change(tikv={"labels": {"team": "a"}})
@@ -173,9 +177,8 @@ def test_2_14_what_waits_survives_the_next_restart_and_a_second_version(wide: Op
 
 
 @pytest.mark.parametrize("recording", ["basic", "gcp", "basic-storagevolumes"])
-def test_3_5_2_14_a_cluster_of_v16_is_taken_over_by_any_version(
-    recording: str, version: Version, clock: FakeClock
-) -> None:
+@pytest.mark.rule("3.5")
+def test_a_cluster_of_v16_is_taken_over_by_any_version(recording: str, version: Version, clock: FakeClock) -> None:
     taken = left_by_v16(recording, clock)
     pods, world = taken.pods(), taken.world
     made_by_v16 = contents(taken)
@@ -192,7 +195,8 @@ def test_3_5_2_14_a_cluster_of_v16_is_taken_over_by_any_version(
     assert (made_by_v16, pods) == (contents(taken), taken.pods())
 
 
-def test_3_5_2_14_what_the_user_changes_in_a_cluster_of_v16_is_rolled(version: Version, clock: FakeClock) -> None:
+@pytest.mark.rule("3.5")
+def test_what_the_user_changes_in_a_cluster_of_v16_is_rolled(version: Version, clock: FakeClock) -> None:
     taken = left_by_v16("basic", clock)
     before, world = taken.pods(), taken.world
     version.becomes(world, TEMPLATES["label"])
@@ -205,7 +209,8 @@ def test_3_5_2_14_what_the_user_changes_in_a_cluster_of_v16_is_rolled(version: V
     assert {"tikv"} == {name.split("-")[1] for name, uid in before.items() if now.get(name) != uid}
 
 
-def test_2_14_defaults_that_a_new_crd_adds_restart_nothing(wide: OperatorWorld) -> None:
+@pytest.mark.rule("2")
+def test_14_defaults_that_a_new_crd_adds_restart_nothing(wide: OperatorWorld) -> None:
     """They are read with the cluster, though nobody has written it: its generation stays."""
     before, generation = uids(wide), wide.cluster()["metadata"]["generation"]
     crd = wide.admin.get(CUSTOM_RESOURCE_DEFINITIONS, "tidbclusters.pingcap.com").decode()

@@ -147,7 +147,8 @@ def data_lost(*ordinals: int) -> Callable[[OperatorWorld], None]:
         pytest.param(volumes_lost(0, 1, 2), 0, id="all volumes"),
     ],
 )
-def test_R29_pods_that_wait_in_their_start_script_do_not_hide_a_lost_quorum(
+@pytest.mark.rule("R29")
+def test_pods_that_wait_in_their_start_script_do_not_hide_a_lost_quorum(
     wide: OperatorWorld, lose: Callable[[OperatorWorld], None], running: int
 ) -> None:
     lose(wide)
@@ -164,7 +165,8 @@ def test_R29_pods_that_wait_in_their_start_script_do_not_hide_a_lost_quorum(
 
 
 @pytest.mark.slow
-def test_R29_a_single_pd_without_its_volume_has_lost_its_quorum(basic: OperatorWorld) -> None:
+@pytest.mark.rule("R29")
+def test_a_single_pd_without_its_volume_has_lost_its_quorum(basic: OperatorWorld) -> None:
     volumes_lost(0)(basic)
     basic.run_until(lambda: basic.condition("Ready").get("reason") == "PDQuorumLost", within=60.0)
     basic.run(600.0)
@@ -230,7 +232,8 @@ def _registry(world: OperatorWorld) -> CollectorRegistry:
 
 
 @pytest.mark.slow
-def test_7_a_roll_that_stands_still_has_a_reason_of_its_own(wide: OperatorWorld) -> None:
+@pytest.mark.rule("7")
+def test_a_roll_that_stands_still_has_a_reason_of_its_own(wide: OperatorWorld) -> None:
     image = wide.cluster()["spec"]["version"]
     wide.change(tikv={"version": "v0.0.0-nobody-has-it"})
     wide.run(300.0)

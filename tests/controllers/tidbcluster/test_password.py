@@ -36,7 +36,8 @@ def is_initialized(world: OperatorWorld) -> bool:
     return (status.get("tidb") or {}).get("passwordInitialized") is True
 
 
-def test_4_5_root_gets_what_the_secret_holds_and_nobody_is_told(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_root_gets_what_the_secret_holds_and_nobody_is_told(world: OperatorWorld) -> None:
     with capture_logs() as logs:
         applied(world)
         world.run_until_ready()
@@ -49,7 +50,8 @@ def test_4_5_root_gets_what_the_secret_holds_and_nobody_is_told(world: OperatorW
     assert held(world) not in told
 
 
-def test_4_5_it_is_done_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_it_is_done_once(world: OperatorWorld) -> None:
     applied(world)
     world.run_until_ready()
     before = held(world)
@@ -60,7 +62,8 @@ def test_4_5_it_is_done_once(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_4_5_without_a_service_a_server_is_asked(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_without_a_service_a_server_is_asked(world: OperatorWorld) -> None:
     cluster = sample("basic")
     del cluster["spec"]["tidb"]["service"]
     cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
@@ -69,7 +72,8 @@ def test_4_5_without_a_service_a_server_is_asked(world: OperatorWorld) -> None:
     assert pd(world).users["root"] == held(world)
 
 
-def test_4_5_a_secret_that_is_there_is_used(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_a_secret_that_is_there_is_used(world: OperatorWorld) -> None:
     data = {"root": base64.b64encode(b"it's \\ mine").decode()}
     body = {
         "apiVersion": "v1",
@@ -83,7 +87,8 @@ def test_4_5_a_secret_that_is_there_is_used(world: OperatorWorld) -> None:
     assert "it's \\ mine" == pd(world).users["root"]
 
 
-def test_4_5_a_secret_without_the_key_is_named(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_a_secret_without_the_key_is_named(world: OperatorWorld) -> None:
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "basic-init", "namespace": NAMESPACE}}
     world.admin.create(SECRETS, body, NAMESPACE)
     applied(world)
@@ -97,7 +102,8 @@ def test_4_5_a_secret_without_the_key_is_named(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_4_5_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> None:
     cluster = sample("basic")
     world.apply(cluster)
     world.run_until_ready()
@@ -109,7 +115,8 @@ def test_4_5_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> Non
 
 
 @pytest.mark.slow
-def test_4_5_what_does_not_answer_is_told_and_tried_again(world: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_what_does_not_answer_is_told_and_tried_again(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
     world.world.data_plane.hang(NAMESPACE, "basic-tidb-0")
@@ -121,7 +128,8 @@ def test_4_5_what_does_not_answer_is_told_and_tried_again(world: OperatorWorld) 
     assert pd(world).users["root"] == held(world)
 
 
-def test_4_5_a_password_is_as_in_v16() -> None:
+@pytest.mark.rule("4.5")
+def test_a_password_is_as_in_v16() -> None:
     made = {new_password(SecretRandomness()) for _ in range(50)}
     assert 50 == len(made)
     for password in made:
@@ -130,6 +138,7 @@ def test_4_5_a_password_is_as_in_v16() -> None:
         assert not set(password) & set("\\'\"`")
 
 
-def test_4_5_without_the_wish_no_secret_is_made(basic: OperatorWorld) -> None:
+@pytest.mark.rule("4.5")
+def test_without_the_wish_no_secret_is_made(basic: OperatorWorld) -> None:
     assert not basic.exists(SECRETS, "basic-init")
     assert "passwordInitialized" not in basic.cluster()["status"]["tidb"]

@@ -54,7 +54,8 @@ def uids(world: OperatorWorld) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_3_1_tikv_starts_when_tso_has_a_primary(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.1")
+def test_tikv_starts_when_tso_has_a_primary(world: OperatorWorld) -> None:
     applied(world, pdms(nodeSelector={"nowhere": "yes"}), mode="ms")
     world.run_until(lambda: "WaitingForTSO" in str(world.cluster().get("status")))
     world.run(20.0)
@@ -64,14 +65,16 @@ def test_3_1_tikv_starts_when_tso_has_a_primary(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_5_2_the_status_lists_the_members(micro: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.2")
+def test_the_status_lists_the_members(micro: OperatorWorld) -> None:
     status = micro.cluster()["status"]["pdms"]
     assert [f"http://basic-tso-{each}.basic-tso-peer.default.svc:2379" for each in (0, 1)] == status["tso"]["members"]
     assert ("tso", "Normal", True) == tuple(status["tso"][key] for key in ("name", "phase", "synced"))
 
 
 @pytest.mark.slow
-def test_6_2_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.2")
+def test_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
     applied(world, pdms())
     world.run_until_ready()
     made = {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
@@ -80,7 +83,8 @@ def test_6_2_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_7_8_another_member_is_the_primary_before_one_is_restarted(micro: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.8")
+def test_another_member_is_the_primary_before_one_is_restarted(micro: OperatorWorld) -> None:
     micro.change(pdms=pdms(version="v8.5.3"))
     before = uids(micro)
     led: dict[str, str] = {}
@@ -97,7 +101,8 @@ def test_7_8_another_member_is_the_primary_before_one_is_restarted(micro: Operat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("serving", [(0, 1), (0, 2), (1, 2)])
-def test_7_8_of_three_members_one_that_pd_has_serve_takes_over(micro: OperatorWorld, serving: tuple[int, int]) -> None:
+@pytest.mark.rule("lifecycle-7.8")
+def test_of_three_members_one_that_pd_has_serve_takes_over(micro: OperatorWorld, serving: tuple[int, int]) -> None:
     """PD has two of them serve: the third answers nobody, and cannot be the primary (PD v8.5.2)."""
     micro.change(pdms=pdms(tso=3))
     micro.run_until(lambda: micro.exists(PODS, "basic-tso-2"))
@@ -117,7 +122,8 @@ def test_7_8_of_three_members_one_that_pd_has_serve_takes_over(micro: OperatorWo
 
 
 @pytest.mark.slow
-def test_8_7_another_member_is_the_primary_before_one_is_removed(micro: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.7")
+def test_another_member_is_the_primary_before_one_is_removed(micro: OperatorWorld) -> None:
     services = pd(micro).services
     last = next(each for each in services.members("tso", micro.clock.now()) if each.name == "basic-tso-1")
     services.transfer("tso", last)
@@ -128,7 +134,8 @@ def test_8_7_another_member_is_the_primary_before_one_is_removed(micro: Operator
 
 
 @pytest.mark.slow
-def test_7_8_members_before_8_3_0_cannot_hand_over(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.8")
+def test_members_before_8_3_0_cannot_hand_over(world: OperatorWorld) -> None:
     applied(world, pdms(version="v8.2.0"), mode="ms")
     world.run_until_ready(within=120.0)
     world.change(pdms=pdms(version="v8.2.1"))
@@ -137,7 +144,8 @@ def test_7_8_members_before_8_3_0_cannot_hand_over(world: OperatorWorld) -> None
 
 
 @pytest.mark.slow
-def test_6_2_tso_stays_while_pd_gives_no_timestamps(micro: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.2")
+def test_tso_stays_while_pd_gives_no_timestamps(micro: OperatorWorld) -> None:
     micro.change(pdms=pdms(tso=0))
     micro.run_until(lambda: micro.reason() == "FailedScaleIn", within=120.0)
     assert "keeping the pods of tso: PD is in microservice mode" in message(micro)
@@ -146,7 +154,8 @@ def test_6_2_tso_stays_while_pd_gives_no_timestamps(micro: OperatorWorld) -> Non
 
 
 @pytest.mark.slow
-def test_6_2_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.2")
+def test_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: OperatorWorld) -> None:
     micro.change(pd={"mode": ""})
     while micro.exists(PODS, "basic-tso-0"):
         micro.run(0.1)
@@ -164,7 +173,8 @@ def test_6_2_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: Opera
         ({"statefulSetUpdateStrategy": "OnDelete"}, "delete its pods one after another"),
     ],
 )
-def test_6_2_what_ends_the_mode_is_told_where_pds_pods_are_not_restarted_by_themselves(
+@pytest.mark.rule("lifecycle-6.2")
+def test_what_ends_the_mode_is_told_where_pds_pods_are_not_restarted_by_themselves(
     micro: OperatorWorld, strategy: Json, way_out: str
 ) -> None:
     micro.change(pd=strategy)
@@ -181,7 +191,8 @@ def test_6_2_what_ends_the_mode_is_told_where_pds_pods_are_not_restarted_by_them
 
 
 @pytest.mark.slow
-def test_I36_microservices_that_are_suspended_when_the_mode_ends_are_not_told_of(micro: OperatorWorld) -> None:
+@pytest.mark.rule("I36")
+def test_microservices_that_are_suspended_when_the_mode_ends_are_not_told_of(micro: OperatorWorld) -> None:
     micro.change(pd={"mode": ""})
     micro.run(1.0)
     micro.change(suspendAction={"suspendStatefulSet": True})
@@ -193,7 +204,8 @@ def test_I36_microservices_that_are_suspended_when_the_mode_ends_are_not_told_of
 
 
 @pytest.mark.slow
-def test_6_2_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.2")
+def test_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
     applied(world, [])
     world.run_until_ready()
     world.change(pd={"mode": "ms"}, pdms=pdms())
@@ -203,7 +215,8 @@ def test_6_2_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_1_1_microservices_that_are_removed_from_the_spec_stay_and_the_condition_says_so(micro: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-1.1")
+def test_microservices_that_are_removed_from_the_spec_stay_and_the_condition_says_so(micro: OperatorWorld) -> None:
     micro.change(pdms=None)
     micro.run_until(lambda: micro.reason() == "ComponentRemoved")
     micro.run(30.0)
@@ -211,7 +224,8 @@ def test_1_1_microservices_that_are_removed_from_the_spec_stay_and_the_condition
 
 
 @pytest.mark.slow
-def test_F7_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
+@pytest.mark.rule("F7")
+def test_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
     for name in ("basic-tso-0", "basic-tso-1"):
         micro.world.data_plane.hang(NAMESPACE, name)
     micro.run_until(lambda: not micro.is_ready(), within=120.0)
@@ -221,7 +235,8 @@ def test_F7_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_12_all_is_suspended_and_resumed(micro: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_all_is_suspended_and_resumed(micro: OperatorWorld) -> None:
     micro.change(suspendAction={"suspendStatefulSet": True})
     micro.run_until(lambda: micro.reason() == "Suspended", within=120.0)
     assert not micro.every(STATEFUL_SETS)

@@ -44,7 +44,8 @@ def end(world: OperatorWorld, kind: str) -> None:
     world.admin.patch(RESTORES, "back", NAMESPACE, {"status": status})
 
 
-def test_4_4_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: OperatorWorld) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: OperatorWorld) -> None:
     basic.change(configUpdateStrategy="RollingUpdate")
     basic.run(5)
     basic.run_until_ready(within=300)
@@ -89,13 +90,15 @@ def test_stores_that_joined_from_another_cluster_keep_their_garbage_too(basic: O
 
 
 @pytest.mark.parametrize("br", [{"clusterNamespace": "elsewhere"}, {"cluster": "other"}])
-def test_4_4_restores_into_others_restart_nothing(basic: OperatorWorld, br: dict[str, str]) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_restores_into_others_restart_nothing(basic: OperatorWorld, br: dict[str, str]) -> None:
     restore(basic, **br)
     basic.run(60)
     assert ratio(basic) is None
 
 
-def test_4_4_one_of_another_namespace_restarts_tikv_only_by_consent(basic: OperatorWorld) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_one_of_another_namespace_restarts_tikv_only_by_consent(basic: OperatorWorld) -> None:
     """Whatever its status says: its author can write that."""
     basic.change(configUpdateStrategy="RollingUpdate")
     basic.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
@@ -111,7 +114,8 @@ def test_4_4_one_of_another_namespace_restarts_tikv_only_by_consent(basic: Opera
     basic.run_until(lambda: ratio(basic) == -1, 120)
 
 
-def test_4_4_one_that_is_invalid_restarts_nothing(basic: OperatorWorld) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_one_that_is_invalid_restarts_nothing(basic: OperatorWorld) -> None:
     """v1.6 sets the override before it looks, and leaves it on."""
     body = tree("Restore", by_br(restoreMode="pitr"), name="back", namespace=NAMESPACE)
     basic.admin.create(RESTORES, body, NAMESPACE)
@@ -146,7 +150,8 @@ def restarts_nothing_for(reason: str, world: OperatorWorld) -> None:
 
 
 @pytest.mark.parametrize("what", _LOGS)
-def test_4_4_a_restore_outside_its_log_restarts_nothing(rolling: OperatorWorld, what: str) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_a_restore_outside_its_log_restarts_nothing(rolling: OperatorWorld, what: str) -> None:
     """v1.6 restarts TiKV for it, and back again when the user gives up."""
     reason, status = _LOGS[what]
     add_keys(rolling)
@@ -155,11 +160,13 @@ def test_4_4_a_restore_outside_its_log_restarts_nothing(rolling: OperatorWorld, 
     restarts_nothing_for(reason, rolling)
 
 
-def test_4_4_a_restore_without_its_secret_restarts_nothing(rolling: OperatorWorld) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_a_restore_without_its_secret_restarts_nothing(rolling: OperatorWorld) -> None:
     restarts_nothing_for("GetS3SecretFailed", rolling)
 
 
-def test_4_4_a_restore_whose_job_has_another_owner_restarts_nothing(rolling: OperatorWorld) -> None:
+@pytest.mark.rule("backup-4.4")
+def test_a_restore_whose_job_has_another_owner_restarts_nothing(rolling: OperatorWorld) -> None:
     add_keys(rolling)
     pod = {"containers": [{"name": "a", "image": "a"}], "restartPolicy": "Never"}
     job = {"metadata": {"name": "restore-back"}, "spec": {"template": {"spec": pod}}}

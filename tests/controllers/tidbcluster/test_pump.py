@@ -39,7 +39,8 @@ def message(world: OperatorWorld) -> str:
 
 
 @pytest.mark.slow
-def test_3_1_tidb_starts_when_a_node_is_online(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.1")
+def test_tidb_starts_when_a_node_is_online(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pump"] = PUMP | {"nodeSelector": {"nowhere": "yes"}}
     world.apply(cluster)
@@ -51,14 +52,16 @@ def test_3_1_tidb_starts_when_a_node_is_online(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_5_7_the_status_lists_nodes_as_they_registered(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.7")
+def test_the_status_lists_nodes_as_they_registered(binlog: OperatorWorld) -> None:
     members = binlog.cluster()["status"]["pump"]["members"]
     expected = {"nodeId": "basic-pump-0:8250", "host": "basic-pump-0.basic-pump:8250", "state": "online"}
     assert (expected, 2) == (members[0], len(members))
 
 
 @pytest.mark.slow
-def test_8_8_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> None:
     seen = set()
     binlog.change(pump={"replicas": 1})
     while binlog.exists(PODS, "basic-pump-1"):
@@ -71,7 +74,8 @@ def test_8_8_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> Non
 
 
 @pytest.mark.slow
-def test_F32_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("F32")
+def test_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWorld) -> None:
     before = binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-1")["metadata"]["uid"]
     binlog.change(pump={"replicas": 1})
     binlog.run_until_ready()
@@ -82,7 +86,8 @@ def test_F32_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWo
 
 
 @pytest.mark.slow
-def test_F36_a_node_that_is_closing_goes_all_the_same_and_comes_back(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("F36")
+def test_a_node_that_is_closing_goes_all_the_same_and_comes_back(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 1})
     binlog.run_until(lambda: states(binlog)["basic-pump-1"] == "closing")
     binlog.change(pump={"replicas": 2})
@@ -91,7 +96,8 @@ def test_F36_a_node_that_is_closing_goes_all_the_same_and_comes_back(binlog: Ope
 
 
 @pytest.mark.slow
-def test_8_8_all_nodes_stay_while_tidb_writes_binlogs(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_all_nodes_stay_while_tidb_writes_binlogs(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 0})
     binlog.run_until(lambda: binlog.reason() == "FailedScaleIn", within=120.0)
     assert {"basic-pump-0": "online", "basic-pump-1": "online"} == states(binlog)
@@ -105,7 +111,8 @@ def test_8_8_all_nodes_stay_while_tidb_writes_binlogs(binlog: OperatorWorld) -> 
 
 
 @pytest.mark.slow
-def test_8_8_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 3, "nodeSelector": {"nowhere": "yes"}})
     binlog.run_until(lambda: binlog.exists(PODS, "basic-pump-2"))
     binlog.change(pump={"replicas": 2, "nodeSelector": None})
@@ -114,7 +121,8 @@ def test_8_8_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorW
 
 
 @pytest.mark.slow
-def test_8_8_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) -> None:
     binlog.world.data_plane.hang(NAMESPACE, "basic-pump-1")
     binlog.change(pump={"replicas": 1})
     binlog.run(60.0)
@@ -127,7 +135,8 @@ def test_8_8_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("crashes", [True, False])
-def test_8_8_a_pump_that_cannot_be_asked_to_close_is_kept_and_named(binlog: OperatorWorld, crashes: bool) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_a_pump_that_cannot_be_asked_to_close_is_kept_and_named(binlog: OperatorWorld, crashes: bool) -> None:
     faults, pod = binlog.world.faults, f"{NAMESPACE}/basic-pump-1"
     revive = faults.pod_crash_loop(pod) if crashes else faults.network_cut(pod)
     binlog.run(60.0)
@@ -145,7 +154,8 @@ def test_8_8_a_pump_that_cannot_be_asked_to_close_is_kept_and_named(binlog: Oper
 
 
 @pytest.mark.slow
-def test_F7_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("F7")
+def test_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> None:
     binlog.world.data_plane.hang(NAMESPACE, "basic-pd-0")
     binlog.change(pump={"replicas": 1})
     binlog.run(60.0)
@@ -156,7 +166,8 @@ def test_F7_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> 
 
 
 @pytest.mark.slow
-def test_7_8_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.8")
+def test_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: OperatorWorld) -> None:
     uids = {name: binlog.get(PODS, name)["metadata"]["uid"] for name in ("basic-pump-0", "basic-pump-1")}
     binlog.change(pump={"annotations": {"a": "b"}})
     binlog.run_until(lambda: binlog.get(PODS, "basic-pump-1")["metadata"]["uid"] != uids["basic-pump-1"])
@@ -166,7 +177,8 @@ def test_7_8_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: Oper
 
 
 @pytest.mark.slow
-def test_10_4_6252_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4", "#6252")
+def test_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: OperatorWorld) -> None:
     binlog.change(enablePVCReplace=True, pump={"requests": {"storage": "512Mi"}})
     binlog.run_until(lambda: binlog.reason() == "VolumeCantChange")
     assert "spec.pump.requests.storage: " in message(binlog)
@@ -177,7 +189,8 @@ def test_10_4_6252_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: 
 
 
 @pytest.mark.slow
-def test_12_pump_is_suspended_after_tidb_and_resumed(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_pump_is_suspended_after_tidb_and_resumed(binlog: OperatorWorld) -> None:
     binlog.change(suspendAction={"suspendStatefulSet": True})
     binlog.run_until(lambda: binlog.reason() == "Suspended", within=120.0)
     assert not binlog.exists(STATEFUL_SETS, "basic-pump")
@@ -192,7 +205,8 @@ def binlog_condition(world: OperatorWorld) -> tuple[str, str]:
 
 
 @pytest.mark.slow
-def test_6_6_a_tidb_without_binlogs_is_told_and_nothing_else_is_held_up(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.6")
+def test_a_tidb_without_binlogs_is_told_and_nothing_else_is_held_up(binlog: OperatorWorld) -> None:
     assert ("False", "BinlogRemoved") == binlog_condition(binlog)
     assert ("Done", True) == (binlog.reason(), binlog.is_ready())
 
@@ -220,7 +234,8 @@ def version(world: OperatorWorld, component: str) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("way_out", [{"version": "v8.3.0"}, {"binlogEnabled": False}])
-def test_6_6_who_writes_binlogs_is_not_upgraded_to_who_does_not(world: OperatorWorld, way_out: Json) -> None:
+@pytest.mark.rule("lifecycle-6.6")
+def test_who_writes_binlogs_is_not_upgraded_to_who_does_not(world: OperatorWorld, way_out: Json) -> None:
     upgraded_to_one_without(world)
     assert ["v8.5.2", "v8.3.0", "v8.3.0"] == [version(world, each) for each in ("tikv", "pump", "tidb")]
     assert "Set spec.pump.version to v8.3.0" in message(world)
@@ -234,7 +249,8 @@ def test_6_6_who_writes_binlogs_is_not_upgraded_to_who_does_not(world: OperatorW
 
 
 @pytest.mark.slow
-def test_6_6_a_pump_that_is_given_up_needs_no_version(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.6")
+def test_a_pump_that_is_given_up_needs_no_version(world: OperatorWorld) -> None:
     upgraded_to_one_without(world)
     world.change(tidb={"binlogEnabled": False})
     world.run_until(lambda: version(world, "tidb") == "v8.5.2", within=300.0)
@@ -246,7 +262,8 @@ def test_6_6_a_pump_that_is_given_up_needs_no_version(world: OperatorWorld) -> N
 
 
 @pytest.mark.slow
-def test_F25_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -> None:
+@pytest.mark.rule("F25")
+def test_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pump"] = PUMP
     cluster["spec"]["tidb"]["version"] = "nightly"
@@ -256,7 +273,8 @@ def test_F25_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -
 
 
 @pytest.mark.slow
-def test_R23_the_way_back_from_a_version_that_no_registry_has_is_not_refused(binlog: OperatorWorld) -> None:
+@pytest.mark.rule("R23")
+def test_the_way_back_from_a_version_that_no_registry_has_is_not_refused(binlog: OperatorWorld) -> None:
     binlog.change(pump={"version": "v8.3.99-nope"})
     binlog.run_until(lambda: "v8.3.99-nope" in message(binlog), within=120.0)
     binlog.change(pump={"version": None})

@@ -38,7 +38,8 @@ def test_a_change_that_would_replace_pods_is_refused_and_nothing_is_written(basi
     assert basic.is_ready()
 
 
-def test_F23_4369_a_mount_of_no_volume_is_refused_before_any_pod_notices(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F23", "#4369")
+def test_a_mount_of_no_volume_is_refused_before_any_pod_notices(basic: OperatorWorld) -> None:
     """The roll would delete a pod that could not be made again."""
     before = pods(basic)
     basic.change(tidb={"additionalVolumeMounts": [{"name": "nowhere", "mountPath": "/nowhere"}]})
@@ -73,7 +74,8 @@ def test_growing_goes_on_beside_a_refusal(basic: OperatorWorld) -> None:
     assert before.items() <= pods(basic).items()
 
 
-def test_6_5_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: OperatorWorld) -> None:
+@pytest.mark.rule("6.5")
+def test_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["configUpdateStrategy"] = "InPlace"
     world.apply(cluster)
@@ -87,7 +89,8 @@ def test_6_5_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: 
 
 
 @pytest.mark.slow
-def test_3_2_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -> None:
+@pytest.mark.rule("3.2")
+def test_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -> None:
     basic.change(paused=True, tidb={"replicas": 2}, pd={"service": {"labels": {"owner": "me"}}})
     basic.run_until(lambda: basic.reason() == "Paused")
     basic.forget()
@@ -104,7 +107,8 @@ def test_3_2_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -
     assert 2 == basic.replicas("tidb")
 
 
-def test_3_2_a_paused_cluster_is_not_even_begun(world: OperatorWorld) -> None:
+@pytest.mark.rule("3.2")
+def test_a_paused_cluster_is_not_even_begun(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["paused"] = True
     world.apply(cluster)
@@ -113,7 +117,8 @@ def test_3_2_a_paused_cluster_is_not_even_begun(world: OperatorWorld) -> None:
     assert [] == written(world)
 
 
-def test_3_1_recovery_mode_holds_tikv_until_its_volumes_are_there_and_tidb_to_the_end(world: OperatorWorld) -> None:
+@pytest.mark.rule("3.1")
+def test_recovery_mode_holds_tikv_until_its_volumes_are_there_and_tidb_to_the_end(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["recoveryMode"] = True
     world.apply(cluster)

@@ -106,9 +106,8 @@ def test_a_lost_pod_is_replaced_though_a_service_is_refused_and_the_component_gr
 
 
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_F4_a_lost_pod_is_replaced_though_others_have_taken_a_service_over(
-    world: OperatorWorld, component: str
-) -> None:
+@pytest.mark.rule("F4")
+def test_a_lost_pod_is_replaced_though_others_have_taken_a_service_over(world: OperatorWorld, component: str) -> None:
     name = f"basic-{component}-peer"
     rival = world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE).metadata
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "rival", "uid": rival.uid, "controller": True}
@@ -124,7 +123,8 @@ def test_F4_a_lost_pod_is_replaced_though_others_have_taken_a_service_over(
     world.run_until(lambda: world.reason() != "ForeignOwner", 35.0)
 
 
-def test_I13_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_leaders_back(world: OperatorWorld) -> None:
+@pytest.mark.rule("I13")
+def test_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_leaders_back(world: OperatorWorld) -> None:
     refuse(world, CONFIG_MAPS, "warn")
     first = world.get(PODS, "basic-tikv-2")["metadata"]["uid"]
     world.change(tikv={"version": _IMAGE})
@@ -141,7 +141,8 @@ def test_I13_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_lead
     assert frozenset() == pd.evicting_stores()
 
 
-def test_I39_ddl_does_not_stay_paused_for_an_upgrade_whose_service_is_refused(world: OperatorWorld) -> None:
+@pytest.mark.rule("I39")
+def test_ddl_does_not_stay_paused_for_an_upgrade_whose_service_is_refused(world: OperatorWorld) -> None:
     refuse(world, SERVICES, "LoadBalancer")
     first = world.get(PODS, "basic-tidb-1")["metadata"]["uid"]
     world.change(tidb={"version": _IMAGE})
@@ -205,7 +206,8 @@ def test_a_lost_pod_is_replaced_though_the_spec_mounts_a_volume_that_running_pod
 
 
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_F10_a_stateful_set_that_others_delete_comes_back_as_its_pods_run_where_the_new_template_is_refused(
+@pytest.mark.rule("F10")
+def test_a_stateful_set_that_others_delete_comes_back_as_its_pods_run_where_the_new_template_is_refused(
     world: OperatorWorld, component: str
 ) -> None:
     allow, before = refuse(world, STATEFUL_SETS, _IMAGE), uids(world, component)
@@ -244,7 +246,8 @@ def test_a_service_that_others_delete_comes_back_at_once_where_an_edit_of_anothe
     world.run_until(lambda: world.exists(SERVICES, "basic-tidb-peer"), 3.0)
 
 
-def test_R27_what_others_have_changed_and_a_policy_keeps_so_restarts_nobody_and_keeps_nobody_from_being_replaced(
+@pytest.mark.rule("R27")
+def test_what_others_have_changed_and_a_policy_keeps_so_restarts_nobody_and_keeps_nobody_from_being_replaced(
     world: OperatorWorld,
 ) -> None:
     before = uids(world, "tikv")
@@ -278,7 +281,8 @@ def test_what_discovery_is_made_of_comes_back_where_its_role_may_not_be_changed(
 
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
 @pytest.mark.parametrize("which", _REFUSED)
-def test_F10_a_StatefulSet_that_is_gone_is_made_as_it_was_though_the_new_template_is_refused(
+@pytest.mark.rule("F10")
+def test_a_StatefulSet_that_is_gone_is_made_as_it_was_though_the_new_template_is_refused(
     world: OperatorWorld, component: str, which: str
 ) -> None:
     resource, text, edit = _REFUSED[which]

@@ -17,9 +17,8 @@ def written(world: OperatorWorld) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_1_1_a_removed_component_runs_on_and_the_condition_names_the_way_out(
-    basic: OperatorWorld, component: str
-) -> None:
+@pytest.mark.rule("objects-1.1")
+def test_a_removed_component_runs_on_and_the_condition_names_the_way_out(basic: OperatorWorld, component: str) -> None:
     spec, before = basic.cluster()["spec"], pods(basic)
     basic.change(**{component: None})
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
@@ -38,7 +37,8 @@ def test_1_1_a_removed_component_runs_on_and_the_condition_names_the_way_out(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
-def test_5_the_status_of_a_removed_component_goes_on_being_observed(basic: OperatorWorld, component: str) -> None:
+@pytest.mark.rule("objects-5")
+def test_the_status_of_a_removed_component_goes_on_being_observed(basic: OperatorWorld, component: str) -> None:
     basic.change(**{component: None})
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
     basic.world.faults.pod_crash_loop(f"default/basic-{component}-0")
@@ -50,14 +50,16 @@ def test_5_the_status_of_a_removed_component_goes_on_being_observed(basic: Opera
 
 
 @pytest.mark.slow
-def test_1_1_others_are_kept_in_order_beside_a_removed_component(basic: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.1")
+def test_others_are_kept_in_order_beside_a_removed_component(basic: OperatorWorld) -> None:
     basic.change(tidb=None, tikv={"replicas": 2})
     basic.run_until(lambda: len(basic.cluster()["status"]["tikv"]["stores"]) == 2)
     assert "ComponentRemoved" == basic.reason()
 
 
 @pytest.mark.slow
-def test_1_1_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.1")
+def test_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWorld) -> None:
     """Which of both was meant is the user's to say."""
     spec, before = basic.cluster()["spec"], pods(basic)
     basic.change(tikv=None, pd={"config": {"log": {"level": "warn"}}})
@@ -71,7 +73,8 @@ def test_1_1_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWo
 
 
 @pytest.mark.slow
-def test_F1_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F1")
+def test_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorWorld) -> None:
     before = pods(basic)
     basic.change(tidb=None, pd={"config": {"log": {"level": "warn"}}})
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
@@ -82,7 +85,8 @@ def test_F1_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorW
 
 
 @pytest.mark.slow
-def test_1_1_what_was_scaled_in_to_nothing_can_be_removed(basic: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.1")
+def test_what_was_scaled_in_to_nothing_can_be_removed(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 0})
     basic.run_until_ready()
     basic.change(tidb=None)
@@ -93,7 +97,8 @@ def test_1_1_what_was_scaled_in_to_nothing_can_be_removed(basic: OperatorWorld) 
     assert (None, None) == (status.get("statefulSet"), status.get("members"))
 
 
-def test_1_1_a_removal_is_done_when_the_user_deletes_the_stateful_set(basic: OperatorWorld) -> None:
+@pytest.mark.rule("objects-1.1")
+def test_a_removal_is_done_when_the_user_deletes_the_stateful_set(basic: OperatorWorld) -> None:
     basic.change(tidb=None)
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
     basic.admin.delete(STATEFUL_SETS, "basic-tidb", NAMESPACE)
@@ -105,7 +110,8 @@ def test_1_1_a_removal_is_done_when_the_user_deletes_the_stateful_set(basic: Ope
 
 
 @pytest.mark.slow
-def test_8_4_a_removal_in_the_middle_of_a_scale_in_is_taken_back(world: OperatorWorld) -> None:
+@pytest.mark.rule("8.4")
+def test_a_removal_in_the_middle_of_a_scale_in_is_taken_back(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"]["replicas"] = 4
     world.apply(cluster)

@@ -37,7 +37,8 @@ def pd_cluster(world: OperatorWorld) -> Any:
 
 
 @pytest.mark.slow
-def test_I4_a_cluster_made_again_with_fewer_pds_begins_with_all_its_volumes_and_shrinks_by_the_steps(
+@pytest.mark.rule("I4")
+def test_a_cluster_made_again_with_fewer_pds_begins_with_all_its_volumes_and_shrinks_by_the_steps(
     basic: OperatorWorld,
 ) -> None:
     before = pd_cluster(basic).id
@@ -49,7 +50,8 @@ def test_I4_a_cluster_made_again_with_fewer_pds_begins_with_all_its_volumes_and_
 
 
 @pytest.mark.slow
-def test_R14_a_cluster_made_again_with_fewer_pds_and_corrected_keeps_its_pd(basic: OperatorWorld) -> None:
+@pytest.mark.rule("R14")
+def test_a_cluster_made_again_with_fewer_pds_and_corrected_keeps_its_pd(basic: OperatorWorld) -> None:
     before = pd_cluster(basic).id
     recreated(basic, pd=1)
     basic.run(1)
@@ -60,7 +62,8 @@ def test_R14_a_cluster_made_again_with_fewer_pds_and_corrected_keeps_its_pd(basi
 
 
 @pytest.mark.slow
-def test_I3_a_cluster_made_again_with_fewer_stores_loses_none(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I3")
+def test_a_cluster_made_again_with_fewer_stores_loses_none(basic: OperatorWorld) -> None:
     basic.change(tikv={"replicas": 4})
     basic.run_until_ready()
     recreated(basic, pd=3, tikv=3)
@@ -72,7 +75,8 @@ def test_I3_a_cluster_made_again_with_fewer_stores_loses_none(basic: OperatorWor
 
 
 @pytest.mark.slow
-def test_I4_a_pd_that_does_not_answer_gets_the_pods_of_unmarked_volumes_back(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I4")
+def test_a_pd_that_does_not_answer_gets_the_pods_of_unmarked_volumes_back(basic: OperatorWorld) -> None:
     """Nothing but the volumes tells of the members: the StatefulSet is too small, and the status was emptied."""
     basic.admin.patch(STATEFUL_SETS, "basic-pd", NAMESPACE, {"spec": {"replicas": 1}})
     basic.world.advance(5)

@@ -16,7 +16,8 @@ def leave_a_claim_behind(world: OperatorWorld, name: str, **annotations: str) ->
 
 
 @pytest.mark.slow
-def test_8_3_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.3")
+def test_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basic: OperatorWorld) -> None:
     def healthy() -> int:
         members = basic.cluster()["status"]["pd"]["members"].values()
         assert all(member["health"] for member in members)
@@ -35,7 +36,8 @@ def test_8_3_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basi
 
 
 @pytest.mark.slow
-def test_8_3_pd_does_not_grow_while_a_member_is_ill(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.3")
+def test_pd_does_not_grow_while_a_member_is_ill(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3})
     basic.run_until_ready()
     basic.world.data_plane.hang(NAMESPACE, "basic-pd-2")
@@ -50,7 +52,8 @@ def test_8_3_pd_does_not_grow_while_a_member_is_ill(basic: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("parallelism", "steps"), [(1, [2, 3, 4, 5]), (3, [4, 5])])
-def test_8_1_tikv_grows_by_its_parallelism(basic: OperatorWorld, parallelism: int, steps: list[int]) -> None:
+@pytest.mark.rule("lifecycle-8.1")
+def test_tikv_grows_by_its_parallelism(basic: OperatorWorld, parallelism: int, steps: list[int]) -> None:
     basic.change(tikv={"replicas": 5, "scalePolicy": {"scaleOutParallelism": parallelism}})
     basic.run_until_ready()
 
@@ -60,7 +63,8 @@ def test_8_1_tikv_grows_by_its_parallelism(basic: OperatorWorld, parallelism: in
 
 
 @pytest.mark.slow
-def test_8_1_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.1")
+def test_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 3})
     basic.run_until_ready()
     stateful_set: Json = basic.get(STATEFUL_SETS, "basic-tidb")
@@ -72,7 +76,8 @@ def test_8_1_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_8_1_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.1")
+def test_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3}, tikv={"replicas": 3}, tidb={"replicas": 2})
     basic.run_until_ready()
     assert (3, 3, 2) == (basic.replicas("pd"), basic.replicas("tikv"), basic.replicas("tidb"))
@@ -82,7 +87,8 @@ def test_8_1_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
 @pytest.mark.parametrize(
     ("component", "claim"), [("tikv", "tikv-basic-tikv-2"), ("pd", "pd-basic-pd-2"), ("tidb", "tidb-log-basic-tidb-2")]
 )
-def test_F32_2709_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
+@pytest.mark.rule("F32", "#2709")
+def test_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
     world: OperatorWorld, component: str, claim: str
 ) -> None:
     cluster = sample("basic")
@@ -108,7 +114,8 @@ def test_F32_2709_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("component", "claim"), [("tikv", "tikv-basic-tikv-1"), ("pd", "pd-basic-pd-1")])
-def test_8_4_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, component: str, claim: str) -> None:
+@pytest.mark.rule("lifecycle-8.4")
+def test_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, component: str, claim: str) -> None:
     leave_a_claim_behind(basic, claim)
     basic.change(**{component: {"replicas": 2}})
     basic.run(60.0)
@@ -124,7 +131,8 @@ def test_8_4_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, compone
     basic.run_until_ready()
 
 
-def test_8_4_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.4")
+def test_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
     leave_a_claim_behind(basic, "tikv-basic-tikv-1")
     finalizers = {"metadata": {"finalizers": ["example.com/copying"]}}
     basic.admin.patch(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-1", NAMESPACE, finalizers)
@@ -135,7 +143,8 @@ def test_8_4_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_8_4_the_claim_of_a_member_belongs_to_it(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.4")
+def test_the_claim_of_a_member_belongs_to_it(basic: OperatorWorld) -> None:
     """As after replicas were lowered by hand: store and claim are still there."""
     basic.change(tikv={"replicas": 2})
     basic.run_until_ready()

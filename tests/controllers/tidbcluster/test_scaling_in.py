@@ -68,7 +68,8 @@ def wide_tikv(world: OperatorWorld) -> OperatorWorld:
 
 
 @pytest.mark.slow
-def test_8_3_pd_shrinks_one_by_one_and_grows_on_fresh_volumes(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.3")
+def test_pd_shrinks_one_by_one_and_grows_on_fresh_volumes(wide_pd: OperatorWorld) -> None:
     claims = {name: wide_pd.get(PERSISTENT_VOLUME_CLAIMS, name)["metadata"]["uid"] for name in _pd_claims(5)}
     wide_pd.change(pd={"replicas": 3})
     wide_pd.run_until_ready()
@@ -92,7 +93,8 @@ def _pd_claims(count: int) -> list[str]:
 
 
 @pytest.mark.slow
-def test_F28_1112_1145_1151_I12_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("F28", "#1112", "#1145", "#1151", "I12")
+def test_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) -> None:
     pd_of(wide_pd).transfer_leader("basic-pd-4")
     wide_pd.run_until(lambda: pd_of(wide_pd).leader().name == "basic-pd-4")
     wide_pd.forget()
@@ -104,7 +106,8 @@ def test_F28_1112_1145_1151_I12_the_leader_leaves_pd_after_another_one_leads(wid
 
 
 @pytest.mark.slow
-def test_I8_I9_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("I8", "I9")
+def test_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWorld) -> None:
     wide_pd.world.data_plane.hang(NAMESPACE, "basic-pd-1")
     wide_pd.change(pd={"replicas": 4})
     wide_pd.run(60.0)
@@ -117,7 +120,8 @@ def test_I8_I9_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWor
 
 
 @pytest.mark.slow
-def test_8_5_a_mark_whose_time_has_no_zone_stops_neither_its_store_nor_another_component(
+@pytest.mark.rule("lifecycle-8.5")
+def test_a_mark_whose_time_has_no_zone_stops_neither_its_store_nor_another_component(
     wide_tikv: OperatorWorld,
 ) -> None:
     marks = {"annotations": {SCALE_IN_TIME: "2026-11-21T03:00:00"}}
@@ -128,7 +132,8 @@ def test_8_5_a_mark_whose_time_has_no_zone_stops_neither_its_store_nor_another_c
 
 
 @pytest.mark.slow
-def test_F12_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("F12")
+def test_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> None:
     wide_pd.world.faults.pod_pending("*/basic-pd-5")
     wide_pd.change(pd={"replicas": 6})
     wide_pd.run_until(lambda: wide_pd.replicas("pd") == 6)
@@ -139,7 +144,8 @@ def test_F12_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> Non
 
 
 @pytest.mark.slow
-def test_I8_a_pod_that_may_just_be_joining_leaves_as_a_member_or_not_at_all(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I8")
+def test_a_pod_that_may_just_be_joining_leaves_as_a_member_or_not_at_all(basic: OperatorWorld) -> None:
     """The member of a pod that is gone would be half of a quorum of two, for ever."""
     for tenths in range(1, 12):
         basic.change(pd={"replicas": 2})
@@ -151,7 +157,8 @@ def test_I8_a_pod_that_may_just_be_joining_leaves_as_a_member_or_not_at_all(basi
 
 
 @pytest.mark.slow
-def test_F38_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("F38")
+def test_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> None:
     wide_pd.world.faults.pod_pending("*/basic-pd-4")
     wide_pd.admin.delete(PODS, "basic-pd-4", NAMESPACE)
     wide_pd.run(5.0)
@@ -160,7 +167,8 @@ def test_F38_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> N
     assert [f"basic-pd-{ordinal}" for ordinal in range(4)] == member_names(wide_pd)
 
 
-def test_F34_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F34")
+def test_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 0})
     basic.run(60.0)
     assert (1, [], []) == (basic.replicas("pd"), dataplane_writes(basic), basic.asked_replicas("pd"))
@@ -169,7 +177,8 @@ def test_F34_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_F34_3456_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F34", "#3456")
+def test_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(basic: OperatorWorld) -> None:
     second = sample("basic")
     second["metadata"]["name"] = "second"
     del second["spec"]["tikv"], second["spec"]["tidb"]
@@ -187,7 +196,8 @@ def test_F34_3456_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("parallelism", [1, 2])
-def test_8_5_I3_tikv_shrinks_as_its_stores_become_tombstone(wide_tikv: OperatorWorld, parallelism: int) -> None:
+@pytest.mark.rule("lifecycle-8.5", "I3")
+def test_tikv_shrinks_as_its_stores_become_tombstone(wide_tikv: OperatorWorld, parallelism: int) -> None:
     gone = [store.id for pod, store in stores_of(wide_tikv).items() if pod in {"basic-tikv-3", "basic-tikv-4"}]
     wide_tikv.change(tikv={"replicas": 3, "scalePolicy": {"scaleInParallelism": parallelism}})
     shrunk_before_tombstone = []
@@ -211,7 +221,8 @@ def test_8_5_I3_tikv_shrinks_as_its_stores_become_tombstone(wide_tikv: OperatorW
 
 
 @pytest.mark.slow
-def test_8_5_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.regions_frozen("default/basic")
     store = stores_of(wide_tikv)["basic-tikv-4"]
     wide_tikv.change(tikv={"replicas": 4})
@@ -226,7 +237,8 @@ def test_8_5_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> 
 
 
 @pytest.mark.slow
-def test_F35_F44_a_clock_that_jumps_takes_no_store_offline_before_its_leaders_had_their_time(
+@pytest.mark.rule("F35", "F44")
+def test_a_clock_that_jumps_takes_no_store_offline_before_its_leaders_had_their_time(
     wide_tikv: OperatorWorld,
 ) -> None:
     wide_tikv.world.faults.regions_frozen("default/basic")
@@ -241,7 +253,8 @@ def test_F35_F44_a_clock_that_jumps_takes_no_store_offline_before_its_leaders_ha
 
 
 @pytest.mark.slow
-def test_F13_F35_no_store_is_taken_offline_while_another_one_has_not_reported_since_its_restart(
+@pytest.mark.rule("F13", "F35")
+def test_no_store_is_taken_offline_while_another_one_has_not_reported_since_its_restart(
     wide_tikv: OperatorWorld,
 ) -> None:
     store = stores_of(wide_tikv)["basic-tikv-4"]
@@ -261,7 +274,8 @@ def test_F13_F35_no_store_is_taken_offline_while_another_one_has_not_reported_si
 
 
 @pytest.mark.slow
-def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("I5")
+def test_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorWorld) -> None:
     wide_tikv.change(tikv={"replicas": 2, "scalePolicy": {"scaleInParallelism": 5}})
     wide_tikv.run(60.0)
     assert ({"Up"}, 5) == ({store.state_name for store in stores_of(wide_tikv).values()}, wide_tikv.replicas("tikv"))
@@ -271,7 +285,8 @@ def test_I5_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: Operat
 
 
 @pytest.mark.slow
-def test_8_5_no_store_leaves_before_the_others_have_room_for_the_data_of_all(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_no_store_leaves_before_the_others_have_room_for_the_data_of_all(wide_tikv: OperatorWorld) -> None:
     stores = stores_of(wide_tikv)
     low = [
         wide_tikv.world.faults.store_low_space(f"{NAMESPACE}/basic", stores[f"basic-tikv-{ordinal}"].id)
@@ -294,7 +309,8 @@ def test_8_5_no_store_leaves_before_the_others_have_room_for_the_data_of_all(wid
     assert 3 == wide_tikv.replicas("tikv")
 
 
-def test_F31_3514_tiflash_does_not_count_when_tikv_shrinks(world: OperatorWorld) -> None:
+@pytest.mark.rule("F31", "#3514")
+def test_tiflash_does_not_count_when_tikv_shrinks(world: OperatorWorld) -> None:
     tikv = ready_with(world, "tikv", 3)
     tikv.register_store("basic-tiflash-0.basic-tiflash-peer.default.svc:3930", {"engine": "tiflash"})
     tikv.change(tikv={"replicas": 2})
@@ -328,7 +344,8 @@ def _one_pod_is_gone(world: OperatorWorld) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True], ids=["same operator", "restarted operator"])
 @pytest.mark.parametrize("when", [_leaders_leave, _both_go_offline, _one_is_tombstone, _one_pod_is_gone])
-def test_F36_I32_a_tikv_scale_in_is_taken_back(
+@pytest.mark.rule("F36", "I32")
+def test_a_tikv_scale_in_is_taken_back(
     wide_tikv: OperatorWorld, when: Callable[[OperatorWorld], bool], restarted: bool
 ) -> None:
     before = {pod: store.id for pod, store in stores_of(wide_tikv).items()}
@@ -363,7 +380,8 @@ def _is_at_rest(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True], ids=["same operator", "restarted operator"])
-def test_F36_F32_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorld, restarted: bool) -> None:
+@pytest.mark.rule("F36", "F32")
+def test_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorld, restarted: bool) -> None:
     """Crashed between the removal of the member and that of its pod."""
     uid = wide_pd.get(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-4")["metadata"]["uid"]
     refused = ApiFault(refusal=Refusal(503, "ServiceUnavailable", "not now"))
@@ -384,7 +402,8 @@ def test_F36_F32_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorl
 
 
 @pytest.mark.slow
-def test_F36_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("F36")
+def test_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
     """Crashed after the intent was noted."""
     heal = wide_pd.world.faults.pd_answers("default/basic", 500, b'"no"', path="/pd/api/v1/members/*", method="DELETE")
     wide_pd.change(pd={"replicas": 4})
@@ -396,7 +415,8 @@ def test_F36_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_I18_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world: OperatorWorld) -> None:
+@pytest.mark.rule("I18")
+def test_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world: OperatorWorld) -> None:
     tidb = ready_with(world, "tidb", 4)
     heal = [tidb.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-{ordinal}") for ordinal in (0, 1)]
     tidb.change(tidb={"replicas": 2})
@@ -410,7 +430,8 @@ def test_I18_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world:
 
 
 @pytest.mark.slow
-def test_8_7_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.7")
+def test_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
     tidb = ready_with(world, "tidb", 4)
     tidb.change(tidb={"replicas": 1, "scalePolicy": {"scaleInParallelism": 2}})
     tidb.run_until_ready()
@@ -418,7 +439,8 @@ def test_8_7_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_F5_R08_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("F5", "R08")
+def test_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd: OperatorWorld) -> None:
     wide_pd.change(pd={"replicas": 4}, tidb={"replicas": 0})
     wide_pd.operator.look()
     wide_pd.operator.caches[TIDB_CLUSTERS].blind = True
@@ -430,9 +452,8 @@ def test_F5_R08_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv"])
-def test_F5_R08_a_pod_that_pd_does_not_know_yet_leaves_by_no_spec_of_the_past(
-    basic: OperatorWorld, component: str
-) -> None:
+@pytest.mark.rule("F5", "R08")
+def test_a_pod_that_pd_does_not_know_yet_leaves_by_no_spec_of_the_past(basic: OperatorWorld, component: str) -> None:
     basic.world.faults.pod_pending(f"*/basic-{component}-3")
     basic.change(**{component: {"replicas": 4}})
     basic.run_until(lambda: basic.replicas(component) == 4)
@@ -447,7 +468,8 @@ def test_F5_R08_a_pod_that_pd_does_not_know_yet_leaves_by_no_spec_of_the_past(
 
 
 @pytest.mark.slow
-def test_4_4_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-4.4")
+def test_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
     annotation = {slots_annotation("tikv"): "[0]"}
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotation}})
     basic.run_until(lambda: bool(basic.events("DeleteSlotsIgnored")))
@@ -458,7 +480,8 @@ def test_4_4_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_F37_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("F37")
+def test_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: OperatorWorld) -> None:
     stuck = stores_of(wide_tikv)["basic-tikv-3"].id
     path = f"/pd/api/v1/store/{stuck}"
     heal = wide_tikv.world.faults.pd_answers("default/basic", 500, b'"not now"', path=path, method="DELETE")
@@ -473,7 +496,8 @@ def test_F37_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: Operator
 
 
 @pytest.mark.slow
-def test_F12_F41_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("F12", "F41")
+def test_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.pod_pending("*/basic-tikv-5")
     wide_tikv.change(tikv={"replicas": 6})
     wide_tikv.run(10.0)
@@ -483,7 +507,8 @@ def test_F12_F41_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: Oper
 
 
 @pytest.mark.slow
-def test_F38_a_store_leaves_though_its_pod_is_lost(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("F38")
+def test_a_store_leaves_though_its_pod_is_lost(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.pod_pending("*/basic-tikv-4")
     wide_tikv.admin.delete(PODS, "basic-tikv-4", NAMESPACE)
     wide_tikv.run(30.0)
@@ -493,7 +518,8 @@ def test_F38_a_store_leaves_though_its_pod_is_lost(wide_tikv: OperatorWorld) -> 
 
 
 @pytest.mark.slow
-def test_R19_a_pd_without_any_store_proves_nothing(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("R19")
+def test_a_pd_without_any_store_proves_nothing(wide_tikv: OperatorWorld) -> None:
     heal = wide_tikv.world.faults.pd_no_stores("default/basic")
     wide_tikv.change(tikv={"replicas": 4})
     wide_tikv.run(400.0)
@@ -508,7 +534,8 @@ def test_R19_a_pd_without_any_store_proves_nothing(wide_tikv: OperatorWorld) -> 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv"])
-def test_I31_restarts_in_the_middle_lead_to_the_same_end(world: OperatorWorld, component: str) -> None:
+@pytest.mark.rule("I31")
+def test_restarts_in_the_middle_lead_to_the_same_end(world: OperatorWorld, component: str) -> None:
     three = ready_with(world, component, 3)
     for replicas in (5, 3):
         three.change(**{component: {"replicas": replicas}})
@@ -533,7 +560,8 @@ _REFUSED = ApiFault(refusal=Refusal(500, "InternalError", "not now"))
     [("get", "tidbclusters.pingcap.com"), ("patch", "persistentvolumeclaims"), ("patch", "statefulsets.apps")],
 )
 @pytest.mark.parametrize("component", ["pd", "tikv"])
-def test_18_a_scale_in_goes_on_when_the_api_server_lets_it(
+@pytest.mark.rule("lifecycle-18")
+def test_a_scale_in_goes_on_when_the_api_server_lets_it(
     world: OperatorWorld, component: str, verb: str, resource: str
 ) -> None:
     four = ready_with(world, component, 4)
@@ -548,7 +576,8 @@ def test_18_a_scale_in_goes_on_when_the_api_server_lets_it(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv"])
-def test_18_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: str) -> None:
+@pytest.mark.rule("lifecycle-18")
+def test_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: str) -> None:
     four = ready_with(world, component, 4)
     heal = four.world.faults.pd_answers("default/basic", 500, b'"not now"', method="DELETE")
     four.change(**{component: {"replicas": 3}})
@@ -560,7 +589,8 @@ def test_18_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: 
 
 
 @pytest.mark.slow
-def test_8_5_I3_a_tombstone_that_pd_has_forgotten_is_gone(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.5", "I3")
+def test_a_tombstone_that_pd_has_forgotten_is_gone(wide_tikv: OperatorWorld) -> None:
     heal = wide_tikv.world.faults.api_fault(_REFUSED, OPERATOR, "patch", "statefulsets.apps")
     wide_tikv.change(tikv={"replicas": 4})
     wide_tikv.run_until(lambda: _one_is_tombstone(wide_tikv))
@@ -573,7 +603,8 @@ def test_8_5_I3_a_tombstone_that_pd_has_forgotten_is_gone(wide_tikv: OperatorWor
 
 
 @pytest.mark.slow
-def test_8_5_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.pod_crash_loop("*/basic-tikv-5")
     wide_tikv.change(tikv={"replicas": 6})
     wide_tikv.run(10.0)
@@ -587,7 +618,8 @@ def test_8_5_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld
 
 
 @pytest.mark.slow
-def test_F6_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("F6")
+def test_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: OperatorWorld) -> None:
     wide_pd.change(pd={"replicas": 4})
     wide_pd.run_until_ready()
     wide_pd.operator.caches[PERSISTENT_VOLUME_CLAIMS].blind = True
@@ -597,7 +629,8 @@ def test_F6_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: Opera
 
 
 @pytest.mark.slow
-def test_F29_R14_a_member_that_asked_to_join_and_never_came_leaves_pd(wide_pd: OperatorWorld) -> None:
+@pytest.mark.rule("F29", "R14")
+def test_a_member_that_asked_to_join_and_never_came_leaves_pd(wide_pd: OperatorWorld) -> None:
     """A pod that was scaled in while it started has asked PD; PD lets nobody else join until it is forgotten."""
     wide_pd.run(1.0)  # until etcd counts all members as connected
     pd = wide_pd.world.data_plane.pd_cluster(NAMESPACE, "basic")

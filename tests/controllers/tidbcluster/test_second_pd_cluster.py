@@ -33,7 +33,8 @@ def cluster_id(world: OperatorWorld) -> str:
 
 
 @pytest.mark.slow
-def test_F40_no_cluster_begins_over_volumes_that_carry_the_id_of_another_one(without_pd_data: OperatorWorld) -> None:
+@pytest.mark.rule("F40")
+def test_no_cluster_begins_over_volumes_that_carry_the_id_of_another_one(without_pd_data: OperatorWorld) -> None:
     world = without_pd_data
     world.run(400)
 
@@ -44,7 +45,8 @@ def test_F40_no_cluster_begins_over_volumes_that_carry_the_id_of_another_one(wit
 
 
 @pytest.mark.slow
-def test_F40_the_annotation_gives_the_data_up(without_pd_data: OperatorWorld) -> None:
+@pytest.mark.rule("F40")
+def test_the_annotation_gives_the_data_up(without_pd_data: OperatorWorld) -> None:
     world, before = without_pd_data, cluster_id(without_pd_data)
     world.run(10)
     annotations = {"metadata": {"annotations": {FORCE_PD_BOOTSTRAP: before}}}
@@ -53,7 +55,8 @@ def test_F40_the_annotation_gives_the_data_up(without_pd_data: OperatorWorld) ->
     world.admin.delete(PERSISTENT_VOLUME_CLAIMS, TIKV_CLAIM, NAMESPACE)
 
 
-def test_F40_a_pd_that_is_not_the_one_of_the_volumes_is_refused(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F40")
+def test_a_pd_that_is_not_the_one_of_the_volumes_is_refused(basic: OperatorWorld) -> None:
     labels = {"metadata": {"labels": {"tidb.pingcap.com/cluster-id": "7"}}}
     for claim in (PD_CLAIM, TIKV_CLAIM):
         basic.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, labels)
@@ -64,7 +67,8 @@ def test_F40_a_pd_that_is_not_the_one_of_the_volumes_is_refused(basic: OperatorW
     assert f'{FORCE_PD_BOOTSTRAP}: "7"' in basic.condition("Progressing")["message"]
 
 
-def test_F40_R27_an_id_that_was_edited_is_that_of_the_volumes_again(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F40", "R27")
+def test_an_id_that_was_edited_is_that_of_the_volumes_again(basic: OperatorWorld) -> None:
     before = cluster_id(basic)
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"status": {"clusterID": "7"}}, subresource="status")
     basic.run(40)
@@ -73,7 +77,8 @@ def test_F40_R27_an_id_that_was_edited_is_that_of_the_volumes_again(basic: Opera
     assert basic.is_ready()
 
 
-def test_F40_a_pd_that_knows_none_of_the_stores_is_no_ready_cluster(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F40")
+def test_a_pd_that_knows_none_of_the_stores_is_no_ready_cluster(basic: OperatorWorld) -> None:
     pd = pd_cluster(basic)
     pd.stores.regions.clear()
     basic.run(40)

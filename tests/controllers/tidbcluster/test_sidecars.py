@@ -27,7 +27,8 @@ def pending(world: OperatorWorld, component: str) -> list[str]:
     return found
 
 
-def test_9_4_servers_that_answer_are_healthy_and_not_replaced(world: OperatorWorld) -> None:
+@pytest.mark.rule("9.4")
+def test_servers_that_answer_are_healthy_and_not_replaced(world: OperatorWorld) -> None:
     world.world.faults.image_missing(SIDECAR["image"])
     world.apply(cluster("tidb", 2))
     world.run_until(lambda: 2 == len(pending(world, "tidb")), 60.0)
@@ -39,7 +40,8 @@ def test_9_4_servers_that_answer_are_healthy_and_not_replaced(world: OperatorWor
     assert "container beside: ImagePullBackOff: example.com/beside:v1" in world.condition("Ready")["message"]
 
 
-def test_5_1_a_cluster_comes_up_beside_them_and_waits_for_their_pods(world: OperatorWorld) -> None:
+@pytest.mark.rule("5.1")
+def test_a_cluster_comes_up_beside_them_and_waits_for_their_pods(world: OperatorWorld) -> None:
     world.world.faults.image_missing(SIDECAR["image"])
     body = cluster("pd", 3)
     body["spec"]["tikv"]["additionalContainers"] = [SIDECAR]
@@ -51,7 +53,8 @@ def test_5_1_a_cluster_comes_up_beside_them_and_waits_for_their_pods(world: Oper
     world.run_until_ready(within=120.0)
 
 
-def test_8_5_a_store_beside_one_that_cannot_start_leaves_before_its_pod(world: OperatorWorld) -> None:
+@pytest.mark.rule("8.5")
+def test_a_store_beside_one_that_cannot_start_leaves_before_its_pod(world: OperatorWorld) -> None:
     world.apply(cluster("tikv", 4))
     world.run_until_ready()
     world.world.faults.image_missing("*/beside:*")

@@ -70,7 +70,8 @@ def test_says_why_a_pd_that_runs_is_kept_while_pd_is_silent(wide: OperatorWorld)
 
 
 @pytest.mark.slow
-def test_F11_pds_that_all_crash_get_a_corrected_template_while_pd_is_silent(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F11")
+def test_pds_that_all_crash_get_a_corrected_template_while_pd_is_silent(wide: OperatorWorld) -> None:
     healed = wide.world.faults.pod_crash_loop(_MEMBERS)
     wide.run(60.0)
     wide.change(pd={"version": "v8.5.3"})
@@ -131,7 +132,8 @@ def test_keeps_a_single_pd_that_serves_unheard_until_the_user_forces_it(single: 
     [({"version": "v99.9.9"}, {"version": None}), ({"nodeSelector": {"no": "such"}}, {"nodeSelector": None})],
     ids=["image", "unscheduled"],
 )
-def test_F11_a_single_pd_that_never_starts_gets_a_corrected_template(
+@pytest.mark.rule("F11")
+def test_a_single_pd_that_never_starts_gets_a_corrected_template(
     single: OperatorWorld, wrong: Json, right: Json
 ) -> None:
     single.change(pd=wrong)
@@ -142,7 +144,8 @@ def test_F11_a_single_pd_that_never_starts_gets_a_corrected_template(
 
 
 @pytest.mark.slow
-def test_F11_a_single_pd_that_crashes_gets_a_corrected_template(single: OperatorWorld) -> None:
+@pytest.mark.rule("F11")
+def test_a_single_pd_that_crashes_gets_a_corrected_template(single: OperatorWorld) -> None:
     healed = single.world.faults.pod_crash_loop(_MEMBERS)
     single.run(120.0)
     single.change(pd={"version": "v8.5.3"})

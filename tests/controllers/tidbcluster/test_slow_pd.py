@@ -55,7 +55,8 @@ def _slow_world(clock: FakeClock) -> tuple[OperatorWorld, Writes]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("answers_after", "most"), MOST.items())
-def test_R31_three_stores_leave_soon_whatever_pd_takes_for_an_answer(
+@pytest.mark.rule("R31")
+def test_three_stores_leave_soon_whatever_pd_takes_for_an_answer(
     clock: FakeClock, answers_after: float, most: float
 ) -> None:
     world, writes = _slow_world(clock)
@@ -101,7 +102,8 @@ def _question(request: Request) -> str:
 
 
 @pytest.mark.slow
-def test_R31_stages_share_answers_and_only_evidence_is_asked_for_anew(clock: FakeClock) -> None:
+@pytest.mark.rule("R31")
+def test_stages_share_answers_and_only_evidence_is_asked_for_anew(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock)
     cluster = sample("basic")
     cluster["spec"]["tikv"]["replicas"] = 5
@@ -144,7 +146,8 @@ def _asked_aside(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch, lookup: 
     [(OperatorWorld, "pd", "responding_pd_member"), (DMWorld, "dm-master", "responding_dm_master")],
     ids=["PD", "DM"],
 )
-def test_R31_members_that_hang_cost_the_time_of_two(
+@pytest.mark.rule("R31")
+def test_members_that_hang_cost_the_time_of_two(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch, kind: type[OperatorWorld], component: str, lookup: str
 ) -> None:
     world, is_dm = kind(clock=clock), kind is DMWorld
@@ -165,7 +168,8 @@ def test_R31_members_that_hang_cost_the_time_of_two(
 
 
 @pytest.mark.slow
-def test_R31_a_member_that_answers_is_the_only_one_asked(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.rule("R31")
+def test_a_member_that_answers_is_the_only_one_asked(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     world = OperatorWorld(clock=clock)
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 5

@@ -28,7 +28,8 @@ def is_paused(world: OperatorWorld) -> bool:
 
 
 @pytest.mark.slow
-def test_7_6_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.6")
+def test_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: OperatorWorld) -> None:
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "started-at" in annotations(basic))
     assert is_paused(basic)
@@ -40,7 +41,8 @@ def test_7_6_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: Oper
 
 
 @pytest.mark.slow
-def test_7_6_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.6")
+def test_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) -> None:
     basic.change(tidb={"annotations": {"a": "b"}})
     basic.run_until(lambda: basic.reason() == "RollingUpdate")
     basic.run_until_ready()
@@ -48,7 +50,8 @@ def test_7_6_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_I39_an_upgrade_that_is_taken_back_lets_ddl_go_on(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I39")
+def test_an_upgrade_that_is_taken_back_lets_ddl_go_on(basic: OperatorWorld) -> None:
     basic.world.faults.image_missing("pingcap/tidb:v8.5.9")
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "basic-tidb-0 is Ready" in str(basic.condition("Progressing")))
@@ -58,7 +61,8 @@ def test_I39_an_upgrade_that_is_taken_back_lets_ddl_go_on(basic: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_F26_a_process_that_ends_at_any_moment_forgets_nothing(world: OperatorWorld) -> None:
+@pytest.mark.rule("F26")
+def test_a_process_that_ends_at_any_moment_forgets_nothing(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tidb"]["replicas"] = 2
     world.apply(cluster)
@@ -76,7 +80,8 @@ def test_F26_a_process_that_ends_at_any_moment_forgets_nothing(world: OperatorWo
 
 
 @pytest.mark.slow
-def test_I39_ddl_goes_on_though_somebody_replaces_the_cluster_meanwhile(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I39")
+def test_ddl_goes_on_though_somebody_replaces_the_cluster_meanwhile(basic: OperatorWorld) -> None:
     """As `kubectl replace` does, and Argo CD with `Replace=true`."""
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "started-at" in annotations(basic))
@@ -91,7 +96,8 @@ def test_I39_ddl_goes_on_though_somebody_replaces_the_cluster_meanwhile(basic: O
 
 
 @pytest.mark.slow
-def test_I39_nobody_waits_for_servers_that_are_not_wanted_any_more_and_ddl_goes_on_with_the_next(
+@pytest.mark.rule("I39")
+def test_nobody_waits_for_servers_that_are_not_wanted_any_more_and_ddl_goes_on_with_the_next(
     basic: OperatorWorld,
 ) -> None:
     basic.change(tidb={"version": "v8.5.9"})
@@ -113,7 +119,8 @@ def test_I39_nobody_waits_for_servers_that_are_not_wanted_any_more_and_ddl_goes_
         ("HeldBack", {"metadata": {"annotations": {"tidb.pingcap.com/tidb-partition": "1"}}}),
     ],
 )
-def test_7_6_that_ddl_is_paused_is_told_while_the_rest_of_an_upgrade_is_the_users(
+@pytest.mark.rule("lifecycle-7.6")
+def test_that_ddl_is_paused_is_told_while_the_rest_of_an_upgrade_is_the_users(
     world: OperatorWorld, reason: str, cluster: Json
 ) -> None:
     first = sample("basic")
@@ -129,7 +136,8 @@ def test_7_6_that_ddl_is_paused_is_told_while_the_rest_of_an_upgrade_is_the_user
 
 
 @pytest.mark.slow
-def test_7_6_an_upgrade_that_a_policy_refuses_pauses_nothing_until_it_is_allowed(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.6")
+def test_an_upgrade_that_a_policy_refuses_pauses_nothing_until_it_is_allowed(basic: OperatorWorld) -> None:
     allow = basic.world.faults.webhook("signed-images")
     basic.change(tidb={"version": "v8.5.9"})
     basic.run(200.0)

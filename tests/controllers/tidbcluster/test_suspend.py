@@ -42,7 +42,8 @@ def restart_after_every_write(world: OperatorWorld, end: str) -> None:
 
 
 @pytest.mark.slow
-def test_12_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data(basic: OperatorWorld) -> None:
     kept = {resource: uids(basic, resource) for resource in (PERSISTENT_VOLUME_CLAIMS, CONFIG_MAPS, SERVICES)}
     cluster_id = basic.cluster()["status"]["clusterID"]
     basic.change(suspendAction=SUSPEND)
@@ -63,7 +64,8 @@ def test_12_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data
 
 
 @pytest.mark.slow
-def test_12_a_suspended_cluster_says_so_and_is_idle(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_a_suspended_cluster_says_so_and_is_idle(basic: OperatorWorld) -> None:
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: is_suspended(basic))
     ready, status = basic.condition("Ready"), basic.cluster()["status"]
@@ -84,7 +86,8 @@ def test_12_a_suspended_cluster_says_so_and_is_idle(basic: OperatorWorld) -> Non
 
 
 @pytest.mark.slow
-def test_12_one_component_is_suspended_while_the_others_serve(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_one_component_is_suspended_while_the_others_serve(basic: OperatorWorld) -> None:
     others = {name: uid for name, uid in uids(basic, PODS).items() if "tidb-0" not in name}
     basic.change(tidb={"suspendAction": SUSPEND})
     basic.run_until(lambda: is_suspended(basic))
@@ -98,7 +101,8 @@ def test_12_one_component_is_suspended_while_the_others_serve(basic: OperatorWor
 
 
 @pytest.mark.slow
-def test_F42_what_is_under_way_comes_first_and_the_condition_says_so(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F42")
+def test_what_is_under_way_comes_first_and_the_condition_says_so(basic: OperatorWorld) -> None:
     basic.change(tidb={"statefulSetUpdateStrategy": "OnDelete"})
     basic.run_until_ready()
     basic.change(tidb={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
@@ -114,7 +118,8 @@ def test_F42_what_is_under_way_comes_first_and_the_condition_says_so(basic: Oper
     basic.run_until(lambda: is_suspended(basic))
 
 
-def test_I37_who_is_served_goes_first_and_those_after_it_say_so(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I37")
+def test_who_is_served_goes_first_and_those_after_it_say_so(basic: OperatorWorld) -> None:
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: basic.cluster()["status"]["tidb"]["phase"] == "Suspend")
     told = "waiting for tidb to be suspended first"
@@ -123,7 +128,8 @@ def test_I37_who_is_served_goes_first_and_those_after_it_say_so(basic: OperatorW
 
 
 @pytest.mark.slow
-def test_12_suspending_that_is_taken_back_half_way_brings_everything_back(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_suspending_that_is_taken_back_half_way_brings_everything_back(basic: OperatorWorld) -> None:
     claims = uids(basic, PERSISTENT_VOLUME_CLAIMS)
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: any(write == "delete statefulsets.apps basic-tikv" for write in basic.writes()))
@@ -132,7 +138,8 @@ def test_12_suspending_that_is_taken_back_half_way_brings_everything_back(basic:
     assert claims == uids(basic, PERSISTENT_VOLUME_CLAIMS)
 
 
-def test_12_a_cluster_that_is_suspended_from_the_start_is_not_begun(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_a_cluster_that_is_suspended_from_the_start_is_not_begun(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["suspendAction"] = SUSPEND
     world.apply(cluster)
@@ -142,7 +149,8 @@ def test_12_a_cluster_that_is_suspended_from_the_start_is_not_begun(world: Opera
     world.run_until_ready()
 
 
-def test_3_2_paused_beats_suspend(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.2")
+def test_paused_beats_suspend(basic: OperatorWorld) -> None:
     before = uids(basic, PODS)
     basic.change(paused=True, suspendAction=SUSPEND)
     basic.run_until(lambda: basic.reason() == "Paused")
@@ -151,7 +159,8 @@ def test_3_2_paused_beats_suspend(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_I31_a_new_process_after_every_write_ends_the_same(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I31")
+def test_a_new_process_after_every_write_ends_the_same(basic: OperatorWorld) -> None:
     claims = uids(basic, PERSISTENT_VOLUME_CLAIMS)
     for spec, end in ((SUSPEND, "Suspended"), (None, "Done")):
         basic.change(suspendAction=spec)
@@ -161,7 +170,8 @@ def test_I31_a_new_process_after_every_write_ends_the_same(basic: OperatorWorld)
 
 
 @pytest.mark.parametrize("orphaned", ["before", "after"])
-def test_12_pods_without_a_stateful_set_go_as_well(basic: OperatorWorld, orphaned: str) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_pods_without_a_stateful_set_go_as_well(basic: OperatorWorld, orphaned: str) -> None:
     """Somebody deleted the StatefulSet with orphan propagation, before or after it was asked to go."""
     if orphaned == "after":
         basic.change(tidb={"suspendAction": SUSPEND})
@@ -173,7 +183,8 @@ def test_12_pods_without_a_stateful_set_go_as_well(basic: OperatorWorld, orphane
     assert "basic-tidb-0" not in uids(basic, PODS)
 
 
-def test_F5_nothing_is_made_that_only_an_outdated_cache_asks_for(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F5")
+def test_nothing_is_made_that_only_an_outdated_cache_asks_for(basic: OperatorWorld) -> None:
     cache = basic.operator.caches[TIDB_CLUSTERS]
     cache.blind = True
     basic.change(suspendAction=SUSPEND)
@@ -186,7 +197,8 @@ def test_F5_nothing_is_made_that_only_an_outdated_cache_asks_for(basic: Operator
     basic.run_until(lambda: is_suspended(basic))
 
 
-def test_12_who_waits_for_a_suspended_component_says_that_it_is(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_who_waits_for_a_suspended_component_says_that_it_is(basic: OperatorWorld) -> None:
     basic.change(pd={"suspendAction": SUSPEND})
     basic.run_until(lambda: "is suspended" in basic.condition("Progressing")["message"], 120)
     told = "tikv: PD has no quorum of healthy, Ready members yet; PD is suspended"

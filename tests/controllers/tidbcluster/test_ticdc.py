@@ -70,7 +70,8 @@ def asked(world: OperatorWorld) -> list[str]:
 
 
 @pytest.mark.slow
-def test_5_6_captures_say_who_they_are(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.6")
+def test_captures_say_who_they_are(basic: OperatorWorld) -> None:
     found = captures(basic)
     assert ["basic-ticdc-0", "basic-ticdc-1"] == list(found)
     assert {"v8.5.2"} == {each["version"] for each in found.values()}
@@ -80,7 +81,8 @@ def test_5_6_captures_say_who_they_are(basic: OperatorWorld) -> None:
     assert not basic.exists(CONFIG_MAPS, "basic-ticdc")
 
 
-def test_5_6_a_capture_that_does_not_answer_is_not_ready(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.6")
+def test_a_capture_that_does_not_answer_is_not_ready(basic: OperatorWorld) -> None:
     basic.world.data_plane.hang(NAMESPACE, "basic-ticdc-1")
     basic.run_until(lambda: basic.condition("Ready")["reason"] == "TiCDCCaptureNotReady")
     assert [True, False] == [each.get("ready", False) for each in captures(basic).values()]
@@ -88,7 +90,8 @@ def test_5_6_a_capture_that_does_not_answer_is_not_ready(basic: OperatorWorld) -
 
 
 @pytest.mark.slow
-def test_3_1_it_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.1")
+def test_it_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
     world.apply(with_captures())
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-pd"))
     assert not world.exists(STATEFUL_SETS, "basic-ticdc")
@@ -96,7 +99,8 @@ def test_3_1_it_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_7_7_each_capture_gives_up_ownership_and_tables_before_its_restart(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.7")
+def test_each_capture_gives_up_ownership_and_tables_before_its_restart(basic: OperatorWorld) -> None:
     basic.change(ticdc={"version": "v8.5.3"})
     fewest = TABLES
 
@@ -111,7 +115,8 @@ def test_7_7_each_capture_gives_up_ownership_and_tables_before_its_restart(basic
 
 
 @pytest.mark.slow
-def test_7_2_it_is_restarted_after_all_others(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.2")
+def test_it_is_restarted_after_all_others(basic: OperatorWorld) -> None:
     basic.change(version="v8.5.3", ticdc={"version": "v8.5.3"})
     order: list[str] = []
 
@@ -127,7 +132,8 @@ def test_7_2_it_is_restarted_after_all_others(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 500, 503])
-def test_18_13_an_error_is_not_taken_for_no_tables(basic: OperatorWorld, status: int) -> None:
+@pytest.mark.rule("lifecycle-18")
+def test_13_an_error_is_not_taken_for_no_tables(basic: OperatorWorld, status: int) -> None:
     refusing = Fault(Trouble.ANSWER, target="*ticdc*", path="/api/v1/captures*", status=status, body=b"{}")
     basic.world.data_plane.network.inject(refusing)
     basic.change(ticdc={"version": "v8.5.3"})
@@ -140,7 +146,8 @@ def test_18_13_an_error_is_not_taken_for_no_tables(basic: OperatorWorld, status:
 
 
 @pytest.mark.slow
-def test_7_7_after_the_time_out_the_pod_goes_anyway_and_that_is_told(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.7")
+def test_after_the_time_out_the_pod_goes_anyway_and_that_is_told(world: OperatorWorld) -> None:
     replicating(world, gracefulShutdownTimeout="1m")
     world.world.data_plane.network.inject(
         Fault(Trouble.ANSWER, target="*ticdc*", path="/api/v1/captures/drain", status=503)
@@ -153,7 +160,8 @@ def test_7_7_after_the_time_out_the_pod_goes_anyway_and_that_is_told(world: Oper
 
 
 @pytest.mark.slow
-def test_7_7_a_version_that_cannot_give_up_tables_is_restarted_at_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.7")
+def test_a_version_that_cannot_give_up_tables_is_restarted_at_once(world: OperatorWorld) -> None:
     replicating(world, version="v6.2.0")
     world.change(ticdc={"version": "v6.5.0"})
     world.run_until(lambda: versions(world) == ["v6.5.0", "v6.5.0"], within=60.0)
@@ -161,7 +169,8 @@ def test_7_7_a_version_that_cannot_give_up_tables_is_restarted_at_once(world: Op
 
 
 @pytest.mark.slow
-def test_7_7_a_single_capture_is_restarted_as_it_is(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.7")
+def test_a_single_capture_is_restarted_as_it_is(world: OperatorWorld) -> None:
     replicating(world, replicas=1)
     world.change(ticdc={"version": "v8.5.3"})
     world.run_until(lambda: versions(world) == ["v8.5.3"], within=60.0)
@@ -169,7 +178,8 @@ def test_7_7_a_single_capture_is_restarted_as_it_is(world: OperatorWorld) -> Non
 
 
 @pytest.mark.slow
-def test_8_8_a_capture_gives_up_its_tables_before_it_is_removed(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_a_capture_gives_up_its_tables_before_it_is_removed(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 1})
     basic.run_until(lambda: basic.reason() == "HandingOver")
     assert 2 == basic.replicas("ticdc")
@@ -178,7 +188,8 @@ def test_8_8_a_capture_gives_up_its_tables_before_it_is_removed(basic: OperatorW
 
 
 @pytest.mark.slow
-def test_8_8_what_is_wanted_again_stays(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_what_is_wanted_again_stays(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 1})
     basic.run_until(lambda: basic.reason() == "HandingOver")
     basic.change(ticdc={"replicas": 2})
@@ -187,14 +198,16 @@ def test_8_8_what_is_wanted_again_stays(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_8_8_all_captures_can_go(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.8")
+def test_all_captures_can_go(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 0})
     basic.run_until_ready(within=120.0)
     assert {} == basic.cluster()["status"]["ticdc"].get("captures", {})
 
 
 @pytest.mark.slow
-def test_1_1_a_file_comes_and_goes_with_what_stands_in_it(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-1.1")
+def test_a_file_comes_and_goes_with_what_stands_in_it(basic: OperatorWorld) -> None:
     basic.change(ticdc={"config": "data-dir = '/tmp/sort'\n"})
     basic.run_until(lambda: any("basic-ticdc" in each["metadata"]["name"] for each in basic.every(CONFIG_MAPS)))
     basic.run_until_ready(within=120.0)
@@ -210,7 +223,8 @@ def _pod(world: OperatorWorld) -> Json:
 
 
 @pytest.mark.slow
-def test_9_captures_speak_tls(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9")
+def test_captures_speak_tls(world: OperatorWorld) -> None:
     tls = TlsWorld(world)
     tls.put_all()
     tls.put("ticdc")

@@ -77,7 +77,8 @@ def flash(world: OperatorWorld) -> OperatorWorld:
     return world
 
 
-def test_6_4_it_comes_up_with_the_cluster_and_its_status_tells_of_its_stores(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.4")
+def test_it_comes_up_with_the_cluster_and_its_status_tells_of_its_stores(flash: OperatorWorld) -> None:
     status = tiflash(flash)
     assert (True, "Normal", "pingcap/tiflash:v8.5.2") == (status["synced"], status["phase"], status["image"])
     assert {"basic-tiflash-0": "Up", "basic-tiflash-1": "Up"} == {
@@ -90,12 +91,14 @@ def test_6_4_it_comes_up_with_the_cluster_and_its_status_tells_of_its_stores(fla
     assert label in status["stores"]
 
 
-def test_I29_an_idle_cluster_with_tiflash_writes_nothing(flash: OperatorWorld) -> None:
+@pytest.mark.rule("I29")
+def test_an_idle_cluster_with_tiflash_writes_nothing(flash: OperatorWorld) -> None:
     flash.run(120.0)
     assert [] == flash.writes()
 
 
-def test_3_1_it_waits_for_pd_and_lets_it_place_replicas_by_rules(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.1")
+def test_it_waits_for_pd_and_lets_it_place_replicas_by_rules(world: OperatorWorld) -> None:
     cluster = with_tiflash()
     cluster["spec"]["pd"]["config"] = {"replication": {"enable-placement-rules": False}}
     world.apply(cluster)
@@ -105,7 +108,8 @@ def test_3_1_it_waits_for_pd_and_lets_it_place_replicas_by_rules(world: Operator
     assert pd_of(world).placement.is_enabled
 
 
-def test_7_2_a_new_version_comes_to_tiflash_before_tikv_one_pod_at_a_time(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.2")
+def test_a_new_version_comes_to_tiflash_before_tikv_one_pod_at_a_time(flash: OperatorWorld) -> None:
     order: list[str] = []
 
     def noted() -> bool:
@@ -128,7 +132,8 @@ def is_ready(pod: Json) -> bool:
     return any(each["type"] == "Ready" and each["status"] == "True" for each in pod["status"].get("conditions", []))
 
 
-def test_8_6_a_store_leaves_when_its_replicas_have_moved_and_keeps_its_marked_claim(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.6")
+def test_a_store_leaves_when_its_replicas_have_moved_and_keeps_its_marked_claim(flash: OperatorWorld) -> None:
     add_table(flash, 1)
     flash.run_until(lambda: sum(learners(flash).values()) == 6)
     flash.change(tiflash={"replicas": 1})
@@ -144,7 +149,8 @@ def test_8_6_a_store_leaves_when_its_replicas_have_moved_and_keeps_its_marked_cl
 
 
 @pytest.mark.parametrize(("count", "wanted"), [(2, 1), (1, 0)])
-def test_8_6_below_the_replicas_of_a_table_it_waits_and_names_the_rule(
+@pytest.mark.rule("lifecycle-8.6")
+def test_below_the_replicas_of_a_table_it_waits_and_names_the_rule(
     flash: OperatorWorld, count: int, wanted: int
 ) -> None:
     add_table(flash, count)
@@ -163,7 +169,8 @@ def test_8_6_below_the_replicas_of_a_table_it_waits_and_names_the_rule(
     flash.run_until(lambda: wanted == len(pods(flash)), within=180.0)
 
 
-def test_F36_a_scale_in_that_is_taken_back_keeps_the_store(flash: OperatorWorld) -> None:
+@pytest.mark.rule("F36")
+def test_a_scale_in_that_is_taken_back_keeps_the_store(flash: OperatorWorld) -> None:
     add_table(flash, 1)
     flash.run(5.0)
     thaw = flash.world.faults.regions_frozen(f"{NAMESPACE}/basic")
@@ -176,7 +183,8 @@ def test_F36_a_scale_in_that_is_taken_back_keeps_the_store(flash: OperatorWorld)
     assert 2 == len(pods(flash))
 
 
-def test_8_6_it_comes_back_from_0_on_other_claims(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.6")
+def test_it_comes_back_from_0_on_other_claims(flash: OperatorWorld) -> None:
     flash.change(tiflash={"replicas": 0})
     settle(flash, 180.0)
     assert [] == pods(flash)
@@ -192,7 +200,8 @@ def test_8_6_it_comes_back_from_0_on_other_claims(flash: OperatorWorld) -> None:
     assert {"data0-basic-tiflash-0": "512Mi", "data1-basic-tiflash-0": "2Gi"} == sizes
 
 
-def test_12_it_is_suspended_before_tikv_and_comes_back(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_it_is_suspended_before_tikv_and_comes_back(flash: OperatorWorld) -> None:
     ids = set(tiflash(flash)["stores"])
     flash.change(suspendAction={"suspendStatefulSet": True})
     flash.run_until(lambda: not flash.every(STATEFUL_SETS), within=120.0)
@@ -201,7 +210,8 @@ def test_12_it_is_suspended_before_tikv_and_comes_back(flash: OperatorWorld) -> 
     assert ids == set(tiflash(flash)["stores"])
 
 
-def test_13_a_volume_is_replaced_through_its_store(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_volume_is_replaced_through_its_store(flash: OperatorWorld) -> None:
     before = flash.get(PERSISTENT_VOLUME_CLAIMS, "data0-basic-tiflash-1")["metadata"]["uid"]
     pod = {"metadata": {"annotations": {"tidb.pingcap.com/replace-volume": "true"}}}
     flash.admin.patch(PODS, "basic-tiflash-1", NAMESPACE, pod)
@@ -215,7 +225,8 @@ def test_13_a_volume_is_replaced_through_its_store(flash: OperatorWorld) -> None
     assert 2 == len(tiflash(flash)["stores"])
 
 
-def test_10_2_its_volumes_grow(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_its_volumes_grow(flash: OperatorWorld) -> None:
     def sizes() -> list[str]:
         claims = [flash.get(PERSISTENT_VOLUME_CLAIMS, f"data0-basic-tiflash-{ordinal}") for ordinal in range(2)]
         return [each["spec"]["resources"]["requests"]["storage"] for each in claims]
@@ -227,7 +238,8 @@ def test_10_2_its_volumes_grow(flash: OperatorWorld) -> None:
     assert "2Gi" == templates[0]["spec"]["resources"]["requests"]["storage"]
 
 
-def test_6_5_a_change_of_the_proxys_configuration_restarts_the_pods(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.5")
+def test_a_change_of_the_proxys_configuration_restarts_the_pods(flash: OperatorWorld) -> None:
     uids = {each["metadata"]["uid"] for each in flash.every(PODS) if "tiflash" in each["metadata"]["name"]}
     flash.change(tiflash={"config": {"proxy": "log-level = 'warn'\n"}})
     settle(flash, 240.0)
@@ -250,7 +262,8 @@ def brittle(clock: FakeClock) -> Iterator[OperatorWorld]:
     world.stop()
 
 
-def test_9_3_a_lost_store_gets_a_substitute_until_the_user_says_that_it_is_back(brittle: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.3")
+def test_a_lost_store_gets_a_substitute_until_the_user_says_that_it_is_back(brittle: OperatorWorld) -> None:
     add_table(brittle, 1)
     brittle.run(5.0)
     heal = brittle.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
@@ -266,7 +279,8 @@ def test_9_3_a_lost_store_gets_a_substitute_until_the_user_says_that_it_is_back(
     assert (["basic-tiflash-0", "basic-tiflash-1"], None) == (pods(brittle), tiflash(brittle).get("failureStores"))
 
 
-def test_F13_a_roll_goes_on_once_a_lost_store_has_a_substitute_and_nothing_left_on_it(brittle: OperatorWorld) -> None:
+@pytest.mark.rule("F13")
+def test_a_roll_goes_on_once_a_lost_store_has_a_substitute_and_nothing_left_on_it(brittle: OperatorWorld) -> None:
     brittle.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
     brittle.run_until(lambda: brittle.reason() == "TiFlashFailedOver", within=600.0)
     brittle.change(version="v8.5.3")
@@ -280,7 +294,8 @@ def test_F13_a_roll_goes_on_once_a_lost_store_has_a_substitute_and_nothing_left_
     assert {"pingcap/tikv:v8.5.3"} == {each["spec"]["containers"][0]["image"] for each in tikv}
 
 
-def test_F31_a_lost_tiflash_makes_no_other_component_fail_over(brittle: OperatorWorld) -> None:
+@pytest.mark.rule("F31")
+def test_a_lost_tiflash_makes_no_other_component_fail_over(brittle: OperatorWorld) -> None:
     brittle.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
     brittle.run(300.0)
     status = brittle.cluster()["status"]
@@ -291,7 +306,8 @@ def test_F31_a_lost_tiflash_makes_no_other_component_fail_over(brittle: Operator
     ]
 
 
-def test_3_2_a_paused_or_invalid_cluster_still_tells_of_its_stores(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.2")
+def test_a_paused_or_invalid_cluster_still_tells_of_its_stores(flash: OperatorWorld) -> None:
     flash.change(tiflash={"storageClaims": [], "replicas": 3})
     flash.run_until(lambda: flash.reason() == "InvalidSpec")
     flash.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
@@ -301,7 +317,8 @@ def test_3_2_a_paused_or_invalid_cluster_still_tells_of_its_stores(flash: Operat
     assert 2 == len(pods(flash))
 
 
-def test_7_5_a_pod_whose_store_does_not_run_stops_the_roll(flash: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.5")
+def test_a_pod_whose_store_does_not_run_stops_the_roll(flash: OperatorWorld) -> None:
     held: Callable[[], str] = lambda: flash.condition("Progressing")["message"]  # noqa: E731
     flash.world.faults.pod_slow(f"{NAMESPACE}/basic-tiflash-*", 60.0)
     flash.change(tiflash={"version": "v8.5.3"})
@@ -314,7 +331,8 @@ def test_7_5_a_pod_whose_store_does_not_run_stops_the_roll(flash: OperatorWorld)
     assert {"basic-tiflash-0": "v8.5.2", "basic-tiflash-1": "v8.5.3"} == images
 
 
-def test_9_1_with_tls_it_comes_up_and_is_rolled_in_real_handshakes(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.1")
+def test_with_tls_it_comes_up_and_is_rolled_in_real_handshakes(world: OperatorWorld) -> None:
     authority = Authority()
     cluster = with_tiflash()
     cluster["spec"]["tlsCluster"] = {"enabled": True}

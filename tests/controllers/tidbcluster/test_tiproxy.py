@@ -46,7 +46,8 @@ def sent(world: OperatorWorld) -> list[bytes]:
 
 
 @pytest.mark.slow
-def test_5_7_members_say_that_they_serve_and_with_which_configuration(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.7")
+def test_members_say_that_they_serve_and_with_which_configuration(basic: OperatorWorld) -> None:
     found = members(basic)
     assert ["basic-tiproxy-0", "basic-tiproxy-1"] == list(found)
     for member in found.values():
@@ -57,7 +58,8 @@ def test_5_7_members_say_that_they_serve_and_with_which_configuration(basic: Ope
 
 
 @pytest.mark.slow
-def test_5_7_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.7")
+def test_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
     told = members(basic)["basic-tiproxy-1"]
     basic.world.data_plane.network.inject(
         Fault(Trouble.ANSWER, target="default/basic-tiproxy-1", status=502, body=b'{"config_checksum": 1}')
@@ -68,7 +70,8 @@ def test_5_7_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_5_7_without_a_server_no_proxy_is_ill(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.7")
+def test_without_a_server_no_proxy_is_ill(basic: OperatorWorld) -> None:
     """TiProxy v1.3 answers 502 while it knows no TiDB that is healthy: then it is not what is to be waited for."""
     basic.change(tidb={"replicas": 0})
     basic.run_until(lambda: not basic.exists(PODS, "basic-tidb-0"))
@@ -81,14 +84,16 @@ def test_5_7_without_a_server_no_proxy_is_ill(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_5_7_a_proxy_that_does_not_find_the_servers_is_ill(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-5.7")
+def test_a_proxy_that_does_not_find_the_servers_is_ill(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.REFUSE, target="*/basic-tidb-*", origin="*/basic-tiproxy-1"))
     basic.run_until(lambda: not members(basic)["basic-tiproxy-1"].get("health"))
     assert members(basic)["basic-tiproxy-0"]["health"]
 
 
 @pytest.mark.slow
-def test_6_5_another_configuration_reaches_the_config_map_and_no_pod(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.5")
+def test_another_configuration_reaches_the_config_map_and_no_pod(basic: OperatorWorld) -> None:
     uids = {pod["metadata"]["uid"] for pod in basic.every(PODS)}
     basic.change(tiproxy={"config": "[log]\nlevel = 'warn'\n"}, configUpdateStrategy="RollingUpdate")
     basic.run_until(lambda: "warn" in basic.get(CONFIG_MAPS, "basic-tiproxy")["data"]["config-file"])
@@ -97,7 +102,8 @@ def test_6_5_another_configuration_reaches_the_config_map_and_no_pod(basic: Oper
 
 
 @pytest.mark.slow
-def test_7_8_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.8")
+def test_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorWorld) -> None:
     silent = Fault(Trouble.REFUSE, target="default/basic-tiproxy-1", port=3080)
     basic.world.data_plane.network.inject(silent)
     basic.change(tiproxy={"version": "v1.3.1"})
@@ -110,14 +116,16 @@ def test_7_8_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorW
 
 
 @pytest.mark.slow
-def test_7_2_it_waits_for_no_other_component(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.2")
+def test_it_waits_for_no_other_component(basic: OperatorWorld) -> None:
     """TiKV's roll can't go on, since one of its pods can't start."""
     basic.change(tikv={"version": "v0.0.0-missing"}, tiproxy={"version": "v1.3.1"})
     basic.run_until(lambda: images(basic) == ["pingcap/tiproxy:v1.3.1"] * 2, within=120.0)
 
 
 @pytest.mark.slow
-def test_8_7_it_is_scaled_out_and_in(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.7")
+def test_it_is_scaled_out_and_in(basic: OperatorWorld) -> None:
     basic.change(tiproxy={"replicas": 3})
     basic.run_until_ready()
     assert 3 == len(members(basic))
@@ -127,7 +135,8 @@ def test_8_7_it_is_scaled_out_and_in(basic: OperatorWorld) -> None:
     assert [3, 2, 1] == basic.asked_replicas("tiproxy")
 
 
-def test_7_9_proxies_learn_where_they_are_once(clock: FakeClock) -> None:
+@pytest.mark.rule("lifecycle-7.9")
+def test_proxies_learn_where_they_are_once(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock)
     cluster = with_proxies(replicas=1)
     cluster["spec"]["pd"]["config"] = "[replication]\nlocation-labels = ['zone']\n"
@@ -140,7 +149,8 @@ def test_7_9_proxies_learn_where_they_are_once(clock: FakeClock) -> None:
     world.stop()
 
 
-def test_1_4_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-1.4")
+def test_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) -> None:
     cluster = with_proxies()
     cluster["spec"]["acrossK8s"] = True
     world.apply(cluster)
@@ -156,7 +166,8 @@ def test_1_4_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) 
     [({}, ""), ({"tlsClient": {"enabled": True}}, ""), ({"tlsClient": {"enabled": True}}, "v1")],
     ids=["cluster", "cluster and clients", "layout v1"],
 )
-def test_9_3_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout: str) -> None:
+@pytest.mark.rule("lifecycle-9.3")
+def test_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout: str) -> None:
     """With TLS for clients, and without a layout, it shows a certificate that names TiDB alone."""
     tls = TlsWorld(world)
     tls.put_all()
@@ -170,7 +181,8 @@ def test_9_3_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout:
 
 
 @pytest.mark.slow
-def test_9_3_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-9.3")
+def test_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) -> None:
     tls = TlsWorld(world)
     tls.put_all()
     tls.put("tiproxy", Authority().of("tiproxy"))
@@ -183,7 +195,8 @@ def test_9_3_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_12_it_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_it_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> None:
     basic.change(suspendAction={"suspendStatefulSet": True})
     order: list[str] = []
 

@@ -29,7 +29,8 @@ def applied(world: OperatorWorld, pump: Iterable[str] = PUMP_HOSTS, pd: Iterable
 
 
 @pytest.mark.slow
-def test_9_1_they_come_up_and_are_upgraded_and_scaled(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_they_come_up_and_are_upgraded_and_scaled(world: OperatorWorld) -> None:
     applied(world)
     world.run_until_ready(within=120.0)
     world.change(version="v8.5.3")
@@ -46,7 +47,8 @@ def test_9_1_they_come_up_and_are_upgraded_and_scaled(world: OperatorWorld) -> N
         (PUMP_HOSTS, (), "basic-pd-cluster-secret, key tls.crt: does not hold for basic-tso-0."),
     ],
 )
-def test_9_1_a_certificate_for_other_names_is_named(
+@pytest.mark.rule("objects-9.1")
+def test_a_certificate_for_other_names_is_named(
     world: OperatorWorld, pump: tuple[str, ...], pd: tuple[str, ...], said: str
 ) -> None:
     applied(world, pump, pd)
@@ -55,7 +57,8 @@ def test_9_1_a_certificate_for_other_names_is_named(
 
 
 @pytest.mark.slow
-def test_9_1_microservices_that_are_not_used_need_no_names(world: OperatorWorld) -> None:
+@pytest.mark.rule("objects-9.1")
+def test_microservices_that_are_not_used_need_no_names(world: OperatorWorld) -> None:
     applied(world, pd=())
     world.change(pd={"mode": ""})
     world.run_until_ready(within=120.0)

@@ -170,7 +170,8 @@ def finish(world: OperatorWorld, within: float = 60.0) -> list[str]:
 
 
 @pytest.mark.slow
-def test_7_2_I15_a_new_version_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.2", "I15")
+def test_a_new_version_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWorld) -> None:
     wide.run(5.0)  # what is measured is the roll, not the end of the bring-up
     begun = wide.clock.now()
     wide.change(version="v8.5.9")
@@ -205,7 +206,8 @@ def test_7_2_I15_a_new_version_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: 
     ],
     ids=["scale out", "another version", "back"],
 )
-def test_R24_I32_a_second_change_in_the_middle_restarts_each_pod_once_more_at_most(
+@pytest.mark.rule("R24", "I32")
+def test_a_second_change_in_the_middle_restarts_each_pod_once_more_at_most(
     wide: OperatorWorld, second: Json, replaced_after: str
 ) -> None:
     watch = Watch(wide)
@@ -222,7 +224,8 @@ def test_R24_I32_a_second_change_in_the_middle_restarts_each_pod_once_more_at_mo
 
 
 @pytest.mark.slow
-def test_14_restarted_at_restarts_the_pods_and_a_configuration_does(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_restarted_at_restarts_the_pods_and_a_configuration_does(basic: OperatorWorld) -> None:
     before = uids(basic)
     basic.change(tidb={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
     basic.run_until(lambda: basic.reason() == "RollingUpdate")
@@ -235,7 +238,8 @@ def test_14_restarted_at_restarts_the_pods_and_a_configuration_does(basic: Opera
     assert {"basic-tidb-0", "basic-tikv-0"} == {name for name in before if before[name] != after[name]}
 
 
-def test_F27_3970_another_way_of_updating_configurations_restarts_no_pod(world: OperatorWorld) -> None:
+@pytest.mark.rule("F27", "#3970")
+def test_another_way_of_updating_configurations_restarts_no_pod(world: OperatorWorld) -> None:
     world.apply(sample("basic") | {"spec": sample("basic")["spec"] | {"configUpdateStrategy": "InPlace"}})
     world.run_until_ready()
     before = uids(world)
@@ -247,7 +251,8 @@ def test_F27_3970_another_way_of_updating_configurations_restarts_no_pod(world: 
         assert (before, "Done") == (uids(world), world.reason())
 
 
-def test_F27_5601_5602_a_stateful_set_that_is_made_again_keeps_the_config_map(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F27", "#5601", "#5602")
+def test_a_stateful_set_that_is_made_again_keeps_the_config_map(basic: OperatorWorld) -> None:
     """Its name has a digest from the time of RollingUpdate; under InPlace a new one would have none."""
     before, in_use = uids(basic), config_map_in_use(basic, "tikv")
     basic.change(configUpdateStrategy="InPlace", tikv={"requests": {"storage": "2Gi"}})
@@ -258,7 +263,8 @@ def test_F27_5601_5602_a_stateful_set_that_is_made_again_keeps_the_config_map(ba
 
 
 @pytest.mark.slow
-def test_4_7_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-4.7")
+def test_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld) -> None:
     """F20: the last pod is looked at like any other, and those that come after wait for it."""
     annotate(basic, tikv_min_ready_seconds="20")
     basic.change(version="v8.5.9")
@@ -271,7 +277,8 @@ def test_4_7_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld)
 
 
 @pytest.mark.slow
-def test_7_1_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.1")
+def test_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> None:
     basic.change(statefulSetUpdateStrategy="OnDelete")
     basic.run_until(lambda: {"type": "OnDelete"} == strategy(basic, "tidb"))
     before = uids(basic)
@@ -288,7 +295,8 @@ def test_7_1_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> N
 
 
 @pytest.mark.slow
-def test_F11_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -> None:
+@pytest.mark.rule("F11")
+def test_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -> None:
     """A StatefulSet with OrderedReady never replaces a pod that is not Ready (Kubernetes 67250)."""
     cluster = sample("basic")
     cluster["spec"] |= {"podManagementPolicy": "OrderedReady"}
@@ -303,7 +311,8 @@ def test_F11_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_F11_pods_come_back_from_a_bad_revision_where_kubernetes_replaces_none_that_is_not_ready(
+@pytest.mark.rule("F11")
+def test_pods_come_back_from_a_bad_revision_where_kubernetes_replaces_none_that_is_not_ready(
     wide: OperatorWorld, component: str
 ) -> None:
     """The first StatefulSets of Kubernetes 1.35 do not, side by side either (Kubernetes 137904)."""
@@ -314,7 +323,8 @@ def test_F11_pods_come_back_from_a_bad_revision_where_kubernetes_replaces_none_t
 
 
 @pytest.mark.slow
-def test_I29_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(wide: OperatorWorld) -> None:
+@pytest.mark.rule("I29")
+def test_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(wide: OperatorWorld) -> None:
     """To write the update strategy turn by turn would be as fast as the API server answers."""
     begin_stuck_roll(wide, "tidb")
     allow = wide.world.faults.creation_refused("pods", "basic-tidb-0")
@@ -330,7 +340,8 @@ def test_I29_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
-def test_F11_a_server_that_crashes_once_beside_a_bad_revision_stays_on_the_good_one(
+@pytest.mark.rule("F11")
+def test_a_server_that_crashes_once_beside_a_bad_revision_stays_on_the_good_one(
     wide: OperatorWorld, component: str
 ) -> None:
     begin_stuck_roll(wide, component)
@@ -344,7 +355,8 @@ def test_F11_a_server_that_crashes_once_beside_a_bad_revision_stays_on_the_good_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_F11_a_pod_that_is_lost_beside_a_bad_revision_comes_back_on_the_good_one(
+@pytest.mark.rule("F11")
+def test_a_pod_that_is_lost_beside_a_bad_revision_comes_back_on_the_good_one(
     wide: OperatorWorld, component: str
 ) -> None:
     """Two pods of a bad revision would be a lost majority, or no server at all."""
@@ -361,7 +373,8 @@ def test_F11_a_pod_that_is_lost_beside_a_bad_revision_comes_back_on_the_good_one
 
 
 @pytest.mark.slow
-def test_3_2_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.2")
+def test_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
     basic.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-0")
     basic.change(version="v8.5.9")
     basic.run_until(says(basic, "basic-tikv-0 is Ready"))
@@ -376,7 +389,8 @@ def test_3_2_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_I16_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide: OperatorWorld) -> None:
+@pytest.mark.rule("I16")
+def test_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide: OperatorWorld) -> None:
     wide.world.faults.image_missing("pingcap/pd:v8.5.9")
     wide.change(version="v8.5.9")
     wide.run_until(says(wide, "pd: waiting until pod basic-pd-2 is Ready"))
@@ -393,7 +407,8 @@ def test_I16_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide:
 
 
 @pytest.mark.slow
-def test_F9_784_830_no_pod_goes_before_the_revision_of_the_new_template_is_known(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F9", "#784", "#830")
+def test_no_pod_goes_before_the_revision_of_the_new_template_is_known(wide: OperatorWorld) -> None:
     """Until the StatefulSet controller has named it, every pod looks as if it ran the newest revision."""
     before = uids(wide)
     wide.change(pd={"annotations": {"a": "b"}})
@@ -407,7 +422,8 @@ def test_F9_784_830_no_pod_goes_before_the_revision_of_the_new_template_is_known
 
 
 @pytest.mark.slow
-def test_F10_5551_a_stateful_set_that_was_just_made_is_neither_rolled_nor_waited_for(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F10", "#5551")
+def test_a_stateful_set_that_was_just_made_is_neither_rolled_nor_waited_for(wide: OperatorWorld) -> None:
     """Its pods were there before it, and it does not know yet which revision they run."""
     before = uids(wide)
     wide.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
@@ -421,7 +437,8 @@ def test_F10_5551_a_stateful_set_that_was_just_made_is_neither_rolled_nor_waited
 
 
 @pytest.mark.slow
-def test_F21_4739_a_roll_that_others_interrupt_goes_on_where_it_was(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F21", "#4739")
+def test_a_roll_that_others_interrupt_goes_on_where_it_was(wide: OperatorWorld) -> None:
     """A partition above pods that were restarted would bring them back as they were before."""
     wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-1")
     wide.change(tidb={"annotations": {"a": "b"}})
@@ -446,7 +463,8 @@ def test_F21_4739_a_roll_that_others_interrupt_goes_on_where_it_was(wide: Operat
 
 
 @pytest.mark.slow
-def test_F21_901_a_pod_that_is_away_at_a_second_change_comes_back_on_the_newest_revision(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F21", "#901")
+def test_a_pod_that_is_away_at_a_second_change_comes_back_on_the_newest_revision(wide: OperatorWorld) -> None:
     """All others have been restarted; with the partition above them it would come back on the oldest revision."""
     release = wide.world.faults.pod_terminating(f"{NAMESPACE}/basic-pd-0")
     wide.change(pd={"config": {"log": {"level": "warn"}}})
@@ -463,7 +481,8 @@ def test_F21_901_a_pod_that_is_away_at_a_second_change_comes_back_on_the_newest_
 
 
 @pytest.mark.slow
-def test_I12_F13_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wide: OperatorWorld) -> None:
+@pytest.mark.rule("I12", "F13")
+def test_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wide: OperatorWorld) -> None:
     wide.world.faults.network_cut(f"{NAMESPACE}/basic-pd-0", "*", refuse=True)
     wide.run_until(lambda: not status(wide, "pd")["members"]["basic-pd-0"].get("health"))
     pods = uids(wide, "pd")
@@ -480,7 +499,8 @@ def test_I12_F13_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wi
 
 
 @pytest.mark.slow
-def test_F13_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
+@pytest.mark.rule("F13")
+def test_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 2
     world.apply(cluster)
@@ -495,7 +515,8 @@ def test_F13_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_6_1_a_single_pd_that_answers_with_errors_is_restarted_when_the_user_asks(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.1")
+def test_a_single_pd_that_answers_with_errors_is_restarted_when_the_user_asks(basic: OperatorWorld) -> None:
     before = uids(basic, "pd")
     basic.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
     basic.run_until(lambda: not status(basic, "pd").get("synced"))
@@ -509,7 +530,8 @@ def test_6_1_a_single_pd_that_answers_with_errors_is_restarted_when_the_user_ask
 
 
 @pytest.mark.slow
-def test_F11_1241_a_lone_pd_that_never_started_is_put_right(world: OperatorWorld) -> None:
+@pytest.mark.rule("F11", "#1241")
+def test_a_lone_pd_that_never_started_is_put_right(world: OperatorWorld) -> None:
     world.world.faults.image_missing("*:v0.0.0-missing")
     world.apply(sample("basic") | {"spec": sample("basic")["spec"] | {"version": "v0.0.0-missing"}})
     world.run(60.0)
@@ -519,7 +541,8 @@ def test_F11_1241_a_lone_pd_that_never_started_is_put_right(world: OperatorWorld
 
 
 @pytest.mark.slow
-def test_F24_4721_pd_members_are_found_by_short_names_and_by_long_ones(world: OperatorWorld) -> None:
+@pytest.mark.rule("F24", "#4721")
+def test_pd_members_are_found_by_short_names_and_by_long_ones(world: OperatorWorld) -> None:
     """A member takes its long name, as across Kubernetes clusters, when it is restarted: in between there are both."""
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 3
@@ -536,7 +559,8 @@ def test_F24_4721_pd_members_are_found_by_short_names_and_by_long_ones(world: Op
 
 
 @pytest.mark.slow
-def test_6_1_force_upgrade_restarts_a_pd_that_does_not_answer(wide: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-6.1")
+def test_force_upgrade_restarts_a_pd_that_does_not_answer(wide: OperatorWorld) -> None:
     before = uids(wide, "pd")
     wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
     wide.run_until(lambda: not status(wide, "pd").get("synced"))
@@ -551,7 +575,8 @@ def test_6_1_force_upgrade_restarts_a_pd_that_does_not_answer(wide: OperatorWorl
 
 
 @pytest.mark.slow
-def test_7_4_I11_leaders_leave_first_and_the_condition_says_how_many_are_left(wide: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.4", "I11")
+def test_leaders_leave_first_and_the_condition_says_how_many_are_left(wide: OperatorWorld) -> None:
     thaw = wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -583,7 +608,8 @@ def test_why_nobody_knows_how_a_component_is_goes_with_what_waits_for_it(
 
 
 @pytest.mark.slow
-def test_F15_no_other_store_is_left_without_leaders_while_those_of_the_last_one_cannot_come_back(
+@pytest.mark.rule("F15")
+def test_no_other_store_is_left_without_leaders_while_those_of_the_last_one_cannot_come_back(
     wide: OperatorWorld,
 ) -> None:
     """Else the last one of them has nobody to give its leaders to."""
@@ -601,7 +627,8 @@ def test_F15_no_other_store_is_left_without_leaders_while_those_of_the_last_one_
 
 
 @pytest.mark.slow
-def test_F15_1200_3722_leaders_stay_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F15", "#1200", "#3722")
+def test_leaders_stay_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
     stores = {f"basic-tikv-{ordinal}": store_id(wide, ordinal) for ordinal in range(3)}
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -629,9 +656,8 @@ def serves_anew(pod: Json | None, before: str) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", ["stays", "is not told"])
-def test_R20_F14_4071_F18_4034_an_eviction_that_never_ends_times_out_with_an_event(
-    wide: OperatorWorld, count: str
-) -> None:
+@pytest.mark.rule("R20", "F14", "#4071", "F18", "#4034")
+def test_an_eviction_that_never_ends_times_out_with_an_event(wide: OperatorWorld, count: str) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     if count == "is not told":
         silence = Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-*", path="/metrics")
@@ -650,7 +676,8 @@ def test_R20_F14_4071_F18_4034_an_eviction_that_never_ends_times_out_with_an_eve
 
 
 @pytest.mark.slow
-def test_R20_I32_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) -> None:
+@pytest.mark.rule("R20", "I32")
+def test_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide)
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -661,7 +688,8 @@ def test_R20_I32_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) 
 
 
 @pytest.mark.slow
-def test_F17_5614_5613_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F17", "#5614", "#5613")
+def test_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -675,7 +703,8 @@ def test_F17_5614_5613_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> 
 
 
 @pytest.mark.slow
-def test_F16_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_removed(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F16")
+def test_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_removed(wide: OperatorWorld) -> None:
     pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     wide.change(tikv={"annotations": {"a": "b"}})
     finish(wide)
@@ -689,7 +718,8 @@ def test_F16_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_r
 
 
 @pytest.mark.slow
-def test_F16_schedulers_that_others_add_are_left_to_them_and_told_of_once(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F16")
+def test_schedulers_that_others_add_are_left_to_them_and_told_of_once(wide: OperatorWorld) -> None:
     wide.register_store("foreign-tikv-0.foreign-tikv-peer.default.svc:20160", {"engine": "tiflash"})
     wide.run(5.0)
     pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
@@ -704,7 +734,8 @@ def test_F16_schedulers_that_others_add_are_left_to_them_and_told_of_once(wide: 
 
 
 @pytest.mark.slow
-def test_F14_F44_a_clock_that_jumps_does_not_shorten_the_time_that_leaders_get(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F14", "F44")
+def test_a_clock_that_jumps_does_not_shorten_the_time_that_leaders_get(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide)
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -719,7 +750,8 @@ def test_F14_F44_a_clock_that_jumps_does_not_shorten_the_time_that_leaders_get(w
 
 
 @pytest.mark.slow
-def test_F13_the_next_pod_waits_until_the_store_has_reported_since_its_restart(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F13")
+def test_the_next_pod_waits_until_the_store_has_reported_since_its_restart(wide: OperatorWorld) -> None:
     wide.world.faults.pod_slow(f"{NAMESPACE}/basic-tikv-*", 15.0)
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -733,7 +765,8 @@ def test_F13_the_next_pod_waits_until_the_store_has_reported_since_its_restart(w
 
 
 @pytest.mark.slow
-def test_F13_a_store_that_answers_nobody_is_waited_for_before_pd_and_kubernetes_know(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F13")
+def test_a_store_that_answers_nobody_is_waited_for_before_pd_and_kubernetes_know(wide: OperatorWorld) -> None:
     for fault in (
         Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-0"),
         Fault(Trouble.BLACK_HOLE, origin=f"{NAMESPACE}/basic-tikv-0"),
@@ -748,7 +781,8 @@ def test_F13_a_store_that_answers_nobody_is_waited_for_before_pd_and_kubernetes_
 
 
 @pytest.mark.slow
-def test_F13_a_store_that_only_the_operator_cannot_reach_holds_nobody_up(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F13")
+def test_a_store_that_only_the_operator_cannot_reach_holds_nobody_up(wide: OperatorWorld) -> None:
     """PD hears from it every ten seconds."""
     before = uids(wide, "tikv")
     silence = Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-0", origin=OUTSIDE, port=20180)
@@ -760,7 +794,8 @@ def test_F13_a_store_that_only_the_operator_cannot_reach_holds_nobody_up(wide: O
 
 
 @pytest.mark.slow
-def test_F19_4335_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F19", "#4335")
+def test_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) -> None:
     before = uids(basic, "tikv")
     basic.change(tikv={"annotations": {"a": "b"}})
     basic.run_until(lambda: before != uids(basic, "tikv"))
@@ -769,7 +804,8 @@ def test_F19_4335_a_single_tikv_is_restarted_without_an_eviction(basic: Operator
 
 
 @pytest.mark.slow
-def test_F20_5544_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_enough(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F20", "#5544")
+def test_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_enough(wide: OperatorWorld) -> None:
     annotate(wide, tikv_min_ready_seconds="20")
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(says(wide, "tikv: waiting until pod basic-tikv-0 has been Ready for 20 s"), 90.0)
@@ -780,7 +816,8 @@ def test_F20_5544_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_e
 
 
 @pytest.mark.slow
-def test_R17_nothing_is_restarted_while_pd_has_no_leader(wide: OperatorWorld) -> None:
+@pytest.mark.rule("R17")
+def test_nothing_is_restarted_while_pd_has_no_leader(wide: OperatorWorld) -> None:
     old = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: uids(wide, "tikv") != old)
@@ -795,7 +832,8 @@ def test_R17_nothing_is_restarted_while_pd_has_no_leader(wide: OperatorWorld) ->
 
 
 @pytest.mark.slow
-def test_R02_F16_4483_4522_a_process_that_ends_at_any_moment_leaves_no_scheduler(wide: OperatorWorld) -> None:
+@pytest.mark.rule("R02", "F16", "#4483", "#4522")
+def test_a_process_that_ends_at_any_moment_leaves_no_scheduler(wide: OperatorWorld) -> None:
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
     watch = Watch(wide)
@@ -811,7 +849,8 @@ def test_R02_F16_4483_4522_a_process_that_ends_at_any_moment_leaves_no_scheduler
 
 
 @pytest.mark.slow
-def test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes(wide: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-7.4")
+def test_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes(wide: OperatorWorld) -> None:
     cluster = wide.world.data_plane.pd_cluster(NAMESPACE, "basic")
     assert cluster is not None
     cluster.stores.split(900, wide.clock.now())
@@ -828,7 +867,8 @@ def test_7_4_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goe
 
 
 @pytest.mark.slow
-def test_F12_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide: OperatorWorld) -> None:
+@pytest.mark.rule("F12")
+def test_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide: OperatorWorld) -> None:
     wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-2")
     wide.admin.delete(PODS, "basic-tikv-2", NAMESPACE)
     wide.run_until(lambda: store(wide, 2)["state"] == "Down", 2400.0)
@@ -849,7 +889,8 @@ def test_F12_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide:
 
 
 @pytest.mark.slow
-def test_R19_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorld) -> None:
+@pytest.mark.rule("R19")
+def test_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorld) -> None:
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: strategy(wide, "tikv")["rollingUpdate"]["partition"] == 2)
     heal, two = wide.world.faults.pd_no_stores(f"{NAMESPACE}/basic"), store_id(wide, 2)
@@ -862,7 +903,8 @@ def test_R19_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorl
 
 
 @pytest.mark.slow
-def test_I16_what_could_not_begin_its_own_restarts_holds_up_those_after_it(basic: OperatorWorld) -> None:
+@pytest.mark.rule("I16")
+def test_what_could_not_begin_its_own_restarts_holds_up_those_after_it(basic: OperatorWorld) -> None:
     allow = basic.world.faults.creation_refused("configmaps", "basic-pd-*")
     basic.change(version="v8.5.9", pd={"config": {"log": {"level": "warn"}}})
     basic.run(60.0)

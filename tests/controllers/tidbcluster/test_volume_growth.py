@@ -65,7 +65,8 @@ def refusal(world: OperatorWorld) -> str:
 
 
 @pytest.mark.slow
-def test_R05_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: OperatorWorld) -> None:
+@pytest.mark.rule("R05")
+def test_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: OperatorWorld) -> None:
     before, old = pods(three), three.get(STATEFUL_SETS, "basic-tikv")
     grow(three)
     three.run_until(lambda: template_size_or_none(three) == "2Gi")
@@ -89,7 +90,8 @@ def test_R05_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: Operat
 
 
 @pytest.mark.slow
-def test_10_1_the_volumes_of_all_components_grow_at_once(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.1")
+def test_the_volumes_of_all_components_grow_at_once(world: OperatorWorld) -> None:
     volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
     cluster = sample("basic")
     cluster["spec"]["tidb"]["storageVolumes"] = [volume]
@@ -108,7 +110,8 @@ def test_10_1_the_volumes_of_all_components_grow_at_once(world: OperatorWorld) -
 
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "InPlace"])
-def test_I31_R05_a_new_process_after_every_write_ends_the_same(three: OperatorWorld, strategy: str) -> None:
+@pytest.mark.rule("I31", "R05")
+def test_a_new_process_after_every_write_ends_the_same(three: OperatorWorld, strategy: str) -> None:
     three.change(configUpdateStrategy=strategy)
     three.run_until_ready()
     before = pods(three)
@@ -127,7 +130,8 @@ def template_size_or_none(world: OperatorWorld) -> str:
 
 
 @pytest.mark.slow
-def test_8_5_scaling_in_at_the_same_time_does_not_forget_a_store(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_scaling_in_at_the_same_time_does_not_forget_a_store(three: OperatorWorld) -> None:
     """A StatefulSet that came back smaller would take a store away without PD knowing (I3)."""
     before = pods(three)
     three.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
@@ -149,7 +153,8 @@ def test_a_stateful_set_that_a_user_deleted_takes_its_pods_back_as_they_are(thre
 
 
 @pytest.mark.slow
-def test_12_resuming_with_other_replicas_starts_what_had_data_and_scales_then(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-12")
+def test_resuming_with_other_replicas_starts_what_had_data_and_scales_then(three: OperatorWorld) -> None:
     three.change(suspendAction={"suspendStatefulSet": True})
     three.run_until(lambda: three.reason() == "Suspended")
     three.change(suspendAction=None, tikv={"replicas": 4})
@@ -169,7 +174,8 @@ def test_12_resuming_with_other_replicas_starts_what_had_data_and_scales_then(th
         ({"requests": {"storage": "2Gi"}, "storageClassName": "fixed"}, "standard, which cannot be changed to fixed"),
     ],
 )
-def test_10_2_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld, spec: Json, told: str) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld, spec: Json, told: str) -> None:
     before = pods(basic)
     basic.change(tikv=spec)
     assert told in refusal(basic)
@@ -179,7 +185,8 @@ def test_10_2_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld
     assert [] == [w for w in basic.writes() if "tidbclusters" not in w and "events" not in w]
 
 
-def test_10_2_a_class_that_forbids_growing_is_told_and_growing_goes_on_when_it_allows(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_a_class_that_forbids_growing_is_told_and_growing_goes_on_when_it_allows(basic: OperatorWorld) -> None:
     basic.admin.patch(STORAGE_CLASSES, "standard", "", {"allowVolumeExpansion": False})
     grow(basic)
     assert "lacks allowVolumeExpansion" in refusal(basic)
@@ -200,7 +207,8 @@ def refuse_to_grow(world: OperatorWorld) -> None:
 @pytest.mark.parametrize(
     "kind", ["FileSystemResizePending", "ControllerResizeError", "NodeResizeError", "VolumeResizeFailed"]
 )
-def test_10_2_what_keeps_a_volume_from_growing_is_told(basic: OperatorWorld, kind: str) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_what_keeps_a_volume_from_growing_is_told(basic: OperatorWorld, kind: str) -> None:
     refuse_to_grow(basic)
     grow(basic)
     waiting = "waiting for PersistentVolumeClaim tikv-basic-tikv-0 to grow from 1Gi to 2Gi"
@@ -237,7 +245,8 @@ def call_infeasible(world: OperatorWorld, claim: str, size: str = "2Gi") -> None
 
 
 @pytest.mark.slow
-def test_10_2_a_size_that_the_driver_calls_infeasible_is_told_with_the_way_out(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_a_size_that_the_driver_calls_infeasible_is_told_with_the_way_out(three: OperatorWorld) -> None:
     refuse_to_grow(three)
     grow(three)
     three.run_until(lambda: {size for size, _ in sizes(three)} == {"2Gi"})
@@ -254,7 +263,8 @@ def test_10_2_a_size_that_the_driver_calls_infeasible_is_told_with_the_way_out(t
 
 
 @pytest.mark.slow
-def test_10_4_a_volume_that_the_driver_can_not_grow_is_replaced_where_the_user_lets_it_be(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_a_volume_that_the_driver_can_not_grow_is_replaced_where_the_user_lets_it_be(three: OperatorWorld) -> None:
     three.change(enablePVCReplace=True)
     refuse_to_grow(three)
     grow(three)
@@ -265,7 +275,8 @@ def test_10_4_a_volume_that_the_driver_can_not_grow_is_replaced_where_the_user_l
     three.run_until(lambda: three.cluster()["status"]["tikv"].get("volReplaceInProgress") is True, 60.0)
 
 
-def test_F47_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld) -> None:
+@pytest.mark.rule("F47")
+def test_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld) -> None:
     basic.change(
         tikv={"statefulSetUpdateStrategy": "OnDelete", "annotations": {"a": "b"}, "requests": {"storage": "2Gi"}}
     )
@@ -274,7 +285,8 @@ def test_F47_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld
     assert "1Gi" == template_size(basic)
 
 
-def test_R26_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: OperatorWorld) -> None:
+@pytest.mark.rule("R26")
+def test_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: OperatorWorld) -> None:
     volume = {"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}
     cluster = sample("basic")
     cluster["spec"]["tikv"]["storageVolumes"] = [volume]
@@ -294,7 +306,8 @@ def test_R26_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: O
 
 @pytest.mark.slow
 @pytest.mark.parametrize("added", [True, False])
-def test_R26_volumes_that_come_or_go_with_a_stateful_set_that_a_user_deletes_are_refused_as_well(
+@pytest.mark.rule("R26")
+def test_volumes_that_come_or_go_with_a_stateful_set_that_a_user_deletes_are_refused_as_well(
     world: OperatorWorld, added: bool
 ) -> None:
     """Kubernetes does nothing more for pods that a StatefulSet finds without one of its volumes, nor for lost ones."""
@@ -325,7 +338,8 @@ def claim_templates(world: OperatorWorld) -> set[str]:
     return {each["metadata"]["name"] for each in templates}
 
 
-def test_F48_3858_each_volume_of_a_pod_has_a_size_of_its_own(world: OperatorWorld) -> None:
+@pytest.mark.rule("F48", "#3858")
+def test_each_volume_of_a_pod_has_a_size_of_its_own(world: OperatorWorld) -> None:
     volume = {"name": "wal", "storageSize": "3Gi", "mountPath": "/wal"}
     cluster = sample("basic")
     cluster["spec"]["tikv"]["storageVolumes"] = [volume]
@@ -341,7 +355,8 @@ def test_F48_3858_each_volume_of_a_pod_has_a_size_of_its_own(world: OperatorWorl
     assert (before, {("1Gi", "1Gi"), ("4Gi", "4Gi")}) == (pods(world), sizes(world))
 
 
-def test_3_2_a_paused_cluster_keeps_its_volumes(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-3.2")
+def test_a_paused_cluster_keeps_its_volumes(basic: OperatorWorld) -> None:
     basic.change(paused=True)
     grow(basic)
     basic.run(60.0)
@@ -367,7 +382,8 @@ def driver_says(world: OperatorWorld, claim: str, status: str) -> None:
 
 
 @pytest.mark.slow
-def test_10_3_another_attributes_class_is_asked_of_every_claim_and_no_pod_is_restarted(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.3")
+def test_another_attributes_class_is_asked_of_every_claim_and_no_pod_is_restarted(three: OperatorWorld) -> None:
     before = pods(three)
     three.change(tikv={"volumeAttributesClassName": "fast"})
     three.run_until(lambda: template_class(three) == "fast")
@@ -381,7 +397,8 @@ def test_10_3_another_attributes_class_is_asked_of_every_claim_and_no_pod_is_res
 
 
 @pytest.mark.slow
-def test_10_3_a_class_and_a_size_change_together(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.3")
+def test_a_class_and_a_size_change_together(three: OperatorWorld) -> None:
     before = pods(three)
     three.change(tikv={"volumeAttributesClassName": "fast", "requests": {"storage": "2Gi"}})
     three.run_until(lambda: classes(three) == {"fast"} and sizes(three) == {("2Gi", "2Gi")}, 60.0)
@@ -390,7 +407,8 @@ def test_10_3_a_class_and_a_size_change_together(three: OperatorWorld) -> None:
     assert "fast" == template_class(three)
 
 
-def test_10_3_each_volume_and_each_component_has_a_class_of_its_own(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.3")
+def test_each_volume_and_each_component_has_a_class_of_its_own(world: OperatorWorld) -> None:
     volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
     cluster = sample("basic")
     cluster["spec"]["tidb"]["storageVolumes"] = [volume]
@@ -405,7 +423,8 @@ def test_10_3_each_volume_and_each_component_has_a_class_of_its_own(world: Opera
 
 
 @pytest.mark.slow
-def test_10_3_what_the_driver_says_is_told(basic: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.3")
+def test_what_the_driver_says_is_told(basic: OperatorWorld) -> None:
     claim = "tikv-basic-tikv-0"
     basic.change(tikv={"volumeAttributesClassName": "fast"})
     basic.run_until(lambda: template_class(basic) == "fast")

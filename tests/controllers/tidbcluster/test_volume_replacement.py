@@ -47,7 +47,8 @@ def stores_up(world: OperatorWorld) -> int:
 
 
 @pytest.mark.slow
-def test_10_4_stores_move_to_smaller_volumes_one_after_another(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_stores_move_to_smaller_volumes_one_after_another(three: OperatorWorld) -> None:
     before, others = uids(claims(three, "tikv")), pods(three, "pd") | pods(three, "tidb")
     counted: list[int] = []
 
@@ -72,7 +73,8 @@ def test_10_4_stores_move_to_smaller_volumes_one_after_another(three: OperatorWo
 
 
 @pytest.mark.slow
-def test_10_4_F46_6252_pd_members_move_to_another_class(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4", "F46", "#6252")
+def test_pd_members_move_to_another_class(three: OperatorWorld) -> None:
     before, cluster_id = uids(claims(three, "pd")), three.cluster()["status"]["clusterID"]
     three.change(pd={"storageClassName": "fast"})
     three.run_until(lambda: "unbound immediate PersistentVolumeClaims" in three.progressing)
@@ -93,7 +95,8 @@ def test_10_4_F46_6252_pd_members_move_to_another_class(three: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [False, True], ids=["at the same time", "meanwhile"])
-def test_F46_5382_a_new_annotation_holds_up_no_replacement(three: OperatorWorld, begun: bool) -> None:
+@pytest.mark.rule("F46", "#5382")
+def test_a_new_annotation_holds_up_no_replacement(three: OperatorWorld, begun: bool) -> None:
     before, smaller, annotated = uids(claims(three, "pd")), {"storage": "512Mi"}, {"noted": "too"}
     three.change(pd={"requests": smaller} | ({} if begun else {"annotations": annotated}))
     three.run_until(lambda: three.reason() == "ReplacingVolume" and three.replicas("pd") == 4)
@@ -106,7 +109,8 @@ def test_F46_5382_a_new_annotation_holds_up_no_replacement(three: OperatorWorld,
 
 
 @pytest.mark.slow
-def test_10_4_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> None:
     before = claims(three, "tikv")
     three.change(tikv={"requests": {"storage": "512Mi"}})
     three.run_until(lambda: three.replicas("tikv") == 4)
@@ -116,7 +120,8 @@ def test_10_4_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> 
     assert uids(before) == uids(claims(three, "tikv"))
 
 
-def test_10_4_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["enablePVCReplace"] = True
     world.apply(cluster)
@@ -129,7 +134,8 @@ def test_10_4_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
     assert world.condition("Progressing")["message"].endswith("set 3 or more")
 
 
-def test_10_4_no_volume_is_replaced_before_its_storage_class_exists(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_no_volume_is_replaced_before_its_storage_class_exists(three: OperatorWorld) -> None:
     before = uids(claims(three, "tikv"))
     three.change(tikv={"storageClassName": "absent"})
     three.run_until(lambda: three.reason() == "VolumeCantChange")
@@ -143,7 +149,8 @@ def test_10_4_no_volume_is_replaced_before_its_storage_class_exists(three: Opera
 
 
 @pytest.mark.slow
-def test_10_4_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(three: OperatorWorld) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(three: OperatorWorld) -> None:
     """The spare pod shows it; else data would be moved for nothing, without end."""
 
     def policy(resource: Resource, tree: Json, old: Json | None) -> None:
@@ -170,7 +177,8 @@ def test_10_4_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("spare", [0, 1], ids=["no spare pod", "after the spare pod"])
-def test_10_4_the_first_pod_whose_new_volume_is_like_the_old_is_the_last(three: OperatorWorld, spare: int) -> None:
+@pytest.mark.rule("lifecycle-10.4")
+def test_the_first_pod_whose_new_volume_is_like_the_old_is_the_last(three: OperatorWorld, spare: int) -> None:
     """Whatever keeps new volumes from being as they are asked for, no other pod loses its own for that."""
 
     def policy(resource: Resource, tree: Json, old: Json | None) -> None:

@@ -48,7 +48,8 @@ def ask_for(world: OperatorWorld, component: str, replicas: int) -> None:
 
 
 @pytest.mark.parametrize("component", workload_names())
-def test_8_a_wish_is_met_as_a_whole_or_nothing_leaves(world: OperatorWorld, component: str) -> None:
+@pytest.mark.rule("lifecycle-8")
+def test_a_wish_is_met_as_a_whole_or_nothing_leaves(world: OperatorWorld, component: str) -> None:
     before, wanted = _WISHES.get(component, (3, 0))
     world.apply(with_pods(component, before))
     (name,) = world.names()

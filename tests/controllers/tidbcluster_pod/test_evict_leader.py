@@ -13,7 +13,8 @@ pytestmark = pytest.mark.slow
 POD = "basic-tikv-1"
 
 
-def test_13_a_pod_is_restarted_without_leaders_which_come_back_when_it_is_ready(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_pod_is_restarted_without_leaders_which_come_back_when_it_is_ready(world: Commanded) -> None:
     store, before = world.store(POD), world.uid(POD)
     assert store.leader_count > 0
     world.tell(POD, evict_leader="delete-pod")
@@ -34,7 +35,8 @@ def test_13_a_pod_is_restarted_without_leaders_which_come_back_when_it_is_ready(
 
 
 @pytest.mark.parametrize("command", ["evict_leader", "evict_leader_for_resize"])
-def test_13_leaders_stay_away_until_the_annotation_goes(world: Commanded, command: str) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_leaders_stay_away_until_the_annotation_goes(world: Commanded, command: str) -> None:
     world.tell(POD, **{command: "none"})
     world.run_until(lambda: world.store(POD).leader_count == 0)
     created = world.get(PODS, POD)["metadata"]["creationTimestamp"]
@@ -52,7 +54,8 @@ def test_13_leaders_stay_away_until_the_annotation_goes(world: Commanded, comman
     world.run_until_ready()
 
 
-def test_F49_5302_volumes_grow_while_leaders_are_kept_away(world: Commanded) -> None:
+@pytest.mark.rule("F49", "#5302")
+def test_volumes_grow_while_leaders_are_kept_away(world: Commanded) -> None:
     world.tell(POD, evict_leader="none")
     world.run_until(lambda: world.store(POD).leader_count == 0)
     assert (True, "Done") == (world.is_ready(), world.reason())
@@ -68,7 +71,8 @@ def _capacity(world: Commanded, claim: str) -> str:
     return str(world.get(PERSISTENT_VOLUME_CLAIMS, claim)["status"]["capacity"]["storage"])
 
 
-def test_F17_a_scheduler_that_somebody_removed_is_made_again(world: Commanded) -> None:
+@pytest.mark.rule("F17")
+def test_a_scheduler_that_somebody_removed_is_made_again(world: Commanded) -> None:
     world.tell(POD, evict_leader="none")
     world.run_until(lambda: bool(world.evicting))
     world.pd.end_evict_leaders(world.store(POD).id)
@@ -76,7 +80,8 @@ def test_F17_a_scheduler_that_somebody_removed_is_made_again(world: Commanded) -
     assert {world.store(POD).id} == world.evicting
 
 
-def test_I31_a_new_process_goes_on_where_the_one_before_ended(world: Commanded) -> None:
+@pytest.mark.rule("I31")
+def test_a_new_process_goes_on_where_the_one_before_ended(world: Commanded) -> None:
     before = world.uid(POD)
     world.tell(POD, evict_leader="delete-pod")
     world.run_until(lambda: bool(world.evictions))
@@ -88,7 +93,8 @@ def test_I31_a_new_process_goes_on_where_the_one_before_ended(world: Commanded) 
 
 
 @pytest.mark.parametrize("time", ["2020-01-01T00:00:00Z", "tomorrow"])
-def test_13_a_time_that_is_over_or_unreadable_ends_the_eviction(world: Commanded, time: str) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_time_that_is_over_or_unreadable_ends_the_eviction(world: Commanded, time: str) -> None:
     world.tell(POD, evict_leader="none")
     world.run_until(lambda: bool(world.evicting))
     world.tell(POD, tikv_evict_leader_expiration_time=time)
@@ -96,7 +102,8 @@ def test_13_a_time_that_is_over_or_unreadable_ends_the_eviction(world: Commanded
     assert (set(), set()) == (world.told(POD), world.evicting)
 
 
-def test_13_a_time_to_come_is_waited_for_and_no_longer(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_time_to_come_is_waited_for_and_no_longer(world: Commanded) -> None:
     end = world.clock.wall().timestamp() + 100.0
     time = world.clock.wall().fromtimestamp(end, tz=world.clock.wall().tzinfo).isoformat()
     world.tell(POD, evict_leader="none", tikv_evict_leader_expiration_time=time)
@@ -107,7 +114,8 @@ def test_13_a_time_to_come_is_waited_for_and_no_longer(world: Commanded) -> None
     assert ({}, set()) == (world.evictions, world.told(POD))
 
 
-def test_I10_pods_that_are_to_be_restarted_take_turns(world: Commanded) -> None:
+@pytest.mark.rule("I10")
+def test_pods_that_are_to_be_restarted_take_turns(world: Commanded) -> None:
     pods = ["basic-tikv-0", "basic-tikv-2", "basic-tikv-3"]
     before = {pod: world.uid(pod) for pod in pods}
     for pod in pods:
@@ -124,7 +132,8 @@ def test_I10_pods_that_are_to_be_restarted_take_turns(world: Commanded) -> None:
     assert sorted(f"pods {pod}" for pod in pods) == sorted(world.deletions())
 
 
-def test_13_nothing_is_evicted_while_another_store_is_not_up(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_nothing_is_evicted_while_another_store_is_not_up(world: Commanded) -> None:
     world.world.data_plane.hang(NAMESPACE, "basic-tikv-3")
     world.run_until(lambda: world.store("basic-tikv-3").state_name != "Up", within=120.0)
     world.tell(POD, evict_leader="delete-pod")
@@ -136,7 +145,8 @@ def test_13_nothing_is_evicted_while_another_store_is_not_up(world: Commanded) -
     world.run_until(lambda: world.deletions() == [f"pods {POD}"], within=180.0)
 
 
-def test_F13_no_pod_is_restarted_while_another_store_answers_nobody(world: Commanded) -> None:
+@pytest.mark.rule("F13")
+def test_no_pod_is_restarted_while_another_store_answers_nobody(world: Commanded) -> None:
     """PD calls it Up for 20 s more, and Kubernetes its pod Ready."""
     for fault in (
         Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-3"),
@@ -151,7 +161,8 @@ def test_F13_no_pod_is_restarted_while_another_store_answers_nobody(world: Comma
     world.run_until(lambda: world.deletions() == [f"pods {POD}"], within=180.0)
 
 
-def test_I10_a_rolling_restart_and_a_command_never_take_two_pods_at_a_time(world: Commanded) -> None:
+@pytest.mark.rule("I10")
+def test_a_rolling_restart_and_a_command_never_take_two_pods_at_a_time(world: Commanded) -> None:
     before = {pod: world.uid(pod) for pod in world.ready("tikv")}
     world.tell(POD, evict_leader="delete-pod")
     world.change(tikv={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
@@ -166,7 +177,8 @@ def test_I10_a_rolling_restart_and_a_command_never_take_two_pods_at_a_time(world
     assert (3, set()) == (fewest, world.evicting)
 
 
-def test_16_2_the_entry_of_a_pod_that_was_scaled_in_goes(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-16")
+def test_2_the_entry_of_a_pod_that_was_scaled_in_goes(world: Commanded) -> None:
     world.tell("basic-tikv-3", evict_leader="none")
     world.run_until(lambda: bool(world.evicting))
     world.change(tikv={"replicas": 3})
@@ -174,7 +186,8 @@ def test_16_2_the_entry_of_a_pod_that_was_scaled_in_goes(world: Commanded) -> No
     assert set() == world.evicting
 
 
-def test_13_a_value_that_nobody_knows_is_told_once_and_does_nothing(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_value_that_nobody_knows_is_told_once_and_does_nothing(world: Commanded) -> None:
     world.tell(POD, evict_leader="yes")
     world.run(95.0)
     (event,) = world.events("UnknownCommand")
@@ -183,7 +196,8 @@ def test_13_a_value_that_nobody_knows_is_told_once_and_does_nothing(world: Comma
 
 
 @pytest.mark.parametrize("trouble", ["paused", "invalid"])
-def test_I26_I28_pods_of_a_cluster_that_is_paused_or_not_valid_are_left_alone(world: Commanded, trouble: str) -> None:
+@pytest.mark.rule("I26", "I28")
+def test_pods_of_a_cluster_that_is_paused_or_not_valid_are_left_alone(world: Commanded, trouble: str) -> None:
     world.change(**({"paused": True} if trouble == "paused" else {"tikv": {"evictLeaderTimeout": "never"}}))
     world.run(1.0)
     world.tell(POD, evict_leader="delete-pod")
@@ -194,7 +208,8 @@ def test_I26_I28_pods_of_a_cluster_that_is_paused_or_not_valid_are_left_alone(wo
     world.run_until(lambda: world.deletions() == [f"pods {POD}"])
 
 
-def test_I7_nothing_is_done_while_pd_answers_for_another_cluster(world: Commanded) -> None:
+@pytest.mark.rule("I7")
+def test_nothing_is_done_while_pd_answers_for_another_cluster(world: Commanded) -> None:
     foreign = Fault(Trouble.ANSWER, "*/basic-pd-*", path="/pd/api/v1/cluster", status=200, body=b'{"id": 42}')
     heal = world.world.faults.network_fault(foreign)
     world.tell(POD, evict_leader="delete-pod")
@@ -206,7 +221,8 @@ def test_I7_nothing_is_done_while_pd_answers_for_another_cluster(world: Commande
     world.run_until(lambda: world.deletions() == [f"pods {POD}"])
 
 
-def test_F19_the_only_store_is_restarted_without_an_eviction(clock: FakeClock) -> None:
+@pytest.mark.rule("F19")
+def test_the_only_store_is_restarted_without_an_eviction(clock: FakeClock) -> None:
     world = Commanded(clock=clock)
     world.apply(sample("basic"))
     world.run_until_ready()
@@ -219,7 +235,8 @@ def test_F19_the_only_store_is_restarted_without_an_eviction(clock: FakeClock) -
     world.stop()
 
 
-def test_R07_a_pod_that_was_made_anew_unseen_is_not_deleted(world: Commanded) -> None:
+@pytest.mark.rule("R07")
+def test_a_pod_that_was_made_anew_unseen_is_not_deleted(world: Commanded) -> None:
     thaw = world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     world.tell(POD, evict_leader="delete-pod")
     world.run_until(lambda: bool(world.evicting))
@@ -231,7 +248,8 @@ def test_R07_a_pod_that_was_made_anew_unseen_is_not_deleted(world: Commanded) ->
     assert [] == world.deletions()
 
 
-def test_2_4_other_syncs_do_not_touch_the_entries(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-2.4")
+def test_other_syncs_do_not_touch_the_entries(world: Commanded) -> None:
     world.tell(POD, evict_leader="none")
     world.run_until(lambda: bool(world.evictions))
     before = world.evictions

@@ -23,7 +23,8 @@ def replaced(world: Commanded, pod: str, *claims: str) -> None:
     assert [*(f"persistentvolumeclaims {claim}" for claim in claims), f"pods {pod}"] == world.deletions()
 
 
-def test_I2_a_tikv_pod_gets_a_new_volume_when_its_store_is_tombstone(world: Commanded) -> None:
+@pytest.mark.rule("I2")
+def test_a_tikv_pod_gets_a_new_volume_when_its_store_is_tombstone(world: Commanded) -> None:
     pod = "basic-tikv-1"
     store = world.store(pod)
     replaced(world, pod, f"tikv-{pod}")
@@ -35,7 +36,8 @@ def test_I2_a_tikv_pod_gets_a_new_volume_when_its_store_is_tombstone(world: Comm
 
 
 @pytest.mark.parametrize("first", ["replacement", "eviction"])
-def test_F46_5301_an_eviction_that_is_asked_for_meanwhile_holds_up_no_replacement(world: Commanded, first: str) -> None:
+@pytest.mark.rule("F46", "#5301")
+def test_an_eviction_that_is_asked_for_meanwhile_holds_up_no_replacement(world: Commanded, first: str) -> None:
     pod = "basic-tikv-1"
     store, uid, claim = world.store(pod), world.uid(pod), world.claim(f"tikv-{pod}")
     if first == "eviction":
@@ -50,7 +52,8 @@ def test_F46_5301_an_eviction_that_is_asked_for_meanwhile_holds_up_no_replacemen
     assert (set(), {}) == (world.evicting, world.evictions)
 
 
-def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> None:
+@pytest.mark.rule("I5")
+def test_a_store_without_which_there_are_too_few_stays(world: Commanded) -> None:
     world.change(tikv={"replicas": 3})
     world.run_until(lambda: world.replicas("tikv") == 3 and world.reason() == "Done", within=300.0)
     world.forget()
@@ -67,7 +70,8 @@ def test_I5_a_store_without_which_there_are_too_few_stays(world: Commanded) -> N
     assert "Done" == world.reason()
 
 
-def test_8_5_a_store_whose_data_does_not_fit_on_the_others_stays(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-8.5")
+def test_a_store_whose_data_does_not_fit_on_the_others_stays(world: Commanded) -> None:
     heals = [
         world.world.faults.store_low_space(f"{NAMESPACE}/basic", world.store(f"basic-tikv-{ordinal}").id)
         for ordinal in (0, 2, 3)
@@ -85,7 +89,8 @@ def test_8_5_a_store_whose_data_does_not_fit_on_the_others_stays(world: Commande
 
 
 @pytest.mark.parametrize("resource", ["pods", "persistentvolumeclaims"])
-def test_R22_what_refuses_a_step_is_named_until_it_allows_it(world: Commanded, resource: str) -> None:
+@pytest.mark.rule("R22")
+def test_what_refuses_a_step_is_named_until_it_allows_it(world: Commanded, resource: str) -> None:
     """Nothing else tells of it: an event is gone after an hour, and all that the spec asks for serves."""
     pod, uid = "basic-tikv-1", world.uid("basic-tikv-1")
     why = 'admission webhook "policy.example.com" denied the request'
@@ -101,7 +106,8 @@ def test_R22_what_refuses_a_step_is_named_until_it_allows_it(world: Commanded, r
     world.run_until(lambda: world.reason() == "Done", within=300.0)
 
 
-def test_F50_5393_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commanded) -> None:
+@pytest.mark.rule("F50", "#5393", "I2", "I12")
+def test_the_pd_leader_leaves_before_it_gets_a_new_volume(world: Commanded) -> None:
     pod = world.pd.leader().name
     member = next(each for each in world.pd.members().members if each.name == pod)
     replaced(world, pod, f"pd-{pod}")
@@ -112,11 +118,13 @@ def test_F50_5393_I2_I12_the_pd_leader_leaves_before_it_gets_a_new_volume(world:
     assert str(now[pod]) == world.get(PODS, pod)["metadata"]["labels"][MEMBER_ID]
 
 
-def test_13_a_tidb_server_gets_new_volumes(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_tidb_server_gets_new_volumes(world: Commanded) -> None:
     replaced(world, "basic-tidb-1", "tidb-tmp-basic-tidb-1")
 
 
-def test_I31_a_new_process_ends_a_replacement_at_every_stage(world: Commanded) -> None:
+@pytest.mark.rule("I31")
+def test_a_new_process_ends_a_replacement_at_every_stage(world: Commanded) -> None:
     pod = "basic-tikv-1"
     uid = world.uid(pod)
     world.tell(pod, replace_volume="true")
@@ -128,7 +136,8 @@ def test_I31_a_new_process_ends_a_replacement_at_every_stage(world: Commanded) -
     assert [f"persistentvolumeclaims tikv-{pod}", f"pods {pod}"] == world.deletions()
 
 
-def test_I10_no_member_leaves_for_a_new_volume_while_another_pod_is_not_ready(world: Commanded) -> None:
+@pytest.mark.rule("I10")
+def test_no_member_leaves_for_a_new_volume_while_another_pod_is_not_ready(world: Commanded) -> None:
     heal = world.world.faults.pod_unready("default/basic-pd-2")
     world.run_until(lambda: "basic-pd-2" not in world.ready())
     before, claim = world.uid("basic-pd-1"), world.claim("pd-basic-pd-1")
@@ -140,7 +149,8 @@ def test_I10_no_member_leaves_for_a_new_volume_while_another_pod_is_not_ready(wo
     assert claim != world.claim("pd-basic-pd-1")
 
 
-def test_13_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
     pod = "basic-tikv-1"
     store, uid = world.store(pod), world.uid(pod)
     world.tell(pod, replace_volume="true")
@@ -155,7 +165,8 @@ def test_13_a_store_that_pd_has_forgotten_is_gone(world: Commanded) -> None:
     assert [f"persistentvolumeclaims tikv-{pod}", f"pods {pod}"] == world.deletions()
 
 
-def test_13_I31_a_pod_that_was_made_anew_after_its_store_left_gets_its_volume(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13", "I31")
+def test_a_pod_that_was_made_anew_after_its_store_left_gets_its_volume(world: Commanded) -> None:
     """It has no store any more that it could be labelled with; its claim tells which one it was."""
     pod = "basic-tikv-1"
     store, claim = world.store(pod), world.claim(f"tikv-{pod}")
@@ -170,7 +181,8 @@ def test_13_I31_a_pod_that_was_made_anew_after_its_store_left_gets_its_volume(wo
     world.run_until_ready(within=300.0)
 
 
-def test_13_another_value_than_true_replaces_nothing(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_another_value_than_true_replaces_nothing(world: Commanded) -> None:
     world.tell("basic-tikv-1", replace_volume="yes")
     world.run(40.0)
     assert ([], ["UnknownCommand"], []) == (world.asked_of_pd(), world.reasons(), world.deletions())

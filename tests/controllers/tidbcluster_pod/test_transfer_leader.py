@@ -13,7 +13,8 @@ def leader(world: Commanded) -> str:
     return world.pd.leader().name
 
 
-def test_I12_the_pd_leader_is_restarted_after_another_one_leads(world: Commanded) -> None:
+@pytest.mark.rule("I12")
+def test_the_pd_leader_is_restarted_after_another_one_leads(world: Commanded) -> None:
     pod = leader(world)
     before = world.uid(pod)
     world.tell(pod, pd_transfer_leader="delete-pod")
@@ -25,7 +26,8 @@ def test_I12_the_pd_leader_is_restarted_after_another_one_leads(world: Commanded
     assert ["TransferringPDLeader", "PodRestarted"] == world.reasons()[:2]
 
 
-def test_13_the_leader_stays_away_while_the_pod_says_so(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_the_leader_stays_away_while_the_pod_says_so(world: Commanded) -> None:
     pod = leader(world)
     world.tell(pod, pd_transfer_leader="none")
     world.run_until(lambda: leader(world) != pod)
@@ -36,7 +38,8 @@ def test_13_the_leader_stays_away_while_the_pod_says_so(world: Commanded) -> Non
     assert "LeaderTransferred" in world.reasons()
 
 
-def test_13_a_transfer_that_fails_is_told_and_tried_again(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_transfer_that_fails_is_told_and_tried_again(world: Commanded) -> None:
     pod = leader(world)
     refused = Fault(Trouble.ANSWER, method="POST", path="/pd/api/v1/leader/transfer/*", body=b'"no"')
     heal = world.world.faults.network_fault(refused)
@@ -50,7 +53,8 @@ def test_13_a_transfer_that_fails_is_told_and_tried_again(world: Commanded) -> N
     assert pod != leader(world)
 
 
-def test_I12_pods_that_are_all_told_do_not_hand_over_to_each_other(world: Commanded) -> None:
+@pytest.mark.rule("I12")
+def test_pods_that_are_all_told_do_not_hand_over_to_each_other(world: Commanded) -> None:
     before = {pod: world.uid(pod) for pod in world.ready("pd")}
     for pod in before:
         world.tell(pod, pd_transfer_leader="delete-pod")
@@ -65,7 +69,8 @@ def test_I12_pods_that_are_all_told_do_not_hand_over_to_each_other(world: Comman
     assert ([], True) == (world.asked_of_pd(), "NoSuccessor" in world.reasons())
 
 
-def test_I9_no_pd_is_restarted_while_another_one_is_ill(world: Commanded) -> None:
+@pytest.mark.rule("I9")
+def test_no_pd_is_restarted_while_another_one_is_ill(world: Commanded) -> None:
     pod = leader(world)
     ill = next(name for name in ("basic-pd-0", "basic-pd-1") if name != pod)
     world.world.data_plane.hang(NAMESPACE, ill)
@@ -76,7 +81,8 @@ def test_I9_no_pd_is_restarted_while_another_one_is_ill(world: Commanded) -> Non
 
 
 @pytest.mark.parametrize("time", ["2020-01-01T00:00:00Z", "soon"])
-def test_13_a_transfer_whose_time_is_over_is_not_made(world: Commanded, time: str) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_transfer_whose_time_is_over_is_not_made(world: Commanded, time: str) -> None:
     pod = leader(world)
     world.tell(pod, pd_transfer_leader="none", pd_evict_leader_expiration_time=time)
     world.run_until(lambda: not world.told(pod))
@@ -84,7 +90,8 @@ def test_13_a_transfer_whose_time_is_over_is_not_made(world: Commanded, time: st
     assert pod == leader(world)
 
 
-def test_13_a_tidb_server_is_restarted_when_all_others_serve(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_tidb_server_is_restarted_when_all_others_serve(world: Commanded) -> None:
     before = {pod: world.uid(pod) for pod in ("basic-tidb-0", "basic-tidb-1")}
     for pod in before:
         world.tell(pod, tidb_graceful_shutdown="delete-pod")
@@ -99,7 +106,8 @@ def test_13_a_tidb_server_is_restarted_when_all_others_serve(world: Commanded) -
     assert (1, {f"pods {pod}" for pod in before}) == (fewest, set(world.deletions()))
 
 
-def test_13_a_tidb_server_that_is_to_stay_stays(world: Commanded) -> None:
+@pytest.mark.rule("lifecycle-13")
+def test_a_tidb_server_that_is_to_stay_stays(world: Commanded) -> None:
     world.tell("basic-tidb-0", tidb_graceful_shutdown="none")
     world.run(40.0)
     assert ([], []) == (world.deletions(), world.reasons())

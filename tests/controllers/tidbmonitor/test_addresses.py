@@ -23,14 +23,16 @@ def told(monitors: Monitors) -> list[Json | None]:
     return [json.loads(each[0][1].value) if each else None for each in found]
 
 
-def test_3_8_pd_is_told_where_prometheus_and_grafana_are(beside_basic: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.8")
+def test_pd_is_told_where_prometheus_and_grafana_are(beside_basic: Monitors) -> None:
     beside_basic.create(monitor())
     beside_basic.run_until_ready()
     prometheus = {"ip": "basic-prometheus.default.svc", "port": 9090}
     assert [prometheus, {"ip": "basic-grafana.default.svc", "port": 3000}] == told(beside_basic)
 
 
-def test_3_8_without_grafana_none_is_named(beside_basic: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.8")
+def test_without_grafana_none_is_named(beside_basic: Monitors) -> None:
     beside_basic.create(monitor(grafana=None))
     beside_basic.run_until_ready()
     assert {"ip": "basic-prometheus.default.svc", "port": 9090} == told(beside_basic)[0]
@@ -38,7 +40,8 @@ def test_3_8_without_grafana_none_is_named(beside_basic: Monitors) -> None:
 
 
 @pytest.mark.slow
-def test_3_8_what_is_known_is_written_again_only_before_it_is_forgotten(beside_basic: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.8")
+def test_what_is_known_is_written_again_only_before_it_is_forgotten(beside_basic: Monitors) -> None:
     beside_basic.create(monitor())
     beside_basic.run_until_ready()
     written = [etcd(beside_basic).keys[key].modified for key in KEYS]
@@ -52,7 +55,8 @@ def test_3_8_what_is_known_is_written_again_only_before_it_is_forgotten(beside_b
 
 
 @pytest.mark.slow
-def test_3_8_a_pd_that_does_not_answer_keeps_no_monitor_from_being_ready(beside_basic: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.8")
+def test_a_pd_that_does_not_answer_keeps_no_monitor_from_being_ready(beside_basic: Monitors) -> None:
     heal = beside_basic.world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-0")
     beside_basic.create(monitor())
     beside_basic.run_until_ready()

@@ -40,7 +40,8 @@ def _merged(wrong: Json) -> Json:
     return {key: CONTAINERS.get(key, {}) | part for key, part in wrong.items()}
 
 
-def test_3_3_shards_come_and_go_and_claims_stay(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.3")
+def test_shards_come_and_go_and_claims_stay(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(shards=2, persistent=True, storage="1Gi"))
     monitors.run_until_ready()
@@ -63,7 +64,8 @@ def test_3_3_shards_come_and_go_and_claims_stay(monitors: Monitors) -> None:
 
 @pytest.mark.parametrize("wrong", [{"prometheus": {"version": "typo"}}, {"nodeSelector": {"no": "such"}}])
 @pytest.mark.parametrize("at_first", [True, False])
-def test_R23_a_pod_that_a_mistake_broke_is_restarted_once_that_is_put_right(
+@pytest.mark.rule("R23")
+def test_a_pod_that_a_mistake_broke_is_restarted_once_that_is_put_right(
     monitors: Monitors, wrong: Json, at_first: bool
 ) -> None:
     """Kubernetes waits for it to be Ready, for ever, as pods are started in order."""
@@ -86,7 +88,8 @@ def test_R23_a_pod_that_a_mistake_broke_is_restarted_once_that_is_put_right(
     }
 
 
-def test_3_4_grafana_and_ingresses_go_with_their_spec(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.4")
+def test_grafana_and_ingresses_go_with_their_spec(monitors: Monitors) -> None:
     world = monitors.world
     ingress = {"hosts": ["g.example.com"], "annotations": {"a": "1"}}
     monitors.create(monitor(grafana=CONTAINERS["grafana"] | {"ingress": ingress}))
@@ -107,7 +110,8 @@ def test_3_4_grafana_and_ingresses_go_with_their_spec(monitors: Monitors) -> Non
 
 
 @pytest.mark.slow
-def test_3_4_what_is_of_others_is_not_pruned(beside_basic: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.4")
+def test_what_is_of_others_is_not_pruned(beside_basic: Monitors) -> None:
     monitors = beside_basic
     monitors.create(monitor())
     monitors.run_until_ready()
@@ -120,7 +124,8 @@ def test_3_4_what_is_of_others_is_not_pruned(beside_basic: Monitors) -> None:
     assert monitors.world.is_ready()
 
 
-def test_3_2_rights_in_all_namespaces_go_with_the_monitor(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_rights_in_all_namespaces_go_with_the_monitor(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(clusterScoped=True))
     monitors.run_until_ready()
@@ -133,7 +138,8 @@ def test_3_2_rights_in_all_namespaces_go_with_the_monitor(monitors: Monitors) ->
     assert not world.exists(STATEFUL_SETS, "basic-monitor")
 
 
-def test_3_2_they_go_with_the_field_too(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_they_go_with_the_field_too(monitors: Monitors) -> None:
     monitors.create(monitor(clusterScoped=True))
     monitors.run_until_ready()
     monitors.change(clusterScoped=False)
@@ -142,7 +148,8 @@ def test_3_2_they_go_with_the_field_too(monitors: Monitors) -> None:
     assert monitors.world.exists(ROLES, "basic-monitor")
 
 
-def test_3_2_those_of_somebody_else_stay(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_those_of_somebody_else_stay(monitors: Monitors) -> None:
     world = monitors.world
     theirs: Json = {"metadata": {"name": "default-basic-monitor"}, "rules": []}
     world.admin.create(CLUSTER_ROLES, theirs)
@@ -155,9 +162,8 @@ def test_3_2_those_of_somebody_else_stay(monitors: Monitors) -> None:
 
 
 @pytest.mark.parametrize("scoped", [False, True])
-def test_3_2_those_of_a_monitor_whose_namespace_and_name_make_the_same_name_stay(
-    monitors: Monitors, scoped: bool
-) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_those_of_a_monitor_whose_namespace_and_name_make_the_same_name_stay(monitors: Monitors, scoped: bool) -> None:
     world = monitors.world
     world.admin.create(NAMESPACES, {"metadata": {"name": "default-a"}})
     clusters = [{"name": "basic", "namespace": NAMESPACE}]
@@ -173,7 +179,8 @@ def test_3_2_those_of_a_monitor_whose_namespace_and_name_make_the_same_name_stay
     assert before == world.admin.get(CLUSTER_ROLE_BINDINGS, "default-a-b-monitor").decode()
 
 
-def test_3_6_without_a_reloader_another_configuration_restarts_the_pods(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_without_a_reloader_another_configuration_restarts_the_pods(monitors: Monitors) -> None:
     monitors.create(monitor(prometheusReloader=None))
     monitors.run_until_ready()
     before = template(monitors)
@@ -182,7 +189,8 @@ def test_3_6_without_a_reloader_another_configuration_restarts_the_pods(monitors
     assert before != template(monitors)
 
 
-def test_3_6_with_one_it_does_not(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_with_one_it_does_not(monitors: Monitors) -> None:
     monitors.create(monitor())
     monitors.run_until_ready()
     before = template(monitors)
@@ -192,7 +200,8 @@ def test_3_6_with_one_it_does_not(monitors: Monitors) -> None:
     assert before == template(monitors)
 
 
-def test_1_volumes_get_the_policy_and_keep_it(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-1")
+def test_volumes_get_the_policy_and_keep_it(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(persistent=True, storage="1Gi", shards=2))
     monitors.run_until_ready()
@@ -213,7 +222,8 @@ def test_1_volumes_get_the_policy_and_keep_it(monitors: Monitors) -> None:
     assert world.exists(PERSISTENT_VOLUME_CLAIMS, "tidbmonitor-basic-monitor-0")
 
 
-def test_1_another_size_is_told_and_volumes_that_come_or_go_are_refused(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-1")
+def test_another_size_is_told_and_volumes_that_come_or_go_are_refused(monitors: Monitors) -> None:
     monitors.create(monitor(persistent=True, storage="1Gi"))
     monitors.run_until_ready()
     monitors.change(storage="2Gi")
@@ -225,7 +235,8 @@ def test_1_another_size_is_told_and_volumes_that_come_or_go_are_refused(monitors
     assert "put spec.persistent back" in monitors.condition()[2]
 
 
-def test_3_9_the_volume_of_an_older_deployment_goes_over(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.9")
+def test_the_volume_of_an_older_deployment_goes_over(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(clusters=[{"name": "none-yet"}], persistent=True, storage="1Gi"))
     world.run(2.0)

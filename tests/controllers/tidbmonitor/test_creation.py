@@ -1,5 +1,7 @@
 """A monitor comes up, and costs nothing once it is there (other-resources.md 3.2, 3.3)."""
 
+import pytest
+
 from kube.resources import (
     CONFIG_MAPS,
     PODS,
@@ -14,7 +16,8 @@ from kube.resources import (
 from tests.controllers.tidbmonitor.monitors import Monitors, monitor
 
 
-def test_3_2_it_comes_up_beside_its_cluster(beside_basic: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_it_comes_up_beside_its_cluster(beside_basic: Monitors) -> None:
     monitors = beside_basic
     monitors.create(monitor())
     monitors.run_until_ready()
@@ -41,7 +44,8 @@ def test_3_2_it_comes_up_beside_its_cluster(beside_basic: Monitors) -> None:
     assert "Done" == world.reason()
 
 
-def test_I29_five_resyncs_write_and_read_nothing(monitors: Monitors) -> None:
+@pytest.mark.rule("I29")
+def test_five_resyncs_write_and_read_nothing(monitors: Monitors) -> None:
     monitors.create(monitor())
     monitors.run_until_ready()
     monitors.world.run(60.0)

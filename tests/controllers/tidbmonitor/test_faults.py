@@ -153,7 +153,8 @@ def undisturbed() -> list[Json]:
 
 
 @pytest.mark.slow
-def test_F1_a_process_that_dies_after_each_of_its_writes_is_followed_by_others(
+@pytest.mark.rule("F1")
+def test_a_process_that_dies_after_each_of_its_writes_is_followed_by_others(
     paused: OperatorWorld, undisturbed: list[Json]
 ) -> None:
     deaths = 0
@@ -168,7 +169,8 @@ def test_F1_a_process_that_dies_after_each_of_its_writes_is_followed_by_others(
 
 
 @pytest.mark.slow
-def test_F1_writes_whose_answers_are_lost_are_not_made_twice(paused: OperatorWorld, undisturbed: list[Json]) -> None:
+@pytest.mark.rule("F1")
+def test_writes_whose_answers_are_lost_are_not_made_twice(paused: OperatorWorld, undisturbed: list[Json]) -> None:
     replace_operator(paused, lose, 1000)
     left = [10]
 
@@ -185,7 +187,8 @@ def test_F1_writes_whose_answers_are_lost_are_not_made_twice(paused: OperatorWor
 
 
 @pytest.mark.parametrize("resource", [STATEFUL_SETS, CONFIG_MAPS, SECRETS, SERVICES, TIDB_MONITORS], ids=str)
-def test_F1_what_a_cache_does_not_show_is_not_made_twice(
+@pytest.mark.rule("F1")
+def test_what_a_cache_does_not_show_is_not_made_twice(
     paused: OperatorWorld, undisturbed: list[Json], resource: Resource
 ) -> None:
     monitors = Monitors(paused)

@@ -45,7 +45,8 @@ def other(name: str, labels: Json | None = None, **spec: Any) -> Json:
     return body | {"metadata": {"name": name, "labels": labels or {}}, "spec": body["spec"] | {"paused": True} | spec}
 
 
-def test_3_2_a_monitor_may_come_before_its_cluster(world: OperatorWorld) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_a_monitor_may_come_before_its_cluster(world: OperatorWorld) -> None:
     monitors = Monitors(world)
     monitors.create(monitor())
     world.run(5.0)
@@ -59,7 +60,8 @@ def test_3_2_a_monitor_may_come_before_its_cluster(world: OperatorWorld) -> None
     monitors.run_until_ready()
 
 
-def test_3_2_a_cluster_that_is_missing_keeps_no_other_from_being_monitored(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_a_cluster_that_is_missing_keeps_no_other_from_being_monitored(monitors: Monitors) -> None:
     monitors.create(monitor(clusters=[{"name": "gone"}, {"name": "basic"}]))
     monitors.world.run(20.0)
     assert {"default-basic"} == jobs(monitors)
@@ -70,7 +72,8 @@ def test_3_2_a_cluster_that_is_missing_keeps_no_other_from_being_monitored(monit
     assert {"default-basic", "default-gone"} == jobs(monitors)
 
 
-def test_3_2_what_monitors_a_cluster_stays_when_that_is_deleted(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_what_monitors_a_cluster_stays_when_that_is_deleted(monitors: Monitors) -> None:
     monitors.create(monitor())
     monitors.run_until_ready()
     before = configuration(monitors)
@@ -81,7 +84,8 @@ def test_3_2_what_monitors_a_cluster_stays_when_that_is_deleted(monitors: Monito
 
 
 @pytest.mark.slow
-def test_3_5_clusters_are_selected_by_label_as_they_come_and_go(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.5")
+def test_clusters_are_selected_by_label_as_they_come_and_go(monitors: Monitors) -> None:
     world = monitors.world
     monitors.create(monitor(annotations={"tidb.pingcap.com/cluster-selector": "team=a"}, clusters=None))
     world.run(2.0)
@@ -113,7 +117,8 @@ def pod(monitors: Monitors) -> str:
 
 
 @pytest.mark.slow
-def test_3_6_a_selected_cluster_that_sorts_first_restarts_no_pod(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_a_selected_cluster_that_sorts_first_restarts_no_pod(monitors: Monitors) -> None:
     world = monitors.world
     world.apply(other("prod", {"team": "a"}))
     monitors.create(monitor(annotations={"tidb.pingcap.com/cluster-selector": "team=a"}, clusters=None))
@@ -131,7 +136,8 @@ def test_3_6_a_selected_cluster_that_sorts_first_restarts_no_pod(monitors: Monit
 
 
 @pytest.mark.slow
-def test_3_6_a_named_cluster_that_goes_and_comes_back_restarts_no_pod(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_a_named_cluster_that_goes_and_comes_back_restarts_no_pod(monitors: Monitors) -> None:
     world = monitors.world
     world.apply(other("old", timezone="Asia/Tokyo"))
     monitors.create(monitor(clusters=[{"name": "old"}, {"name": "basic"}]))
@@ -145,7 +151,8 @@ def test_3_6_a_named_cluster_that_goes_and_comes_back_restarts_no_pod(monitors: 
     assert ("old", before) == (named(monitors), pod(monitors))
 
 
-def test_3_6_a_cluster_that_is_named_no_longer_gives_no_names(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_a_cluster_that_is_named_no_longer_gives_no_names(monitors: Monitors) -> None:
     monitors.world.apply(other("old"))
     monitors.create(monitor(clusters=[{"name": "old"}, {"name": "basic"}]))
     monitors.run_until_ready()
@@ -153,7 +160,8 @@ def test_3_6_a_cluster_that_is_named_no_longer_gives_no_names(monitors: Monitors
     monitors.world.run_until(lambda: named(monitors) == "basic")
 
 
-def test_3_6_dm_clusters_that_go_and_come_back_restart_no_pod(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.6")
+def test_dm_clusters_that_go_and_come_back_restart_no_pod(monitors: Monitors) -> None:
     world = monitors.world
     of_kind = {"apiVersion": DM_CLUSTERS.api_version, "kind": DM_CLUSTERS.kind}
     spec = {"version": "v8.5.2", "paused": True, "discovery": {}, "master": {"replicas": 1, "baseImage": "pingcap/dm"}}
@@ -167,7 +175,8 @@ def test_3_6_dm_clusters_that_go_and_come_back_restart_no_pod(monitors: Monitors
     assert ("sync", before) == (named(monitors, "DM_CLUSTER_NAME"), pod(monitors))
 
 
-def test_3_2_certificates_of_clusters_with_tls_are_files_for_prometheus(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_certificates_of_clusters_with_tls_are_files_for_prometheus(monitors: Monitors) -> None:
     world = monitors.world
     world.apply(other("safe", tlsCluster={"enabled": True}))
     monitors.create(monitor(clusters=[{"name": "basic"}, {"name": "safe"}]))
@@ -183,7 +192,8 @@ def test_3_2_certificates_of_clusters_with_tls_are_files_for_prometheus(monitors
     assert not world.get(SECRETS, "tidbmonitor-basic-tls-assets").get("data")
 
 
-def test_3_7_a_password_is_a_file_and_stands_in_no_config_map(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.7")
+def test_a_password_is_a_file_and_stands_in_no_config_map(monitors: Monitors) -> None:
     world = monitors.world
     auth = {"username": {"name": "mimir", "key": "user"}, "password": {"name": "mimir", "key": "password"}}
     tls = {"ca": {"configMap": {"name": "authority", "key": "ca.crt"}}, "serverName": "mimir"}
@@ -205,7 +215,8 @@ def test_3_7_a_password_is_a_file_and_stands_in_no_config_map(monitors: Monitors
     assert b"PEM" == base64.b64decode(assets["configmap_default_authority_ca.crt"])
 
 
-def test_3_5_a_config_map_replaces_the_whole_configuration(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.5")
+def test_a_config_map_replaces_the_whole_configuration(monitors: Monitors) -> None:
     config = {"configMapRef": {"name": "mine"}}
     monitors.create(monitor(prometheus=CONTAINERS["prometheus"] | {"config": config}))
     monitors.world.run(2.0)
@@ -216,7 +227,8 @@ def test_3_5_a_config_map_replaces_the_whole_configuration(monitors: Monitors) -
     assert {"global": {}} == configuration(monitors)
 
 
-def test_3_5_a_dm_cluster_that_is_not_there_is_waited_for(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.5")
+def test_a_dm_cluster_that_is_not_there_is_waited_for(monitors: Monitors) -> None:
     dm = {"clusters": [{"name": "sync"}], "initializer": CONTAINERS["initializer"]}
     monitors.create(monitor(dm=dm))
     monitors.world.run(5.0)
@@ -224,7 +236,8 @@ def test_3_5_a_dm_cluster_that_is_not_there_is_waited_for(monitors: Monitors) ->
     assert {"default-basic"} == jobs(monitors)
 
 
-def test_3_2_what_is_wrong_is_told_once_with_its_field_and_nothing_is_made(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.2")
+def test_what_is_wrong_is_told_once_with_its_field_and_nothing_is_made(monitors: Monitors) -> None:
     monitors.create(monitor(persistent=True))
     monitors.world.run(65.0)
     status, reason, message = monitors.condition()
@@ -242,7 +255,8 @@ def elsewhere(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_3_4_a_monitor_that_may_not_see_the_pods_of_a_cluster_is_not_ready_and_says_why(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.4")
+def test_a_monitor_that_may_not_see_the_pods_of_a_cluster_is_not_ready_and_says_why(monitors: Monitors) -> None:
     elsewhere(monitors.world)
     monitors.create(monitor(clusters=[{"name": "basic"}, {"name": "advanced", "namespace": "tidb-cluster"}]))
     monitors.world.run(60.0)
@@ -255,7 +269,8 @@ def test_3_4_a_monitor_that_may_not_see_the_pods_of_a_cluster_is_not_ready_and_s
 
 
 @pytest.mark.slow
-def test_3_4_a_binding_of_the_users_lets_prometheus_see_pods_elsewhere(monitors: Monitors) -> None:
+@pytest.mark.rule("other-resources-3.4")
+def test_a_binding_of_the_users_lets_prometheus_see_pods_elsewhere(monitors: Monitors) -> None:
     elsewhere(monitors.world)
     monitors.create(monitor(clusters=[{"name": "advanced", "namespace": "tidb-cluster"}]))
     monitors.world.run(60.0)

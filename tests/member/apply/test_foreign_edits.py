@@ -167,7 +167,8 @@ def test_a_partition_that_restarts_fewer_pods_is_no_matter() -> None:
 
 @pytest.mark.parametrize("name", COVERED)
 @pytest.mark.parametrize("note", [False, True])
-def test_3_5_nobody_has_edited_what_v16_made(name: str, note: bool) -> None:
+@pytest.mark.rule("3.5")
+def test_nobody_has_edited_what_v16_made(name: str, note: bool) -> None:
     recording = Recording(name)
     ours = recording.built()
     for recorded in recording.items:

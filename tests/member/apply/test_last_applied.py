@@ -46,7 +46,8 @@ def _with_record(live: Json, record: Json) -> Json:
     return live
 
 
-def test_11_1_the_record_is_the_desired_spec_in_json() -> None:
+@pytest.mark.rule("objects-11.1")
+def test_the_record_is_the_desired_spec_in_json() -> None:
     desired = _desired()
     made = stamped(desired)
     assert desired["spec"] == json.loads(made["metadata"]["annotations"][LAST_APPLIED])
@@ -54,18 +55,21 @@ def test_11_1_the_record_is_the_desired_spec_in_json() -> None:
 
 
 @pytest.mark.parametrize("text", [None, "", "{", "[]", "null"])
-def test_11_4_an_unreadable_record_is_none(text: str | None) -> None:
+@pytest.mark.rule("objects-11.4")
+def test_an_unreadable_record_is_none(text: str | None) -> None:
     annotations = {} if text is None else {LAST_APPLIED: text}
     assert read_record({"metadata": {"annotations": annotations}}) is None
 
 
 @pytest.mark.parametrize("metadata", ["[]", "5", '"x"', '{"labels":5}', '{"annotations":[{}]}'])
-def test_11_4_a_record_whose_metadata_is_of_another_shape_is_none(metadata: str) -> None:
+@pytest.mark.rule("objects-11.4")
+def test_a_record_whose_metadata_is_of_another_shape_is_none(metadata: str) -> None:
     assert read_record({"metadata": {"annotations": {LAST_APPLIED: f'{{"metadata":{metadata}}}'}}}) is None
 
 
 @pytest.mark.slow
-def test_11_4_a_record_that_others_have_bent_anywhere_is_none_or_is_compared_with() -> None:
+@pytest.mark.rule("objects-11.4")
+def test_a_record_that_others_have_bent_anywhere_is_none_or_is_compared_with() -> None:
     desired, service = _desired(), pd.services(cluster())[0]
     for record in _bent(stamped(desired)):
         live = _with_record(_live(desired), record)
@@ -106,7 +110,8 @@ def _paths(tree: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from _paths(inner, (*path, step))
 
 
-def test_2_3_only_wished_metadata_is_recorded_beside_the_spec() -> None:
+@pytest.mark.rule("objects-2.3")
+def test_only_wished_metadata_is_recorded_beside_the_spec() -> None:
     wished = {"service": {"labels": {"own": "x"}, "annotations": {"a": "b"}}}
     record = json.loads(stamped(pd.services(cluster(pd=wished))[0])["metadata"]["annotations"][LAST_APPLIED])
     assert {"labels": ["own"], "annotations": ["a"]} == record["metadata"]
@@ -114,7 +119,8 @@ def test_2_3_only_wished_metadata_is_recorded_beside_the_spec() -> None:
     assert "metadata" not in plain
 
 
-def test_2_3_a_withdrawn_wish_is_removed_and_foreign_keys_stay() -> None:
+@pytest.mark.rule("objects-2.3")
+def test_a_withdrawn_wish_is_removed_and_foreign_keys_stay() -> None:
     live = stamped(pd.services(cluster(pd={"service": {"annotations": {"a": "b"}, "labels": {"own": "x"}}}))[0])
     live["metadata"]["annotations"]["cloud/foreign"] = "y"
     desired = stamped(pd.services(cluster())[0], live)
@@ -125,7 +131,8 @@ def test_2_3_a_withdrawn_wish_is_removed_and_foreign_keys_stay() -> None:
     assert "metadata" not in json.loads(record)
 
 
-def test_11_1_a_record_in_other_notation_stays() -> None:
+@pytest.mark.rule("objects-11.1")
+def test_a_record_in_other_notation_stays() -> None:
     desired = _desired()
     noisy = json.loads(json.dumps(desired["spec"]))
     noisy["template"]["metadata"]["creationTimestamp"] = None
@@ -138,7 +145,8 @@ def test_11_1_a_record_in_other_notation_stays() -> None:
     assert compare_stateful_set(live, desired).nothing
 
 
-def test_2_3_node_ports_in_a_record_of_v16_are_no_difference() -> None:
+@pytest.mark.rule("objects-2.3")
+def test_node_ports_in_a_record_of_v16_are_no_difference() -> None:
     desired = tidb.services(cluster(tidb={"service": {"type": "NodePort"}}))[0]
     live = json.loads(json.dumps(desired))
     for number, port in enumerate(live["spec"]["ports"]):
@@ -149,7 +157,8 @@ def test_2_3_node_ports_in_a_record_of_v16_are_no_difference() -> None:
     assert merge_patch(ours, stamped(keep_allocated(desired, ours), ours), applied(ours)) is None
 
 
-def test_11_5_nothing_differs_after_creation() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_nothing_differs_after_creation() -> None:
     difference = compare_stateful_set(_live(_desired()), _desired())
     assert (True, None) == (difference.nothing, difference.first)
 
@@ -183,14 +192,14 @@ def test_11_5_nothing_differs_after_creation() -> None:
         ),
     ],
 )
-def test_11_4_11_5_a_difference_names_the_first_field(
-    wish: Json, field: str, path: str, old: object, new: object
-) -> None:
+@pytest.mark.rule("objects-11.4")
+def test_a_difference_names_the_first_field(wish: Json, field: str, path: str, old: object, new: object) -> None:
     change = getattr(compare_stateful_set(_live(_desired()), _desired(pd=wish)), field)
     assert (path, old, new) == (change.path, change.old, change.new)
 
 
-def test_11_1_order_matters_where_kubernetes_reads_it_and_equal_quantities_do_not() -> None:
+@pytest.mark.rule("objects-11.1")
+def test_order_matters_where_kubernetes_reads_it_and_equal_quantities_do_not() -> None:
     live = _live(_desired(pd={"limits": {"memory": "1Gi"}, "env": [{"name": "A"}, {"name": "B"}]}))
     same = _desired(pd={"limits": {"memory": "1024Mi"}, "env": [{"name": "A"}, {"name": "B"}]})
     assert compare_stateful_set(live, same).template_change is None
@@ -202,7 +211,8 @@ def test_11_1_order_matters_where_kubernetes_reads_it_and_equal_quantities_do_no
     assert 'spec.template.spec.containers[0].env[5].name: "A" → "B"' == str(change)
 
 
-def test_11_5_owner_generation_sync_timestamp_and_foreign_keys_are_ignored() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_owner_generation_sync_timestamp_and_foreign_keys_are_ignored() -> None:
     live = _live(_desired())
     live["metadata"]["annotations"] |= {
         "tidb.pingcap.com/owner-generation": "7",
@@ -213,7 +223,8 @@ def test_11_5_owner_generation_sync_timestamp_and_foreign_keys_are_ignored() -> 
     assert compare_stateful_set(live, _desired()).nothing
 
 
-def test_11_5_own_metadata_is_repaired_and_withdrawn() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_own_metadata_is_repaired_and_withdrawn() -> None:
     slots = {"pd.tidb.pingcap.com/delete-slots": "[1]"}
     change = compare_stateful_set(_live(_desired(annotations=slots)), _desired()).metadata_change
     assert 'metadata.annotations[delete-slots]: "[1]" → null' == str(change)
@@ -222,7 +233,8 @@ def test_11_5_own_metadata_is_repaired_and_withdrawn() -> None:
     assert compare_stateful_set(live, _desired()).metadata_change is not None
 
 
-def test_11_5_changes_by_hand_to_replicas_and_strategy_are_noticed() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_changes_by_hand_to_replicas_and_strategy_are_noticed() -> None:
     live = _live(_desired())
     live["spec"]["replicas"] = 1
     live["spec"]["updateStrategy"] = {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}}
@@ -231,14 +243,16 @@ def test_11_5_changes_by_hand_to_replicas_and_strategy_are_noticed() -> None:
     assert "spec.updateStrategy.rollingUpdate.partition: 0 → 3" == str(difference.strategy_change)
 
 
-def test_11_5_a_stateful_set_nobody_controls_is_to_be_adopted() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_a_stateful_set_nobody_controls_is_to_be_adopted() -> None:
     live = _live(_desired())
     live["metadata"]["ownerReferences"] = []
     difference = compare_stateful_set(live, _desired())
     assert (True, None, False) == (difference.orphan, difference.first, difference.nothing)
 
 
-def test_3_5_without_a_record_the_live_template_decides() -> None:
+@pytest.mark.rule("objects-3.5")
+def test_without_a_record_the_live_template_decides() -> None:
     live = _live(_desired())
     del live["metadata"]["annotations"]
     difference = compare_stateful_set(live, _desired())
@@ -251,7 +265,8 @@ def test_3_5_without_a_record_the_live_template_decides() -> None:
 
 
 @pytest.mark.parametrize("field", ["apiVersion", "kind", "name", "controller"])
-def test_R27_an_owner_that_is_named_otherwise_is_named_again(field: str) -> None:
+@pytest.mark.rule("R27")
+def test_an_owner_that_is_named_otherwise_is_named_again(field: str) -> None:
     desired = _desired()
     live = _live(_desired())
     assert compare_stateful_set(live, desired).nothing
@@ -259,7 +274,8 @@ def test_R27_an_owner_that_is_named_otherwise_is_named_again(field: str) -> None
     assert not compare_stateful_set(live, desired).nothing
 
 
-def test_3_4_topology_selectors_of_v16_stay_until_another_change() -> None:
+@pytest.mark.rule("objects-3.4")
+def test_topology_selectors_of_v16_stay_until_another_change() -> None:
     fields: dict[str, Any] = {
         "labels": {"app.kubernetes.io/instance": "prod"},
         "topologySpreadConstraints": [
@@ -281,7 +297,8 @@ def test_3_4_topology_selectors_of_v16_stay_until_another_change() -> None:
 
 
 @pytest.mark.parametrize("is_recorded", [True, False], ids=["v1.6 wrote it last", "v1.0 did"])
-def test_11_5_what_v10_noted_in_a_pod_template_stays_and_is_not_compared(is_recorded: bool) -> None:
+@pytest.mark.rule("objects-11.5")
+def test_what_v10_noted_in_a_pod_template_stays_and_is_not_compared(is_recorded: bool) -> None:
     live = _live(_desired())
     record = json.loads(json.dumps(_desired()["spec"]))
     for spec in (live["spec"], record)[: 1 + is_recorded]:
@@ -303,7 +320,8 @@ def test_11_5_what_v10_noted_in_a_pod_template_stays_and_is_not_compared(is_reco
     assert compare_stateful_set(live, with_running_template(live, _desired())).first is None
 
 
-def test_11_5_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:
     live = _live(_desired())
     assert [] == missing_volumes(live, _desired())
     volume = {"name": "log", "storageSize": "1Gi", "mountPath": "/log"}
@@ -312,7 +330,8 @@ def test_11_5_a_mount_without_a_volume_is_found_before_it_stops_a_pod() -> None:
     assert "pd-log" == container_of(desired, "pd")["volumeMounts"][-1]["name"]
 
 
-def test_10_1_what_a_deployment_was_given_is_its_pod_spec() -> None:
+@pytest.mark.rule("objects-10.1")
+def test_what_a_deployment_was_given_is_its_pod_spec() -> None:
     annotations = {"pingcap.com/last-applied-podtemplate": '{"containers":[]}'}
     live = {"kind": "Deployment", "metadata": {"annotations": annotations}}
     assert {"spec": {"template": {"spec": {"containers": []}}}} == applied(live)
@@ -322,7 +341,8 @@ def test_10_1_what_a_deployment_was_given_is_its_pod_spec() -> None:
     assert applied({"kind": "Service", "metadata": {}}) is None
 
 
-def test_11_5_what_nobody_can_change_in_a_stateful_set_stays_and_is_named() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_what_nobody_can_change_in_a_stateful_set_stays_and_is_named() -> None:
     live = _live(_desired())
     assert fixed_field_change(live, _desired()) is None
     bigger = _desired(pd={"requests": {"storage": "2Gi"}})
@@ -335,7 +355,8 @@ def test_11_5_what_nobody_can_change_in_a_stateful_set_stays_and_is_named() -> N
 
 
 @pytest.mark.parametrize("fields", [{"storageClassName": "policy"}, {"resources": {"requests": {"storage": "5Gi"}}}])
-def test_11_5_what_admission_has_made_of_volumes_is_no_change_of_the_spec(fields: Json) -> None:
+@pytest.mark.rule("objects-11.5")
+def test_what_admission_has_made_of_volumes_is_no_change_of_the_spec(fields: Json) -> None:
     live = _live(_desired())
     live["spec"]["volumeClaimTemplates"][0]["spec"] |= fields
     assert not sizes_differ(live, _desired())
@@ -346,7 +367,8 @@ def test_11_5_what_admission_has_made_of_volumes_is_no_change_of_the_spec(fields
     assert fixed_field_change(live, bigger) is not None
 
 
-def test_11_5_a_policy_for_the_start_of_pods_is_no_change_of_the_spec() -> None:
+@pytest.mark.rule("objects-11.5")
+def test_a_policy_for_the_start_of_pods_is_no_change_of_the_spec() -> None:
     live = _live(_desired())
     live["spec"]["podManagementPolicy"] = "OrderedReady"
     assert fixed_field_change(live, _desired()) is None

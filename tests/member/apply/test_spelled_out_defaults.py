@@ -66,7 +66,8 @@ _COMPONENTS = (*workload_names(), *workload_names("DMCluster"))
 
 
 @pytest.mark.parametrize("component", _COMPONENTS)
-def test_7_1_a_default_that_is_spelled_out_makes_no_other_pods(component: str) -> None:
+@pytest.mark.rule("lifecycle-7.1")
+def test_a_default_that_is_spelled_out_makes_no_other_pods(component: str) -> None:
     tc = cluster(component)
     found = {key: changed(component, tc, **{key: value}) for key, value in (*_OF_PODS.items(), *ours(component))}
     assert [] == [
@@ -75,7 +76,8 @@ def test_7_1_a_default_that_is_spelled_out_makes_no_other_pods(component: str) -
 
 
 @pytest.mark.parametrize("component", _COMPONENTS)
-def test_7_1_another_value_makes_other_pods(component: str) -> None:
+@pytest.mark.rule("lifecycle-7.1")
+def test_another_value_makes_other_pods(component: str) -> None:
     tc = cluster(component)
     others = {"schedulerName": "mine", "terminationGracePeriodSeconds": 31, "dnsPolicy": "Default"}
     found = {key: changed(component, tc, **{key: value}) for key, value in others.items()}
@@ -95,11 +97,13 @@ def test_7_1_another_value_makes_other_pods(component: str) -> None:
         ({"livenessProbe": {"terminationGracePeriodSeconds": 30}}, False),
     ],
 )
-def test_7_1_so_it_is_in_containers(more: Json, *, expected: bool) -> None:
+@pytest.mark.rule("lifecycle-7.1")
+def test_so_it_is_in_containers(more: Json, *, expected: bool) -> None:
     one, other = ({"spec": {"containers": [each]}} for each in (_CONTAINER, _CONTAINER | more))
     assert expected is same_template(one, other)
 
 
-def test_7_1_the_keys_of_users_have_no_defaults() -> None:
+@pytest.mark.rule("lifecycle-7.1")
+def test_the_keys_of_users_have_no_defaults() -> None:
     one, other = ({"spec": {"containers": [], "nodeSelector": each}} for each in ({}, {"protocol": "TCP"}))
     assert not same_template(one, other)

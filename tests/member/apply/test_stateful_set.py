@@ -56,14 +56,16 @@ class Written:
         return "PATCH demo-tikv" in self.api.calls
 
 
-def test_I3_fewer_replicas_are_not_written_without_evidence() -> None:
+@pytest.mark.rule("I3")
+def test_fewer_replicas_are_not_written_without_evidence() -> None:
     here = Written(tikv(4))
     with pytest.raises(EvidenceMissing, match=r"from 4 to 3 replicas .* Replicas\.lowered"):
         here.update(tikv(3))
     assert not here.patched
 
 
-def test_I3_evidence_of_one_pod_is_none_of_two() -> None:
+@pytest.mark.rule("I3")
+def test_evidence_of_one_pod_is_none_of_two() -> None:
     here = Written(tikv(5))
     one = Replicas.lowered(here.body, [here.seen])
     assert 4 == one.count
@@ -90,7 +92,8 @@ def test_more_replicas_need_no_evidence() -> None:
         (rolling(9), rolling(0)),
     ],
 )
-def test_F5_a_lower_partition_is_not_written_without_evidence(there: Json, wanted: Json) -> None:
+@pytest.mark.rule("F5")
+def test_a_lower_partition_is_not_written_without_evidence(there: Json, wanted: Json) -> None:
     here = Written(tikv(strategy=there))
     with pytest.raises(EvidenceMissing, match=r"restart pods from ordinal \d up .* UpdateStrategy\.lowered"):
         here.update(tikv(strategy=wanted))
@@ -99,7 +102,8 @@ def test_F5_a_lower_partition_is_not_written_without_evidence(there: Json, wante
     assert not here.patched
 
 
-def test_F5_a_lower_partition_is_written_with_evidence() -> None:
+@pytest.mark.rule("F5")
+def test_a_lower_partition_is_written_with_evidence() -> None:
     here = Written(tikv())
     lower = UpdateStrategy.lowered(2, here.seen)
     assert rolling(2) == here.update(with_strategy(here.body, lower), strategy=lower)["updateStrategy"]
@@ -126,7 +130,8 @@ def test_a_partition_that_follows_no_on_delete_is_not_excused_by_it() -> None:
         here.update(with_strategy(here.body, held), strategy=held)
 
 
-def test_F1_an_unseen_stateful_set_is_found_and_left_alone_by_its_creation() -> None:
+@pytest.mark.rule("F1")
+def test_an_unseen_stateful_set_is_found_and_left_alone_by_its_creation() -> None:
     here = Written(tikv(4))
     found = stateful_set.create(here.ctx, tikv(3))
     assert found is not None
@@ -134,7 +139,8 @@ def test_F1_an_unseen_stateful_set_is_found_and_left_alone_by_its_creation() -> 
     assert not here.patched
 
 
-def test_F5_a_stateful_set_has_no_other_way() -> None:
+@pytest.mark.rule("F5")
+def test_a_stateful_set_has_no_other_way() -> None:
     here = Written(tikv())
     with pytest.raises(TypeError, match=r"member\.apply\.stateful_set, which asks for evidence"):
         apply(here.ctx, STATEFUL_SETS, tikv(2), None)
@@ -150,12 +156,14 @@ def test_F5_a_stateful_set_has_no_other_way() -> None:
         lambda _: UpdateStrategy.lowered(0, "the user wants it"),  # type: ignore[arg-type]
     ],
 )
-def test_F5_plain_values_make_neither_replicas_nor_strategies(forge: Callable[[Json], Any]) -> None:
+@pytest.mark.rule("F5")
+def test_plain_values_make_neither_replicas_nor_strategies(forge: Callable[[Json], Any]) -> None:
     with pytest.raises(TypeError, match=r"by those class methods|takes evidence from a function of member\.evidence"):
         forge(tikv())
 
 
-def test_F5_a_stateful_set_is_not_written_with_plain_values() -> None:
+@pytest.mark.rule("F5")
+def test_a_stateful_set_is_not_written_with_plain_values() -> None:
     here = Written(tikv())
     with pytest.raises(TypeError, match="written with Replicas, which holds the evidence"):
         here.update(tikv(2), 2)  # type: ignore[arg-type]

@@ -23,7 +23,8 @@ def access(secret: str | None = None) -> TiDBAccessConfig:
     return TiDBAccessConfig(host="basic-tidb", secret_name="password", tls_client_secret_name=secret)
 
 
-def test_3_11_certificates_of_the_cluster_and_with_sql_those_of_its_clients() -> None:
+@pytest.mark.rule("backup-3.11")
+def test_certificates_of_the_cluster_and_with_sql_those_of_its_clients() -> None:
     of_cluster = {"basic-cluster-client-secret": ["--cluster-tls=true"]}
     assert of_cluster == told()
     assert of_cluster | {"basic-tidb-client-secret": ["--client-tls=true"]} == told(access())
@@ -32,7 +33,8 @@ def test_3_11_certificates_of_the_cluster_and_with_sql_those_of_its_clients() ->
     assert of_cluster == told(access(), annotations={"tidb.tidb.pingcap.com/skip-tls-when-connect-tidb": ""})
 
 
-def test_3_11_exports_speak_tls_where_they_name_a_secret() -> None:
+@pytest.mark.rule("backup-3.11")
+def test_exports_speak_tls_where_they_name_a_secret() -> None:
     assert [] == clients(None, access())
     assert [("mine", ["--client-tls=true"])] == [
         (each.secret, list(each.args)) for each in clients(None, access("mine"))
@@ -46,9 +48,8 @@ def test_3_11_exports_speak_tls_where_they_name_a_secret() -> None:
         ({"tls.crt": "b", "tls.key": ""}, "tlsKeyNotExist", "Secret mine lacks the key ca.crt and tls.key"),
     ],
 )
-def test_3_11_a_secret_that_is_missing_or_not_whole_is_named(
-    held: dict[str, str] | None, reason: str, message: str
-) -> None:
+@pytest.mark.rule("backup-3.11")
+def test_a_secret_that_is_missing_or_not_whole_is_named(held: dict[str, str] | None, reason: str, message: str) -> None:
     require(clients(None, access("mine")), {"mine": WHOLE})
     with pytest.raises(BadJob, match=message) as raised:
         require(clients(None, access("mine")), {"mine": held})

@@ -21,7 +21,8 @@ def env(storage: Json, secrets: Secrets, *, use_kms: bool = False) -> dict[str, 
     }
 
 
-def test_2_3_a_password_may_be_empty_and_keys_of_a_storage_may_not() -> None:
+@pytest.mark.rule("backup-2.3")
+def test_a_password_may_be_empty_and_keys_of_a_storage_may_not() -> None:
     access = backup(by_br(**{"from": ACCESS})).spec.from_
     (found,) = password_env(access, {"password": {"password": ""}}, use_kms=False)
     assert {"name": "password", "key": "password"} == found["valueFrom"]["secretKeyRef"]

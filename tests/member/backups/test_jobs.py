@@ -154,7 +154,8 @@ def test_one_volume_may_be_mounted_at_two_places(mount: Json, path: str, is_shar
     assert is_shared is shared(spec({"mountPath": "/mnt/backup"}), "local:///mnt/backup/monday/", spec(mount), path)
 
 
-def test_4_5_the_volume_of_the_snapshot_below_a_log_is_mounted_once() -> None:
+@pytest.mark.rule("backup-4.5")
+def test_the_volume_of_the_snapshot_below_a_log_is_mounted_once() -> None:
     def local(claim: str, path: str) -> Json:
         volume = {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
         return {"local": {"volume": volume, "volumeMount": {"name": claim, "mountPath": path}}}

@@ -14,7 +14,8 @@ from tests.member.reconciling import as_object, context
 
 
 @pytest.mark.parametrize(("ahead", "is_found"), [(20.0, True), (-20.0, True), (40.0, False)])
-def test_9_5_F44_a_successor_is_found_though_the_clock_of_the_operator_is_ahead(ahead: float, is_found: bool) -> None:
+@pytest.mark.rule("lifecycle-9.5", "F44")
+def test_a_successor_is_found_though_the_clock_of_the_operator_is_ahead(ahead: float, is_found: bool) -> None:
     ctx = context(FakeApi())
     made = ctx.deps.clock.wall()
     pod = {"metadata": {"name": "demo-tikv-0", "uid": "after", "creationTimestamp": stamp(made)}}
@@ -26,7 +27,8 @@ def test_9_5_F44_a_successor_is_found_though_the_clock_of_the_operator_is_ahead(
 
 
 @pytest.mark.parametrize("jump", [timedelta(days=-1), timedelta(days=1)], ids=["back", "forward"])
-def test_9_5_F44_a_clock_that_jumps_neither_shortens_nor_prolongs_it(jump: timedelta) -> None:
+@pytest.mark.rule("lifecycle-9.5", "F44")
+def test_a_clock_that_jumps_neither_shortens_nor_prolongs_it(jump: timedelta) -> None:
     ctx = context(FakeApi())
     clock = ctx.deps.clock
     assert isinstance(clock, FakeClock)

@@ -44,7 +44,8 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PERIOD = 300.0
 
 
-def test_9_what_has_just_been_lost_is_not_told_but_looked_at_again_when_it_is() -> None:
+@pytest.mark.rule("lifecycle-9")
+def test_what_has_just_been_lost_is_not_told_but_looked_at_again_when_it_is() -> None:
     lost = [Failing("demo-tikv-0", "1", NOW, 10.0), Failing("demo-tikv-1", "4", NOW, 5.0)]
     assert Done(retry_after=20.0) == still_waiting(context(FakeApi()), "tikv", "TiKVStoreDown", lost, PERIOD)
 
@@ -60,7 +61,8 @@ _LOST = {
 @pytest.mark.parametrize(
     ("state", "pod", "node"), list(product([UP, DISCONNECTED, DOWN, TOMBSTONE], PodState, NodeState)), ids=str
 )
-def test_R18_a_store_is_lost_when_pd_and_kubernetes_both_say_so(state: str, pod: PodState, node: NodeState) -> None:
+@pytest.mark.rule("R18")
+def test_a_store_is_lost_when_pd_and_kubernetes_both_say_so(state: str, pod: PodState, node: NodeState) -> None:
     store = TiKVStore(id="1", pod_name="demo-tikv-0", ip="", leader_count=0, state=state)
     pd_says_so = bool(down_stores(TiKVStatus(stores={"1": store})))
     assert ((state, pod, node) in _LOST) is is_lost(pd_says_so, pod, node)
@@ -69,7 +71,8 @@ def test_R18_a_store_is_lost_when_pd_and_kubernetes_both_say_so(state: str, pod:
 # F44, I22: time counts while somebody looks
 
 
-def test_F44_only_what_was_looked_at_without_a_break_counts() -> None:
+@pytest.mark.rule("F44")
+def test_only_what_was_looked_at_without_a_break_counts() -> None:
     clock, failure_timers = FakeClock(), FailureTimers()
 
     def lasted(*keys: str) -> list[float]:
@@ -83,7 +86,8 @@ def test_F44_only_what_was_looked_at_without_a_break_counts() -> None:
     assert [0.0, 100.0] == lasted("a", "b"), "a was well in between"
 
 
-def test_F44_nobody_knows_what_was_while_nobody_looked() -> None:
+@pytest.mark.rule("F44")
+def test_nobody_knows_what_was_while_nobody_looked() -> None:
     clock, failure_timers = FakeClock(), FailureTimers()
     failure_timers.update("pd", ["a"], clock)
     clock.step(LONGEST_GAP + 1)
@@ -91,7 +95,8 @@ def test_F44_nobody_knows_what_was_while_nobody_looked() -> None:
     assert (0.0, clock.wall()) == (seen.lasted, seen.since)
 
 
-def test_F44_what_can_not_be_seen_begins_anew() -> None:
+@pytest.mark.rule("F44")
+def test_what_can_not_be_seen_begins_anew() -> None:
     clock, failure_timers = FakeClock(), FailureTimers()
     failure_timers.update("pd", ["a"], clock)
     clock.step(60.0)
@@ -118,7 +123,8 @@ def lost(ordinal: int, lasted: float = PERIOD) -> Failing:
         ([PERIOD], 0, 0, []),
     ],
 )
-def test_I21_as_many_as_the_limit_allows_are_recorded(
+@pytest.mark.rule("I21")
+def test_as_many_as_the_limit_allows_are_recorded(
     lasting: list[float], records: int, limit: int, expected: list[int]
 ) -> None:
     failing = [lost(ordinal, seconds) for ordinal, seconds in enumerate(lasting)]
@@ -181,7 +187,8 @@ OPENED = {"recorded": ["demo-pd-2"], "open_record": OPEN, "failing": []}
     ],
     ids=str,
 )
-def test_9_2_the_next_step_of_a_failover_of_pd(changes: Json, expected: Step[PDFailureMember]) -> None:
+@pytest.mark.rule("lifecycle-9.2")
+def test_the_next_step_of_a_failover_of_pd(changes: Json, expected: Step[PDFailureMember]) -> None:
     assert expected == next_step(situation(**changes))
 
 
@@ -199,9 +206,8 @@ def test_9_2_the_next_step_of_a_failover_of_pd(changes: Json, expected: Step[PDF
     ],
     ids=["3", "no majority", "it is back", "it is gone", "1 of 2", "alone", "5, 2 lost", "4, 2 lost"],
 )
-def test_I24_a_member_is_removed_when_a_majority_is_healthy_without_it(
-    healths: list[bool | None], expected: bool
-) -> None:
+@pytest.mark.rule("I24")
+def test_a_member_is_removed_when_a_majority_is_healthy_without_it(healths: list[bool | None], expected: bool) -> None:
     """The last one is the one to remove; None: PD does not list it."""
     answer = [Health(f"pd-{id_}", id_, (), healthy) for id_, healthy in enumerate(healths) if healthy is not None]
     assert expected is may_remove(answer, len(healths) - 1)
@@ -231,11 +237,13 @@ _RO_DISK = {"conditions": [*_READY["conditions"], {"type": "RODiskFound", "statu
         (_PENDING, None, 86401.0, node_failure.STORE_DOWN_TIME_EXCEEDED),
     ],
 )
-def test_9_5_when_a_host_counts_as_down(pod: Json, node: Json | None, lasted: float, expected: str) -> None:
+@pytest.mark.rule("lifecycle-9.5")
+def test_when_a_host_counts_as_down(pod: Json, node: Json | None, lasted: float, expected: str) -> None:
     seen = msgspec.convert({"spec": {}, "status": pod}, Pod)
     host = None if node is None else msgspec.convert({"status": node}, Node)
     assert expected == host_failure("tikv", seen, host, lasted, 86400.0)
 
 
-def test_9_5_a_hard_recovery_period_of_0_is_none() -> None:
+@pytest.mark.rule("lifecycle-9.5")
+def test_a_hard_recovery_period_of_0_is_none() -> None:
     assert "" == host_failure("tikv", msgspec.convert({"spec": {}, "status": _PENDING}, Pod), None, 1e9, 0.0)

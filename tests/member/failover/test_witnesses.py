@@ -36,7 +36,8 @@ def _pod(revision: str, **meta: str) -> Object:
         pytest.param({}, None, None, False, id="no StatefulSet"),
     ],
 )
-def test_F12_a_pod_is_away_because_of_our_own_restart(
+@pytest.mark.rule("F12")
+def test_a_pod_is_away_because_of_our_own_restart(
     body: Json, pod: Object | None, ill_since: str | None, expected: bool
 ) -> None:
     assert expected is _by_our_own_restart(body, pod, parse_time(ill_since or ""))

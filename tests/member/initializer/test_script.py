@@ -40,11 +40,13 @@ ROOT_EVERYWHERE = (
         ("SELECT 1--1;SELECT /*+ HINT() */ 2", ["SELECT 1--1", "SELECT /*+ HINT() */ 2"]),
     ],
 )
-def test_2_5_sql_is_split_into_statements(text: str, expected: list[str]) -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_sql_is_split_into_statements(text: str, expected: list[str]) -> None:
     assert expected == list(statements(text))
 
 
-def test_2_5_the_script_is_one_of_python_3_7() -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_the_script_is_one_of_python_3_7() -> None:
     ast.parse(with_settings(Settings("h", 1)), feature_version=(3, 7))
 
 
@@ -106,7 +108,8 @@ def pod(tmp_path: Path, shared: MariaDb) -> Iterator[Pod]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tls", [True, False], ids=["TLS", "plain"])
-def test_2_5_users_get_passwords_sql_runs_and_all_of_it_may_run_again(pod: Pod, tls: bool) -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_users_get_passwords_sql_runs_and_all_of_it_may_run_again(pod: Pod, tls: bool) -> None:
     (pod.passwords / "root").write_text("ro%ot's\n")
     (pod.passwords / "reader").write_text('re"ad\\er\nnot this')
     (pod.passwords / "o'neil").write_text("")
@@ -122,7 +125,8 @@ def test_2_5_users_get_passwords_sql_runs_and_all_of_it_may_run_again(pod: Pod, 
 
 
 @pytest.mark.slow
-def test_2_5_users_may_come_from_the_permitted_host_alone(pod: Pod) -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_users_may_come_from_the_permitted_host_alone(pod: Pod) -> None:
     (pod.passwords / "reader").write_text("secret")
     for _ in range(2):
         assert (0, "") == pod.run(host="127.0.0.%")
@@ -132,21 +136,24 @@ def test_2_5_users_may_come_from_the_permitted_host_alone(pod: Pod) -> None:
 
 
 @pytest.mark.slow
-def test_2_5_a_statement_that_fails_is_told_by_number_with_the_servers_answer(pod: Pod) -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_a_statement_that_fails_is_told_by_number_with_the_servers_answer(pod: Pod) -> None:
     code, said = pod.run("CREATE DATABASE shop;\nCREATE DATABASE\n  shop;\nCREATE DATABASE never;")
     assert (1, "init SQL, statement 2: 1007: Can't create database 'shop'; database exists") == (code, said)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("sql", ["CREATE USER u IDENTIFIED BY 'canary' NONSENSE;", "SET PASSWORD 'canary';"])
-def test_2_5_a_statement_that_may_hold_a_secret_is_not_told(pod: Pod, sql: str) -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_a_statement_that_may_hold_a_secret_is_not_told(pod: Pod, sql: str) -> None:
     code, said = pod.run(sql)
     assert (1, False) == (code, "canary" in said)
     assert said.startswith("init SQL, statement 1: error 1064; its text is not shown")
 
 
 @pytest.mark.slow
-def test_2_5_a_password_is_never_told(pod: Pod) -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_a_password_is_never_told(pod: Pod) -> None:
     (pod.passwords / "reader").write_text("canary")
     code, said = pod.run("SELEC 'canary';")
     assert (1, False) == (code, "canary" in said)
@@ -154,7 +161,8 @@ def test_2_5_a_password_is_never_told(pod: Pod) -> None:
 
 
 @pytest.mark.slow
-def test_2_5_who_can_not_log_in_is_told_after_ten_tries(pod: Pod) -> None:
+@pytest.mark.rule("other-resources-2.5")
+def test_who_can_not_log_in_is_told_after_ten_tries(pod: Pod) -> None:
     pod.query("ALTER USER root@'%' IDENTIFIED BY 'set by somebody'")
     (pod.passwords / "root").write_text("another")
     code, said = pod.run()

@@ -46,7 +46,8 @@ def is_starting(ctx: ReconcileContext, seen: Object) -> bool:
 
 @pytest.mark.parametrize(("crashes", "seconds"), [(True, 15), (False, 300)])
 @pytest.mark.parametrize("jump", [0, -3600, -31_536_000])
-def test_F11_F44_nobody_waits_for_longer_because_a_clock_was_put_back(
+@pytest.mark.rule("F11", "F44")
+def test_nobody_waits_for_longer_because_a_clock_was_put_back(
     clock: FakeClock, *, crashes: bool, seconds: int, jump: int
 ) -> None:
     deps = cast("Dependencies", _Dependencies(clock))

@@ -68,7 +68,8 @@ def _words(step: Step) -> str:
         ("new old new", "prepare p-1"),
     ],
 )
-def test_I15_the_walk_goes_from_the_highest_ordinal_down(standing: str, expected: str) -> None:
+@pytest.mark.rule("I15")
+def test_the_walk_goes_from_the_highest_ordinal_down(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
@@ -82,7 +83,8 @@ def test_I15_the_walk_goes_from_the_highest_ordinal_down(standing: str, expected
         ("new:ill new new", "until pod p-0 is Ready"),
     ],
 )
-def test_I14_F20_none_is_restarted_before_all_restarted_ones_serve(standing: str, expected: str) -> None:
+@pytest.mark.rule("I14", "F20")
+def test_none_is_restarted_before_all_restarted_ones_serve(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
@@ -102,7 +104,8 @@ def test_I14_F20_none_is_restarted_before_all_restarted_ones_serve(standing: str
         ("old:ill new:unmet_condition new", "restart p-0"),
     ],
 )
-def test_F11_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected: str) -> None:
+@pytest.mark.rule("F11")
+def test_an_outdated_pod_that_is_not_ready_is_first(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
@@ -152,9 +155,8 @@ def test_no_second_pod_is_taken_to_an_image_that_no_registry_has() -> None:
         ("old:starting old new:ill:ignored", "replace p-0"),
     ],
 )
-def test_F11_who_comes_back_by_itself_is_not_taken_to_a_revision_that_does_not_serve(
-    standing: str, expected: str
-) -> None:
+@pytest.mark.rule("F11")
+def test_who_comes_back_by_itself_is_not_taken_to_a_revision_that_does_not_serve(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
@@ -173,7 +175,8 @@ def test_F11_who_comes_back_by_itself_is_not_taken_to_a_revision_that_does_not_s
         ("new new new:unmet_condition:ignored", "finished"),
     ],
 )
-def test_F12_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expected: str) -> None:
+@pytest.mark.rule("F12")
+def test_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
@@ -187,17 +190,20 @@ def test_F12_nobody_waits_for_a_pod_that_nobody_counts_on(standing: str, expecte
         ("new:held old:held new", "finished"),
     ],
 )
-def test_14_pods_that_the_user_holds_back_are_not_restarted(standing: str, expected: str) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_pods_that_the_user_holds_back_are_not_restarted(standing: str, expected: str) -> None:
     assert expected == step(standing)
 
 
 @pytest.mark.parametrize(("text", "expected"), [("2", 2), (None, 0), ("two", sys.maxsize), ("-1", sys.maxsize)])
-def test_14_an_annotation_keeps_pods_below_an_ordinal_on_their_revision(text: str | None, expected: int) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_an_annotation_keeps_pods_below_an_ordinal_on_their_revision(text: str | None, expected: int) -> None:
     annotations = {} if text is None else {"tidb.pingcap.com/tikv-partition": text}
     assert expected == partition(annotations, "tikv")
 
 
 @pytest.mark.parametrize(("text", "expected"), [("90", 90), ("-1", 0), ("soon", 0), (None, 0)])
-def test_14_a_pod_may_have_to_be_ready_for_some_seconds(text: str | None, expected: int) -> None:
+@pytest.mark.rule("lifecycle-14")
+def test_a_pod_may_have_to_be_ready_for_some_seconds(text: str | None, expected: int) -> None:
     annotations = {} if text is None else {"tidb.pingcap.com/tikv-min-ready-seconds": text}
     assert expected == min_ready_seconds(annotations, "tikv")

@@ -116,7 +116,8 @@ def written(world: World, rolling: Rolling) -> list[Json]:
 
 
 @pytest.mark.parametrize("ignored", [(), ("demo-tidb-0",)], ids=["all counted", "one ignored"])
-def test_I29_where_nothing_moves_a_roll_writes_nothing_any_more(ignored: Sequence[str]) -> None:
+@pytest.mark.rule("I29")
+def test_where_nothing_moves_a_roll_writes_nothing_any_more(ignored: Sequence[str]) -> None:
     rolling = Rolling(ignored_pods=lambda _: ignored)
     restless = {world.pods: found for world in worlds() if len(found := written(world, rolling)) > _WRITES}
     assert {} == restless

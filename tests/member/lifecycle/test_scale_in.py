@@ -32,7 +32,8 @@ def voters(pattern: str, leader: int = 0, peers: str = "") -> list[Voter]:
     ],
     ids=["highest", "middle", "lowest", "only own", "no ordinal 0", "ordinal 0 is ill"],
 )
-def test_F28_3341_who_leads_when_the_leader_leaves(members: Sequence[Voter], leaving: int, leads_next: str) -> None:
+@pytest.mark.rule("F28", "#3341")
+def test_who_leads_when_the_leader_leaves(members: Sequence[Voter], leaving: int, leads_next: str) -> None:
     step = pd.next_step(members, leaving)
     assert isinstance(step, Transfer)
     assert leads_next == step.to.name
@@ -55,7 +56,8 @@ _LEAVES = voters("hhhhh")[4]
     ],
     ids=["well", "gone", "other ill", "itself ill", "no quorum", "loses quorum", "other joins", "last"],
 )
-def test_I8_I9_when_a_member_may_leave(members: Sequence[Voter], step: Step | None) -> None:
+@pytest.mark.rule("I8", "I9")
+def test_when_a_member_may_leave(members: Sequence[Voter], step: Step | None) -> None:
     if step is None:
         step = Wait("waiting for a member that has not started to be healthy before removing pd-4 from PD")
     assert step == pd.next_step(members, 4)
@@ -99,7 +101,8 @@ _BEFORE = "has reported to PD before removing store 7 of pod t-3"
         ("Offline", False, Others(2), Wait(f"store 7 of pod t-3 is Offline: 30 regions left to move; {_TOO_FEW}")),
     ],
 )
-def test_8_5_F35_6239_I5_the_next_step_of_a_store(
+@pytest.mark.rule("lifecycle-8.5", "F35", "#6239", "I5")
+def test_the_next_step_of_a_store(
     state: str, leaders_gone: bool, others: Others, step: stores.Step | type[Refuse]
 ) -> None:
     store = Store(7, "t-3:20160", state, region_count=30)
@@ -108,13 +111,15 @@ def test_8_5_F35_6239_I5_the_next_step_of_a_store(
 
 
 @pytest.mark.parametrize(("state", "kept"), [("Up", True), ("Disconnected", True), ("Down", False)])
-def test_O12_a_store_stays_while_fewer_than_wanted_would_be_up(state: str, kept: bool) -> None:
+@pytest.mark.rule("O12")
+def test_a_store_stays_while_fewer_than_wanted_would_be_up(state: str, kept: bool) -> None:
     lost = Store(7, "tikv-5:20160", state)
     found = stores.next_step(KIND, lost, "tikv-5", Others(4), NEEDS, leaders_gone=True, wanted=5)
     assert kept is isinstance(found, Keep)
 
 
-def test_O12_a_member_stays_while_fewer_than_wanted_would_be_healthy() -> None:
+@pytest.mark.rule("O12")
+def test_a_member_stays_while_fewer_than_wanted_would_be_healthy() -> None:
     joining = [voter for voter in voters("hhhh") if voter.ordinal != 1]
     assert StandsIn(2) == pd.next_step(joining, 3, 3)
     assert Remove(voters("hhhh")[3]) == pd.next_step(voters("hhhh"), 3, 3)

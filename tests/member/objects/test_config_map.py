@@ -42,14 +42,16 @@ def _choose(
         ({"startup-script": "a<b>&c", "config-file": '[log]\n  level = "info"\n'}, "3034366"),
     ],
 )
-def test_6_5_digest_vectors(data: dict[str, str], expected: str) -> None:
+@pytest.mark.rule("objects-6.5")
+def test_digest_vectors(data: dict[str, str], expected: str) -> None:
     assert expected == digest(data)
 
 
 @pytest.mark.parametrize(
     ("strategy", "expected"), [("InPlace", "demo-pd"), ("RollingUpdate", f"demo-pd-{digest(_content().data)}")]
 )
-def test_6_5_the_first_name(strategy: str, expected: str) -> None:
+@pytest.mark.rule("objects-6.5")
+def test_the_first_name(strategy: str, expected: str) -> None:
     choice = choose_config_map("demo-pd", _content(), strategy)
     assert (expected, _content().data) == (choice.name, choice.data)
 
@@ -60,20 +62,23 @@ def test_6_5_the_first_name(strategy: str, expected: str) -> None:
     [_content(), _content(config="  a   = 1"), _content(script="an operator's newer script")],
     ids=["nothing", "notation", "script"],
 )
-def test_3_5_an_operator_version_changes_neither_name_nor_text(strategy: str, content: Content) -> None:
+@pytest.mark.rule("3.5")
+def test_an_operator_version_changes_neither_name_nor_text(strategy: str, content: Content) -> None:
     for options in (None, "{}"):
         choice = _choose(content, _in_use(options=options), strategy)
         assert ("demo-pd-old", _in_use()["data"], "{}") == (choice.name, choice.data, choice.script_options)
 
 
-def test_6_5_a_changed_configuration_gets_a_new_name_and_the_new_script() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_a_changed_configuration_gets_a_new_name_and_the_new_script() -> None:
     content = _content(config="a = 2\n")
     choice = _choose(content, _in_use())
     assert (f"demo-pd-{digest(content.data)}", content.data) == (choice.name, choice.data)
     assert "configuration" in choice.because
 
 
-def test_6_5_a_changed_script_option_gets_a_new_name_and_keeps_the_text_of_the_configuration() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_a_changed_script_option_gets_a_new_name_and_keeps_the_text_of_the_configuration() -> None:
     choice = _choose(_content(config="a=1", plugins=["x"]), _in_use(options="{}"))
     expected = {"config-file": "a = 1\n", "startup-script": "ours"}
     assert (f"demo-pd-{digest(expected)}", expected) == (choice.name, choice.data)
@@ -81,7 +86,8 @@ def test_6_5_a_changed_script_option_gets_a_new_name_and_keeps_the_text_of_the_c
     assert "start-script options" in choice.because
 
 
-def test_6_5_a_config_map_that_does_not_tell_its_options_has_those_of_what_its_pods_were_written_for() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_a_config_map_that_does_not_tell_its_options_has_those_of_what_its_pods_were_written_for() -> None:
     def choose(options: str | None, before: Content | None) -> ConfigMapChoice:
         return _choose(_content(names=("x",)), with_options(_in_use(options=options), lambda: before))
 
@@ -91,18 +97,21 @@ def test_6_5_a_config_map_that_does_not_tell_its_options_has_those_of_what_its_p
     assert "demo-pd-old" == choose('{"names":["x"]}', _content()).name
 
 
-def test_6_5_an_option_that_changes_no_text_keeps_the_name() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_an_option_that_changes_no_text_keeps_the_name() -> None:
     choice = _choose(_content(script="theirs", tls=True), _in_use(options="{}"))
     assert ("demo-pd-old", '{"tls":true}') == (choice.name, choice.script_options)
 
 
-def test_6_5_in_place_keeps_the_name_and_changes_the_text() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_in_place_keeps_the_name_and_changes_the_text() -> None:
     content = _content(config="a = 2\n")
     choice = _choose(content, _in_use(), "InPlace")
     assert ("demo-pd-old", content.data) == (choice.name, choice.data)
 
 
-def test_6_5_a_colliding_digest_gets_a_suffix() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_a_colliding_digest_gets_a_suffix() -> None:
     in_use = _in_use()
     contents = (_content(config=f"a = {number}\n") for number in count(2))
     colliding = next(each for each in contents if digest(each.data) == digest(in_use["data"]))
@@ -122,14 +131,16 @@ def test_6_5_a_colliding_digest_gets_a_suffix() -> None:
     ],
     ids=["nothing", "configuration", "script", "no script", "no configuration", "more"],
 )
-def test_R27_what_others_make_of_the_texts_is_put_back_under_the_same_name(others: dict[str, str]) -> None:
+@pytest.mark.rule("R27")
+def test_what_others_make_of_the_texts_is_put_back_under_the_same_name(others: dict[str, str]) -> None:
     content = _content()
     name = f"demo-pd-{digest(content.data)}"
     choice = _choose(content, {"metadata": {}, "data": others}, name=name)
     assert (name, content.data) == (choice.name, choice.data)
 
 
-def test_R27_a_script_of_another_version_is_put_back_with_its_configuration() -> None:
+@pytest.mark.rule("R27")
+def test_a_script_of_another_version_is_put_back_with_its_configuration() -> None:
     in_use = _in_use()
     name = f"demo-pd-{digest(in_use['data'])}"
     changed = {"metadata": {}, "data": {**in_use["data"], "config-file": "a = 2\n"}}
@@ -138,23 +149,27 @@ def test_R27_a_script_of_another_version_is_put_back_with_its_configuration() ->
 
 
 @pytest.mark.parametrize("old", ["a = 1.0\n", "a = true\n", "a = \n", "b = 1\n"])
-def test_6_5_what_toml_tells_apart_is_a_change(old: str) -> None:
+@pytest.mark.rule("objects-6.5")
+def test_what_toml_tells_apart_is_a_change(old: str) -> None:
     assert "demo-pd-old" != _choose(_content(), _in_use(config=old)).name
 
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "InPlace"])
-def test_6_5_a_config_map_that_is_gone_is_made_again_under_its_name(strategy: str) -> None:
+@pytest.mark.rule("objects-6.5")
+def test_a_config_map_that_is_gone_is_made_again_under_its_name(strategy: str) -> None:
     assert "demo-pd-old" == _choose(_content(), None, strategy).name
 
 
-def test_6_5_a_config_map_that_lost_a_key_is_changed() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_a_config_map_that_lost_a_key_is_changed() -> None:
     for key in ("config-file", "startup-script"):
         damaged = _in_use()
         del damaged["data"][key]
         assert "demo-pd-old" != _choose(_content(), damaged).name
 
 
-def test_6_5_the_name_in_use_is_the_first_that_bears_the_components_name() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_the_name_in_use_is_the_first_that_bears_the_components_name() -> None:
     tc = cluster()
     assert "" == in_use_config_map_name(tc, "pd", None)
     assert "demo-pd-1" == in_use_config_map_name(tc, "pd", pd.stateful_set(tc, "demo-pd-1"))
@@ -162,12 +177,14 @@ def test_6_5_the_name_in_use_is_the_first_that_bears_the_components_name() -> No
     assert "" == in_use_config_map_name(tc, "pd", pd.stateful_set(tc, "demo-pdx"))
 
 
-def test_6_5_while_the_stateful_set_is_re_created_the_annotation_remembers() -> None:
+@pytest.mark.rule("objects-6.5")
+def test_while_the_stateful_set_is_re_created_the_annotation_remembers() -> None:
     remembered = cluster(annotations={"tidb.pingcap.com/configmap-name-before-delete-pd": "demo-pd-7"})
     assert "demo-pd-7" == in_use_config_map_name(remembered, "pd", None)
 
 
-def test_6_3_the_object() -> None:
+@pytest.mark.rule("objects-6.3")
+def test_the_object() -> None:
     tc = cluster()
     made = config_map(tc, "pd", choose_config_map("demo-pd", pd.content(tc), "InPlace"))
     assert ("demo-pd", {"config-file", "startup-script"}) == (made["metadata"]["name"], made["data"].keys())

@@ -19,7 +19,8 @@ def _metadata(**fields: Any) -> Json:
     return metadata
 
 
-def test_3_3_without_wishes_only_what_the_operator_decides_is_written() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_without_wishes_only_what_the_operator_decides_is_written() -> None:
     assert {"containers", "volumes", "dnsPolicy", "restartPolicy"} == _pod().keys()
     assert ("ClusterFirst", "Always") == (_pod()["dnsPolicy"], _pod()["restartPolicy"])
 
@@ -37,22 +38,26 @@ def test_3_3_without_wishes_only_what_the_operator_decides_is_written() -> None:
         ("hostNetwork", True, True),
     ],
 )
-def test_3_3_a_component_replaces_what_the_cluster_says(field: str, cluster_value: object, own_value: object) -> None:
+@pytest.mark.rule("objects-3.3")
+def test_a_component_replaces_what_the_cluster_says(field: str, cluster_value: object, own_value: object) -> None:
     assert cluster_value == _pod(**{field: cluster_value})[field]
     assert own_value == _pod(pd={field: own_value}, **{field: cluster_value})[field]
 
 
-def test_3_3_pod_security_context_is_replaced_not_merged() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_pod_security_context_is_replaced_not_merged() -> None:
     both = _pod(podSecurityContext={"fsGroup": 1}, pd={"podSecurityContext": {"runAsUser": 2}})
     assert {"runAsUser": 2} == both["securityContext"]
 
 
-def test_3_3_node_selectors_merge_by_key() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_node_selectors_merge_by_key() -> None:
     pod = _pod(nodeSelector={"a": "k", "b": "k"}, pd={"nodeSelector": {"b": "c"}})
     assert {"a": "k", "b": "c"} == pod["nodeSelector"]
 
 
-def test_3_3_base_labels_win_over_the_users() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_base_labels_win_over_the_users() -> None:
     labels = _metadata(labels={"instance": "x"}, pd={"labels": {"app.kubernetes.io/component": "x", "own": "y"}})
     assert {
         "app.kubernetes.io/name": "tidb-cluster",
@@ -63,7 +68,8 @@ def test_3_3_base_labels_win_over_the_users() -> None:
     } == labels["labels"]
 
 
-def test_3_3_user_annotations_win_over_the_scrape_hints() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_user_annotations_win_over_the_scrape_hints() -> None:
     annotations = _metadata(annotations={}, pd={"annotations": {"prometheus.io/port": "1", "a": "b"}})["annotations"]
     assert {
         "prometheus.io/scrape": "true",
@@ -73,7 +79,8 @@ def test_3_3_user_annotations_win_over_the_scrape_hints() -> None:
     } == annotations
 
 
-def test_3_3_host_network_changes_the_dns_policy_and_names_the_pod() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_host_network_changes_the_dns_policy_and_names_the_pod() -> None:
     stateful_set = pd.stateful_set(cluster(hostNetwork=True), "cm")
     assert "ClusterFirstWithHostNet" == pod_of(stateful_set)["dnsPolicy"]
     assert {"name": "POD_NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}} == container_of(
@@ -81,7 +88,8 @@ def test_3_3_host_network_changes_the_dns_policy_and_names_the_pod() -> None:
     )["env"][-1]
 
 
-def test_3_3_component_only_fields_are_copied() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_component_only_fields_are_copied() -> None:
     fields = {"terminationGracePeriodSeconds": 60, "automountServiceAccountToken": False, "serviceAccount": "pd"}
     pod = _pod(pd=fields, serviceAccount="all")
     assert (60, False, "pd") == (
@@ -92,7 +100,8 @@ def test_3_3_component_only_fields_are_copied() -> None:
     assert "all" == _pod(serviceAccount="all")["serviceAccountName"]
 
 
-def test_3_3_builtin_variables_win_and_storage_is_no_container_resource() -> None:
+@pytest.mark.rule("objects-3.3")
+def test_builtin_variables_win_and_storage_is_no_container_resource() -> None:
     fields = {
         "env": [{"name": "TZ", "value": "mine"}, {"name": "A", "value": "a"}],
         "envFrom": [{"secretRef": {"name": "s"}}],
@@ -109,18 +118,21 @@ def test_3_3_builtin_variables_win_and_storage_is_no_container_resource() -> Non
     assert ({"runAsUser": 1}, "Always") == (container["securityContext"], container["imagePullPolicy"])
 
 
-def test_4_1_an_empty_time_zone_is_written_as_v16_does() -> None:
+@pytest.mark.rule("objects-4.1")
+def test_an_empty_time_zone_is_written_as_v16_does() -> None:
     assert {"name": "TZ"} == container_of(pd.stateful_set(cluster(), "cm"), "pd")["env"][-1]
 
 
-def test_3_4_spread_constraints_select_the_instance() -> None:
+@pytest.mark.rule("objects-3.4")
+def test_spread_constraints_select_the_instance() -> None:
     wish = [{"topologyKey": "zone", "matchLabels": {"ignored": "x"}}]
     pod = _pod(topologySpreadConstraints=wish, labels={"app.kubernetes.io/instance": "prod"})
     selector = pod["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"]
     assert ("prod", "pd") == (selector["app.kubernetes.io/instance"], selector["app.kubernetes.io/component"])
 
 
-def test_3_5_user_containers_and_volumes_come_after_the_generated_ones() -> None:
+@pytest.mark.rule("objects-3.5")
+def test_user_containers_and_volumes_come_after_the_generated_ones() -> None:
     fields = {
         "initContainers": [{"name": "mine", "image": "i"}],
         "additionalContainers": [{"name": "extra", "image": "i"}, {"name": "pd", "tty": True}],
@@ -135,7 +147,8 @@ def test_3_5_user_containers_and_volumes_come_after_the_generated_ones() -> None
     assert {"name": "x", "mountPath": "/x"} == pod["containers"][0]["volumeMounts"][-1]
 
 
-def test_3_6_sysctls_move_into_a_privileged_init_container() -> None:
+@pytest.mark.rule("objects-3.6")
+def test_sysctls_move_into_a_privileged_init_container() -> None:
     fields = {
         "annotations": {"tidb.pingcap.com/sysctl-init": "true"},
         "podSecurityContext": {"sysctls": [{"name": "a", "value": "1"}, {"name": "b", "value": "2"}]},
@@ -156,14 +169,16 @@ def test_3_6_sysctls_move_into_a_privileged_init_container() -> None:
     assert "true" == stateful_set["spec"]["template"]["metadata"]["annotations"]["tidb.pingcap.com/sysctl-init"]
 
 
-def test_3_6_without_the_annotation_sysctls_stay() -> None:
+@pytest.mark.rule("objects-3.6")
+def test_without_the_annotation_sysctls_stay() -> None:
     context = {"sysctls": [{"name": "a", "value": "1"}]}
     pod = _pod(pd={"podSecurityContext": context})
     assert context == pod["securityContext"]
     assert "initContainers" not in pod
 
 
-def test_3_7_annotations_reach_the_start_script_through_a_volume() -> None:
+@pytest.mark.rule("objects-3.7")
+def test_annotations_reach_the_start_script_through_a_volume() -> None:
     pod = _pod()
     assert {
         "name": "annotations",

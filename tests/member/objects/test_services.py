@@ -32,7 +32,8 @@ def _tidb_service(**fields: Any) -> Json:
         (tidb.services(cluster())[0], "demo-tidb-peer", [_port("status", 10080)]),
     ],
 )
-def test_2_peer_services_are_headless_and_show_pods_early(service: Json, name: str, ports: list[Json]) -> None:
+@pytest.mark.rule("objects-2")
+def test_peer_services_are_headless_and_show_pods_early(service: Json, name: str, ports: list[Json]) -> None:
     assert name == service["metadata"]["name"]
     assert "peer" == service["metadata"]["labels"][USED_BY]
     assert {
@@ -43,7 +44,8 @@ def test_2_peer_services_are_headless_and_show_pods_early(service: Json, name: s
     } == service["spec"]
 
 
-def test_2_preferring_ipv6_makes_every_service_dual_stack() -> None:
+@pytest.mark.rule("objects-2")
+def test_preferring_ipv6_makes_every_service_dual_stack() -> None:
     tc = cluster(preferIPv6=True, tidb={"service": {}})
     made = [*pd.services(tc), *tikv.services(tc), *tidb.services(tc), discovery.service(tc)]
     assert ["PreferDualStack"] * 6 == [service["spec"].get("ipFamilyPolicy") for service in made]
@@ -61,11 +63,13 @@ def test_2_preferring_ipv6_makes_every_service_dual_stack() -> None:
         ),
     ],
 )
-def test_2_1_type_of_the_pd_service(tc: TidbCluster, expected: str) -> None:
+@pytest.mark.rule("objects-2.1")
+def test_type_of_the_pd_service(tc: TidbCluster, expected: str) -> None:
     assert expected == pd.services(tc)[0]["spec"]["type"]
 
 
-def test_2_1_options_of_the_pd_service() -> None:
+@pytest.mark.rule("objects-2.1")
+def test_options_of_the_pd_service() -> None:
     options = {
         "annotations": {"a": "b"},
         "labels": {"own": "x", USED_BY: "mine"},
@@ -83,12 +87,14 @@ def test_2_1_options_of_the_pd_service() -> None:
     assert "loadBalancerSourceRanges" not in spec
 
 
-def test_2_2_without_a_description_tidb_has_only_its_peer_service() -> None:
+@pytest.mark.rule("objects-2.2")
+def test_without_a_description_tidb_has_only_its_peer_service() -> None:
     assert ["demo-tidb-peer"] == names(tidb.services(cluster()))
     assert ["demo-tidb", "demo-tidb-peer"] == names(tidb.services(cluster(tidb={"service": {}})))
 
 
-def test_2_2_ports_of_the_tidb_service_in_order() -> None:
+@pytest.mark.rule("objects-2.2")
+def test_ports_of_the_tidb_service_in_order() -> None:
     extra = {"name": "extra", "port": 1}
     service = _tidb_service(
         port=3306, portName="sql", mysqlNodePort=30001, statusNodePort=30002, additionalPorts=[extra]
@@ -101,14 +107,16 @@ def test_2_2_ports_of_the_tidb_service_in_order() -> None:
     assert [_port("mysql-client", 4000)] == _tidb_service(exposeStatus=False)["spec"]["ports"]
 
 
-def test_2_2_load_balancer_fields_only_for_load_balancers() -> None:
+@pytest.mark.rule("objects-2.2")
+def test_load_balancer_fields_only_for_load_balancers() -> None:
     fields = {"loadBalancerIP": "1.2.3.4", "loadBalancerSourceRanges": ["10.0.0.0/8"], "loadBalancerClass": "c"}
     balanced = _tidb_service(type="LoadBalancer", externalTrafficPolicy="Local", **fields)["spec"]
     assert fields | {"externalTrafficPolicy": "Local"} == {k: balanced[k] for k in [*fields, "externalTrafficPolicy"]}
     assert fields.keys().isdisjoint(_tidb_service(type="NodePort", **fields)["spec"])
 
 
-def test_2_3_node_ports_that_kubernetes_chose_stay() -> None:
+@pytest.mark.rule("objects-2.3")
+def test_node_ports_that_kubernetes_chose_stay() -> None:
     desired = _tidb_service(type="NodePort", statusNodePort=30002)
     live_ports = [{"port": 4000, "nodePort": 31000}, {"port": 10080, "protocol": "TCP", "nodePort": 31001}]
     kept = keep_allocated(desired, {"spec": {"ports": live_ports, "healthCheckNodePort": 32000}})["spec"]

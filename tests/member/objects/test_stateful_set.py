@@ -8,7 +8,8 @@ from member.tikv import desired as tikv
 from tests.member.clusters import cluster, names
 
 
-def test_3_8_the_shell() -> None:
+@pytest.mark.rule("objects-3.8")
+def test_the_shell() -> None:
     base = {
         "app.kubernetes.io/name": "tidb-cluster",
         "app.kubernetes.io/managed-by": "tidb-operator",
@@ -37,29 +38,34 @@ def test_3_8_the_shell() -> None:
     ("own", "whole", "expected"),
     [("", "", "Parallel"), ("", "OrderedReady", "OrderedReady"), ("x", "OrderedReady", "Parallel")],
 )
-def test_3_3_pod_management_policy(own: str, whole: str, expected: str) -> None:
+@pytest.mark.rule("objects-3.3")
+def test_pod_management_policy(own: str, whole: str, expected: str) -> None:
     tc = cluster(pd={"podManagementPolicy": own}, podManagementPolicy=whole)
     assert expected == pd.stateful_set(tc, "cm")["spec"]["podManagementPolicy"]
 
 
-def test_3_8_on_delete_is_the_users_wish() -> None:
+@pytest.mark.rule("objects-3.8")
+def test_on_delete_is_the_users_wish() -> None:
     tc = cluster(statefulSetUpdateStrategy="OnDelete")
     assert {"type": "OnDelete"} == pd.stateful_set(tc, "cm")["spec"]["updateStrategy"]
 
 
-def test_3_8_failover_adds_replicas_and_moves_the_partition() -> None:
+@pytest.mark.rule("objects-3.8")
+def test_failover_adds_replicas_and_moves_the_partition() -> None:
     failed = {"failureMembers": {"demo-pd-0": {"podName": "demo-pd-0", "memberDeleted": True}}}
     spec = pd.stateful_set(cluster(status={"pd": failed}), "cm")["spec"]
     assert (4, 4) == (spec["replicas"], spec["updateStrategy"]["rollingUpdate"]["partition"])
 
 
-def test_4_4_delete_slots_are_copied_and_have_no_effect() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_delete_slots_are_copied_and_have_no_effect() -> None:
     made = pd.stateful_set(cluster(annotations={"pd.tidb.pingcap.com/delete-slots": "[1]"}), "cm")
     assert {"delete-slots": "[1]"} == made["metadata"]["annotations"]
     assert 3 == made["spec"]["updateStrategy"]["rollingUpdate"]["partition"]
 
 
-def test_5_claims_carry_name_mode_size_and_classes_only() -> None:
+@pytest.mark.rule("objects-5")
+def test_claims_carry_name_mode_size_and_classes_only() -> None:
     volumes = [
         {"name": "wal", "storageSize": "2Gi", "mountPath": "/wal"},
         {"name": "raw", "storageSize": "3Gi", "storageClassName": "fast", "volumeAttributesClassName": "gold"},
@@ -86,10 +92,12 @@ def test_5_claims_carry_name_mode_size_and_classes_only() -> None:
     assert "tikv-raw" not in names(mounts)
 
 
-def test_5_without_a_class_the_cluster_decides() -> None:
+@pytest.mark.rule("objects-5")
+def test_without_a_class_the_cluster_decides() -> None:
     claim = pd.stateful_set(cluster(), "cm")["spec"]["volumeClaimTemplates"][0]
     assert {"accessModes", "resources"} == claim["spec"].keys()
 
 
-def test_4_4_tidb_has_no_data_volume() -> None:
+@pytest.mark.rule("objects-4.4")
+def test_tidb_has_no_data_volume() -> None:
     assert "volumeClaimTemplates" not in tidb.stateful_set(cluster(), "cm")["spec"]

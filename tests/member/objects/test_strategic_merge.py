@@ -10,12 +10,14 @@ def _env(*names: str) -> list[Json]:
     return [{"name": name, "value": name.lower()} for name in names]
 
 
-def test_3_5_other_names_are_appended_in_the_given_order() -> None:
+@pytest.mark.rule("objects-3.5")
+def test_other_names_are_appended_in_the_given_order() -> None:
     result = with_additional_containers([{"name": "pd"}], [{"name": "z"}, {"name": "a"}])
     assert ["pd", "z", "a"] == [container["name"] for container in result]
 
 
-def test_3_5_a_generated_container_is_merged_without_repeating_its_image() -> None:
+@pytest.mark.rule("objects-3.5")
+def test_a_generated_container_is_merged_without_repeating_its_image() -> None:
     generated = {"name": "pd", "image": "pd:v1", "command": ["run"]}
     result = with_additional_containers(
         [generated], [{"name": "pd", "lifecycle": {"preStop": {"exec": {}}}, "tty": True}]
@@ -34,7 +36,8 @@ def test_3_5_a_generated_container_is_merged_without_repeating_its_image() -> No
         (["A", "B", "C"], ["A", "B", "C"]),
     ],
 )
-def test_3_5_new_items_come_before_existing_ones_that_the_patch_does_not_name(
+@pytest.mark.rule("objects-3.5")
+def test_new_items_come_before_existing_ones_that_the_patch_does_not_name(
     patched: list[str], expected: list[str]
 ) -> None:
     merged = merge({"name": "pd", "env": _env("A", "B", "C")}, {"name": "pd", "env": _env(*patched)})
@@ -45,12 +48,14 @@ def test_3_5_new_items_come_before_existing_ones_that_the_patch_does_not_name(
     ("field", "key"),
     [("ports", "containerPort"), ("env", "name"), ("volumeMounts", "mountPath"), ("volumeDevices", "devicePath")],
 )
-def test_3_5_items_merge_by_their_key(field: str, key: str) -> None:
+@pytest.mark.rule("objects-3.5")
+def test_items_merge_by_their_key(field: str, key: str) -> None:
     merged = merge({field: [{key: "k", "a": 1, "b": 1}]}, {field: [{key: "k", "b": 2}]})
     assert {field: [{key: "k", "a": 1, "b": 2}]} == merged
 
 
-def test_3_5_maps_merge_and_command_args_and_env_from_are_replaced() -> None:
+@pytest.mark.rule("objects-3.5")
+def test_maps_merge_and_command_args_and_env_from_are_replaced() -> None:
     container = {
         "command": ["a"],
         "envFrom": [{"configMapRef": {"name": "a"}}],
@@ -71,7 +76,8 @@ def test_3_5_maps_merge_and_command_args_and_env_from_are_replaced() -> None:
     assert expected == merge(container, patch)
 
 
-def test_3_5_zero_replaces_only_where_it_differs_from_absent() -> None:
+@pytest.mark.rule("objects-3.5")
+def test_zero_replaces_only_where_it_differs_from_absent() -> None:
     container = {
         "image": "a",
         "tty": True,

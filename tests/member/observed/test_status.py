@@ -40,16 +40,19 @@ def pod(revision: str | None = "a", ready: str = "True", **metadata: str) -> Obj
     ],
     ids=["settled", "scaling", "rolling", "unseen", "being scaled", "old pod", "unlabelled pod", "F10", "F10 scale"],
 )
-def test_4_7_the_phase_of_a_component(stateful_set: Json, pods: list[Object], expected: str) -> None:
+@pytest.mark.rule("lifecycle-4.7")
+def test_the_phase_of_a_component(stateful_set: Json, pods: list[Object], expected: str) -> None:
     assert expected == phase(3, stateful_set, pods, "before")
 
 
 @pytest.mark.parametrize("stateful_set", [live(), live(updateRevision="b")])
-def test_F16_F20_an_upgrade_does_not_end_by_itself(stateful_set: Json) -> None:
+@pytest.mark.rule("F16", "F20")
+def test_an_upgrade_does_not_end_by_itself(stateful_set: Json) -> None:
     assert "Upgrade" == phase(3, stateful_set, [pod()], "Upgrade")
 
 
-def test_F12_a_pod_that_nobody_counts_on_and_that_does_not_end_keeps_no_upgrade_going() -> None:
+@pytest.mark.rule("F12")
+def test_a_pod_that_nobody_counts_on_and_that_does_not_end_keeps_no_upgrade_going() -> None:
     rolling, lost = live(updateRevision="b"), pod("a", name="lost", deletionTimestamp=EARLIER)
     assert not is_upgrading(rolling, [pod("b"), lost], {"lost"})
     assert is_upgrading(rolling, [pod("a"), lost], {"lost"})
@@ -57,18 +60,21 @@ def test_F12_a_pod_that_nobody_counts_on_and_that_does_not_end_keeps_no_upgrade_
     assert is_upgrading(rolling, [pod("b"), pod("a", name="lost")], {"lost"})
 
 
-def test_7_1_under_on_delete_the_newest_revision_never_becomes_the_current_one() -> None:
+@pytest.mark.rule("lifecycle-7.1")
+def test_under_on_delete_the_newest_revision_never_becomes_the_current_one() -> None:
     body = live(updateRevision="b")
     body["spec"]["updateStrategy"] = {"type": "OnDelete"}
     assert not is_upgrading(body, [pod("b")])
     assert is_upgrading(body, [pod("a")])
 
 
-def test_F10_a_component_begins_as_normal() -> None:
+@pytest.mark.rule("F10")
+def test_a_component_begins_as_normal() -> None:
     assert "Normal" == phase(3, live(updateRevision=""), [], "")
 
 
-def test_5_times_move_when_what_they_date_moves() -> None:
+@pytest.mark.rule("lifecycle-5")
+def test_times_move_when_what_they_date_moves() -> None:
     class Known:
         last_transition_time = EARLIER
 
@@ -76,7 +82,8 @@ def test_5_times_move_when_what_they_date_moves() -> None:
     assert "2026-01-02T00:00:00Z" == transition_time(Known(), False, NOW) == transition_time(None, True, NOW)
 
 
-def test_5_1_the_image_is_that_of_the_components_container() -> None:
+@pytest.mark.rule("lifecycle-5.1")
+def test_the_image_is_that_of_the_components_container() -> None:
     containers = [{"name": "log", "image": "x"}, {"name": "pd", "image": "y"}]
     stateful_set = {"spec": {"template": {"spec": {"containers": containers}}}}
     assert ("y", "") == (image_of(stateful_set, "pd"), image_of(stateful_set, "tikv"))

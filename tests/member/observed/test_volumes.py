@@ -19,7 +19,8 @@ def status(*actual: ActualVolume, wanted: DesiredVolume = WANTED, unreadable: st
 
 
 @pytest.mark.parametrize("recording", ["basic", "basic-storagevolumes", "gcp"])
-def test_5_8_the_volumes_are_those_that_v1_6_saw(recording: str) -> None:
+@pytest.mark.rule("lifecycle-5.8")
+def test_the_volumes_are_those_that_v1_6_saw(recording: str) -> None:
     recorded = Recording(recording)
     (raw,), (tc,) = recorded.raw_clusters, recorded.clusters
     for kind in ("pd", "tikv", "tidb"):
@@ -36,7 +37,8 @@ def test_5_8_the_volumes_are_those_that_v1_6_saw(recording: str) -> None:
         assert expected == msgspec.to_builtins(volume_statuses(desired_volumes(tc, kind), volumes))
 
 
-def test_5_8_volumes_that_are_not_as_wanted_yet_are_the_current_ones() -> None:
+@pytest.mark.rule("lifecycle-5.8")
+def test_volumes_that_are_not_as_wanted_yet_are_the_current_ones() -> None:
     found = status(NEW, OLD, OLD)
     assert (3, 2, "10Gi", "slow") == (
         found.bound_count,
@@ -48,7 +50,8 @@ def test_5_8_volumes_that_are_not_as_wanted_yet_are_the_current_ones() -> None:
     assert (1, "20Gi") == (found.resized_count, found.resized_capacity)
 
 
-def test_F48_sizes_are_compared_per_volume_name_and_by_value() -> None:
+@pytest.mark.rule("F48")
+def test_sizes_are_compared_per_volume_name_and_by_value() -> None:
     wanted = [WANTED, DesiredVolume("tikv-wal", "1Gi", "")]
     found = volume_statuses(wanted, [NEW, ActualVolume("tikv-wal", "1Gi", "any"), ActualVolume("other", "1Gi", "any")])
     assert {"tikv": (1, 1, "20Gi"), "tikv-wal": (1, 1, "1Gi")} == {
@@ -56,21 +59,25 @@ def test_F48_sizes_are_compared_per_volume_name_and_by_value() -> None:
     }
 
 
-def test_5_8_a_volume_that_no_pod_has_is_left_out() -> None:
+@pytest.mark.rule("lifecycle-5.8")
+def test_a_volume_that_no_pod_has_is_left_out() -> None:
     assert {} == volume_statuses([WANTED], [ActualVolume("other", "20Gi", "fast")])
 
 
-def test_5_8_without_a_named_class_the_actual_one_is_shown() -> None:
+@pytest.mark.rule("lifecycle-5.8")
+def test_without_a_named_class_the_actual_one_is_shown() -> None:
     found = status(OLD, wanted=DesiredVolume("tikv", "10Gi", ""))
     assert (1, "slow") == (found.modified_count, found.modified_storage_class)
 
 
-def test_5_8_a_class_that_cannot_be_read_is_unknown_and_only_the_size_counts() -> None:
+@pytest.mark.rule("lifecycle-5.8")
+def test_a_class_that_cannot_be_read_is_unknown_and_only_the_size_counts() -> None:
     found = status(ActualVolume("tikv", "20Gi", "slow"), unreadable="fast")
     assert (1, "<unknown>") == (found.modified_count, found.modified_storage_class)
 
 
-def test_10_1_further_volumes_inherit_the_class_and_a_size_is_a_must() -> None:
+@pytest.mark.rule("lifecycle-10.1")
+def test_further_volumes_inherit_the_class_and_a_size_is_a_must() -> None:
     tc = cluster(
         tikv={
             "storageClassName": "fast",

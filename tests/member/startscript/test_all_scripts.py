@@ -31,9 +31,8 @@ VARIANTS = [
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("component", "script"), SCRIPTS)
 @pytest.mark.parametrize("tc", [cluster(), v2()])
-def test_3_7_debug_mode_starts_nothing(
-    component: str, script: Script, tc: TidbCluster, shell: str, tmp_path: Path
-) -> None:
+@pytest.mark.rule("objects-3.7")
+def test_debug_mode_starts_nothing(component: str, script: Script, tc: TidbCluster, shell: str, tmp_path: Path) -> None:
     pod = pod_of(component, tmp_path, shell)
     pod.write("etc/podinfo/annotations", 'a="b"\nrunmode="debug"\nz="y"')
     pod.replaces("tail", '#!/bin/sh\necho "blocked: $*"\n')
@@ -43,9 +42,8 @@ def test_3_7_debug_mode_starts_nothing(
 
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize(("component", "script"), SCRIPTS)
-def test_7_2_without_the_annotations_the_script_ends(
-    component: str, script: Script, shell: str, tmp_path: Path
-) -> None:
+@pytest.mark.rule("objects-7.2")
+def test_without_the_annotations_the_script_ends(component: str, script: Script, shell: str, tmp_path: Path) -> None:
     pod = pod_of(component, tmp_path, shell)
     (pod.root / "etc/podinfo/annotations").unlink()
     run = pod.run(script(cluster()))
@@ -54,7 +52,8 @@ def test_7_2_without_the_annotations_the_script_ends(
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_3_7_annotations_are_read_and_not_executed(shell: str, tmp_path: Path) -> None:
+@pytest.mark.rule("objects-3.7")
+def test_annotations_are_read_and_not_executed(shell: str, tmp_path: Path) -> None:
     pod = pod_of("tidb", tmp_path, shell)
     pod.write("etc/podinfo/annotations", 'note="runmode=\\"debug\\""\nrunmode="$(exit 9)"\nexit 7')
     run = pod.run(tidb_script(cluster()))
@@ -62,7 +61,8 @@ def test_3_7_annotations_are_read_and_not_executed(shell: str, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(("component", "script"), SCRIPTS)
-def test_7_2_equal_options_give_equal_v1_text_in_every_cluster(component: str, script: Script) -> None:
+@pytest.mark.rule("objects-7.2")
+def test_equal_options_give_equal_v1_text_in_every_cluster(component: str, script: Script) -> None:
     def named(name: str, namespace: str) -> TidbCluster:
         tc = cluster(acrossK8s=True, clusterDomain="c.local")
         tc.metadata.name, tc.metadata.namespace = name, namespace

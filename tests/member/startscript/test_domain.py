@@ -16,7 +16,8 @@ V2 = "PD_DOMAIN=${PD_POD_NAME}.demo-pd-peer.ns.svc%s\n# PD_DOMAIN=x.demo-pd-peer
 @pytest.mark.parametrize("version", ["", "v2"])
 @pytest.mark.parametrize("script", [pd_script, tikv_script, tidb_script])
 @pytest.mark.parametrize("domain", ["", "cluster.local", "a-b.example"])
-def test_4_1_our_scripts_say_it(script: object, domain: str, version: str) -> None:
+@pytest.mark.rule("objects-4.1")
+def test_our_scripts_say_it(script: object, domain: str, version: str) -> None:
     reference = {"name": "main", "clusterDomain": "other"}
     assert callable(script)
     assert domain == domain_of(script(cluster(clusterDomain=domain, startScriptVersion=version, cluster=reference)))
@@ -24,9 +25,11 @@ def test_4_1_our_scripts_say_it(script: object, domain: str, version: str) -> No
 
 @pytest.mark.parametrize("text", [V1, V1_TIKV, V2])
 @pytest.mark.parametrize("domain", ["", "cluster.local"])
-def test_4_1_scripts_of_v1_6_say_it(text: str, domain: str) -> None:
+@pytest.mark.rule("objects-4.1")
+def test_scripts_of_v1_6_say_it(text: str, domain: str) -> None:
     assert domain == domain_of(text % (f".{domain}" if domain else ""))
 
 
-def test_4_1_a_script_that_does_not_say_it() -> None:
+@pytest.mark.rule("objects-4.1")
+def test_a_script_that_does_not_say_it() -> None:
     assert None is domain_of("#!/bin/sh\nexec /pd-server\n")

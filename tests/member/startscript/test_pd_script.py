@@ -33,7 +33,8 @@ def asked(call: str) -> str:
     return base64.b64decode(call.rpartition("/new/")[2]).decode()
 
 
-def test_7_4_a_member_without_data_asks_until_it_is_told(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_a_member_without_data_asks_until_it_is_told(pd_pod: Pod) -> None:
     pd_pod.answers("wget", (1, ""), (0, ""), (0, "<html>no</html>"), (0, "--initial-cluster="), (0, f"{BEGIN}\n"))
     run = pd_pod.run(pd_script(cluster()))
     assert (0, argv(BEGIN)) == (run.code, run.argv)
@@ -42,7 +43,8 @@ def test_7_4_a_member_without_data_asks_until_it_is_told(pd_pod: Pod) -> None:
     assert {f"{HOST}:2380\n"} == {asked(call) for call in calls}
 
 
-def test_7_4_it_waits_a_random_time_between_questions_and_before_it_starts(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_it_waits_a_random_time_between_questions_and_before_it_starts(pd_pod: Pod) -> None:
     pd_pod.answers("wget", (1, ""), (1, ""), (0, BEGIN))
     pd_pod.run(pd_script(cluster()))
     dns, *between, before = [int(seconds) for seconds in pd_pod.calls("sleep")]
@@ -52,31 +54,36 @@ def test_7_4_it_waits_a_random_time_between_questions_and_before_it_starts(pd_po
 
 
 @pytest.mark.slow
-def test_7_4_random_waits_are_spread(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_random_waits_are_spread(pd_pod: Pod) -> None:
     pd_pod.answers("wget", *[(1, "")] * 60, (0, BEGIN))
     pd_pod.run(pd_script(cluster()))
     assert {"0", "1", "2", "3", "4"} == set(pd_pod.calls("sleep")[1:-1])
 
 
-def test_7_4_a_member_with_data_asks_nobody(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_a_member_with_data_asks_nobody(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     assert argv() == pd_pod.run(pd_script(cluster())).argv
     assert [] == pd_pod.calls("wget")
 
 
-def test_7_4_a_member_that_joined_before_joins_the_same_members(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_a_member_that_joined_before_joins_the_same_members(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/join", "demo-pd-1=http://b:2380,demo-pd-2=http://c:2380")
     assert argv("--join=http://b:2380,http://c:2380") == pd_pod.run(pd_script(cluster())).argv
     assert [] == pd_pod.calls("wget")
 
 
-def test_7_4_an_empty_join_file_is_no_answer(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_an_empty_join_file_is_no_answer(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/join", "")
     pd_pod.answers("wget", (0, "--join=http://b:2379"))
     assert argv("--join=http://b:2379") == pd_pod.run(pd_script(cluster())).argv
 
 
-def test_7_4_data_in_a_sub_directory(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_data_in_a_sub_directory(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/deep er/member/wal/0.wal", "")
     run = pd_pod.run(pd_script(cluster(pd={"dataSubDir": "deep er"})))
     assert argv(data="/deep er") == run.argv
@@ -86,13 +93,15 @@ def test_7_4_data_in_a_sub_directory(pd_pod: Pod) -> None:
     ("tc", "host"),
     [(cluster(clusterDomain="c.local"), LONG), (cluster(acrossK8s=True), HOST), (v2(clusterDomain="c.local"), LONG)],
 )
-def test_7_4_members_have_long_names_where_clusters_span_networks(pd_pod: Pod, tc: TidbCluster, host: str) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_members_have_long_names_where_clusters_span_networks(pd_pod: Pod, tc: TidbCluster, host: str) -> None:
     pd_pod.answers("dig", (0, "10.0.0.1"))
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     assert argv(host=host, name=host) == pd_pod.run(pd_script(tc)).argv
 
 
-def test_7_3_discovery_with_mtls_is_asked_with_certificates(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.3")
+def test_discovery_with_mtls_is_asked_with_certificates(pd_pod: Pod) -> None:
     tls = {"enabled": True, "enableDiscoveryMTLS": True}
     pd_pod.answers("curl", (22, ""), (0, "--join=https://b:2379"))
     run = pd_pod.run(pd_script(cluster(tlsCluster=tls)))
@@ -105,7 +114,8 @@ def test_7_3_discovery_with_mtls_is_asked_with_certificates(pd_pod: Pod) -> None
     assert [expected] * 2 == [call.rpartition("/")[0] for call in pd_pod.calls("curl")]
 
 
-def test_7_4_dns_is_tried_once_a_second_until_the_name_resolves(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_dns_is_tried_once_a_second_until_the_name_resolves(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     pd_pod.answers("nslookup", (1, ""), (1, ""), (0, ""))
     assert pd_pod.run(pd_script(cluster())).argv == argv()
@@ -114,7 +124,8 @@ def test_7_4_dns_is_tried_once_a_second_until_the_name_resolves(pd_pod: Pod) -> 
 
 
 @pytest.mark.parametrize(("timeout", "tries"), [(5, 4), (0, 29)])
-def test_7_4_dns_that_never_answers_ends_the_script(pd_pod: Pod, timeout: int, tries: int) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_dns_that_never_answers_ends_the_script(pd_pod: Pod, timeout: int, tries: int) -> None:
     pd_pod.answers("nslookup", (1, ""))
     run = pd_pod.run(pd_script(cluster(pd={"startTimeout": timeout})))
     assert (1, None) == (run.code, run.argv)
@@ -123,14 +134,16 @@ def test_7_4_dns_that_never_answers_ends_the_script(pd_pod: Pod, timeout: int, t
 
 
 @pytest.mark.parametrize("tc", [cluster(pd={"startUpScriptVersion": "v1"}), v2()])
-def test_7_4_dig_must_print_an_address(pd_pod: Pod, tc: TidbCluster) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_dig_must_print_an_address(pd_pod: Pod, tc: TidbCluster) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     pd_pod.answers("dig", (0, ""), (9, ";; connection timed out"), (0, "10.0.0.1"))
     assert argv() == pd_pod.run(pd_script(tc)).argv
     assert [f"{HOST} A {HOST} AAAA +search +short"] * 3 == pd_pod.calls("dig")
 
 
-def test_7_4_the_name_must_resolve_to_this_pod(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_the_name_must_resolve_to_this_pod(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     pd_pod.answers("hostname", (0, "10.0.0.11 fd00::1 \n"))
     pd_pod.answers("dig", (0, "10.0.0.1"), (0, ""), (0, "10.0.0.9\nfd00::1"))
@@ -138,7 +151,8 @@ def test_7_4_the_name_must_resolve_to_this_pod(pd_pod: Pod) -> None:
     assert 3 == len(pd_pod.calls("dig"))
 
 
-def test_7_4_the_initial_wait_is_a_number_of_seconds(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_the_initial_wait_is_a_number_of_seconds(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     pd_pod.answers("hostname", (0, "10.0.0.1"))
     pd_pod.answers("dig", (0, "10.0.0.1"))
@@ -146,13 +160,15 @@ def test_7_4_the_initial_wait_is_a_number_of_seconds(pd_pod: Pod) -> None:
     assert ["7", "1"] == pd_pod.calls("sleep")[:2]
 
 
-def test_7_1_no_wait_dns(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.1")
+def test_no_wait_dns(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     assert pd_pod.run(pd_script(v2("NoWaitDNS", "WaitForDnsNameIpMatch"))).argv == argv()
     assert [] == pd_pod.calls("dig")
 
 
-def test_7_4_preferred_addresses_are_joined_by_their_client_urls(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_preferred_addresses_are_joined_by_their_client_urls(pd_pod: Pod) -> None:
     pd_pod.answers("dig", (0, "10.0.0.1"))
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     tc = v2(
@@ -165,12 +181,14 @@ def test_7_4_preferred_addresses_are_joined_by_their_client_urls(pd_pod: Pod) ->
     assert [] == pd_pod.calls("wget")
 
 
-def test_7_1_v1_ignores_feature_flags(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.1")
+def test_v1_ignores_feature_flags(pd_pod: Pod) -> None:
     flags = ["PreferPDAddressesOverDiscovery", "NoWaitDNS", "BashShebang"]
     assert pd_script(cluster()) == pd_script(cluster(startScriptV2FeatureFlags=flags, pdAddresses=["http://a:2379"]))
 
 
-def test_7_4_pd_as_an_api_server_has_a_v2_script(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.4")
+def test_pd_as_an_api_server_has_a_v2_script(pd_pod: Pod) -> None:
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     pd_pod.answers("hostname", (0, "10.0.0.1"))
     pd_pod.answers("dig", (0, "10.0.0.1"))
@@ -179,19 +197,22 @@ def test_7_4_pd_as_an_api_server_has_a_v2_script(pd_pod: Pod) -> None:
     assert [server, "services", "api", *flags] == pd_pod.run(pd_script(tc)).argv
 
 
-def test_7_1_bash_shebang() -> None:
+@pytest.mark.rule("objects-7.1")
+def test_bash_shebang() -> None:
     assert "#!/bin/sh" == pd_script(v2()).partition("\n")[0]
     assert "#!/bin/bash" == pd_script(v2("BashShebang")).partition("\n")[0]
 
 
-def test_7_3_v2_asks_discovery_by_its_short_name(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.3")
+def test_v2_asks_discovery_by_its_short_name(pd_pod: Pod) -> None:
     pd_pod.answers("dig", (0, "10.0.0.1"))
     pd_pod.answers("wget", (0, BEGIN))
     pd_pod.run(pd_script(v2()))
     assert pd_pod.calls("wget")[0].startswith("-qO- -T 3 http://demo-discovery.ns:10261/new/")
 
 
-def test_4_1_on_the_hosts_network_the_pod_knows_its_name(pd_pod: Pod) -> None:
+@pytest.mark.rule("objects-4.1")
+def test_on_the_hosts_network_the_pod_knows_its_name(pd_pod: Pod) -> None:
     pd_pod.env |= {"HOSTNAME": "node-7", "POD_NAME": "demo-pd-0"}
     pd_pod.write("var/lib/pd/member/wal/0.wal", "")
     assert argv() == pd_pod.run(pd_script(cluster())).argv

@@ -47,17 +47,20 @@ def tso_pod(pd_pod: Pod) -> Pod:
         ),
     ],
 )
-def test_7_5_flags(tso_pod: Pod, make: Any, spec: dict[str, Any], expected: list[str]) -> None:
+@pytest.mark.rule("objects-7.5")
+def test_flags(tso_pod: Pod, make: Any, spec: dict[str, Any], expected: list[str]) -> None:
     assert expected == tso_pod.run(pdms_script(micro(make, **spec), "tso")).argv
 
 
-def test_7_1_the_preferred_addresses_are_heeded_in_both_generations(tso_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.1")
+def test_the_preferred_addresses_are_heeded_in_both_generations(tso_pod: Pod) -> None:
     flags = {"startScriptV2FeatureFlags": ["PreferPDAddressesOverDiscovery"], "pdAddresses": ["http://a:1", "b"]}
     run = tso_pod.run(pdms_script(micro(version="v8.5.0", **flags), "tso"))
     assert argv("http://a:2379,http://b:2379") == run.argv
 
 
-def test_7_5_it_waits_for_its_own_address(tso_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.5")
+def test_it_waits_for_its_own_address(tso_pod: Pod) -> None:
     tso_pod.answers("dig", (0, "10.0.0.9"), (0, "10.0.0.1"))
     assert argv("http://demo-pd:2379") == tso_pod.run(pdms_script(micro(version="v8.5.0"), "tso")).argv
     assert 2 == len(tso_pod.calls("dig"))

@@ -27,19 +27,22 @@ def argv(pd: str, host: str = "demo-pump-0.demo-pump", level: str = "info") -> l
         ({"without_pd": True, "cluster": {"name": "main", "namespace": "base"}}, argv("http://main-pd.base.svc:2379")),
     ],
 )
-def test_7_7_flags(pump_pod: Pod, spec: dict[str, Any], expected: list[str]) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_flags(pump_pod: Pod, spec: dict[str, Any], expected: list[str]) -> None:
     pump_pod.replaces("tail", TAIL)
     assert expected == pump_pod.run(pump_script(cluster(**spec), "info")).argv
     assert expected == pump_pod.run(pump_script(v2(**spec), "info")).argv
 
 
-def test_7_7_preferred_addresses_of_pd_are_not_pumps(pump_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_preferred_addresses_of_pd_are_not_pumps(pump_pod: Pod) -> None:
     pump_pod.replaces("tail", TAIL)
     tc = v2("PreferPDAddressesOverDiscovery", pdAddresses=["http://a:2379"])
     assert argv("http://demo-pd:2379", level="warn") == pump_pod.run(pump_script(tc, "warn")).argv
 
 
-def test_7_7_across_kubernetes_discovery_is_asked(pump_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_across_kubernetes_discovery_is_asked(pump_pod: Pod) -> None:
     pump_pod.replaces("tail", TAIL)
     pump_pod.answers("wget", (1, ""), (0, "http://demo-pd:2379,http://other:2379"))
     assert (
@@ -48,13 +51,15 @@ def test_7_7_across_kubernetes_discovery_is_asked(pump_pod: Pod) -> None:
     )
 
 
-def test_8_8_a_pump_that_went_offline_is_not_started_again(pump_pod: Pod) -> None:
+@pytest.mark.rule("8.8")
+def test_a_pump_that_went_offline_is_not_started_again(pump_pod: Pod) -> None:
     pump_pod.replaces("tail", '#!/bin/sh\necho "blocked: $*"\n')
     run = pump_pod.run(pump_script(cluster(), "info"))
     assert (0, True) == (run.code, run.output.endswith("blocked: -f /dev/null\n"))
 
 
-def test_7_7_a_pump_that_failed_is_started_again_by_kubernetes(pump_pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_a_pump_that_failed_is_started_again_by_kubernetes(pump_pod: Pod) -> None:
     pump_pod.replaces("../pump", "#!/bin/sh\nexit 3\n")
     assert 3 == pump_pod.run(pump_script(cluster(), "info")).code
 

@@ -55,7 +55,8 @@ REFERENCES: list[dict[str, Any]] = [
     [(pd_script, pd_options), (tikv_script, tikv_options), (tidb_script, tidb_options)],
     ids=["pd", "tikv", "tidb"],
 )
-def test_7_2_other_texts_have_other_options(
+@pytest.mark.rule("7.2")
+def test_other_texts_have_other_options(
     script: Callable[[TidbCluster], str], options: Callable[[TidbCluster], Json]
 ) -> None:
     clusters = [cluster(), *(cluster(**change) for change in CHANGES)]
@@ -74,6 +75,7 @@ def _assert_texts_follow_options(
     assert len(set(texts.values())) > 5
 
 
-def test_6_5_defaults_are_not_listed() -> None:
+@pytest.mark.rule("6.5")
+def test_defaults_are_not_listed() -> None:
     tc = cluster()
     assert [{}, {}, {}] == [pd_options(tc), tikv_options(tc), tidb_options(tc)]

@@ -32,7 +32,8 @@ def pod(request: pytest.FixtureRequest, tmp_path: Path) -> Pod:
     return pod_of("ticdc", tmp_path, request.param)
 
 
-def test_7_7_its_flags(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_its_flags(pod: Pod) -> None:
     (pod.root / "etc/podinfo/annotations").unlink()  # v1 has none
     assert USUAL == pod.run(script(replicating())).argv
 
@@ -44,13 +45,15 @@ def test_7_7_its_flags(pod: Pod) -> None:
         ("gc-ttl = 'long'\nlog-level = 1\n", ["--gc-ttl=86400", "--log-file=", "--log-level=info"]),
     ],
 )
-def test_7_7_flags_of_the_configuration_unless_wrongly_typed(pod: Pod, config: object, flags: list[str]) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_flags_of_the_configuration_unless_wrongly_typed(pod: Pod, config: object, flags: list[str]) -> None:
     argv = pod.run(script(replicating(ticdc={"config": config}))).argv
     assert argv is not None
     assert [*USUAL[:4], *flags, USUAL[-1]] == argv
 
 
-def test_7_7_certificates_and_a_configuration_are_flags_too(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_certificates_and_a_configuration_are_flags_too(pod: Pod) -> None:
     tc = replicating(ticdc={"config": "data-dir = '/d'\n"}, tlsCluster={"enabled": True}, clusterDomain="c.local")
     argv = pod.run(script(tc)).argv
     assert argv is not None
@@ -58,21 +61,24 @@ def test_7_7_certificates_and_a_configuration_are_flags_too(pod: Pod) -> None:
     assert argv[3].endswith(".ns.svc.c.local:8301")
 
 
-def test_7_3_preferred_addresses_of_pd_stay_as_they_are_written(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.3")
+def test_preferred_addresses_of_pd_stay_as_they_are_written(pod: Pod) -> None:
     tc = v2("PreferPDAddressesOverDiscovery", pdAddresses=["http://a:1", "http://b:2"], ticdc={"replicas": 1})
     argv = pod.run(script(tc)).argv
     assert argv is not None
     assert "--pd=http://a:1,http://b:2" == argv[-1]
 
 
-def test_7_3_across_kubernetes_discovery_says_where_pd_is(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.3")
+def test_across_kubernetes_discovery_says_where_pd_is(pod: Pod) -> None:
     pod.answers("wget", (0, "http://demo-pd-0.elsewhere:2379"))
     argv = pod.run(script(replicating(acrossK8s=True))).argv
     assert argv is not None
     assert "--pd=http://demo-pd-0.elsewhere:2379" == argv[-1]
 
 
-def test_3_7_debug_mode_starts_nothing(pod: Pod) -> None:
+@pytest.mark.rule("objects-3.7")
+def test_debug_mode_starts_nothing(pod: Pod) -> None:
     pod.write("etc/podinfo/annotations", 'runmode="debug"')
     pod.replaces("tail", '#!/bin/sh\necho "blocked: $*"\n')
     run = pod.run(script(v2(ticdc={"replicas": 1})))

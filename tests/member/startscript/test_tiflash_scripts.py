@@ -32,13 +32,15 @@ def filled_in(pod: Pod) -> list[str]:
     return [(pod.root / f"data0/{name}.toml").read_text() for name in ("config", "proxy")]
 
 
-def test_7_6_the_init_container_puts_in_the_number_of_the_pod(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.6")
+def test_the_init_container_puts_in_the_number_of_the_pod(pod: Pod) -> None:
     assert 0 == pod.run(tiflash_init_script(cluster())).code
     assert ['a = "demo-tiflash-0.x"\nb = "PD_ADDR"\n', 'c = "0"\n'] == filled_in(pod)
 
 
 @pytest.mark.parametrize(("tls", "tool"), [({}, "wget"), ({"tlsCluster": MTLS}, "curl")])
-def test_7_6_across_kubernetes_it_asks_discovery_for_pd(pod: Pod, tls: dict[str, Any], tool: str) -> None:
+@pytest.mark.rule("objects-7.6")
+def test_across_kubernetes_it_asks_discovery_for_pd(pod: Pod, tls: dict[str, Any], tool: str) -> None:
     pod.answers(tool, (1, ""), (0, "http://demo-pd:2379,https://far-pd:2379"))
     assert 0 == pod.run(tiflash_init_script(cluster(acrossK8s=True, **tls))).code
     assert 'b = "demo-pd:2379,far-pd:2379"\n' == filled_in(pod)[0].splitlines(keepends=True)[1]
@@ -47,13 +49,15 @@ def test_7_6_across_kubernetes_it_asks_discovery_for_pd(pod: Pod, tls: dict[str,
     assert pod.calls(tool)[-1].endswith(f"{scheme}://demo-discovery.ns:10261/verify/{asked}")
 
 
-def test_7_6_the_container_runs_what_was_filled_in(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.6")
+def test_the_container_runs_what_was_filled_in(pod: Pod) -> None:
     assert "/tiflash/tiflash server --config-file /data0/config.toml" == tiflash_script(cluster(), config_mounted=False)
     assert [*SERVER, "/data0/config.toml"] == pod.run(tiflash_script(v2(), config_mounted=False)).argv
 
 
 @pytest.mark.parametrize(("make", "pd"), [(cluster, "http://demo-pd:2379"), (v2, "demo-pd:2379")])
-def test_7_6_with_a_mounted_config_map_flags_say_what_is_the_pods(
+@pytest.mark.rule("objects-7.6")
+def test_with_a_mounted_config_map_flags_say_what_is_the_pods(
     pod: Pod, make: Callable[..., TidbCluster], pd: str
 ) -> None:
     flags = [

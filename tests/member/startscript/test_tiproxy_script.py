@@ -22,7 +22,8 @@ def pod(request: pytest.FixtureRequest, tmp_path: Path) -> Pod:
     return made
 
 
-def test_7_7_it_advertises_its_own_name(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_it_advertises_its_own_name(pod: Pod) -> None:
     assert [
         "/bin/tiproxy",
         "--config=/etc/proxy/proxy.toml",
@@ -30,7 +31,8 @@ def test_7_7_it_advertises_its_own_name(pod: Pod) -> None:
     ] == pod.run(script(cluster())).argv
 
 
-def test_7_7_an_older_version_is_not_given_a_flag_that_it_does_not_know(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_an_older_version_is_not_given_a_flag_that_it_does_not_know(pod: Pod) -> None:
     pod.replaces(
         "tiproxy",
         f'#!/bin/sh\n[ "$1" != --help ] || exec echo "{OLD_HELP}"\nprintf "%s\\n" "$0" "$@" >"$POD_ROOT/argv"\n',
@@ -38,13 +40,15 @@ def test_7_7_an_older_version_is_not_given_a_flag_that_it_does_not_know(pod: Pod
     assert ["/bin/tiproxy", "--config=/etc/proxy/proxy.toml"] == pod.run(script(cluster())).argv
 
 
-def test_7_7_a_domain_shows_in_the_name(pod: Pod) -> None:
+@pytest.mark.rule("objects-7.7")
+def test_a_domain_shows_in_the_name(pod: Pod) -> None:
     run = pod.run(script(cluster(clusterDomain="c.local")))
     assert run.argv is not None
     assert run.argv[-1].endswith(".svc.c.local")
 
 
-def test_7_1_there_is_one_script_for_both_versions() -> None:
+@pytest.mark.rule("objects-7.1")
+def test_there_is_one_script_for_both_versions() -> None:
     assert script(cluster()) == script(v2())
     assert [{}, {"clusterDomain": "c.local"}] == [
         start_script_options(each) for each in (v2(), cluster(clusterDomain="c.local"))

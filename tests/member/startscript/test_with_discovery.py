@@ -42,7 +42,8 @@ exec {wget} -qO- -T 3 "http://127.0.0.1:{port}/${{url#http://*/}}"
     pod.replaces("wget", script)
 
 
-def test_10_3_a_new_cluster_begins(pd_pod: Pod, world: World, port: int) -> None:
+@pytest.mark.rule("10.3")
+def test_a_new_cluster_begins(pd_pod: Pod, world: World, port: int) -> None:
     dial(pd_pod, "demo-discovery.default.svc", port)
     pd_pod.env["NAMESPACE"] = "default"
     run = pd_pod.run(pd_script(world.get("default", "demo")))
@@ -50,7 +51,8 @@ def test_10_3_a_new_cluster_begins(pd_pod: Pod, world: World, port: int) -> None
     assert f"--initial-cluster=demo-pd-0=http://{HOST}:2380" == run.argv[-1]
 
 
-def test_10_3_a_member_joins(pd_pod: Pod, world: World, port: int) -> None:
+@pytest.mark.rule("10.3")
+def test_a_member_joins(pd_pod: Pod, world: World, port: int) -> None:
     dial(pd_pod, "demo-discovery.default.svc", port)
     pd_pod.env["NAMESPACE"] = "default"
     world.answers["http://demo-pd.default:2379"] = membership(1, 2)
@@ -62,7 +64,8 @@ def test_10_3_a_member_joins(pd_pod: Pod, world: World, port: int) -> None:
     )
 
 
-def test_F40_a_refused_pod_never_starts_by_itself(pd_pod: Pod, world: World, port: int) -> None:
+@pytest.mark.rule("F40")
+def test_a_refused_pod_never_starts_by_itself(pd_pod: Pod, world: World, port: int) -> None:
     dial(pd_pod, "demo-discovery.default.svc", port)
     pd_pod.env["NAMESPACE"] = "default"
     assert not isinstance(world.tc, Exception)
@@ -76,7 +79,8 @@ def test_F40_a_refused_pod_never_starts_by_itself(pd_pod: Pod, world: World, por
     assert "waiting for Discovery" in run.output
 
 
-def test_10_5_tidb_learns_the_peers(tidb_pod: Pod, world: World, port: int) -> None:
+@pytest.mark.rule("10.5")
+def test_tidb_learns_the_peers(tidb_pod: Pod, world: World, port: int) -> None:
     dial(tidb_pod, "demo-discovery.default", port)
     tidb_pod.env["NAMESPACE"] = "default"
     peer = {"name": "p", "id": "1", "clientURL": "http://pd-0.far:2379", "health": True}

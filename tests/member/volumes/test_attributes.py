@@ -29,22 +29,23 @@ def claim(api: FakeApi, wanted: str, **changes: bool) -> ClaimClass:
     return ClaimClass(as_object(body), wanted, "spec.tikv.volumeAttributesClassName", **changes)
 
 
-def test_10_3_a_claim_is_asked_for_the_class() -> None:
+@pytest.mark.rule("lifecycle-10.3")
+def test_a_claim_is_asked_for_the_class() -> None:
     api = FakeApi()
     assert Done() == change(context(api), [claim(api, "fast")])
     assert "fast" == api.objects[PATH]["spec"]["volumeAttributesClassName"]
 
 
 @pytest.mark.parametrize(("wanted", "written"), [("", False), ("slow", False), ("fast", True)])
-def test_10_3_a_claim_that_has_it_or_may_keep_its_own_or_is_being_written_is_left_alone(
-    wanted: str, written: bool
-) -> None:
+@pytest.mark.rule("lifecycle-10.3")
+def test_a_claim_that_has_it_or_may_keep_its_own_or_is_being_written_is_left_alone(wanted: str, written: bool) -> None:
     api = FakeApi()
     ctx, each = context(api), claim(api, wanted, written=written)
     assert (Done(), []) == (change(ctx, [each]), [call for call in api.calls if call.startswith("PATCH")])
 
 
-def test_10_3_where_kubernetes_has_no_such_classes_that_is_told() -> None:
+@pytest.mark.rule("lifecycle-10.3")
+def test_where_kubernetes_has_no_such_classes_that_is_told() -> None:
     api = OldApi()
     each = claim(api, "fast")
     outcome = change(context(api), [each, each])

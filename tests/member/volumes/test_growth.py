@@ -42,17 +42,20 @@ def told(step: Step) -> str:
         (replace(BEGUN, spec_size="1500Mi", requested="1500Mi", capacity="2Gi"), "1500Mi", Finish()),
     ],
 )
-def test_10_2_the_next_step_follows_from_sizes_and_revisions(claim: VolumeClaim, size: str, expected: Step) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_the_next_step_follows_from_sizes_and_revisions(claim: VolumeClaim, size: str, expected: Step) -> None:
     assert expected == next_step(claim, replace(WANTED, size=size), lambda: NOW)
 
 
-def test_10_2_a_claim_that_was_asked_is_waited_for() -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_a_claim_that_was_asked_is_waited_for() -> None:
     expected = Wait("waiting for PersistentVolumeClaim tikv-a-tikv-0 to grow from 1Gi to 2Gi")
     assert expected == next_step(BEGUN, WANTED, lambda: NOW)
 
 
 @pytest.mark.parametrize(("age", "expected"), [(59, "Wait"), (60, "Begin"), (-1, "Wait"), (-86400, "Begin")])
-def test_10_2_F44_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str) -> None:
+@pytest.mark.rule("lifecycle-10.2", "F44")
+def test_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: str) -> None:
     claim = replace(ARRIVED, changed_at=(NOW - timedelta(seconds=age)).isoformat())
     assert expected == told(next_step(claim, replace(WANTED, size="3Gi"), lambda: NOW))
 
@@ -71,12 +74,14 @@ def test_10_2_F44_two_changes_of_a_claim_are_a_minute_apart(age: int, expected: 
         (BEGUN, replace(WANTED, size="1Gi"), "requests 2Gi, which Kubernetes does not lower to the current size"),
     ],
 )
-def test_10_2_what_can_not_be_names_field_claim_and_way_out(claim: VolumeClaim, wanted: Wanted, why: str) -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_what_can_not_be_names_field_claim_and_way_out(claim: VolumeClaim, wanted: Wanted, why: str) -> None:
     step = next_step(claim, wanted, lambda: NOW)
     assert isinstance(step, Refuse)
     assert step.why.startswith("spec.tikv.requests.storage: PersistentVolumeClaim tikv-a-tikv-0 has")
     assert why in step.why
 
 
-def test_10_2_a_class_that_is_not_asked_for_is_left_as_it_is() -> None:
+@pytest.mark.rule("lifecycle-10.2")
+def test_a_class_that_is_not_asked_for_is_left_as_it_is() -> None:
     assert Settled() == next_step(CLAIM, Wanted("spec.tikv.requests.storage", "1Gi"), lambda: NOW)

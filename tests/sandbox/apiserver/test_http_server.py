@@ -64,7 +64,8 @@ def test_a_watch_streams_chunks(connection: http.client.HTTPConnection, call: Ca
         assert f'"name":"{name}"'.encode() in answer.readline()
 
 
-def test_TH_11_a_client_that_disconnects_ends_its_watch(http_server: HttpServer, server: ApiServer) -> None:
+@pytest.mark.rule("TH-11")
+def test_a_client_that_disconnects_ends_its_watch(http_server: HttpServer, server: ApiServer) -> None:
     others = set(threading.enumerate())
     client = socket.create_connection(("127.0.0.1", http_server.port), timeout=_DEADLINE)
     client.sendall(f"GET {CORE}/pods?watch=true&resourceVersion=5 HTTP/1.1\r\nhost: x\r\n\r\n".encode())

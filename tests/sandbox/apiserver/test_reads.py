@@ -46,7 +46,8 @@ def test_field_selectors(call: Calls) -> None:
     assert (400, "field label not supported: spec.foo") == (refused.code, refused.tree["message"])
 
 
-def test_LW_2_pages_show_the_state_of_the_first_page(call: Calls) -> None:
+@pytest.mark.rule("LW-2")
+def test_pages_show_the_state_of_the_first_page(call: Calls) -> None:
     for name in "abcde":
         call.made(f"{CORE}/configmaps", config_map(name))
     first = call("GET", f"{CORE}/configmaps?limit=2").tree
@@ -60,7 +61,8 @@ def test_LW_2_pages_show_the_state_of_the_first_page(call: Calls) -> None:
     assert "continue" not in third["metadata"]
 
 
-def test_LW_3_a_compacted_continue_token_expires_and_offers_an_inconsistent_one(call: Calls) -> None:
+@pytest.mark.rule("LW-3")
+def test_a_compacted_continue_token_expires_and_offers_an_inconsistent_one(call: Calls) -> None:
     for name in "abc":
         call.made(f"{CORE}/configmaps", config_map(name))
     token = call("GET", f"{CORE}/configmaps?limit=1").tree["metadata"]["continue"]
@@ -71,7 +73,8 @@ def test_LW_3_a_compacted_continue_token_expires_and_offers_an_inconsistent_one(
     assert ["b", "bb", "c"] == _names(call, f"continue={expired.tree['metadata']['continue']}")
 
 
-def test_REF_13_a_version_from_the_future_is_too_large(call: Calls) -> None:
+@pytest.mark.rule("REF-13")
+def test_a_version_from_the_future_is_too_large(call: Calls) -> None:
     answer = call("GET", f"{CORE}/configmaps?resourceVersion=999999")
     assert (504, "Timeout") == (answer.code, answer.tree["reason"])
     assert "ResourceVersionTooLarge" == answer.tree["details"]["causes"][0]["reason"]
@@ -91,7 +94,8 @@ def test_rejects_parameters_that_are_not_numbers(call: Calls) -> None:
         assert 400 == call("GET", path).code
 
 
-def test_REF_17_items_of_built_in_kinds_carry_no_kind(call: Calls) -> None:
+@pytest.mark.rule("REF-17")
+def test_items_of_built_in_kinds_carry_no_kind(call: Calls) -> None:
     call.made(f"{CORE}/configmaps", config_map("a", x="1"))
     listed = call("GET", f"{CORE}/configmaps").tree
     assert ("ConfigMapList", "v1") == (listed["kind"], listed["apiVersion"])

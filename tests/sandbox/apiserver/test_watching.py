@@ -85,7 +85,8 @@ def test_other_namespaces_and_resources_are_not_seen(client: Client) -> None:
     watch.close()
 
 
-def test_REF_40a_initial_events_end_with_a_marked_bookmark(client: Client) -> None:
+@pytest.mark.rule("REF-40a")
+def test_initial_events_end_with_a_marked_bookmark(client: Client) -> None:
     client.create(CONFIG_MAPS, config_map("a"), "default")
     options = {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
     watch = client.watch(CONFIG_MAPS, "default", resource_version="", timeout_seconds=60, options=options)
@@ -156,7 +157,8 @@ def test_bookmarks_come_every_minute_and_before_the_end(client: Client, clock: F
     assert reading.error is None
 
 
-def test_TH_10_abort_ends_a_blocked_read(client: Client, clock: FakeClock) -> None:
+@pytest.mark.rule("TH-10")
+def test_abort_ends_a_blocked_read(client: Client, clock: FakeClock) -> None:
     watch = _watch(client, "0")
     reading = _Reading(watch)
     clock.wait_for_waiters()
@@ -173,7 +175,8 @@ def test_disconnect_breaks_all_watches(client: Client, clock: FakeClock, server:
     assert isinstance(reading.error, ConnectionLost)
 
 
-def test_TH_13_a_reader_gives_up_on_a_silent_watch(server: ApiServer, clock: FakeClock) -> None:
+@pytest.mark.rule("TH-13")
+def test_a_reader_gives_up_on_a_silent_watch(server: ApiServer, clock: FakeClock) -> None:
     request = Request("GET", f"{CORE}/configmaps?watch=true&timeoutSeconds=3600")
     stream = InProcessTransport(server).stream(request, idle_timeout=100)
     reading = _Reading(Watch(stream, CONFIG_MAPS))
