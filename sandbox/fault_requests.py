@@ -15,6 +15,7 @@ import msgspec
 from kube.client import Client
 from kube.objects import Json
 from kube.resources import NODES, PODS, Resource
+from ports.structs import decoder
 from ports.transport import Request, Response
 from sandbox.apiserver.answers import json_answer, refusal_answer
 from sandbox.apiserver.refusals import Refusal, bad_request, method_not_allowed, not_found
@@ -88,7 +89,7 @@ class FaultRequests:
 
     def _put_in(self, request: Request) -> None:
         try:
-            asked = msgspec.json.decode(request.body or b"", type=_Asked)
+            asked = decoder(_Asked).decode(request.body or b"")
         except msgspec.DecodeError as error:
             raise bad_request(f"not a fault: {error}") from None
         verb = VERBS.get(asked.fault)

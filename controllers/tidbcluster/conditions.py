@@ -25,6 +25,7 @@ def conditions(
     `commands` are those of pods that are not done. They come first: what they restart or move away is why others wait.
     """
     set_component_conditions(ctx, now)
-    news = progressing({**commands, **ctx.outcomes}, "cluster", component_names(of=TIDB_CLUSTER))
+    named = {*component_names(of=TIDB_CLUSTER), *commands}
+    news = progressing({**commands, **ctx.outcomes}, "cluster", named)
     more = {**certificates.condition(ctx), **binlog.condition(ctx), **unheeded.conditions(ctx)}
     return {PROGRESSING: news, READY: with_progress(ready(ctx.tc, headline(ctx)), news), **more}

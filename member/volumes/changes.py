@@ -43,6 +43,7 @@ from member.volumes.growth import (
     infeasibility,
     next_step,
 )
+from member.volumes.replacement import REFUSED
 
 GROWING = "GrowingVolumes"
 
@@ -130,7 +131,7 @@ def _without_class(ctx: ClusterContext, spec: Component, moves: Sequence[Move]) 
     for name in dict.fromkeys(move.wanted.storage_class for move in moves):
         if name and classes.get("", name) is None:
             what = f"{spec.field}: storage class {name} does not exist, so no volume of it can replace another"
-            return Refused(volume_replacement.REFUSED, f"{what}; create it, or name another one", _LOOK_AGAIN)
+            return Refused(REFUSED, f"{what}; create it, or name another one", _LOOK_AGAIN)
     return None
 
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 from prometheus_client import CollectorRegistry
 
-RULES = Path(__file__).resolve().parents[1] / "manifests" / "monitoring" / "alerts.yaml"
+RULES = Path(__file__).resolve().parents[2] / "manifests" / "monitoring" / "alerts.yaml"
 EVERY = 15
 """Seconds between two scrapes."""
 

@@ -21,5 +21,5 @@ def test_a_sync_that_takes_very_long_is_reported_once_with_its_stack(clock: Fake
         running.report_stuck()
 
     assert [("ns/slow", 300)] == [(log["key"], log["seconds"]) for log in logs]
-    assert "test_CW_7" in logs[0]["stack"]
+    assert "test_a_sync_that_takes_very_long" in logs[0]["stack"]
     assert [] == running.keys()

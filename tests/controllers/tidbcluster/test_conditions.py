@@ -85,7 +85,9 @@ def test_what_keeps_pods_follows_what_is_wrong_with_the_spec() -> None:
     wrong = Refused("InvalidSpec", "spec.tikv.config: is not valid TOML")
     waiting = Waiting("PodsNotReady", "1 of 2 pods are Ready; waiting for basic-tidb-1")
     told = f"{wrong.message}; tidb: {waiting.message}"
-    assert (False, "InvalidSpec", told) == progressing({"spec": wrong, "pd": Done(), "tidb": waiting})
+    assert (False, "InvalidSpec", told) == progressing(
+        {"spec": wrong, "pd": Done(), "tidb": waiting}, components={"pd", "tidb"}
+    )
     assert (False, "InvalidSpec", wrong.message) == progressing({"spec": wrong, "pd": Done()})
 
 

@@ -114,7 +114,7 @@ class Story:
         known = {*VERBS.values(), *asked, *STATUS_LINES}
         known |= {"wait ended", "no longer refused", "failover recorded", "failover ended", "Ready changed"}
         # a PD member that knows no leader takes three seconds to say so
-        known |= {"the data plane of a cluster does not answer soon", "the data plane of a cluster answers soon again"}
+        known |= {"servers of the object answer slowly", "servers of the object answer promptly again"}
         assert set() == {line["event"] for line in self.lines()} - known
 
     def check_waits(self) -> None:

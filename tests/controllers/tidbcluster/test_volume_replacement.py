@@ -77,7 +77,7 @@ def test_stores_move_to_smaller_volumes_one_after_another(three: OperatorWorld) 
 def test_pd_members_move_to_another_class(three: OperatorWorld) -> None:
     before, cluster_id = uids(claims(three, "pd")), three.cluster()["status"]["clusterID"]
     three.change(pd={"storageClassName": "fast"})
-    three.run_until(lambda: "unbound immediate PersistentVolumeClaims" in three.progressing)
+    three.run_until(lambda: "storage class fast does not exist" in three.progressing)
     three.run(60.0)
     assert before == uids(claims(three, "pd"))
 
