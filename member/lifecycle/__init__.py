@@ -1,1 +1,1 @@
-"""What every component that runs in a StatefulSet goes through: creation, scaling, rolling, suspension."""
+"""The life cycle that all components in StatefulSets share: creation, scaling, rolling restarts, suspension."""

@@ -1,7 +1,8 @@
-"""Components that v1.6 runs in Advanced StatefulSets, with its feature gate (lifecycle.md 4.4): not managed here.
+"""Advanced StatefulSets, which v1.6 creates behind a feature gate and this version does not manage (lifecycle.md 4.4).
 
-A native StatefulSet beside one would take the same names for its pods. Where no pods tell, the API server is asked
-before a StatefulSet is created, if it knows of such a kind at all.
+A native StatefulSet of the same name would give its pods the names of the existing pods. Before a StatefulSet is
+created, the operator therefore looks for pods of an Advanced StatefulSet. If it finds none, it asks the API server,
+provided that the server knows the kind.
 """
 
 from kube.errors import Forbidden, NotFound
@@ -13,7 +14,7 @@ from member.outcome import Refused
 
 
 def advanced_stateful_set(ctx: ClusterContext, component: str) -> Refused | None:
-    """The refusal to create a StatefulSet beside an Advanced one. Raises ApiError, TransportError."""
+    """Refuse to create a StatefulSet beside an Advanced one, if there is one. Raises ApiError, TransportError."""
     if not _exists(ctx, component):
         return None
     what = f"{member_name(ctx.tc, component)} is a StatefulSet of {ADVANCED_STATEFUL_SETS.api_version}"
@@ -32,5 +33,5 @@ def _exists(ctx: ClusterContext, component: str) -> bool:
     try:
         return ctx.deps.client.find(ADVANCED_STATEFUL_SETS, member_name(ctx.tc, component), ctx.namespace) is not None
     except (NotFound, Forbidden):
-        # the kind has gone; or no permission, which v1.6 has not either without its feature gate
+        # the kind has just been deleted, or the operator may not read it: v1.6 may do so only with its feature gate
         return False

@@ -1,6 +1,7 @@
-"""Volume claims under our names that others control: a StatefulSet would mount them all the same.
+"""Volume claims that carry the operator's names but belong to other controllers.
 
-A claim without a controller is the user's, such as a restored one, and is used.
+A StatefulSet would mount them nevertheless. A claim without a controller belongs to the user, who may have restored it;
+the operator uses it.
 """
 
 import re
@@ -15,7 +16,7 @@ from member.outcome import Refused
 
 
 def claim_names(ctx: ClusterContext) -> Sequence[str]:
-    """The names of all claims of the namespace, as those of others carry no label of ours.
+    """The names of all claims in the namespace; claims of other controllers lack the operator's labels.
 
     Raises ApiError, TransportError.
     """
@@ -23,9 +24,9 @@ def claim_names(ctx: ClusterContext) -> Sequence[str]:
 
 
 def read_claims(ctx: ClusterContext, component: str) -> Sequence[Object]:
-    """The metadata of the claims that are named like those of pods of a component. Raises ApiError, TransportError.
+    """The metadata of the claims that are named like claims of the component's pods. Raises ApiError, TransportError.
 
-    Mostly there is none, which the names alone tell.
+    Reads the names first: mostly no name matches, and the claims need not be read.
     """
     of_pods = re.compile(rf".*-{re.escape(member_name(ctx.tc, component))}-\d+")
     if not any(map(of_pods.fullmatch, claim_names(ctx))):
@@ -35,7 +36,7 @@ def read_claims(ctx: ClusterContext, component: str) -> Sequence[Object]:
 
 
 def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: Sequence[Object]) -> Refused | None:
-    """The refusal to create a StatefulSet over data of others; `claims` were read live."""
+    """Refuse to create a StatefulSet over other controllers' claims; the caller has read `claims` live."""
     pods = [pod_name(ctx.tc, component, ordinal) for ordinal in range(desired["spec"]["replicas"])]
     pod_of = {claim: pod for pod in pods for claim in claims_of_templates(desired, pod)}
     for claim in claims:
@@ -49,7 +50,7 @@ def claim_of_others(ctx: ClusterContext, component: str, desired: Json, claims: 
 
 
 def other_owner(claim: Object, stateful_set: str, pod: str) -> OwnerReference | None:
-    """Who controls a claim, unless that is its own StatefulSet or pod, as a retention policy makes them (KEP-1847)."""
+    """A claim's controller; None if that is its own StatefulSet or pod, as a retention policy sets it (KEP-1847)."""
     owner = claim.metadata.controller
     own = ((STATEFUL_SETS.kind, stateful_set), (PODS.kind, pod))
     return None if owner is None or (owner.kind, owner.name) in own else owner

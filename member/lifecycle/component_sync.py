@@ -1,11 +1,10 @@
-"""The frame of every component that runs in a StatefulSet (lifecycle.md 6).
+"""The reconcile of every component that runs in a StatefulSet (lifecycle.md 6).
 
-suspend? → edits by others → gate → Services → StatefulSet: configuration, size, roll, volumes → failover
-→ does it serve?
+suspend? → foreign edits → gate → Services → StatefulSet: configuration, size, roll, volumes → failover → does it serve?
 
-Each step is a module of its own and the same for all components; what differs between them is in the verbs of
-`Workload`. Size, pod template and update strategy are decided one after another on what this reconcile saw, and written
-as one patch.
+Each step is a module of its own and works for all components; the verbs of `Workload` hold the differences. Size, pod
+template and update strategy are decided in this order, from the state that this reconcile has observed, and are written
+in one patch.
 """
 
 from collections.abc import Callable, Iterable
@@ -75,14 +74,11 @@ NOT_YET_SUPPORTED = "NotYetSupported"
 REMOVED = "ComponentRemoved"
 
 _LOOK_AGAIN = 10.0
-"""Seconds until Secrets that are of no use are read again."""
+"""Seconds until unusable Secrets are read again."""
 
 
 def observe(ctx: ClusterContext, member: Workload) -> Outcome:
-    """Bring the status of one component up to date; without a spec and a StatefulSet it has no members.
-
-    Raises as `act`.
-    """
+    """Update the status of one component; without a spec and a StatefulSet it has no members. Raises as `act`."""
     if find(ctx.tc, member.name) is not None:
         return member.observe(ctx)
     status = predicates.status_of(ctx.tc, member.name)
@@ -92,13 +88,13 @@ def observe(ctx: ClusterContext, member: Workload) -> Outcome:
 
 
 def _is_gone(ctx: ClusterContext, component: str) -> bool:
-    """Whether a component without a spec has no StatefulSet, or one without replicas, read live."""
+    """True if a component without a spec has no StatefulSet, or one with 0 replicas; reads it live."""
     live = _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, component))
     return live is None or not live.decode()["spec"].get("replicas", 1)
 
 
 def act(ctx: ClusterContext, member: Workload) -> Outcome:
-    """Bring one component a step closer to its spec, and do what else is its own.
+    """Bring one component a step closer to its spec, then run its housekeeping.
 
     Raises OwnerGone, ForeignOwner, ApiError, TransportError, DataPlaneError.
     """
@@ -119,7 +115,7 @@ def act(ctx: ClusterContext, member: Workload) -> Outcome:
 
 
 def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
-    """Act; those whose pods are restarted after this one's learn that nobody knows what it would have done (7.2)."""
+    """Call `_act`; if it fails, assume that this component would have rolled, so that later ones wait (7.2)."""
     try:
         return _act(ctx, member, spec)
     except (*NOT_OURS, OwnerGone):
@@ -131,14 +127,14 @@ def _told_if_broken_off(ctx: ClusterContext, member: Workload, spec: Component) 
 
 
 def _removed(ctx: ClusterContext, spec: Component) -> Refused:
-    """What was removed from the spec is left as it runs, as in v1.6 (objects.md 1.1)."""
+    """Refuse to touch a component that was removed from the spec; it keeps running, as in v1.6 (objects.md 1.1)."""
     what = f"{spec.field} was removed, but StatefulSet {member_name(ctx.tc, spec.name)} still has replicas"
     meanwhile = "its pods are left as they are, and no pod of the cluster is restarted for a change of the spec"
     return Refused(REMOVED, f"{what}; {meanwhile}; restore it, and scale it in to 0 replicas before removing it")
 
 
 def _lacks_components(ctx: ClusterContext) -> bool:
-    """Whether the spec lacks a component that runs, or that runs for all that is known: no cache shows it (F1)."""
+    """True if the spec lacks a component that runs, or that may run unseen by the cache (F1)."""
     absent = [name for name in ctx.observations if find(ctx.tc, name) is None]
     statuses = (predicates.status_of(ctx.tc, name) for name in absent)
     return bool(ctx.removed) or any(status.stateful_set for status in statuses if status)
@@ -156,8 +152,8 @@ def _act(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
 
 
 def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
-    """Everything but suspending it."""
-    # whose it is comes first: nothing is written beside the workload of others
+    """Reconcile a component that is not being suspended."""
+    # check the owner first: the operator writes nothing beside another controller's StatefulSet
     known, unrestored = _ours(ctx, member.name, ctx.stateful_set(member.name)), None
     if known and not known.metadata.deletion_timestamp:
         restored, unrestored = attempted(ctx, f"edit of {member.name}", partial(restore, ctx, member.name, known))
@@ -178,20 +174,20 @@ def _maintain(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome
 
 
 def _has_run(ctx: ClusterContext, component: str) -> bool:
-    """Whether something tells of a StatefulSet that a component has had."""
+    """True if the status or a pod shows that the component has had a StatefulSet."""
     return predicates.tells_of_stateful_set(ctx.tc, component) or bool(pods_of(ctx, component))
 
 
 def _brought_up_to_date(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, unrestored: NotDone | None = None
 ) -> Outcome:
-    """What is done with a StatefulSet that is there, in which edits by others may be `unrestored`."""
+    """Reconcile an existing StatefulSet; `unrestored` says why foreign edits in it could not be undone."""
     if live.metadata.deletion_timestamp:
         what = f"StatefulSet {live.metadata.name} is being deleted; it will be recreated afterwards"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting(RECREATING, what, next_poll(ctx, member.name))
     if ctx.held is Held.REMAKING:
         remake_config_map(ctx, member, spec, live.decode())
-        # a pod that was restarted before the spec became invalid must not stay without leaders
+        # the pod that a roll had prepared before the spec became invalid must get its leaders back
         outcome = give_back(ctx, member.name, member.rolling) or serving_state(ctx, member)
     else:
         outcome = _updated(ctx, member, spec, live, unrestored)
@@ -200,19 +196,19 @@ def _brought_up_to_date(
     outcome = in_time_for(outcome, Done(retry_after=requeue(ctx, member.name, live)))
     if isinstance(outcome, Refused) and _outage(ctx, member.name):
         return outcome
-    # the cause of all that is waited for
+    # report the cause that all these waits share
     return _cause(ctx, member) or _with_what_is_unknown(ctx, member, outcome)
 
 
 def _updated(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, unrestored: NotDone | None
 ) -> Outcome:
-    """What comes of the update, the failover and the service; where the update is refused, of the pods as they run."""
+    """Update, fail over, check the service; if the API server refuses the update, maintain the pods as they run."""
     status = predicates.status_of(ctx.tc, member.name)
     phase = status.phase if status else ""
 
     def as_it_runs() -> Outcome:
-        # no roll has begun
+        # the refused update may have set the phase Upgrade
         set_phase(ctx, member.name, phase)
         return _update(ctx, member, spec, live, as_it_runs=True)
 
@@ -231,17 +227,17 @@ def _cause(ctx: ClusterContext, member: Workload) -> NotDone | None:
 
 
 def _outage(ctx: ClusterContext, component: str) -> Waiting | None:
-    """The wait for a component that this one needs, and that is out of service."""
+    """The wait for a component that this one needs and that is out of service."""
     *needed, _ = with_needed(component_type(component))
     row = next((each for each in needed if each.name in ctx.unavailable), None)
     if row is None:
         return None
-    # when to look again at an outage, its verdict says
+    # no retry time here: the outage's own verdict sets it
     return Waiting(f"WaitingFor{row.word}", ctx.unavailable[row.name].message)
 
 
 def _with_what_is_unknown(ctx: ClusterContext, member: Workload, outcome: Outcome) -> Outcome:
-    """A wait, and why nobody knows how the component is, which it may be for."""
+    """Add to a wait why the component could not be observed; that may be what the wait is for."""
     observed = ctx.observations.get(member.name, Done())
     if isinstance(observed, Done) or not isinstance(outcome, Waiting) or observed.message in outcome.message:
         return outcome
@@ -249,7 +245,7 @@ def _with_what_is_unknown(ctx: ClusterContext, member: Workload, outcome: Outcom
 
 
 def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
-    """How a component does, of which nothing but what runs is known."""
+    """Report the state of a component whose valid spec is unknown: only what runs can be judged."""
     if ctx.stateful_set(member.name):
         return serving_state(ctx, member)
     name, status = member_name(ctx.tc, member.name), predicates.status_of(ctx.tc, member.name)
@@ -260,20 +256,20 @@ def _observed(ctx: ClusterContext, member: Workload) -> Outcome:
 
 
 def _ours(ctx: ClusterContext, component: str, live: Object | None) -> Object | None:
-    """The StatefulSet, if there is one. Raises ForeignOwner for one of others."""
+    """`live`, after checking its owner. Raises ForeignOwner if it is another controller's."""
     if live is not None:
         require_own(ctx, STATEFUL_SETS, component, live)
     return live
 
 
 def _gate(ctx: ClusterContext, member: Workload) -> Waiting | Refused | None:
-    """What must be there first; nothing for pods that run already and only lack their StatefulSet."""
+    """The wait for what a component needs to start; None for running pods that only lack their StatefulSet."""
     waiting = _waits_for(ctx, component_type(member.name)) or member.gate(ctx)
     if waiting is None or ctx.stateful_set(member.name) or not _any_stays(pods_of(ctx, member.name)):
         return waiting
     if _unseen(ctx, STATEFUL_SETS, member_name(ctx.tc, member.name)):
         return waiting
-    # the cache may show pods that have gone, such as those of a component that was suspended
+    # the cache may still show pods that have gone, e.g. after a suspension
     return None if _any_stays(pods_live(ctx, member.name).pods) else waiting
 
 
@@ -282,7 +278,7 @@ def _any_stays(pods: Iterable[Object]) -> bool:
 
 
 def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
-    """Another component that must serve first (3.1), or the one for which that waits itself."""
+    """The wait for a component that must serve first (3.1); if that one itself waits for another, names the latter."""
     first = next((each for each in map(component_type, own.starts_after) if _lacks(ctx, each)), None)
     if first is None:
         return None
@@ -295,24 +291,24 @@ def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
 
 
 def _cause_of(ctx: ClusterContext, row: ComponentType) -> ComponentType:
-    """The component for which a running one waits itself, else that one."""
+    """The component that keeps `row` from serving, if `row` has a StatefulSet; else `row` itself."""
     if not predicates.tells_of_stateful_set(ctx.tc, row.name):
         return row
     return next(each for each in with_needed(row) if _lacks(ctx, each))
 
 
 def _lacks(ctx: ClusterContext, row: ComponentType) -> bool:
-    """Whether a component for which others wait does not serve."""
+    """True if other components wait for this one and it does not serve."""
     return bool(row.unavailable) and not predicates.is_available(ctx.tc, row.name)
 
 
 def _first_not_done(outcome: Outcome, failover: Callable[[], Outcome], serving: Callable[[], Outcome]) -> Outcome:
-    """The most telling of three: what needs the user, the update, the failover, the service.
+    """The most important of three outcomes: a refusal by the failover, the update, the failover, the service.
 
-    A failover is looked for in every reconcile, whatever is said.
+    Calls `failover` in every reconcile, whatever the update's outcome.
     """
     told, failed_over = outcome, failover()
-    # what is looked at again anyway need not be asked
+    # this outcome already schedules another reconcile
     served = serving() if isinstance(outcome, Done) or not _is_looked_at_again(outcome) else Done()
     if isinstance(failed_over, Refused) or (isinstance(outcome, Done) and not isinstance(failed_over, Done)):
         told = failed_over
@@ -326,7 +322,10 @@ def _is_looked_at_again(outcome: NotDone) -> bool:
 
 
 def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:
-    """The StatefulSet that no cache shows, read live where something tells of one: else it is found by making it."""
+    """The StatefulSet if no cache shows it; read live only if the component has run or the name was seen before.
+
+    In other cases `stateful_set.create` finds an existing one.
+    """
     name, taken_names = member_name(ctx.tc, component), ctx.memory.taken_names
     if not _has_run(ctx, component) and not taken_names.last_seen(STATEFUL_SETS, name, ctx.deps.clock):
         return None
@@ -337,7 +336,7 @@ def _left_unseen(ctx: ClusterContext, component: str) -> Object | None:
 
 
 def _unseen(ctx: ClusterContext, resource: Resource, name: str) -> Object | None:
-    """What the cache lacks, read live: deciding as if it were absent would overwrite it (F1, F6)."""
+    """Read live an object that the cache lacks: treating it as absent would overwrite it (F1, F6)."""
     return ctx.deps.client.find(resource, name, ctx.namespace)
 
 
@@ -367,7 +366,7 @@ def _create(ctx: ClusterContext, member: Workload, spec: Component) -> Outcome:
 
 
 def _made(ctx: ClusterContext, member: Workload, spec: Component, desired: Json, note: str) -> Outcome:
-    """Make a StatefulSet; `note` is the cluster that its pod template is made for, empty where nobody knows."""
+    """Create a StatefulSet; `note` describes the cluster that its pod template was built for, empty if unknown."""
     desired = with_annotation(desired, WRITTEN_FOR, note) if note else desired
     warn_of_slots(ctx, member.name, desired, None)
     if there := _ours(ctx, member.name, stateful_set.create(ctx, desired)):
@@ -378,18 +377,18 @@ def _made(ctx: ClusterContext, member: Workload, spec: Component, desired: Json,
 def _update(
     ctx: ClusterContext, member: Workload, spec: Component, live: Object, *, as_it_runs: bool = False
 ) -> Outcome:
-    """Write what differs in a StatefulSet and what its pods mount; `as_it_runs`: only what leaves the pods alone."""
+    """Write the differences in a StatefulSet and its ConfigMap; with `as_it_runs`, only those that restart no pod."""
     body = live.decode()
     choice, wanted, waiting = wanted_state(ctx, member, spec, body)
     if remade := remade_before_it_ran(ctx, member.name, live, body, wanted):
         return remade
     refused = _other_mounts(spec, body, wanted) or _without_certificates(ctx, spec, body, wanted)
-    # as far as no running pod notices
+    # keep the fields that cannot change; no running pod depends on the new values
     desired = with_fixed_fields(body, wanted)
     edited = as_it_runs and stateful_set.edit_by_others(ctx, live) is not None
     incomplete = as_it_runs or refused is not None or _lacks_components(ctx)
     if incomplete:
-        # what other components say shows in these pods, too: they would be restarted, and again when it is restored
+        # the template contains settings of other components: losing one would restart the pods, and so would its return
         desired = with_template_of(body, desired)
     else:
         write_config_map(ctx, member, choice)
@@ -402,10 +401,10 @@ def _update(
     if changed and not roll.takes_template and not isinstance(roll.outcome, Refused):
         ctx.rolls_to_come.add(member.name)
     if not roll.takes_template or not changed:
-        # one that is only written differently is not written, or Kubernetes would roll all pods for it
+        # a write without a real change would still make Kubernetes restart all pods
         desired = with_template_of(body, desired)
     elif changed:
-        # others that are reconciled after this one in the same reconcile see it coming (7.2)
+        # components that are reconciled later in this reconcile must see this upgrade coming (7.2)
         set_phase(ctx, member.name, UPGRADE)
     desired = with_strategy(desired, roll.strategy)
     if not compare_stateful_set(body, desired).nothing or (waiting and waiting.is_read_otherwise):
@@ -428,7 +427,10 @@ def _update(
 
 
 def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
-    """The refusal of pods that could not be made, or would lose a volume, as claim templates stay (4.5, F23, R26)."""
+    """Refuse mounts that do not match the claim templates, which cannot change (4.5, F23, R26).
+
+    Kubernetes could not create pods with a missing volume, and pods would lose a volume that is no longer mounted.
+    """
     reason = f"FailedUpdate{spec.type.word}STS"
     if missing := missing_volumes(body, wanted):
         what = f"{spec.field} mounts {', '.join(missing)}, which its StatefulSet was created without"
@@ -441,7 +443,7 @@ def _other_mounts(spec: Component, body: Json, wanted: Json) -> Refused | None:
 
 
 def _without_certificates(ctx: ClusterContext, spec: Component, body: Json, wanted: Json) -> Refused | None:
-    """The refusal of another template while Secrets of TLS are of no use: its first pod would not start (9.1)."""
+    """Refuse a new template while TLS Secrets are unusable: the first restarted pod would not start (9.1)."""
     if not ctx.missing_certificates or template_change(body, wanted) is None:
         return None
     what = f"no pod of {spec.type.title} is restarted to change TLS: {ctx.missing_certificates}"
@@ -449,7 +451,7 @@ def _without_certificates(ctx: ClusterContext, spec: Component, body: Json, want
 
 
 def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice) -> str:
-    """What the user changed that shows in the pods; empty when nothing."""
+    """The user's change that affects the pods, for messages; empty if there is none."""
     change = template_change(body, desired)
     if change is None:
         return ""
@@ -462,13 +464,13 @@ def _changed(spec: Component, body: Json, desired: Json, choice: ConfigMapChoice
 
 
 def _restarted(ctx: ClusterContext, member: Workload, pod: str, begun: str = "") -> dict[str, str]:
-    """What the log tells beside a write that restarts a pod: which, and what for; `begun` is what begins with it."""
+    """The log fields for a write that restarts `pod`: pod and cause; `begun` is the cause of a roll that starts now."""
     cause = begun or ctx.memory.rolls.causes.get(member.name, "it is outdated")
     return {"restarts": pod, "cause": cause} if pod else {}
 
 
 def _delete(ctx: ClusterContext, member: Workload, deletion: PodDeletion) -> None:
-    """Delete the pod of a roll that is not Ready, if a live look still says so, or was prepared (F11, I10)."""
+    """Delete a pod for a roll, if a live read shows that it is not Ready, or if it was prepared (F11, I10)."""
     seen = Destroyer(ctx.deps.client).observe(PODS, deletion.pod, ctx.namespace)
     if seen is None or seen.object.metadata.uid != deletion.uid or seen.object.metadata.deletion_timestamp:
         return

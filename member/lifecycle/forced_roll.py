@@ -1,4 +1,4 @@
-"""When pods are restarted though those in them do not report how they are (lifecycle.md 6.1 step 11)."""
+"""Restarts of pods whose members do not report their state (lifecycle.md 6.1 step 11)."""
 
 from collections.abc import Callable
 
@@ -14,16 +14,18 @@ from member.outcome import Done, Refused
 from ports.transport import ConnectionRefused
 
 WAY_OUT = f'the annotation {labels.FORCE_UPGRADE}: "true"'
-"""What a user can set where the operator waits for a component that does not answer."""
+"""What users can set if the operator waits for a component that does not answer."""
 
 
 def forced(ctx: ClusterContext, component: str, *, alone: bool, ask: Callable[[str], object]) -> Evidence | None:
-    """Evidence that a component does not report its members, where its pods are restarted all the same.
+    """Evidence that a component does not report its members, if its pods may be restarted nevertheless; else None.
 
-    The user asks for that by annotation. A member that is `alone` has no quorum to lose, but it may serve, and the new
-    image may be broken. So it is kept, unless nothing listens at its port, or TLS is being switched, when it can answer
-    no call. `ask` calls the member of a pod. It is kept in any case while certificates are missing or of no use, since
-    its new pod needs them, and while its node is cut off.
+    The user allows that with the annotation. Without it, only a member that is `alone` may be restarted, as it has no
+    quorum to lose. It may still serve, and the new image may be broken, so two cases qualify: nothing listens at its
+    port, or TLS is being switched, during which it can answer no call. `ask` calls the member of a pod.
+
+    Without the annotation a lone member stays while its node is cut off, or while certificates that its new pod needs
+    are missing or unusable.
     """
     if ctx.tc.metadata.annotations.get(labels.FORCE_UPGRADE) == "true":
         return unobservable(ctx, component)
@@ -39,13 +41,13 @@ def forced(ctx: ClusterContext, component: str, *, alone: bool, ask: Callable[[s
 
 
 def _switches_tls(ctx: ClusterContext, component: str) -> bool:
-    """Whether a pod mounts the certificate of its component though the cluster has TLS off, or the reverse."""
+    """True if a pod mounts its component's certificate though the cluster has TLS off, or lacks it though TLS is on."""
     pods = (pod.decode_as(PodWithVolumes).spec.volumes for pod in pods_of(ctx, component))
     return any((f"{component}-tls" in {each.name for each in volumes}) != tls_enabled(ctx.tc) for volumes in pods)
 
 
 def _is_closed(ask: Callable[[str], object], pod: str) -> bool:
-    """Whether nothing listens at the port of a member, as while its start script waits."""
+    """True if nothing listens at a member's port, as while its start script waits."""
     try:
         ask(pod)
     except Unavailable as error:

@@ -1,4 +1,4 @@
-"""What is the same for a member that leaves PD and a master that leaves DM (lifecycle.md 8.3)."""
+"""Steps that PD members and DM masters share when they leave their cluster (lifecycle.md 8.3)."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,14 +16,15 @@ _ILL = "ill while it leaves"
 _JOINING = "joining while it leaves"
 
 _JOINS_WITHIN = 30.0
-"""Seconds in which a pod that Discovery has let start becomes a member, or never does."""
+"""Seconds within which a pod that Discovery has allowed to start becomes a member, or never does."""
 
 
 def may_join(removal: PodRemoval, component: str, of: str) -> Waiting | None:
-    """The wait for a pod that is no member, but may become one the next moment (8.3 BETTER).
+    """The wait for a pod that is not yet a member but may be joining at this moment (8.3 BETTER).
 
-    A member that joins when its pod is about to go takes the quorum of a single one with it, for good. From now on
-    Discovery lets the pod join no more; what it was told before, it does soon. `of` what: PD, DM.
+    If a second member joins and its pod is then removed, the remaining single member loses its quorum for good. From
+    now on Discovery does not let the pod join; a permission that it received earlier takes effect within 30 s. `of` is
+    the name of the cluster that it joins: PD or DM.
     """
     ctx, pod = removal.ctx, removal.pod
     if removal.begun or pod is None or not pod.decode_as(Pod).spec.node_name:
@@ -35,9 +36,9 @@ def may_join(removal: PodRemoval, component: str, of: str) -> Waiting | None:
 
 
 def remaining(removal: PodRemoval, component: str, *, serves: bool, period: float) -> int:
-    """How many members are to remain; 0 when the one that leaves has been ill for a period: it serves no purpose.
+    """The number of members that must remain; 0 if the leaving one has been ill for `period` seconds.
 
-    `serves`: it is healthy, or is no member any more.
+    `serves` is True if the leaving member is healthy or has already left.
     """
     ctx, stopwatches = removal.ctx, removal.ctx.memory.stopwatches
     if serves:
@@ -50,9 +51,9 @@ def remaining(removal: PodRemoval, component: str, *, serves: bool, period: floa
 def take_out(
     removal: PodRemoval, component: str, of: str, what: str, delete: Callable[[Evidence], object]
 ) -> Waiting | None:
-    """Take a member out of its quorum; what keeps it there, if something does.
+    """Take a member out of its quorum. Returns the wait for what prevents it, None once the member is out.
 
-    `what` it is, `of` what: a member of PD, a master of DM.
+    `what` and `of` are for messages: a member of PD, a master of DM.
     """
     soon = next_poll(removal.ctx, component)
     wanted = spec_or_wait(removal.ctx, soon)
@@ -67,7 +68,10 @@ def take_out(
 
 
 def comes_first(removal: PodRemoval, component: str, what: str, lost: Sequence[str]) -> Waiting | None:
-    """The wait for lost members, by their pods, to be replaced, and for the pods above to be gone."""
+    """The wait until lost members are replaced, and until pods with higher ordinals are deleted.
+
+    `lost` holds the pods of the lost members.
+    """
     if lost:
         waiting = f"waiting for the lost {what} of {', '.join(lost)} to be replaced before scaling in"
         return Waiting("ScalingIn", waiting, next_poll(removal.ctx, component))

@@ -1,14 +1,14 @@
-"""What this version of the operator would write otherwise than the one before it: it waits for a change by the user.
+"""Changes that come from a new version of the operator, not from the user: they wait for the user's next change.
 
-A StatefulSet remembers, in an annotation, the cluster that its pod template was written for. The template that today's
-operator makes of that cluster is compared with the one it makes of the cluster as it is: where both say the same,
-nobody has asked for anything, and whatever differs from the running template is ours. Defaults that a new CRD has added
-count as little: they change what is read, and not the generation.
+Each StatefulSet carries an annotation with the cluster that its pod template was written for. The operator builds the
+template of that cluster and the template of the present one. If both are the same, the user has changed nothing, and
+every difference from the running template comes from the operator itself. Defaults that a new CRD adds are such
+differences, too: they change what the operator reads, but not the generation.
 
-Of a StatefulSet without that annotation, such as one of v1.6, nothing of the kind is known. There a difference is ours
-if the running template merely lacks what this version gives every cluster alike, and what v1.6 ignores of the spec. It
-gets the annotation as soon as nothing else is left to do with it, so that what the user changes from then on is told
-apart from what is ours.
+A StatefulSet without the annotation, e.g. one of v1.6, gives no such information. A difference in it counts as the
+operator's own if the running template only lacks two kinds of things: what this version adds to every cluster, and what
+v1.6 ignored in the spec. The operator adds the annotation once nothing else has to be written, so that it can recognize
+later changes by the user.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -41,37 +41,38 @@ _T = TypeVar("_T")
 log = structlog.get_logger(__name__)
 
 _TOLD_AGAIN = 3600.0
-"""Seconds after which the log says the same again."""
+"""Seconds until the log repeats a message."""
 
 _NOTED_AGAIN = 600.0
-"""Seconds after which a note that is gone, or could not be made, is written again."""
+"""Seconds until the operator writes a missing note again, after a failure or after another client removed it."""
 
 
 @dataclass(frozen=True, slots=True)
 class OwnChange:
-    """A difference that waits: the first field of it, as far as it shows in the pod template.
+    """A difference that waits for the user's next change; `field` is the first one in the pod template, if any.
 
-    `is_read_otherwise`: the cluster is read otherwise than before, though nobody has written it.
+    `is_read_otherwise`: this version reads the cluster differently, e.g. with new defaults, though no client has
+    written it.
     """
 
     field: FieldChange | None
     is_read_otherwise: bool = False
 
     def __str__(self) -> str:
-        """What differs."""
+        """The difference, for messages."""
         return str(self.field) if self.field else "the configuration as this version writes it"
 
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The cluster that a template was written for, defaulted; `is_current`: nobody has written it since."""
+    """The defaulted cluster that a template was written for; `is_current` if the user has not changed it since."""
 
     cluster: Cluster
     is_current: bool
 
 
 class _Note(msgspec.Struct):
-    """What a StatefulSet remembers: the cluster that its pod template was written for, as far as that shows in it."""
+    """The content of the annotation: the parts of the cluster that affect the pod template."""
 
     uid: str
     generation: int
@@ -91,10 +92,10 @@ def own_change(
     *,
     data: Mapping[str, str],
 ) -> OwnChange | None:
-    """What differs between a StatefulSet and `desired` if nobody has asked for it; None where somebody has.
+    """The difference between a StatefulSet and `desired` if the user has not asked for it; None if they have.
 
-    `body` is the StatefulSet as it is or, where it is gone, what has remained of it; `change` is what differs in the
-    pod template, `data` what its ConfigMap holds.
+    `body` is the StatefulSet, or what a deleted one has left. `change` is the difference in the pod template, `data`
+    the content of its ConfigMap.
     """
     known = _known(ctx, body)
     if known is None:
@@ -108,12 +109,12 @@ def own_change(
 
 
 def stateful_set_before(ctx: ClusterContext, member: Workload, body: Json | None) -> Json | None:
-    """What this version makes of the cluster that a StatefulSet was written for; None where that is not known."""
+    """The StatefulSet that this version builds for the cluster in the note; None if there is no readable note."""
     return _made_before(ctx, body, lambda tc: member.stateful_set(tc, ""))
 
 
 def content_before(ctx: ClusterContext, member: Workload, body: Json | None) -> Content | None:
-    """The same of its configuration."""
+    """The configuration that this version builds for the cluster in the note; None if there is no readable note."""
     return _made_before(ctx, body, member.content)
 
 
@@ -126,7 +127,7 @@ def _made_before(ctx: ClusterContext, body: Json | None, make: Callable[[Cluster
 
 
 def tell(ctx: ClusterContext, member: Workload, change: OwnChange) -> None:
-    """Say in the log, once an hour, what waits."""
+    """Log, at most once an hour, a difference that waits."""
     if ctx.memory.stopwatches.is_due("own change", f"{member.name}: {change}", _TOLD_AGAIN, ctx.deps.clock):
         cluster = f"{ctx.namespace}/{ctx.name}"
         what = "a difference that no change of the spec has made waits for the next one, as it would restart pods"
@@ -134,7 +135,7 @@ def tell(ctx: ClusterContext, member: Workload, change: OwnChange) -> None:
 
 
 def _asks_for_another(member: Workload, before: Cluster, now: Cluster) -> bool:
-    """Whether two clusters differ in what today's operator makes of them, configuration included."""
+    """True if the operator builds different templates or different configurations for the two clusters."""
     try:
         one, other = (member.stateful_set(tc, "")["spec"]["template"] for tc in (before, now))
         there, wanted = (member.content(tc) for tc in (before, now))
@@ -143,11 +144,11 @@ def _asks_for_another(member: Workload, before: Cluster, now: Cluster) -> bool:
     return not same_template(one, other) or not there.says_the_same(wanted)
 
 
-# What is remembered
+# The note
 
 
 def note(ctx: ClusterContext, component: str) -> str:
-    """The cluster, as far as it may show in the pods of a component, for the annotation."""
+    """The text of the annotation: the parts of the cluster that may affect a component's pods."""
     spec = dict(ctx.owner.decode()["spec"])
     for row in component_types(ctx.tc.kind):
         (other,) = row.slot.tree({})
@@ -158,27 +159,28 @@ def note(ctx: ClusterContext, component: str) -> str:
 
 
 def note_on(ctx: ClusterContext, component: str, live: Object, body: Json) -> None:
-    """Note the cluster on a StatefulSet, such as one of v1.6, that runs what the cluster asks for and has no note.
+    """Add the note to a StatefulSet that has none and runs what the spec asks for, such as one of v1.6.
 
     `body` is `live`, decoded. Raises Conflict, other ApiErrors, TransportError.
     """
     if _note_of(body) is not None:
         return
-    # others may take it off each time, or not let it pass
+    # another client may remove the note each time, or a webhook reject it
     if ctx.memory.stopwatches.is_due("cluster noted", live.metadata.uid, _NOTED_AGAIN, ctx.deps.clock):
         noted(ctx, live, {labels.WRITTEN_FOR: note(ctx, component)})
 
 
 def remembered(body: Json) -> str:
-    """The annotation as it is; empty when there is none."""
+    """The text of the annotation; empty if it is missing."""
     text: str = (body["metadata"].get("annotations") or {}).get(labels.WRITTEN_FOR, "")
     return text
 
 
 def last_written(uid: str, stateful_sets: Iterable[Object]) -> Json | None:
-    """The newest state of the cluster with this UID that StatefulSets were written for; None when none tells.
+    """The newest cluster with this UID in the notes of StatefulSets; None if no note has it.
 
-    It has `spec`, with the configuration of one component alone, and of `metadata` what the operator heeds.
+    The result has `spec`, with the configuration of one component only, and the parts of `metadata` that the operator
+    reads.
     """
     notes = (_note_of(each.decode()) for each in stateful_sets)
     own = [each for each in notes if each is not None and each.uid == uid]
@@ -187,7 +189,7 @@ def last_written(uid: str, stateful_sets: Iterable[Object]) -> Json | None:
 
 
 def _note_of(body: Json) -> _Note | None:
-    """The note on a StatefulSet; None where there is none that can be read."""
+    """The note on a StatefulSet; None if it is missing or unreadable."""
     try:
         return _NOTES.decode(remembered(body))
     except UNREADABLE:
@@ -195,7 +197,7 @@ def _note_of(body: Json) -> _Note | None:
 
 
 def _metadata(tc: Cluster) -> dict[str, dict[str, str]]:
-    """What the user says in the metadata of a cluster and the operator heeds."""
+    """The labels and annotations of a cluster that the operator reads."""
     theirs = tc.metadata.annotations.items()
     return {
         "labels": {key: value for key, value in tc.metadata.labels.items() if key == INSTANCE_LABEL},
@@ -217,11 +219,11 @@ def _known(ctx: ClusterContext, body: Json) -> _Known | None:
     return _Known(structs.replace(cluster, status=ctx.tc.status), is_current)
 
 
-# Without a memory
+# Without a note
 
 
 def _as_v16_made(ctx: ClusterContext, member: Workload, body: Json, data: Mapping[str, str]) -> Json | None:
-    """The StatefulSet that v1.6 made of this cluster; None where another configuration is asked for than it wrote."""
+    """The StatefulSet as v1.6 built it for this cluster; None if v1.6 wrote a different configuration."""
     if not all(same_toml(data.get(key), text) for key, text in member.content_of_v16(ctx.tc).config_files.items()):
         return None
     made = member.stateful_set(ctx.tc, in_use_config_map_name(ctx.tc, member.name, body))
@@ -229,7 +231,7 @@ def _as_v16_made(ctx: ClusterContext, member: Workload, body: Json, data: Mappin
 
 
 def _is_in_every_cluster(ctx: ClusterContext, member: Workload, body: Json, desired: Json) -> bool:
-    """Whether the running template merely lacks what the template of any cluster has."""
+    """True if the running template only lacks things that this version adds to every cluster."""
     record = read_record(body)
     if record is None:
         return False
@@ -242,12 +244,12 @@ def _is_in_every_cluster(ctx: ClusterContext, member: Workload, body: Json, desi
 
 
 def _is_script(path: str, text: str) -> bool:
-    """Whether this is a script in a command: its text is ours, and what it is made from shows elsewhere, too."""
+    """True for a script in a command: the operator writes it, and its inputs also appear elsewhere in the template."""
     return ".command[" in path and "\n" in text
 
 
 def _plain(ctx: ClusterContext) -> Cluster:
-    """A cluster with the components of this one, in which everything is left open that can be."""
+    """A cluster with the same components and only the required fields."""
     metadata = {"name": ctx.name, "namespace": ctx.namespace, "labels": _metadata(ctx.tc)["labels"]}
     storage: Json = {"requests": {"storage": "1Gi"}}
     plain = decode({"metadata": metadata, "spec": {}}, type(ctx.tc))
@@ -260,7 +262,7 @@ def _plain(ctx: ClusterContext) -> Cluster:
 
 
 def _leaves(value: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """What a tree says, each with its path; named items of lists by their names."""
+    """The leaves of a tree, each with its path; list items with a name appear under it."""
     if isinstance(value, dict):
         for key, below in value.items():
             yield from _leaves(below, f"{path}.{key}")

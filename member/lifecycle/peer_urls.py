@@ -1,7 +1,7 @@
-"""A member whose peer URL is from before `spec.tlsCluster.enabled` was changed: nobody can join through it.
+"""Members that joined before `spec.tlsCluster.enabled` changed: no other member can reach their peer URLs.
 
-etcd keeps the URL with which a member has joined; only `etcdctl member update` changes it. A single member needs no
-peers, so nothing is wrong with it until a second one is to come.
+etcd keeps the URL with which a member joined, and only `etcdctl member update` changes it. A single member needs no
+peers, so the URL does no harm until a second member joins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ Joined: TypeAlias = tuple[str, int, Sequence[str]]
 
 
 def outdated(ctx: ClusterContext, component: str, members: Iterable[Joined]) -> Waiting | None:
-    """What is to be done before a component grows that has one member; None where nothing is."""
+    """The wait for the user to update an outdated peer URL before the component grows; None if none is outdated."""
     wanted, title = f"{scheme(ctx.tc)}://", component_type(component).title
     for name, ident, urls in members:
         if not urls or any(url.startswith(wanted) for url in urls):

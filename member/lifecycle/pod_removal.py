@@ -1,7 +1,7 @@
-"""The way of one pod out of its component, and back (lifecycle.md 8.3, 8.5, 8.9, F32, F36).
+"""The removal of one pod from its component, and its cancellation (lifecycle.md 8.3, 8.5, 8.9, F32, F36).
 
-That a pod leaves is noted before anything is undone in the data plane, on the pod and on its volume claims. The claims
-outlive the pod: so whoever comes after, a restarted operator or a user who changed their mind, finds what was begun.
+Before the operator changes the data plane, it writes a note on the pod and on its volume claims. The claims outlive the
+pod, so a restarted operator, or a user who cancels the scale-in, finds out what has begun.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from member.naming import pod_name, pvc_name
 
 @dataclass(frozen=True, slots=True)
 class PodRemoval:
-    """A pod that leaves, or that was about to; what is known of it may come from the cache.
+    """A pod that is leaving, or was about to leave; `pod` and `claims` may come from the cache.
 
-    `staying` pods, the lowest, are to stay: all others leave, this one among them.
+    The `staying` lowest ordinals stay; all others leave, including this one.
     """
 
     ctx: OwnContext
@@ -37,43 +37,43 @@ class PodRemoval:
 
     @property
     def begun(self) -> bool:
-        """Whether something says that the pod leaves."""
+        """True if a note or a mark says that the pod is leaving."""
         marks = (PVC_DEFER_DELETING, SCALE_IN_TIME)
         return any(mark in carrier.metadata.annotations for _, carrier in self._carriers() for mark in marks)
 
     @property
     def since(self) -> datetime | None:
-        """When it was noted that the pod leaves."""
+        """The time of the earliest note; None without a note."""
         texts = (carrier.metadata.annotations.get(SCALE_IN_TIME, "") for _, carrier in self._carriers())
         return min((time for time in map(parse_time, texts) if time), default=None)
 
     @property
     def store_id(self) -> int | None:
-        """The store that the pod is labelled with."""
+        """The store id from the labels of the pod and its claims; None if they have none."""
         texts = (carrier.metadata.labels.get(STORE_ID, "") for _, carrier in self._carriers())
         return next((int(text) for text in texts if text.isdecimal()), None)
 
     def note(self, store_id: int | None = None) -> None:
-        """Write down that the pod leaves, and which store is its own. Raises ApiError, TransportError."""
+        """Note on the pod and its claims that the pod is leaving, and its store. Raises ApiError, TransportError."""
         since = stamp(self.since or self.ctx.deps.clock.wall())
         labels = {} if store_id is None else {STORE_ID: str(store_id)}
         for resource, carrier in self._carriers():
             self._write(resource, carrier, {SCALE_IN_TIME: since}, labels)
 
     def defer_deleting(self) -> None:
-        """Mark the claims: nobody needs their data any more (8.9). Raises ApiError, TransportError.
+        """Mark the claims as no longer needed (8.9). Raises ApiError, TransportError.
 
-        They name their pod from then on, if it left before it was known to PD and they were labelled.
+        This also labels each claim with its pod's name, which is missing if the pod left before PD knew it.
         """
         now = self.ctx.deps.clock.wall()
-        # a rival with an older spec may have taken the note back in the meantime
+        # another operator process with an older spec may have removed the note in the meantime
         marks = {SCALE_IN_TIME: stamp(self.since or now), PVC_DEFER_DELETING: stamp(now), POD_NAME: self.name}
         for claim in self.claims:
             if PVC_DEFER_DELETING not in claim.metadata.annotations:
                 self._write(PERSISTENT_VOLUME_CLAIMS, claim, marks)
 
     def clear(self) -> None:
-        """Take back notes and marks: the pod stays. Raises ApiError, TransportError."""
+        """Remove notes and marks, because the pod stays. Raises ApiError, TransportError."""
         for resource, carrier in self._carriers():
             self._write(resource, carrier, {})
 
@@ -86,7 +86,7 @@ class PodRemoval:
     def _write(
         self, resource: Resource, carrier: Object, annotations: dict[str, str], labels: dict[str, str] | None = None
     ) -> None:
-        """Set some of our annotations and labels; without annotations, remove them."""
+        """Set annotations and labels; with no annotations, remove note and mark."""
         meta = carrier.metadata
         desired: Json = {"metadata": {"name": meta.name, "namespace": meta.namespace, "annotations": annotations}}
         if labels:
@@ -96,7 +96,7 @@ class PodRemoval:
 
 
 def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> PodRemoval:
-    """A pod and its claims as the caches have them; `body` is the StatefulSet."""
+    """A pod and its claims from the caches; `body` is the StatefulSet."""
     pod = pod_name(ctx.tc, component, ordinal)
     lister, namespace = ctx.listers.persistent_volume_claims, ctx.namespace
     claims = (lister.get(namespace, name) for name in claims_of_templates(body, pod))
@@ -105,7 +105,7 @@ def cached(ctx: ClusterContext, component: str, body: Json, ordinal: int) -> Pod
 
 
 def live(ctx: ClusterContext, component: str, body: Json, ordinal: int, staying: int | None = None) -> PodRemoval:
-    """A pod and its claims as the API server has them now; without `staying`, all pods below this one stay.
+    """A pod and its claims, read from the API server; without `staying`, all pods below this one stay.
 
     Raises ApiError, TransportError.
     """
@@ -118,5 +118,5 @@ def live(ctx: ClusterContext, component: str, body: Json, ordinal: int, staying:
 
 
 def claims_of_templates(body: Json, pod: str) -> list[str]:
-    """The names of the claims that a StatefulSet makes for a pod."""
+    """The names of the claims that a StatefulSet creates for a pod."""
     return [pvc_name(each["metadata"]["name"], pod) for each in body["spec"].get("volumeClaimTemplates") or ()]

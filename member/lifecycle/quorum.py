@@ -1,4 +1,7 @@
-"""How a member of a quorum is removed: by one that survives it, and not while it leads (lifecycle.md 8.3). Pure."""
+"""The steps that remove a member from a quorum: never through the leaving one, never while it leads (lifecycle.md 8.3).
+
+Pure functions.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from member.outcome import Wait
 
 @dataclass(frozen=True, slots=True)
 class Voter:
-    """A member; `ordinal` is that of our pod, None for a peer in another cluster."""
+    """A member; `ordinal` is None for a member in another cluster."""
 
     id: int
     name: str
@@ -20,26 +23,26 @@ class Voter:
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """There is no such member."""
+    """No such member exists."""
 
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """Let another one lead first."""
+    """Transfer the leadership to another member first."""
 
     to: Voter
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """Take the member out."""
+    """Remove the member."""
 
     voter: Voter
 
 
 @dataclass(frozen=True, slots=True)
 class StandsIn:
-    """Without this member there would be fewer healthy ones, `others`, than are wanted."""
+    """The member must stay, as only `others` healthy ones would remain, fewer than wanted."""
 
     others: int
 
@@ -48,7 +51,7 @@ Step: TypeAlias = Gone | Wait | StandsIn | Transfer | Remove
 
 
 def next_step(voters: Sequence[Voter], ordinal: int, wanted: int = 0, of: str = "PD") -> Step:
-    """The next step to remove the member of a pod; `wanted` are to remain (F28, I8, I9, I12)."""
+    """The next step to remove this ordinal's member; `wanted` healthy own members must remain (F28, I8, I9, I12)."""
     leaving = next((voter for voter in voters if voter.ordinal == ordinal), None)
     if leaving is None:
         return Gone()
@@ -62,13 +65,16 @@ def next_step(voters: Sequence[Voter], ordinal: int, wanted: int = 0, of: str = 
         return Wait(f"waiting for {names} to be healthy before removing {leaving.name} from {of}")
     own = sum(voter.healthy and voter.ordinal is not None for voter in rest)
     if own < wanted and leaving.name:
-        # one without a name has never started, and serves for nobody
+        # a member without a name has never started and serves no client
         return StandsIn(own)
     return Transfer(_successor(rest, ordinal)) if leaving.leads else Remove(leaving)
 
 
 def _successor(rest: Sequence[Voter], ordinal: int) -> Voter:
-    """Who leads next: the healthy one of the lowest ordinal; of the highest, if the lowest leaves; else a peer."""
+    """The next leader: the healthy own member with the lowest ordinal, or the highest if the lowest is above `ordinal`.
+
+    Without own healthy members, one in another cluster.
+    """
     healthy = [voter for voter in rest if voter.healthy]
     own = sorted((voter.ordinal, voter.name, voter) for voter in healthy if voter.ordinal is not None)
     if not own:

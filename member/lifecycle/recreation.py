@@ -1,8 +1,8 @@
-"""A StatefulSet that is made again: its pods go on as they are (lifecycle.md 4.6, 10.2, F10).
+"""Deletion and recreation of a StatefulSet while its pods keep running (lifecycle.md 4.6, 10.2, F10).
 
-What can't be changed in a StatefulSet changes by deleting it with its pods left behind, and making it again: it takes
-them back. They keep running only if the new one has the pod template that they run, to the letter, and no fewer
-replicas. Both are read from what the old one has left: its pods, the revisions of its template, the volume claims.
+To change an immutable field, the operator deletes the StatefulSet without its pods and creates it again; the new one
+adopts the pods. They keep running only if the new StatefulSet has exactly the pod template that they run, and at least
+as many replicas. The operator finds out both from what is left: the pods, the controller revisions, the volume claims.
 """
 
 import re
@@ -42,12 +42,12 @@ _OF_TEMPLATES = ("accessModes", "resources", "storageClassName", "volumeAttribut
 
 @dataclass(frozen=True, slots=True)
 class PreviousStatefulSet:
-    """What a StatefulSet that is gone has left.
+    """What a deleted StatefulSet has left.
 
-    `replicas` it had at least, None when nothing tells; below the ordinal `given_up`, no pod has data of a member that
-    was removed. `running` has the pod template that its pods run and the record of it, in the shape of a StatefulSet;
-    None without pods. `volumes` are the claim templates, by name, of what all of these pods mount; None where nothing
-    has ever run in them.
+    `replicas`: the number that it had at least; None if nothing shows it. `given_up`: the lowest ordinal with data of a
+    removed member; the new StatefulSet must not be larger. `running`: the pod template of the running pods and its
+    record, in the shape of a StatefulSet; None without pods. `volumes`: the claim templates, by name, that all these
+    pods mount; None if no pod has ever run.
     """
 
     replicas: Replicas | None = None
@@ -57,14 +57,14 @@ class PreviousStatefulSet:
 
 
 def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[Object]) -> PreviousStatefulSet:
-    """Look live at what there is of a component that has no StatefulSet; `claims` are those of its pods.
+    """Read live what is left of a component that has no StatefulSet; `claims` are the claims of its pods.
 
-    A TidbCluster that was itself deleted and created again finds its volumes so, whatever it asks for now. Raises
+    If the TidbCluster was deleted and recreated, it gets its volumes back this way, whatever its new spec says. Raises
     ApiError, TransportError.
     """
     holds_data = component_type(component).claims.hold_data
     if holds_data:
-        # a pod that no cache shows would keep its claims
+        # even if no cache shows a pod, its claims exist
         has_traces = any(_pods_with_claims(ctx.tc, component, claims))
     else:
         has_traces = tells_of_stateful_set(ctx.tc, component)
@@ -87,7 +87,7 @@ def previous_stateful_set(ctx: ClusterContext, component: str, claims: Sequence[
 
 
 def _volumes(ctx: ClusterContext, pods: Sequence[Object]) -> Mapping[str, Json]:
-    """The claim templates of what all pods mount, as the claims of the first one are now."""
+    """The claim templates that all pods mount, with the present settings of the first pod's claims."""
     in_all = set.intersection(
         *({claim.removesuffix(f"-{pod.metadata.name}") for claim in own_claims(pod)} for pod in pods)
     )
@@ -101,8 +101,8 @@ def _volumes(ctx: ClusterContext, pods: Sequence[Object]) -> Mapping[str, Json]:
 
 
 def _pods_with_data(tc: Cluster, component: str, claims: Sequence[Object], *, given_up: bool) -> Iterable[str]:
-    """The pods with data in use, or with `given_up` data: a member that was removed has its claims marked (8.9)."""
-    # whatever instance name they carry: the cluster may have got another one with its new TidbCluster
+    """The pods with data in use, or with `given_up` data: claims of removed members are marked (8.9)."""
+    # ignore the instance label: a recreated TidbCluster may have another one
     carried = {key: value for key, value in base_labels(tc, component).items() if key != labels.INSTANCE}
     for pod, claim in _pods_with_claims(tc, component, claims):
         meta = claim.metadata
@@ -112,7 +112,7 @@ def _pods_with_data(tc: Cluster, component: str, claims: Sequence[Object], *, gi
 
 
 def _pods_with_claims(tc: Cluster, component: str, claims: Sequence[Object]) -> Iterator[tuple[str, Object]]:
-    """The claims for data with names of the component, whatever they carry, and the names of their pods."""
+    """The names of pods with data claims, and these claims; matched by name, whatever their labels."""
     row = component_type(component)
     volume = r"data\d+" if row.storage_claims else re.escape(row.data_volume)
     for claim in claims:
@@ -122,7 +122,7 @@ def _pods_with_claims(tc: Cluster, component: str, claims: Sequence[Object]) -> 
 
 
 def _running(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> Json | None:
-    """The newest revision that some pod runs."""
+    """The newest revision that any pod runs."""
     run = {pod.metadata.labels.get(CONTROLLER_REVISION_HASH) for pod in pods}
     carried = labels.selector_text(base_labels(ctx.tc, component))
     revisions = ctx.deps.client.list_page(CONTROLLER_REVISIONS, ctx.namespace, label_selector=carried).items
@@ -144,14 +144,14 @@ def _as_stateful_set(tc: Cluster, component: str, revision: Json) -> Json:
 
 
 def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
-    """The StatefulSet to make, with its record: `desired`, but as large as it was and with the template that runs.
+    """The StatefulSet to create, with its record: `desired` with the old size and the running pod template.
 
-    Another template than that goes in when the user wants another; then the roll takes its time over the pods.
+    If the user wants another template, the new StatefulSet gets that one, and a roll restarts the pods one by one.
     """
     if previous.replicas:
         desired = with_size(desired, previous.replicas)
     elif previous.given_up and previous.given_up.count < desired["spec"]["replicas"]:
-        # it grows when the claims that are in the way are gone (F32)
+        # it grows once the claims of removed members are deleted (F32)
         desired = with_size(desired, previous.given_up)
     if previous.running is None:
         return stamped(desired)
@@ -164,9 +164,9 @@ def recreated(previous: PreviousStatefulSet, desired: Json) -> Json:
 
 
 def keeps_volumes(previous: PreviousStatefulSet, desired: Json) -> bool:
-    """Whether the pods have other volumes than are desired, and keep them, as those of a StatefulSet that is there do.
+    """True if the running pods mount other volumes than `desired`; they then keep theirs.
 
-    Nobody gives a pod another volume: Kubernetes would do nothing more for any of them, not even make one that is lost.
+    A pod cannot get another volume. With other claim templates, Kubernetes would not even recreate a lost pod.
     """
     if previous.running is None or previous.volumes is None:
         return False
@@ -174,7 +174,7 @@ def keeps_volumes(previous: PreviousStatefulSet, desired: Json) -> bool:
 
 
 def _with_volumes_of(running: Json, volumes: Mapping[str, Json], desired: Json) -> Json:
-    """`desired` with these volumes and the pod template that runs, until the user wants what can be had (R26)."""
+    """`desired` with these volumes and the running pod template, until the spec asks for a possible change (R26)."""
     wanted = {each["metadata"]["name"]: each for each in desired["spec"].get("volumeClaimTemplates") or ()}
     templates = [wanted.get(name, template) for name, template in volumes.items()]
     record = read_record(running)
@@ -190,9 +190,9 @@ def _is_unchanged(live: Object, cached: Object) -> bool:
 def remade_before_it_ran(
     ctx: ClusterContext, component: str, cached: Object, body: Json, wanted: Json
 ) -> Waiting | None:
-    """Make a StatefulSet again that can't be changed into what is wanted, if nothing has ever run in any of its pods.
+    """Delete a StatefulSet for recreation if it cannot be changed as wanted and no pod of it has ever run.
 
-    So a volume that nobody can provide may be taken back. Raises as `delete_keeping_pods`.
+    This way the user can take back a volume that no provisioner can create. Raises as `delete_keeping_pods`.
     """
     if _any_ran(pods_of(ctx, component)):
         return None
@@ -201,14 +201,14 @@ def remade_before_it_ran(
     pods = pods_live(ctx, component).pods
     if _any_ran(pods) or _any_unheard(ctx, component, pods) or not _are_all(ctx, component, body, pods):
         return None
-    # with the pods: Kubernetes could not give them the volumes of the new one, and would do nothing more
+    # delete the pods, too: they cannot get the new volumes, and Kubernetes would not replace them
     return _delete(ctx, component, cached, "Foreground")
 
 
 def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Object]) -> bool:
-    """Whether a StatefulSet has had no other pods than these: one that is not seen may run, or have left data.
+    """True if `pods` are all pods that the StatefulSet has ever had: an unseen one may run, or have left data.
 
-    One that makes its pods in order has made no claims for those to come.
+    With ordered creation, later pods without claims have never existed.
     """
     if len(pods) < ((body.get("status") or {}).get("replicas") or 0):
         return False
@@ -223,7 +223,7 @@ def _are_all(ctx: ClusterContext, component: str, body: Json, pods: Sequence[Obj
 
 
 def _any_unheard(ctx: ClusterContext, component: str, pods: Iterable[Object]) -> bool:
-    """Whether a pod may have started on a node that reports nothing any more."""
+    """True if a pod may have started on a node that no longer reports."""
     return any(cached_activity(ctx, component, pod) is Activity.UNHEARD for pod in pods)
 
 
@@ -232,9 +232,10 @@ def _any_ran(pods: Iterable[Object]) -> bool:
 
 
 def delete_keeping_pods(ctx: ClusterContext, component: str, cached: Object) -> Waiting:
-    """Delete a StatefulSet, its pods staying, so that it is made again; `cached` is what the decision was made on.
+    """Delete a StatefulSet but not its pods, for recreation; `cached` is the state on which the caller decided.
 
-    The ConfigMap that it uses is remembered first, as v1.6 does. Raises OwnerGone, ApiError, TransportError.
+    Before that, the operator records the name of its ConfigMap, as v1.6 does. Raises OwnerGone, ApiError,
+    TransportError.
     """
     return _delete(ctx, component, cached, "Orphan")
 

@@ -1,7 +1,7 @@
-"""What goes on with a component whose new spec the API server refuses: a quota, a policy, a port or name that is taken.
+"""Components whose new spec the API server refuses, e.g. because of a quota, a policy, or a port or name in use.
 
-Its pods are looked after as they run: they are scaled, failed over, and given back what a roll has moved away. The new
-spec is tried again after a pause.
+The operator maintains the pods as they run: it scales them, replaces lost ones, and gives back what a roll has moved
+away. After a pause it tries the new spec again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,13 +28,13 @@ from member.outcome import Done, Failed, NotDone, Outcome, first_retry, in_time_
 T = TypeVar("T")
 
 _NO_JUDGEMENT = (Unauthorized, NotFound, AlreadyExists, Conflict, Expired, TooManyRequests)
-"""What the next attempt may meet otherwise, or what asks for another decision."""
+"""Errors that are no verdict on the spec: the next attempt may succeed, or another step handles them."""
 
 
 def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable[[], None]]) -> NotDone | None:
-    """Carry out what leaves the pods of a component alone, each by itself; why the first that can't be is not.
+    """Run each of `writes`, which leave the component's pods alone; the first refusal, None if all succeed.
 
-    None if all are. Raises ApiError, TransportError.
+    Continues after a refusal. Raises ApiError, TransportError.
     """
     answers = (attempted(ctx, f"beside {component} {number}", write)[1] for number, write in enumerate(writes))
     found = [each for each in answers if each is not None]
@@ -43,9 +43,10 @@ def first_refusal(ctx: ClusterContext, component: str, writes: Iterable[Callable
 
 
 def attempted(ctx: ClusterContext, key: str, act: Callable[[], T]) -> tuple[T | None, NotDone | None]:
-    """What comes of `act`, or why it is refused; then it waits for the next attempt.
+    """Run `act`: its result and None, or None and the refusal.
 
-    `key` tells it from all else that the API server may refuse of the cluster. Raises what `act` raises.
+    After a refusal, `act` does not run until a pause is over. `key` distinguishes it from other writes of the same
+    cluster. Raises what `act` raises.
     """
     refusals, clock = ctx.memory.refusals, ctx.deps.clock
     if standing := refusals.standing(key, partial(_wanted, ctx), clock):
@@ -63,7 +64,7 @@ def attempted(ctx: ClusterContext, key: str, act: Callable[[], T]) -> tuple[T | 
 def updated(
     ctx: ClusterContext, component: str, update: Callable[[], Outcome], as_it_runs: Callable[[], Outcome]
 ) -> tuple[Outcome, NotDone | None]:
-    """What comes of the update of a component, and why it is kept `as_it_runs`, if it is.
+    """Run `update`, or `as_it_runs` if the API server refuses the update; the outcome, and the refusal if any.
 
     Raises what the two raise.
     """
@@ -72,17 +73,17 @@ def updated(
 
 
 def kept(ctx: ClusterContext, component: str, as_it_runs: Callable[[], Outcome]) -> Outcome:
-    """What comes of keeping a component as it runs; Done where that is refused as well. Raises as `updated`."""
-    # nobody knows what the update would have done to its pods
+    """Run `as_it_runs` after a refusal; Done if the API server refuses that as well. Raises as `updated`."""
+    # assume that the refused update would have restarted pods, so that later components wait
     ctx.rolls_to_come.add(component)
     outcome, _ = attempted(ctx, f"{component} as it runs", as_it_runs)
     return Done() if outcome is None else outcome
 
 
 def noted(ctx: ClusterContext, live: Object, annotations: Mapping[str, str]) -> None:
-    """Note on a StatefulSet what nobody waits for; not where the server refuses that, or changes more in the course.
+    """Annotate a StatefulSet; do nothing if the API server refuses it or would change the spec in the course.
 
-    Raises Conflict, other ApiErrors that are no judgement, TransportError.
+    Raises Conflict, other ApiErrors that are no verdict, TransportError.
     """
     try:
         ctx.deps.applier.annotate_alone(STATEFUL_SETS, live, annotations)
@@ -91,7 +92,7 @@ def noted(ctx: ClusterContext, live: Object, annotations: Mapping[str, str]) -> 
 
 
 def with_refusal(refused: NotDone | None, outcome: Outcome) -> Outcome:
-    """A refusal, and what else there is to say of the component."""
+    """Combine a refusal with the component's other outcome."""
     if refused is None:
         return outcome
     message = refused.message if isinstance(outcome, Done) else f"{refused.message}; {outcome.message}"
@@ -99,7 +100,7 @@ def with_refusal(refused: NotDone | None, outcome: Outcome) -> Outcome:
 
 
 def _refusal(error: ApiError) -> Failed:
-    """The error, if the server has judged what it was asked for, and would do so again. Raises it if not."""
+    """`error` as a failure, if it is a verdict that a repetition would not change; else raises it."""
     by_webhook = isinstance(error, InternalError) and "webhook" in error.message
     if by_webhook or (error.code < 500 and not isinstance(error, _NO_JUDGEMENT)):
         return Failed(type(error).__name__, str(error))
@@ -107,5 +108,5 @@ def _refusal(error: ApiError) -> Failed:
 
 
 def _wanted(ctx: ClusterContext) -> bytes:
-    """The spec that is refused; with another one all is tried at once."""
+    """A digest of the spec; with a changed spec the operator tries all refused writes at once."""
     return digest(ctx.owner.decode().get("spec"))

@@ -1,7 +1,8 @@
-"""Having Kubernetes sync a StatefulSet again whose pods are missing.
+"""Writes that make Kubernetes sync a StatefulSet again while pods are missing.
 
-Its controller waits longer each time that it could not create a pod, up to 1,000 seconds, and nobody tells it that what
-was in the way is gone: a pod of an older StatefulSet, a quota, a webhook that refused. A write to the StatefulSet does.
+After each failed creation of a pod the StatefulSet controller waits longer, up to 1,000 seconds. It does not notice
+when the obstacle has gone, e.g. a pod of an older StatefulSet, a quota or a webhook. A write to the StatefulSet wakes
+it.
 """
 
 from itertools import takewhile
@@ -17,16 +18,17 @@ from member.observed.pod import Pod
 from member.observed.pods import pods_of
 
 _FIRST = 5.0
-"""Seconds in which Kubernetes usually creates pods, and tries again in short intervals."""
+"""Seconds within which Kubernetes usually creates pods; it retries often in that time."""
 _LATEST = 300.0
-"""Seconds between two writes at most; until then each interval is as long as the pods have been missing."""
+"""The maximum of seconds between two writes; the interval grows with the time for which pods have been missing."""
 _LOOK_AGAIN = 10.0
 
 
 def requeue(ctx: ClusterContext, component: str, live: Object) -> float | None:
-    """Have a StatefulSet synced again if its pods have been missing; seconds until the next look, None for no need.
+    """Wake the controller of a StatefulSet if pods have been missing; seconds until the next check, None if none is.
 
-    Not while a pod of another StatefulSet has one of their names: nothing can be created then. Raises TransportError.
+    Does nothing while a pod of another StatefulSet has one of the names, as nothing can be created then. Raises
+    TransportError.
     """
     missing = _missing(ctx, component, live)
     if not missing:
@@ -42,7 +44,7 @@ def requeue(ctx: ClusterContext, component: str, live: Object) -> float | None:
 
 
 def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
-    """The pods that Kubernetes should have created by now; none where it has yet to look, or may not create them."""
+    """The pods that Kubernetes should have created by now; empty if it has not read the spec or may create none."""
     body, meta = live.decode(), live.metadata
     has_looked = (body.get("status") or {}).get("observedGeneration", 0) >= meta.generation
     if not has_looked:
@@ -50,7 +52,7 @@ def _missing(ctx: ClusterContext, component: str, live: Object) -> list[str]:
     pods = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
     wanted = [f"{meta.name}-{ordinal}" for ordinal in range(body["spec"]["replicas"])]
     if body["spec"].get("podManagementPolicy") != "Parallel":
-        # none is made behind one that is not Ready
+        # Kubernetes creates no pod behind one that is not Ready
         serve = takewhile(lambda name: name in pods and pods[name].decode_as(Pod).is_ready, wanted)
         wanted = wanted[: len(list(serve)) + 1]
     if not all(controls(meta.uid, pods[name]) for name in wanted if name in pods):
@@ -62,5 +64,5 @@ def _write(ctx: ClusterContext, live: Object) -> None:
     try:
         noted(ctx, live, {REQUEUED_AT: stamp(ctx.deps.clock.wall())})
     except ApiError:
-        # it was written just now, which does the same; or the next look does it
+        # another client has just written it, which has the same effect, or the next check writes it
         return

@@ -1,8 +1,9 @@
-"""Putting right what others have changed in a StatefulSet, before anything else is decided about it.
+"""Repair of foreign edits in a StatefulSet, before any other decision about it.
 
-What we wrote last goes back in, whatever the spec asks for by now, and whatever keeps the component from being rolled:
-Kubernetes must not go on restarting pods for what nobody who may ask has asked for. Pods that have come to a foreign
-template already are outdated then, and below the partition: they are restarted one by one, like in every roll.
+The operator restores what it wrote last, whatever the spec says by now, and even if the component may not be rolled:
+Kubernetes must not continue to restart pods for a change that the cluster's spec does not contain. Pods that already
+run a foreign template are outdated afterwards. As they are below the partition, they are restarted one by one as in any
+roll.
 """
 
 from kube.events import WARNING
@@ -20,7 +21,7 @@ FOREIGN_EDIT = "ForeignEdit"
 
 
 def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None:
-    """Undo an edit by others in a StatefulSet of ours; None where there is none.
+    """Undo a foreign edit in one of the operator's StatefulSets; None if there is none.
 
     Raises ApiError, TransportError.
     """
@@ -39,7 +40,7 @@ def restore(ctx: ClusterContext, component: str, live: Object) -> Waiting | None
 
 
 def _strategy(edit: ForeignEdit, body: Json, recorded: Json) -> UpdateStrategy:
-    """Restarts no pod: as it was written, and above all pods where some may have come to a foreign template."""
+    """A strategy that restarts no pod: the recorded one, or above all pods if some may run a foreign template."""
     if edit.hits_pods and "rollingUpdate" in recorded["spec"]["updateStrategy"]:
         return UpdateStrategy.above_all(body["spec"]["replicas"])
     return UpdateStrategy.unchanged(recorded if "updateStrategy" in edit.fields else body)

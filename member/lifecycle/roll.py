@@ -1,15 +1,16 @@
-"""A rolling restart, one pod after another, from the highest ordinal down (lifecycle.md 7).
+"""Rolling restarts: one pod after another, from the highest ordinal down (lifecycle.md 7).
 
-A StatefulSet restarts outdated pods whose ordinal is at or above its partition. So a change of the pod template goes in
-with the partition above all pods, and the partition is lowered by one pod at a time, each when nothing can be hurt:
-the pods above serve again on the new revision, and the component has let go of this one. When all have come to it, the
-partition is raised above them again.
+A StatefulSet restarts outdated pods whose ordinal is at or above its partition. The operator writes a changed pod
+template with the partition above all pods, and then lowers the partition pod by pod. It does so once the pods above
+serve again on the new revision, and the component has moved away what this pod serves. When all pods run the new
+revision, the partition returns to above all pods.
 
-A pod that is not Ready on an outdated revision comes first (F11), unless it comes back by itself while the new revision
-does not serve, or its node is cut off. The data plane must get along without it; while the data plane is silent, its
-kubelet must report that nothing of it runs (docs/rules/silence.md). Where the partition can't reach a pod alone - Ready
-outdated pods stand above it, or the StatefulSet waits for one that is ignored - the strategy is OnDelete for as long,
-and the pod is deleted.
+A pod on an outdated revision that is not Ready comes first (F11), with two exceptions: it can recover by itself while
+the new revision does not serve, or its node is cut off. The data plane must confirm that it can do without the pod;
+while the data plane is silent, the pod's kubelet must report that nothing of it runs (docs/rules/silence.md).
+
+In two cases the partition cannot reach this pod alone: Ready outdated pods are above it, or the StatefulSet waits for a
+pod that the roll ignores. The operator then sets the strategy OnDelete for the time being, and deletes the pod.
 """
 
 from collections.abc import Callable, Sequence
@@ -60,7 +61,7 @@ _FORCED = "restarting all pods at once (forced)"
 
 @dataclass(frozen=True, slots=True)
 class PodDeletion:
-    """A pod to delete, which may be Ready only when it was `prepared`; `seen` is the live look at all pods."""
+    """A pod to delete, which may be Ready only if it was `prepared`; `seen` is the live read of all pods."""
 
     pod: str
     seen: LivePods
@@ -74,17 +75,17 @@ class PodDeletion:
 
     @property
     def uid(self) -> str:
-        """The identity of the pod in that look: another one of the name is not to be deleted."""
+        """The UID of the pod in the live read; a new pod of the same name must not be deleted."""
         return next((each.metadata.uid for each in self.seen.pods if each.metadata.name == self.pod), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Roll:
-    """What the StatefulSet gets in this reconcile, and what the roll waits for.
+    """What a roll writes into the StatefulSet in this reconcile, and what it waits for.
 
-    `takes_template`: the desired pod template goes in. `delete`: the pod to delete once that is written. `selected`:
-    the Ready pod that is to be restarted next, empty when none is. `restarts`: the pod that what is written restarts.
-    `others_resumed`: the other pods have been given back what was moved away from them.
+    `takes_template`: write the desired pod template. `delete`: the pod to delete after that write. `selected`: the
+    Ready pod to restart next, empty if there is none. `restarts`: the pod that the write restarts. `others_resumed`:
+    the other pods have got back what was moved away from them.
     """
 
     takes_template: bool
@@ -107,16 +108,18 @@ def next_roll(
     scaling: bool,
     edited: bool = False,
 ) -> Roll:
-    """Decide on the pod template and the update strategy of a StatefulSet, as it is (`body`) and as wanted.
+    """Decide on the pod template and the update strategy of a StatefulSet, from its present and its desired state.
 
-    `changed` names what differs in the template; empty when nothing does. `scaling`: pods come or go, which is first.
-    `edited`: others have changed the template, and that can't be undone: no pod is to come to it.
-    A roll that has come to its end is noted in the phase. Raises ApiError, TransportError, DataPlaneError.
+    `changed` names the difference in the template, empty if there is none. `scaling`: pods are added or removed, which
+    comes first. `edited`: there is a foreign edit in the template that the operator cannot undo; no pod may be
+    restarted with it.
+
+    Sets the phase to Normal at the end of a roll. Raises ApiError, TransportError, DataPlaneError.
     """
     view = RollView(ctx, component, rolling, body, scaling, everything_changed=bool(changed))
     roll = Roll(True, _above_all(body, desired)) if edited else _next_roll(view, desired, changed)
     if (roll.restarts or roll.delete) and desired["spec"]["replicas"] != body["spec"]["replicas"]:
-        # pods come or go with this write: the restart is the next one's (I19)
+        # this write adds or removes pods; the next one restarts a pod (I19)
         no_restarts = view.no_restarts(view.rolling_pods(view.cached))
         roll = replace(roll, strategy=no_restarts, restarts="", delete=None)
     if roll.others_resumed:
@@ -126,9 +129,9 @@ def next_roll(
 
 
 def give_back(ctx: ClusterContext, component: str, rolling: Rolling, selected: str = "") -> NotDone | None:
-    """Give pods back what was moved away from them, except the `selected` one, which is next.
+    """Give pods back what was moved away from them, except the `selected` one, which is restarted next.
 
-    What that still waits for, None when for nothing. Raises ApiError, TransportError.
+    Returns what that waits for, None once it is done. Raises ApiError, TransportError.
     """
     return _call_hook(component, lambda: rolling.resume(ctx, selected))
 
@@ -150,16 +153,17 @@ def _next_roll(view: RollView, desired: Json, changed: str) -> Roll:
 
 
 def _above_all(body: Json, desired: Json) -> UpdateStrategy:
-    """A partition above all pods, where Kubernetes restarts any by itself."""
+    """A partition above all pods; under OnDelete the present strategy, which restarts none either."""
     if body["spec"]["updateStrategy"]["type"] == ON_DELETE:
         return UpdateStrategy.unchanged(body)
     return UpdateStrategy.above_all(desired["spec"]["replicas"])
 
 
 def _is_unfinished_on_delete(view: RollView) -> bool:
-    """Whether pods are gone, or nobody knows what they run, that come back on the newest revision while it is OnDelete.
+    """True if a roll under OnDelete has missing pods, or pods that are not known to be updated.
 
-    Without their labels nothing else tells that the roll is not over.
+    They have no revision label that would show the unfinished roll, and they return on the newest revision only while
+    the strategy is OnDelete.
     """
     if not (view.is_on_delete and is_rolling(view.body)):
         return False
@@ -174,16 +178,17 @@ def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
 
 
 def _with_what_is_owed(view: RollView, what: str) -> str:
-    """What only the user can end, and what the roll that has begun keeps up until then."""
+    """Add to a message that asks the user to act what the unfinished roll still keeps in place."""
     owed = _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
     return f"{what}; {owed.message}" if owed else what
 
 
 def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
-    """A partition above all pods, so that no edit by another hand restarts any.
+    """A partition above all pods, so that no foreign edit of the template restarts any of them.
 
-    Not before Kubernetes has made the newest revision the current one, which it does when all pods run it and are
-    Ready: below the partition, pods are made of the current one.
+    Until Kubernetes has made the newest revision the current one, it keeps the strategy that restarts no pod: below the
+    partition, Kubernetes creates pods from the current revision. It switches once all pods run the newest and are
+    Ready.
     """
     if is_rolling(view.body) or not view.is_observed:
         return view.no_restarts(view.rolling_pods(view.cached))
@@ -193,7 +198,7 @@ def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
 
 
 def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
-    """All pods run the newest template; the last one must serve, too, and what the roll left is tidied up (F20)."""
+    """All pods run the newest template: wait until the last one serves, then undo what the roll has set up (F20)."""
     in_upgrade = predicates.in_phase(view.ctx.tc, view.component, UPGRADE)
     if in_upgrade:
         match next_step(view.rolling_pods(view.cached)):
@@ -215,7 +220,7 @@ def _finish(view: RollView, strategy: UpdateStrategy) -> Roll:
 
 
 def _begin(view: RollView, desired: Json, changed: str) -> Roll:
-    """The new template goes in, no Ready pod is restarted by it (7.1 round A, F21)."""
+    """Write the new template so that no Ready pod restarts (7.1 round A, F21)."""
     pods = view.rolling_pods(view.cached)
     if forced := view.rolling.forced(view.ctx):
         waiting = Waiting("ForcedUpgrade", f"{changed}; restarting all pods at once (forced)")
@@ -225,7 +230,7 @@ def _begin(view: RollView, desired: Json, changed: str) -> Roll:
     fixes_unready = broken is not None and view.may_fix_unready(broken.pod)
     may_go = _may_go(view, broken, pods) if broken and fixes_unready else view.blocked()
     if isinstance(may_go, NotDone):
-        # what the roll before this one owes must not wait for as long
+        # the cleanup of the previous roll must not wait until this one may begin
         _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
         return Roll(False, view.no_restarts(pods), may_go)
     if unprepared := _call_hook(view.component, lambda: view.rolling.begin(view.ctx, view.body, desired)):
@@ -238,7 +243,7 @@ def _begin(view: RollView, desired: Json, changed: str) -> Roll:
 def _first_restart(
     view: RollView, step: Restart | Replace, may_go: MayGo | NotDone
 ) -> tuple[UpdateStrategy | None, str]:
-    """The strategy that restarts a broken pod with the new template, None where it may not go, and the pod."""
+    """The strategy that restarts a broken pod with the new template, and the pod; None and "" if it may not go."""
     if not isinstance(may_go, MayGo):
         return None, ""
     if isinstance(step, Replace):
@@ -267,7 +272,7 @@ def _continue(view: RollView) -> Roll:
 
 
 def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
-    """What is left to the user once all other pods run the new revision."""
+    """The wait for the user to release held pods, once all others run the new revision."""
     held = [pod.name for pod in pods if pod.held and not pod.updated]
     if not held:
         return None
@@ -278,7 +283,7 @@ def _held(view: RollView, pods: Sequence[RollingPod]) -> Waiting | None:
 
 
 def _next_in_line(view: RollView, pods: Sequence[RollingPod]) -> str:
-    """The pod that stays prepared while others keep it from being restarted for a while."""
+    """The pod that stays prepared while other pods delay its restart; empty if the roll is blocked."""
     if view.blocked():
         return ""
     return next((pod.name for pod in reversed(pods) if pod.ready and not (pod.updated or pod.held)), "")
@@ -294,14 +299,14 @@ def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_resta
         return Roll(True, no_restarts, blocked)
     unresumed = give_back(view.ctx, view.component, view.rolling, pod.name)
     if isinstance(unresumed, Failed):
-        # else pod after pod would be left without what it serves, until none is left to take it
+        # otherwise pod after pod would give up what it serves, until no pod is left to take it
         return Roll(True, no_restarts, unresumed, selected=pod.name, others_resumed=True)
     with bound_contextvars(pod=pod.name):
         unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
     if unprepared:
         return Roll(True, no_restarts, unprepared, selected=pod.name, others_resumed=True)
     if at_risk := would_lose_volume(view.ctx, cached):
-        # the cache does not show it yet
+        # a live read has found this; the cache does not show it yet
         return Roll(True, no_restarts, at_risk)
     what = f"restarting pod {pod.name}"
     if blocked_by_higher(pod, pods):
@@ -314,13 +319,16 @@ def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_resta
 def _restart_reached(
     view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy, prepared: Spared
 ) -> Roll:
-    """The wait for Kubernetes to restart a pod; 1.35 restarts none while another one is not Ready, so we delete it."""
+    """The wait for Kubernetes to restart a pod within the partition, or the operator deletes it.
+
+    Kubernetes 1.35 restarts no pod while another one is not Ready.
+    """
     name = step.pod.name
     waiting = _waiting(view, f"waiting for pod {name} to be restarted")
     if all(each.ready for each in pods):
         return Roll(True, no_restarts, waiting, selected=name)
     cached = next(each for each in view.cached if each.metadata.name == name)
-    # others may have failed since it was prepared
+    # other pods may have failed since it was prepared
     unprepared = _call_hook(view.component, lambda: view.rolling.prepare(view.ctx, cached))
     seen = None if unprepared else _confirmed(view, step)
     delete = PodDeletion(name, seen, prepared, prepared=True) if seen else None
@@ -328,7 +336,7 @@ def _restart_reached(
 
 
 def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
-    """The wait for the label of a pod that others have changed: that is no reason to restart it (I42, R27)."""
+    """The wait for a pod's revision label that another client changed, which is no reason to restart (I42, R27)."""
     if not is_mislabelled(view.body, pod, partial(live_revisions, view.ctx)):
         return None
     told = pod.metadata.labels.get(labels.CONTROLLER_REVISION_HASH, "")
@@ -337,7 +345,7 @@ def _mislabelled(view: RollView, pod: Object) -> Waiting | None:
 
 
 def _call_hook(component: str, question: Callable[[], NotDone | None]) -> NotDone | None:
-    """What a hook answers; a data plane that gives no answer holds the roll and nothing else."""
+    """The answer of a hook; if the data plane does not answer, only the roll waits, not the rest of the reconcile."""
     try:
         return question()
     except DataPlaneError as error:
@@ -347,7 +355,7 @@ def _call_hook(component: str, question: Callable[[], NotDone | None]) -> NotDon
 def _restart_unready(
     view: RollView, step: Restart | Replace, pods: Sequence[RollingPod], no_restarts: UpdateStrategy
 ) -> Roll:
-    """Restart a pod that is not Ready on the old revision."""
+    """Restart a pod on the old revision that is not Ready."""
     may_go = _may_go(view, step, pods)
     if not isinstance(may_go, MayGo):
         if not view.reaches(0) and (forced := view.rolling.forced(view.ctx)):
@@ -363,9 +371,10 @@ def _restart_unready(
 
 
 def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[RollingPod]) -> MayGo | NotDone:
-    """Why a pod that is not Ready may go: the data plane spares it, or, while that is silent, nothing of it runs.
+    """The evidence that a pod that is not Ready may go.
 
-    Raises ApiError, TransportError.
+    It comes from the data plane or, if that is silent, from the kubelet: nothing of the pod runs. Raises ApiError,
+    TransportError.
     """
     pod = step.pod
     try:
@@ -382,29 +391,29 @@ def _may_go(view: RollView, step: Restart | Replace, pods: Sequence[RollingPod])
     if pod.starting:
         return _kept(view, answer, f"waiting for pod {pod.name}, which may come back on the revision that it has")
     if isinstance(step, Replace) and (other := _may_return(pod, pods)):
-        # under OnDelete, which that takes, it would come back on a revision of which nothing is known
+        # replacing a pod sets OnDelete; the other pod would then return on a revision that is not known to work
         return _kept(view, answer, f"pod {other.name} may still serve, so that no pod is replaced before it is Ready")
     idle = stopped(view.ctx, view.component, pod.name)
     return idle or _kept(view, answer, f"pod {pod.name} is not Ready, but may still serve, so it is kept")
 
 
 def _may_return(pod: RollingPod, pods: Sequence[RollingPod]) -> RollingPod | None:
-    """Another pod on the old revision that is not Ready, and may serve on that once more."""
+    """Another pod on the old revision that is not Ready but may serve again; None if there is none."""
     others = (each for each in pods if each is not pod and not (each.updated or each.held or each.ready))
     return next((each for each in others if not (each.exists and each.is_idle)), None)
 
 
 def _kept(view: RollView, silence: Silence, what: str) -> Waiting:
-    """The wait of a roll that may not touch a pod, as the data plane does not say whether it is needed."""
+    """The wait for a data plane that does not say whether a pod is needed."""
     sentence = "; ".join(filter(None, (silence.what, what, silence.way_out)))
     return Waiting(silence.reason, sentence, next_roll_poll(view.ctx, view.component))
 
 
 def _restart(view: RollView, step: Restart | Prepare, may_go: MayGo, no_restarts: UpdateStrategy, what: str) -> Roll:
-    """Lower the partition to a pod, unless a live look at all pods gives another step (F5)."""
+    """Lower the partition to a pod, if a live read of all pods leads to the same step (F5)."""
     pod = step.pod
     if view.reaches(pod.ordinal):
-        # a StatefulSet that keeps its pods in order, or is of Kubernetes 1.35, does not pass a pod that is not Ready
+        # an ordered StatefulSet, and any under Kubernetes 1.35, does not restart a pod behind one that is not Ready
         seen = _confirmed(view, step) if pod.exists and not pod.ready else None
         delete = PodDeletion(pod.name, seen, may_go) if seen else None
         return Roll(True, UpdateStrategy.unchanged(view.body), _restarting(view, pod, what), delete)
@@ -416,7 +425,7 @@ def _restart(view: RollView, step: Restart | Prepare, may_go: MayGo, no_restarts
 
 
 def _by_deletion(view: RollView, step: Replace | Prepare, may_go: MayGo, what: str) -> Roll:
-    """Delete a pod that the StatefulSet would not come to; under OnDelete, or it would come back as it was."""
+    """Delete a pod that the partition cannot reach alone; under OnDelete, or it would return on its old revision."""
     pod = step.pod
     seen = _confirmed(view, step) if view.is_on_delete and pod.exists else None
     delete = PodDeletion(pod.name, seen, may_go, prepared=isinstance(step, Prepare)) if seen else None
@@ -424,13 +433,13 @@ def _by_deletion(view: RollView, step: Replace | Prepare, may_go: MayGo, what: s
 
 
 def _confirmed(view: RollView, step: Step) -> LivePods | None:
-    """The pods, read live, if they lead to the same step."""
+    """The pods, read live, if they lead to the same step; else None."""
     seen = pods_live(view.ctx, view.component)
     return seen if next_step(view.rolling_pods(seen.pods)) == step else None
 
 
 def _waiting(view: RollView, what: str) -> Waiting:
-    """The wait for a step of a roll, which has a reason of its own once it lasts much longer than a start."""
+    """The wait for a step of a roll, with the reason RollingUpdateStuck once the step lasts too long."""
     ctx, component = view.ctx, view.component
     (step,) = ctx.memory.failure_timers.update(f"{component} step of a roll", [what], ctx.deps.clock).values()
     sentence, again = "; ".join([what, *_troubles(view)]), next_roll_poll(ctx, component)
@@ -442,27 +451,27 @@ def _waiting(view: RollView, what: str) -> Waiting:
 
 
 def _restarting(view: RollView, pod: RollingPod, what: str) -> NotDone:
-    """What is said of the restart of a pod, be it on its way."""
+    """The outcome for a pod that is being restarted, or that is gone and not yet recreated."""
     if pod.exists:
         return _waiting(view, what)
     return _waiting_for_pods(view, f"waiting for pod {pod.name} to be recreated")
 
 
 def _waiting_for_pods(view: RollView, what: str) -> NotDone:
-    """The wait for pods that come back once they have ended, which those on lost nodes may never do."""
+    """The wait for pods that return once they have ended; pods on lost nodes may need the user."""
     ignored = view.rolling.ignored_pods(view.ctx)
     return kept_by_lost_nodes(view.ctx, view.component, what, ignored) or _waiting(view, what)
 
 
 def _troubles(view: RollView) -> list[str]:
-    """What keeps pods from starting; a wait for them says it, or the user would have to look for it."""
+    """What keeps pods from starting, as part of the message, so that the user need not search for it."""
     names = [pod_name(view.ctx.tc, view.component, ordinal) for ordinal in range(view.body["spec"]["replicas"])]
     found = troubles_of(view.ctx, view.component, names)
     return [f"{name}: {trouble}" for name, trouble in found.items() if trouble]
 
 
 def next_roll_poll(ctx: ClusterContext, component: str) -> float:
-    """Seconds until the next look at a roll: a step of it is as young as the latest pod that became Ready."""
+    """Seconds until the next check of a roll; more often shortly after a pod has become Ready."""
     now = ctx.deps.clock.wall()
     ages = [seconds_since(pod.decode_as(Pod).ready_since, now) for pod in pods_of(ctx, component)]
     return min(next_poll(ctx, component), poll_interval(min(ages, default=0.0)))

@@ -1,4 +1,4 @@
-"""What `kubectl get events` tells of a roll: each pod whose turn it is, once, and the end."""
+"""The events of a roll in `kubectl get events`: one for each pod that is restarted, and one for the end."""
 
 from apis import predicates
 from kube.events import NORMAL
@@ -9,7 +9,7 @@ FINISHED = "RollFinished"
 
 
 def tell_restart(ctx: ClusterContext, component: str, pod: str, what: str) -> None:
-    """Tell, once, that the turn of a pod has come; `what` is done with it, such as "restarting pod x"."""
+    """Emit an event for the restart of a pod, once; `what` is e.g. "restarting pod x"."""
     if ctx.memory.rolls.announced.get(component) == pod:
         return
     ctx.memory.rolls.announced[component] = pod
@@ -19,20 +19,20 @@ def tell_restart(ctx: ClusterContext, component: str, pod: str, what: str) -> No
 
 
 def tell_end(ctx: ClusterContext, component: str) -> None:
-    """Tell that a roll has ended."""
+    """Emit the event for the end of a roll."""
     message = f"all {_progress(ctx, component)[1]} pods of {component} are up to date{because(ctx, component)}"
     ctx.deps.recorder.event(ctx.owner, NORMAL, FINISHED, message)
     ctx.memory.rolls.end(component)
 
 
 def because(ctx: ClusterContext, component: str) -> str:
-    """What a roll is for, as the end of a sentence; empty where an earlier process has begun it."""
+    """The cause of a roll, as the end of a sentence; empty if an earlier process began the roll."""
     cause = ctx.memory.rolls.causes.get(component)
     return f" ({cause})" if cause else ""
 
 
 def _progress(ctx: ClusterContext, component: str) -> tuple[int, int]:
-    """How many pods run the newest template, of how many, as the StatefulSet's status says."""
+    """How many pods run the newest template, and how many exist, according to the StatefulSet's status."""
     status = predicates.status_of(ctx.tc, component)
     live = (status.stateful_set if status else None) or {}
     return live.get("updatedReplicas", 0), live.get("replicas", 0)

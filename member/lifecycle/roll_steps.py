@@ -1,4 +1,4 @@
-"""The next step of a roll, from how its pods stand (lifecycle.md 7.1, F11); pure."""
+"""The next step of a roll, computed from the state of its pods (lifecycle.md 7.1, F11). Pure functions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from member.outcome import Wait
 
 @dataclass(frozen=True, slots=True)
 class RollingPod:
-    """How one pod of a roll stands.
+    """The state of one pod in a roll.
 
-    `exists` is False also while it is being deleted. `unmet_condition` as in `Rolling`; `ignored`: it is among
-    the `ignored_pods`. `held`: the user keeps it on the revision that it runs. `starting`: it is not Ready, but comes
-    back by itself on the revision that it has. `activity`: what runs in it, None where there is no such pod.
-    `untried`: nothing of it has started yet, and not because no node has room for it.
+    `exists` is False also while the pod is being deleted. `unmet_condition` as in `Rolling`. `ignored`: it is among the
+    `ignored_pods`. `held`: the user keeps it on its revision. `starting`: it is not Ready, but can recover by itself on
+    its revision. `activity`: what runs in it, None if the pod is missing. `untried`: none of its containers has started
+    yet, for another reason than that it could not be scheduled.
     """
 
     name: str
@@ -32,25 +32,25 @@ class RollingPod:
 
     @property
     def is_unheard(self) -> bool:
-        """Whether nothing is known of what it does: its node is cut off, or lost."""
+        """True if the pod's node is cut off or lost, so that its state is unknown."""
         return not self.ready and self.activity is Activity.UNHEARD
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing of it runs, or will in a moment."""
+        """True if nothing of the pod runs or is about to run."""
         return not self.exists or (self.activity is not None and self.activity.is_none)
 
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """Lower the partition to this pod, which is not Ready and has none above it that would be restarted with it."""
+    """Lower the partition to this pod, which is not Ready; no pod above it would be restarted with it."""
 
     pod: RollingPod
 
 
 @dataclass(frozen=True, slots=True)
 class Replace:
-    """Delete this pod, which is not Ready, past Ready outdated pods above it."""
+    """Delete this pod, which is not Ready, although outdated pods above it are Ready."""
 
     pod: RollingPod
 
@@ -72,16 +72,16 @@ Step: TypeAlias = Wait | Restart | Replace | Prepare | Finished
 
 def next_step(pods: Sequence[RollingPod]) -> Step:
     """The next step of a roll; `pods` are all that the StatefulSet should have, by ordinal (7.1, F11, I10, I14)."""
-    # what a pod does on a node that is cut off is unknown, and one that failover has replaced may never go
+    # the state of a pod behind a cut-off node is unknown, and a pod that failover has replaced may never go
     known = [pod for pod in pods if not pod.is_unheard and (pod.exists or not pod.ignored)]
     outdated = [pod for pod in known if not (pod.updated or pod.held)]
-    # as long as the new revision does not serve, one that comes back on the old one is better off with that
+    # while the new revision does not serve, a pod that can recover on the old one had better do so
     serves = all(pod.ready for pod in pods if pod.updated and not pod.ignored)
-    # nor is one that crashes better off with an image that no registry has
+    # even for a pod that crashes, an image that cannot be pulled is no improvement
     can_start = not any(pod.updated and pod.untried and not pod.ignored for pod in pods)
     broken = [pod for pod in outdated if not pod.ready and (serves or not pod.starting)]
     if broken and can_start:
-        # one of which nothing runs can't be needed, whatever keeps the others
+        # restart an idle pod first: nothing of it runs, so the component cannot need it
         pod = ([pod for pod in broken if pod.is_idle] or broken)[-1]
         return Replace(pod) if blocked_by_higher(pod, pods) else Restart(pod)
     counted = [pod for pod in pods if not pod.ignored]
@@ -93,5 +93,5 @@ def next_step(pods: Sequence[RollingPod]) -> Step:
 
 
 def blocked_by_higher(pod: RollingPod, pods: Sequence[RollingPod]) -> bool:
-    """Whether a StatefulSet would do something else before it restarts this pod: it goes from the highest down."""
+    """True if the StatefulSet controller, which goes from the highest ordinal down, would act on a higher pod first."""
     return any(other.ordinal > pod.ordinal and not (other.updated and other.ready) for other in pods)

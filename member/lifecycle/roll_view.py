@@ -1,4 +1,4 @@
-"""A StatefulSet and its pods as a roll of them sees them."""
+"""A StatefulSet and its pods from the point of view of a roll."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -26,15 +26,15 @@ from member.outcome import NotDone, Waiting
 from member.polling import seconds_since
 
 _STARTS_WITHIN = 300.0
-"""Seconds that a pod may take to become Ready until nobody expects it any more."""
+"""Seconds within which a pod is expected to become Ready."""
 
 _FIRST_BACKOFFS = 15.0
-"""Seconds within which a container that has ended once is started again; the pause doubles from 10 s on."""
+"""Seconds within which Kubernetes restarts a container after its first end; the pause then doubles from 10 s on."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollView:
-    """The StatefulSet of a roll. `everything_changed`: its pods are about to be outdated, whatever they run."""
+    """The StatefulSet of a roll. `everything_changed`: a new template is about to make all pods outdated."""
 
     ctx: ClusterContext
     component: str
@@ -45,13 +45,13 @@ class RollView:
 
     @property
     def cached(self) -> Sequence[Object]:
-        """The pods as the cache has them."""
+        """The pods from the cache."""
         return pods_of(self.ctx, self.component)
 
     def blocked(self) -> NotDone | None:
-        """What must be done before a Ready pod may be restarted (7.2, 8.2)."""
+        """What must happen before a Ready pod may be restarted (7.2, 8.2); None if the roll is free."""
         if self.ctx.stateful_set(self.component) is None:
-            # what this reconcile observed is of no worth then (F1)
+            # the observations of this reconcile are worthless without the StatefulSet (F1)
             return Waiting("CacheOutdated", "waiting for the cache to show the StatefulSet")
         if self.scaling:
             return Waiting("Scaling", f"waiting for {self.component} to be scaled before restarting its pods")
@@ -59,9 +59,10 @@ class RollView:
         return at_risk or _waits_for(self.ctx, component_type(self.component)) or self.rolling.blocked(self.ctx)
 
     def may_fix_unready(self, pod: RollingPod) -> bool:
-        """Whether a new template may go in because of a pod that is not Ready, though the others must wait (F11).
+        """True if the roll may begin now because a pod is not Ready, although Ready pods must wait (F11).
 
-        One that is merely on its way comes back by itself: a new version must not overtake that of another component.
+        The pod must have a known trouble. A pod that is merely starting recovers by itself, and a new version must not
+        overtake the upgrade of another component.
         """
         if phase_while_upgrading(self.ctx, self.component) == UPGRADE:
             return True
@@ -69,7 +70,7 @@ class RollView:
         return found is not None and bool(found.decode_as(Pod).trouble)
 
     def rolling_pods(self, pods: Sequence[Object]) -> list[RollingPod]:
-        """How they stand, by ordinal: all that the StatefulSet should have."""
+        """The states of all pods that the StatefulSet should have, by ordinal."""
         by_name = {pod.metadata.name: pod for pod in pods}
         names = [pod_name(self.ctx.tc, self.component, ordinal) for ordinal in range(self.body["spec"]["replicas"])]
         ignored_pods = self.rolling.ignored_pods(self.ctx)
@@ -82,7 +83,7 @@ class RollView:
 
     def _rolling_pod(self, ordinal: int, name: str, pod: Object | None, ignored: bool) -> RollingPod:
         held = ordinal < partition(self.ctx.tc.metadata.annotations, self.component)
-        # under OnDelete what is gone comes back on the newest revision
+        # under OnDelete a missing pod returns on the newest revision
         keeps = not self.is_on_delete
         if pod is None:
             return RollingPod(name, ordinal, False, False, False, ignored=ignored, held=held, starting=keeps)
@@ -107,9 +108,9 @@ class RollView:
         )
 
     def _may_start(self, pod: Object) -> bool:
-        """Whether a pod that is not Ready has not been so for long, and nothing is known that keeps it from it.
+        """True if a pod has become unready recently and has no known trouble, so that it may still start.
 
-        As far as this process knows, too: for a clock that was put back, that would be what is yet to come (F44).
+        The process also times this itself: if a clock was set back, the pod's own timestamps lie in the future (F44).
         """
         found = pod.decode_as(Pod)
         since = found.ready_since or pod.metadata.creation_timestamp or ""
@@ -128,33 +129,33 @@ class RollView:
 
     @property
     def is_observed(self) -> bool:
-        """Whether the controller has seen the newest template, so that revisions can be compared (F9)."""
+        """True if the controller has observed the newest template, so that revisions can be compared (F9)."""
         return is_observed(self.body) and self.has_revision
 
     @property
     def has_revision(self) -> bool:
-        """Whether the controller has named a revision: as long as not, nobody knows what the pods run (F10)."""
+        """True once the controller has set a revision; before that, it is unknown what the pods run (F10)."""
         return bool(self._status.get("updateRevision"))
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the update strategy is the one that was written last."""
+        """True if the update strategy is the one that the operator wrote last."""
         record = read_record(self.body)
         return record is not None and covers(self._strategy, record.spec.get("updateStrategy") or {})
 
     @property
     def is_on_delete(self) -> bool:
-        """Whether its pods get the newest revision only when somebody deletes them."""
+        """True if Kubernetes updates pods only when they are deleted."""
         return bool(self._strategy["type"] == ON_DELETE)
 
     def reaches(self, ordinal: int) -> bool:
-        """Whether the StatefulSet controller restarts an outdated pod of this ordinal by itself."""
+        """True if the StatefulSet controller restarts an outdated pod of this ordinal by itself."""
         return not self.is_on_delete and (self._strategy.get("rollingUpdate") or {}).get("partition", 0) <= ordinal
 
     def no_restarts(self, pods: Sequence[RollingPod]) -> UpdateStrategy:
-        """The strategy that restarts no pod: the partition as it is, or after OnDelete one above all outdated pods.
+        """The strategy that restarts no pod: the present partition, or after OnDelete one above all outdated pods.
 
-        Where nothing tells that the partition is ours, it is one above all pods.
+        Without a record that the operator wrote the partition, one above all pods.
         """
         if self.is_on_delete:
             return UpdateStrategy.after_on_delete(pod.ordinal for pod in pods if not pod.updated)
@@ -171,13 +172,13 @@ class RollView:
 
 
 def _without_those_to_come(pods: list[RollingPod]) -> list[RollingPod]:
-    """The pods of a StatefulSet that makes one after another: none comes before all below it are Ready."""
+    """Ignore missing pods of an ordered StatefulSet: it creates none before all lower ones are Ready."""
     first = next((pod.ordinal for pod in pods if not pod.ready), len(pods))
     return [replace(pod, ignored=True) if pod.ordinal > first and not pod.exists else pod for pod in pods]
 
 
 def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
-    """Another component whose upgrade or scaling comes first (7.2)."""
+    """The wait for another component that upgrades or scales first (7.2)."""
     for row in map(component_type, own.upgrades_after):
         if predicates.in_phase(ctx.tc, row.name, "Upgrade", "Scale"):
             what = f"waiting for {row.title} to finish upgrading or scaling before restarting {own.title}'s pods"
@@ -191,7 +192,7 @@ def _waits_for(ctx: ClusterContext, own: ComponentType) -> Waiting | None:
 def partition(annotations: Mapping[str, str], component: str) -> int:
     """The ordinal below which the user keeps pods on their revision (lifecycle.md 14).
 
-    It is above all where the annotation is no number: who wrote it wants some to stay.
+    If the annotation is not a number, all pods stay: the user wants to hold some, and it is unclear which.
     """
     text = annotations.get(labels.partition(component), "0")
     return int(text) if text.isdecimal() else sys.maxsize

@@ -1,4 +1,4 @@
-"""What the components do in a roll beside what all of them do."""
+"""What single components add to the rolling restart that all components share."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ def _nothing_to_do(*_: object) -> None:
 
 
 def _unrouted(_: OwnContext, pod: str) -> Spared:
-    """Of a component without votes and data: Services lead to none of its pods that is not Ready."""
+    """Spare any pod that is not Ready, for components without votes and data: no Service routes clients to it."""
     return spared(pod, "it is not Ready, so no Service leads to it")
 
 
 @dataclass(frozen=True, slots=True)
 class Silence:
-    """The data plane does not say whether a pod is needed: a reason, what is not known, and what a user can do."""
+    """The data plane does not say whether a pod is needed: the reason, what is unknown, and what the user can do."""
 
     reason: str
     what: str
@@ -29,18 +29,23 @@ class Silence:
 
 @dataclass(frozen=True, slots=True)
 class Rolling:
-    """What one component does before and after the restart of its pods.
+    """What one component does before and after the restarts of its pods.
 
-    `blocked`: what comes first beside the upgrades of other components. `begin`: what must be done before a new
-    template, the second, may take the place of the running one. `unmet_condition`: what a Ready pod on the new revision
-    still lacks before the next one may go, as an end of "waiting until <pod> ..."; empty when nothing. `prepare`: moves
-    away what a Ready pod serves. `resume`: gives pods back what was moved away, except the named one, which is next;
-    called in every reconcile. `finish`: what is left to do when all pods run the newest template; called in every
-    reconcile then. All of these answer None when there is nothing (more) to do, and cost nothing then.
-    `spare`: whether the data plane gets along without a pod that is not Ready, having moved away what the pod serves;
-    a Silence where the data plane cannot be asked, as a DataPlaneError is taken for, too.
-    `ignored_pods`: names of pods that a roll does not wait for, such as those that failover has replaced. `forced`:
-    evidence that the data plane can't be looked at, where the user wants the pods restarted all the same.
+    All hooks that return NotDone or None return None, at no cost, if there is nothing to do.
+
+    `blocked`: what must happen before a restart, in addition to the upgrades of other components. `begin`: what must
+    happen before a new template (the second argument) may replace the running one. `prepare`: moves away what a Ready
+    pod serves. `resume`: gives back to pods what was moved away, except to the named one, which is restarted next;
+    called in every reconcile. `finish`: the cleanup once all pods run the newest template; called in every reconcile
+    from then on.
+
+    `unmet_condition`: what a Ready pod on the new revision still lacks before the next pod may be restarted. It
+    completes "waiting until <pod> ..." and is empty if nothing is missing. `ignored_pods`: names of pods that the roll
+    does not wait for, such as those that failover has replaced.
+
+    `spare`: evidence that the data plane can do without a pod that is not Ready, after moving away what the pod serves.
+    It returns a Silence if the data plane cannot be asked; a DataPlaneError counts as one. `forced`: evidence that the
+    data plane cannot be observed, if the user wants the restart nevertheless.
     """
 
     blocked: Callable[[OwnContext], NotDone | None] = _nothing_to_do

@@ -1,9 +1,11 @@
-"""Shrinking a component, pod by pod from the highest ordinal down (lifecycle.md 8.1, 8.3, 8.5), and not after all.
+"""Scale-in, pod by pod from the highest ordinal down, and its cancellation (lifecycle.md 8.1, 8.3, 8.5).
 
-No pod leaves unless all that are to leave can: `PodRemoval.staying` tells the drain of each which pods will be left. A
-pod goes when nothing of it is left in the data plane, and the cluster, read live, asks for fewer; then its claims are
-marked, and the StatefulSet gets smaller. Several may leave at a time. Those that are done go even while others take
-longer or fail (F37), as far as they are the highest: a StatefulSet removes from the top.
+No pod leaves unless all leaving pods can: `PodRemoval.staying` tells each drain which pods remain. A pod goes once
+nothing of it is left in the data plane and the live spec asks for fewer pods. Its claims are marked first, and then the
+StatefulSet shrinks.
+
+Several pods may leave at a time. A StatefulSet removes its highest ordinals, so a drained pod goes as soon as all above
+it are drained, even if lower ones take longer or fail (F37).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,9 +36,9 @@ _T = TypeVar("_T")
 class ScaleIn:
     """How a component gives up pods.
 
-    `limit` pods at a time. `drain` takes a pod out of the data plane step by step; its Evidence says that nothing of it
-    is left there, so that the pod can go. `cancel` takes such a step back when the pod is wanted again: None when all
-    is as before, and an Evidence when it is too late for that.
+    `limit`: how many may leave at a time. `drain` takes a pod out of the data plane step by step, and returns Evidence
+    once nothing of it is left there. `cancel` undoes such steps if the pod is to stay: it returns None once all is as
+    before, and Evidence if the pod has already left.
     """
 
     limit: Callable[[Component], int]
@@ -47,7 +49,7 @@ class ScaleIn:
 def next_lower_replicas(
     ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
 ) -> tuple[Replicas, NotDone]:
-    """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get fewer."""
+    """The replicas that the StatefulSet gets in this reconcile, and what the remaining scale-in waits for."""
     there = body["spec"]["replicas"]
     chosen = range(there - 1, wanted - 1, -1)[: scale_in.limit(component_of(ctx.tc, component))]
     gone: list[Evidence] = []
@@ -65,12 +67,12 @@ def next_lower_replicas(
 def cancel_removals(
     ctx: ClusterContext, component: str, scale_in: ScaleIn, body: Json, wanted: int
 ) -> tuple[int, NotDone | None]:
-    """How many of the `wanted` lowest pods can stay, after a scale-in of them that was begun is taken back (F36).
+    """Cancel scale-ins that were begun among the `wanted` lowest pods; the number of pods that can stay (F36).
 
-    The first one that has left the data plane already has to go, with all above it: its data can't come back.
+    The first pod that has already left the data plane must go, and all above it: its data cannot return.
     """
     for ordinal in range(wanted):
-        # marks in the cache may be those of a claim that was deleted since
+        # the cache may show marks of a claim that has been deleted
         if not pod_removal.cached(ctx, component, body, ordinal).begun:
             continue
         answer = _attempt(partial(_cancel_one, ctx, component, scale_in, body, ordinal))
@@ -89,11 +91,11 @@ def _drain_one(
         left = scale_in.drain(removal)
         if not isinstance(left, Evidence):
             return left
-        # a pod that is new to the data plane has nothing there to leave, and somebody may just have asked for it
+        # a pod that the data plane does not know yet has nothing to drain, and the user may have just asked for it
         wanted = spec_or_wait(ctx, next_poll(ctx, component))
         if isinstance(wanted, Waiting):
             return wanted
-        # claims that were written in this reconcile are read again
+        # read the claims again, as this reconcile has written to them
         pod_removal.live(ctx, component, body, ordinal).defer_deleting()
         return left & wanted
 
@@ -107,7 +109,7 @@ def _cancel_one(
 
 
 def _attempt(act: Callable[[], _T]) -> _T | Waiting | Failed:
-    """What became of one pod; what the outside refused is an answer, so that the others go on."""
+    """Call `act` for one pod; an error becomes an outcome, so that the other pods continue."""
     try:
         return act()
     except Conflict as error:
@@ -117,7 +119,7 @@ def _attempt(act: Callable[[], _T]) -> _T | Waiting | Failed:
 
 
 def _joined(unfinished: Sequence[NotDone]) -> NotDone:
-    """One outcome for several pods: the worst kind, and what all of that kind say."""
+    """One outcome for several pods: the worst kind, with the messages of all outcomes of that kind."""
     for kind in (Refused, Failed, Waiting):
         if alike := [each for each in unfinished if isinstance(each, kind)]:
             break

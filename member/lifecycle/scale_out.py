@@ -1,7 +1,7 @@
-"""Growing a component, pod by pod (lifecycle.md 8.1, 8.3, 8.4, 8.9).
+"""Scale-out, pod by pod (lifecycle.md 8.1, 8.3, 8.4, 8.9).
 
-A further pod starts only when the ones before it exist, and never on the data of a member that was removed: the claims
-that such a member left are deleted first, and waited for until they are gone (F32).
+A pod starts only when the ones before it exist, and never on the data of a removed member: the operator deletes the
+claims that such a member left, and waits until they are gone (F32).
 """
 
 from collections.abc import Callable, Sequence
@@ -29,15 +29,16 @@ from member.outcome import Refused, Waiting
 from member.polling import next_poll
 
 _RETRY = 10.0
-"""Seconds until the next look at a volume claim that the user has to judge: no event tells that it is gone."""
+"""Seconds until the next check of a claim that the user has to judge; no event reports its deletion."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleOut:
     """How a component grows.
 
-    `limit` pods at a time; `allowed` says what must be well first; `is_member` whether a pod name is known to PD, so
-    that its old volumes belong to it; `volumes_unused` proves that nothing in the data plane needs those of a pod.
+    `limit`: how many pods may start at a time. `allowed`: what the scale-out must wait for. `is_member`: True if PD
+    knows the pod, so that its old volumes belong to it. `volumes_unused`: evidence that nothing in the data plane needs
+    a pod's volumes.
     """
 
     limit: Callable[[Component], int]
@@ -49,7 +50,7 @@ class ScaleOut:
 def next_replicas(
     ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, desired: Json
 ) -> tuple[Replicas, Waiting | Refused | None]:
-    """How many replicas the StatefulSet gets in this reconcile, and what it waits for to get more.
+    """The replicas that the StatefulSet gets in this reconcile, and what the remaining scale-out waits for.
 
     Raises ApiError, TransportError, DataPlaneError.
     """
@@ -63,7 +64,7 @@ def next_replicas(
         return Replicas.unchanged(body), waiting
     step = min(wanted, there + scale_out.limit(component_of(ctx.tc, component)))
     pods = [(ordinal, pod_name(ctx.tc, component, ordinal)) for ordinal in ordinals(step)[there:]]
-    # all are looked at, so that their claims go side by side
+    # check all pods, so that their claims are deleted in parallel
     in_the_way = [_in_the_way(ctx, component, scale_out, body, pod) for _, pod in pods]
     for (ordinal, _), obstacle in zip(pods, in_the_way, strict=True):
         if obstacle:
@@ -72,7 +73,7 @@ def next_replicas(
 
 
 def _all_exist(ctx: ClusterContext, component: str, body: Json) -> bool:
-    """Whether all pods exist but those that failover has given up: with a node that is gone for good, they may not."""
+    """True if all pods exist, except pods that failover has replaced; on a lost node those may never exist."""
     there, status = body["spec"]["replicas"], predicates.status_of(ctx.tc, component)
     if (body.get("status") or {}).get("replicas") == there:
         return True
@@ -82,11 +83,11 @@ def _all_exist(ctx: ClusterContext, component: str, body: Json) -> bool:
 
 
 def next_returning(ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, wanted: int) -> str:
-    """The next pod that PD counts on though the StatefulSet has no place for it; empty when there is none (I4, R14).
+    """The next pod that PD counts on but the StatefulSet is too small for; empty if there is none (I4, R14).
 
-    Whoever made the StatefulSet too small, such a pod comes back whatever else is the case, even where the spec asks
-    for fewer: without it PD may have no quorum, and it can leave only by the steps of a scale-in. Where PD does not
-    answer and no member is remembered, an unmarked volume claim stands for one. Raises ApiError, TransportError.
+    The pod returns whatever made the StatefulSet too small, and even if the spec asks for fewer pods: without it PD may
+    lose its quorum, and a member may leave only by the steps of a scale-in. If PD does not answer and the status lists
+    no member, an unmarked volume claim counts as a member. Raises ApiError, TransportError.
     """
     there, status = body["spec"]["replicas"], predicates.status_of(ctx.tc, component)
     if status is None or not component_type(component).claims.hold_data:
@@ -98,7 +99,7 @@ def next_returning(ctx: ClusterContext, component: str, scale_out: ScaleOut, bod
         return ""
     found = {ordinal: pod_removal.live(ctx, component, body, ordinal) for ordinal in pods}
     kept = members | {ordinal for ordinal in unknown if found[ordinal].claims}
-    # what has left, or is about to, goes first with its volume (F32)
+    # a pod that has left, or is leaving, is removed with its volume first (F32)
     returns = not found[there].begun and any(not found[ordinal].begun for ordinal in kept)
     return pods[there] if returns else ""
 
@@ -106,7 +107,7 @@ def next_returning(ctx: ClusterContext, component: str, scale_out: ScaleOut, bod
 def _in_the_way(
     ctx: ClusterContext, component: str, scale_out: ScaleOut, body: Json, pod: str
 ) -> Waiting | Refused | None:
-    """Why a pod must not start: a claim of its name, read live, holds the data of a removed member (F1)."""
+    """What keeps a pod from starting: a claim of its name, read live, holds the data of a removed member (F1)."""
     destroyer = Destroyer(ctx.deps.client)
     names = claims_of_templates(body, pod)
     claims = [claim for name in names if (claim := destroyer.observe(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace))]
@@ -123,14 +124,14 @@ def _in_the_way(
 
 
 def _never_joined(ctx: ClusterContext, component: str, claim: LiveObject) -> bool:
-    """Whether a claim was made for a pod of ours that went before it was known to be a member: it may come back."""
+    """True if a claim belongs to a pod that went before it became a member: the pod may return and use it."""
     given = claim.object.metadata.labels
     ours = base_labels(ctx.tc, component).items() <= given.items()
     return ours and MEMBER_ID not in given and STORE_ID not in given
 
 
 def _of_nobody(component: str, pod: str, claims: Sequence[LiveObject]) -> Refused:
-    """The refusal of data that is nobody's, and that nobody has given up either (8.4, 8.9)."""
+    """Refuse to start a pod on data of unknown origin, which no scale-in has released (8.4, 8.9)."""
     what = (
         f"{_named(claims)} exists, but pod {pod} is not a {component} member; inspect its data, then delete it so that "
         "the pod can start"
@@ -146,7 +147,7 @@ def _going(ctx: ClusterContext, component: str, claims: Sequence[LiveObject], po
 def _delete(
     ctx: ClusterContext, component: str, scale_out: ScaleOut, claims: Sequence[LiveObject], pod: str
 ) -> Waiting | Refused | None:
-    """Delete what a removed member left, if nothing needs it (I1, I2); None when its member is still there."""
+    """Delete the claims of a removed member once nothing needs them (I1, I2); None if the member still exists."""
     again = next_poll(ctx, component)
     volumes_unused = scale_out.volumes_unused(ctx, pod)
     if volumes_unused is None:

@@ -29,7 +29,7 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The replicas for now, and what keeps the StatefulSet from having those that are wanted."""
+    """The replicas for this reconcile, and what the StatefulSet waits for to get the wanted number."""
 
     replicas: Replicas
     outcome: NotDone | None = None
@@ -54,7 +54,7 @@ def next_size(ctx: ClusterContext, component: str, scaling: Scaling, body: Json,
 
 
 def warn_of_slots(ctx: ClusterContext, component: str, desired: Json, body: Json | None) -> None:
-    """Tell, when it comes into the StatefulSet, that a list of ordinals to skip has no effect (4.4 BETTER)."""
+    """Warn, when a list of ordinals to skip reaches the StatefulSet, that it has no effect (4.4 BETTER)."""
     slots = _slots(desired)
     if slots is None or (body is not None and _slots(body) == slots):
         return
@@ -71,7 +71,7 @@ def _slots(stateful_set: Json) -> str | None:
 
 
 def _finish_removal(ctx: ClusterContext, component: str, scaling: Scaling, body: Json, retained: int) -> Size:
-    """Let go of what is too far gone to stay; it comes back empty when it is gone (F32, I32)."""
+    """Remove a pod that has already left the data plane; it is recreated with empty volumes afterwards (F32, I32)."""
     replicas, outcome = next_lower_replicas(ctx, component, scaling.in_, body, retained)
     if not isinstance(outcome, Waiting):
         return Size(replicas, outcome)

@@ -1,4 +1,4 @@
-"""What a component lacks to serve as wanted."""
+"""What a component lacks to serve as the spec demands."""
 
 from apis import predicates
 from apis.ordinals import desired_ordinals, desired_replicas
@@ -14,14 +14,14 @@ from member.polling import next_poll
 
 
 def serving_state(ctx: ClusterContext, member: Workload) -> Outcome:
-    """What the component still lacks to serve as wanted."""
+    """Done if the component serves as the spec demands; else what it lacks."""
     wanted = desired_replicas(ctx.tc, member.name)
     ready = len(ready_pods(pods_of(ctx, member.name)))
     if ready < wanted:
         names = [pod_name(ctx.tc, member.name, ordinal) for ordinal in desired_ordinals(ctx.tc, member.name)]
         troubles = troubles_of(ctx, member.name, names)
         missing = "; ".join(f"{name} ({trouble})" if trouble else name for name, trouble in troubles.items())
-        # what keeps a pod is told by events, what the data plane makes of that is not
+        # events report what keeps a pod from starting, but no event reports the state of the data plane
         again = next_poll(ctx, member.name) if all(troubles.values()) else LOOK_AGAIN
         what = f"{ready} of {wanted} pods are Ready; waiting for {missing}"
         return kept_by_lost_nodes(ctx, member.name, what) or Waiting("PodsNotReady", what, again)
@@ -33,12 +33,12 @@ def serving_state(ctx: ClusterContext, member: Workload) -> Outcome:
     if without_pods := _lacks_pods(ctx, member.name, wanted):
         return without_pods
     served = member.serving(ctx) if member.serving else members_ready(ctx, member.name)
-    # a server that is counted though its pod is about to go
+    # the data plane may still count a server whose pod is about to go
     return served if isinstance(served, Done) else kept_by_lost_nodes(ctx, member.name, served.message) or served
 
 
 def _lacks_pods(ctx: ClusterContext, component: str, wanted: int) -> Waiting | None:
-    """The wait for a StatefulSet that was made again, and has yet to take back the pods that are there."""
+    """The wait for a recreated StatefulSet to adopt the existing pods."""
     counted = predicates.counted_pods(ctx.tc, component)
     if counted >= wanted:
         return None

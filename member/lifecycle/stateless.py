@@ -1,4 +1,4 @@
-"""How a component without data grows and shrinks: those that stay must serve before others go (lifecycle.md 8.7)."""
+"""Scaling of components without data: remaining pods must serve before others leave (lifecycle.md 8.7)."""
 
 from apis.accessor import Component, component
 from apis.ordinals import desired_replicas
@@ -17,13 +17,13 @@ from member.polling import next_poll
 
 
 def _drain(removal: PodRemoval) -> Evidence | Waiting:
-    """A pod that serves waits for those that stay: no more of them may be down than leave at a time (I18)."""
+    """Keep a serving pod until enough remaining pods are Ready: at most the parallelism may be missing (I18)."""
     ctx, name = removal.ctx, removal.component
     wanted = desired_replicas(ctx.tc, name)
     live = pods_live(ctx, name)
     serving = {ordinal_of(pod.metadata.name) for pod in ready_pods(live.pods) if not pod.metadata.deletion_timestamp}
     staying = sum(ordinal < wanted for ordinal in serving)
-    # behind a node that is cut off, it may serve all the same
+    # a pod behind a cut-off node may still serve
     unheard = (each for each in live.pods if cached_activity(ctx, name, each) is Activity.UNHEARD)
     may_serve = serving | {ordinal_of(each.metadata.name) for each in unheard}
     if removal.ordinal not in may_serve or staying >= wanted - component(ctx.tc, name).scale_in_parallelism:
@@ -37,17 +37,17 @@ def _cancel(removal: PodRemoval) -> None:
 
 
 def _spec_confirmed(ctx: ClusterContext, _: str) -> Evidence | None:
-    """A volume that is there holds logs at most."""
+    """Evidence that a volume may be deleted: it holds logs at most."""
     return spec_confirmed(ctx)
 
 
 def scale_in_parallelism(own: Component) -> int:
-    """How many pods may go at a time."""
+    """How many pods may leave at a time."""
     return own.scale_in_parallelism
 
 
 def scale_out_parallelism(own: Component) -> int:
-    """How many pods may come at a time."""
+    """How many pods may start at a time."""
     return own.scale_out_parallelism
 
 

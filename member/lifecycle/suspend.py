@@ -1,7 +1,7 @@
-"""Suspending a component: its pods go, its volumes, configuration and Services stay (lifecycle.md 12).
+"""Suspension of a component: its pods go; its volumes, configuration and Services stay (lifecycle.md 12).
 
-The phase Suspend is written before the StatefulSet is deleted, and the status is cleared when a live look shows that
-nothing of it is left: a process that starts anew in between goes on where the last one ended.
+The operator sets the phase Suspend before it deletes the StatefulSet, and clears the status once a live read shows that
+no pod is left. A restarted operator can therefore continue at any point.
 """
 
 from collections.abc import Sequence
@@ -32,19 +32,19 @@ _IS_SUSPENDED = (
 
 @dataclass(frozen=True, slots=True)
 class Postponed:
-    """The component is to be suspended and can't be yet; until then it is reconciled as usual."""
+    """The component must be suspended but cannot be yet; until then it is reconciled as usual."""
 
     why: str
 
     def merged_with(self, outcome: Outcome) -> NotDone:
-        """What the component waits for, together with what keeping it in order gave."""
+        """The outcome of the usual reconcile, with the reason of the postponement added."""
         if isinstance(outcome, Done):
             return Waiting(SUSPENDING, self.why)
         return replace(outcome, message=f"{outcome.message}; {self.why}")
 
 
 def suspension(ctx: ClusterContext, component: str) -> Outcome | Postponed | None:
-    """What suspending or resuming a component does in this reconcile; None: it goes on as usual.
+    """Suspend or resume a component as far as possible in this reconcile; None if it is to be reconciled as usual.
 
     Raises OwnerGone, ApiError, TransportError.
     """
@@ -63,7 +63,7 @@ def suspension(ctx: ClusterContext, component: str) -> Outcome | Postponed | Non
 
 
 def _obstacle(ctx: ClusterContext, spec: Component) -> Postponed | None:
-    """What comes first: the component's own work (F42), and those that it serves (I37)."""
+    """What must end before the suspension: the component's own scaling or upgrade (F42), and its users (I37)."""
     for other in sorted(workloads(ctx.tc), key=lambda each: each.type.suspend_rank):
         if other.type.suspend_rank < spec.type.suspend_rank and other.suspended and _is_there(ctx, other.name):
             return Postponed(f"waiting for {other.name} to be suspended first")
@@ -74,7 +74,7 @@ def _obstacle(ctx: ClusterContext, spec: Component) -> Postponed | None:
 
 
 def _is_there(ctx: ClusterContext, component: str) -> bool:
-    """Whether something of a component may still run."""
+    """True if the cache or the status still has a StatefulSet of the component."""
     status = predicates.status_of(ctx.tc, component)
     return ctx.stateful_set(component) is not None or (status is not None and status.stateful_set is not None)
 
@@ -95,7 +95,10 @@ def _remove(ctx: ClusterContext, spec: Component) -> Outcome | None:
 
 
 def _removed(ctx: ClusterContext, component: str) -> Outcome | None:
-    """The end of it, when no pod is left; pods that nobody controls get their StatefulSet back first, to go with it."""
+    """Finish the suspension once no pod is left; None if there are orphaned pods.
+
+    A pod without a controller first needs a new StatefulSet that adopts it; deleting that one removes the pod.
+    """
     pods = pods_live(ctx, component).pods
     if any(_is_orphan(pod) for pod in pods):
         return None
@@ -106,7 +109,7 @@ def _removed(ctx: ClusterContext, component: str) -> Outcome | None:
 
 
 def _waiting(ctx: ClusterContext, component: str, what: str) -> Waiting | Refused:
-    """The wait for pods to go, some of which may never do by themselves."""
+    """The wait for pods to go; names pods on lost nodes, which may need the user."""
     return kept_by_lost_nodes(ctx, component, what) or Waiting(SUSPENDING, what, next_poll(ctx, component))
 
 
@@ -119,12 +122,12 @@ def _names(pods: Sequence[Object]) -> str:
 
 
 def _clear(ctx: ClusterContext, component: str) -> None:
-    """What told of members tells of none: they are unknown until they run again."""
+    """Remove all members from the status: they are unknown until they run again."""
     status = predicates.status_of(ctx.tc, component)
     if status is not None:
         status.forget_members()
 
 
 def paused(cluster: str) -> Refused:
-    """The answer of each part of a cluster that its user has paused."""
+    """The answer of every part of a cluster that the user has paused."""
     return Refused("Paused", f"Paused: edits wait, failover is off. Resume: kubectl tidb resume {cluster}.")

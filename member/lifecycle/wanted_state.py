@@ -1,4 +1,4 @@
-"""What a component is wanted to be: its ConfigMap and its StatefulSet, and what of them waits (design.md 3.5)."""
+"""The desired ConfigMap and StatefulSet of a component, and the operator's own changes that wait (design.md 3.5)."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ from member.objects.config_map import (
 def wanted_state(
     ctx: ClusterContext, member: Workload, spec: Component, body: Json | None
 ) -> tuple[ConfigMapChoice, Json, OwnChange | None]:
-    """The configuration and the StatefulSet, and what of them waits since nobody has asked for it."""
+    """The desired configuration and StatefulSet, and the operator's own change that waits, if there is one."""
     name, config = in_use = _in_use(ctx, member, body)
     choice = _choose(ctx, member, spec, in_use, body)
     desired = member.stateful_set(ctx.tc, choice.name)
@@ -38,20 +38,20 @@ def wanted_state(
     data: dict[str, str] = config.decode().get("data") or {} if config else {}
     difference = template_change(body, desired)
     if difference is None and (config is None or choice.data == data):
-        # a ConfigMap that is gone is made again, which restarts nobody
+        # recreating a missing ConfigMap restarts no pod
         return choice, desired, None
     waiting = own_change(ctx, member, body, desired, difference, data=data)
     if waiting is None:
         return choice, desired, None
     own_changes.tell(ctx, member, waiting)
-    # what somebody has changed by hand is put right where it is
+    # undo manual edits in the ConfigMap in use
     text = data if is_as_written(name, data) else choice.data
     kept = replace(choice, name=name or choice.name, data=text, same_config=True)
     return kept, with_template_of(body, desired), waiting
 
 
 def _in_use(ctx: ClusterContext, member: Workload, body: Json | None) -> tuple[str, Object | None]:
-    """The ConfigMap that the pods use, which may be gone, and its name."""
+    """The name of the ConfigMap that the pods use, and the ConfigMap if it exists."""
     name = in_use_config_map_name(ctx.tc, member.name, body)
     return name, _config_map(ctx, name) if name else None
 
@@ -76,7 +76,7 @@ def _config_map(ctx: ClusterContext, name: str) -> Object | None:
 
 
 def _is_of_others(ctx: ClusterContext, component: str, config_map: Object) -> bool:
-    """Whether others keep a ConfigMap: Helm, or a user. What a cluster of this name that is gone has left goes."""
+    """True if Helm or a user keeps the ConfigMap; False if it was left by a deleted cluster of the same name."""
     try:
         require_own(ctx, CONFIG_MAPS, component, config_map)
     except ForeignOwner as error:
@@ -85,9 +85,9 @@ def _is_of_others(ctx: ClusterContext, component: str, config_map: Object) -> bo
 
 
 def write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapChoice) -> None:
-    """Write the ConfigMap that was chosen, unless others keep it. Raises as `member.apply.writes.apply`."""
+    """Write the chosen ConfigMap, unless another client keeps it. Raises as `member.apply.writes.apply`."""
     if choice.is_of_others or not choice.data:
-        # a component whose script stands in its command may have nothing to configure
+        # a component with its script in the command may have no configuration
         return
     desired = config_map(ctx.tc, member.name, choice)
     cached = ctx.listers.config_maps.get(ctx.namespace, choice.name)
@@ -96,7 +96,7 @@ def write_config_map(ctx: ClusterContext, member: Workload, choice: ConfigMapCho
 
 
 def remake_config_map(ctx: ClusterContext, member: Workload, spec: Component, body: Json) -> None:
-    """Make the ConfigMap again that the pods use, if the last valid spec makes the one that they were made with."""
+    """Recreate the ConfigMap that the pods use, if the last valid spec leads to the same content."""
     name, existing = _in_use(ctx, member, body)
     if not name or existing is not None:
         return

@@ -1,6 +1,6 @@
 """The behaviour of a component that runs in a StatefulSet, as verbs; its facts are in `apis.components`.
 
-Most verbs have a default that fits a stateless server, so that a component says only what is its own.
+Most verbs have a default that fits a stateless server, so a component defines only its differences.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from member.outcome import Done, Outcome, Refused, Waiting
 from member.polling import next_poll
 
 CommandAct: TypeAlias = Callable[[OwnContext, Object, Command], Outcome]
-"""One step of what an annotation of a pod asks for."""
+"""One step of a command that the user gives by an annotation of a pod."""
 
 
 def _nothing(_: ClusterContext) -> None:
@@ -49,16 +49,21 @@ def _not_located(_ctx: ClusterContext, _pod: str, _labels: Mapping[str, str]) ->
 class Workload:
     """A component as verbs.
 
-    `observe` brings its status up to date, with reads alone. `observe_elsewhere` looks at the one of another cluster,
-    for a cluster that lacks the component. `outage` is the verdict on it where it serves no more, by default that no
-    server is healthy. `gate` says what must be there first, beside the components that it starts
-    after; `unused` why nothing is made for it though the spec has it; `services`, `content`
-    and `stateful_set` what is desired; `scaling` how it grows and shrinks, `rolling` how its pods are restarted,
-    `failover` how lost ones are replaced; `serving` what it still lacks when all its pods are Ready, by default healthy
-    members; `housekeeping` what else is to do in each reconcile, None when nothing. `locate` tells one server by its
-    labels where it runs; it is called for those of which `ComponentType.located_since` says that they know labels.
-    `commands` are what annotations of single pods ask for. Where v1.6 ignores something of the spec, `made_by_v16`
-    makes its StatefulSet of ours, and `configured_by_v16` says what it configures.
+    Status: `observe` updates it, with reads only. `observe_elsewhere` does so in a cluster that lacks the component,
+    for the one of the cluster that it refers to. `outage` is the verdict on a component that no longer serves; by
+    default, an outage means that no server is healthy. `serving`: what the component lacks although all pods are Ready;
+    by default, healthy members.
+
+    Desired state: `gate` says what must exist first, in addition to the components that it starts after. `unused` says
+    why a component in the spec needs no objects. `services`, `content` and `stateful_set` build the objects.
+
+    Actions: `scaling` grows and shrinks it, `rolling` restarts its pods, `failover` replaces lost pods. `housekeeping`
+    is other work in each reconcile, None if there is none. `locate` sends a server the labels of its node, if
+    `ComponentType.located_since` says that its version accepts labels. `commands` run what annotations of single pods
+    request.
+
+    Upgrades from v1.6, which ignores parts of the spec: `made_by_v16` turns this version's StatefulSet into the one of
+    v1.6, and `configured_by_v16` returns the configuration of v1.6.
     """
 
     name: str
@@ -81,12 +86,12 @@ class Workload:
     configured_by_v16: Callable[[OwnCluster], Content] | None = None
 
     def content_of_v16(self, tc: OwnCluster) -> Content:
-        """What v1.6 configures."""
+        """The configuration that v1.6 writes."""
         return (self.configured_by_v16 or self.content)(tc)
 
 
 def members_ready(ctx: ClusterContext, name: str) -> Outcome:
-    """Whether a component has as many members as wanted, each of them well."""
+    """Done if the component has as many members as wanted and all are healthy; else the wait for them."""
     if predicates.all_members_ready(ctx.tc, name):
         count = desired_replicas(ctx.tc, name)
         return Done(f"{count} of {count} members are healthy")
