@@ -1,7 +1,7 @@
-"""What does not work of a cluster, what still does, and why: verdicts on what one reconcile saw (lifecycle.md 2.3).
+"""Verdicts on outages: what fails, what still works, and why, as one reconcile observed it (lifecycle.md 2.3).
 
-Pure. A member of a quorum that does not answer is not lost for that alone: it is lost when Kubernetes or its volume
-says so. Silence without such a witness means that the operator cannot see, and the verdict says that.
+Pure functions. A silent member of a quorum is not lost for that reason alone: Kubernetes or its volume must confirm it.
+Without such a witness the operator cannot see the member's state, and the verdict says so.
 """
 
 from collections.abc import Sequence
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 from apis.components import DM_CLUSTER, TIDB_CLUSTER, ComponentType, Outage, component_types
 
 NO_SUCH_CLUSTER, NO_PD, BAD_TLS = "NoSuchCluster", "NoPD", "BadTLS"
-"""Reasons that are causes in themselves, whatever else does not work because of them."""
+"""Reasons that are root causes, whatever else fails because of them."""
 
 REASONS = frozenset({NO_SUCH_CLUSTER, NO_PD, BAD_TLS}).union(
     *(row.outage.reasons for of in (TIDB_CLUSTER, DM_CLUSTER) for row in component_types(of) if row.outage)
 )
-"""Every reason by which a condition Ready says that something is out of service."""
+"""Every reason of a condition Ready that reports an outage."""
 
 _NAMED = 5
-"""So many members are named in a sentence."""
+"""The maximum number of members that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One component is out of service, or the operator cannot see whether it is.
+    """One component is out of service, or its state is unknown.
 
-    `sentence` says in a user's words what does not work and what still does, and `detail` adds what servers or
-    Kubernetes said of it. `failed` are the servers, by pod where they have one here, that something keeps from serving.
+    `sentence` says in the user's terms what fails and what still works; `detail` quotes servers or Kubernetes. `failed`
+    are the servers that are known to be unable to serve, by pod name if they have one in this cluster.
     """
 
     component: str
@@ -37,13 +37,13 @@ class Verdict:
 
     @property
     def message(self) -> str:
-        """Both, the sentence first."""
+        """The sentence, then the detail."""
         return f"{self.sentence} {self.detail}".rstrip()
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A member, store or server. `trouble` is what keeps it from serving, empty where nothing is known to."""
+    """A member, store or server. `trouble` is what keeps it from serving; empty if nothing is known."""
 
     name: str
     trouble: str = ""
@@ -51,11 +51,11 @@ class Server:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """A component as one reconcile saw it.
+    """A component as one reconcile observed it.
 
-    `servers` are its members, stores or servers as last listed. Kubernetes reports `ready` of `wanted` pods Ready.
-    `answer` is what asking it gave instead of an answer; `leaderless`: a member said that there is no leader;
-    `was_lost`: the verdict of the last reconcile was that its quorum is lost.
+    `servers` are its members, stores or servers from the last list. Kubernetes reports `ready` of `wanted` pods Ready.
+    `answer` is the error of the last call. `leaderless`: a member reported that there is no leader. `was_lost`: the
+    last reconcile found that the quorum is lost.
     """
 
     row: ComponentType
@@ -68,17 +68,17 @@ class Seen:
 
     @property
     def failed(self) -> list[Server]:
-        """Those that something keeps from serving."""
+        """The servers with a known trouble."""
         return [each for each in self.servers if each.trouble]
 
     @property
     def pods(self) -> str:
-        """What Kubernetes reports."""
+        """The number of Ready pods, in words."""
         return f"Kubernetes reports {self.ready} of {self.wanted} pods Ready"
 
 
 def of_silent_quorum(seen: Seen) -> Verdict | None:
-    """The verdict on members of which none answered with a leader; None for a component without a quorum."""
+    """The verdict on a quorum if no member answers with a leader; None for a component without a quorum."""
     row, total, lost = seen.row, len(seen.servers), seen.failed
     if row.outage is None:
         return None
@@ -96,7 +96,7 @@ def of_silent_quorum(seen: Seen) -> Verdict | None:
 
 
 def _quorum_lost(seen: Seen, outage: Outage, running: int) -> Verdict:
-    """The verdict holds until a leader answers: members that start, or wait in their start script, are no quorum."""
+    """The verdict on a lost quorum. It stays until a leader answers: members that are only starting are no quorum."""
     row, total = seen.row, len(seen.servers)
     page = "docs/lost-quorum.md" if row.of == TIDB_CLUSTER else f"docs/reasons/dm.md#{outage.reason.lower()}"
     if running * 2 <= total:
@@ -111,10 +111,10 @@ def _quorum_lost(seen: Seen, outage: Outage, running: int) -> Verdict:
 
 
 def of_stores(seen: Seen, replicas: int) -> Verdict | None:
-    """The verdict on stores of regions that have `replicas` replicas each; None while every region has its quorum."""
+    """The verdict on stores whose regions have `replicas` replicas; None while every region has its quorum."""
     row, total, down = seen.row, len(seen.servers), seen.failed
     placed = min(replicas, total)
-    # a region with an even number of replicas loses its quorum with half of them
+    # half of an even number of replicas is already no quorum
     if row.outage is None or not down or len(down) < (placed + 1) // 2:
         return None
     if len(down) == total:
@@ -125,7 +125,7 @@ def of_stores(seen: Seen, replicas: int) -> Verdict | None:
 
 
 def of_servers(seen: Seen) -> Verdict | None:
-    """The verdict on servers that serve each by itself; None while one of them does."""
+    """The verdict on servers that serve independently of each other; None while one of them serves."""
     if seen.row.outage is None or len(seen.failed) < len(seen.servers):
         return None
     return _none_serves(seen)

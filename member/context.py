@@ -1,7 +1,7 @@
-"""One reconcile of one cluster: what the stages see and through what they act.
+"""The context of one reconcile of a cluster: what stages read, and the clients through which they act.
 
 The spec is defaulted in memory and never written. The status is this reconcile's working copy; the sync patches it at
-the end when it differs from what is stored. Listers are caches: what they lack may only be unseen (F1).
+the end if it differs from the stored one. Listers are caches: an object that they lack may exist (F1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,15 +34,16 @@ from ports.clock import Clock
 from ports.randomness import Randomness, SecretRandomness
 
 RESOURCES: Mapping[str, Resource] = {each.kind: each for each in (TIDB_CLUSTERS, DM_CLUSTERS)}
-"""The kinds of clusters, by name."""
+"""The resources of clusters, by kind."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listers:
     """The caches that stages read.
 
-    Those of cluster-scoped resources are None when the operator has no access to them: what needs them is skipped
-    (lifecycle.md 1.4). Of volumes, only those labelled as ours are cached. Without `restores`, none needs a cluster.
+    A lister of a cluster-scoped resource is None if the operator has no access; steps that need it are skipped
+    (lifecycle.md 1.4). `persistent_volumes` holds only volumes with the operator's labels. If `restores` is None, no
+    Restore needs a cluster.
     """
 
     config_maps: Lister
@@ -61,14 +62,14 @@ class Listers:
     restores: Lister | None = None
 
     def through(self, readings: Readings) -> "Listers":
-        """The same listers, whose answers are noted."""
+        """The same listers, with their answers recorded in `readings`."""
         given = {each.name: getattr(self, each.name) for each in fields(self)}
         return Listers(**{name: lister and readings.through(lister) for name, lister in given.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class FailoverSettings:
-    """Whether and when lost members are replaced (lifecycle.md 9.1). Periods are seconds."""
+    """Settings of failover: whether and when lost members are replaced (lifecycle.md 9.1). Periods in seconds."""
 
     auto: bool = True
     pd_period: float = 300.0
@@ -83,23 +84,23 @@ class FailoverSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the process was told at its start and the stages need."""
+    """The settings of the process that stages need."""
 
     discovery_image: str
     failover: FailoverSettings = FailoverSettings()
     replaces_volumes: bool = False
     rechecks: bool = False
-    """Whether what is decided once is decided again on the same inputs, and compared: for tests."""
+    """True if each decision is repeated with the same inputs and compared, for tests."""
     backup_manager: ManagerSettings = field(default_factory=ManagerSettings)
     references: ReferencePolicy = BY_CONSENT
-    """Which references into other namespaces need no consent of the owner."""
+    """The references into other namespaces that need no consent of the owner."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What stages work with: the ways to the outside, the caches, and what the process was told.
+    """The clients, caches and settings that stages work with.
 
-    `certificates`: what it has found of those of all clusters.
+    `certificates` is shared: what the process has found in the certificates of all clusters.
     """
 
     client: Client
@@ -115,7 +116,7 @@ class Dependencies:
 
 
 class Held(Enum):
-    """How far a cluster is cared for at its last valid spec, while the present one is not valid."""
+    """How far the operator maintains a cluster at its last valid spec, while the present spec is not valid."""
 
     NO = "no"
     OBSERVING = "this process has not seen it"
@@ -124,17 +125,19 @@ class Held(Enum):
 
 @dataclass(slots=True)
 class ClusterContext:
-    """One reconcile of a cluster, whatever its kind.
+    """One reconcile of a cluster of any kind.
 
-    `owner` is the cached object; `tc` its decoded and defaulted form, with the working copy of the status.
-    `observations` holds what looking at each component gave, `outcomes` what the stages answered so far. `pods` are
-    those of each component, as they were when first looked at. `owner_lives`: a live read of this reconcile has found
-    the cluster. `removed` are the components that run although the spec has them no more; `tc` has them as they run.
-    `unavailable` are the verdicts on components that are out of service. `missing_certificates` says which Secrets of
-    TLS are of no use, where running pods are to mount other ones than now.
-    `rolls_to_come` are those whose pods are to be restarted, or may be for all that is known, and that have not begun.
-    While the cluster is `held`, `owner` and `tc` have its last valid spec. `memory` outlives the reconcile. `readings`
-    are what the caches have answered.
+    `owner` is the cached object; `tc` is its decoded and defaulted form, with the working copy of the status. While the
+    cluster is `held`, both have its last valid spec. `memory` outlives the reconcile.
+
+    `observations` holds the outcome of observing each component, `outcomes` those of the stages so far. `pods` are the
+    pods of each component, as first read in this reconcile. `readings` records the answers of the caches.
+    `owner_lives`: a live read of this reconcile has found the cluster.
+
+    `removed` are components that run although the spec lacks them; `tc` has them as they run. `unavailable` are the
+    verdicts on components that are out of service. `missing_certificates` names unusable TLS Secrets that running pods
+    would mount after their next restart. `rolls_to_come` are components whose pods will or may have to be restarted,
+    and whose roll has not begun.
     """
 
     owner: Object
@@ -155,7 +158,7 @@ class ClusterContext:
 
     @property
     def resource(self) -> Resource:
-        """The kind of the cluster."""
+        """The resource of the cluster's kind."""
         return RESOURCES[self.tc.kind]
 
     @property
@@ -165,12 +168,12 @@ class ClusterContext:
 
     @property
     def settings(self) -> Settings:
-        """What the process was told at its start."""
+        """The settings of the process."""
         return self.deps.settings
 
     @property
     def namespace(self) -> str:
-        """The namespace of the cluster and of all that is made for it."""
+        """The namespace of the cluster and of all its objects."""
         return self.owner.metadata.namespace
 
     @property
@@ -180,36 +183,36 @@ class ClusterContext:
 
     @property
     def reader(self) -> Reader:
-        """On whose behalf Secrets are read."""
+        """The cluster as a reader of Secrets: their changes trigger its reconcile."""
         return self.resource, self.owner.key
 
     def secret(self, name: str) -> Object | None:
-        """A Secret beside the cluster, read live. Its next change brings the cluster back.
+        """Read a Secret of the cluster's namespace live. Its next change triggers a reconcile.
 
         Raises ApiError, TransportError.
         """
         return self.deps.secrets.find(self.reader, name, self.namespace)
 
     def stateful_set(self, component: str) -> Object | None:
-        """The cached StatefulSet of a component."""
+        """The StatefulSet of a component, from the cache."""
         return self.listers.stateful_sets.get(self.namespace, member_name(self.tc, component))
 
 
 OwnContext: TypeAlias = Any
-"""In what components bring to the frames that serve them all: the context of their own kind of cluster."""
+"""The context of the component's own kind of cluster, in signatures of verbs that serve several kinds."""
 
 OwnCluster: TypeAlias = Any
-"""As `OwnContext`: the cluster."""
+"""As `OwnContext`, for the cluster."""
 
 
 @dataclass(slots=True)
 class ReconcileContext(ClusterContext):
     """One reconcile of a TidbCluster.
 
-    `pd_url`: a member of PD to ask instead of the Service, which may lead to one that is ill. `unstarted_pd_members`:
-    whether PD, when asked, had members that never started. `reference_refusal`: what keeps the cluster from the one
-    that it joins, once `api_clients.reference_refusal` has looked. `stores` are those that PD lists, once it was asked,
-    but the ones that are Tombstone, as they were when components were observed.
+    `pd_url`: a member of PD to call instead of the Service, which may lead to an ill one. `unstarted_pd_members`: True
+    if PD has reported members that never started. `reference_refusal`: why the cluster may not join the one that it
+    refers to, once `api_clients.reference_refusal` has run. `stores`: the stores that PD listed when components were
+    observed, without Tombstones.
     """
 
     tc: TidbCluster
@@ -228,7 +231,7 @@ class ReconcileContext(ClusterContext):
 class DMContext(ClusterContext):
     """One reconcile of a DMCluster.
 
-    `responding_master` is the pod whose master is asked where the Service leads to none that serves.
+    `responding_master` is the pod whose master is called if the Service leads to none that serves.
     """
 
     tc: DMCluster

@@ -1,7 +1,6 @@
-"""What a stage answers: done, or not yet, and why - in one sentence a user can act on (design.md 3.3).
+"""The outcome of a stage: done, or not yet and why, in a sentence that tells the user what to do (design.md 3.3).
 
-A wait is a value, not an exception: the sync shows it as a condition and goes on with the stages that do not depend
-on it.
+A wait is a value, not an exception: the sync shows it as a condition and continues with independent stages.
 """
 
 from collections.abc import Iterable
@@ -9,22 +8,22 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 DONE = "Done"
-"""The condition reason when there is nothing to do."""
+"""The condition reason if nothing is left to do."""
 
 CONTESTED = "Contested"
-"""The condition reason where others undo what the operator writes (`kube.contests`)."""
+"""The condition reason if other clients undo what the operator writes (`kube.contests`)."""
 
 SOONEST, LATEST = 0.5, 10.0
-"""Seconds until the next look at a wait that has just begun, and at one that has lasted for long."""
+"""Seconds until the next check: of a wait that has just begun, and of one that has lasted long."""
 _PART = 0.1
-"""The pause before the next look, as a share of how long the wait has lasted."""
+"""The pause before the next check, as a share of the time that the wait has lasted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The stage found everything as wanted; `reason` says so in another way where that is not all.
+    """The stage found everything as wanted; another `reason` than Done says more, e.g. Suspended.
 
-    `retry_after`, in seconds, is when the time alone makes that untrue: no event tells of it.
+    `retry_after`: seconds until the mere passage of time makes this untrue; no event reports that.
     """
 
     message: str = ""
@@ -34,11 +33,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The stage can't go on yet, and that is expected.
+    """The stage cannot continue yet, as expected.
 
-    `reason` is a condition reason (CamelCase), `message` a sentence that says what for. `retry_after` is in seconds;
-    None means that an event triggers the next reconcile. `serves`: all that is wanted is there; what else is waited for
-    is said first.
+    `reason` is a condition reason (CamelCase), `message` a sentence about what the stage waits for. `retry_after` is in
+    seconds; None means that an event triggers the next reconcile. `serves`: the component serves as wanted, so other
+    waits are reported first.
     """
 
     reason: str
@@ -49,9 +48,9 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """The stage won't do what the spec asks for; only the user can change that. Nothing was written for it.
+    """The stage rejects what the spec asks for, and has written nothing for it; only the user can change that.
 
-    `retry_after`, in seconds, is for what goes on beside it.
+    `retry_after`: seconds until the next check, for work that continues meanwhile.
     """
 
     reason: str
@@ -61,9 +60,10 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """What should have worked did not: an answer was missing, or a request was refused. Retried with back-off.
+    """A step that should have worked failed: an answer was missing, or a request was refused. Retried with back-off.
 
-    With `retry_after`, in seconds, it is retried then instead, and nothing else waits for longer because of it.
+    With `retry_after`, the sync retries after that many seconds instead, and delays nothing else because of the
+    failure.
     """
 
     reason: str
@@ -72,24 +72,24 @@ class Failed:
 
 
 NotDone: TypeAlias = Waiting | Refused | Failed
-"""Why something does not go on in this reconcile."""
+"""The reasons why a stage does not continue in this reconcile."""
 
 Outcome: TypeAlias = Done | NotDone
 
 
 def poll_interval(age: float) -> float:
-    """Seconds until the next look at a wait that has lasted `age` seconds; negative if the clock was set back."""
+    """Seconds until the next check of a wait that has lasted `age` seconds (negative if the clock was set back)."""
     return max(SOONEST, min(_PART * abs(age), LATEST))
 
 
 def first_retry(outcomes: Iterable[Outcome]) -> float | None:
-    """Seconds until the first of them asks to be looked at again; None when none does."""
+    """Seconds until the first retry that any outcome asks for; None if none does."""
     delays = (each.retry_after for each in outcomes)
     return min(filter(None, delays), default=None)
 
 
 def in_time_for(outcome: Outcome, *untold: Outcome) -> Outcome:
-    """The outcome that is told, looked at again as soon as one that is not told beside it asks for.
+    """`outcome`, with an earlier retry if one of the outcomes that are not reported (`untold`) needs it.
 
     A failure with a back-off keeps that.
     """
@@ -100,7 +100,7 @@ def in_time_for(outcome: Outcome, *untold: Outcome) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do but wait, for what; `seconds` when it is known for how long."""
+    """The step is to wait for `what`; `seconds` if the duration is known."""
 
     what: str
     seconds: float | None = None
