@@ -1,9 +1,8 @@
-"""What only a live read of this reconcile can show (F1, F5, O5, design.md 3.6).
+"""Evidence from live reads of this reconcile, which every destructive act requires (F1, F5, O5, design.md 3.6).
 
-What destroys takes Evidence that it may, and nothing but the functions here makes one. Objects, members and stores are
-deleted by `delete`, `delete_member` and `delete_store` alone, and as they were seen themselves: as a LiveObject of
-`kube.deletion`, a LiveMember or a LiveStore of `dataplane.pd`. StatefulSets get smaller, and their partition lower, by
-`member.apply.stateful_set`.
+Only the functions of this module create Evidence. Only `delete`, `delete_member` and `delete_store` delete objects,
+members and stores, and only in the version that a live read returned: a LiveObject of `kube.deletion`, a LiveMember or
+a LiveStore of `dataplane.pd`. `member.apply.stateful_set` lowers the replicas and the partition of a StatefulSet.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -42,76 +41,76 @@ _TOMBSTONE = "Tombstone"
 
 
 class Evidence:
-    """Something that was seen live in this reconcile; `what` says it in words."""
+    """A fact that was read live in this reconcile; `what` states it in words."""
 
     __slots__ = ("what",)
 
     def __init__(self, maker: object, what: str) -> None:
-        """Raise TypeError for any maker but a live read."""
+        """Raise TypeError unless a live read is the maker."""
         if maker is not _LIVE_READ:
             raise TypeError("evidence comes from a live read; use one of the functions of member.evidence")
         self.what = what
 
     def __and__(self, other: "Evidence") -> "Evidence":
-        """Both together."""
+        """The conjunction of two pieces of evidence."""
         return Evidence(_LIVE_READ, f"{self.what}; {other.what}")
 
     def __repr__(self) -> str:
-        """What was seen."""
+        """The fact in words."""
         return f"<Evidence: {self.what}>"
 
 
 @final
 class LivePods(Evidence):
-    """The pods of a component as the API server showed them in this reconcile, by name."""
+    """The pods of a component as the API server returned them in this reconcile, by name."""
 
     __slots__ = ("pods",)
 
     def __init__(self, maker: object, component: str, pods: Sequence[Object]) -> None:
-        """Raise TypeError for any maker but a live read."""
+        """Raise TypeError unless a live read is the maker."""
         super().__init__(maker, f"the current pods of {component}")
         self.pods = pods
 
 
 @final
 class LiveStatus(Evidence):
-    """The status of the cluster as the API server showed it in this reconcile; the kind determines its type."""
+    """The cluster's status as the API server returned it in this reconcile; its type depends on the cluster's kind."""
 
     __slots__ = ("status",)
 
     def __init__(self, maker: object, status: Any) -> None:
-        """Raise TypeError for any maker but a live read."""
+        """Raise TypeError unless a live read is the maker."""
         super().__init__(maker, "the current status of the cluster")
         self.status = status
 
 
 @final
 class Stopped(Evidence):
-    """A pod of which nothing runs, as its kubelet, which is heard of, reports: it neither votes nor serves now."""
+    """Evidence that nothing of a pod runs, as its reachable kubelet reports: it neither votes nor serves now."""
 
     __slots__ = ()
 
 
 @final
 class Spared(Evidence):
-    """A pod without which the data plane gets along, as was found in this reconcile."""
+    """Evidence from this reconcile that the data plane can do without a pod."""
 
     __slots__ = ()
 
 
 MayGo: TypeAlias = Stopped | Spared
-"""Why a pod may be deleted or restarted (docs/rules/silence.md)."""
+"""The evidence for deleting or restarting a pod (docs/rules/silence.md)."""
 
 
 def spared(pod: str, why: str) -> Spared:
-    """That a pod may go: the data plane, which answers, has quorum and data without it, or it was prepared for that."""
+    """Evidence that a pod may go: the data plane has confirmed that it can do without it, or the pod was prepared."""
     return Spared(_LIVE_READ, f"pod {pod} may go: {why}")
 
 
 def stopped(ctx: ClusterContext, component: str, pod: str) -> Stopped | None:
-    """Whether nothing of a pod runs, by a live read of it and of its node; a pod that does not exist runs nothing.
+    """Evidence that nothing of a pod runs, from a live read of the pod and its node; a missing pod runs nothing.
 
-    Raises ApiError, TransportError.
+    None if something may run. Raises ApiError, TransportError.
     """
     seen = look_up(ctx, PODS, pod, ctx.namespace)
     if isinstance(seen, Evidence):
@@ -121,7 +120,7 @@ def stopped(ctx: ClusterContext, component: str, pod: str) -> Stopped | None:
 
 
 def live_activity(ctx: ClusterContext, component: str, seen: LiveObject) -> Activity:
-    """What runs in the main container of a pod that was just read, and whose node is read now.
+    """The activity in the main container of a pod that was just read; reads the node live.
 
     Raises ApiError, TransportError.
     """
@@ -133,14 +132,14 @@ def live_activity(ctx: ClusterContext, component: str, seen: LiveObject) -> Acti
 
 
 def shown_by(live: LiveObject, what: str) -> Evidence:
-    """What an object that was read live shows, in words. Raises TypeError for any other object."""
+    """Evidence for what an object shows that was read live. Raises TypeError for any other object."""
     if not isinstance(live, LiveObject):
         raise TypeError(f"evidence comes from a live read: pass what observe returned, not {live!r}")
     return Evidence(_LIVE_READ, what)
 
 
 def look_up(ctx: ClusterContext, resource: Resource, name: str, namespace: str = "") -> LiveObject | Evidence:
-    """An object as the API server has it now, or the evidence that there is none (F1).
+    """Read an object live; evidence of its absence if there is none (F1).
 
     Raises ApiError, TransportError.
     """
@@ -149,14 +148,14 @@ def look_up(ctx: ClusterContext, resource: Resource, name: str, namespace: str =
 
 
 def pods_live(ctx: ClusterContext, component: str) -> LivePods:
-    """The pods of a component as the API server has them now. Raises ApiError, TransportError."""
+    """Read the pods of a component live. Raises ApiError, TransportError."""
     return LivePods(_LIVE_READ, component, read_pods(ctx, component))
 
 
 def status_live(ctx: ClusterContext) -> LiveStatus | None:
-    """The status as the API server has it now; None when the cluster is being deleted or another one (F4).
+    """Read the status live; None if the cluster is being deleted or was recreated (F4).
 
-    Raises NotFound when there is none, other ApiErrors, TransportError.
+    Raises NotFound if the cluster is gone, other ApiErrors, TransportError.
     """
     live = ctx.deps.client.get(ctx.resource, ctx.name, ctx.namespace)
     if live.metadata.uid != ctx.owner.metadata.uid or live.metadata.deletion_timestamp:
@@ -165,7 +164,7 @@ def status_live(ctx: ClusterContext) -> LiveStatus | None:
 
 
 def unobservable(ctx: ClusterContext, component: str) -> Evidence | None:
-    """Whether a component, asked when this reconcile observed it, did not report its state."""
+    """Evidence that a component did not report its state when this reconcile observed it; else None."""
     observed = ctx.observations.get(component, Done())
     if isinstance(observed, Done):
         return None
@@ -173,10 +172,10 @@ def unobservable(ctx: ClusterContext, component: str) -> Evidence | None:
 
 
 def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
-    """Whether PD, asked now, has no member of this pod: by neither of its names, by none of its URLs (I4).
+    """Evidence from PD that it has no member for this pod, by name or URL (I4); None if it has or may have one.
 
-    A list that lacks the leader is not the list of a quorum, and proves nothing. Raises AddressNotUnderstood when some
-    member may belong to the pod, other DataPlaneErrors.
+    An answer without the leader does not come from a quorum and proves nothing. Raises AddressNotUnderstood if a member
+    may belong to the pod, other DataPlaneErrors.
     """
     answer = api_clients.pd(ctx).members()
     require_understood_members(ctx.tc, answer.members)
@@ -188,9 +187,9 @@ def member_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
 
 
 def majority_without(pd: PDClient, member: LiveMember, members: Sequence[LiveMember]) -> Evidence | None:
-    """Whether PD, asked now, has a healthy majority without one of its `members` that is not healthy itself (I9, I24).
+    """Evidence from PD that a majority is healthy without `member`, which is not healthy itself (I9, I24).
 
-    An answer that leaves out one of the `members`, which were just read, proves nothing. Raises DataPlaneError.
+    An answer that lacks one of `members`, which were just read, proves nothing. Raises DataPlaneError.
     """
     healths = pd.health(members=len(members))
     reported = {each.member_id for each in healths}
@@ -200,14 +199,14 @@ def majority_without(pd: PDClient, member: LiveMember, members: Sequence[LiveMem
 
 
 def may_remove(healths: Sequence[Health], member_id: int) -> bool:
-    """Whether a majority is healthy without this member, which is not healthy itself (I9, I24)."""
+    """True if this member is not healthy, and a majority without it is (I9, I24)."""
     lost = any(each.member_id == member_id and not each.healthy for each in healths)
     healthy = sum(each.healthy for each in healths)
     return lost and healthy > len(healths) // 2
 
 
 def master_gone(ctx: DMContext, pod: str) -> Evidence | None:
-    """Whether the masters of DM, a quorum of which serves now, list none of this pod (I4). Raises DataPlaneError."""
+    """Evidence from a quorum of DM masters that none belongs to this pod (I4). Raises DataPlaneError."""
     found = _quorum_of_masters(ctx)
     if not found or any(each.name == pod for each in found):
         return None
@@ -215,14 +214,14 @@ def master_gone(ctx: DMContext, pod: str) -> Evidence | None:
 
 
 def _quorum_of_masters(ctx: DMContext) -> Sequence[LiveMaster]:
-    """All masters of DM, asked now; none unless one leads and a majority is alive: others may know an old list."""
+    """All DM masters; empty unless one leads and a majority is alive, as the list may otherwise be old."""
     leader, found = api_clients.dm_masters(ctx).led_masters()
     alive = sum(each.alive for each in found)
     return found if leader and alive > len(found) // 2 else ()
 
 
 def masters_without(masters: Sequence[LiveMaster], master: LiveMaster) -> Evidence | None:
-    """Whether a majority of the masters, which were just read, is alive without one that is not (I9, I24)."""
+    """Evidence that a majority of the masters, which were just read, lives without the dead `master` (I9, I24)."""
     alive = sum(each.alive for each in masters)
     if master.alive or alive <= len(masters) // 2:
         return None
@@ -230,9 +229,9 @@ def masters_without(masters: Sequence[LiveMaster], master: LiveMaster) -> Eviden
 
 
 def worker_gone(ctx: DMContext, pod: str) -> Evidence | None:
-    """Whether the masters of DM, a quorum of which serves now, list every other worker that serves, and not this one.
+    """Evidence from a quorum of DM masters that they list every other serving worker but not this one.
 
-    A master that has just become the leader lists none for a moment. Raises DataPlaneError, ApiError, TransportError.
+    The list of a new leader is empty for a moment. Raises DataPlaneError, ApiError, TransportError.
     """
     listed = {each.name for each in api_clients.dm_masters(ctx).workers()}
     if pod in listed or not _names_others(pods_live(ctx, "dm-worker"), pod, listed) or not _quorum_of_masters(ctx):
@@ -241,20 +240,20 @@ def worker_gone(ctx: DMContext, pod: str) -> Evidence | None:
 
 
 def _names_others(pods: LivePods, pod: str, listed: Collection[str]) -> bool:
-    """Whether a list names each other pod that is Ready; an empty one is believed only where no other pod exists."""
+    """True if the list has every other Ready pod; an empty list counts only if no other pod exists."""
     others = [each for each in pods.pods if each.metadata.name != pod]
     expected = ready_pods(others) if listed else others
     return all(each.metadata.name in listed for each in expected)
 
 
 def worker_unbound(worker: LiveWorker) -> Evidence | None:
-    """Whether a worker, which was just read, replicates no source."""
+    """Evidence that a worker, which was just read, replicates no source."""
     what = f"DM-worker {worker.name} is {worker.stage}, without a source"
     return None if worker.source else Evidence(_LIVE_READ, what)
 
 
 def worker_replaceable(worker: LiveWorker, workers: Sequence[LiveWorker]) -> Evidence | None:
-    """Whether one of `workers`, all just read, is free to take over the source of a worker that goes."""
+    """Evidence that one of `workers`, all just read, can take over the source of a leaving worker."""
     free = (each for each in workers if each.name != worker.name and each.stage not in ("", OFFLINE))
     heir = next((each for each in free if not each.source), None)
     if heir is None:
@@ -263,9 +262,9 @@ def worker_replaceable(worker: LiveWorker, workers: Sequence[LiveWorker]) -> Evi
 
 
 def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence | None:
-    """Whether PD, asked now, knows a store as Tombstone, or, being this cluster's PD, no longer at all (I3).
+    """Evidence from PD that a store is Tombstone, or that this cluster's PD no longer has it (I3).
 
-    A store at another address than `address`, when that is known, proves nothing. Raises DataPlaneError.
+    If `address` is known, a store at a different address proves nothing. Raises DataPlaneError.
     """
     pd = api_clients.pd(ctx)
     try:
@@ -279,11 +278,11 @@ def store_gone(ctx: ReconcileContext, store_id: int, address: str) -> Evidence |
 
 
 def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None:
-    """Whether PD, asked now, has no store at the address of this pod, unless it is Tombstone (I3).
+    """Evidence from PD that no store at this pod's address is left, apart from Tombstones (I3).
 
-    That holds for a pod that never registered as well. A PD that knows of no store at all proves nothing if it is
-    bootstrapped, or if a store was ever known: a leader that has just been elected says that it is not bootstrapped.
-    Raises AddressNotUnderstood when some store may belong to the pod, other DataPlaneErrors.
+    This also holds for a pod that never registered. An empty list proves nothing if PD is bootstrapped, or if the
+    cluster has ever had a store: a newly elected leader may claim that it is not bootstrapped. Raises
+    AddressNotUnderstood if a store may belong to the pod, other DataPlaneErrors.
     """
     pd = api_clients.pd(ctx)
 
@@ -303,16 +302,16 @@ def no_store(ctx: ReconcileContext, component: str, pod: str) -> Evidence | None
 
 
 def _has_had_stores(ctx: ReconcileContext) -> bool:
-    """Whether the status, or the label of a volume claim, knows of a store."""
+    """True if the status, or a label of a volume claim, mentions a store."""
     return bool(ctx.status.tikv.stores) or any(STORE_ID in each.metadata.labels for each in claims_of_cluster(ctx))
 
 
 def not_serving(ctx: ClusterContext, component: str, pod: str, ask: Callable[[], object]) -> Evidence | None:
-    """Whether the pod of a store, looked at now and asked now, by `ask`, does not serve (I1, I3).
+    """Evidence that a store's pod does not serve, from live reads of the pod and a call with `ask` (I1, I3).
 
-    It is the second witness where PD lists no store of a pod: the list may be older than the store. A pod from which
-    nothing is heard may serve as long as something runs in it, as far as its kubelet says. Raises kube's ApiError,
-    TransportError, BadTlsMaterial.
+    It is the second witness when PD lists no store for a pod, as the list may be older than the store. A silent pod may
+    serve as long as its kubelet reports that something runs in it. Raises kube's ApiError, TransportError,
+    BadTlsMaterial.
     """
     seen = look_up(ctx, PODS, pod, ctx.namespace)
     if isinstance(seen, Evidence):
@@ -329,9 +328,9 @@ def not_serving(ctx: ClusterContext, component: str, pod: str, ask: Callable[[],
 
 
 def pump_node_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
-    """Whether PD, asked now, has no Pump node of this pod, or one whose binlogs have all been read (lifecycle.md 8.8).
+    """Evidence from PD that this pod has no Pump node, or one whose binlogs have all been read (lifecycle.md 8.8).
 
-    A node stays listed for good, so a list without the nodes of other pods that run proves nothing. Raises
+    PD never removes a node from the list, so a list that lacks the nodes of other running pods proves nothing. Raises
     DataPlaneError, ApiError, TransportError.
     """
     book = address_book(ctx.tc)
@@ -348,9 +347,9 @@ def pump_node_gone(ctx: ReconcileContext, pod: str) -> Evidence | None:
 
 
 def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
-    """Whether the cluster, read live, is the one, and wants the pods, that this reconcile decides upon (F4, F5).
+    """Evidence that the live cluster is the one that this reconcile decides upon, with the same pods wanted (F4, F5).
 
-    Beside the spec that is what the status records of failures and of volumes to replace. Raises ApiError,
+    It compares the spec, and the failures and volumes to replace that the status records. Raises ApiError,
     TransportError.
     """
     decided_on = ctx.owner
@@ -364,22 +363,22 @@ def spec_confirmed(ctx: ClusterContext) -> Evidence | None:
 
 
 def spec_or_wait(ctx: ClusterContext, again: float) -> Evidence | Waiting:
-    """That the cluster asks for what this reconcile decides, or the wait for the cache to show what it asks for now.
+    """Evidence that the live spec confirms this reconcile's decisions, or the wait for the cache to catch up.
 
-    `again`: seconds until the next look. Raises as `spec_confirmed`.
+    `again`: seconds until the next check. Raises as `spec_confirmed`.
     """
     outdated = Waiting("SpecChanged", f"waiting for the cache to show the current {ctx.tc.kind}", again)
     return spec_confirmed(ctx) or outdated
 
 
 def _replicas(cluster: Json, ctx: ClusterContext) -> dict[str, int]:
-    """How many pods each component wants, substitutes and spares included."""
+    """The number of pods that each component wants, including substitutes and spares."""
     tc = with_defaults(decode(cluster, type(ctx.tc)))
     return {each.name: desired_replicas(tc, each.name) for each in components(tc)}
 
 
 def is_same_cluster(ctx: ReconcileContext) -> bool:
-    """Whether PD, asked now, belongs to this cluster (F40, I7). Raises DataPlaneError."""
+    """True if the PD that answers belongs to this cluster (F40, I7). Raises DataPlaneError."""
     return _is_ours(ctx, api_clients.pd(ctx).cluster_id())
 
 
@@ -391,10 +390,10 @@ def delete(
     propagation: str = "",
     grace_period_seconds: int | None = None,
 ) -> None:
-    """Delete an object in the version that was seen. Already gone is success.
+    """Delete an object in the version that was read. An object that is already gone counts as deleted.
 
-    Raises Conflict when it changed since, other ApiErrors, TransportError, LeaseExpired; TypeError for what was not
-    seen live.
+    Raises Conflict if it has changed since, other ApiErrors, TransportError, LeaseExpired; TypeError unless it was read
+    live.
     """
     require(why, "deleting an object")
     destroyer = Destroyer(ctx.deps.client)
@@ -403,21 +402,21 @@ def delete(
 
 
 def delete_member(pd: PDClient, seen: LiveMember, why: Evidence) -> None:
-    """Remove a member from PD. Raises Conflict when PD refuses, other DataPlaneErrors, LeaseExpired, TypeError."""
+    """Remove a member from PD. Raises Conflict if PD refuses, other DataPlaneErrors, LeaseExpired, TypeError."""
     require(why, "removing a member from PD")
     with bound_contextvars(why=why.what):
         pd.delete_member(seen)
 
 
 def delete_master(masters: DMMasterClient, seen: LiveMaster, why: Evidence) -> None:
-    """Take a master out of DM. Raises as `delete_member`."""
+    """Remove a master from DM. Raises as `delete_member`."""
     require(why, "removing a master from DM")
     with bound_contextvars(why=why.what):
         masters.delete_master(seen)
 
 
 def delete_worker(masters: DMMasterClient, seen: LiveWorker, why: Evidence) -> None:
-    """Take a worker that is offline out of DM. Raises as `delete_member`."""
+    """Remove an offline worker from DM. Raises as `delete_member`."""
     require(why, "removing a worker from DM")
     with bound_contextvars(why=why.what):
         masters.delete_worker(seen)
@@ -429,7 +428,7 @@ def delete_store(
     why: Evidence,
     may_go: Callable[[Sequence[LiveStore]], bool] = lambda _listed: True,
 ) -> bool:
-    """Let PD move a store's data away; False when `may_go` says no of the stores that PD lists right before.
+    """Have PD move a store's data away; False if `may_go` rejects the stores that PD lists immediately before.
 
     Raises as `delete_member`.
     """
@@ -439,14 +438,14 @@ def delete_store(
 
 
 def close_pump_node(pump: PumpClient, seen: LivePumpNode, why: Evidence) -> None:
-    """Let a Pump take no more binlogs, and go offline when all are read. Raises as `delete_member`."""
+    """Close a Pump node: it accepts no more binlogs and goes offline once all are read. Raises as `delete_member`."""
     require(why, "closing a Pump node")
     with bound_contextvars(why=why.what):
         pump.close(seen)
 
 
 def require(evidence: Evidence, what: str) -> None:
-    """Raise TypeError for anything but evidence; `what` takes it."""
+    """Raise TypeError unless `evidence` is Evidence; `what` names the act that requires it."""
     if not isinstance(evidence, Evidence):
         raise TypeError(f"{what} takes evidence from a function of member.evidence, not {evidence!r}")
 

@@ -1,1 +1,1 @@
-"""Writing objects: what was applied last, what differs from it, and the write itself."""
+"""Writes of objects: the record of the last write, the difference from it, and the write itself."""

@@ -1,6 +1,7 @@
-"""The claim templates of a StatefulSet, which are immutable, compared with the desired ones (objects.md 5).
+"""Comparison of a StatefulSet's claim templates, which are immutable, with the desired ones (objects.md 5).
 
-`member.volumes.changes` handles larger volumes. Any other difference is refused: Kubernetes could not create the pod.
+`member.volumes.changes` handles larger volumes. Any other difference is refused, as Kubernetes could not create the
+pod.
 """
 
 from apis.quantity import parse
@@ -8,19 +9,20 @@ from kube.objects import Json
 from member.apply.last_applied import read_record
 
 _CHANGED_ELSEWHERE = ("resources", "storageClassName", "volumeAttributesClassName")
-"""What is changed in claims, before the StatefulSet is made again with it."""
+"""Fields that are changed in the claims; the StatefulSet is then recreated with them."""
 
 
 def names(stateful_set: Json) -> list[str]:
-    """The names of the claim templates, in their order."""
+    """The names of the claim templates, in order."""
     return [template["metadata"]["name"] for template in _templates(stateful_set)]
 
 
 def sizes_differ(live: Json, desired: Json) -> bool:
-    """Whether some volume has another size or class in the two; volumes of one alone do not count.
+    """True if a volume that both have differs in size or class.
 
-    What was asked for once, as the record says, and made into something else by admission, would be so again. Which
-    attributes class a volume was made with is what the record says, too: where Kubernetes has none, `live` forgets it.
+    If admission changes the size or class, the record holds the requested one; it counts as equal, since a new request
+    would be changed in the same way. The attributes class is compared with the record alone: a Kubernetes without that
+    field drops it.
     """
     there, wanted, record = _by_name(live), _by_name(desired), read_record(live)
     asked_for = there | (_by_name({"spec": record.spec}) if record else {})
@@ -33,7 +35,7 @@ def sizes_differ(live: Json, desired: Json) -> bool:
 
 
 def with_sizes_of(live: Json, desired: Json) -> Json:
-    """`desired` with the sizes and classes that volumes of the same name have in `live`."""
+    """`desired` with the sizes and classes of the volumes of the same name in `live`."""
     if "volumeClaimTemplates" not in desired["spec"]:
         return desired
     there = _by_name(live)
@@ -44,7 +46,7 @@ def with_sizes_of(live: Json, desired: Json) -> Json:
 
 
 def unwanted_mounts(live: Json, desired: Json) -> list[str]:
-    """Volumes of `live` that its pods mount and that `desired` does not have any more."""
+    """The volumes of `live` that its pods mount and `desired` lacks."""
     record = read_record(live)
     pod = (record.spec if record else live["spec"])["template"]["spec"]
     mounted = {mount.get("name") for container in pod["containers"] for mount in container.get("volumeMounts") or ()}

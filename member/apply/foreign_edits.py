@@ -1,16 +1,16 @@
-"""What others have changed in the spec of a StatefulSet since the operator wrote it last.
+"""Foreign edits: changes that other clients made in the spec of a StatefulSet since the operator wrote it last.
 
-The record says what was written. A value of it that lives no more was changed by another hand, and so was what is there
-beside it, unless the API server adds that by itself. But admission webhooks, too, change what is written, and do so
-again and again. To tell the two apart a StatefulSet remembers, in an annotation, its generation after our last write:
-whatever differs while it is still at that was put there in the course of it, and stays.
+The record says what the operator wrote. A live value that contradicts it is a foreign edit, and so is an additional
+value, unless it is a default of the API server. But admission webhooks also change each write. To distinguish the two,
+the operator notes in an annotation which generation its last write gave the StatefulSet. Differences that exist at that
+generation come from admission, and stay.
 
-A generation is over with the next write of anybody, such as `kubectl scale`. So what admission has made of the pod
-template in the answer to our write is remembered, too, as a digest: a template that is still the same was changed by
-no other hand.
+Any later write by another client, such as `kubectl scale`, ends that generation. The operator therefore also records a
+digest of the pod template in the API server's answer to its write: a template with that digest contains no foreign
+edit.
 
-A StatefulSet without those annotations, such as one of v1.6, may hold what its pods have long come to run: then only
-values that contradict the record count, and all else as long as not all pods have come to it.
+Without these annotations, e.g. after v1.6, all pods may long since run an addition. Then only values that contradict
+the record count as edits, and additions only while a roll is unfinished.
 """
 
 from collections.abc import Iterator
@@ -28,31 +28,32 @@ from member.objects.stateful_set import is_rolling, lowest_restarted
 _NOT_COMPARED = frozenset(
     {"replicas", "updateStrategy", "volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector"}
 )
-"""What has a size and a strategy of its own to be compared with, or can't be changed."""
+"""Fields that have a comparison of their own, or are immutable."""
 
 _TEMPLATE = "template"
 
 _FREE_KEYS = frozenset({"labels", "annotations", "matchLabels", "nodeSelector"})
-"""Maps with keys of the user's choosing."""
+"""Maps whose keys the user chooses."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForeignEdit:
-    """An edit by others: the fields of the spec that it is in, and the first change, from what we wrote."""
+    """A foreign edit: the fields of the spec that contain it, and the first change, as seen from the record."""
 
     fields: tuple[str, ...]
     change: FieldChange
 
     @property
     def hits_pods(self) -> bool:
-        """Whether pods that are restarted, or made anew, come to it."""
+        """True if pods that are restarted or recreated get the edit."""
         return _TEMPLATE in self.fields
 
 
 def foreign_edit(live: Json) -> ForeignEdit | None:
-    """What others have changed in a StatefulSet; None where nothing, or where nothing tells what was written.
+    """The foreign edit in a StatefulSet; None if there is none, or no record.
 
-    Replicas are not looked at, and of the update strategy only whether it restarts pods that ours would not.
+    Ignores the replicas. Of the update strategy only one thing counts: whether it restarts pods that the recorded one
+    would not.
     """
     record = read_record(live)
     if record is None:
@@ -85,7 +86,7 @@ def _change(field: str, live: Json, ours: Json, additions_count: bool) -> FieldC
 
 
 def _addition(there: Any, ours: Any, path: str) -> FieldChange | None:
-    """The first field that is there, is not ours, and is none that the API server adds."""
+    """The first live field that is neither in the record nor a default of the API server."""
     if there == ours:
         return None
     if isinstance(there, dict) and isinstance(ours, dict):
@@ -112,25 +113,25 @@ def _name(item: Any, index: int) -> object:
     return item.get("name", index) if isinstance(item, dict) else index
 
 
-# The generation after our last write
+# The generation after the operator's last write
 
 
 def _is_as_we_left_it(live: Json) -> bool:
     written = _written_generation(live)
     uid, generation = live["metadata"].get("uid"), live["metadata"].get("generation", 0)
-    # a write that an admission webhook has made void leaves the generation as it was
+    # a write whose changes an admission webhook reverts does not raise the generation
     return written is not None and written[0] == uid and generation in (written[1] - 1, written[1])
 
 
 def _written_generation(live: Json) -> tuple[str, int] | None:
-    """The UID and the generation after our last write; no UID in one that we have created and not written since."""
+    """The UID and generation after the last write; the UID is empty if that was the creation."""
     text = (live["metadata"].get("annotations") or {}).get(labels.WRITTEN_GENERATION, "")
     uid, _, generation = text.partition("/")
     return (uid, int(generation)) if generation.isdecimal() else None
 
 
 def with_written_generation(desired: Json, live: Json | None = None, applied: Json | None = None) -> Json:
-    """`desired`, noting the generation that writing it will give the StatefulSet; `applied` as in `kube.apply`."""
+    """`desired` with a note of the generation that this write will produce; `applied` as in `kube.apply`."""
     note = "/1"
     if live is not None:
         before = {"spec": applied["spec"]} if applied else None
@@ -139,11 +140,11 @@ def with_written_generation(desired: Json, live: Json | None = None, applied: Js
     return labels.with_annotation(desired, labels.WRITTEN_GENERATION, note)
 
 
-# What admission has made of the pod template
+# What admission made of the pod template
 
 
 def admitted_template(written: Json) -> str | None:
-    """What to remember of the pod template in the answer to our write; None where that is as it was written."""
+    """The digest of the pod template in the answer to a write; None if admission did not change it."""
     record = read_record(written)
     if record is None or _change(_TEMPLATE, written["spec"], record.spec, additions_count=True) is None:
         return None

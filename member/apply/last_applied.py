@@ -1,9 +1,11 @@
-"""What was applied last, and what differs from it (objects.md 2.3, 11.1 to 11.5).
+"""The record of the last write in an object, and differences from it (objects.md 2.3, 11.1 to 11.5).
 
-A StatefulSet or Service carries, in an annotation, the spec it was last given. It is compared with, because the live
-spec is full of the API server's defaults. The annotation is v1.6's, so that each side understands the other's. Beside
-the spec it names the labels and annotations that are the user's wish, when there are any: those are removed when the
-wish ends, while keys of others stay.
+A StatefulSet or Service carries, in an annotation, the spec that the operator wrote last. The desired spec is compared
+with this record, as the live spec is full of the API server's defaults. The annotation is the one of v1.6, so that both
+versions understand each other's records.
+
+The record also lists the labels and annotations that the user asked for. The operator removes them when the user no
+longer asks for them; keys of other clients stay.
 """
 
 import json
@@ -23,7 +25,7 @@ from member.objects.services import without_allocated
 from ports.structs import UNREADABLE
 
 _METADATA = "metadata"
-"""The key beside the fields of the spec. v1.6 ignores it."""
+"""The key for metadata, beside the fields of the spec. v1.6 ignores it."""
 
 _OWN_LABELS = frozenset({labels.NAME, labels.MANAGED_BY, labels.INSTANCE, labels.COMPONENT, labels.USED_BY})
 
@@ -39,20 +41,20 @@ _OWN_ANNOTATIONS = frozenset(
 )
 
 _FIXED = ("volumeClaimTemplates", "podManagementPolicy", "serviceName", "selector")
-"""What Kubernetes lets nobody change in a StatefulSet."""
+"""The fields of a StatefulSet that Kubernetes does not allow to change."""
 
 _RECORDS = 64
-"""How many are kept: more than some reconciles at a time read."""
+"""The number of cached records: more than the parallel reconciles read."""
 
 _OUR_SCRIPT = "Made by tidb-operator from the TidbCluster."
-"""What our start scripts say of themselves."""
+"""A line that each start script of this operator contains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What an object was last given: its spec, and the keys of metadata that were the user's wish.
+    """The spec that an object was last given, and the keys of metadata that the user asked for.
 
-    All that read the same record share it, and nobody changes it.
+    All readers of a record share one instance; nobody may change it.
     """
 
     spec: Json
@@ -62,10 +64,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StatefulSetDifference:
-    """What separates a StatefulSet from what is desired; None where nothing does.
+    """The differences between a StatefulSet and the desired one; None for a part without any.
 
-    `template_change` rolls pods. `orphan`: the StatefulSet does not name its owner as it should; `unrecorded`: nor what
-    it was last given.
+    `template_change` makes pods restart. `orphan`: the owner reference is missing or wrong. `unrecorded`: the record is
+    missing.
     """
 
     template_change: FieldChange | None
@@ -77,12 +79,12 @@ class StatefulSetDifference:
 
     @property
     def nothing(self) -> bool:
-        """Whether there is nothing to write."""
+        """True if nothing needs to be written."""
         return self.first is None and not self.orphan and not self.unrecorded
 
     @property
     def first(self) -> FieldChange | None:
-        """The change to name when one is enough."""
+        """The most important change, for messages that name one."""
         changes = (
             self.template_change,
             self.replicas_change,
@@ -93,20 +95,20 @@ class StatefulSetDifference:
 
 
 def read_record(live: Json) -> Record | None:
-    """What a StatefulSet or Service was last given; None when it does not say, or not readably."""
+    """The record of a StatefulSet or Service; None if it is missing or unreadable."""
     record = _record(_annotations(live).get(labels.LAST_APPLIED) or "")
     if record is None or _lacks_template(record.spec, live):
         return None
     template = (live.get("spec") or {}).get("template") or {}
     if (note := _template_note(template)) and note != _template_note(record.spec["template"]):
-        # v1.0 noted what it wrote before that was in there, and v1.6 keeps what lives
+        # v1.0 wrote its note into the template after computing the record, and v1.6 keeps the live note
         return replace(record, spec={**record.spec, "template": _with_template_note(record.spec["template"], note)})
     return record
 
 
 @lru_cache(maxsize=_RECORDS)
 def _record(text: str) -> Record | None:
-    """What an annotation says; many steps of a reconcile read the same one."""
+    """The record in an annotation; cached, as many steps of a reconcile read the same one."""
     spec = _read(text, RecordShape)
     if spec is None:
         return None
@@ -115,9 +117,9 @@ def _record(text: str) -> Record | None:
 
 
 def stamped(desired: Json, live: Json | None = None) -> Json:
-    """`desired`, a StatefulSet or Service, with the record of itself.
+    """`desired`, a StatefulSet or Service, with its own record.
 
-    The record of the `live` object stays when it says the same: a difference in notation is no reason to write.
+    Keeps the record of the `live` object if it has the same meaning: a different notation is no reason to write.
     """
     record = _record_of(desired)
     before = read_record(live) if live is not None else None
@@ -128,7 +130,7 @@ def stamped(desired: Json, live: Json | None = None) -> Json:
 
 
 def applied(live: Json) -> Json | None:
-    """What was applied last, in the shape of the desired object, for `kube.apply`; None when unknown."""
+    """The state that was applied last, in the shape of the desired object, for `kube.apply`; None if unknown."""
     if live.get("kind") == "Deployment":
         return _applied_deployment(live)
     record = read_record(live)
@@ -143,11 +145,11 @@ def applied(live: Json) -> Json | None:
 
 
 def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
-    """What separates `live` from `desired`.
+    """The differences between `live` and `desired`.
 
-    The pod template is compared with the record, or with the live one when there is no record; replicas and update
-    strategy also with the live ones, so that a change by hand is noticed. Only the keys of metadata that the operator
-    writes count.
+    The pod template is compared with the record, or with the live one if there is no record. Replicas and update
+    strategy are also compared with the live ones, so that manual changes are found. Of the metadata, only keys that the
+    operator writes count.
     """
     record = read_record(live)
     return StatefulSetDifference(
@@ -161,10 +163,10 @@ def compare_stateful_set(live: Json, desired: Json) -> StatefulSetDifference:
 
 
 def template_change(live: Json, desired: Json) -> FieldChange | None:
-    """The first field in which the pod templates differ, compared as `compare_stateful_set` does.
+    """The first field in which the pod templates differ, compared as in `compare_stateful_set`.
 
-    A default of the API server that is spelled out, or no longer, makes no other pods. What `desired` may keep of the
-    running template, it has by now (`with_running_template`).
+    It does not matter whether a default of the API server is written out, as the pods are the same. `desired` already
+    contains what it may keep of the running template (`with_running_template`).
     """
     record, new = read_record(live), desired["spec"]["template"]
     running = live["spec"].get("template") or {}
@@ -175,10 +177,10 @@ def template_change(live: Json, desired: Json) -> FieldChange | None:
         return None
     bare_old, bare_new = without_defaults(old), without_defaults(new)
     if not semantically_equal(bare_old, bare_new):
-        # a default is not what the user changed
+        # name a field that the user changed, not a default
         return _first_template_difference(bare_old, bare_new, semantically_equal)
     if covers(running, new):
-        # the API server, or a webhook, has set the same defaults
+        # the API server, or a webhook, has set the same values
         return None
     return _first_template_difference(old, new, semantically_equal)
 
@@ -190,15 +192,15 @@ def _first_template_difference(old: Json, new: Json, same: Callable[[Json, Json]
 
 
 def same_template(one: Json, other: Json) -> bool:
-    """Whether two pod templates make the same pods, whichever of them spells defaults of the API server out."""
+    """True if two pod templates lead to the same pods; defaults of the API server may be written out in either."""
     return one == other or semantically_equal(without_defaults(one), without_defaults(other))
 
 
 def with_running_template(live: Json, desired: Json, before: Callable[[], Json | None] = lambda: None) -> Json:
-    """`desired` with what its pod template may keep of the running one, though written differently today.
+    """`desired`, but in the running template's notation where only the notation has changed since.
 
-    `before` makes what this version would have desired when the running one was written, None where nobody knows:
-    start scripts that differ from those are what the user has changed.
+    `before` builds what this version would have desired when the running template was written; it returns None if
+    unknown. A start script that differs from that one contains a change by the user.
     """
     record = read_record(live)
     if record is None:
@@ -209,7 +211,7 @@ def with_running_template(live: Json, desired: Json, before: Callable[[], Json |
 
 
 def as_recorded(live: Json, metadata: Json) -> Json:
-    """The StatefulSet that was written last; `metadata` is what it has at least. Raises ValueError without a record."""
+    """The StatefulSet that was written last, at least with this `metadata`. Raises ValueError without a record."""
     before = applied(live)
     if before is None:
         raise ValueError(f"StatefulSet {live['metadata']['name']} has no record of what was written last")
@@ -219,7 +221,7 @@ def as_recorded(live: Json, metadata: Json) -> Json:
 
 
 def with_template_of(live: Json, desired: Json) -> Json:
-    """`desired` with the pod template that `live` was last given; where nothing tells, with what covers the same."""
+    """`desired` with the pod template in the record of `live`; without a record, with the live one if it differs."""
     record = read_record(live)
     if record is None and covers(live["spec"]["template"], desired["spec"]["template"]):
         return desired
@@ -228,9 +230,9 @@ def with_template_of(live: Json, desired: Json) -> Json:
 
 
 def fixed_field_change(live: Json, desired: Json) -> FieldChange | None:
-    """The first field that differs though nobody can change it in a StatefulSet, such as the size of a volume.
+    """The first field that differs although a StatefulSet cannot change it, such as the size of a volume.
 
-    What was asked for once, as the record says, and made into something else by admission, would be so again.
+    A value that equals the record does not count, even if admission changed it: admission would change it again.
     """
     record = read_record(live)
     wanted = _fixed(desired["spec"])
@@ -243,11 +245,11 @@ def _fixed(spec: Json) -> Json:
 
 
 def with_fixed_fields(live: Json, desired: Json) -> Json:
-    """`desired` with what can't be changed as it is, so that the rest can be written (11.5)."""
+    """`desired` with the immutable fields as they are, so that the rest can be written (11.5)."""
     record = read_record(live)
     there = record.spec if record else live["spec"]
     if record is None and fixed_field_change(live, desired) is None:
-        # as they were written, without what the API server has added
+        # keep the desired notation, without the server's defaults
         there = desired["spec"]
     fixed = {field: there[field] for field in _FIXED if field in there}
     free = {field: value for field, value in desired["spec"].items() if field not in _FIXED}
@@ -255,20 +257,20 @@ def with_fixed_fields(live: Json, desired: Json) -> Json:
 
 
 def missing_volumes(live: Json, desired: Json) -> list[str]:
-    """Volumes that a container of `desired` mounts and that neither its template nor the claims of `live` have (11.5).
+    """Volumes that a container of `desired` mounts but that neither its template nor the claims of `live` have (11.5).
 
-    Claim templates can't be changed: a pod with such a mount could never be created.
+    Claim templates are immutable: a pod with such a mount could never be created.
     """
     pod = desired["spec"]["template"]["spec"]
     known = {volume["name"] for volume in pod.get("volumes") or ()}
     known |= {claim["metadata"]["name"] for claim in live["spec"].get("volumeClaimTemplates") or ()}
     mounts = (mount for container in pod["containers"] for mount in container.get("volumeMounts") or ())
-    # the API server refuses a mount without a name, with a message that says where it is
+    # the API server rejects a mount without a name, with a message that says where it is
     return list(dict.fromkeys(mount["name"] for mount in mounts if mount.get("name", "") not in {*known, ""}))
 
 
 def _read(text: str, shape: type[RecordShape | PodShape]) -> Json | None:
-    """The JSON in an annotation; None where there is none of that shape."""
+    """The JSON in an annotation; None if it does not have the shape."""
     try:
         return shaped_as(msgspec.json.decode(text), shape)
     except UNREADABLE:
@@ -300,7 +302,7 @@ def _says_the_same(one: Record, other: Record, live: Json) -> bool:
         return False
     specs = (one.spec, other.spec)
     if live.get("kind") == "Service":
-        # a node port that Kubernetes chose is in v1.6's records and not in ours
+        # v1.6 records a node port that Kubernetes has chosen, and this version does not
         specs = (without_allocated(one.spec, live["spec"]), without_allocated(other.spec, live["spec"]))
     return semantically_equal(*specs)
 
@@ -325,7 +327,7 @@ def _strategy_change(record: Record | None, live: Json, desired: Json) -> FieldC
 
 
 def _metadata_change(record: Record | None, live: Json, desired: Json) -> FieldChange | None:
-    """The first label or annotation of ours that is wrong, missing, or no longer wished."""
+    """The first of the operator's labels or annotations that is wrong, missing, or no longer wanted."""
     wished = record or Record({})
     for kind, keys in (("labels", wished.labels), ("annotations", wished.annotations)):
         there, wanted = live["metadata"].get(kind) or {}, desired["metadata"].get(kind) or {}
@@ -342,9 +344,9 @@ def _is_orphan(live: Json, desired: Json) -> bool:
 
 
 def _template_note(template: Json) -> str | None:
-    """What TiDB Operator v1.0 noted of the pod spec in the pod template itself.
+    """The note on the pod spec that TiDB Operator v1.0 wrote into the pod template itself.
 
-    v1.6 keeps it, or it would restart every pod, and does not compare it (objects.md 11.5).
+    v1.6 keeps it, as its removal would restart every pod, and ignores it in comparisons (objects.md 11.5).
     """
     note: str | None = ((template.get("metadata") or {}).get("annotations") or {}).get(labels.LAST_APPLIED)
     return note
@@ -359,15 +361,15 @@ def _with_template_note(template: Json, note: str | None) -> Json:
 
 
 def _as_written_before(live: Json, old: Json, new: Json, before: Callable[[], Json | None]) -> Json:
-    """The new pod spec with the topology selectors and the start script of v1.6 where only they differ."""
+    """The new pod spec, with v1.6's topology selectors and start script if nothing else differs from the old one."""
     kept = _with_old_topology(live, old, _with_old_script(old, new, before))
     return kept if semantically_equal(old, kept) else _with_old_topology(live, old, new)
 
 
 def _with_old_script(old: Json, new: Json, before: Callable[[], Json | None]) -> Json:
-    """The new pod spec with the script of v1.6 where ours stands in the command of a container (objects.md 6.3).
+    """The new pod spec with v1.6's script in place of this version's script in a container's command (objects.md 6.3).
 
-    Another text rolls every pod, so it waits for another change, such as of what the script is made from.
+    A new script restarts every pod, so it waits for another change, e.g. of one of the script's inputs.
     """
     kept = {}
     for kind, running in _inline_scripts(old).items():
@@ -380,7 +382,7 @@ def _with_old_script(old: Json, new: Json, before: Callable[[], Json | None]) ->
 
 
 def _inline_scripts(pod: Json) -> dict[str, dict[str, str]]:
-    """The scripts that are commands, by kind and name of their containers."""
+    """The scripts in commands, by kind and name of their containers."""
     kinds = ("containers", "initContainers")
     return {kind: {each["name"]: _inline_script(each) for each in pod.get(kind) or ()} for kind in kinds}
 
@@ -394,16 +396,16 @@ def _with_script(container: Json, running: str) -> Json:
 
 
 def _inline_script(container: Json) -> str:
-    """The script that a container's command is, with its arguments; empty when it is none."""
+    """The script in a container's command and arguments; empty if there is none."""
     words: list[str] = [*(container.get("command") or ()), *(container.get("args") or ())]
     return words[2] if len(words) == 3 and words[:2] == ["/bin/sh", "-c"] else ""
 
 
 def _with_old_topology(live: Json, old: Json, new: Json) -> Json:
-    """The new pod spec with v1.6's topology selectors where only they differ (objects.md 3.4).
+    """The new pod spec with v1.6's topology selectors if nothing else differs (objects.md 3.4).
 
-    v1.6 selects by the cluster's name where it should by the instance's. Putting that right rolls every pod, so it
-    waits for another change.
+    v1.6 selects the cluster's name instead of the instance's. The correction restarts every pod, so it waits for
+    another change.
     """
     before = old.get("topologySpreadConstraints")
     if not before:
@@ -415,7 +417,7 @@ def _with_old_topology(live: Json, old: Json, new: Json) -> Json:
 
 
 def _of_instance(constraint: Json, live: Json) -> Json:
-    """A constraint of v1.6 that selects the instance instead of the cluster's name."""
+    """A constraint of v1.6, corrected to select the instance instead of the cluster's name."""
     cluster = next((owner["name"] for owner in live["metadata"].get("ownerReferences") or ()), "")
     selector = constraint["labelSelector"]["matchLabels"]
     if selector.get(labels.INSTANCE) != cluster:

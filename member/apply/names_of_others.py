@@ -1,4 +1,4 @@
-"""What is told of a name of ours that others have, or delete each time it is made."""
+"""The outcome for a name that another controller has taken, or whose object another client deletes each time."""
 
 from kube.apply import ForeignOwner
 from kube.contests import DeletedEachTime
@@ -11,7 +11,7 @@ NOT_OURS = (ForeignOwner, DeletedEachTime)
 
 
 def of_others(error: ForeignOwner | DeletedEachTime) -> Waiting | Refused:
-    """What has our name is left alone until it changes, which is an event; what others delete, for a while."""
+    """The wait or refusal: for a taken name until that object changes, for a contested one until a pause is over."""
     if isinstance(error, DeletedEachTime):
         return Waiting(CONTESTED, str(error), error.look_again)
     if error.is_former:

@@ -1,6 +1,6 @@
-"""What a record of what was applied last must be like, as far as it is read by key (objects.md 11.4).
+"""The shape of a record of the last write, for the parts that are read by key (objects.md 11.4).
 
-Anybody who may edit a StatefulSet may write another one; what is shaped otherwise counts as no record.
+Anyone who may edit a StatefulSet can change its record; one with a different shape counts as no record.
 """
 
 import msgspec
@@ -10,7 +10,7 @@ from ports.structs import convert
 
 
 class _Shape(msgspec.Struct, rename="camel"):
-    """A part of a record; what is not named here may be anything, since it is compared as a whole."""
+    """A part of a record; fields that are not declared may have any value, as they are only compared."""
 
 
 class _Named(_Shape):
@@ -75,7 +75,7 @@ class _Keys(_Shape):
 
 
 class RecordShape(_Shape):
-    """The spec of a StatefulSet or Service, and beside it the keys of metadata that were the user's wish."""
+    """The spec of a StatefulSet or Service, and the keys of metadata that the user asked for."""
 
     template: _Template | None = None
     volume_claim_templates: list[_Claim] | None = None
@@ -85,7 +85,7 @@ class RecordShape(_Shape):
 
 
 def shaped_as(tree: object, shape: type[_Shape]) -> Json | None:
-    """`tree` if it is shaped like that; None otherwise."""
+    """`tree` if it has this shape; else None."""
     try:
         convert(tree, shape)
     except msgspec.ValidationError:

@@ -1,7 +1,7 @@
-"""What the API server adds to the spec of a StatefulSet that leaves fields out (objects.md 11.7).
+"""The defaults that the API server adds to the spec of a StatefulSet (objects.md 11.7).
 
-Only for telling such an addition from one by somebody's hand: a default that is not known here is taken for an edit,
-and putting that right changes nothing, as the server adds it again.
+They only serve to distinguish such additions from foreign edits. A default that is missing here counts as an edit;
+undoing it does no harm, as the server adds it again.
 """
 
 from collections.abc import Mapping
@@ -39,22 +39,22 @@ _DERIVED: Mapping[str, str] = {
     "requests": "limits",
     "serviceAccount": "serviceAccountName",
 }
-"""Fields that repeat another one beside them."""
+"""Fields whose default is the value of another field beside them."""
 
 
 _OF_PODS = ("restartPolicy", "terminationGracePeriodSeconds")
-"""Fields that have their default in a pod, and mean something else in a container or a probe that leaves them out."""
+"""Fields with a default in pods only; in a container or a probe their absence means something else."""
 
 _USERS_KEYS = ("annotations", "labels", "matchLabels", "nodeSelector")
-"""Maps whose keys are the user's, and no fields."""
+"""Maps whose keys the user chooses; they are not fields."""
 
 
 _WITH_DEFAULTS = frozenset({"imagePullPolicy", *_DERIVED, *_CONSTANT})
-"""All fields that have a default here."""
+"""All fields with a known default."""
 
 
 def is_default(key: str, value: Any, beside: Json) -> bool:
-    """Whether the API server gives a field this value when it is left out; `beside` is the tree that holds it."""
+    """True if this value is the default of the field; `beside` is the tree that holds it."""
     if key == "imagePullPolicy":
         return bool(value == _pull_policy(str(beside.get("image") or "")))
     if key in _DERIVED:
@@ -63,7 +63,7 @@ def is_default(key: str, value: Any, beside: Json) -> bool:
 
 
 def without_defaults(tree: Json) -> Json:
-    """A pod template, or a part of it, without what the API server would add all the same; in doubt a field stays."""
+    """A pod template, or a part of it, without defaults; a field of which this is uncertain stays."""
     return {
         key: value if key in _USERS_KEYS else _bare(value)
         for key, value in tree.items()
@@ -80,7 +80,7 @@ def _bare(value: Any) -> Any:
 def _is_added(key: str, value: Any, beside: Json) -> bool:
     if key in _OF_PODS and "containers" not in beside:
         return False
-    # a default in the network of the host alone
+    # hostPort has a default only in pods on the host's network
     return key != "hostPort" and is_default(key, value, beside)
 
 

@@ -1,7 +1,8 @@
-"""Writing a StatefulSet. Fewer replicas and a lower partition take evidence (design.md 3.6, F5, I3, I4).
+"""Writes of StatefulSets. Fewer replicas and a lower partition require evidence (design.md 3.6, F5, I3, I4).
 
-Replicas and UpdateStrategy say by which constructor they were made whether they take pods away, or restart some, and on
-what evidence. What is sent is compared with what is there: without the evidence it is not sent.
+The constructors of Replicas and UpdateStrategy tell whether the new values remove or restart pods, and take the
+evidence. Before the write, the new values are compared with the live ones; without the required evidence nothing is
+written.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,44 +24,44 @@ _CONSTRUCTORS = object()
 
 
 class EvidenceMissing(AssertionError):
-    """Raised instead of writing a StatefulSet that would lose or restart pods without evidence: a defect of ours."""
+    """Raised instead of a write that would remove or restart pods without evidence: a defect of the operator."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replicas:
-    """How many replicas a StatefulSet gets; `gone` are the reasons for which the highest pods may go, one for each."""
+    """The replicas that a StatefulSet gets; `gone` is the evidence for each pod that is removed, the highest first."""
 
     count: int
     gone: tuple[Evidence, ...] = ()
     maker: InitVar[object]
 
     def __post_init__(self, maker: object) -> None:
-        """Raise TypeError for any maker but a constructor, or for anything but Evidence."""
+        """Raise TypeError unless a constructor is the maker and `gone` holds Evidence."""
         _require_constructor(maker, "Replicas are unchanged, raised, lowered or as_found")
         for each in self.gone:
             require(each, "Replicas.lowered")
 
     @classmethod
     def unchanged(cls, body: Json) -> "Replicas":
-        """As many as the StatefulSet has."""
+        """The present number."""
         return cls(count=body["spec"]["replicas"], maker=_CONSTRUCTORS)
 
     @classmethod
     def raised(cls, body: Json, count: int) -> "Replicas":
-        """As many as the StatefulSet has, or more. Raises ValueError for fewer."""
+        """At least the present number. Raises ValueError for fewer."""
         if count < body["spec"]["replicas"]:
             raise ValueError(f"{count} replicas are fewer than {body['spec']['replicas']}; use Replicas.lowered")
         return cls(count=count, maker=_CONSTRUCTORS)
 
     @classmethod
     def lowered(cls, body: Json, gone: Sequence[Evidence]) -> "Replicas":
-        """One fewer for each evidence that nothing is left of a pod, from the highest down."""
+        """One fewer for each pod, from the highest down, of which evidence says that nothing is left."""
         return cls(count=body["spec"]["replicas"] - len(gone), gone=tuple(gone), maker=_CONSTRUCTORS)
 
     @classmethod
     def as_found(cls, count: int, looked: Evidence) -> "Replicas":
-        """As many as a live look has found, for a StatefulSet that is recreated around its pods."""
+        """The number of pods that a live read has found, for a StatefulSet that is recreated around them."""
         require(looked, "Replicas.as_found")
         return cls(count=count, maker=_CONSTRUCTORS)
 
@@ -68,9 +69,9 @@ class Replicas:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateStrategy:
-    """The update strategy that a StatefulSet gets, in `spec`; `why` it may restart pods that none restarted before.
+    """The update strategy that a StatefulSet gets: `spec`, and in `why` the evidence for restarting more pods.
 
-    `restarts_none`: whether all pods that come within its reach run the newest revision.
+    `restarts_none`: True if all pods within its reach run the newest revision.
     """
 
     spec: Json
@@ -79,48 +80,48 @@ class UpdateStrategy:
     maker: InitVar[object]
 
     def __post_init__(self, maker: object) -> None:
-        """Raise TypeError for any maker but a constructor."""
+        """Raise TypeError unless a constructor is the maker."""
         _require_constructor(maker, "an UpdateStrategy is unchanged, on_delete, above_all, after_on_delete or lowered")
 
     @classmethod
     def unchanged(cls, body: Json) -> "UpdateStrategy":
-        """The one that the StatefulSet has."""
+        """The present strategy."""
         return cls(spec=body["spec"]["updateStrategy"], maker=_CONSTRUCTORS)
 
     @classmethod
     def on_delete(cls) -> "UpdateStrategy":
-        """Pods get the newest revision when they are deleted."""
+        """OnDelete: pods get the newest revision when they are deleted."""
         return cls(spec={"type": ON_DELETE}, maker=_CONSTRUCTORS)
 
     @classmethod
     def above_all(cls, replicas: int) -> "UpdateStrategy":
-        """A partition above so many pods: none of them is restarted."""
+        """A partition equal to the number of pods, so that none restarts."""
         return cls(spec=_rolling_update(replicas), maker=_CONSTRUCTORS)
 
     @classmethod
     def after_on_delete(cls, outdated: Iterable[int]) -> "UpdateStrategy":
-        """In place of OnDelete, a partition above all ordinals that may be outdated: none of them is restarted.
+        """The successor of OnDelete: a partition above all ordinals that may be outdated, so that none restarts.
 
-        That needs no live look: the other pods were seen on the newest revision, which they keep as long as the
-        StatefulSet is at the version that is patched.
+        This needs no live read: the other pods were seen on the newest revision. They keep it as long as the
+        StatefulSet has the version that is patched.
         """
         partition = max((ordinal + 1 for ordinal in outdated), default=0)
         return cls(spec=_rolling_update(partition), restarts_none=True, maker=_CONSTRUCTORS)
 
     @classmethod
     def lowered(cls, partition: int, why: Evidence) -> "UpdateStrategy":
-        """A partition at the pod that is restarted next."""
+        """A partition equal to the ordinal of the pod that is restarted next."""
         require(why, "UpdateStrategy.lowered")
         return cls(spec=_rolling_update(partition), why=why, maker=_CONSTRUCTORS)
 
 
 def with_replicas(desired: Json, replicas: Replicas) -> Json:
-    """`desired` with another number of replicas."""
+    """`desired` with this number of replicas."""
     return desired | {"spec": desired["spec"] | {"replicas": replicas.count}}
 
 
 def with_size(desired: Json, replicas: Replicas) -> Json:
-    """`desired` with another number of replicas for now, and a partition above them all."""
+    """`desired` with this number of replicas, and a partition above them."""
     sized = with_replicas(desired, replicas)
     if "rollingUpdate" not in sized["spec"]["updateStrategy"]:
         return sized
@@ -128,12 +129,12 @@ def with_size(desired: Json, replicas: Replicas) -> Json:
 
 
 def with_strategy(desired: Json, strategy: UpdateStrategy) -> Json:
-    """`desired` with another update strategy."""
+    """`desired` with this update strategy."""
     return desired | {"spec": desired["spec"] | {"updateStrategy": strategy.spec}}
 
 
 def create(ctx: ClusterContext, desired: Json) -> Object | None:
-    """Create a StatefulSet; the one that has its name, read live, if it was only unseen.
+    """Create a StatefulSet. Returns None, or the existing one, read live, if the cache only lacked it.
 
     Raises OwnerGone, ApiError, TransportError.
     """
@@ -146,7 +147,7 @@ def create(ctx: ClusterContext, desired: Json) -> Object | None:
 
 
 def edit_by_others(ctx: ClusterContext, live: Object) -> ForeignEdit | None:
-    """What others have changed in a StatefulSet; nothing where nobody has written it since this process has made it."""
+    """The foreign edit in a StatefulSet; None if there is none, or if no client has written since its creation here."""
     meta, settled = live.metadata, ctx.memory.settled
     is_as_made = meta.generation == 1 and meta.uid == ctx.memory.made.get(meta.name)
     if is_as_made or settled.holds(foreign_edit, live, {}):
@@ -167,10 +168,12 @@ def update(
     rewritten: Collection[str] = (),
     keeps_edits: bool = False,
 ) -> None:
-    """Patch what differs in a StatefulSet; `desired` was given these replicas and this strategy.
+    """Patch the differences in a StatefulSet; `desired` already has these replicas and this strategy.
 
-    In the fields of the spec that are `rewritten` nothing stays but what is desired, whoever has put it there. With
-    `keeps_edits` what others have changed in the pod template stays, and is theirs: to be undone later.
+    In the fields of the spec named by `rewritten`, only the desired content stays, also where other clients added some.
+    With `keeps_edits`, foreign edits of the pod template stay and remain marked as foreign, so that they can be undone
+    later.
+
     Raises EvidenceMissing, ForeignOwner, ApiError, TransportError; TypeError for plain values.
     """
     for value, made in ((replicas, Replicas), (strategy, UpdateStrategy)):
@@ -193,20 +196,20 @@ def update(
 
 
 def _note_admission(ctx: ClusterContext, written: Object) -> None:
-    """Remember what admission has made of the pod template of an answer, so that nobody takes it for an edit."""
+    """Record on the StatefulSet what admission made of the pod template: it does not count as a foreign edit."""
     made = admitted_template(written.decode())
     if made is None or written.metadata.annotations.get(ADMITTED_TEMPLATE) == made:
         return
     meta = written.metadata
     identity = {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid}
-    # whatever has become of the StatefulSet meanwhile
+    # without a version, as the StatefulSet may have changed meanwhile
     ctx.deps.applier.merge(STATEFUL_SETS, {"metadata": identity | {"annotations": {ADMITTED_TEMPLATE: made}}})
 
 
 def _with_admitted_template(desired: Json, live: Json, before: Json) -> Json:
-    """`desired` with the pod template that is there, if that is what admission has made of the one that is desired.
+    """`desired` with the live pod template, if that is what admission made of the desired one.
 
-    Sent as we wrote it, it would restart pods for nothing once an admission webhook is silent or gone.
+    The template as the operator wrote it would restart pods for no reason once the admission webhook is silent or gone.
     """
     if not semantically_equal(before["spec"].get("template"), desired["spec"]["template"]):
         return desired

@@ -1,4 +1,4 @@
-"""Writing the objects of a cluster, and the events about it (objects.md 2.3, 6.5, 11)."""
+"""Writes of a cluster's objects, and the events about them (objects.md 2.3, 6.5, 11)."""
 
 from collections.abc import Mapping
 
@@ -21,10 +21,10 @@ def apply(
     *,
     applied_before: Json | None = None,
 ) -> None:
-    """Create the object, or patch what differs; a creation is told as an event, and so is its refusal.
+    """Create the object, or patch the differences; emits an event for a creation and for its failure.
 
-    `cached` is None when the cache lacks it, which may mean that it is only unseen.
-    Raises OwnerGone, OwnerChanged, ForeignOwner, ApiError, TransportError; TypeError for a StatefulSet.
+    `cached` is None if the cache lacks the object, which may exist nevertheless. Raises OwnerGone, OwnerChanged,
+    ForeignOwner, ApiError, TransportError; TypeError for a StatefulSet.
     """
     if resource == STATEFUL_SETS:
         raise TypeError("a StatefulSet is written by member.apply.stateful_set, which asks for evidence")
@@ -36,9 +36,9 @@ def apply(
 
 
 def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Object | None:
-    """Create the object, which is told as an event; what there is of its name, read live, if it was only unseen.
+    """Create the object and emit an event. Returns None, or an existing one, read live, if the cache only lacked it.
 
-    What no cache shows, but was made or found a moment ago, is neither made nor read again.
+    An object that was created or found a moment ago is neither created nor read again, though no cache shows it yet.
     Raises OwnerGone, ApiError, TransportError.
     """
     there, made = make_or_find(ctx, resource, desired)
@@ -46,7 +46,7 @@ def create_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> Ob
 
 
 def make_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> tuple[Object, bool]:
-    """As `create_or_find`: the object, and whether it was made now."""
+    """As `create_or_find`: the object, and True if this call created it."""
     name = desired["metadata"]["name"]
     return ctx.memory.taken_names.make_or_find(
         resource,
@@ -60,7 +60,7 @@ def make_or_find(ctx: ClusterContext, resource: Resource, desired: Json) -> tupl
 def write_unseen(
     ctx: ClusterContext, resource: Resource, desired: Json, there: Object, applied_before: Json | None = None
 ) -> None:
-    """Patch what differs in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
+    """Patch the differences in an object that no cache shows. Raises ForeignOwner, ApiError, TransportError."""
     applier = ctx.deps.applier
     ctx.memory.taken_names.write(
         resource, there, ctx.deps.clock, lambda: applier.apply(resource, desired, there, applied=applied_before)
@@ -68,7 +68,7 @@ def write_unseen(
 
 
 def apply_service(ctx: ClusterContext, desired: Json) -> None:
-    """Bring one Service to what is desired; ports and addresses that Kubernetes allocated stay."""
+    """Create or patch a Service; ports and addresses that Kubernetes has allocated stay."""
     cached = ctx.listers.services.get(ctx.namespace, desired["metadata"]["name"])
     if cached is None:
         apply(ctx, SERVICES, stamped(desired), None)
@@ -82,7 +82,7 @@ def apply_service(ctx: ClusterContext, desired: Json) -> None:
 def _write(
     ctx: ClusterContext, resource: Resource, cached: Object, desired: Json, *, wish: Json, applied_before: Json | None
 ) -> None:
-    """Patch what differs in a cached object; `desired` is made of the wish and of the object."""
+    """Patch the differences in a cached object; `desired` is derived from the `wish` and the object."""
     ctx.memory.taken_names.forget(resource, cached.metadata.name)
     applier = ctx.deps.applier
     if applier.apply(resource, desired, cached, applied=applied_before) is cached and not applier.is_contested(cached):
@@ -90,7 +90,7 @@ def _write(
 
 
 def _with_whole_selector(before: Json, live: Json) -> Json:
-    """What was applied before, as if the whole selector had been: with a key of others it selects no pod."""
+    """The last applied state with the whole live selector, so that foreign keys go: with one, no pod matches."""
     spec = before.get("spec") or {}
     return before | {"spec": spec | {"selector": live["spec"].get("selector") or {}}}
 
@@ -111,9 +111,9 @@ def _create(ctx: ClusterContext, resource: Resource, desired: Json) -> Object:
 
 
 def annotate_owner(ctx: ClusterContext, annotations: Mapping[str, str | None]) -> None:
-    """Bring annotations of the TidbCluster to what is given, None removes; nothing else of it is written.
+    """Set annotations of the cluster, or remove those with None; writes nothing else of it.
 
-    The rest of the reconcile goes on with the TidbCluster as it is then. Raises Conflict, other ApiErrors,
+    The rest of the reconcile uses the cluster that the API server returns. Raises Conflict, other ApiErrors,
     TransportError.
     """
     there = ctx.owner.metadata.annotations
@@ -132,17 +132,17 @@ def annotate_owner(ctx: ClusterContext, annotations: Mapping[str, str | None]) -
 
 
 def record_deletion(ctx: ClusterContext, resource: Resource, name: str) -> None:
-    """Tell as an event that an object was deleted (lifecycle.md 15)."""
+    """Emit an event for the deletion of an object (lifecycle.md 15)."""
     what = f"delete {resource.kind} {name} in {ctx.tc.kind} {ctx.name} successful"
     ctx.deps.recorder.event(ctx.owner, NORMAL, "SuccessfulDelete", what)
 
 
 def require_owner(ctx: ClusterContext) -> None:
-    """Look live, once in a reconcile, whether there still is a cluster to create or delete something for (F4).
+    """Confirm live, once per reconcile, that the cluster exists before objects are created or deleted for it (F4).
 
-    Its spec must be the one that this reconcile decides upon (F5): pods of a cluster that has been suspended meanwhile
-    would run, and claims of a storage class that has been corrected would stay. Raises OwnerGone, OwnerChanged,
-    ApiError, TransportError.
+    Its spec must be the one that this reconcile decides upon (F5). Otherwise pods would start in a cluster that the
+    user has just suspended, or claims would get a storage class that the user has just corrected. Raises OwnerGone,
+    OwnerChanged, ApiError, TransportError.
     """
     if ctx.owner_lives:
         return
@@ -157,9 +157,9 @@ def _spec(owner: Object) -> Json:
 
 
 def live_owner(ctx: ClusterContext) -> Object:
-    """The TidbCluster as the API server has it now (F4).
+    """Read the cluster live (F4).
 
-    Raises OwnerGone when it is deleted or another one, ApiError, TransportError.
+    Raises OwnerGone if it was deleted or recreated, ApiError, TransportError.
     """
     meta = ctx.owner.metadata
     live = ctx.deps.client.find(ctx.resource, meta.name, meta.namespace)
@@ -171,5 +171,5 @@ def live_owner(ctx: ClusterContext) -> Object:
 
 
 def require_own(ctx: ClusterContext, resource: Resource, component: str, live: Object) -> None:
-    """Raise ForeignOwner for an object that has the name of one of a component, and is not the cluster's."""
+    """Raise ForeignOwner if an object with a component's name does not belong to the cluster."""
     require_ours(resource, {"metadata": object_meta(ctx.tc, live.metadata.name, base_labels(ctx.tc, component))}, live)
