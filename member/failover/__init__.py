@@ -1,1 +1,1 @@
-"""Replacing lost members: the steps that all components share, and what proves a loss."""
+"""Replacement of lost members: the steps that components share, and the evidence of a loss."""

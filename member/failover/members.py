@@ -1,9 +1,10 @@
-"""Replacing members of a quorum that are lost, as PD's and DM's masters (lifecycle.md 9.2, other-resources.md 6.7).
+"""Failover in a quorum, for PD members and DM masters (lifecycle.md 9.2, other-resources.md 6.7).
 
-recorded → its member is removed, then its pod and volumes → one more pod is wanted → when all that the spec asks for
-are well again, the records go, and with them the extra pods.
+A loss is recorded → the member is removed, then its pod and volumes → one more pod is wanted. Once all members that the
+spec asks for are healthy, the operator drops the records, and with them the extra pods.
 
-One at a time, and only where there is a majority of healthy members before and after: `member.failover.quorum` decides.
+One member is replaced at a time, and only with a majority of healthy members before and after: `member.failover.quorum`
+decides.
 """
 
 from abc import ABC, abstractmethod
@@ -54,7 +55,7 @@ from member.polling import next_poll
 
 
 class FailureMember(Protocol):
-    """A record of a lost member; `member_deleted` once neither it nor its pod and volumes are there."""
+    """The record of a lost member; `member_deleted` once the member, its pod and its volumes are gone."""
 
     pod_name: str
     member_id: str
@@ -66,7 +67,7 @@ R = TypeVar("R", bound=FailureMember)
 
 
 class MemberStatus(Protocol[R]):
-    """The status of a component whose members are a quorum."""
+    """The status of a component whose members form a quorum."""
 
     synced: bool
     members: dict[str, PDMember]
@@ -74,7 +75,10 @@ class MemberStatus(Protocol[R]):
 
 
 class MemberFailover(ABC, Generic[C, R]):
-    """One reconcile's look at the members of a component. The reasons are those of what is said of them."""
+    """The failover of one component's members in one reconcile.
+
+    The string attributes are mostly the reasons of outcomes and events.
+    """
 
     component: str
     noun: str
@@ -89,7 +93,7 @@ class MemberFailover(ABC, Generic[C, R]):
     def __init__(self, ctx: C) -> None:
         self.ctx = ctx
 
-    # What differs
+    # What differs between components
 
     @property
     @abstractmethod
@@ -99,12 +103,12 @@ class MemberFailover(ABC, Generic[C, R]):
     @property
     @abstractmethod
     def period(self) -> float:
-        """Seconds for which a member is lost before it is replaced."""
+        """Seconds for which a member must be lost before it is replaced."""
 
     @property
     @abstractmethod
     def max_failover_count(self) -> int | None:
-        """How many may be replaced at a time, as the spec has it."""
+        """The number of members that may be replaced at a time, from the spec."""
 
     @abstractmethod
     def own(self) -> dict[str, PDMember]:
@@ -112,7 +116,10 @@ class MemberFailover(ABC, Generic[C, R]):
 
     @abstractmethod
     def is_over(self, record: R, own: Mapping[str, PDMember], lost: Sequence[Failing]) -> bool:
-        """Whether a member whose removal was intended is no longer lost; one that is not listed is removed half-way."""
+        """True if a member recorded for removal is no longer lost; one that is not listed still is.
+
+        Its removal has already begun.
+        """
 
     @abstractmethod
     def record(self, lost: Failing) -> tuple[str, R]:
@@ -120,24 +127,24 @@ class MemberFailover(ABC, Generic[C, R]):
 
     @abstractmethod
     def replace(self, record: R, situation: Situation[R]) -> Outcome:
-        """Remove member, pod and volumes of a record; each was done already or is done again (R04)."""
+        """Remove the member, pod and volumes of a record; each removal can be repeated (R04)."""
 
     def everyone(self, status: Any) -> Mapping[str, PDMember]:
-        """All that vote, by name, in a status of this component."""
+        """All voters by name, from a status of this component."""
         members: dict[str, PDMember] = status.members
         return members
 
     def silent(self) -> Outcome:
-        """What is said while the members do not tell how they are."""
+        """The outcome while the members do not report their state."""
         verdict = self.ctx.unavailable.get(self.component)
         if verdict is not None:
             return self._quorum_lost(verdict.failed)
         return self._quorum_lost({pod for pod in self.own() if not self._is_ready(pod)})
 
-    # What does not
+    # What components share
 
     def step(self) -> Outcome:
-        """Replace what is lost, a step. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
+        """Take the next step to replace a lost member. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
         ctx, status = self.ctx, self.status
         if clear_requested(ctx, self.component, bool(status.failure_members)):
             status.failure_members = {}
@@ -151,7 +158,7 @@ class MemberFailover(ABC, Generic[C, R]):
         return self._carry_out(next_step(situation), situation)
 
     def replaced(self) -> set[str]:
-        """The pods that have no member any more because it was removed as lost: another pod is to take their place."""
+        """The pods whose members were removed as lost; substitutes serve in their place."""
         own, records = self.own(), self.status.failure_members.values()
         return {record.pod_name for record in records if record.member_deleted and record.pod_name not in own}
 
@@ -189,19 +196,19 @@ class MemberFailover(ABC, Generic[C, R]):
         )
 
     def _is_recorded(self, lost: Failing) -> bool:
-        """Whether a loss has its record; the loss of another member that the pod came back with has none of it."""
+        """True if the loss has its record; a record of the pod's previous, deleted member does not count."""
         records = (record for record in self.status.failure_members.values() if record.pod_name == lost.pod)
         return any(not record.member_deleted or record.member_id == lost.key for record in records)
 
     def _awaited(self, own: Collection[str]) -> str:
-        """What comes before the removal of another member: substitutes that do not even run need more than that."""
+        """The substitutes that do not run yet, for which the removal of another member waits; empty if none."""
         pods = {pod.metadata.name: pod.decode_as(Pod) for pod in pods_of(self.ctx, self.component)}
         joining = (pod for pod in substitutes(self.ctx, self.component) if pod in pods and pod not in own)
         pending = [named(self.ctx, self.component, pod) for pod in joining if not pods[pod].has_started(self.component)]
         return f"{', '.join(pending)} runs" if pending else ""
 
     def _all_healthy(self, own: Mapping[str, PDMember]) -> bool:
-        """Whether all that the spec asks for serve, so that no substitute is needed any more (F41)."""
+        """True if all members that the spec asks for serve, so that no substitute is needed (F41)."""
         desired = desired_pods(self.ctx, self.component)
         return all_ready(self.ctx, self.component) and all(pod in own and own[pod].health for pod in desired)
 
@@ -238,7 +245,7 @@ class MemberFailover(ABC, Generic[C, R]):
         return outcome
 
     def _record_failure(self, lost: Failing) -> Outcome:
-        """Write down what is going to be removed; nothing is until that is stored (I23, F45)."""
+        """Record what will be removed; the removal waits until the record is stored (I23, F45)."""
         if waiting := well_unseen(self.ctx, self.component, [lost.pod]):
             return waiting
         name, record = self.record(lost)
@@ -249,11 +256,11 @@ class MemberFailover(ABC, Generic[C, R]):
 
     @property
     def _no_majority(self) -> str:
-        """The kind of failure timer that there is no majority."""
+        """The kind of failure timer for a lost majority."""
         return f"{self.component} quorum"
 
     def _quorum_lost(self, lost: Collection[str]) -> Outcome:
-        """The refusal when nothing can be decided any more: only an administrator can help then (R29, I24)."""
+        """The refusal to replace members of a lost quorum: only an administrator can repair it (R29, I24)."""
         timers, kind, total = self.ctx.memory.failure_timers, self._no_majority, len(self.everyone(self.status))
         if not lost or (total - len(lost)) * 2 > total:
             timers.reset(kind)
@@ -269,7 +276,7 @@ class MemberFailover(ABC, Generic[C, R]):
         return Refused(self.quorum_lost, what)
 
     def _record_transitions(self) -> None:
-        """Record an event for each member that was healthy in the stored status and is not now (15)."""
+        """Emit an event for each member that was healthy in the stored status and no longer is (15)."""
         ill = [member for member in self.everyone(self.status).values() if not member.health]
         if not ill:
             return
@@ -282,7 +289,7 @@ class MemberFailover(ABC, Generic[C, R]):
                 record_event(self.ctx, self.member_unhealthy if is_own else self.peer_unhealthy, what)
 
     def _is_restarted(self, name: str | None) -> bool:
-        """Whether a pod of ours was restarted on purpose, by a roll or a deletion, so that its member comes back."""
+        """True if a roll or a deletion restarts this pod on purpose, so that its member will return."""
         if name is None or self.ctx.memory.rolls.announced.get(self.component) == name:
             return name is not None
         pod = next((each for each in pods_of(self.ctx, self.component) if each.metadata.name == name), None)

@@ -1,7 +1,7 @@
-"""A lost member whose machine is down for good (lifecycle.md 9.5). Only with --detect-node-failure.
+"""Failover of a member whose machine is down for good (lifecycle.md 9.5). Only with --detect-node-failure.
 
-found out, and noted in the member's record → its pod, which nobody there can stop any more, is deleted by force, where
-the user has asked for that by annotation → only when its successor has had its time, what it held may be removed.
+The failure of the host is noted in the member's record → with the user's annotation, the pod is deleted by force, as no
+kubelet can stop it. If its successor does not recover in time, its volumes may be deleted.
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,14 +30,14 @@ NODE_FAILURE = "NodeFailure"
 RO_DISK_FOUND = "RODiskFound"
 
 _SUCCESSOR_TIME = 600.0
-"""Seconds that the pod which comes after a force-deleted one has for bringing the member back."""
+"""Seconds that the successor of a force-deleted pod has to bring the member back."""
 
 _CLOCKS_DIFFER = timedelta(seconds=30)
-"""What lies between the clocks of the API server, which dates pods, and of the operator, which dates records."""
+"""The largest difference between the clocks of the API server, which dates pods, and of the operator."""
 
 
 def host_failure(component: str, pod: Pod, node: Node | None, lasted: float, hard_period: float) -> str:
-    """Why the host of a failing member counts as down; empty when it does not. Times are seconds."""
+    """The reason why a failing member's host counts as down; empty if it does not. Times are in seconds."""
     if 0 < hard_period < lasted:
         return STORE_DOWN_TIME_EXCEEDED
     if pod.status.phase == "Unknown":
@@ -52,7 +52,7 @@ def host_failure(component: str, pod: Pod, node: Node | None, lasted: float, har
 def handle_failed_hosts(
     ctx: ClusterContext, component: str, records: Mapping[str, Record], failing: Sequence[Failing]
 ) -> Waiting | None:
-    """Note which hosts are down, then free what they hold; None when the failover goes on.
+    """Note which hosts are down, then force-delete their pods; None if the failover can continue.
 
     Raises ApiError, TransportError, LeaseExpired.
     """
@@ -69,12 +69,12 @@ def handle_failed_hosts(
 
 
 def is_automatic(ctx: ClusterContext) -> bool:
-    """Whether the user lets the operator go to the end by itself."""
+    """True if the user allows the operator to complete the recovery without confirmation."""
     return ctx.tc.metadata.annotations.get(AUTO_FAILURE_RECOVERY) == "true"
 
 
 def wait_for_replacement(ctx: ClusterContext, component: str, record: Record) -> Waiting | None:
-    """The wait for the pod that came after the lost one, while it may still bring the member back."""
+    """The wait for the successor of a lost pod, as long as it may still bring the member back."""
     if not record.host_down:
         return None
     pod = next((each for each in pods_of(ctx, component) if each.metadata.name == record.pod_name), None)
@@ -108,7 +108,7 @@ def _note(
 
 
 def _force(ctx: ClusterContext, component: str, record: Record) -> Waiting | None:
-    """Delete the pod of a machine that is gone, once: its successor is younger than the record."""
+    """Force-delete the pod of a lost machine, unless it is younger than the record and therefore the successor."""
     found = Destroyer(ctx.deps.client).observe(PODS, record.pod_name, ctx.namespace)
     if found is None:
         return None
@@ -125,7 +125,7 @@ def _force(ctx: ClusterContext, component: str, record: Record) -> Waiting | Non
 
 
 def _node_is_lost(ctx: ClusterContext, pod: LiveObject) -> Evidence | None:
-    """Whether the node of a pod, asked for now, is not Ready or gone: nothing less frees a volume by force."""
+    """Evidence from a live read that a pod's node is gone or not Ready, the condition for deleting the pod by force."""
     name = pod.object.decode_as(Pod).spec.node_name
     if not name or ctx.listers.nodes is None:
         return None
@@ -143,9 +143,9 @@ def _cached_node(ctx: ClusterContext, pod: Pod) -> Node | None:
 
 
 def _is_after(created: datetime, record: Record) -> bool:
-    """Whether a pod was made after its record, for all that is known.
+    """True if a pod may be the successor: it was created after its record, or shortly before, as clocks may differ.
 
-    Of one that was made shortly before it, a successor as well, nobody waits longer than for any.
+    A lost pod that is mistaken for a successor delays the failover by the successor's time at most.
     """
     recorded = parse_time(record.created_at or "")
     return recorded is not None and created >= recorded - _CLOCKS_DIFFER

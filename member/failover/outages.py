@@ -1,7 +1,7 @@
-"""Which components are out of service, judged on what this reconcile has observed (lifecycle.md 2.3).
+"""Detection of components that are out of service, from the observations of this reconcile (lifecycle.md 2.3).
 
-A verdict is given once an outage has lasted a few seconds, so that a change of leader or a restart is none, and holds
-until it is over, also through a restart of the operator: then the stored condition says that it has begun.
+A verdict waits until an outage has lasted some seconds, so that a leader election or a restart does not count. It then
+holds until the outage ends. After a restart of the operator, the stored condition shows that the outage has begun.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,41 +33,41 @@ from member.polling import seconds_since
 from ports.transport import ConnectionRefused
 
 AVAILABILITY = "availability"
-"""The stage that answers when outages are looked at again."""
+"""The stage whose outcome triggers the next check of an outage."""
 
 _GRACE = 10.0
-"""Seconds that an outage lasts before it is called one."""
+"""Seconds for which an outage must last before it is reported."""
 
 _GRACE_OF_RESTARTS = 40.0
 """The same while the operator restarts a pod of the component."""
 
 _LOOK_AGAIN = 20.0
-"""Seconds until the next look at an outage, whose end no event may report."""
+"""Seconds until the next check of an outage, as no event may report its end."""
 
 _CRASHED_LATELY = 60.0
-"""Seconds that a container which crashed again and again has to run until it counts as running."""
+"""Seconds for which a repeatedly crashed container must run until it counts as running."""
 
 _NOTICED = timedelta(seconds=60)
-"""Within this time after it has ended, a member that was last read healthy is no longer read at all."""
+"""The time within which the operator notices that a healthy member has ended: later reads are none of it."""
 
 ANSWERS = frozenset({"NoPrimary", "PDWithoutMicroservices"})
-"""Reasons of observations that wait for something although the members could be read."""
+"""Reasons of observations that wait for something although the members answered."""
 
 _NO_LEADER = "no leader"
-"""What members of PD and of DM say while they elect none, each in an error of its own."""
+"""What members of PD and of DM say without a leader, each in a different error."""
 
 _OUT_OF_SERVICE = "out of service"
 """The kind of stopwatch that measures outages."""
 
 
 def judge(ctx: ClusterContext, members: Iterable[Workload]) -> Outcome:
-    """Leave the verdicts in `ctx.unavailable`; the outcome says when to look again at an outage."""
+    """Store the verdicts in `ctx.unavailable`; the outcome sets the next check of an outage."""
     looks = [look for member in members if (look := _judge(ctx, member))]
     return Done(retry_after=min(looks, default=None))
 
 
 def _judge(ctx: ClusterContext, member: Workload) -> float | None:
-    """Seconds until the next look at one component, None when it serves."""
+    """Seconds until the next check of one component; None if it serves."""
     name, watches = member.name, ctx.memory.stopwatches
     verdict = _verdict(ctx, member) if _is_expected(ctx, name) else None
     if verdict is None:
@@ -80,13 +80,13 @@ def _judge(ctx: ClusterContext, member: Workload) -> float | None:
         return min(left, _LOOK_AGAIN)
     ctx.unavailable[name] = verdict
     if not is_observed(ctx, name):
-        # what the members did not answer becomes what that means
+        # replace the error of the call by what it means
         ctx.observations[name] = Failed(verdict.reason, verdict.message, _LOOK_AGAIN)
     return _LOOK_AGAIN
 
 
 def _is_expected(ctx: ClusterContext, name: str) -> bool:
-    """Whether a component is to serve, and the operator has seen what it judges."""
+    """True if the component should serve, and the operator was not refused a look at it."""
     wanted = find(ctx.tc, name) is not None and desired_replicas(ctx.tc, name) > 0
     observed = ctx.observations.get(name)
     return wanted and not isinstance(observed, Refused) and not predicates.in_phase(ctx.tc, name, SUSPEND)
@@ -101,7 +101,7 @@ def _verdict(ctx: ClusterContext, member: Workload) -> Verdict | None:
 
 
 def no_server(ctx: ClusterContext, component: str) -> Verdict | None:
-    """The verdict on servers that have served before; None while one serves, or that is unknown."""
+    """The verdict on servers that have served before; None if one serves, or if that is unknown."""
     status = predicates.status_of(ctx.tc, component)
     if status is None or not is_observed(ctx, component) or any(status.health) or not has_served(ctx, component):
         return None
@@ -112,7 +112,7 @@ def no_server(ctx: ClusterContext, component: str) -> Verdict | None:
 
 
 class Voice(Enum):
-    """What a member of a quorum answers when it is asked alone."""
+    """The answer of a single member of a quorum."""
 
     VOTES = "it has a leader and takes part in the quorum"
     LEADERLESS = "it runs and knows no leader"
@@ -122,9 +122,9 @@ class Voice(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a quorum as it was last seen: `pod` is empty for one in another cluster, `votes` asks it alone.
+    """A member of a quorum as last read: `pod` is empty if it is in another cluster.
 
-    `votes` raises DataPlaneError.
+    `votes` calls this member alone; it raises DataPlaneError.
     """
 
     name: str
@@ -135,7 +135,7 @@ class Member:
 
 
 def silent_quorum(ctx: ClusterContext, component: str, members: Sequence[Member]) -> Verdict | None:
-    """The verdict on members of a quorum that do not answer together; each of them is asked alone."""
+    """The verdict on a quorum that gives no common answer; calls each member alone."""
     observed = ctx.observations.get(component)
     if not isinstance(observed, NotDone) or not members:
         return None
@@ -169,10 +169,10 @@ def _voice(votes: Callable[[], bool]) -> Voice:
 def _trouble_of_member(
     ctx: ClusterContext, component: str, member: Member, voice: Voice, since: datetime | None
 ) -> str:
-    """Why a member cannot vote; empty where it may.
+    """Why a member cannot vote; empty if it may.
 
-    A container that runs, and a pod that is Ready, prove nothing: without its data a member waits in its start script.
-    `since` is when members were last read.
+    A running container and a Ready pod prove nothing: without its data, a member waits in its start script. `since` is
+    when the members were last read.
     """
     if not member.pod or voice in (Voice.VOTES, Voice.LEADERLESS):
         return ""
@@ -187,13 +187,13 @@ def _trouble_of_member(
 
 
 def _is_on_new_volume(ctx: ClusterContext, pod: Object, member_id: str) -> bool:
-    """Whether the claim of a member is another one than the one that it has run on, which carries its id (11.4)."""
+    """True if the member's claim is not the one that carries the member's id, on which it ran before (11.4)."""
     labelled = {claim.metadata.labels.get(MEMBER_ID, "") for claim in claims_of(ctx, pod)}
     return bool(labelled) and member_id not in labelled
 
 
 def seen_of_pods(ctx: ClusterContext, component: str, servers: Iterable[Server]) -> Seen:
-    """What a verdict is made from: `servers`, and what Kubernetes reports of the pods."""
+    """The input of a verdict: `servers`, and what Kubernetes reports of the pods."""
     return Seen(
         row=component_type(component),
         servers=tuple(servers),
@@ -203,13 +203,13 @@ def seen_of_pods(ctx: ClusterContext, component: str, servers: Iterable[Server])
 
 
 def is_observed(ctx: ClusterContext, component: str) -> bool:
-    """Whether this reconcile has read the members of a component."""
+    """True if this reconcile has read the members of a component."""
     observed = ctx.observations.get(component)
     return isinstance(observed, Done) or (observed is not None and observed.reason in ANSWERS)
 
 
 def has_served(ctx: ClusterContext, component: str) -> bool:
-    """Whether something of a component has served: a cluster that is coming up has no outage."""
+    """True if the component has served before; a cluster that is starting has no outage."""
     if component in ctx.memory.stopwatches.known(_OUT_OF_SERVICE):
         return True
     stored = _stored(ctx, component)
@@ -226,7 +226,7 @@ def _is_told(stored: ComponentStatus) -> bool:
 
 
 def trouble_of_server(ctx: ClusterContext, component: str, pod: Object | None) -> str:
-    """Why the server in a pod cannot run, as Kubernetes reports; empty where it seems to run."""
+    """Why the server in a pod cannot run, according to Kubernetes; empty if it seems to run."""
     if pod is None:
         return "its pod is missing"
     seen = pod.decode_as(Pod)

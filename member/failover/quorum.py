@@ -1,6 +1,6 @@
-"""Which step a failover in a quorum takes next (lifecycle.md 9.2). Pure.
+"""The next step of a failover in a quorum (lifecycle.md 9.2). Pure functions.
 
-One member at a time is replaced, and only where a majority is healthy before and after.
+One member is replaced at a time, and only with a healthy majority before and after.
 """
 
 from collections.abc import Collection, Sequence
@@ -16,11 +16,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Situation(Generic[R]):
-    """What a decision is made on.
+    """The input of a decision.
 
-    `lost` are all lost members, `failing` those without a record; `recorded` are the pods with one. `open_record` is
-    the record whose member may still be registered, and `open_record_is_over` whether nothing must be done for it any
-    more. `awaited` are substitutes that have not come to the point where they ask to join.
+    `lost` are all lost members, `failing` those without a record; `recorded` are the pods that have one. `open_record`
+    is the record whose member may still be registered; `open_record_is_over` if nothing remains to be done for it.
+    `awaited` names substitutes that do not run yet.
     """
 
     lost: Sequence[Failing]
@@ -39,24 +39,24 @@ class Situation(Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """There is nothing to do, or nothing may be done."""
+    """Nothing needs to be done, or nothing may be done."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recover:
-    """Drop all records: what the spec asks for is well."""
+    """Drop all records: all members that the spec asks for are healthy."""
 
 
 @dataclass(frozen=True, slots=True)
 class DropRecord(Generic[R]):
-    """Drop the open record: its member is back, or was never removed by us."""
+    """Drop the open record: its member has returned, or the operator never removed it."""
 
     record: R
 
 
 @dataclass(frozen=True, slots=True)
 class Replace(Generic[R]):
-    """Remove the member of the open record, its pod and its volumes."""
+    """Remove the open record's member, its pod and its volumes."""
 
     record: R
 
@@ -70,12 +70,12 @@ class RecordFailure:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Give it time to come back."""
+    """Give the member time to recover."""
 
 
 @dataclass(frozen=True, slots=True)
 class Postpone:
-    """Its time is up, but something comes first."""
+    """The period is over, but the replacement must wait for something else."""
 
     failing: Failing
     until: str
@@ -83,21 +83,21 @@ class Postpone:
 
 @dataclass(frozen=True, slots=True)
 class LimitReached:
-    """Its time is up, but as many were replaced as may be."""
+    """The period is over, but the maximum number of members is already replaced."""
 
     failing: Failing
 
 
 @dataclass(frozen=True, slots=True)
 class SubstituteLost:
-    """What serves in the place of a lost one is lost, too, and is not replaced again (F39)."""
+    """A substitute is lost; it is not replaced in turn (F39)."""
 
     failing: Failing
 
 
 @dataclass(frozen=True, slots=True)
 class QuorumLost:
-    """It can't decide any more: only an administrator can help."""
+    """The quorum is lost: only an administrator can help."""
 
 
 Step: TypeAlias = (
@@ -115,7 +115,7 @@ Step: TypeAlias = (
 
 
 def next_step(seen: Situation[R]) -> Step[R]:
-    """The next step of a failover, and why (9.2, F12, F39, I8, I21, I24, I25)."""
+    """The next step of a failover (9.2, F12, F39, I8, I21, I24, I25)."""
     if seen.recorded and seen.all_healthy:
         return Recover()
     if seen.open_record and seen.open_record_is_over:
@@ -135,9 +135,9 @@ def _of_new_loss(seen: Situation[R]) -> Step[R]:
         return Wait() if seen.failing else Nothing()
     first = due[0]
     if first.pod in seen.recorded:
-        # it has come back, and is lost again: the substitute that it has is enough
+        # the pod had recovered and is lost again: its existing substitute suffices
         return RecordFailure(first)
     if len(seen.recorded) >= seen.limit:
         return LimitReached(first)
-    # one that runs can't join before the next lost member is removed: none is added while another one is away
+    # add no substitute while another one is pending: it could not join before the next lost member is removed
     return Postpone(first, seen.awaited) if seen.awaited else RecordFailure(first)

@@ -1,8 +1,8 @@
-"""What the failovers of all components share (lifecycle.md 9): the sentences, the proofs, the cleaning up.
+"""The steps that the failovers of all components share (lifecycle.md 9): messages, live reads, cleanup.
 
-A failover goes in steps, each persisted in the status before the next: a loss is seen by two witnesses for a whole
-period → it is recorded → what it left is removed where that is safe → a substitute starts, since the StatefulSet's
-size follows from the records → the record goes, and the substitute with it, when what was lost is back.
+Each step of a failover is stored in the status before the next one. Two witnesses see a loss for a whole period → it is
+recorded → what the lost member left is removed once that is safe → a substitute starts, as the size of the StatefulSet
+depends on the records → when the lost member has returned, the record is dropped, and the substitute with it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -38,44 +38,45 @@ RECOVERY = "Recovery"
 UNHEALTHY = "Unhealthy"
 
 _GRACE = 0.1
-"""The part of a period for which a member that is starting looks the same as one that is lost."""
+"""The share of a period during which a starting member cannot be distinguished from a lost one."""
 
 
-# Who may be replaced
+# The members that may be replaced
 
 
 def limit(ctx: ClusterContext, max_failover_count: int | None) -> int:
-    """How many records a component may have; 0 when failover is off (9.1, I21, I25)."""
+    """The number of records that a component may have; 0 if failover is off (9.1, I21, I25)."""
     return (max_failover_count or 0) if ctx.settings.failover.auto else 0
 
 
 def to_record(failing: Sequence[Failing], records: int, limit: int, period: float) -> Sequence[Failing]:
-    """Those of the failing who get a record now: a whole period has passed, and the limit is not reached (I21, I22)."""
+    """The failing members to record now: lost for a whole period, and within the limit (I21, I22)."""
     due = [each for each in failing if each.lasted >= period]
     return due[: max(limit - records, 0)]
 
 
 def incident(ctx: ClusterContext, first: str) -> str:
-    """A name for what has happened, by which the user can say that it is over (`failover.recoverByUID`)."""
+    """An id for this incident, with which the user can declare it over (`failover.recoverByUID`)."""
     what = f"{ctx.owner.metadata.uid}/{first}/{stamp(ctx.deps.clock.wall())}"
     return str(uuid5(NAMESPACE_OID, what))
 
 
 def substitutes(ctx: ClusterContext, component: str) -> list[str]:
-    """The pods that are there only because others are recorded as failed."""
+    """The pods that exist only because others are recorded as failed."""
     extra = desired_ordinals(ctx.tc, component)[component_of(ctx.tc, component).workload.replicas :]
     return [pod_name(ctx.tc, component, ordinal) for ordinal in extra]
 
 
 def remaining(ctx: ClusterContext, component: str, lost: Collection[str]) -> list[str]:
-    """The pods that have to serve until the lost ones are back: all others that are wanted, and their substitutes."""
+    """The pods that must serve until the lost ones return: the other desired ones and the substitutes."""
     return [*(pod for pod in desired_pods(ctx, component) if pod not in lost), *substitutes(ctx, component)]
 
 
 def ignorable(ctx: ClusterContext, component: str, lost: Collection[str], serving: Collection[str]) -> set[str]:
-    """The pods that a roll may ignore: substitutes that do not serve, and the lost ones that others stand in for.
+    """The pods that a roll may ignore: substitutes that do not serve, and lost pods that have a serving substitute.
 
-    While fewer serve than the spec asks for, another restart would hurt: the lost one must not be ignored (F12, I10).
+    While fewer pods serve than the spec asks for, another restart would do harm, so no further lost pod is ignored
+    (F12, I10).
     """
     substitutes_ = set(substitutes(ctx, component))
     stood_in_for = sorted(lost, key=ordinal_of)[: len(substitutes_ & set(serving))]
@@ -83,7 +84,7 @@ def ignorable(ctx: ClusterContext, component: str, lost: Collection[str], servin
 
 
 def all_ready(ctx: ClusterContext, component: str) -> bool:
-    """Whether all pods that the spec alone asks for are Ready."""
+    """True if all pods that the spec alone asks for are Ready."""
     ready = {
         pod.metadata.name
         for pod in pods_of(ctx, component)
@@ -92,13 +93,13 @@ def all_ready(ctx: ClusterContext, component: str) -> bool:
     return ready.issuperset(desired_pods(ctx, component))
 
 
-# What is said
+# Messages
 
 
 def still_waiting(
     ctx: ClusterContext, component: str, reason: str, failing: Sequence[Failing], period: float
 ) -> Outcome:
-    """The wait for the first of the failing to recover by itself; nothing is said at first."""
+    """The wait for the first failing member to recover by itself; Done during the first tenth of the period."""
     first = max(failing, key=lambda each: each.lasted)
     if first.lasted < _GRACE * period:
         return Done(retry_after=_GRACE * period - first.lasted)
@@ -112,7 +113,7 @@ def still_waiting(
 
 
 def named(ctx: ClusterContext, component: str, pod: str) -> str:
-    """A pod, and what keeps it from serving, if that is known."""
+    """A pod's name, with what keeps it from serving if that is known."""
     found = next((each for each in pods_of(ctx, component) if each.metadata.name == pod), None)
     if found is None:
         return pod
@@ -122,12 +123,12 @@ def named(ctx: ClusterContext, component: str, pod: str) -> str:
 
 
 def _retry_after(ctx: ClusterContext, component: str, left: float) -> float:
-    """Seconds until the next look; not later than when the period ends."""
+    """Seconds until the next check, at most until the period ends."""
     return min(next_poll(ctx, component), max(left, 0.5))
 
 
 def limit_reached(ctx: ClusterContext, component: str, records: int, failing: Failing) -> Refused:
-    """The refusal of one record too many (F39)."""
+    """Refuse to replace more members than the limit allows (F39)."""
     field = component_of(ctx.tc, component).field
     what = (
         f"pod {failing.pod} has been lost since {stamp(failing.since)}, but {records} have been replaced already, as "
@@ -137,7 +138,7 @@ def limit_reached(ctx: ClusterContext, component: str, records: int, failing: Fa
 
 
 def substitute_lost(ctx: ClusterContext, component: str, failing: Failing) -> Refused:
-    """The refusal to replace what failover has added, which would have no end (F39)."""
+    """Refuse to replace a lost substitute, as that could go on without end (F39)."""
     field = component_of(ctx.tc, component).field
     records = predicates.status_of(ctx.tc, component)
     instead = ", ".join(records.failed_pods) if records else ""
@@ -151,27 +152,27 @@ def substitute_lost(ctx: ClusterContext, component: str, failing: Failing) -> Re
 def serving_instead(
     ctx: ClusterContext, component: str, reason: str, records: Collection[str], way_back: str
 ) -> Outcome:
-    """What is said while substitutes serve and all else is done: until when. `records`: the pods they stand in for."""
+    """The wait while substitutes serve and nothing else is to do; `records` are the pods that they stand in for."""
     if not records or not predicates.in_phase(ctx.tc, component, "Normal"):
         return Done()
     extra = ", ".join(pod for pod in substitutes(ctx, component) if pod not in records)
     what = f"{extra} replaced the lost {', '.join(sorted(records))}; {way_back}"
-    # that the lost one is back, no event tells
+    # no event reports that the lost member has returned
     return Waiting(reason, what, next_poll(ctx, component), serves=True)
 
 
 def record_event(ctx: ClusterContext, reason: str, message: str, *, is_warning: bool = True) -> None:
-    """Record an event about the cluster."""
+    """Emit an event about the cluster."""
     ctx.deps.recorder.event(ctx.owner, WARNING if is_warning else NORMAL, reason, message)
 
 
-# What is looked at live
+# Live reads
 
 
 def live_status(ctx: ClusterContext) -> LiveStatus:
-    """The status as the API server has it now, on which what destroys is based (F45, I23).
+    """Read the status live, as evidence for deletions (F45, I23).
 
-    Raises OwnerGone when the cluster is deleted or another one, ApiError, TransportError.
+    Raises OwnerGone if the cluster was deleted or recreated, ApiError, TransportError.
     """
     try:
         live = status_live(ctx)
@@ -183,12 +184,12 @@ def live_status(ctx: ClusterContext) -> LiveStatus:
 
 
 def stored_status(ctx: ClusterContext) -> Any:
-    """The status that this reconcile began with, of the kind of the cluster."""
+    """The status that this reconcile started with; its type depends on the cluster's kind."""
     return decode_json(ctx.owner.raw, type(ctx.tc)).status
 
 
 def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Waiting | None:
-    """The wait for caches that call pods lost of which Kubernetes, asked now, says that they are well (F1).
+    """The wait for the cache, if it shows pods as lost that a live read shows as well (F1).
 
     Raises ApiError, TransportError.
     """
@@ -200,15 +201,15 @@ def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Wai
 
 
 def claim_uids(ctx: ClusterContext, component: str, pod: str) -> dict[str, Json]:
-    """The volume claims of a pod that exist now, as a record holds them. Raises ApiError, TransportError."""
+    """The UIDs of a pod's present volume claims, in the form of a record. Raises ApiError, TransportError."""
     return {each.object.metadata.uid: {} for each in _claims(ctx, component, pod)}
 
 
 def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collection[str], gone: Evidence) -> None:
-    """Delete the volume claims that a record names, then the pod on them: what they held is `gone` (I1, I2).
+    """Delete the volume claims in a record, then their pod; `gone` proves that their data is not needed (I1, I2).
 
-    The pod goes last: one that comes back while they are still there would stay on them, and keep them. A pod without
-    any of them has been made anew since. Raises Conflict when one of them changed meanwhile, other ApiErrors,
+    The pod goes last: a pod that is recreated while the claims exist would use and keep them. A pod that has none of
+    these claims is a new one, and stays. Raises Conflict if an object has changed meanwhile, other ApiErrors,
     TransportError, LeaseExpired.
     """
     destroyer = Destroyer(ctx.deps.client)
@@ -224,7 +225,7 @@ def clean_up(ctx: ClusterContext, component: str, pod: str, uids: Collection[str
 
 
 def _claims(ctx: ClusterContext, component: str, pod: str) -> list[LiveObject]:
-    """The claims that the StatefulSet's templates made for a pod, read live: the pod itself may be away."""
+    """The claims that the StatefulSet's templates created for a pod, read live; the pod itself may be missing."""
     live = ctx.stateful_set(component)
     names = claims_of_templates(live.decode(), pod) if live else ()
     destroyer = Destroyer(ctx.deps.client)
@@ -236,9 +237,9 @@ def _claims(ctx: ClusterContext, component: str, pod: str) -> list[LiveObject]:
 
 
 def clear_requested(ctx: ClusterContext, component: str, has_records: bool) -> bool:
-    """Whether the user wants the records of a component dropped, by annotation (14).
+    """True if the user's annotation requests to drop the records of this component (14).
 
-    The annotation goes when the status that has none is stored, so that a crash in between loses nothing.
+    The annotation is removed only after the status without records is stored, so that a crash in between loses nothing.
     Raises Conflict, other ApiErrors, TransportError, LeaseExpired.
     """
     command = ctx.tc.metadata.annotations.get(CLEAR_FAILURE_RECORDS)

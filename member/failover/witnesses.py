@@ -1,6 +1,6 @@
-"""The two witnesses of a loss: what the component itself says, and what Kubernetes says (lifecycle.md 9.1).
+"""The two witnesses of a loss: the component and Kubernetes (lifecycle.md 9.1).
 
-One alone proves nothing: an operator that is cut off sees all members ill, a pod may be Ready with a dead process.
+One alone proves nothing: to an operator that is cut off, all members look ill, and a Ready pod may have a dead process.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,17 +28,17 @@ from member.observed.status import is_upgrading
 from member.polling import seconds_since
 
 _FORGIVEN = 600.0
-"""Seconds that a container has to run until Kubernetes, too, counts its crashes from the beginning."""
+"""Seconds after which Kubernetes, too, no longer counts a running container's earlier crashes."""
 
 _SLOW_START = 120.0
-"""Seconds that a pod may take to serve, once it is started."""
+"""Seconds that a started pod may take to serve."""
 
 _ENDED, _NOTICED = timedelta(minutes=2), timedelta(seconds=30)
-"""How long before the next pod of its name is made, and after, a member is called ill because of that."""
+"""A restart explains an illness that began at most so long before the new pod was created, or after it."""
 
 
 class PodState(Enum):
-    """A pod, as a witness."""
+    """The testimony of a pod."""
 
     READY = "Ready"
     NOT_READY = "NotReady"
@@ -47,13 +47,13 @@ class PodState(Enum):
 
 
 def is_lost(component_says_so: bool, pod: PodState, node: NodeState) -> bool:
-    """Whether a member is lost: the component says so, and so does Kubernetes (9.1, R18)."""
+    """True if the component and Kubernetes both report a member as lost (9.1, R18)."""
     return component_says_so and (pod is not PodState.READY or node is NodeState.NOT_READY)
 
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A member that both witnesses call lost. `lasted`: seconds for which both have, seen by this process (F44)."""
+    """A member that both witnesses call lost. `lasted`: seconds for which this process has seen both say so (F44)."""
 
     key: str
     pod: str
@@ -67,10 +67,11 @@ def failing(
     suspects: Mapping[str, str],
     ill_since: Callable[[str], datetime | None] = lambda _: None,
 ) -> tuple[Failing, ...]:
-    """Which of those that the component calls failed are lost, by ordinal. `suspects`: pod by key, a lasting identity.
+    """The lost members among those that the component calls failed, by ordinal.
 
-    A pod that our own restart has brought where it is does not count (F12); one that was lost before that does, be it
-    that this process has seen it or that the component says `ill_since` when. To be asked once in a reconcile.
+    `suspects`: the pods, by a key that identifies the member for good. A pod that the operator's own restart has taken
+    down does not count (F12), unless it was lost before: this process has seen that, or `ill_since` returns an earlier
+    time. Call this once per reconcile.
     """
     times = {pod: ill_since(key) for key, pod in suspects.items()}
     away = _away(ctx, component, times)
@@ -81,10 +82,11 @@ def failing(
 
 
 def _away(ctx: ClusterContext, component: str, ill_since: Mapping[str, datetime | None]) -> set[str]:
-    """The pods that Kubernetes calls lost, and not because of a roll.
+    """The pods that Kubernetes calls lost for another reason than a roll.
 
-    They are noted while the component may not know of it yet, and through a roll that restarts them. That a pod has
-    crashed lately counts where the component calls it ill: others have started again, as PD's do when they join.
+    They are remembered before the component reports their loss, and through a roll that restarts them. A recent crash
+    counts only if the component calls the member ill: others have recovered, such as PD members, which restart when
+    they join.
     """
     pods, live = {pod.metadata.name: pod for pod in pods_of(ctx, component)}, ctx.stateful_set(component)
     kind, body = f"{component} away", live.decode() if live else {}
@@ -117,7 +119,7 @@ def desired_pods(ctx: ClusterContext, component: str) -> list[str]:
 
 
 def pod_state(pod: Object | None) -> PodState:
-    """What a pod testifies. One that is being deleted is not Ready."""
+    """The state of a pod; a pod that is being deleted is not Ready."""
     if pod is None:
         return PodState.ABSENT
     seen = pod.decode_as(Pod)
@@ -127,7 +129,7 @@ def pod_state(pod: Object | None) -> PodState:
 
 
 def is_lost_now(ctx: ClusterContext, component: str, name: str) -> bool:
-    """Whether Kubernetes, asked now, calls a pod lost, too: its caches may lag behind (F1).
+    """True if a live read of pod and node also shows the pod as lost, as the caches may lag behind (F1).
 
     Raises ApiError, TransportError.
     """
@@ -138,7 +140,7 @@ def is_lost_now(ctx: ClusterContext, component: str, name: str) -> bool:
 
 
 def testimony(ctx: ClusterContext, component: str, pod: Object | None) -> PodState:
-    """What a pod testifies, unless it merely runs between two crashes: without a probe, Kubernetes calls that Ready."""
+    """The state of a pod; not Ready after a recent crash, as Kubernetes calls a pod without a probe Ready at once."""
     state = pod_state(pod)
     if pod is None or state is not PodState.READY or not _has_crashed_lately(ctx, component, pod):
         return state
@@ -155,9 +157,9 @@ def _has_crashed_lately(ctx: ClusterContext, component: str, pod: Object) -> boo
 
 
 def is_cut_off(ctx: ClusterContext, component: str) -> bool:
-    """Whether more than half of what was asked in this reconcile gave no good answer: then it may be us (F43).
+    """True if over half of the servers called in this reconcile gave no good answer: the operator may be cut off (F43).
 
-    Servers of other components that are asked one by one say nothing of what PD reports.
+    Servers of other components that are called one by one do not count, as they do not confirm what PD reports.
     """
     answered: list[bool] = []
     for each in workloads(ctx.tc):
@@ -170,14 +172,14 @@ def is_cut_off(ctx: ClusterContext, component: str) -> bool:
 
 
 def _is_over(ctx: ClusterContext, component: str, body: Json) -> bool:
-    """Whether the user's own roll (OnDelete) is over, which Kubernetes never says: all pods run the newest revision."""
+    """True if a roll by the user (OnDelete) is over: all pods run the newest revision. Kubernetes reports no end."""
     spec = find(ctx.tc, component)
     by_hand = spec is not None and spec.stateful_set_update_strategy == ON_DELETE
     return by_hand and bool(body) and not is_upgrading(body, pods_of(ctx, component))
 
 
 def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | None) -> bool:
-    """Whether a roll has made or is about to make this pod, and its member was well until then, and not since (F12)."""
+    """True if a roll has recreated or is recreating this pod, and its member became ill through that (F12)."""
     if not body or not is_rolling(body):
         return False
     if pod is None:
@@ -189,9 +191,10 @@ def _by_our_own_restart(body: Json, pod: Object | None, ill_since: datetime | No
 
 
 def _fails_alone(ctx: ClusterContext, component: str, pod: Object | None) -> bool:
-    """Whether a pod has been started and does not serve, though another one of its revision does (F12).
+    """True if a pod has started but does not serve, while another pod of its revision does (F12).
 
-    That is no fault of the roll, unless the start just takes its time. What can't be started may be asked for too much.
+    The roll is not to blame then, unless the start is merely slow. A pod that has not started may lack resources for
+    its new template.
     """
     if pod is None or not pod.decode_as(Pod).has_started(component):
         return False
@@ -207,7 +210,7 @@ def _fails_alone(ctx: ClusterContext, component: str, pod: Object | None) -> boo
 
 
 def _is_on_newer_volume(ctx: ClusterContext, component: str, pod: Object | None, ill_since: datetime | None) -> bool:
-    """Whether the volume for the data of a pod is younger than its member is ill: that one's own is gone (F12)."""
+    """True if the pod's data volume was created after its member became ill: the member's own volume is gone (F12)."""
     row = component_type(component)
     claim = claim_names(pod).get(f"{row.data_volume}0" if row.storage_claims else row.data_volume) if pod else None
     found = ctx.listers.persistent_volume_claims.get(ctx.namespace, claim) if claim else None
