@@ -1,5 +1,5 @@
-"""Decisions about the components of a TiDB cluster: what they should look like, and the next step.
+"""Decisions about the components of a TiDB cluster: their desired objects, and the next step towards them.
 
-Desired objects are pure functions of the TidbCluster (`desired.py` of each component). Whatever reads or writes goes
-through the reconcile's deps; see ARCHITECTURE.md.
+Desired objects are pure functions of the TidbCluster (`desired.py` of each component). All reads and writes use the
+clients in the reconcile's `deps`; see ARCHITECTURE.md.
 """

@@ -1,6 +1,6 @@
-"""How a reconcile reaches the data plane of its cluster, certificates included.
+"""The clients with which a reconcile calls the data plane of its cluster, including certificates.
 
-The certificates are the user's Secret and read live: the operator caches no Secrets.
+The certificates are in the user's Secret and are read live: the operator caches no Secrets.
 """
 
 import contextlib
@@ -47,17 +47,17 @@ from ports.sql import SqlLogin
 _T = TypeVar("_T")
 
 _SHORT_TIMEOUT = 1.0
-"""Seconds."""
+"""Timeout in seconds for members that are called one by one."""
 _PD_SERVICE = re.compile(
     r"(?:[a-z0-9-]+\.)?(?P<cluster>[a-z0-9-]+)-pd(?:-peer)?\.(?P<namespace>[a-z0-9-]+)(?:\.svc(?:\..+)?)?\.?"
 )
-"""A host name by which a Service of the PD of a TidbCluster, or one of its pods, is reached."""
+"""The host names of a TidbCluster's PD: of a Service, or of a pod."""
 
 
 def reference_refusal(ctx: ReconcileContext) -> str:
-    """Why the cluster may not join, or use the PD of, one in another namespace that it names; empty if it may.
+    """Why the cluster may not refer to a TidbCluster in another namespace, or use its PD; empty if it may.
 
-    Such clusters are named by `spec.cluster` and by the hosts of `spec.pdAddresses`. Raises ApiError, TransportError.
+    `spec.cluster` and the hosts of `spec.pdAddresses` name such clusters. Raises ApiError, TransportError.
     """
     if ctx.reference_refusal is None:
         ctx.reference_refusal = _refused_reference(ctx) or _refused_address(ctx)
@@ -67,8 +67,8 @@ def reference_refusal(ctx: ReconcileContext) -> str:
 def _refused_reference(ctx: ReconcileContext) -> str:
     """The refusal of `spec.cluster`. Asks the API server if the cache lacks the cluster.
 
-    The owner of one in another Kubernetes cluster cannot consent here. An operator that may not read a namespace lends
-    no rights there.
+    The owner of a cluster in another Kubernetes cluster cannot consent here. If the operator may not read a namespace,
+    it has no rights there that another user could exploit.
     """
     reference = ctx.tc.spec.cluster
     if reference is None or not reference.name or reference.namespace in ("", ctx.namespace):
@@ -83,7 +83,10 @@ def _refused_reference(ctx: ReconcileContext) -> str:
 
 
 def _refused_address(ctx: ReconcileContext) -> str:
-    """The refusal of the first host that names the PD of a cluster which the cache shows: a spec may name thousands."""
+    """The refusal of the first host that names the PD of a cluster in the cache.
+
+    Only the cache is read, as a spec may name thousands of hosts.
+    """
     for namespace, name in clusters_of_addresses(ctx.tc.spec.pd_addresses):
         found = ctx.listers.tidb_clusters.get(namespace, name)
         if found is not None and (refusal := _refusal(ctx, namespace, name, found)):
@@ -97,7 +100,7 @@ def _refusal(ctx: ReconcileContext, namespace: str, name: str, found: Object | N
 
 
 def clusters_of_addresses(addresses: Iterable[str]) -> list[tuple[str, str]]:
-    """Namespace and name of the TidbClusters whose PD addresses name by a Service or a pod."""
+    """Namespace and name of the TidbClusters to whose PD the addresses lead, through a Service or a pod."""
     named = [found for address in addresses if (found := _PD_SERVICE.fullmatch(host_of(address)))]
     return [(found["namespace"], found["cluster"]) for found in named]
 
@@ -105,8 +108,8 @@ def clusters_of_addresses(addresses: Iterable[str]) -> list[tuple[str, str]]:
 def pd(ctx: ReconcileContext) -> PDClient:
     """The PD of the cluster: its Service, or the first of its peers that answers (dataplane-apis.md 2).
 
-    Whichever was found, by this or by `responding_pd_member`, is PD for the rest of the reconcile. Raises
-    BadTlsMaterial; NotInCluster where PD belongs to a cluster that does not consent.
+    The rest of the reconcile uses the PD that this function or `responding_pd_member` has found. Raises BadTlsMaterial;
+    NotInCluster if PD belongs to a cluster that does not consent.
     """
     if referenced_cluster(ctx.tc) is not None and (refusal := reference_refusal(ctx)):
         raise NotInCluster(refusal)
@@ -122,9 +125,9 @@ def pd(ctx: ReconcileContext) -> PDClient:
 
 
 def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
-    """A member that answers within a second, for when the Service led to one that does not.
+    """A PD member that answers within a second, for when the Service leads to one that does not.
 
-    It is PD for the rest of the reconcile. Raises BadTlsMaterial.
+    The rest of the reconcile uses it as PD. Raises BadTlsMaterial.
     """
     members = ctx.status.pd.members.values()
     found = _first_answer(ctx, [partial(_responding_pd, ctx, member) for member in members])
@@ -136,7 +139,7 @@ def responding_pd_member(ctx: ReconcileContext) -> PDClient | None:
 def _responding_pd(ctx: ReconcileContext, member: PDMember) -> PDClient | None:
     try:
         found = pd_member(ctx, member.client_url)
-        # a member without a leader takes longer than that to answer for PD, and no time to answer for itself
+        # without a leader, a member answers for itself at once, but for PD only after that timeout
         if not found.votes(timeout=_SHORT_TIMEOUT):
             return None
         found.members(timeout=_SHORT_TIMEOUT)
@@ -148,7 +151,7 @@ def _responding_pd(ctx: ReconcileContext, member: PDMember) -> PDClient | None:
 
 
 def _first_answer(ctx: ClusterContext, asks: Sequence[Callable[[], _T | None]]) -> _T | None:
-    """The answer of the first member that has one; if the first of all has none, the others are asked side by side."""
+    """The first answer of any member: calls the first one alone, and if it has none, the others in parallel."""
     if not asks:
         return None
     first, *others = asks
@@ -158,20 +161,20 @@ def _first_answer(ctx: ClusterContext, asks: Sequence[Callable[[], _T | None]]) 
 
 
 def pd_member_votes(ctx: ReconcileContext, member: PDMember) -> bool:
-    """Whether a member of PD says within a second that it has a leader. Raises DataPlaneError."""
+    """True if a PD member says within a second that it has a leader. Raises DataPlaneError."""
     return pd_member(ctx, member.client_url).votes(timeout=_SHORT_TIMEOUT)
 
 
 def pd_answers(ctx: ReconcileContext) -> PDReads:
-    """What PD answers in this reconcile, for all who ask: a question is sent once, unless something was written since.
+    """PD's answers in this reconcile, shared by all callers: a read is sent once, unless there was a write since.
 
-    What destroys something is decided on `pd`, which asks each time (`member.evidence`). Raises BadTlsMaterial.
+    Destructive decisions use `pd` instead, which sends every read (`member.evidence`). Raises BadTlsMaterial.
     """
     return ctx.deps.dataplane.sharing.pd(pd(ctx).base_url, _tls(ctx), _admit_pd(ctx))
 
 
 def ask_ahead(ctx: ReconcileContext, reads: Iterable[Callable[[], object]]) -> None:
-    """Make reads of `pd_answers` side by side, so that those that ask later find the answers, errors included."""
+    """Send reads of `pd_answers` in parallel, so that later callers find the answers, including errors."""
     ctx.deps.dataplane.side_by_side.run([partial(_answered, read) for read in reads])
 
 
@@ -181,13 +184,13 @@ def _answered(read: Callable[[], object]) -> None:
 
 
 def pd_member(ctx: ReconcileContext, announced: str) -> PDClient:
-    """One PD member, by the URL that it advertises. Raises BadTlsMaterial, NotInCluster."""
+    """The client of one PD member, by its advertised URL. Raises BadTlsMaterial, NotInCluster."""
     admit = _admit_pd(ctx)
     return ctx.deps.dataplane.pd(admit(announced), _tls(ctx), admit)
 
 
 def reachable_pd_member(ctx: ReconcileContext, announced: str) -> Address | None:
-    """Where a PD member is dialled that advertises a URL; None where that does not belong to the cluster."""
+    """The address for an advertised URL of a PD member; None if it does not belong to the cluster."""
     try:
         return _admit_pd(ctx)(announced)
     except NotInCluster:
@@ -195,24 +198,24 @@ def reachable_pd_member(ctx: ReconcileContext, announced: str) -> Address | None
 
 
 def tikv(ctx: ReconcileContext, pod: str) -> TiKVClient:
-    """One TiKV. Raises BadTlsMaterial."""
+    """The client of one TiKV. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tikv(tikv_status_url(ctx.tc, pod), _tls(ctx))
 
 
 def tiflash(ctx: ReconcileContext, pod: str) -> TiFlashClient:
-    """One TiFlash. Raises BadTlsMaterial."""
+    """The client of one TiFlash. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tiflash(tiflash_status_url(ctx.tc, pod), _tls(ctx))
 
 
 def tidb(ctx: ReconcileContext, pod: str) -> TiDBClient:
-    """One TiDB server. Raises BadTlsMaterial."""
+    """The client of one TiDB server. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.tidb(tidb_status_url(ctx.tc, pod), _tls(ctx))
 
 
 def caller(ctx: ClusterContext, component: str, pod: str, port: int, tls: TlsMaterial | None = None) -> Caller:
-    """A port of one pod of a component, for the client that knows its API.
+    """A caller of one port of a pod, from which the client of that API is built.
 
-    `tls`: for a server with other certificates than those of the cluster. Raises BadTlsMaterial.
+    `tls`: for a server with certificates other than the cluster's. Raises BadTlsMaterial.
     """
     book = address_book(ctx.tc)
     book = replace(book, tls=book.tls or tls is not None)
@@ -220,20 +223,20 @@ def caller(ctx: ClusterContext, component: str, pod: str, port: int, tls: TlsMat
 
 
 def etcd(ctx: ReconcileContext) -> EtcdClient:
-    """PD's etcd. Raises BadTlsMaterial."""
-    # PD's client goes around a Service that leads to a member that is ill
+    """The client of PD's etcd. Raises BadTlsMaterial."""
+    # `pd` avoids a Service that leads to an ill member
     return ctx.deps.dataplane.etcd(pd(ctx).base_url, _tls(ctx))
 
 
 def pump_nodes(ctx: ReconcileContext) -> tuple[LivePumpNode, ...]:
-    """All Pump nodes that are registered in PD, also those of others. Raises DataPlaneError."""
+    """All Pump nodes that are registered in PD, including foreign ones. Raises DataPlaneError."""
     return read_pump_nodes(etcd(ctx))
 
 
 def root(ctx: ReconcileContext, pod: str) -> RootClient:
-    """TiDB's SQL port as root: the Service, or where the cluster has none, the server of this pod.
+    """The client of TiDB's SQL port as root: of the Service or, without one, of this pod's server.
 
-    With TLS for clients the server is verified by the CA of its own Secret. Raises ApiError, TransportError.
+    With TLS for clients, the CA in the server's own Secret verifies the server. Raises ApiError, TransportError.
     """
     book, spec = address_book(ctx.tc), ctx.tc.spec.tidb
     service = spec.service if spec else None
@@ -251,17 +254,17 @@ def _server_ca(ctx: ReconcileContext) -> str:
 
 
 def pdms_member(ctx: ReconcileContext, service: str, announced: str) -> PDMSClient:
-    """One member of a PD microservice, by the URL that it advertises. Raises BadTlsMaterial, NotInCluster."""
+    """The client of one member of a PD microservice, by its advertised URL. Raises BadTlsMaterial, NotInCluster."""
     return ctx.deps.dataplane.pdms(_reach(ctx).admit(service, announced), service, _tls(ctx))
 
 
 def pump(ctx: ReconcileContext, ordinal: int) -> PumpClient:
-    """One Pump. Raises BadTlsMaterial."""
+    """The client of one Pump. Raises BadTlsMaterial."""
     return ctx.deps.dataplane.pump(address_book(ctx.tc).pump(ordinal), _tls(ctx))
 
 
 def dm_masters(ctx: DMContext) -> DMMasterClient:
-    """The masters of a DMCluster, behind their Service, or the one that `responding_dm_master` has found.
+    """The client of a DMCluster's masters: of their Service, or of the one that `responding_dm_master` has found.
 
     Raises BadTlsMaterial.
     """
@@ -271,9 +274,9 @@ def dm_masters(ctx: DMContext) -> DMMasterClient:
 
 
 def responding_dm_master(ctx: DMContext) -> DMMasterClient | None:
-    """A master that answers within a second, healthy ones first: the Service may lead to one that does not.
+    """A master that answers within a second; asks healthy ones first. The Service may lead to one that does not answer.
 
-    It is asked in the rest of the reconcile. Raises BadTlsMaterial.
+    The rest of the reconcile uses it. Raises BadTlsMaterial.
     """
     members = ctx.status.master.members
     pods = sorted(members, key=lambda name: not members[name].health)
@@ -294,17 +297,17 @@ def _responding_master(ctx: DMContext, pod: str) -> tuple[str, DMMasterClient] |
 
 
 def dm_master_votes(ctx: DMContext, pod: str) -> bool:
-    """Whether a master answers within a second; without a leader it refuses to. Raises DataPlaneError."""
+    """True if a master answers within a second; without a leader it refuses to. Raises DataPlaneError."""
     return bool(dm_master(ctx, pod).masters(timeout=_SHORT_TIMEOUT))
 
 
 def dm_master(ctx: DMContext, pod: str) -> DMMasterClient:
-    """One master. Raises BadTlsMaterial."""
+    """The client of one master. Raises BadTlsMaterial."""
     return DMMasterClient(caller(ctx, "dm-master", pod, DM_MASTER_PORT))
 
 
 def tls_from_secret(ctx: ClusterContext, name: str, required_by: str) -> TlsMaterial:
-    """The certificates of a Secret, read live; `required_by` is the field that wants it. Raises BadTlsMaterial."""
+    """The certificates in a Secret, read live; `required_by` is the field that requires it. Raises BadTlsMaterial."""
     secret = ctx.secret(name)
     if secret is None:
         raise BadTlsMaterial(
@@ -326,7 +329,10 @@ def _reach(ctx: ReconcileContext) -> Reach:
 
 
 def _shares_pd(ctx: ReconcileContext, namespace: str, name: str) -> bool:
-    """Whether a TidbCluster, as its cached spec has it, joins this one, or both join, or are, the same one."""
+    """True if the cached spec of a TidbCluster shows that it shares PD with this one.
+
+    That is the case if one joins the other, both join the same cluster, or both are the same.
+    """
     found = ctx.listers.tidb_clusters.get(namespace, name)
     if found is None:
         return False

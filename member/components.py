@@ -1,4 +1,4 @@
-"""What each component does, one value a component; its facts are the table in `apis.components`."""
+"""The behaviour of each component, as one value; its facts are in the table in `apis.components`."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,7 +23,7 @@ from member.tiproxy.component import TIPROXY
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What every component does in a reconcile: it is observed, with reads alone, and then it acts."""
+    """The two steps of a component in a reconcile: it is observed, with reads only, and then it acts."""
 
     name: str
     observe: Callable[[OwnContext], Outcome]
@@ -66,7 +66,7 @@ def _of_workload(own: Workload) -> Behaviour:
 
 @contextmanager
 def with_workload(own: Workload) -> Iterator[None]:
-    """Another behaviour, or one more, while the block runs, for a test that brings a component or a defect."""
+    """Replace or add a behaviour while the block runs, for tests with their own component or a planted defect."""
     before = _WORKLOADS.get(own.name)
     _WORKLOADS[own.name] = own
     try:

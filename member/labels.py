@@ -1,4 +1,4 @@
-"""Labels and annotations: every key, and who carries what (objects.md 1.2, 13)."""
+"""Labels and annotations: all keys, and the objects that carry them (objects.md 1.2, 13)."""
 
 from collections.abc import Mapping
 
@@ -43,7 +43,7 @@ AUTO_FAILURE_RECOVERY = "app.kubernetes.io/auto-failure-recovery"
 CLEAR_FAILURE_RECORDS = "tidb.pingcap.com/clear-failure-records"
 """The user's command to drop the failure records of the component that it names. Not known to v1.6."""
 
-# Annotations of pods that say when a command ends (lifecycle.md 13); the commands are in `apis.pod_commands`
+# Annotations of pods that say when a command ends (lifecycle.md 13); `apis.pod_commands` has the commands
 TIKV_EVICT_LEADER_EXPIRATION_TIME = "tidb.pingcap.com/tikv-evict-leader-expiration-time"
 PD_EVICT_LEADER_EXPIRATION_TIME = "tidb.pingcap.com/pd-evict-leader-expiration-time"
 
@@ -67,19 +67,22 @@ EVICT_LEADER_BEGIN_TIME = "evictLeaderBeginTime"
 TIKV_EVICT_LEADER_END_AT = "tidb.pingcap.com/tikv-evict-leader-end-at"
 TIKV_NO_ACTIVE_STORE_SINCE = "tidb.pingcap.com/tikv-no-active-store-since"
 START_SCRIPT_OPTIONS = "tidb.pingcap.com/start-script-options"
-"""What the user chose that shows in a start script: on its ConfigMap (`member.objects.config_map`), or, where it is a
-command, on the StatefulSet of an NG Monitoring (`controllers.owned_workloads`). Not known to v1.6."""
+"""The user's choices that affect a start script. Not known to v1.6.
+
+It is on the ConfigMap with the script (`member.objects.config_map`). If the script is a command, it is on the
+StatefulSet of an NG Monitoring (`controllers.owned_workloads`).
+"""
 
 WRITTEN_FOR = "tidb.pingcap.com/written-for"
-"""On a StatefulSet: the cluster that its template was written for (`member.lifecycle.own_changes`). New here, too."""
+"""On a StatefulSet: the cluster that its template is for (`member.lifecycle.own_changes`). Not known to v1.6."""
 WRITTEN_GENERATION = "tidb.pingcap.com/written-generation"
-"""On a StatefulSet: `UID/generation` after our last write (`member.apply.foreign_edits`). Not known to v1.6."""
+"""On a StatefulSet: `UID/generation` after the last write (`member.apply.foreign_edits`). Not known to v1.6."""
 ADMITTED_TEMPLATE = "tidb.pingcap.com/admitted-template"
 """On a StatefulSet: the digest of a pod template that admission has changed (`member.apply.foreign_edits`)."""
 REQUEUED_AT = "tidb.pingcap.com/requeued-at"
-"""On a StatefulSet: when it was written to have Kubernetes sync it (`member.lifecycle.requeueing`). New here, too."""
+"""On a StatefulSet: when a write woke its controller (`member.lifecycle.requeueing`). Not known to v1.6."""
 
-# Annotations of volume claims: the change under way, and what the last one came to (objects.md 13.3)
+# Annotations of volume claims: the change in progress, and the result of the last one (objects.md 13.3)
 SPEC_REVISION = "spec.tidb.pingcap.com/revision"
 SPEC_STORAGE_CLASS = "spec.tidb.pingcap.com/storage-class"
 SPEC_STORAGE_SIZE = "spec.tidb.pingcap.com/storage-size"
@@ -90,46 +93,46 @@ STATUS_LAST_TRANSITION = "status.tidb.pingcap.com/last-transition-timestamp"
 
 
 def min_ready_seconds(component: str) -> str:
-    """The annotation of the TidbCluster that says how long a pod must be Ready before the next is restarted (14)."""
+    """The TidbCluster's annotation with the seconds that a pod must be Ready before the next is restarted (14)."""
     domain = "tiproxy" if component == "tiproxy" else "tidb"
     return f"{domain}.pingcap.com/{component}-min-ready-seconds"
 
 
 def partition(component: str) -> str:
-    """The annotation of the TidbCluster that keeps the pods below an ordinal on the revision that they run (14)."""
+    """The TidbCluster's annotation that keeps the pods below an ordinal on their revision (14)."""
     return f"tidb.pingcap.com/{component}-partition"
 
 
 def config_map_before_delete(component: str) -> str:
-    """The annotation of the TidbCluster that remembers a ConfigMap while its StatefulSet is re-created (6.5)."""
+    """The TidbCluster's annotation with the name of a ConfigMap while its StatefulSet is recreated (6.5)."""
     return f"tidb.pingcap.com/configmap-name-before-delete-{component}"
 
 
 def cluster_labels(tc: Cluster) -> dict[str, str]:
-    """The three labels of everything made for a cluster (objects.md 1.2)."""
+    """The three labels of all objects of a cluster (objects.md 1.2)."""
     return {NAME: tc.LABELLED_NAME, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance_name(tc)}
 
 
 def base_labels(tc: Cluster, component: str) -> dict[str, str]:
-    """The four labels of everything made for a component; they are also its selector (objects.md 1.2)."""
+    """The four labels of all objects of a component; they are also its selector (objects.md 1.2)."""
     row = component_type(component)
     return cluster_labels(tc) | {INSTANCE: instance_name(tc) + row.instance_suffix, COMPONENT: row.component_label}
 
 
 def selector_text(carried: Mapping[str, str]) -> str:
-    """The labels that objects carry, as a query asks for them."""
+    """Labels in the form of a label selector query."""
     return ",".join(f"{key}={value}" for key, value in carried.items())
 
 
 def with_annotation(obj: Json, key: str, value: str) -> Json:
-    """An object with one annotation more, or another value of it."""
+    """A copy of `obj` with this annotation."""
     metadata = obj["metadata"]
     annotations = {**metadata.get("annotations", {}), key: value}
     return obj | {"metadata": metadata | {"annotations": annotations}}
 
 
 def owner_reference(tc: Cluster) -> Json:
-    """The reference that makes the cluster the controller of an object."""
+    """The owner reference that makes the cluster the controller of an object."""
     return {
         "apiVersion": tc.api_version,
         "kind": tc.kind,
@@ -146,7 +149,7 @@ def object_meta(
     labels: Mapping[str, str],
     annotations: Mapping[str, str] | None = None,
 ) -> Json:
-    """Metadata of an object that the cluster owns; without the `annotations` key when there are none."""
+    """The metadata of an object that the cluster owns; has no key `annotations` if there are none."""
     metadata: Json = {
         "name": name,
         "namespace": tc.metadata.namespace,

@@ -1,6 +1,6 @@
 """Names of objects, Secrets and members of a cluster (objects.md 1.1, 8, 9.1; lifecycle.md 4.1).
 
-What is dialled, `dataplane.addresses` knows; here a cluster's spec is turned into that.
+`dataplane.addresses` builds the addresses of servers; this module gives it the parts of the cluster's spec.
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ def member_name(tc: Cluster, component: str) -> str:
 
 
 def discovery_of(tc: Cluster) -> str:
-    """The component that pods of PD or DM-master ask at their first start."""
+    """The component that PD or DM-master pods call at their first start."""
     return "dm-discovery" if isinstance(tc, DMCluster) else "discovery"
 
 
 def peer_service(tc: Cluster, component: str) -> str:
-    """`<tc>-<component>-peer`: the headless Service; Pump's goes without the suffix."""
+    """`<tc>-<component>-peer`, the headless Service; Pump's has no suffix."""
     return f"{member_name(tc, component)}{component_type(component).peer_suffix}"
 
 
@@ -40,24 +40,24 @@ def pvc_name(volume: str, pod: str) -> str:
 
 
 def ordinal_of(pod: str) -> int:
-    """The ordinal at the end of a pod's name. Raises ValueError when there is none."""
+    """The ordinal at the end of a pod's name. Raises ValueError if there is none."""
     return int(pod.rpartition("-")[2])
 
 
 def member_host(tc: Cluster, component: str, pod: str) -> str:
-    """The host a member advertises: `<pod>.<tc>-<component>-peer.<ns>.svc[.<domain>]` (objects.md 7.4)."""
+    """The host that a member advertises: `<pod>.<tc>-<component>-peer.<ns>.svc[.<domain>]` (objects.md 7.4)."""
     return address_book(tc).advertised_host(component, ordinal_of(pod))
 
 
 def pd_member_name(tc: TidbCluster, pod: str) -> str:
-    """The name a PD member gives itself: its host where clusters span networks, else the pod's name."""
+    """The name that a PD member gives itself: its host if clusters span networks, else the pod's name."""
     if tc.spec.across_k8s or tc.spec.cluster_domain:
         return member_host(tc, "pd", pod)
     return pod
 
 
 def discovery_mtls(tc: Cluster) -> bool:
-    """Whether Discovery demands client certificates (objects.md 9.4)."""
+    """True if Discovery demands client certificates (objects.md 9.4)."""
     return tls_enabled(tc) and tc.spec.tls_cluster is not None and tc.spec.tls_cluster.enable_discovery_mtls
 
 
@@ -68,12 +68,12 @@ def address_book(tc: Cluster) -> AddressBook:
 
 
 def referenced_cluster(tc: TidbCluster) -> TidbClusterRef | None:
-    """The cluster whose PD this one uses: set for a heterogeneous cluster without PD of its own (objects.md 8)."""
+    """The cluster whose PD this one uses; None unless this one is heterogeneous without its own PD (objects.md 8)."""
     return tc.spec.cluster if tc.spec.pd is None and is_heterogeneous(tc) else None
 
 
 def pd_url(tc: TidbCluster) -> Address:
-    """Where the controller reaches PD: the cluster's own, else the referenced cluster's (objects.md 8)."""
+    """The address of the cluster's own PD, or of the referenced cluster's (objects.md 8)."""
     reference = referenced_cluster(tc)
     if reference is None:
         return address_book(tc).pd()
@@ -83,7 +83,7 @@ def pd_url(tc: TidbCluster) -> Address:
 
 
 def reach(tc: TidbCluster, shares_pd: Callable[[str, str], bool]) -> Reach:
-    """The servers that may be called for a cluster besides its own: members of its PD in other clusters.
+    """The servers outside the cluster that the operator may call for it: its PD's members in other clusters.
 
     `shares_pd`: see `Reach`.
     """
@@ -91,17 +91,17 @@ def reach(tc: TidbCluster, shares_pd: Callable[[str, str], bool]) -> Reach:
 
 
 def tidb_status_url(tc: TidbCluster, pod: str) -> Address:
-    """Where the controller reaches the status port of one TiDB server."""
+    """The address of a TiDB server's status port."""
     return address_book(tc).tidb_status(ordinal_of(pod))
 
 
 def tiflash_status_url(tc: TidbCluster, pod: str) -> Address:
-    """Where the controller reaches the status port of the proxy beside one TiFlash."""
+    """The address of the status port of the proxy beside a TiFlash server."""
     return address_book(tc).tiflash_status(ordinal_of(pod))
 
 
 def tikv_status_url(tc: TidbCluster, pod: str) -> Address:
-    """Where the controller reaches the status port of one TiKV."""
+    """The address of a TiKV's status port."""
     return address_book(tc).tikv_status(ordinal_of(pod))
 
 
@@ -116,7 +116,7 @@ def cluster_client_secret(tc: Cluster) -> str:
 
 
 def client_secret_of(kind: str, name: str) -> str:
-    """The same Secret, by kind and name of the cluster."""
+    """As `cluster_client_secret`, by kind and name of the cluster."""
     return f"{name}-{'dm' if kind == DM_CLUSTER else 'cluster'}-client-secret"
 
 

@@ -1,6 +1,7 @@
-"""Which of PD's members and stores are pods of this cluster (lifecycle.md 4.1, F24, F31).
+"""The assignment of PD's members and stores to the pods of this cluster (lifecycle.md 4.1, F24, F31).
 
-What looks like one of ours, but is not understood, voids every conclusion: who is absent, who may go, who stays.
+An address that looks like one of this cluster's pods, but cannot be parsed, rules out every conclusion: about absent
+members, and about pods that may go or must stay.
 """
 
 import re
@@ -20,7 +21,7 @@ S = TypeVar("S", bound=Store)
 
 
 def member_owner(tc: TidbCluster, member: Member | Health | PDMember) -> int | Stranger:
-    """The ordinal of a member's pod: by its URLs, and where they tell nothing, by its name."""
+    """The ordinal of a member's pod: from its URLs or, if they show nothing, from its name."""
     book, urls = address_book(tc), _urls(member)
     owners = [book.owner_of("pd", url) for url in urls]
     ordinals = {owner for owner in owners if not isinstance(owner, Stranger)}
@@ -33,18 +34,18 @@ def member_owner(tc: TidbCluster, member: Member | Health | PDMember) -> int | S
 
 
 def own_member(tc: TidbCluster, members: Iterable[M], ordinal: int) -> M | None:
-    """The member of a pod, if there is one."""
+    """The member of a pod; None if it has none."""
     return next((member for member in members if member_owner(tc, member) == ordinal), None)
 
 
 def own_stores(tc: TidbCluster, stores: Iterable[S], component: str, ordinal: int) -> list[S]:
-    """The stores of a pod, by their address; those of TiFlash are never TiKV's."""
+    """The stores of a pod, by address; stores of TiFlash never count as TiKV's."""
     book = address_book(tc)
     return [store for store in _of(component, stores) if book.owner_of(component, store.address) == ordinal]
 
 
 def require_understood_members(tc: TidbCluster, members: Iterable[Member | Health]) -> None:
-    """Raise AddressNotUnderstood for a member that may be ours, and for two members of one pod."""
+    """Raise AddressNotUnderstood for a member that may belong to this cluster, and for two members of one pod."""
     seen: dict[int, str] = {}
     for member in members:
         owner, known_as = member_owner(tc, member), f"member {member.name or '(unnamed)'} at {', '.join(_urls(member))}"
@@ -58,7 +59,7 @@ def require_understood_members(tc: TidbCluster, members: Iterable[Member | Healt
 
 
 def require_understood_stores(tc: TidbCluster, component: str, stores: Iterable[Store]) -> None:
-    """Raise AddressNotUnderstood for a store that may be ours. Several stores may have the address of one pod."""
+    """Raise AddressNotUnderstood for a store that may belong to this cluster; several may have one pod's address."""
     book = address_book(tc)
     for store in _of(component, stores):
         if book.owner_of(component, store.address) is Stranger.UNCLEAR:
@@ -66,7 +67,7 @@ def require_understood_stores(tc: TidbCluster, component: str, stores: Iterable[
 
 
 def not_understood(observations: Mapping[str, Outcome]) -> Failed | None:
-    """The observation of this reconcile that met such an address, if one did."""
+    """The observation of this reconcile that failed with AddressNotUnderstood; None if none did."""
     failed = (seen for seen in observations.values() if isinstance(seen, Failed))
     return next((seen for seen in failed if seen.reason == AddressNotUnderstood.__name__), None)
 

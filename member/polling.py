@@ -1,7 +1,7 @@
-"""When to look again at what no event reports, such as a store that is about to come up.
+"""Intervals for checks of state that no event reports, such as a store that is about to start.
 
-What has just begun is looked at soon, what lasts less and less often: a wait of a minute may go on for another few
-seconds unseen, and a cluster that is ill for a day must not cost PD two reconciles a second.
+The operator checks a new wait soon, and a long one less and less often. After a minute, a delay of a few seconds does
+not matter, and a cluster that is ill for a day must not cost PD two reconciles per second.
 """
 
 from datetime import datetime
@@ -14,7 +14,7 @@ from member.outcome import LATEST, SOONEST, poll_interval
 
 
 def next_poll(ctx: ClusterContext, component: str) -> float:
-    """Seconds until the next look at a component, from how long its Progressing condition has been as it is."""
+    """Seconds until the next check of a component, from the age of its condition Progressing."""
     status = predicates.status_of(ctx.tc, component)
     progressing = condition_of(status.conditions if status else [], "Progressing")
     is_done = progressing.get("reason") == "Done"
@@ -22,14 +22,15 @@ def next_poll(ctx: ClusterContext, component: str) -> float:
 
 
 def poll_since(ctx: ClusterContext, since: str) -> float:
-    """Seconds until the next look at what began at a time (RFC 3339)."""
+    """Seconds until the next check of a state that began at `since` (RFC 3339)."""
     return poll_interval(seconds_since(since, ctx.deps.clock.wall()))
 
 
 def poll_on_progress(begun: int, left: int, age: float) -> float:
-    """Seconds until the next look at what goes down from `begun` to `left` in `age` seconds: half of what it will take.
+    """Seconds until the next check of a count that falls from `begun` to `left` in `age` seconds.
 
-    So the end is seen soon however long it lasts; what does not move is looked at as rarely as anything else.
+    This is half of the estimated rest, so the operator sees the end soon, however long the whole takes. A count that
+    does not fall is checked as rarely as any other wait.
     """
     done = begun - left
     if done <= 0 or left <= 0:
@@ -38,15 +39,15 @@ def poll_on_progress(begun: int, left: int, age: float) -> float:
 
 
 def seconds_since(since: str, now: datetime) -> float:
-    """The age of an RFC 3339 time; 0 for what is none."""
+    """The age of an RFC 3339 time in seconds; 0 for any other text."""
     begun = parse_time(since)
     return (now - begun).total_seconds() if begun else 0.0
 
 
 def time_left(since: str, period: float, now: datetime) -> float:
-    """Seconds until a period is over that began at an RFC 3339 time; 0 where that is none.
+    """Seconds until the end of a period that began at `since` (RFC 3339); 0 for any other text.
 
-    What seems to begin much later than now did so before the clock was put back: it is over (F44).
+    A time far in the future was recorded before the clock was set back: the period counts as over (F44).
     """
     begun = parse_time(since)
     return max(period - abs((now - begun).total_seconds()), 0.0) if begun else 0.0
