@@ -170,7 +170,7 @@ def update(
 ) -> None:
     """Patch the differences in a StatefulSet; `desired` already has these replicas and this strategy.
 
-    In the fields of the spec named by `rewritten`, only the desired content stays, also where other clients added some.
+    In the fields of the spec named by `rewritten`, only the desired content stays, even if other clients added values.
     With `keeps_edits`, foreign edits of the pod template stay and remain marked as foreign, so that they can be undone
     later.
 

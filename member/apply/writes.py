@@ -141,7 +141,7 @@ def require_owner(ctx: ClusterContext) -> None:
     """Confirm live, once per reconcile, that the cluster exists before objects are created or deleted for it (F4).
 
     Its spec must be the one that this reconcile decides upon (F5). Otherwise pods would start in a cluster that the
-    user has just suspended, or claims would get a storage class that the user has just corrected. Raises OwnerGone,
+    user has just suspended, or claims would get a storage class that the user has just replaced. Raises OwnerGone,
     OwnerChanged, ApiError, TransportError.
     """
     if ctx.owner_lives:

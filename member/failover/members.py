@@ -116,9 +116,9 @@ class MemberFailover(ABC, Generic[C, R]):
 
     @abstractmethod
     def is_over(self, record: R, own: Mapping[str, PDMember], lost: Sequence[Failing]) -> bool:
-        """True if a member recorded for removal is no longer lost; one that is not listed still is.
+        """True if a member recorded for removal is no longer lost.
 
-        Its removal has already begun.
+        A member that the component no longer lists still counts as lost: its removal has begun.
         """
 
     @abstractmethod

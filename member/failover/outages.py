@@ -48,7 +48,7 @@ _CRASHED_LATELY = 60.0
 """Seconds for which a repeatedly crashed container must run until it counts as running."""
 
 _NOTICED = timedelta(seconds=60)
-"""The time within which the operator notices that a healthy member has ended: later reads are none of it."""
+"""The longest time for which reads may still show a member as healthy after it has ended."""
 
 ANSWERS = frozenset({"NoPrimary", "PDWithoutMicroservices"})
 """Reasons of observations that wait for something although the members answered."""
@@ -80,13 +80,13 @@ def _judge(ctx: ClusterContext, member: Workload) -> float | None:
         return min(left, _LOOK_AGAIN)
     ctx.unavailable[name] = verdict
     if not is_observed(ctx, name):
-        # replace the error of the call by what it means
+        # replace the error of the call with the verdict that it leads to
         ctx.observations[name] = Failed(verdict.reason, verdict.message, _LOOK_AGAIN)
     return _LOOK_AGAIN
 
 
 def _is_expected(ctx: ClusterContext, name: str) -> bool:
-    """True if the component should serve, and the operator was not refused a look at it."""
+    """True if the component should serve, and its observation was not refused."""
     wanted = find(ctx.tc, name) is not None and desired_replicas(ctx.tc, name) > 0
     observed = ctx.observations.get(name)
     return wanted and not isinstance(observed, Refused) and not predicates.in_phase(ctx.tc, name, SUSPEND)

@@ -2,7 +2,7 @@
 
 Each step of a failover is stored in the status before the next one. Two witnesses see a loss for a whole period → it is
 recorded → what the lost member left is removed once that is safe → a substitute starts, as the size of the StatefulSet
-depends on the records → when the lost member has returned, the record is dropped, and the substitute with it.
+depends on the records. When the lost member has returned, the record is dropped, and the substitute with it.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -138,7 +138,7 @@ def limit_reached(ctx: ClusterContext, component: str, records: int, failing: Fa
 
 
 def substitute_lost(ctx: ClusterContext, component: str, failing: Failing) -> Refused:
-    """Refuse to replace a lost substitute, as that could go on without end (F39)."""
+    """Refuse to replace a lost substitute, as its own substitute might be lost, too, and so forth (F39)."""
     field = component_of(ctx.tc, component).field
     records = predicates.status_of(ctx.tc, component)
     instead = ", ".join(records.failed_pods) if records else ""
@@ -189,7 +189,7 @@ def stored_status(ctx: ClusterContext) -> Any:
 
 
 def well_unseen(ctx: ClusterContext, component: str, pods: Iterable[str]) -> Waiting | None:
-    """The wait for the cache, if it shows pods as lost that a live read shows as well (F1).
+    """The wait for the cache, if it shows pods as lost that a live read shows to be healthy (F1).
 
     Raises ApiError, TransportError.
     """
@@ -237,7 +237,7 @@ def _claims(ctx: ClusterContext, component: str, pod: str) -> list[LiveObject]:
 
 
 def clear_requested(ctx: ClusterContext, component: str, has_records: bool) -> bool:
-    """True if the user's annotation requests to drop the records of this component (14).
+    """True if the user's annotation requests that this component's records be dropped (14).
 
     The annotation is removed only after the status without records is stored, so that a crash in between loses nothing.
     Raises Conflict, other ApiErrors, TransportError, LeaseExpired.

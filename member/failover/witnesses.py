@@ -34,7 +34,7 @@ _SLOW_START = 120.0
 """Seconds that a started pod may take to serve."""
 
 _ENDED, _NOTICED = timedelta(minutes=2), timedelta(seconds=30)
-"""A restart explains an illness that began at most so long before the new pod was created, or after it."""
+"""A restart explains an illness that began at most 2 min before the new pod was created, or 30 s after that."""
 
 
 class PodState(Enum):

@@ -178,7 +178,7 @@ def _left_to_the_user(view: RollView, changed: str, upgrading: bool) -> Roll:
 
 
 def _with_what_is_owed(view: RollView, what: str) -> str:
-    """Add to a message that asks the user to act what the unfinished roll still keeps in place."""
+    """`what`, and what the unfinished roll still keeps in place; both end only once the user acts."""
     owed = _call_hook(view.component, lambda: view.rolling.finish(view.ctx))
     return f"{what}; {owed.message}" if owed else what
 
@@ -186,9 +186,9 @@ def _with_what_is_owed(view: RollView, what: str) -> str:
 def _at_rest(view: RollView, replicas: int) -> UpdateStrategy:
     """A partition above all pods, so that no foreign edit of the template restarts any of them.
 
-    Until Kubernetes has made the newest revision the current one, it keeps the strategy that restarts no pod: below the
-    partition, Kubernetes creates pods from the current revision. It switches once all pods run the newest and are
-    Ready.
+    Until Kubernetes has made the newest revision the current one, the operator keeps the strategy that restarts no pod:
+    below the partition, Kubernetes creates pods from the current revision. It switches once all pods run the newest
+    revision and are Ready.
     """
     if is_rolling(view.body) or not view.is_observed:
         return view.no_restarts(view.rolling_pods(view.cached))
@@ -319,9 +319,9 @@ def _prepare(view: RollView, step: Prepare, pods: Sequence[RollingPod], no_resta
 def _restart_reached(
     view: RollView, step: Prepare, pods: Sequence[RollingPod], no_restarts: UpdateStrategy, prepared: Spared
 ) -> Roll:
-    """The wait for Kubernetes to restart a pod within the partition, or the operator deletes it.
+    """Wait for Kubernetes to restart a pod within the partition; delete the pod if another one is not Ready.
 
-    Kubernetes 1.35 restarts no pod while another one is not Ready.
+    While a pod is not Ready, Kubernetes 1.35 restarts no other one.
     """
     name = step.pod.name
     waiting = _waiting(view, f"waiting for pod {name} to be restarted")
