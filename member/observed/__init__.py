@@ -1,1 +1,1 @@
-"""What the caches show of a component: pods, volume claims, volumes, status. Reads only."""
+"""The state of a component in the caches: pods, volume claims, volumes, status. Reads only."""

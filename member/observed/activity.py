@@ -1,7 +1,7 @@
-"""Whether anything of a pod runs: what may go while the data plane is silent, and what may not (docs/rules/silence.md).
+"""What runs in a pod, which decides whether the pod may go while the data plane is silent (docs/rules/silence.md).
 
-A pod that is not Ready may vote and serve all the same. Only the kubelet of its node knows what runs in it, and a
-kubelet that reaches no API server reports nothing: from then on the status of its pods is a memory.
+A pod that is not Ready may still vote and serve. Only the kubelet of its node knows what runs in it. When a kubelet
+cannot reach the API server, the status of its pods shows the past.
 """
 
 from enum import Enum
@@ -13,10 +13,10 @@ from member.observed.pod import Pod
 
 
 class Activity(Enum):
-    """What is known of a container of a pod.
+    """What the operator knows of a container.
 
-    UNHEARD: the kubelet does not report. RUNNING: it reports a process, or that the pod is about to have one.
-    STOPPED: it reports that none runs at this moment; NEVER_STARTED: nor ever has in this pod.
+    UNHEARD: the kubelet does not report. RUNNING: the kubelet reports a process, or one that is about to start.
+    STOPPED: the kubelet reports that no process runs now. NEVER_STARTED: no process has ever run in this pod.
     """
 
     UNHEARD = "is not heard of"
@@ -26,15 +26,15 @@ class Activity(Enum):
 
     @property
     def is_none(self) -> bool:
-        """Whether nothing runs, so that the pod casts no vote and serves no data at this moment."""
+        """True if nothing runs: the pod casts no vote and serves no data now."""
         return self in (Activity.STOPPED, Activity.NEVER_STARTED)
 
 
 def activity(pod: Pod, container: str, node: NodeState | None) -> Activity:
-    """What runs in a container; pure.
+    """The activity of a container; pure.
 
-    `node` is the node of the pod: UNKNOWN where it has no object, None where the operator may read none. Then the pod
-    alone decides, whose conditions show that the control plane no longer hears of its kubelet.
+    `node` is the state of the pod's node: UNKNOWN if the node has no object, None if the operator may not read nodes.
+    With None only the conditions of the pod count, which show when the control plane has lost its kubelet.
     """
     if not pod.spec.node_name:
         return Activity.NEVER_STARTED
@@ -46,6 +46,6 @@ def activity(pod: Pod, container: str, node: NodeState | None) -> Activity:
 
 
 def cached_activity(ctx: ClusterContext, container: str, pod: Object) -> Activity:
-    """What runs in a container as the caches have it; `member.evidence.stopped` reads it live."""
+    """The activity of a container according to the caches; `member.evidence.stopped` reads it live."""
     node = None if ctx.listers.nodes is None else node_state(ctx, pod)
     return activity(pod.decode_as(Pod), container, node)

@@ -1,4 +1,4 @@
-"""Asking all servers of a component side by side, within a budget that they share (F53). Reads only."""
+"""Concurrent requests to all servers of a component within a shared time budget (F53). Reads only."""
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -8,7 +8,7 @@ from dataplane.calls import TIMEOUT
 from member.context import ClusterContext
 
 _BUDGET = 10.0
-"""Seconds for asking all servers in a reconcile, of use where more are silent than can be asked at a time."""
+"""Seconds per reconcile for asking all servers. It matters if more servers are silent than are asked concurrently."""
 
 _SHORTEST = 0.1
 
@@ -18,10 +18,10 @@ _T = TypeVar("_T")
 def ask_all(
     ctx: ClusterContext, pods: Sequence[str], before: Mapping[str, bool], ask: Callable[[str, float], _T]
 ) -> dict[str, _T]:
-    """What each pod answers, in their order; `ask` gets a pod and the seconds that its answer may take.
+    """The answer of each pod, in the order of `pods`; `ask` gets a pod and its timeout in seconds.
 
-    Those that were well `before` are asked first. Several are asked at a time, so whatever `ask` reads of the API
-    server has to be read by now.
+    Pods that were healthy `before` are asked first. Calls run concurrently, so `ask` must not read the API server: read
+    what it needs before the call.
     """
     clock = ctx.deps.clock
     deadline = clock.now() + _BUDGET

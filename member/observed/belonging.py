@@ -1,9 +1,9 @@
-"""Which pods and claims belong to a cluster: labels select, who controls them decides (lifecycle.md 4.1, 11.4).
+"""Which pods and claims belong to a cluster: labels select, the controller decides (lifecycle.md 4.1, 11.4).
 
-Several clusters may share an instance label, and anybody may write it. A pod is ours by its name and by the StatefulSet
-of ours that controls it; an orphan is ours by its name, since the StatefulSet will take it. Names are enough where UIDs
-would be exact: there is one StatefulSet of a name, and that it is ours is checked where it is written; a pod that an
-earlier one of that name has left stands where ours will be.
+Several clusters may share an instance label, and any user can set it. A pod belongs to the cluster if it has the name
+and the StatefulSet of one of its pods. An orphan needs only the name, because the StatefulSet will adopt it. Comparing
+names instead of UIDs is enough: only one StatefulSet has a name, and the operator checks its owner before each write.
+A pod that an earlier StatefulSet of this name has left occupies the name of a pod of the cluster.
 """
 
 from kube.objects import Object
@@ -12,13 +12,13 @@ from member import labels
 from member.context import ClusterContext
 
 ADVANCED_STATEFUL_SETS = Resource("apps.pingcap.com", "v1", "statefulsets", "StatefulSet")
-"""Those of v1.6's feature gate AdvancedStatefulSet."""
+"""The Advanced StatefulSets of v1.6's feature gate AdvancedStatefulSet."""
 
 _DISCOVERY = "discovery"
 
 
 def is_pod_of(cluster: str, pod: Object) -> bool:
-    """Whether a pod with the labels of a cluster is one of its own: of a StatefulSet of it, of Discovery, an orphan."""
+    """True if a pod with a cluster's labels is its own: its StatefulSet or Discovery controls it, or nothing does."""
     component, owner = pod.metadata.labels.get(labels.COMPONENT, ""), pod.metadata.controller
     workload = f"{cluster}-{component}"
     if component == _DISCOVERY:
@@ -31,7 +31,10 @@ def is_pod_of(cluster: str, pod: Object) -> bool:
 
 
 def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
-    """As `is_pod_of`; one of our StatefulSet by UID also where others have spoilt the rest of the reference."""
+    """True if `is_pod_of`, or if the pod's controller has the UID of the cluster's StatefulSet.
+
+    The UID also identifies pods whose owner reference another client has damaged.
+    """
     if is_pod_of(ctx.name, pod):
         return True
     live = ctx.stateful_set(pod.metadata.labels.get(labels.COMPONENT, ""))
@@ -39,7 +42,7 @@ def is_own_pod(ctx: ClusterContext, pod: Object) -> bool:
 
 
 def is_of_advanced(cluster: str, pod: Object) -> bool:
-    """Whether a pod is controlled by an Advanced StatefulSet with the name of ours."""
+    """True if an Advanced StatefulSet with the name of the cluster's StatefulSet controls the pod."""
     owner = pod.metadata.controller
     if owner is None or not _is(ADVANCED_STATEFUL_SETS, owner.api_version, owner.kind):
         return False
@@ -47,12 +50,12 @@ def is_of_advanced(cluster: str, pod: Object) -> bool:
 
 
 def is_controlled_by(obj: Object, uid: str) -> bool:
-    """Whether an object is controlled by the owner with this UID."""
+    """True if the owner with this UID controls the object."""
     return obj.metadata.controller is not None and obj.metadata.controller.uid == uid
 
 
 def controls(uid: str, obj: Object) -> bool:
-    """Whether the owner with this UID controls an object, or can adopt it as nobody does."""
+    """True if the owner with this UID controls the object, or can adopt it because it has no controller."""
     return obj.metadata.controller is None or is_controlled_by(obj, uid)
 
 

@@ -1,4 +1,4 @@
-"""Volume claims as decisions read them, and those of pods. Reads only."""
+"""Volume claims, and the claims that pods mount. Reads only."""
 
 from collections.abc import Mapping
 
@@ -34,29 +34,29 @@ class PodVolumes(msgspec.Struct, frozen=True):
 
 
 class PodWithVolumes(msgspec.Struct, frozen=True):
-    """A pod, as far as its volumes go."""
+    """A pod, reduced to its volumes."""
 
     spec: PodVolumes
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """Requested or present storage, as a quantity; empty when unknown."""
+    """A requested or actual size, as a quantity; empty if unknown."""
 
     storage: str = ""
 
 
 class Requests(msgspec.Struct, frozen=True):
-    """What a claim asks for."""
+    """The resources that a claim requests."""
 
     requests: Storage = msgspec.field(default_factory=Storage)
 
 
 class Given(msgspec.Struct, frozen=True):
-    """A field of which only matters whether it is given."""
+    """A field that is only checked for presence."""
 
 
 class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What a claim asks for, out of what its volume is to be filled, or chosen, and the volume that it got."""
+    """The request of a claim, the source of its data, and the volume that it is bound to."""
 
     volume_name: str = ""
     data_source: Given | None = None
@@ -68,14 +68,14 @@ class ClaimSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ModifyVolumeStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """Which volume attributes class a claim is about to get, and how that goes; empty while it is not."""
+    """The volume attributes class that a claim is changing to, and the progress; empty if no change is pending."""
 
     target_volume_attributes_class_name: str = ""
     status: str = ""
 
 
 class ClaimCondition(msgspec.Struct, frozen=True):
-    """What Kubernetes or a storage driver says of a claim."""
+    """A condition that Kubernetes or a storage driver sets on a claim."""
 
     type: str = ""
     status: str = ""
@@ -83,7 +83,7 @@ class ClaimCondition(msgspec.Struct, frozen=True):
 
 
 class ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """How far a claim has come."""
+    """The status of a claim: phase, sizes, pending changes."""
 
     phase: str = ""
     capacity: Storage = msgspec.field(default_factory=Storage)
@@ -94,27 +94,28 @@ class ClaimStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A PersistentVolumeClaim, as far as decisions read it."""
+    """The part of a PersistentVolumeClaim that decisions read."""
 
     spec: ClaimSpec
     status: ClaimStatus = msgspec.field(default_factory=ClaimStatus)
 
     @property
     def is_bound(self) -> bool:
-        """Whether the claim has its volume."""
+        """True if the claim is bound to a volume."""
         return self.status.phase == BOUND and bool(self.spec.volume_name)
 
     @property
     def refused_size(self) -> str:
-        """The size that the storage driver calls infeasible (KEP-1790); empty where it has refused none."""
+        """The size that the storage driver has rejected as infeasible (KEP-1790); empty if it has rejected none."""
         status = self.status
         return status.allocated_resources.storage if status.allocated_resource_statuses.storage in _INFEASIBLE else ""
 
 
 def awaits_data(claim: Object) -> bool:
-    """Whether the volume that a claim is to get comes with data, as where a backup tool has restored the claim.
+    """True if a claim expects a volume with data, e.g. because a backup tool has restored the claim.
 
-    None of our templates names a source of data or a selector. Ids are those of a member or store that has data.
+    The operator's templates have neither a data source nor a selector. A member or store id in the labels means data,
+    too.
     """
     asked, labelled = claim.decode_as(Claim).spec, claim.metadata.labels
     chosen = any(each is not None for each in (asked.data_source, asked.data_source_ref, asked.selector))
@@ -122,41 +123,41 @@ def awaits_data(claim: Object) -> bool:
 
 
 def claim_names(pod: Object) -> Mapping[str, str]:
-    """The claims that a pod mounts: the name of the claim by that of the volume in the pod."""
+    """The names of the claims that a pod mounts, by the name of the pod's volume."""
     volumes = pod.decode_as(PodWithVolumes).spec.volumes
     return {each.name: each.persistent_volume_claim.claim_name for each in volumes if each.persistent_volume_claim}
 
 
 def own_claims(pod: Object) -> list[str]:
-    """The names of the claims that were made for a pod from its templates; what else it mounts is the user's."""
+    """The names of the claims that were created for a pod from claim templates. Its other claims are the user's."""
     name = pod.metadata.name
     return [claim for volume, claim in claim_names(pod).items() if claim == pvc_name(volume, name)]
 
 
 def claims_of(ctx: ClusterContext, pod: Object) -> list[Object]:
-    """The cached claims that a pod mounts; one that the cache lacks is left out."""
+    """The cached claims that a pod mounts, without claims that are not in the cache."""
     found = (ctx.listers.persistent_volume_claims.get(ctx.namespace, name) for name in claim_names(pod).values())
     return [claim for claim in found if claim is not None]
 
 
 def claims_of_cluster(ctx: ClusterContext) -> list[Object]:
-    """The cached claims of the cluster's pods, by name."""
+    """The cached claims of the cluster's pods, sorted by name."""
     found = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
     own = (claim for claim in found if is_claim_of(ctx.name, claim.metadata.name, claim.metadata.labels))
     return sorted(own, key=lambda claim: claim.metadata.name)
 
 
 def claimed_ids(ctx: ClusterContext) -> frozenset[str]:
-    """The ids of PD clusters to which the data in the cached claims of the TidbCluster belongs (F40).
+    """The ids of the PD clusters that wrote the data in the cached claims of the TidbCluster (F40).
 
-    Not looked for while the status knows the id.
+    Empty if the status has the id: then the claims are not searched.
     """
     return frozenset() if ctx.tc.status.cluster_id else labelled_ids(ctx)
 
 
 def labelled_ids(ctx: ClusterContext) -> frozenset[str]:
-    """The same, whatever the status says."""
-    # by name alone: they may be from before the cluster got another instance name
+    """Like `claimed_ids`, regardless of the status."""
+    # selected by name only: claims may date from a time when the cluster had another instance name
     any_instance = {labels.NAME: ctx.tc.LABELLED_NAME, labels.MANAGED_BY: labels.TIDB_OPERATOR}
     named = ctx.listers.persistent_volume_claims.by_index(_clusters, f"{ctx.namespace}/{ctx.name}")
     own = (claim.metadata for claim in named if any_instance.items() <= claim.metadata.labels.items())

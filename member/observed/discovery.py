@@ -1,4 +1,4 @@
-"""What is known to keep Discovery from running, which pods of PD and DM-master ask at their first start."""
+"""Why Discovery does not run. Pods of PD and DM-master need it for their first start."""
 
 import msgspec
 
@@ -24,7 +24,7 @@ class _Deployment(msgspec.Struct, frozen=True):
 
 
 def discovery_trouble(ctx: ClusterContext) -> str:
-    """Why Discovery does not run, in Kubernetes' words; empty where it does, or is merely on the way."""
+    """The cause that Kubernetes reports for Discovery not running; empty if it runs or is starting normally."""
     found = ctx.listers.deployments.list(ctx.namespace, base_labels(ctx.tc, discovery_of(ctx.tc)))
     status = next((each.decode_as(_Deployment).status for each in found), _Status())
     if status.available_replicas:

@@ -1,4 +1,4 @@
-"""Events as those read them who ask why something does not start. Pure."""
+"""Kubernetes events that explain why something does not start. Pure."""
 
 import re
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ import msgspec
 from apis.times import parse_time
 
 SAID_ELSEWHERE = frozenset({"BackOff", "Failed", "FailedScheduling", "Unhealthy"})
-"""Reasons of events about what the status of a pod says itself."""
+"""Reasons of events that repeat what the pod's status says."""
 
 _RETRIED = timedelta(minutes=20)
-"""A StatefulSet tries again to make a pod at least as often; an older refusal is over."""
+"""A StatefulSet retries the creation of a pod at least this often, so an older rejection is over."""
 
 
 class Involved(msgspec.Struct, frozen=True):
-    """What an event is about."""
+    """The object that an event is about."""
 
     kind: str = ""
     name: str = ""
@@ -24,7 +24,7 @@ class Involved(msgspec.Struct, frozen=True):
 
 
 class Event(msgspec.Struct, frozen=True, rename="camel"):
-    """An event, as far as it is read."""
+    """The part of an event that the operator reads."""
 
     reason: str = ""
     message: str = ""
@@ -34,20 +34,20 @@ class Event(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def time(self) -> str:
-        """When it happened last (RFC 3339); empty when unknown."""
+        """The time of the last occurrence (RFC 3339); empty if unknown."""
         return self.last_timestamp or self.event_time or ""
 
     def is_recent(self, now: datetime) -> bool:
-        """Whether it tells of something that is still tried."""
+        """True if the event is so new that Kubernetes may still be retrying."""
         at = parse_time(self.time)
         return at is not None and now - at < _RETRIED
 
     def names(self, pod: str) -> bool:
-        """Whether its message names a pod."""
+        """True if the message contains the name of the pod."""
         return bool(re.search(rf"\b{re.escape(pod)}\b", self.message))
 
 
 def newest_complaint(events: Iterable[Event]) -> Event | None:
-    """The newest of the warnings that no status repeats; None when there is none."""
+    """The newest warning that no pod status repeats; None if there is none."""
     told = [event for event in events if event.reason not in SAID_ELSEWHERE]
     return max(told, key=lambda event: event.time, default=None)

@@ -1,8 +1,8 @@
-"""Whose an instance name is (objects.md 1.2).
+"""The owner of an instance name (objects.md 1.2).
 
-It stands in every selector: two clusters that share it send requests to each other's pods, and a new PD would join the
-other's. It belongs to the cluster that runs or has data under it, else to the older one; the others make nothing.
-Clusters that refer to each other by `spec.cluster` are one.
+Every selector contains the instance name: two clusters that share it send requests to each other's pods, and a new PD
+would join the other cluster. The name belongs to the cluster that runs or has data under it, otherwise to the older
+one. The operator creates nothing for the others. Clusters that refer to each other by `spec.cluster` count as one.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,9 +22,9 @@ from member.outcome import Refused, Waiting
 
 TAKEN = "InstanceTaken"
 _LOOK_AGAIN = 30.0
-"""Seconds until the next look, should an event be missed."""
+"""Seconds until the next check, in case an event is missed."""
 _NAMED = 5
-"""So many objects are named in a message."""
+"""The most objects that a message names."""
 
 
 class _Reference(msgspec.Struct, frozen=True):
@@ -41,7 +41,7 @@ class _Cluster(msgspec.Struct, frozen=True):
 
 
 def clusters_of_instance(clusters: Lister, namespace: str, instance: str) -> list[Object]:
-    """The TidbClusters with an instance name: by their label (lifecycle.md 1.2), else by their own name."""
+    """The TidbClusters with an instance name: by their label (lifecycle.md 1.2), without a label by their own name."""
     if not instance:
         return []
     labelled = clusters.list(namespace, {INSTANCE_LABEL: instance})
@@ -50,10 +50,10 @@ def clusters_of_instance(clusters: Lister, namespace: str, instance: str) -> lis
 
 
 def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
-    """Why nothing may be made for the cluster under its instance name; None when the name is its own.
+    """Why the operator may create nothing under the instance name of the cluster; None if the name is its own.
 
-    Reads caches, and live what runs for others before it begins under a name that it shares. Raises ApiError,
-    TransportError.
+    Reads caches. Before a cluster starts under a shared name, it also reads the StatefulSets of the others live. Raises
+    ApiError, TransportError.
     """
     listers, instance = ctx.listers, instance_name(ctx.tc)
     sharing = clusters_of_instance(listers.tidb_clusters, ctx.namespace, instance)
@@ -70,7 +70,7 @@ def instance_taken(ctx: ReconcileContext) -> Refused | Waiting | None:
 
 
 def _running_live(ctx: ReconcileContext, rivals: Sequence[Object]) -> Object | None:
-    """One of the others that runs under the name, which the cache may not show (F1)."""
+    """A rival that has StatefulSets under the name, which the cache may not show yet (F1)."""
     carried = labels.selector_text(labels.cluster_labels(ctx.tc))
     found = ctx.deps.client.list_page(STATEFUL_SETS, ctx.namespace, label_selector=carried).items
     owners = {each.metadata.controller.uid for each in found if each.metadata.controller}
@@ -84,7 +84,10 @@ def _refused(first: Object, instance: str) -> Refused:
 
 
 def _rank(ctx: ReconcileContext, cluster: Object) -> tuple[bool, bool, str, str]:
-    """Who runs comes first, then who has data, as one that is created again; then who is older."""
+    """The sort key of clusters that share a name: running first, then with data (e.g.
+
+    recreated clusters), then by age.
+    """
     meta = cluster.metadata
     runs = next(_workloads(ctx.listers, cluster), None) is not None
     data = any(is_claim_of(meta.name, each.metadata.name, each.metadata.labels) for each in _with_data(ctx))
@@ -92,13 +95,13 @@ def _rank(ctx: ReconcileContext, cluster: Object) -> tuple[bool, bool, str, str]
 
 
 def _with_data(ctx: ReconcileContext) -> Iterator[Object]:
-    """The claims with the instance name whose data is needed."""
+    """The claims with the instance name that contain data of a cluster."""
     carried = ctx.listers.persistent_volume_claims.list(ctx.namespace, labels.cluster_labels(ctx.tc))
     return (each for each in carried if cluster_id_of(each.metadata.labels, each.metadata.annotations))
 
 
 def _instances(listers: Listers, cluster: Object) -> set[str]:
-    """The instance names in the selectors of what runs for a cluster, which nobody can change."""
+    """The instance names in the selectors of a cluster's running workloads. Selectors are immutable."""
     return {instance_of(each) for each in _workloads(listers, cluster)}
 
 
@@ -111,12 +114,12 @@ def _workloads(listers: Listers, cluster: Object) -> Iterator[Object]:
 
 
 def instance_of(workload: Object) -> str:
-    """The instance name in the selector of a StatefulSet or Deployment; empty when it has none."""
+    """The instance name in the selector of a StatefulSet or Deployment; empty if it has none."""
     return str((workload.decode()["spec"]["selector"].get("matchLabels") or {}).get(INSTANCE_LABEL, ""))
 
 
 def _are_one(one: Object, other: Object) -> bool:
-    """Whether two clusters are one by `spec.cluster`, each a part of it (objects.md 8)."""
+    """True if one of the clusters joins the other by `spec.cluster` (objects.md 8)."""
     return _refers_to(one, other) or _refers_to(other, one)
 
 
@@ -129,7 +132,7 @@ def _refers_to(one: Object, other: Object) -> bool:
 
 
 def _occupied(ctx: ReconcileContext, instance: str, related: set[str]) -> Refused | Waiting | None:
-    """What other clusters have left under the instance name of one that is about to begin."""
+    """Objects of other clusters with the instance name, which block a cluster that has not started yet."""
     own = {ctx.name, *related}
     if left := list(_left(ctx, own)):
         owners = ", ".join(sorted({owner for owner, _ in left}))
@@ -149,7 +152,7 @@ def _occupied(ctx: ReconcileContext, instance: str, related: set[str]) -> Refuse
 
 
 def _left(ctx: ReconcileContext, own: set[str]) -> Iterator[tuple[str, str]]:
-    """The other TidbClusters that control something with the instance name, and what."""
+    """The other TidbClusters that control an object with the instance name, and that object."""
     listers, carried = ctx.listers, labels.cluster_labels(ctx.tc)
     for resource, lister in (
         (STATEFUL_SETS, listers.stateful_sets),

@@ -1,4 +1,4 @@
-"""Volumes that are on the disk of one machine, and whether that is there. Reads caches only."""
+"""Volumes on the disk of one machine, and the state of that machine. Reads caches only."""
 
 from collections.abc import Iterator
 
@@ -35,15 +35,15 @@ class _Spec(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Volume(msgspec.Struct, frozen=True):
-    """A PersistentVolume, as far as decisions read it."""
+    """The part of a PersistentVolume that decisions read."""
 
     spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 def is_stranded(ctx: ClusterContext, pod: Object) -> bool:
-    """Whether a volume of a pod is on machines of which none is Ready, so that the pod can run nowhere.
+    """True if no machine that has a volume of the pod is Ready: the pod can run nowhere.
 
-    False where the operator may not look at nodes and volumes.
+    False if the operator may not read nodes and volumes.
     """
     volumes, nodes = ctx.listers.persistent_volumes, ctx.listers.nodes
     if volumes is None or nodes is None:
@@ -60,7 +60,7 @@ def is_stranded(ctx: ClusterContext, pod: Object) -> bool:
 
 
 def _hosts(volume: Object) -> Iterator[str]:
-    """The machines from which a volume can be used; none where it is bound to no machine."""
+    """The machines from which a volume can be used; none if the volume is not tied to machines."""
     for term in volume.decode_as(_Volume).spec.node_affinity.required.node_selector_terms:
         for each in term.match_expressions:
             if each.key == _HOSTNAME and each.operator == "In":

@@ -1,6 +1,7 @@
-"""Volume claims that others have deleted while pods use them: the volume goes when the pod does (R27).
+"""Volume claims that another client has deleted while a pod uses them: the volume goes with the pod (R27).
 
-Nothing can take a deletion back. As long as the pod runs it has its data, so nobody restarts it for something else.
+A deletion cannot be reverted. The pod has its data as long as it runs, so the operator does not restart the pod for
+another reason.
 """
 
 from collections.abc import Iterable
@@ -16,13 +17,13 @@ from member.outcome import Refused, Waiting
 
 
 def volume_being_deleted(ctx: ClusterContext, component: str) -> Refused | Waiting | None:
-    """Why no pod of a component is restarted while a Ready one would lose its volume; None when none would."""
+    """Why the operator restarts no pod of a component: a Ready pod would lose its volume. None if none would."""
     pods = (pod for pod in pods_of(ctx, component) if pod.decode_as(Pod).is_ready)
     return next((lost for pod in pods if (lost := _lost(pod, claims_of(ctx, pod)))), None)
 
 
 def would_lose_volume(ctx: ClusterContext, pod: Object) -> Refused | Waiting | None:
-    """The same of one pod, by a live look at its claims. Raises ApiError, TransportError."""
+    """Like `volume_being_deleted`, for one pod, with a live read of its claims. Raises ApiError, TransportError."""
     found = (ctx.deps.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace) for name in claim_names(pod).values())
     return _lost(pod, filter(None, found))
 

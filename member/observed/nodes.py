@@ -1,4 +1,4 @@
-"""Nodes as decisions read them: whether they are Ready, and which pods they keep. Reads caches only."""
+"""Nodes as decisions read them: their Ready condition, and the pods that they keep. Reads caches only."""
 
 from collections.abc import Container
 from enum import Enum
@@ -15,7 +15,7 @@ from member.polling import next_poll
 
 
 class NodeState(Enum):
-    """The node of a pod, as a witness. UNKNOWN: it has none, or the operator may not look at nodes."""
+    """The state of a pod's node. UNKNOWN: the pod has no node, or the operator may not read nodes."""
 
     READY = "Ready"
     NOT_READY = "NotReady"
@@ -30,37 +30,37 @@ class NodeCondition(msgspec.Struct, frozen=True):
 
 
 class NodeStatus(msgspec.Struct, frozen=True):
-    """What decisions read of a node's status."""
+    """The part of a node's status that decisions read."""
 
     conditions: tuple[NodeCondition, ...] = ()
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A node, as far as decisions read it."""
+    """The part of a node that decisions read."""
 
     status: NodeStatus = msgspec.field(default_factory=NodeStatus)
 
     @property
     def state(self) -> NodeState:
-        """Whether it is Ready; what it does not say is no."""
+        """READY if the Ready condition is True; NOT_READY otherwise, also without that condition."""
         return NodeState.READY if self.holds("Ready") else NodeState.NOT_READY
 
     def holds(self, condition: str) -> bool:
-        """Whether a condition of it is True."""
+        """True if the node has this condition with status True."""
         return any(each.type == condition and each.status == "True" for each in self.status.conditions)
 
 
 def node_state(ctx: ClusterContext, pod: Object | None) -> NodeState:
-    """What the node of a pod testifies; the cache may not know it."""
+    """The state of a pod's node; UNKNOWN if the cache does not have it."""
     name = pod.decode_as(Pod).spec.node_name if pod else ""
     node = ctx.listers.nodes.get("", name) if ctx.listers.nodes and name else None
     return node.decode_as(Node).state if node else NodeState.UNKNOWN
 
 
 def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str, ignored: Container[str] = ()) -> Refused | None:
-    """What is said of the wait for `what` where it is one for pods that may never end: their nodes do not answer.
+    """Why the wait for `what` may never end: terminating pods are on nodes that are not Ready. None if there are none.
 
-    `ignored`: names of pods that nobody waits for.
+    `ignored` contains the names of pods that the wait does not depend on.
     """
     pods = (pod for pod in pods_of(ctx, component) if pod.metadata.name not in ignored)
     leaving = [pod for pod in pods if pod.metadata.deletion_timestamp]
@@ -69,14 +69,14 @@ def kept_by_lost_nodes(ctx: ClusterContext, component: str, what: str, ignored: 
         return None
     where = ", ".join(f"pod {pod.metadata.name} on node {pod.decode_as(Pod).spec.node_name}" for pod in kept)
     way_out = "which is not Ready; if the machine is gone for good, delete its Node object"
-    # that PD has given up a store, no event tells
+    # no event reports that PD has given up a store
     return Refused("NodeLost", f"{what}: {where}, {way_out}", next_poll(ctx, component))
 
 
 def missing_behind_lost_nodes(ctx: ClusterContext, component: str) -> Refused | None:
-    """What is said of pods that Kubernetes does not make while those of an older StatefulSet may never end.
+    """Why Kubernetes creates no pods: pods of an older StatefulSet, on nodes that are not Ready, may never end.
 
-    It makes pods in groups by ordinal, and none behind a group in which a name is taken.
+    Kubernetes creates pods in groups by ordinal, and waits while a name in the present group is taken.
     """
     pods, live = pods_of(ctx, component), ctx.stateful_set(component)
     there = {pod.metadata.name for pod in pods}

@@ -1,20 +1,20 @@
-"""A pod as decisions read it: where it runs, whether it is Ready, and what keeps it from it."""
+"""A pod as decisions read it: its node, its conditions, and what keeps it from being Ready."""
 
 import msgspec
 
 _ON_THE_WAY = frozenset({"ContainerCreating", "PodInitializing"})
-"""Reasons for which a container waits as a matter of course."""
+"""Reasons for which a container waits during a normal start."""
 
 OF_IMAGES = frozenset({"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName"})
-"""Reasons for which a container waits whose image is not there."""
+"""Reasons for which a container waits because its image is missing."""
 
 OF_CONFIGURATION = frozenset({"CreateContainerConfigError", "CreateContainerError", "RunContainerError"})
-"""Reasons whose message says what is missing, such as a Secret."""
+"""Reasons whose message says what is missing, e.g. a Secret."""
 
 
 _CRASHES = "CrashLoopBackOff"
 OFTEN = 2
-"""Restarts of a container after which the next end is to be expected."""
+"""The number of restarts after which the operator expects that the container ends again."""
 
 
 class PodCondition(msgspec.Struct, frozen=True, rename="camel"):
@@ -35,7 +35,7 @@ class ContainerWaiting(msgspec.Struct, frozen=True):
 
 
 class ContainerRunning(msgspec.Struct, frozen=True, rename="camel"):
-    """Since when a container runs, in whole seconds."""
+    """The start time of a running container, in whole seconds."""
 
     started_at: str | None = None
 
@@ -49,12 +49,12 @@ class ContainerTerminated(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def told(self) -> str:
-        """The end in words."""
+        """The end in words, e.g. "Error, exit code 1"."""
         return f"{self.reason or 'ended'}, exit code {self.exit_code}"
 
 
 class ContainerState(msgspec.Struct, frozen=True):
-    """What a container does."""
+    """The state of a container."""
 
     waiting: ContainerWaiting | None = None
     running: ContainerRunning | None = None
@@ -62,7 +62,7 @@ class ContainerState(msgspec.Struct, frozen=True):
 
 
 class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """One container of a pod."""
+    """The status of one container of a pod."""
 
     name: str
     image: str = ""
@@ -72,9 +72,9 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def trouble(self) -> str:
-        """Why it does not run, in Kubernetes' words; empty when it does, or is on the way.
+        """Why the container does not run, in Kubernetes' words; empty if it runs or is starting.
 
-        What the registry says of an image is left out: it may tell more than should be in a condition.
+        The registry's message about an image is left out: it may contain more than a condition should show.
         """
         waiting = self.state.waiting
         if self.backs_off:
@@ -85,13 +85,13 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
         detail = waiting.message if waiting.reason in OF_CONFIGURATION else ""
         if waiting.reason in OF_IMAGES:
             detail = self.image
-        # the two take turns
+        # Kubernetes alternates between the two reasons; always showing one avoids status changes
         reason = "ImagePullBackOff" if waiting.reason == "ErrImagePull" else waiting.reason
         return f"container {self.name}: {reason}{detail and f': {detail}'}"
 
     @property
     def backs_off(self) -> bool:
-        """Whether it has ended and waits to be started again, which Kubernetes says a moment after the end."""
+        """True if the container has ended and waits for its restart; Kubernetes reports the wait with a delay."""
         waiting, ended = self.state.waiting, self.state.terminated
         if waiting is not None:
             return waiting.reason == _CRASHES
@@ -99,13 +99,13 @@ class ContainerStatus(msgspec.Struct, frozen=True, rename="camel"):
 
     @property
     def crashes(self) -> str:
-        """How it ends each time, also while it runs between two ends; empty where it does not end like that."""
+        """How a container that ends repeatedly last ended, also while it runs again; empty for other containers."""
         ended = self.state.terminated or (self.last_state.terminated if self.restart_count >= OFTEN else None)
         return f"container {self.name}: {_CRASHES}: {ended.told}" if ended and ended.exit_code else ""
 
 
 class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
-    """What a decision reads of a pod's status."""
+    """The part of a pod's status that decisions read."""
 
     phase: str = ""
     reason: str = ""
@@ -115,40 +115,41 @@ class PodStatus(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Container(msgspec.Struct, frozen=True):
-    """One container that a pod asks for."""
+    """One container in a pod's spec."""
 
     name: str
     image: str = ""
 
 
 class PodSpec(msgspec.Struct, frozen=True, rename="camel"):
-    """What a decision reads of a pod's spec."""
+    """The part of a pod's spec that decisions read."""
 
     node_name: str = ""
     containers: tuple[Container, ...] = ()
 
 
 class Pod(msgspec.Struct, frozen=True):
-    """A pod, as far as decisions read it."""
+    """The part of a pod that decisions read."""
 
     spec: PodSpec
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
     @property
     def is_ready(self) -> bool:
-        """Whether the pod's Ready condition is True."""
+        """True if the pod's Ready condition is True."""
         return any(c.type == "Ready" and c.status == "True" for c in self.status.conditions)
 
     @property
     def is_unschedulable(self) -> bool:
-        """Whether no node has room for the pod, or may have it."""
+        """True if the scheduler has found no node for the pod."""
         return any(c.type == "PodScheduled" and c.status == "False" for c in self.status.conditions)
 
     @property
     def is_marked_unheard(self) -> bool:
-        """Whether the control plane says that the kubelet of the pod does not report.
+        """True if the control plane has marked that the kubelet of the pod does not report.
 
-        It makes the pod not Ready and leaves its containers Ready, which no kubelet reports; older ones say NodeLost.
+        It then sets Ready to False and leaves ContainersReady at True, which no kubelet does. Older versions set
+        NodeLost.
         """
         given = {each.type: each.status for each in self.status.conditions}
         if self.status.phase == "Unknown" or self.status.reason == "NodeLost" or given.get("Ready") == "Unknown":
@@ -156,49 +157,49 @@ class Pod(msgspec.Struct, frozen=True):
         return given.get("Ready") == "False" and given.get("ContainersReady") == "True"
 
     def is_running(self, container: str) -> bool:
-        """Whether a container of the pod runs, as its kubelet reported last."""
+        """True if a container of the pod runs, according to the last report of its kubelet."""
         of_name = (each for each in self.status.container_statuses if each.name == container)
         return any(each.state.running for each in of_name)
 
     @property
     def is_crash_looping(self) -> bool:
-        """Whether a container that was restarted twice or more keeps the pod from being Ready."""
+        """True if the pod is not Ready because of a container that was restarted twice or more."""
         statuses = self.status.container_statuses
         return not self.is_ready and any(each.restart_count >= OFTEN and self._may_be_why(each) for each in statuses)
 
     @property
     def has_run(self) -> bool:
-        """Whether a container of the pod was ever started."""
+        """True if any container of the pod has ever started."""
         return any(each.restart_count or not each.state.waiting for each in self.status.container_statuses)
 
     def has_started(self, container: str) -> bool:
-        """Whether a container of the pod was ever started: the phase is Running once that holds for all of them."""
+        """True if this container of the pod has ever started. (The phase is Running only after all of them have.)"""
         of_name = (each for each in self.status.container_statuses if each.name == container)
         return any(each.state.running or each.state.terminated or each.restart_count for each in of_name)
 
     @property
     def lacks_image(self) -> bool:
-        """Whether a container of the pod waits for an image that could not be pulled."""
+        """True if a container of the pod waits for an image that could not be pulled."""
         waiting = (each.state.waiting for each in self.status.container_statuses)
         return any(each is not None and each.reason in OF_IMAGES for each in waiting)
 
     @property
     def ready_since(self) -> str:
-        """When the Ready condition last moved; empty when there is none."""
+        """The time of the last change of the Ready condition; empty without that condition."""
         return next((c.last_transition_time or "" for c in self.status.conditions if c.type == "Ready"), "")
 
     def running_since(self, container: str) -> str:
-        """When a container that runs was started; empty when it does not run."""
+        """The start time of a running container; empty if it does not run."""
         states = (each.state.running for each in self.status.container_statuses if each.name == container)
         return next((running.started_at or "" for running in states if running), "")
 
     def restarts(self, container: str) -> int:
-        """How often a container was started again in this pod."""
+        """The number of restarts of a container in this pod."""
         return sum(each.restart_count for each in self.status.container_statuses if each.name == container)
 
     @property
     def trouble(self) -> str:
-        """What keeps the pod from starting, in Kubernetes' words; empty when it is merely on the way."""
+        """What keeps the pod from starting, in Kubernetes' words; empty if it is starting normally."""
         for condition in self.status.conditions:
             if condition.type == "PodScheduled" and condition.status == "False":
                 return f"{condition.reason}: {condition.message}"
@@ -206,18 +207,18 @@ class Pod(msgspec.Struct, frozen=True):
 
     @property
     def backs_off(self) -> bool:
-        """Whether a container that has ended waits to be started again, the longer the more often it has."""
+        """True if a container waits for its restart; the delay grows with the number of restarts."""
         return any(each.backs_off for each in self._containers)
 
     @property
     def crashes(self) -> str:
-        """Which containers end again and again, and how, where the pod is not Ready; empty where none does."""
+        """The containers that end repeatedly, and how they end, if the pod is not Ready; otherwise empty."""
         if self.is_ready:
             return ""
         return ", ".join(each.crashes for each in self._containers if each.crashes and self._may_be_why(each))
 
     def _may_be_why(self, container: ContainerStatus) -> bool:
-        """Whether the ends of a container may keep the pod from being Ready: not if it ran on when that began."""
+        """True if the container may be why the pod is not Ready: it does not run, or started after that began."""
         running = container.state.running
         return running is None or (running.started_at or "") >= self.ready_since
 

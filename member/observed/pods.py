@@ -1,4 +1,4 @@
-"""The pods of a component, as caches show them or as the API server has them."""
+"""The pods of a component, from the caches or live."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from member.observed.pod import Pod
 
 
 def pods_of(ctx: ClusterContext, kind: str) -> Sequence[Object]:
-    """The cached pods of a component, by name; none while a StatefulSet of others has its name."""
+    """The cached pods of a component, by name; none while a foreign StatefulSet has the component's name."""
     if kind not in ctx.pods:
         ctx.pods[kind] = _cached(ctx, kind)
     return ctx.pods[kind]
@@ -27,7 +27,7 @@ def _cached(ctx: ClusterContext, kind: str) -> Sequence[Object]:
 
 
 def read_pods(ctx: ClusterContext, kind: str) -> list[Object]:
-    """The pods of a component as the API server has them now, by name. Raises ApiError, TransportError."""
+    """The pods of a component, read live, by name. Raises ApiError, TransportError."""
     carried = selector_text(base_labels(ctx.tc, kind))
     return _own(ctx, ctx.deps.client.list_page(PODS, ctx.namespace, label_selector=carried).items)
 
@@ -37,7 +37,7 @@ def _own(ctx: ClusterContext, pods: Sequence[Object]) -> list[Object]:
 
 
 def wanted_pods(ctx: ClusterContext, component: str) -> list[str]:
-    """The pods that the spec and failover ask for, by ordinal."""
+    """The names of the pods that spec and failover require, by ordinal."""
     return [pod_name(ctx.tc, component, ordinal) for ordinal in desired_ordinals(ctx.tc, component)]
 
 
@@ -47,12 +47,12 @@ def ready_pods(pods: Sequence[Object]) -> list[Object]:
 
 
 def started_pods(pods: Sequence[Object], container: str) -> set[str]:
-    """The names of those in which a container was ever started."""
+    """The names of the pods in which this container has ever started."""
     return {pod.metadata.name for pod in pods if pod.decode_as(Pod).has_started(container)}
 
 
 def none_has_image(ctx: ClusterContext, kind: str, image: str) -> bool:
-    """Whether pods of a component ask for an image, and none of them can get it."""
+    """True if pods of a component use this image, and none of them can pull it."""
     pods = (pod.decode_as(Pod) for pod in pods_of(ctx, kind))
     asking = [pod for pod in pods if any(container.image == image for container in pod.spec.containers)]
     return bool(asking) and all(pod.lacks_image for pod in asking)

@@ -1,4 +1,4 @@
-"""The PD of another TidbCluster that a cluster uses or joins: is there one, and is it still the same (objects.md 8)?"""
+"""The PD of another TidbCluster that a cluster uses or joins: its existence, and its identity (objects.md 8)."""
 
 from collections.abc import Sequence
 
@@ -19,19 +19,19 @@ from member.outcome import Done, Failed, Outcome, Refused, Waiting
 _FOREIGN = "ForeignPDCluster"
 
 _LOOK_AGAIN = 10.0
-"""Seconds; what happens to another cluster brings this one back through no event."""
+"""Seconds until the next check: events of another cluster do not trigger a reconcile of this one."""
 
 
 def without_pd(ctx: ClusterContext) -> Waiting | None:
-    """The wait for a PD that the spec does not have, and that no other cluster has for it.
+    """The wait for a PD that neither the spec nor a referenced cluster has.
 
-    Asks the API server where the cache has no such cluster. Raises TransportError.
+    Asks the API server if the referenced cluster is not in the cache. Raises TransportError.
     """
     if not isinstance(ctx.tc, TidbCluster):
         return None
     spec, reference = ctx.tc.spec, ctx.tc.spec.cluster
     if reference is not None and reference.name:
-        # with a domain it may be in another Kubernetes cluster
+        # with a domain, the other cluster may be in another Kubernetes cluster
         elsewhere = reference.cluster_domain or spec.across_k8s
         return None if elsewhere else _of_another(ctx, reference.namespace or ctx.namespace, reference.name)
     if spec.pd is not None or spec.pd_addresses:
@@ -40,7 +40,7 @@ def without_pd(ctx: ClusterContext) -> Waiting | None:
 
 
 def not_allowed(ctx: ClusterContext) -> Waiting | None:
-    """The wait for the consent of the TidbCluster of another namespace that this one joins, or whose PD it uses.
+    """The wait for the consent of a TidbCluster in another namespace that this one joins, or whose PD it uses.
 
     Raises ApiError, TransportError.
     """
@@ -49,10 +49,11 @@ def not_allowed(ctx: ClusterContext) -> Waiting | None:
 
 
 def observe_joined_pd(ctx: ReconcileContext) -> Outcome:
-    """Record the id of the PD cluster that a cluster without its own PD uses; refuse another one (F40, I7).
+    """Record the id of the PD cluster that a cluster without its own PD uses; refuse another id (F40, I7).
 
-    The referenced TidbCluster may have been deleted and recreated under its name. The id is known from the status, else
-    from the labels of the claims that hold data, else from those of the pods. A refusal lasts while PD is silent.
+    The referenced TidbCluster may have been deleted and recreated under its name. The known id comes from the status,
+    otherwise from the labels of claims with data, otherwise from the labels of pods. While PD is silent, a refusal
+    stays.
     """
     if referenced_cluster(ctx.tc) is None:
         return Done()
@@ -76,7 +77,7 @@ def observe_joined_pd(ctx: ReconcileContext) -> Outcome:
 
 
 def unverified_pd(ctx: ClusterContext) -> Waiting | None:
-    """The wait of new pods of a cluster without its own PD until PD answers: it may be another one now (F40)."""
+    """The wait of new pods, in a cluster without its own PD, until PD reports its id: it may be another PD (F40)."""
     observed = ctx.observations.get("pd")
     if not isinstance(ctx.tc, TidbCluster) or referenced_cluster(ctx.tc) is None or not isinstance(observed, Failed):
         return None
@@ -95,13 +96,13 @@ def _foreign(tc: TidbCluster, known: Sequence[str], what: str) -> Refused:
 
 
 def _ids_of_pods(ctx: ReconcileContext) -> frozenset[str]:
-    """The ids of PD clusters that the pods of components are labelled with."""
+    """The PD cluster ids in the labels of the components' pods."""
     pods = (pod for each in workloads(ctx.tc) for pod in pods_of(ctx, each.name))
     return frozenset(pod.metadata.labels.get(CLUSTER_ID, "") for pod in pods) - {""}
 
 
 def joined_cluster(tc: TidbCluster) -> str:
-    """The cluster that this one joins, or whose PD it uses, as messages name it; empty where there is none."""
+    """The cluster that this one joins, or whose PD it uses, as messages name it; empty if there is none."""
     if tc.spec.cluster is None or not tc.spec.cluster.name:
         return ""
     elsewhere = f" at {tc.spec.cluster.cluster_domain}" if tc.spec.cluster.cluster_domain else ""
@@ -113,7 +114,7 @@ def _of_another(ctx: ClusterContext, namespace: str, name: str) -> Waiting | Non
     try:
         found = cached or ctx.deps.client.find(TIDB_CLUSTERS, name, namespace)
     except ApiError:
-        # this operator may not see it
+        # this operator has no permission to read it
         return None
     if found is None:
         what = f"spec.cluster names TidbCluster {namespace}/{name}, which does not exist; create it, or correct that"

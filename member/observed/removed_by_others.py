@@ -1,7 +1,7 @@
-"""Pods whose member or store somebody has removed from PD, by hand or by a command that was taken back too late.
+"""Pods whose member or store another client has removed from PD, or a command that was withdrawn too late.
 
-Neither etcd nor PD ever takes back what was removed. The process goes on, and the pod may be Ready, but it does not
-serve until it has new volumes.
+Neither etcd nor PD accepts a removed member or store again. The process keeps running and the pod may be Ready, but it
+does not serve until it gets new volumes.
 """
 
 from apis import predicates
@@ -18,12 +18,15 @@ from member.ownership import own_member
 
 
 def removal_by_others(ctx: ClusterContext, component: str, pod: Object) -> str:
-    """That what PD knew a pod as was removed, and the way out; empty where it was not, or by ourselves."""
+    """The message that another client has removed the pod's member or store, with the way out.
+
+    Empty if neither was removed, or if the operator itself removed it.
+    """
     meta = pod.metadata
     if not isinstance(ctx.tc, TidbCluster) or meta.deletion_timestamp or replaces_volumes(meta.annotations):
         return ""
     status, removed = predicates.status_of(ctx.tc, component), ""
-    # one that nobody wants any more leaves PD before its pod goes
+    # the operator itself removes an unwanted member from PD before its pod
     is_wanted = ordinal_of(meta.name) in desired_ordinals(ctx.tc, component)
     if status is None or not is_wanted or meta.name in status.failed_pods:
         return ""
@@ -39,7 +42,7 @@ def removal_by_others(ctx: ClusterContext, component: str, pod: Object) -> str:
 
 
 def _id(ctx: ClusterContext, pod: Object, label: str) -> str:
-    """As whom PD knew a pod; one that was made anew lacks the label, which its volumes keep."""
+    """The id by which PD knew the pod. A recreated pod lacks the label, but its claims keep it."""
     metas = (each.metadata for each in (pod, *claims_of(ctx, pod)))
     return next((meta.labels[label] for meta in metas if label in meta.labels), "")
 

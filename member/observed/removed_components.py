@@ -1,7 +1,7 @@
-"""Components that run although the spec has them no more (objects.md 1.1): they are looked at as they run.
+"""Components that run although the spec no longer has them (objects.md 1.1): the operator treats them as they run.
 
-Removing one from the spec deletes nothing, in v1.6 either. To all else such a component is still there, as large as it
-is and with the image that it runs: what depends on it goes on, and its status with it.
+As in v1.6, removing a component from the spec deletes nothing. For all other code the component still exists, with its
+present size and image: dependent components keep working, and its status stays current.
 """
 
 from collections.abc import Collection
@@ -23,7 +23,7 @@ C = TypeVar("C", bound=Cluster)
 
 
 def running_without_spec(tc: Cluster, stateful_sets: Lister, components: Collection[str]) -> dict[str, Json]:
-    """The StatefulSets with replicas that the cluster controls and whose component its spec lacks, by component."""
+    """The StatefulSets with replicas that the cluster controls but whose component the spec lacks, by component."""
     found = {}
     for name in components:
         live = stateful_sets.get(tc.metadata.namespace, member_name(tc, name))
@@ -36,10 +36,10 @@ def running_without_spec(tc: Cluster, stateful_sets: Lister, components: Collect
 
 
 def with_removed(tc: C, running: dict[str, Json]) -> C:
-    """The cluster with a spec for components that run without one: their size, image and volumes."""
+    """The cluster, with a spec for each component that runs without one: its size, image and volumes."""
     for name, body in running.items():
         row, tc = component_type(name), _with_spec(tc, name, body, body["spec"].get("replicas", 1))
-        # the StatefulSet has the substitutes of failed members, too
+        # the replicas of the StatefulSet include substitutes of failed members
         substitutes = desired_replicas(tc, row.name) - body["spec"].get("replicas", 1)
         if substitutes:
             tc = _with_spec(tc, name, body, max(body["spec"].get("replicas", 1) - substitutes, 0))
@@ -55,7 +55,7 @@ def _with_spec(tc: C, name: str, body: Json, replicas: int) -> C:
 
 
 def _content(row: ComponentType, body: Json) -> Json:
-    """What a StatefulSet tells of the spec that it was made of, as far as a status shows it."""
+    """The part of the former spec that a StatefulSet shows, as far as a status needs it."""
     containers = body["spec"]["template"]["spec"]["containers"]
     image = next((each["image"] for each in containers if each["name"] == row.name), "")
     content: Json = {"image": image, "baseImage": "", "version": ""}
@@ -81,7 +81,7 @@ def _storage_claim(spec: Json) -> Json:
 
 
 def _place(named: tuple[str, Json]) -> int:
-    """Where a claim stands in the list, which its name ends in."""
+    """The index of a claim in the list, which is the suffix of its name."""
     return int(named[0].removeprefix("data"))
 
 

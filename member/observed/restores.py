@@ -1,9 +1,9 @@
-"""Restores to a point in time, for which TiKV must keep what it would collect as garbage (backup.md 4.4). Reads only.
+"""Restores to a point in time, during which TiKV must not collect garbage (backup.md 4.4). Reads only.
 
-The cluster in a reconcile gets an annotation that no user has written: from there it takes the way of all that users
-change, and TiKV is restarted with `gc.ratio-threshold = -1` and, when the last such Restore has ended, back. Stores
-that joined from other TidbClusters hold parts of the same tables, so that all TidbClusters of one database get it; v1.6
-switches garbage collection off for the one that the Restore names.
+During a reconcile the cluster carries an internal annotation. The operator handles it like a change by the user: TiKV
+restarts with `gc.ratio-threshold = -1`, and restarts with the old value after the last such Restore has ended. Stores
+that joined from other TidbClusters hold parts of the same tables, so all TidbClusters of one database get the
+annotation; v1.6 switches garbage collection off only in the one that the Restore names.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ JOB_FAILED = "CreateRestoreJobFailed"
 
 _BEGUN = ("Scheduled", "Running")
 _CHECKED = (WAITING_FOR_GC_OFF, JOB_FAILED)
-"""Reasons of the condition RetryFailed of a Restore that has passed all checks: others must not restart a database."""
+"""Reasons of the condition RetryFailed of a Restore that has passed all checks. Others must not restart a database."""
 _ENDED = ("Complete", "Failed", "Invalid")
 
 
@@ -66,9 +66,9 @@ class _TidbCluster(msgspec.Struct, frozen=True):
 
 
 def marked(tc: TidbCluster, restores: Iterable[Object], clusters: Lister, references: ReferencePolicy) -> TidbCluster:
-    """The cluster, with the annotation while something is restored into its database to a point in time.
+    """The cluster, annotated while a Restore to a point in time writes into its database.
 
-    Restores of other namespaces count if the cluster that they name consents, or `references` permits it.
+    A Restore of another namespace counts if the cluster that it names consents, or if `references` permits it.
     """
     named = [(each.metadata.namespace, target) for each in restores if (target := into(each))]
     if not named:
@@ -83,9 +83,9 @@ def marked(tc: TidbCluster, restores: Iterable[Object], clusters: Lister, refere
 
 
 def joined(key: ClusterKey, clusters: Iterable[Object], references: ReferencePolicy) -> set[ClusterKey]:
-    """The TidbClusters of one database: the given one, and all that `spec.cluster` leads to from it, or to it.
+    """The TidbClusters of one database: the given one, and all that `spec.cluster` links to it, in any direction.
 
-    One that names a cluster of another namespace belongs to it if that one consents, or `references` permits it.
+    A link to a cluster of another namespace counts if that cluster consents, or if `references` permits it.
     """
     by_key = {_key(each): each for each in clusters}
     edges = [edge for each in by_key.values() if (edge := _edge(each))]
@@ -108,7 +108,7 @@ def _may_refer(
 
 
 def _edge(cluster: Object) -> tuple[ClusterKey, ClusterKey] | None:
-    """A TidbCluster and the one that it joins; None where it joins none, or cannot be read."""
+    """A TidbCluster and the one that it joins; None if it joins none or cannot be decoded."""
     try:
         of = cluster.decode_as(_TidbCluster).spec.cluster
     except msgspec.ValidationError:
@@ -117,17 +117,17 @@ def _edge(cluster: Object) -> tuple[ClusterKey, ClusterKey] | None:
 
 
 def into(restore: Object) -> ClusterKey | None:
-    """Namespace and name of the cluster that a Restore to a point in time still needs so; None for any other one.
+    """The cluster (namespace, name) that an unfinished Restore to a point in time writes into; None for other Restores.
 
-    v1.6 restores without the override for ever where `clusterNamespace` is left out, and leaves it on for one that is
-    Invalid.
+    v1.6 waits forever without the override if `clusterNamespace` is missing, and keeps the override for an Invalid
+    Restore.
     """
     if b"pitr" not in restore.raw:
-        return None  # most are not: each sync of each cluster looks at all of them
+        return None  # cheap check first: each sync of each cluster reads all Restores, and few are of this kind
     try:
         found = restore.decode_as(_Restore)
     except msgspec.ValidationError:
-        return None  # nothing is done for one that can't be read
+        return None  # a Restore that cannot be decoded does not run
     br = found.spec.br
     conditions = (found.status and found.status.conditions) or ()
     held = {each.type: each.reason for each in conditions if each.status == "True"}

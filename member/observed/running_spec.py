@@ -1,4 +1,7 @@
-"""What runs of a cluster, for the rules that are judged by it (api/defaults-and-validation.md 4). Reads caches only."""
+"""The running state of a cluster, for the rules that depend on it (api/defaults-and-validation.md 4).
+
+Reads caches only.
+"""
 
 from collections.abc import Mapping
 
@@ -38,13 +41,13 @@ def running(tc: TidbCluster, listers: Listers) -> Running:
 
 
 def _instance(tc: TidbCluster, listers: Listers) -> str:
-    """The instance name in the selector of Discovery, which outlives a suspended PD."""
+    """The instance name in the selector of Discovery, which remains while PD is suspended."""
     live = listers.deployments.get(tc.metadata.namespace, member_name(tc, "discovery"))
     return instance_of(live) if live is not None and is_controlled_by(live, tc.metadata.uid) else ""
 
 
 def _domains(tc: TidbCluster, listers: Listers, mounted: Mapping[str, Mapping[str, str]]) -> set[str]:
-    """The domains under which pods make themselves known, and those under which PD knows its members."""
+    """The domains under which pods register, and the domains in the addresses of PD's members."""
     book = address_book(tc)
     registered = (book.domain_of("pd", member.client_url) for member in tc.status.pd.members.values())
     data = mounted.values() or left_behind(tc, "pd", listers)
@@ -53,6 +56,6 @@ def _domains(tc: TidbCluster, listers: Listers, mounted: Mapping[str, Mapping[st
 
 
 def left_behind(tc: Cluster, component: str, listers: Listers) -> list[dict[str, str]]:
-    """What the ConfigMaps of a component hold: they outlive one that is suspended."""
+    """The contents of a component's ConfigMaps, which remain while the component is suspended."""
     maps = listers.config_maps.list(tc.metadata.namespace, base_labels(tc, component))
     return [config_map.decode().get("data") or {} for config_map in maps]

@@ -1,6 +1,7 @@
-"""What all members' status sync has in common (lifecycle.md 4.7, 5).
+"""The common part of all components' status (lifecycle.md 4.7, 5).
 
-Everything here is a reading: StatefulSet, pods and volumes in, status out. Times move only when what they date moved.
+Everything here only reads: it computes a status from StatefulSet, pods and volumes. A time changes only together with
+the state that it dates.
 """
 
 from collections.abc import Collection, Sequence
@@ -29,9 +30,9 @@ SUSPEND: Final = "Suspend"
 def phase(
     wanted: int, live: Json, pods: Sequence[Object], previous: str, ignored_pods: Collection[str] = frozenset()
 ) -> str:
-    """The phase of a component from its StatefulSet and pods (4.7).
+    """The phase of a component, from its StatefulSet and pods (4.7).
 
-    An empty updateRevision, as after a re-creation, says nothing: the previous phase stays (F10). Only
+    An empty updateRevision, as after a re-creation, is no information: the previous phase stays (F10). Only
     `member.lifecycle.suspend` begins and ends Suspend. `member.lifecycle.rolling` ends an upgrade when the last pod
     serves and its clean-up is complete (F16, F20).
     """
@@ -45,25 +46,25 @@ def phase(
 
 
 def phase_while_upgrading(ctx: ClusterContext, kind: str) -> predicates.Phase:
-    """The phase of a component whose pods are to be restarted: not Upgrade before its turn (4.7)."""
+    """The phase of a component whose pods need a restart: Upgrade only once it is its turn (4.7)."""
     first = component_type(kind).upgrades_after
     return NORMAL if any(predicates.in_phase(ctx.tc, other, UPGRADE) for other in first) else UPGRADE
 
 
 def set_phase(ctx: ClusterContext, component: str, phase: str) -> None:
-    """Put a phase into the working copy of the status."""
+    """Set the phase in the working copy of the status."""
     status = predicates.status_of(ctx.tc, component)
     if status is not None:
         status.phase = phase
 
 
 def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[str] = frozenset()) -> bool:
-    """Whether some pod runs, or is about to run, another revision than the newest (4.7).
+    """True if a pod runs, or is about to run, a revision other than the newest (4.7).
 
-    `ignored_pods` aside that are on their way out, and may never end.
+    `ignored_pods` that are terminating do not count: they may never end.
     """
     status = live.get("status") or {}
-    # the newest revision becomes the current one when all pods are there, and under OnDelete never
+    # the newest revision becomes current only when all pods exist, and with OnDelete never
     by_itself = not ignored_pods and (live["spec"].get("updateStrategy") or {}).get("type") != "OnDelete"
     if by_itself and is_rolling(live):
         return True
@@ -76,22 +77,22 @@ def is_upgrading(live: Json, pods: Sequence[Object], ignored_pods: Collection[st
 
 
 def image_of(live: Json, container: str) -> str:
-    """The image of a container of the StatefulSet's template, empty when there is none of that name."""
+    """The image of a container in the StatefulSet's template; empty if there is no such container."""
     containers = live["spec"]["template"]["spec"]["containers"]
     return next((c.get("image", "") for c in containers if c["name"] == container), "")
 
 
 def transition_time(old: object, same: bool, now: datetime) -> str:
-    """When the state of a member last moved: the recorded time while it is the same, else now."""
+    """The time of a member's last state change: the recorded time if `same`, otherwise now."""
     recorded = getattr(old, "last_transition_time", None)
     return recorded if same and recorded else stamp(now)
 
 
 def server_pods(ctx: ClusterContext, component: str, pods: Sequence[Object]) -> list[str]:
-    """The pods to ask one by one, by ordinal: those that the StatefulSet counts, and those that are wanted and there.
+    """The pods to ask individually, by ordinal: those that the StatefulSet counts, and those that are wanted and exist.
 
-    One that is Terminating, which it may be for ever on a lost machine, is asked only if it is wanted: nobody misses
-    what was scaled in. A StatefulSet does not count what an older one of its name has left (R21).
+    A terminating pod, which may stay forever on a lost machine, is asked only if it is wanted. The StatefulSet does not
+    count pods that an older StatefulSet of its name has left (R21).
     """
     wanted = set(wanted_pods(ctx, component))
     made = {pod_name(ctx.tc, component, ordinal) for ordinal in range(predicates.actual_replicas(ctx.tc, component))}
@@ -106,11 +107,11 @@ def observe_pods(
     status: ComponentStatus,
     ignored_pods: Collection[str] = frozenset(),
 ) -> Sequence[Object] | None:
-    """Bring up to date what Kubernetes knows of a component; its pods, or None when it has no StatefulSet."""
+    """Update the part of a component's status that Kubernetes knows; return its pods, or None without a StatefulSet."""
     live, pods = ctx.stateful_set(kind), pods_of(ctx, kind)
     if live is None:
         if status.stateful_set:
-            # it may only be unseen, so that all else stays; those that serve without it are counted
+            # the cache may merely not show it, so the rest of the status stays; count the pods that are Ready
             status.stateful_set = {**status.stateful_set, "readyReplicas": len(ready_pods(pods))}
         return None
     body = live.decode()

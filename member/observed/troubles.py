@@ -1,7 +1,7 @@
-"""Why pods do not start: what their status says, and where it says nothing, the newest warning among their events.
+"""Why pods do not start: from their status, or, if that says nothing, from the newest warning among their events.
 
-A volume of a Secret that does not exist, a quota or a webhook that allows no pod, a storage class that is none: of all
-that only events tell. They are read live, of pods that have not started for a while.
+Only events report a missing Secret of a volume, a quota or webhook that rejects a pod, or a missing storage class. The
+operator reads them live, for pods that have not started for a while.
 """
 
 from collections.abc import Callable, Iterable
@@ -23,25 +23,25 @@ from ports.clock import Clock
 from ports.transport import TransportError
 
 LOOK_AGAIN = 10.0
-"""Seconds until the next look at a pod of which nothing is known: events bring no cluster back."""
+"""Seconds until the next check of a pod without a known cause: events trigger no reconcile of the cluster."""
 
 _OF_GROWTH = ("FileSystemResizePending", "ControllerResizeError", "NodeResizeError")
-"""Conditions of a claim that is not as large yet as it asks to be."""
+"""Conditions of a claim whose volume has not grown to the requested size yet."""
 
 _NOT_GROWN = "VolumeResizeFailed"
-"""The reason of events by which storage drivers refuse."""
+"""The reason of the events by which storage drivers reject a size."""
 
 _MOST = 300
-"""Characters of a message that are shown."""
+"""The maximum length of a shown message, in characters."""
 
 Complaint: TypeAlias = Callable[[Resource, str, str], str]
-"""Says what Kubernetes said last of an object: of which resource, its name, its UID, empty for any of that name."""
+"""Returns the last warning about an object, from its resource, name and UID. An empty UID means any of that name."""
 
 
 def troubles_of(ctx: ClusterContext, component: str, names: Iterable[str]) -> dict[str, str]:
-    """What keeps those of the named pods that are not Ready from it, empty where nothing is known.
+    """What keeps each named pod from being Ready; an empty text if nothing is known.
 
-    Who is Ready and does not serve, because somebody has removed its member or store from PD, is among them.
+    A Ready pod is included if it does not serve because another client has removed its member or store from PD.
     """
     there = {pod.metadata.name: pod for pod in pods_of(ctx, component)}
     found = {}
@@ -67,7 +67,7 @@ def _trouble(ctx: ClusterContext, component: str, pod: Object | None, name: str)
 
 
 def _pod_in_the_way(ctx: ClusterContext, stateful_set: Object, name: str) -> str:
-    """Whose pod has the name of a missing one; Kubernetes records no event about that (F4)."""
+    """The foreign pod that has the name of a missing pod. Kubernetes records no event about it (F4)."""
 
     def read() -> str:
         try:
@@ -80,7 +80,7 @@ def _pod_in_the_way(ctx: ClusterContext, stateful_set: Object, name: str) -> str
 
 
 def in_the_way(pod: Object, stateful_set: str) -> str:
-    """The sentence that a foreign pod has the name of one that a StatefulSet lacks."""
+    """The message that a foreign pod has the name of a pod that a StatefulSet lacks."""
     return (
         f"the name belongs to another pod, {whose(pod)}, so StatefulSet {stateful_set} cannot create its own; delete "
         "that pod, or have its controller use another name"
@@ -88,12 +88,12 @@ def in_the_way(pod: Object, stateful_set: str) -> str:
 
 
 def trouble_of_own(ctx: ClusterContext, pod: Object) -> str:
-    """What keeps a pod of the cluster that is not Ready from it; events are asked for now and then."""
+    """What keeps a pod of the cluster from being Ready. Events are read at intervals, and cached in between."""
     return trouble_of(pod, lambda resource, name, uid: _complaint(ctx, resource, name, uid=uid))
 
 
 def trouble_of(pod: Object, complaint: Complaint) -> str:
-    """What keeps a pod that is not Ready from it; empty where nothing is known."""
+    """What keeps a pod from being Ready; empty if nothing is known."""
     seen = pod.decode_as(Pod)
     if pod.metadata.deletion_timestamp or (seen.trouble and "persistentvolumeclaim" not in seen.trouble.lower()):
         return seen.trouble
@@ -106,9 +106,9 @@ def trouble_of(pod: Object, complaint: Complaint) -> str:
 
 
 def trouble_of_growth(ctx: ClusterContext, claim: Object) -> str:
-    """What keeps a claim from growing: what its conditions say, or else its driver's event; not asked for at once.
+    """What keeps a claim from growing: its conditions, otherwise its driver's event. Read only after a delay.
 
-    Most file systems grow within seconds, though the claim says meanwhile that its pod has to be restarted for that.
+    Most file systems grow within seconds, although the claim meanwhile reports that its pod must restart.
     """
     meta, seen = claim.metadata, claim.decode_as(Claim)
 
@@ -123,7 +123,7 @@ def trouble_of_growth(ctx: ClusterContext, claim: Object) -> str:
 
 
 def _complaint(ctx: ClusterContext, resource: Resource, name: str, *, uid: str = "", of_pod: str = "") -> str:
-    """The newest warning about an object, of a StatefulSet that about one of its pods; empty where there is none."""
+    """The newest warning about an object; with `of_pod`, a StatefulSet's warning about that pod. Empty without one."""
 
     def read() -> str:
         return read_complaint(ctx.deps.client, ctx.deps.clock, ctx.namespace, resource, name, uid=uid, of_pod=of_pod)
@@ -142,9 +142,9 @@ def read_complaint(
     of_pod: str = "",
     reason: str = "",
 ) -> str:
-    """The newest warning about an object, read live; `of_pod`: that about one of its pods; `reason`: with that one.
+    """The newest warning about an object, read live. `of_pod` and `reason` narrow it to one pod, or to one reason.
 
-    Empty where there is none, and where events can't be read: nothing depends on them but the sentence.
+    Empty if there is none or if events cannot be read: only the text of a message depends on it.
     """
     about = {"kind": resource.kind, "name": name} | ({"uid": uid} if uid else {})
     asked = {f"involvedObject.{key}": value for key, value in about.items()} | {"type": "Warning"}

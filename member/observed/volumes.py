@@ -1,4 +1,4 @@
-"""What `status.<component>.volumes` shows: sizes and classes of the volumes of all pods (lifecycle.md 5.8)."""
+"""The sizes and classes of all pods' volumes for `status.<component>.volumes` (lifecycle.md 5.8)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ UNKNOWN_CLASS = "<unknown>"
 
 @dataclass(frozen=True, slots=True)
 class DesiredVolume:
-    """A volume that every pod should have. An empty class is the default of the Kubernetes cluster.
+    """A volume that every pod should have. An empty class means the default of the Kubernetes cluster.
 
-    So is an empty `attributes_class` of a new volume; one that there is keeps its own.
+    An empty `attributes_class` means the default for a new volume; an existing volume keeps its own.
     """
 
     name: str
@@ -39,13 +39,13 @@ class ActualVolume:
     requested: str = ""
 
     def has(self, size: Decimal) -> bool:
-        """Whether it is as large as wanted; a provisioner may give more than is requested."""
+        """True if the volume has the wanted size; a provisioner may give more than is requested."""
         capacity = parse(self.capacity)
         return capacity == size or (capacity > size and bool(self.requested) and parse(self.requested) == size)
 
 
 def desired_templates(tc: Cluster, kind: str) -> list[Json]:
-    """The claim templates of a component with storage (10.1); without a size there is none."""
+    """The claim templates of a component with storage (10.1), without templates that lack a size."""
     found = find(tc, kind)
     templates: list[Json] = []
     if found is not None and has_storage(found.spec):
@@ -58,7 +58,7 @@ def desired_templates(tc: Cluster, kind: str) -> list[Json]:
 
 
 def desired_volumes(tc: Cluster, kind: str) -> list[DesiredVolume]:
-    """The volumes of a component, as its spec wants them."""
+    """The volumes of a component according to its spec."""
     return [_desired(template) for template in desired_templates(tc, kind)]
 
 
@@ -72,9 +72,9 @@ def _desired(template: Json) -> DesiredVolume:
 def volume_statuses(
     desired: Iterable[DesiredVolume], actual: Sequence[ActualVolume], unreadable_classes: frozenset[str] = frozenset()
 ) -> dict[str, StorageVolumeStatus]:
-    """Compare; `actual` holds the volumes of all pods. A volume that no pod has yet is left out.
+    """Compare wanted with actual volumes; `actual` holds the volumes of all pods. A volume that no pod has is left out.
 
-    A desired class that can't be read is shown as unknown, and only the sizes are compared.
+    A desired class that cannot be read is shown as unknown; then only sizes are compared.
     """
     found = {wanted: [volume for volume in actual if volume.name == wanted.name] for wanted in desired}
     return {
@@ -105,7 +105,7 @@ def _status(wanted: DesiredVolume, volumes: Sequence[ActualVolume], class_is_unk
 
 
 def observe_volumes(ctx: ClusterContext, kind: str, pods: Iterable[Object]) -> dict[str, StorageVolumeStatus]:
-    """`status.<component>.volumes` from the caches. A pod with a claim that is unseen or not bound is skipped."""
+    """`status.<component>.volumes` from the caches, without pods that have a claim that is missing or not bound."""
     desired = desired_volumes(ctx.tc, kind)
     if not desired:
         return {}
@@ -129,7 +129,7 @@ def _volumes_of(ctx: ClusterContext, names: set[str], claims: Mapping[str, str])
 
 
 def _unreadable_classes(ctx: ClusterContext, desired: Iterable[DesiredVolume]) -> frozenset[str]:
-    """The named classes that don't exist, or that the operator may not read."""
+    """The named classes that do not exist or that the operator may not read."""
     lister = ctx.listers.storage_classes
     named = {volume.storage_class for volume in desired if volume.storage_class}
     return frozenset(name for name in named if lister is None or lister.get("", name) is None)

@@ -1,1 +1,1 @@
-"""Components whose pods PD knows as stores: what of TiKV and of TiFlash is the same, once for each kind of store."""
+"""Components whose pods are stores of PD: the common code of TiKV and TiFlash, used once for each kind of store."""

@@ -1,7 +1,8 @@
-"""Replacing stores that are lost (lifecycle.md 9.3).
+"""The replacement of lost stores (lifecycle.md 9.3).
 
-recorded → one more pod is wanted at once; the lost store, its pod and its volumes stay as they are: PD restores its
-data from the other replicas, and it may come back → the records go, and with them the extra pods, when the user says.
+The operator records the loss, which adds one pod at once. The lost store, its pod and its volumes stay as they are: PD
+restores the data from other replicas, and the store may recover. When the user asks for it, the operator removes the
+records, and with them the extra pods.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -43,7 +44,7 @@ from member.stores.kind import StoreKind
 
 
 def failover(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
-    """Replace what is lost. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
+    """Replace lost stores. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
     status = kind.status_in(ctx)
     if clear_requested(ctx, kind.name, bool(status.failure_stores)):
         _set_records(ctx, kind, {})
@@ -64,23 +65,26 @@ def failover(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
 
 
 def down_stores(status: StoresStatus) -> dict[str, str]:
-    """The stores that PD has given up, with their pods; one that is merely Disconnected may be back any moment."""
+    """The stores that PD has given up, with their pods.
+
+    A Disconnected store does not count: it may recover any moment.
+    """
     return {store.id: store.pod_name for store in status.stores.values() if store.state == DOWN}
 
 
 def _last_heard(ctx: ReconcileContext, key: str) -> datetime | None:
-    """When PD last heard of a store."""
+    """The time of a store's last heartbeat to PD; None if unknown."""
     beat = next((store.last_heartbeat for store in ctx.stores if str(store.id) == key), 0)
     return datetime.fromtimestamp(beat / 1e9, UTC) if beat else None
 
 
 def ignored_pods(ctx: ReconcileContext, kind: StoreKind) -> set[str]:
-    """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes without a store."""
+    """The pods that a roll ignores: lost pods that are recorded and replaced, and substitutes without a store."""
     if not kind.status_in(ctx).failure_stores:
         return set()
     lost = {record.pod_name for record in kind.status_in(ctx).failure_stores.values()}
     stores = _stores_by_pod(ctx, kind)
-    # one that is just being restarted is Disconnected
+    # Disconnected is the state of a store during a restart
     ill = {pod for pod in lost if pod not in stores or stores[pod].state not in (UP, DISCONNECTED)}
     return ignorable(ctx, kind.name, ill, stores)
 
@@ -106,9 +110,9 @@ def _replace(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
 
 
 def _remove_stores(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
-    """Take the stores of machines that are down for good out of PD, so that their pods can start on new volumes.
+    """Remove the stores of machines that are down for good from PD, so that their pods can start on new volumes.
 
-    Only where the user has asked for that by annotation (9.3 step 3).
+    Only if the user has enabled it by annotation (9.3 step 3).
     """
     if not is_automatic(ctx):
         return None
@@ -166,11 +170,11 @@ def _record_of(ctx: ReconcileContext, kind: StoreKind, lost: Failing) -> TiKVFai
 
 
 def _serving_instead(ctx: ReconcileContext, kind: StoreKind, lost_substitutes: Sequence[Failing]) -> Outcome:
-    """What is said when nothing is left to be replaced."""
+    """The outcome when there is nothing left to replace."""
     status, lost = kind.status_in(ctx), [record.pod_name for record in kind.status_in(ctx).failure_stores.values()]
     way_back = f"set spec.{kind.name}.failover.recoverByUID: {status.failover_uid} to remove the extra pod"
     if _are_up(ctx, kind, lost):
-        # whether or not the substitutes have ever started
+        # regardless of whether the substitutes have ever started
         return serving_instead(ctx, kind.name, f"{kind.title}FailedOver", lost, f"its store is Up again: {way_back}")
     if lost_substitutes:
         return substitute_lost(ctx, kind.name, lost_substitutes[0])
@@ -183,7 +187,7 @@ def _serving_instead(ctx: ReconcileContext, kind: StoreKind, lost_substitutes: S
 
 
 def _uncopied(ctx: ReconcileContext, kind: StoreKind) -> str:
-    """What is said of lost stores that PD has not copied to the end: it can't where too many of them are lost."""
+    """The message about lost stores that still hold regions: PD cannot copy a region that has lost its majority."""
     recorded = {record.store_id for record in kind.status_in(ctx).failure_stores.values()}
     left = [str(each.id) for each in ctx.stores if str(each.id) in recorded and each.region_count]
     if not left:
@@ -195,13 +199,13 @@ def _uncopied(ctx: ReconcileContext, kind: StoreKind) -> str:
 
 
 def _drop_undesired(ctx: ReconcileContext, kind: StoreKind) -> None:
-    """A record of a pod that the spec does not ask for would keep an extra pod for nothing (F33)."""
+    """Drop the records of pods that the spec no longer wants: each would keep an extra pod without need (F33)."""
     wanted, records = set(desired_pods(ctx, kind.name)), kind.status_in(ctx).failure_stores
     _set_records(ctx, kind, {key: record for key, record in records.items() if record.pod_name in wanted})
 
 
 def _may_recover(ctx: ReconcileContext, kind: StoreKind) -> bool:
-    """Whether the user wants the extra pods gone, and all others serve (6.4 step 10)."""
+    """True if the user wants the extra pods removed, and all other stores serve (6.4 step 10)."""
     status, spec = kind.status_in(ctx), kind.spec(ctx.tc.spec)
     if not status.failure_stores or spec is None:
         return False
@@ -212,13 +216,13 @@ def _may_recover(ctx: ReconcileContext, kind: StoreKind) -> bool:
 
 
 def _are_up(ctx: ReconcileContext, kind: StoreKind, pods: Collection[str]) -> bool:
-    """Whether the store of each of these pods is Up."""
+    """True if the stores of all these pods are Up."""
     stores = _stores_by_pod(ctx, kind)
     return all(pod in stores and stores[pod].is_up for pod in pods)
 
 
 def _set_records(ctx: ReconcileContext, kind: StoreKind, records: dict[str, TiKVFailureStore]) -> None:
-    """All records belong to one incident, which ends with the last of them."""
+    """Set the failure records. They all belong to one incident, which ends with the last record."""
     status = kind.status_in(ctx)
     status.failure_stores = records
     if not records:
@@ -228,6 +232,6 @@ def _set_records(ctx: ReconcileContext, kind: StoreKind, records: dict[str, TiKV
 
 
 def _stores_by_pod(ctx: ReconcileContext, kind: StoreKind) -> Mapping[str, TiKVStore]:
-    """The store of each pod; of several, the newest."""
+    """The store of each pod; the newest if a pod has several."""
     stores = sorted(kind.status_in(ctx).stores.values(), key=lambda store: int(store.id))
     return {store.pod_name: store for store in stores}

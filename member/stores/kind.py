@@ -1,4 +1,4 @@
-"""A kind of stores, as a value: TiKV's or TiFlash's."""
+"""A kind of stores, as a value: TiKV or TiFlash."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ StoreSpec: TypeAlias = TiKVSpec | TiFlashSpec
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """How many stores of a kind PD needs for the replicas that it keeps on them.
+    """The number of stores of a kind that PD needs for the replicas on them.
 
-    `kept` says which replicas; `way_out` what else than stores may change.
+    `kept` describes these replicas, `way_out` what to change other than the number of stores.
     """
 
     stores: int
@@ -29,12 +29,12 @@ class Needs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoreKind:
-    """What differs between TiKV and TiFlash, where both are stores of PD.
+    """The differences between TiKV and TiFlash as stores of PD.
 
-    `name` is the component; `spec` and `status` find its parts of the cluster's; `period` are the seconds after which a
-    loss is recorded. `ask` asks the server of a pod anything, to hear whether it serves; `leaders` how many regions it
-    leads, where it leads any; `replicas` how many replicas of a region vote on stores of the kind, None where none do.
-    `needs` says, from PD's answers, below how many stores of the kind replicas lack a place.
+    `name` is the component; `spec` and `status` return its sections; `period` is the delay in seconds before a loss is
+    recorded. `ask` sends a request to the server of a pod to find out if it serves. `leaders` returns the number of
+    regions that it leads, None if the kind leads none. `replicas` returns the number of voting replicas per region,
+    None if none vote. `needs` computes, from PD's answers, the number of stores below which replicas lack a place.
     """
 
     name: str
@@ -48,17 +48,17 @@ class StoreKind:
 
     @property
     def title(self) -> str:
-        """The component as people write it."""
+        """The display name of the component, e.g. "TiKV"."""
         return component_type(self.name).title
 
     def placement(self, pd: PDReads) -> Placement:
-        """What PD's configuration allows for the regions on stores of the kind."""
+        """What PD's configuration allows for the regions on stores of this kind."""
         return Placement(pd.config().low_space_ratio, self.replicas(pd) if self.replicas else None)
 
     def has(self, store: Store) -> bool:
-        """Whether a store is of this kind, by its label (F31)."""
+        """True if a store is of this kind, by its label (F31)."""
         return store.is_tiflash == (self.name == "tiflash")
 
     def status_in(self, ctx: ReconcileContext) -> StoresStatus:
-        """Its part of the working copy of the status."""
+        """The section of this kind in the working copy of the status."""
         return self.status(ctx.status)

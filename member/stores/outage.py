@@ -1,4 +1,4 @@
-"""When stores of a kind no longer serve (lifecycle.md 5.3), as far as PD hears of them."""
+"""Outages of stores, according to PD's reports (lifecycle.md 5.3)."""
 
 from apis.shared import TiKVStore
 from dataplane.errors import DataPlaneError
@@ -11,17 +11,17 @@ from member.observed.pods import pods_of
 from member.stores.kind import StoreKind
 
 _USUAL_REPLICAS = 3
-"""Replicas of a region where PD does not tell."""
+"""Replicas of a region, if PD does not answer."""
 
 _SILENT = (DISCONNECTED, DOWN)
-"""States of a store of which PD hears nothing. One that is Offline serves until its data has moved."""
+"""States of a store from which PD hears nothing. An Offline store serves until its data has moved."""
 
 
 def outage(ctx: ReconcileContext, kind: StoreKind) -> Verdict | None:
-    """The verdict on the stores of a kind; None while they serve, or PD does not say."""
+    """The verdict on the stores of a kind; None while they serve or PD does not report them."""
     status = kind.status_in(ctx)
     stores = [*status.stores.values(), *status.peer_stores.values()]
-    # stores of another cluster that are down are an outage of that one
+    # silent stores of another cluster are an outage of that cluster
     if not is_observed(ctx, kind.name) or not any(map(_is_silent, status.stores.values())):
         return None
     seen = seen_of_pods(ctx, kind.name, (Server(each.pod_name, _trouble(ctx, kind, each)) for each in stores))
@@ -33,7 +33,7 @@ def _is_silent(store: TiKVStore) -> bool:
 
 
 def _trouble(ctx: ReconcileContext, kind: StoreKind, store: TiKVStore) -> str:
-    """What PD says of a store that it does not hear, and what keeps its pod, where it is one of this cluster."""
+    """The state of a silent store, and what keeps its pod from running if the pod is in this cluster."""
     if not _is_silent(store):
         return ""
     pod = next((each for each in pods_of(ctx, kind.name) if each.metadata.name == store.pod_name), None)

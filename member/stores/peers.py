@@ -1,4 +1,4 @@
-"""The pods of stores of other TidbClusters with the same PD (objects.md 8), where this Kubernetes has them."""
+"""Pods of stores in other TidbClusters with the same PD (objects.md 8), if they are in this Kubernetes cluster."""
 
 import re
 
@@ -10,14 +10,14 @@ from member.objects.stateful_set import lowest_restarted
 _ADDRESS = re.compile(
     r"(?P<pod>(?P<set>[^.]+)-(?P<ordinal>\d+))\.[^.]+\.(?P<namespace>[^.]+)\.svc(\.(?P<domain>.+))?:\d+"
 )
-"""The address that a store advertises: pod, headless Service, namespace, and with a domain that of its Kubernetes."""
+"""The address that a store advertises: pod, headless Service, namespace and, optionally, the Kubernetes domain."""
 
 
 def peer_pod(ctx: ReconcileContext, address: str) -> tuple[Object | None, bool]:
-    """The cached pod of a store's address, and whether it is known that it stays.
+    """The cached pod at a store's address, and True if the pod is expected to stay.
 
-    A pod does not stay while it is away, or while its StatefulSet has yet to restart it. Of a pod in another
-    Kubernetes, which has another domain, nothing is known: (None, True).
+    A pod does not stay while it is missing or terminating, or while its StatefulSet still has to restart it. Nothing is
+    known of a pod in another Kubernetes cluster, i.e. with another domain: (None, True).
     """
     found = _ADDRESS.fullmatch(address)
     if found is None or (found["domain"] or ctx.tc.spec.cluster_domain) != ctx.tc.spec.cluster_domain:

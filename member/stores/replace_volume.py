@@ -1,4 +1,4 @@
-"""`replace-volume` on a store's pod: the store leaves PD, then its volumes and it are made anew (lifecycle.md 13)."""
+"""`replace-volume` on a store's pod: the store leaves PD, then pod and volumes are recreated (lifecycle.md 13)."""
 
 from collections.abc import Sequence
 
@@ -47,7 +47,7 @@ def act(kind: StoreKind, ctx: ReconcileContext, pod: Object, command: Command) -
 
 
 def _without_store(kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command) -> Outcome:
-    """What is left to do when the store of a pod has left PD."""
+    """The remaining steps after the store of a pod has left PD."""
     name = pod.metadata.name
     label = store_label(ctx, pod)
     if not label.isdecimal():
@@ -64,7 +64,7 @@ def _without_store(kind: StoreKind, ctx: ReconcileContext, pd: PDClient, pod: Ob
 def _may_leave(
     kind: StoreKind, ctx: ReconcileContext, pd: PDClient, store: Store, stores: Sequence[Store], *, pod: str
 ) -> Outcome | None:
-    """What keeps a store from being taken offline, if it is not already (I5); None when nothing does."""
+    """Why a store cannot be taken offline now, e.g. because it already is (I5); None if it can."""
     if store.state_name == OFFLINE:
         what = f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move"
         return Waiting(REPLACING, what, RETRY_DRAINING)

@@ -1,4 +1,4 @@
-"""What PD reports of stores, asked live: whose they are, and which do not serve."""
+"""PD's live reports of stores: their owners, and the stores that do not serve."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -18,16 +18,16 @@ from member.stores.peers import peer_pod
 _S = TypeVar("_S", bound=Store)
 
 _UNSEEN = 5.0
-"""Seconds for which a container may have run before this process has known of it."""
+"""The most seconds that a container may have run before this process noticed it."""
 
 _WITHOUT_STORE = "without a store"
 
 _SILENCE = 30.0
-"""Seconds after which PD, which calls a silent store Disconnected after 20, cannot mean the time before a restart."""
+"""PD calls a silent store Disconnected after 20 s. After this many seconds, Up cannot date from before a restart."""
 
 
 def own_stores(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[_S], ordinal: int) -> list[_S]:
-    """The stores of a pod. Raises AddressNotUnderstood when some store may be its, or another's."""
+    """The stores of a pod. Raises AddressNotUnderstood if the owner of a store is ambiguous."""
     ownership.require_understood_stores(ctx.tc, kind.name, stores)
     return ownership.own_stores(ctx.tc, stores, kind.name, ordinal)
 
@@ -35,11 +35,12 @@ def own_stores(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[_S], ord
 def not_up(
     ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], besides: int, pods: Sequence[Object]
 ) -> str:
-    """The stores, those of peers too, that do not serve (F13), in words; empty when there are none.
+    """The stores that do not serve, peers' stores included (F13), in words; empty if all serve.
 
-    For TiKV, those of TiFlash count as well; for TiFlash, whose learners do not vote, its own alone. PD says which are
-    Up; `pods` are those of the kind, which say what PD may not have noticed yet. A store that failover has given up
-    counts until nothing is left on it: until then, another one away may cost a region its majority (F13).
+    For TiKV, TiFlash's stores count as well; for TiFlash, whose learners do not vote, only its own. PD reports the
+    states; `pods` are the pods of the kind, which show what PD may not have noticed yet. A store that failover has
+    given up counts until it holds no regions: until then, the absence of another store may cost a region its majority
+    (F13).
     """
     counting = stores if kind.leaders else [store for store in stores if kind.has(store)]
     others = (store for store in counting if store.id != besides and not _is_empty(ctx, store, stores))
@@ -47,34 +48,37 @@ def not_up(
 
 
 def store_of(ctx: ReconcileContext, kind: StoreKind, pod: str) -> TiKVStore | None:
-    """The store of a pod, as PD told when the kind was observed."""
+    """The store of a pod, according to PD's last report in this reconcile."""
     return next((store for store in kind.status_in(ctx).stores.values() if store.pod_name == pod), None)
 
 
 def without_store(ctx: ReconcileContext, pod: Object) -> float:
-    """Seconds for which this process has known a pod that has no store."""
+    """Seconds for which this process has known that a pod has no store."""
     return ctx.memory.stopwatches.look(_WITHOUT_STORE, pod.metadata.uid, ctx.deps.clock).seconds
 
 
 def has_store(ctx: ReconcileContext, pod: Object) -> None:
-    """Note that a pod has a store now."""
+    """Record that a pod has a store now."""
     ctx.memory.stopwatches.forget(_WITHOUT_STORE, pod.metadata.uid)
 
 
 def is_up(store: Store) -> bool:
-    """Whether PD says, in a whole answer, that a store serves."""
+    """True if PD reports, in a complete answer, that a store is Up."""
     return store.complete and store.state_name == UP
 
 
 def restarting(
     ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], pods: Sequence[Object]
 ) -> Iterator[Store]:
-    """The stores that PD still calls Up as they were before their restart, which it notices only after 20 s (F13)."""
+    """The stores that PD still reports as Up from before a restart, which it notices only after 20 s (F13)."""
     return (store for store in stores if is_up(store) and _is_restarting(ctx, kind, store, pods))
 
 
 def _is_empty(ctx: ReconcileContext, store: Store, stores: Sequence[Store]) -> bool:
-    """Whether failover has given up a store, and PD has moved all that it held; a PD without regions proves nothing."""
+    """True if failover has given up a store, and PD has moved all its regions.
+
+    A PD that reports no regions on any store proves nothing.
+    """
     records = ctx.status.tikv.failure_stores | ctx.status.tiflash.failure_stores
     given_up = any(record.store_id == str(store.id) for record in records.values())
     return given_up and store.region_count == 0 and any(each.region_count for each in stores)
@@ -90,10 +94,10 @@ def _trouble(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequenc
 
 
 def _is_restarting(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: Sequence[Object]) -> bool:
-    """Whether the process that PD calls Up is not the one that runs now.
+    """True if the process that PD reports as Up is not the process that runs now.
 
-    `pods` are those of the kind that are ours; those of peers are asked where this Kubernetes has them, of others
-    nothing more is known.
+    `pods` are the cluster's own pods of the kind. The pods of peers are read if they are in this Kubernetes cluster; of
+    others nothing is known.
     """
     if not kind.has(store):
         return False
@@ -112,7 +116,7 @@ def _is_restarting(ctx: ReconcileContext, kind: StoreKind, store: Store, pods: S
 
 
 def running_since(kind: StoreKind, pod: Object) -> datetime | None:
-    """When the container of a store was started; None when it does not run."""
+    """The start time of a store's container; None if it does not run."""
     return parse_time(pod.decode_as(Pod).running_since(kind.name))
 
 
@@ -131,18 +135,19 @@ def _container_of(kind: StoreKind, pod: Object) -> str:
 
 
 def _restarted_at_once(ctx: ReconcileContext, kind: StoreKind, pod: Object, since: datetime) -> bool:
-    """Whether the container before this one was started in the same second, or the one before."""
+    """True if the previous container of the pod started in the same second as this one, or in the second before."""
     before = (key for key in ctx.memory.stopwatches.known(_running(pod)) if key != _container_of(kind, pod))
     times = (parse_time(key.rpartition(" ")[2]) for key in before)
     return any(each and 0 <= (since - each).total_seconds() <= 1 for each in times)
 
 
 def _has_reported(store: Store, since: datetime, known: float, restarted_at_once: bool) -> bool:
-    """Whether a store has started, or, where PD does not say when it did, been heard, after its container has.
+    """True if PD has a start time or, without one, a heartbeat of the store from after the start of its container.
 
-    The first is by the clock of one machine; heartbeats are noted by PD's. A clock that was put back may let the
-    process before the restart seem younger than the container: that is more than this process has known of. Both times
-    are whole seconds: of two starts in one second only a heartbeat in the next tells which of them reported.
+    The start time is by the clock of the store's machine, heartbeats by PD's clock. If a clock was set back, the
+    previous process may seem younger than the container: then the time lies beyond what this process can have observed.
+    Both are whole seconds, so after two starts in one second only a heartbeat in the next second proves which of them
+    reported.
     """
     heard = store.last_heartbeat / 1e9
     reported = heard - 1.0 if restarted_at_once else store.start_timestamp or heard

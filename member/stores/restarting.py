@@ -22,7 +22,7 @@ from ports.transport import TlsError
 
 
 def stores_unknown(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
-    """The wait for PD to report the stores, without which no pod of theirs is restarted (F7)."""
+    """The wait for PD to report the stores; until then no pod of the kind is restarted (F7)."""
     if kind.status_in(ctx).synced:
         return None
     what = f"waiting for PD to report the {kind.title} stores before restarting {kind.title}'s pods"
@@ -30,7 +30,7 @@ def stores_unknown(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
 
 
 def not_back(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> str:
-    """What the store of a pod that was restarted has yet to reach; empty when it serves again."""
+    """The condition that the store of a restarted pod does not meet yet; empty if it serves again."""
     store = store_of(ctx, kind, pod.metadata.name)
     if store is None or not store.is_up:
         return "has a store that is Up"
@@ -40,7 +40,7 @@ def not_back(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> str:
 
 
 def spare_unready(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Spared | Silence | NotDone:
-    """Whether PD gets along without a pod that is not Ready: one that serves stays while another store is away (F13).
+    """Whether PD can do without a pod that is not Ready: a pod that serves stays while another store is away (F13).
 
     Raises DataPlaneError.
     """
@@ -54,7 +54,7 @@ def spare_unready(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Spared | 
 
 
 def serving_unseen(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Waiting | None:
-    """The wait for PD to list the store of a pod that serves: an old list of stores shows no leaders of it (I11)."""
+    """The wait for PD to list the store of a pod that serves: an outdated list does not show its leaders (I11)."""
     if not_serving(ctx, kind.name, pod, partial(kind.ask, ctx, pod)):
         return None
     what = f"waiting for PD to list the store of pod {pod}, which serves, before restarting it"
@@ -62,22 +62,23 @@ def serving_unseen(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Waiting 
 
 
 def others_away(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int) -> Waiting | None:
-    """The wait for all other stores, right before the pod of one is restarted, unless the user does not want that."""
+    """The wait for all other stores right before a pod restarts; None if all serve, or if the user skips the check."""
     ill = away(ctx, kind, stores, store_id) if _are_checked(ctx) else ""
     return _wait_for_others(ctx, kind, ill) if ill else None
 
 
 def away(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], besides: int) -> str:
-    """The stores that do not serve, as `not_up`, by a live look at their pods, which the cache may show as they were.
+    """The stores that do not serve, like `not_up`, with a live read of the pods: the cache may be outdated.
 
-    PD notices a loss after 20 s, Kubernetes after 50: so those that both call well are asked themselves (F13).
+    PD notices a loss after 20 s, Kubernetes after 50 s. So the operator also asks each store that both consider healthy
+    (F13).
     """
     pods = pods_live(ctx, kind.name).pods
     return not_up(ctx, kind, stores, besides, pods) or _silent(ctx, kind, stores, besides, pods)
 
 
 def others_not_up(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store_id: int) -> Waiting | None:
-    """The wait for all other stores to be Up, as the cache shows their pods, unless the user skips the check."""
+    """The wait for all other stores to be Up, with their pods from the cache, unless the user skips the check."""
     ill = not_up(ctx, kind, stores, store_id, pods_of(ctx, kind.name)) if _are_checked(ctx) else ""
     return _wait_for_others(ctx, kind, ill) if ill else None
 
@@ -85,9 +86,9 @@ def others_not_up(ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store
 def _silent(
     ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], besides: int, pods: Sequence[Object]
 ) -> str:
-    """The first store that is Up and does not answer, in words; empty when there is none.
+    """The first store that PD reports as Up and that does not answer, in words; empty if all answer.
 
-    Once PD has heard from it since it was asked first, it is only we who cannot reach it.
+    A new heartbeat since the first unanswered request shows that only the operator cannot reach the store.
     """
     silent = ctx.memory.silent_stores
     for pod in (each.metadata.name for each in pods if not each.metadata.deletion_timestamp):
@@ -102,7 +103,7 @@ def _silent(
 
 
 def _answers(ctx: ReconcileContext, kind: StoreKind, pod: str) -> bool:
-    """Whether something is heard of the server of a pod, and be it that it refuses us. Raises BadTlsMaterial."""
+    """True if the server of a pod responds, even with a rejection. Raises BadTlsMaterial."""
     try:
         kind.ask(ctx, pod)
     except Unavailable as error:

@@ -1,7 +1,7 @@
-"""Whether the stores that stay have room for the data of the stores that leave (lifecycle.md 8.5).
+"""The room on the remaining stores for the data of the leaving stores (lifecycle.md 8.5).
 
 PD accepts the removal of a store whose data fits nowhere. The store then stays Offline, and the others fill up until PD
-moves nothing to them.
+moves no more regions to them.
 """
 
 import math
@@ -16,14 +16,14 @@ _GIBIBYTE = 2**30
 
 _FEW_REGIONS = 100
 _ROOM_FOR_FEW = 8 * _GIBIBYTE
-"""A store of few regions is low on space only with less than this free, however large its disk is."""
+"""A store with few regions is low on space only if less than this is free, regardless of the size of its disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """What PD's configuration allows: the part of a disk that it fills, and how many replicas of a region it spreads.
+    """What PD's configuration allows: the part of a disk that it fills, and the number of replicas per region.
 
-    `replicas` is None where regions differ in that.
+    `replicas` is None if regions have different numbers of replicas.
     """
 
     low_space_ratio: float
@@ -36,9 +36,9 @@ class Placement:
 
 
 def shortage(leaving: Sequence[Store], staying: Sequence[Store], placement: Placement) -> str:
-    """What the stores that stay lack; empty if the data may fit, or if PD does not report the figures to judge by.
+    """What the remaining stores lack; empty if the data may fit, or if PD does not report the necessary figures.
 
-    The estimate favours the user: data that PD spreads badly, or that grows in the meantime, may still not fit.
+    The estimate is optimistic: data that PD distributes unevenly, or that grows meanwhile, may still not fit.
     """
     takers = [store for store in staying if store.state_name in (UP, DISCONNECTED)]
     data = [_to_move(store) for store in leaving]
@@ -59,7 +59,7 @@ def shortage(leaving: Sequence[Store], staying: Sequence[Store], placement: Plac
 
 
 def _to_move(store: Store) -> int | None:
-    """Bytes that have to leave a store, None when unknown; it frees its disk later than it gives regions away."""
+    """Bytes that have to leave a store; None if unknown. The used space of a disk falls later than the region size."""
     if store.space is None:
         return None
     if store.state_name != OFFLINE or store.region_size is None:

@@ -1,4 +1,4 @@
-"""How a store gives up its pod: its leaders move away, then its data, then it (lifecycle.md 8.5, 8.6)."""
+"""The scale-in of a store: its leaders move away, then its data, then its pod goes (lifecycle.md 8.5, 8.6)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,51 +28,51 @@ from ports.side_by_side import both
 from ports.transport import ConnectionRefused
 
 _EVICTION = 300.0
-"""Seconds for which leaders may take their time to move away before the store is taken offline all the same (F35)."""
+"""Seconds that leaders have to move away; after that the store is taken offline anyway (F35)."""
 
 _REGISTRATION = 30.0
-"""Seconds in which a pod that runs should have registered its store, once PD answers: it tries several times a second.
+"""Seconds in which a running pod should register its store while PD answers: it tries several times a second.
 
-What it did while PD did not answer proves nothing, however long that was.
+Time during which PD did not answer does not count.
 """
 
 
 _ASK_AGAIN = 30.0
-"""Seconds until PD is asked again for what it does not allow: users change its rules with pd-ctl and SQL."""
+"""Seconds until the next check of something that PD does not allow: users change its rules with pd-ctl and SQL."""
 
 _FIRST_LOOK = 2.0
-"""Seconds after which a store that has few regions has given them up, however long others took before it."""
+"""Seconds until the first check: a store with few regions has moved them by then, however long other stores took."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Without the stores that are to leave there would be too few; why."""
+    """Without the leaving stores there would be too few; `why` is the message."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Let its leaders move away first."""
+    """Move its leaders away first."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakeOffline:
-    """Let PD move its data away."""
+    """Have PD move its data away."""
 
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """This store serves in the place of another one, for the time being; why."""
+    """Keep this store for now, because it serves in place of another one; `why` is the message."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Others:
-    """The stores of a kind that stay: how many are Up, and those of which PD's leader has not heard lately.
+    """The stores of a kind that stay: the number that is Up, and the ids from which PD's leader has not heard lately.
 
-    `shortage` says why the data of all that leave does not fit on them; empty when it may.
+    `shortage` says why the data of the leaving stores does not fit on them; empty if it may fit.
     """
 
     up: int
@@ -86,10 +86,11 @@ Step: TypeAlias = Wait | Refuse | Keep | Evict | TakeOffline
 def next_step(
     kind: StoreKind, store: Store, pod: str, others: Others, needs: Needs, *, leaders_gone: bool, wanted: int = 0
 ) -> Step:
-    """The next step to remove a store (I5, F35, O12).
+    """The next step in the removal of a store (I5, F35, O12).
 
-    `others` are those that stay once all have left that are to leave; `wanted` are asked for, and PD `needs` so many.
-    `leaders_gone`: no leaders are left on it, or they had their time.
+    `others` are the stores that remain after all leaving stores have left. `wanted` is the number in the spec, and
+    `needs` the number that PD requires. `leaders_gone` is True if the store leads no regions, or if their time to move
+    is over.
     """
     replicas = needs.stores
     too_few = (
@@ -105,13 +106,13 @@ def next_step(
         stays = f"; {too_few}" if store.region_count and others.up < replicas else no_room and f"; {no_room}"
         return Wait(f"store {store.id} of pod {pod} is Offline: {store.region_count} regions left to move{stays}")
     if others.up < max(replicas, wanted) <= others.up + len(others.silent):
-        # all are Disconnected when PD's leader has changed, which says nothing of them
+        # after a change of PD's leader all stores are Disconnected until their next heartbeat
         silent = ", ".join(f"store {each}" for each in others.silent)
         return Wait(f"waiting until {silent} has reported to PD before removing store {store.id} of pod {pod}")
     if others.up < replicas:
         return Refuse(f"spec.{kind.name}.replicas: {wanted}: {too_few}")
     if no_room and store.state_name != DOWN:
-        # PD restores what a Down store held whether or not it is removed
+        # PD restores the data of a Down store whether or not the store is removed
         return Refuse(f"spec.{kind.name}.replicas: {wanted}: {no_room}")
     if others.up < wanted and store.state_name != DOWN:
         return Keep(
@@ -156,7 +157,7 @@ def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores:
     match step(store, stores):
         case Wait(what):
             if store.state_name == OFFLINE and not removal.begun:
-                # v1.6 notes it of TiKV alone, on pods that may have been made anew since
+                # v1.6 records it only for TiKV, and on pods that may have been recreated since
                 removal.note(store.id)
             return Waiting("ScalingIn", what, _soon(ctx, kind))
         case Keep(why):
@@ -179,7 +180,7 @@ def _drain_store(kind: StoreKind, removal: PodRemoval, store: LiveStore, stores:
 
 
 def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[Store], store: Store) -> Waiting | None:
-    """The stores that are counted as Up only because PD has not noticed yet that they are not (F13)."""
+    """The wait for stores that count as Up only because PD has not noticed their restart yet (F13)."""
     ctx = removal.ctx
     pods = pods_live(ctx, kind.name).pods
     away = ", ".join(f"store {each.id}" for each in restarting(ctx, kind, stores, pods) if each.id != store.id)
@@ -192,7 +193,7 @@ def _others_restarting(kind: StoreKind, removal: PodRemoval, stores: Sequence[St
 def _take_offline(
     kind: StoreKind, removal: PodRemoval, store: LiveStore, step: Callable[[Store, Sequence[Store]], Step]
 ) -> Waiting | Refused:
-    """Have PD move the data of a store away, if `step` still says so of the stores that PD lists at that moment."""
+    """Remove a store from PD, if `step` still says so for the stores that PD lists at that moment."""
     ctx = removal.ctx
     wanted = spec_or_wait(ctx, _soon(ctx, kind))
     if isinstance(wanted, Waiting):
@@ -217,7 +218,7 @@ def _take_offline(
 
 
 def _without_store(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
-    """What is left to do for a pod whose store is Tombstone, or that never had one."""
+    """The remaining steps for a pod whose store is Tombstone, or that never had a store."""
     ctx, known = removal.ctx, removal.store_id
     if known is None:
         return _unregistered(kind, removal)
@@ -228,17 +229,17 @@ def _without_store(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
         if isinstance(gone, Evidence):
             evictions.end(ctx, api_clients.pd(ctx), known)
         return gone
-    # a Tombstone leads nothing, whatever the evidence turns out to be
+    # a Tombstone leads no regions, so ending the eviction need not wait for the evidence
     ending = partial(evictions.end_of_tombstone, ctx, api_clients.pd(ctx), known)
     gone, _ = both(ctx.deps.dataplane.side_by_side, partial(_gone, kind, removal), ending)
     return gone
 
 
 def _gone(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
-    """That nothing of a pod is left: its store is Tombstone, or PD lists none and the pod does not serve (I1, I3).
+    """Evidence that the store of a pod is gone: it is Tombstone, or PD lists none and the pod does not serve (I1, I3).
 
-    PD goes on listing no store, for as long as its list is older than the store. Only a store that is known by its id
-    to be Tombstone may still answer.
+    An outdated list of PD does not show a new store. Only a pod whose store is known by id to be Tombstone may still
+    answer.
     """
     ctx, known, pod = removal.ctx, removal.store_id, removal.name
     if known is None:
@@ -258,7 +259,7 @@ def _is_tombstone(ctx: ReconcileContext, store_id: int) -> bool:
 
 
 def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
-    """A pod that does not run registers no store; one that does gets some time for it (F12)."""
+    """The wait for a running pod to register a store (F12). A pod that has not started registers none."""
     ctx = removal.ctx
     if removal.pod is not None and removal.pod.decode_as(Pod).has_started(kind.name):
         removal.note()
@@ -272,12 +273,12 @@ def _unregistered(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting:
 
 
 def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
-    """Keep a store that was about to leave, unless it is Tombstone: then its data can't serve again (F36)."""
+    """Keep a store that was about to leave, unless it is Tombstone: then its data cannot serve again (F36)."""
     ctx = removal.ctx
     if not predicates.is_synced(ctx.tc, kind.name):
         return _unknown(ctx, kind)
     pd = api_clients.pd(ctx)
-    # a list may be older than the removal, which nobody looks at again once the marks are gone
+    # read each store live: a list may predate the removal, and nothing checks the store after its marks are cleared
     own = [pd.store(each.id) for each in own_stores(ctx, kind, _stores(pd), removal.ordinal)]
     kept = [store for store in own if store.state_name != TOMBSTONE]
     if not kept:
@@ -290,7 +291,7 @@ def _cancel(kind: StoreKind, removal: PodRemoval) -> Evidence | Waiting | None:
 
 
 def _take_back(kind: StoreKind, removal: PodRemoval, store_id: int) -> None:
-    """End what prepared the removal of a store, if that was begun."""
+    """Revert the preparations for the removal of a store, if there were any."""
     if not removal.begun:
         return
     if kind.leaders:
@@ -306,9 +307,9 @@ def _stores(pd: PDReads) -> tuple[LiveStore, ...]:
 
 
 def _leaders(ctx: ReconcileContext, kind: StoreKind, pod: str, store: Store) -> int | None:
-    """How many regions a store leads, None when that is not known.
+    """The number of regions that a store leads; None if unknown.
 
-    It says so itself: PD has not heard of all leaders while its own leader is new. What does not run leads nothing.
+    The store itself is asked: a new leader of PD does not know all leaders yet. A store that does not run leads none.
     """
     if kind.leaders is None:
         return 0
@@ -322,7 +323,7 @@ def _leaders(ctx: ReconcileContext, kind: StoreKind, pod: str, store: Store) -> 
 def _divided(
     ctx: ReconcileContext, kind: StoreKind, stores: Sequence[Store], store: Store, staying: int
 ) -> tuple[Sequence[Store], Sequence[Store]]:
-    """The stores of the kind that stay, those of peers included, and those that leave with a store, itself included."""
+    """The stores of the kind that stay (peers' stores included), and those that leave (`store` included)."""
     book = address_book(ctx.tc)
     stay, leave = list[Store](), list[Store]()
     for each in filter(kind.has, stores):
@@ -333,9 +334,9 @@ def _divided(
 
 
 def _waited(removal: PodRemoval, is_evicted: bool) -> float:
-    """Seconds that leaders had, as this process has seen it: a clock on the wall may jump (F35, F44).
+    """Seconds that leaders have had to move away, measured by this process: the wall clock may jump (F35, F44).
 
-    They have none while PD does not move them, as when it refuses to.
+    Time in which PD does not move leaders, e.g. because it refuses to, does not count.
     """
     if not removal.since:
         return 0.0
@@ -357,5 +358,5 @@ def _unknown(ctx: ReconcileContext, kind: StoreKind) -> Waiting:
 
 
 def scale_in(kind: StoreKind) -> ScaleIn:
-    """How stores of a kind leave."""
+    """The scale-in procedure of a kind of stores."""
     return ScaleIn(scale_in_parallelism, partial(_drain, kind), partial(_cancel, kind))

@@ -1,4 +1,4 @@
-"""When stores of a kind serve as wanted, and how there get more of them (lifecycle.md 6.5, 8.4)."""
+"""The state in which stores of a kind serve as wanted, and their scale-out (lifecycle.md 6.5, 8.4)."""
 
 from apis import predicates
 from member.context import ReconcileContext
@@ -13,7 +13,7 @@ from member.stores.kind import StoreKind
 
 
 def stores_up(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
-    """What the stores lack when all pods are Ready."""
+    """Done if all stores are Up; otherwise the wait, with what is missing. Called when all pods are Ready."""
     stores = kind.status_in(ctx).stores
     if predicates.all_members_ready(ctx.tc, kind.name):
         return Done(f"{len(stores)} of {len(stores)} stores are Up")
@@ -25,7 +25,7 @@ def stores_up(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
 
 
 def scale_out(kind: StoreKind) -> ScaleOut:
-    """How a kind gets more stores."""
+    """The scale-out procedure of a kind of stores."""
     return ScaleOut(
         limit=scale_out_parallelism,
         allowed=lambda ctx: _stores_known(ctx, kind),
@@ -35,7 +35,7 @@ def scale_out(kind: StoreKind) -> ScaleOut:
 
 
 def _stores_known(ctx: ReconcileContext, kind: StoreKind) -> Waiting | None:
-    """Whether a pod has a store is judged by what PD says now (F7)."""
+    """The wait for a current report of PD: only PD knows which pods have a store (F7)."""
     if kind.status_in(ctx).synced:
         return None
     what = f"waiting for PD to report the {kind.title} stores before scaling out"

@@ -1,4 +1,4 @@
-"""What stores are like right now (lifecycle.md 5.3, 5.4). Reads only; PD is who knows them."""
+"""The present status of stores, according to PD (lifecycle.md 5.3, 5.4). Reads only."""
 
 from datetime import datetime
 
@@ -23,7 +23,7 @@ _TOLERANCE = 0.1
 
 
 def observe(ctx: ReconcileContext, kind: StoreKind) -> Outcome:
-    """Bring the status of a kind up to date. PD is not asked when it did not answer for itself."""
+    """Update the status of a kind. Without an answer about PD's own members, PD is not asked for stores."""
     if kind.spec(ctx.tc.spec) is None:
         return Done()
     status = kind.status_in(ctx)
@@ -53,7 +53,7 @@ def _ask(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus) -> Outcom
     tombstones = [store for store in listed if store.state_name == TOMBSTONE]
     gone = {str(store.id) for store in tombstones}
     if not stores and (lost := [each for each in status.stores if each not in gone]):
-        # absence is no evidence (R19): what is remembered of them, such as an eviction, must not go with it
+        # absence is no evidence (R19): records about these stores, e.g. evictions, must stay
         return Failed("StoresUnknown", f"PD reports no stores, not even {', '.join(lost)}; ignoring its answer")
     ctx.stores = stores
     _set_stores(ctx, kind, status, stores)
@@ -78,7 +78,7 @@ def _set_boot_strapped(status: StoresStatus, found: bool) -> None:
 
 
 def _set_stores(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, stores: tuple[Store, ...]) -> None:
-    """Sort stores of a kind into ours and others'; one is ours by its address and by its label (F31)."""
+    """Divide the stores of a kind into the cluster's own and peers'; address and label decide (F31)."""
     now = ctx.deps.clock.wall()
     before = status.peer_stores | status.stores
     status.stores, status.peer_stores = {}, {}
@@ -90,7 +90,7 @@ def _set_stores(ctx: ReconcileContext, kind: StoreKind, status: StoresStatus, st
 
 
 def _note_pods(ctx: ReconcileContext, kind: StoreKind) -> None:
-    """Measure for how long containers have run, and for how long pods have had no store, so that nobody waits later."""
+    """Start measuring how long containers have run, and how long pods have had no store, for use by later steps."""
     known = {store.pod_name for store in kind.status_in(ctx).stores.values()}
     for pod in pods_of(ctx, kind.name):
         known_to_run(ctx, kind, pod)
