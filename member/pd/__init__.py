@@ -1,1 +1,1 @@
-"""PD: the placement driver, which knows all stores and hands out timestamps."""
+"""PD: the placement driver, which knows all stores and allocates timestamps."""

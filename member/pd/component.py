@@ -1,4 +1,4 @@
-"""PD: the first component, on which all others wait (lifecycle.md 6.1)."""
+"""PD: the first component; all others wait for it (lifecycle.md 6.1)."""
 
 from apis import predicates
 from apis.identity import known_cluster_ids
@@ -46,9 +46,9 @@ def _serving(ctx: ReconcileContext) -> Outcome:
 
 
 def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
-    """A further member joins only when every present pod is a healthy member (8.3 BETTER), but for the lost ones.
+    """The wait before another member joins: every present pod must be a healthy member, except lost ones (8.3 BETTER).
 
-    Before there is a cluster, no pod may begin it until all that are wanted have asked Discovery (F40).
+    While there is no cluster, Discovery lets no pod begin one before all wanted pods have asked it (F40).
     """
     if not _has_begun(ctx):
         return None
@@ -63,7 +63,10 @@ def _all_healthy(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _outdated_peer_url(ctx: ReconcileContext) -> Waiting | None:
-    """TLS is changed where a single member runs, and several have joined by URLs that work."""
+    """The wait for a peer URL that predates a change of TLS.
+
+    Only a single member is checked: several can reach each other.
+    """
     if len(ctx.status.pd.members) != 1:
         return None
     found = api_clients.pd(ctx).members().members
@@ -71,7 +74,7 @@ def _outdated_peer_url(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _has_begun(ctx: ReconcileContext) -> bool:
-    """Whether something tells that there is a cluster."""
+    """True if there is evidence that the PD cluster exists."""
     pd, stores = ctx.status.pd, ctx.status.tikv.stores
     known = known_cluster_ids(ctx.tc, claimed_ids(ctx)) or stores or pd.members or pd.peer_members
     return bool(known) or ctx.tc.spec.cluster is not None
@@ -82,7 +85,7 @@ def _is_member(ctx: ReconcileContext, pod: str) -> bool:
 
 
 def _outage(ctx: ReconcileContext) -> Verdict | None:
-    """The verdict on a PD that does not answer; its members in other clusters have no pods here."""
+    """The verdict on a PD that does not answer. Its members in other clusters have no pods here."""
     pd = ctx.status.pd
     return silent_quorum(ctx, "pd", [_as_voter(ctx, each) for each in (pd.members | pd.peer_members).values()])
 
@@ -112,7 +115,7 @@ PD = Workload(
     scaling=Scaling(_OUT, scale_in.SCALE_IN),
     rolling=upgrade.ROLLING,
     failover=failover.failover,
-    # one of them keeps others from joining, so it can't wait until all pods are Ready
+    # a stray member keeps other members from joining, so its removal can't wait until all pods are Ready
     housekeeping=_housekeeping,
     commands={
         REPLACE_VOLUME: replace_volume.act,

@@ -1,4 +1,4 @@
-"""What PD should look like (objects.md 2.1, 4.1, 6.4). Pure functions of a defaulted TidbCluster."""
+"""PD's desired objects (objects.md 2.1, 4.1, 6.4). Pure functions of a defaulted TidbCluster."""
 
 from apis import config, images, toml
 from apis.accessor import component
@@ -28,7 +28,7 @@ _TIDB_CLIENT_TLS = "tidb-client-tls"
 
 
 def services(tc: TidbCluster) -> list[Json]:
-    """PD's Services: for clients, and for the members among themselves."""
+    """PD's Services: one for clients, one for the members among themselves."""
     peer_ports = [port("tcp-peer-2380", PD_PEER_PORT), port("tcp-peer-2379", PD_CLIENT_PORT)]
     return [_end_user_service(tc), peer(tc, "pd", peer_ports)]
 
@@ -39,7 +39,7 @@ def _end_user_service(tc: TidbCluster) -> Json:
 
 
 def content(tc: TidbCluster) -> Content:
-    """The texts of PD's ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The texts of PD's ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     pd = component(tc, "pd")
     tables = pd.config_tables()
     if tls_enabled(tc):
@@ -121,7 +121,7 @@ def _certificates(tc: TidbCluster) -> dict[str, str]:
 
 
 def _dashboard_uses_tls(tc: TidbCluster) -> bool:
-    """Whether PD's dashboard connects to TiDB with a client certificate."""
+    """True if PD's dashboard connects to TiDB with a client certificate."""
     tidb = tc.spec.tidb
     if tidb is None or tidb.tls_client is None or not tidb.tls_client.enabled:
         return False
@@ -136,5 +136,5 @@ def _skips_internal_ca(tc: TidbCluster) -> bool:
 
 
 def _spec(tc: TidbCluster) -> PDSpec:
-    assert tc.spec.pd is not None  # `component` has answered
+    assert tc.spec.pd is not None  # `component` has checked it
     return tc.spec.pd

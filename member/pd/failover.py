@@ -1,4 +1,4 @@
-"""Replacing PD members that are lost (lifecycle.md 9.2): what is PD's own in it (`member.failover.members`)."""
+"""The replacement of lost PD members (lifecycle.md 9.2): the part that differs from `member.failover.members`."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,7 +24,7 @@ from member.pd.given_up import end_of_pod, has_volumes, is_over, recorded_claims
 from member.polling import next_poll
 
 _BOOTSTRAP = "pd-bootstrap"
-"""The kind of failure timer that no member of a PD that exists is serving."""
+"""The failure timer for a PD cluster that exists without a serving member."""
 
 
 class _PDFailover(MemberFailover[ReconcileContext, PDFailureMember]):
@@ -74,7 +74,7 @@ class _PDFailover(MemberFailover[ReconcileContext, PDFailureMember]):
 
 
 def failover(ctx: ReconcileContext) -> Outcome:
-    """Replace what is lost, a step a reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
+    """Replace lost members, one step per reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
     return _PDFailover(ctx).step()
 
 
@@ -89,7 +89,7 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
 
 
 def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Failing]) -> Outcome:
-    """Remove member, pod and volumes of a record; each was done already or is done again (R04)."""
+    """Remove member, pod and volumes of a record; steps that are already done have no effect (R04)."""
     name = next(name for name, each in ctx.status.pd.failure_members.items() if each == record)
     recorded = live_status(ctx)
     if recorded.status.pd.failure_members.get(name) != record:
@@ -109,7 +109,7 @@ def _replace(ctx: ReconcileContext, record: PDFailureMember, lost: Sequence[Fail
 
 
 def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidence) -> Waiting | None:
-    """Remove member, pod and volumes; None when nothing is left of them, and no pod that could join once more."""
+    """Remove member, pod and volumes; None if none of them is left, nor a pod that could join again."""
     pd = api_clients.pd(ctx)
     members = pd.members()
     begun = not has_volumes(ctx, record)
@@ -120,7 +120,7 @@ def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidenc
         return waiting
     gone = member_gone(ctx, record.pod_name)
     if gone is None:
-        # the next pod has joined already, or PD still has to remove the member
+        # the next pod has already joined, or PD has not removed the member yet
         what = f"waiting for PD to remove the member of pod {record.pod_name}"
         return None if begun else Waiting("PDFailover", what, next_poll(ctx, "pd"))
     clean_up(ctx, "pd", record.pod_name, recorded_claims(record), gone)
@@ -130,7 +130,7 @@ def _take_away(ctx: ReconcileContext, record: PDFailureMember, recorded: Evidenc
 def _remove(
     ctx: ReconcileContext, member: LiveMember, found: LiveMembership, record: PDFailureMember, recorded: Evidence
 ) -> Waiting | None:
-    """Take a lost member out of PD; what it waits for, if it does."""
+    """Remove a lost member from PD; returns the wait if that is not possible yet."""
     pd = api_clients.pd(ctx)
     expendable = majority_without(pd, member, found.members)
     if expendable is None:
@@ -142,9 +142,9 @@ def _remove(
 
 
 def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
-    """What is said of a PD that exists, as its id or its data tells, while none of its members does (F40).
+    """The refusal to bootstrap if an id or data show that the PD cluster exists, while no member serves (F40).
 
-    Pods without data wait then: Discovery lets none of them begin another cluster.
+    Pods without data wait meanwhile: Discovery lets none of them begin another cluster.
     """
     ids, stores = known_cluster_ids(ctx.tc, claimed_ids(ctx)), ctx.status.tikv.stores
     if not (ids or stores) or is_abandoned(ctx.tc, ids) or _own(ctx):
@@ -169,7 +169,7 @@ def _bootstrap_refused(ctx: ReconcileContext) -> Refused | None:
 
 
 def _own(ctx: ReconcileContext) -> dict[str, PDMember]:
-    """The members of the pods that the spec and failover ask for, by pod."""
+    """The members of the pods that spec and failover require, by pod."""
     members = ctx.status.pd.members.values()
     pods = [*desired_pods(ctx, "pd"), *substitutes(ctx, "pd")]
     found = {pod: own_member(ctx.tc, members, ordinal_of(pod)) for pod in pods}

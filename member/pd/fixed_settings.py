@@ -1,4 +1,4 @@
-"""Settings that come into PD's file without effect: a running PD has its own (defaults-and-validation.md 4.2)."""
+"""Settings without effect in PD's file: a running PD uses its stored values (defaults-and-validation.md 4.2)."""
 
 from apis.components import component_type
 from apis.validation import Running, observe
@@ -11,7 +11,7 @@ _NO_FILE = Running(configs={"pd": {}})
 
 
 def tell(ctx: ReconcileContext) -> None:
-    """Tell, once, of those that v1.6 left out of the file and that are about to come into it."""
+    """Emit an event, once, about such settings that v1.6 left out of the file and that will now appear in it."""
     found: frozenset[str] = frozenset()
     if without_effect(ctx.tc, _NO_FILE):
         found = frozenset(without_effect(ctx.tc, _in_use(ctx)))
@@ -22,7 +22,7 @@ def tell(ctx: ReconcileContext) -> None:
 
 
 def _in_use(ctx: ReconcileContext) -> Running:
-    """The file that the pods use; none where there are no pods."""
+    """The file that the pods use; empty if there are no pods."""
     live = ctx.stateful_set("pd")
     if live is None:
         return Running()

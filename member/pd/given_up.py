@@ -1,8 +1,8 @@
-"""PD pods that failover gives up: until they have ended, they may join once more (lifecycle.md 9.2, F29).
+"""PD pods that failover has given up: until they have ended, they may join again (lifecycle.md 9.2, F29).
 
-A pod whose start script still runs is told to end, and joins PD in the time that it has for that. It leaves a member
-without data, because of which no later pod of its name can join. Only while the pod ends, and until the next one runs,
-can that member be told from the one of the next pod: so it is looked for then, and noted in the record.
+A pod whose start script still runs receives the request to end, and may join PD in its grace period. It then leaves a
+member without data, which keeps later pods of its name from joining. Only until the next pod runs can the operator
+distinguish this member from the next pod's member. So it looks for the member until then, and records its id.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,16 +23,16 @@ from member.ownership import own_member
 from member.polling import next_poll, seconds_since
 
 _OVERDUE = 60.0
-"""Seconds for which a pod is waited for beyond the time that it has for its end."""
+"""Seconds that the operator waits for a pod beyond its grace period."""
 
 
 def recorded_claims(record: PDFailureMember) -> set[str]:
-    """The UIDs of the volume claims of a lost member."""
+    """The UIDs of a lost member's volume claims."""
     return {*record.pvc_uid_set, record.pvc_uid} - {""}
 
 
 def has_volumes(ctx: ReconcileContext, record: PDFailureMember) -> bool:
-    """Whether the pod of a lost member still has all volumes of that, as far as caches show."""
+    """True if the pod of a lost member still has all its recorded volumes, according to the caches."""
     live = ctx.stateful_set("pd")
     if live is None:
         return True
@@ -43,9 +43,9 @@ def has_volumes(ctx: ReconcileContext, record: PDFailureMember) -> bool:
 def is_over(
     ctx: ReconcileContext, record: PDFailureMember, own: Mapping[str, PDMember], lost: Sequence[Failing]
 ) -> bool:
-    """Whether a member whose removal was intended is no longer lost; one that PD lists no more is removed half-way.
+    """True if a member whose removal was planned is no longer lost. If PD no longer lists it, the removal is half done.
 
-    One whose volumes are given up does not come back; another one, of the next pod, takes its place.
+    After its volumes were given up a member does not return: the member of the next pod takes its place.
     """
     member = own.get(record.pod_name)
     if member is None:
@@ -58,9 +58,9 @@ def is_over(
 
 
 def end_of_pod(ctx: ReconcileContext, record: PDFailureMember, found: LiveMembership) -> Waiting | None:
-    """The wait until a pod that was given up has ended; a member that it left meanwhile is noted, to be removed next.
+    """The wait until a given-up pod has ended. If the pod has left another member, records its id for removal.
 
-    `found` was read before: a member in it that the next pod can't have left is noted. Raises ApiError, TransportError.
+    `found` was read earlier: a member in it that cannot be the next pod's is recorded. Raises ApiError, TransportError.
     """
     pod = ctx.deps.client.find(PODS, record.pod_name, ctx.namespace)
     again = own_member(ctx.tc, found.members, ordinal_of(record.pod_name))
@@ -75,9 +75,9 @@ def end_of_pod(ctx: ReconcileContext, record: PDFailureMember, found: LiveMember
 
 
 def _may_be_of(pod: Object | None, *, named: bool) -> bool:
-    """Whether a member may be that of the pod that comes after the one that was given up.
+    """True if a member may belong to the pod that follows the given-up pod.
 
-    One with a name has started, which takes more time than Kubernetes needs to tell that the pod has.
+    A member with a name has started, by which time Kubernetes has also reported the start of its container.
     """
     if pod is None or pod.metadata.deletion_timestamp:
         return False
@@ -85,7 +85,7 @@ def _may_be_of(pod: Object | None, *, named: bool) -> bool:
 
 
 def _is_ending(ctx: ReconcileContext, pod: Object) -> bool:
-    """Whether a pod is about to end: one on a lost node, or long overdue, may never do so."""
+    """True if a pod is about to end; one on a lost node, or long overdue, may never end."""
     until = pod.metadata.deletion_timestamp
     if not until or node_state(ctx, pod) is NodeState.NOT_READY:
         return False

@@ -1,4 +1,4 @@
-"""`replace-volume` on a PD pod: its member leaves PD, then its volumes and it are made anew (lifecycle.md 13)."""
+"""`replace-volume` on a PD pod: its member leaves PD, then pod and volumes are recreated (lifecycle.md 13)."""
 
 from apis.ordinals import desired_replicas
 from dataplane.errors import Conflict
@@ -19,7 +19,7 @@ from member.pd.voting import healths
 
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
-    """One step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
+    """Take one step of a replacement. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     if is_cancelled(ctx, pod, command):
         return cancel(ctx, pod)
     if waiting := _leave_pd(ctx, pod, command):
@@ -31,7 +31,7 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
 
 
 def _leave_pd(ctx: ReconcileContext, pod: Object, command: Command) -> Waiting | None:
-    """Take the member of a pod out of PD, as a scale-in does; None when that is done."""
+    """Remove the member of a pod from PD, as a scale-in does; None when that is done."""
     pd, name = api_clients.pd(ctx), pod.metadata.name
     members = pd.members()
     match next_step(voters(ctx, members, healths(ctx, pd, len(members.members))), ordinal_of(name)):

@@ -1,6 +1,6 @@
-"""How PD gives up a pod: its member hands over, and is removed from the quorum (lifecycle.md 8.3).
+"""The scale-in of PD: a member transfers leadership and is removed from the quorum (lifecycle.md 8.3).
 
-One at a time, each with all others healthy, so that every removal is made by a quorum that survives it (I8, I9).
+One member leaves at a time, while all others are healthy, so a quorum survives every removal (I8, I9).
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
 
 
 def _stands_in(removal: PodRemoval, found: Sequence[Voter], others: str) -> Waiting:
-    """The wait for pods that are no healthy members: what serves in their place stays until they are."""
+    """The wait for wanted pods that are not healthy members: the pod that stands in for them stays until they are."""
     ctx, healthy = removal.ctx, {voter.ordinal for voter in found if voter.healthy}
     missing = [ordinal for ordinal in desired_ordinals(ctx.tc, "pd") if ordinal not in healthy]
     names = ", ".join(named(ctx, "pd", pod_name(ctx.tc, "pd", ordinal)) for ordinal in missing)
@@ -61,7 +61,7 @@ def _stands_in(removal: PodRemoval, found: Sequence[Voter], others: str) -> Wait
 
 
 def _nothing_left_to_lead(ctx: ReconcileContext) -> Refused | None:
-    """The refusal to give up the last member, on which everything depends (F34)."""
+    """The refusal to remove the last member, on which everything depends (F34)."""
     if desired_replicas(ctx.tc, "pd") > 0:
         return None
     status, spec = ctx.status, ctx.tc.spec
@@ -90,7 +90,7 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
 
 
 def voters(ctx: ReconcileContext, found: Membership, seen: Sequence[Health]) -> list[Voter]:
-    """PD's members, as PD reports them now. Raises AddressNotUnderstood when one of them may be ours or a peer's."""
+    """PD's members, as PD reports them now. Raises AddressNotUnderstood if the owner of a member is ambiguous."""
     require_understood_members(ctx.tc, found.members)
     healthy = {health.member_id for health in seen if health.healthy}
     leader = found.leader.id if found.leader else 0
@@ -101,13 +101,13 @@ def voters(ctx: ReconcileContext, found: Membership, seen: Sequence[Health]) -> 
 
 
 def ordinal_of_member(ctx: ReconcileContext, member: PDMember) -> int | None:
-    """The pod of a member, by its URLs or by either of its names (8.3 BETTER, F24)."""
+    """The ordinal of a member's pod, by its URLs or either of its names (8.3 BETTER, F24); None if it has none here."""
     owner = member_owner(ctx.tc, member)
     return None if isinstance(owner, Stranger) else owner
 
 
 def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
-    """Keep a member that was about to leave, unless PD has removed it: its data can't join again."""
+    """Keep a member that was about to leave, unless PD has removed it: then its data cannot join again."""
     ctx = removal.ctx
     soon = next_poll(ctx, "pd")
     if not predicates.is_synced(ctx.tc, "pd"):

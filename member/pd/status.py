@@ -1,4 +1,4 @@
-"""What PD is like right now (lifecycle.md 5.1). Reads only."""
+"""The present status of PD (lifecycle.md 5.1). Reads only."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,10 +33,10 @@ _NO_ANSWER = (ConnectionLost, ConnectionRefused, RequestTimeout)
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
-    """Bring `status.pd` up to date.
+    """Update `status.pd`.
 
-    The answer is Waiting while a new PD does not answer yet, Failed when one that served before does not, and Refused
-    when another PD answers.
+    Returns Waiting while a new PD does not answer yet, Failed if a PD that has served does not answer, and Refused if a
+    different PD answers.
     """
     if ctx.tc.spec.pd is None:
         return Done()
@@ -52,7 +52,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
         status.unjoined_members = _unjoined(ctx, status, pods)
         status.synced = True
         if status.leader and (status.unjoined_members or not _all_are_healthy(ctx, status)):
-            # the Service may lead to one that does not serve
+            # the Service may select a member that does not serve
             ctx.pd_url = api_clients.reachable_pd_member(ctx, status.leader.client_url)
     return outcome
 
@@ -68,7 +68,7 @@ class _Answers:
     cluster_id: str
     healths: tuple[Health, ...]
     contradiction: Unavailable | None = None
-    """Why the healths say nothing of a quorum."""
+    """Why the health report is no evidence of a quorum."""
 
 
 def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
@@ -96,7 +96,7 @@ def _ask(ctx: ReconcileContext, status: PDStatus) -> Outcome:
 
 
 def _foreign(ctx: ReconcileContext, known: Sequence[str], cluster_id: str) -> Refused | None:
-    """The refusal of a PD with another cluster id; labels of the data count, since a status may have been edited."""
+    """The refusal of a PD with another cluster id. Labels of the data count, because users can edit the status."""
     if not known or cluster_id in known or is_abandoned(ctx.tc, known) or labelled_ids(ctx) == {cluster_id}:
         return None
     return Refused(
@@ -107,13 +107,13 @@ def _foreign(ctx: ReconcileContext, known: Sequence[str], cluster_id: str) -> Re
 
 
 def _peers_do_not(ctx: ReconcileContext) -> str:
-    """What is added where PD has members in other clusters: they were asked in vain, too (`api_clients.pd`)."""
+    """The addition to a message if PD has members in other clusters: `api_clients.pd` has asked them, too."""
     known = ctx.status.pd.peer_members
     outside = sorted(name for name, each in known.items() if not api_clients.reachable_pd_member(ctx, each.client_url))
     peers = sorted(known.keys() - outside)
     parts = [f"; nor do its members in other clusters answer: {', '.join(peers)}"] if peers else []
     if outside:
-        # the names are PD's own words, and may be those of an attacker
+        # PD reports these names, so an attacker may have chosen them
         parts.append(
             f"; {len(outside)} of its members announce addresses that belong to no TidbCluster which shares this PD, "
             "and were not asked"
@@ -130,10 +130,10 @@ def _understood(ctx: ReconcileContext, healths: tuple[Health, ...]) -> Outcome:
 
 
 def _answers_of_any(ctx: ReconcileContext) -> _Answers:
-    """What PD's Service answers, or a single member when the Service leads to none that serves.
+    """The answers of PD's Service, or of a single member if the Service selects one that does not serve.
 
-    A member is Ready as soon as its container runs, so that one that is ill is behind the Service from time to time.
-    Raises DataPlaneError.
+    A member is Ready as soon as its container runs, so the Service sometimes selects an unhealthy one. Raises
+    DataPlaneError.
     """
     try:
         return _answers(ctx, api_clients.pd_answers(ctx))
@@ -141,12 +141,12 @@ def _answers_of_any(ctx: ReconcileContext) -> _Answers:
         another = api_clients.responding_pd_member(ctx) if isinstance(error.cause, _NO_ANSWER) else None
         if another is None:
             raise
-        # which answers the next questions, too
+        # this member also answers the later requests of this reconcile
         return _answers(ctx, api_clients.pd_answers(ctx))
 
 
 def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
-    """Members and health; where there are stores, side by side with what the stages are going to ask about them.
+    """Members and health. With stores, their reads for the later stages run concurrently.
 
     Raises DataPlaneError.
     """
@@ -155,7 +155,7 @@ def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
         api_clients.ask_ahead(ctx, (pd.members, partial(pd.health, expected), *of_stores))
     membership = pd.members()
     if membership.leader is None:
-        # a leader that is resigning names none
+        # while PD's leader resigns, PD names none
         raise Unavailable("GET", f"{pd.base_url}/pd/api/v1/members", "PD has no leader")
     leader, cluster_id = membership.leader.name, str(membership.cluster_id or pd.cluster_id())
     healths = pd.health(expected)
@@ -163,7 +163,7 @@ def _answers(ctx: ReconcileContext, pd: PDReads) -> _Answers:
 
 
 def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health]) -> Unavailable | None:
-    """The error of a health report that leaves out a listed member: absence is no evidence (R19)."""
+    """The error of a health report that omits a listed member: absence is no evidence (R19)."""
     reported = {health.member_id for health in healths}
     listed = {each.id: each.name or f"member {each.id}" for each in (membership.leader, *membership.members) if each}
     if not (omitted := listed.keys() - reported):
@@ -174,7 +174,7 @@ def _contradiction(pd: PDReads, membership: Membership, healths: Sequence[Health
 
 
 def _reads_of_stores(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
-    """What is asked about stores where there are some, and where there are to be fewer."""
+    """The reads for existing stores, and further reads if there are to be fewer stores."""
     kinds = component_names(lambda row: row.is_store)
     sets = {name: live.decode()["spec"] for name in kinds if (live := ctx.stateful_set(name))}
     if sets:
@@ -210,7 +210,7 @@ def _member(health: Health, old: PDMember | None, now: datetime) -> PDMember:
 
 
 def _unjoined(ctx: ReconcileContext, status: PDStatus, pods: Sequence[Object]) -> dict[str, UnjoinedMember]:
-    """The pods that PD does not count among its members; the time is that of the first sight."""
+    """The pods that are not among PD's members, with the time when this was first seen."""
     joined = {member_owner(ctx.tc, member) for member in status.members.values()}
     found = {}
     for pod in pods:

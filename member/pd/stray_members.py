@@ -1,10 +1,10 @@
-"""Members that PD counts on though no pod serves as them, nor will by itself (F29, R14).
+"""Members that count for PD's quorum although no pod serves as them, nor will without help (F29, R14).
 
-PD keeps a place for a pod from the moment in which it asks to join; until its member has started it has no name. Three
-kinds of pod leave such a place behind. One that was scaled in, or given up, while it started is not there any more. One
-whose start script ran on while it was scaled in may even have started once more: its member has a name, and no data.
-One that ended before it had written down that it may join asks again and is refused, with everybody else, because of
-its own place. PD counts them all for its quorum. Only the operator knows that they will never serve.
+PD adds a member when a pod asks to join; the member has no name until it has started. Three kinds of pods leave such a
+member behind. A pod that was scaled in or given up during its start no longer exists. A pod whose start script kept
+running during its scale-in may even have started: its member has a name, but no data. A pod that ended before it had
+stored the permission to join asks again; PD then rejects every pod because of this pod's own unstarted member. All of
+them count for the quorum, and only the operator knows that they will never serve.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,14 +27,14 @@ from member.pd.scale_in import SCALE_IN, ordinal_of_member
 from member.polling import next_poll
 
 _JOINING = "pd-joining"
-"""The kind of failure timer that a member has not started."""
+"""The failure timer for members that have not started."""
 
 _START_TIMEOUT = 60.0
-"""Seconds that a member may take to start while its pod is restarted again and again."""
+"""Seconds that a member may take to start while its pod restarts repeatedly."""
 
 
 def remove(ctx: ReconcileContext) -> Outcome | None:
-    """Take one of them out of PD; None when there is none, or it may still come.
+    """Remove one stray member from PD; None if there is none, or if it may still start.
 
     Raises ApiError, TransportError, DataPlaneError.
     """
@@ -44,7 +44,7 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
         ctx.memory.failure_timers.reset(_JOINING)
         return None
     pd = api_clients.pd(ctx)
-    # before the pods: one that is made meanwhile may join meanwhile
+    # read members before pods: a pod that is created in between may also join in between
     members = pd.members().members
     require_understood_members(ctx.tc, members)
     pods = pods_live(ctx, "pd")
@@ -53,7 +53,7 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
     there = {ordinal_of(pod.metadata.name) for pod in pods.pods}
     for ordinal in sorted(_unasked(ctx, live, own.keys() - there), reverse=True):
         removal = pod_removal.live(ctx, "pd", live.decode(), ordinal)
-        # another one with a name gets its pod back, and leaves with that
+        # a member with a name and no scale-in: its pod is recreated, and they leave together
         if ordinal in unstarted or removal.begun:
             return _as_in_a_scale_in(removal)
     seen = ctx.memory.failure_timers.update(_JOINING, {str(member.id) for member in unstarted.values()}, ctx.deps.clock)
@@ -66,7 +66,7 @@ def remove(ctx: ReconcileContext) -> Outcome | None:
 
 
 def _unasked(ctx: ReconcileContext, live: Object, owners: Iterable[int | Stranger]) -> set[int]:
-    """The ordinals for which nobody asks, neither the spec with failover nor the StatefulSet."""
+    """The ordinals that neither spec and failover nor the StatefulSet require."""
     extra = {owner for owner in owners if not isinstance(owner, Stranger)}.difference(desired_ordinals(ctx.tc, "pd"))
     return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}
 
@@ -82,7 +82,7 @@ def _as_in_a_scale_in(removal: PodRemoval) -> Outcome:
 def _remove_member(
     ctx: ReconcileContext, member: LiveMember, members: Sequence[LiveMember], pod: str, pods: LivePods
 ) -> Outcome:
-    """Let the pod ask to join once more, as if it had never been added."""
+    """Remove an unstarted member, so that its pod can ask to join again as if it had never been added."""
     pd, soon = api_clients.pd(ctx), next_poll(ctx, "pd")
     expendable = majority_without(pd, member, members)
     if expendable is None:

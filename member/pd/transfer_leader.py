@@ -1,4 +1,4 @@
-"""`pd-transfer-leader` on a PD pod: another member leads, and with `delete-pod` it is restarted then."""
+"""`pd-transfer-leader` on a PD pod: another member becomes leader; with `delete-pod` the pod then restarts."""
 
 from dataclasses import replace
 
@@ -21,11 +21,11 @@ from member.pd.voting import healths
 TRANSFERRING = "TransferringPDLeader"
 
 _TRANSFER = 1.0
-"""Seconds within which PD moves the leader after it said so."""
+"""Seconds that PD takes to move the leader after it has accepted the request."""
 
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
-    """One step of a transfer; the new leader is confirmed before the pod goes (I12).
+    """Take one step of a transfer; the pod restarts only after the new leader is confirmed (I12).
 
     Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
     """
@@ -46,14 +46,17 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
 
 
 def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
-    """Restart the pod when it does not lead; one after another, or they would hand over to each other."""
+    """Restart the pod when it does not lead.
+
+    Pods take turns; otherwise they would transfer leadership to each other.
+    """
     name = pod.metadata.name
     first = min(_pods_with_command(ctx, DELETE_POD), default=name)
     if name != first:
         return Waiting(
             "AnotherPodRestarting", f"waiting for pod {first} to be restarted before restarting pod {name}", RETRY_BUSY
         )
-    # what a rolling restart asks of a pod before it goes
+    # the same preparation as in a rolling restart
     hold = ROLLING.prepare(ctx, pod)
     if isinstance(hold, Waiting):
         return replace(hold, retry_after=_TRANSFER if hold.reason == TRANSFERRING else RETRY_BUSY)
@@ -61,7 +64,7 @@ def _go(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
 
 
 def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
-    """Have a member lead that carries no such command."""
+    """Transfer leadership to a member whose pod has no such command."""
     pd = api_clients.pd(ctx)
     if not is_of(ctx, pd.leader(), pod):
         return Done(f"pod {pod} does not lead PD", "LeaderTransferred")
@@ -80,6 +83,6 @@ def _stay_away(ctx: ReconcileContext, pod: str) -> Outcome:
 
 
 def _pods_with_command(ctx: ReconcileContext, *values: str) -> list[str]:
-    """The pods that carry the command with one of these values."""
+    """The pods that have the command with one of these values."""
     key = pod_commands.PD_TRANSFER_LEADER
     return [pod.metadata.name for pod in pods_of(ctx, "pd") if pod.metadata.annotations.get(key) in values]

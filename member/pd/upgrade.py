@@ -1,4 +1,4 @@
-"""How PD's pods are restarted: the quorum holds without each of them, and the leader hands over first (7.3)."""
+"""Rolling restarts of PD: the quorum holds without each pod, and the leader transfers its role first (7.3)."""
 
 from apis import predicates
 from apis.ordinals import desired_replicas
@@ -36,7 +36,7 @@ def _unmet_condition(ctx: ReconcileContext, pod: Object) -> str:
 
 
 def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
-    """All is asked live, right before the restart: quorum, readiness of the others, leader (F13, I9, I12)."""
+    """Check quorum, readiness of the others and leader live, right before the restart (F13, I9, I12)."""
     pd, name = api_clients.pd(ctx), pod.metadata.name
     members = _health(ctx, pd)
     others = [member for member in members if not is_of(ctx, member, name)]
@@ -51,7 +51,7 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
 
 
 def _spare(ctx: ReconcileContext, pod: str) -> Spared | Silence | NotDone:
-    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12). Raises DataPlaneError."""
+    """Spare an unready pod, unless the quorum needs its member (I9) or it leads (I12). Raises DataPlaneError."""
     if not ctx.status.pd.synced:
         silence = Silence("PDUnknown", "PD does not report its members", _WAY_OUT)
         return not_understood(ctx.observations) or silence
@@ -83,15 +83,15 @@ def _forced(ctx: ReconcileContext) -> Evidence | None:
 
 
 def _is_alone(ctx: ReconcileContext) -> bool:
-    """Whether there is a single member, as far as is known."""
+    """True if only a single member is known."""
     return predicates.actual_replicas(ctx.tc, "pd") < 2 and not ctx.status.pd.peer_members
 
 
 def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:
-    """How PD's members are.
+    """The health of PD's members.
 
-    Raises Unavailable when the answer leaves out one that this reconcile has seen: it would count for no quorum, and
-    its pod as spared. Raises AddressNotUnderstood when one of them may be ours or a peer's.
+    Raises Unavailable if the answer omits a member that this reconcile has seen: it would not count for the quorum, and
+    its pod would seem dispensable. Raises AddressNotUnderstood if the owner of a member is ambiguous.
     """
     members = healths(ctx, pd, desired_replicas(ctx.tc, "pd"))
     reported = {str(member.member_id) for member in members}
@@ -104,7 +104,7 @@ def _health(ctx: ReconcileContext, pd: PDClient) -> tuple[Health, ...]:
 
 
 def _without_quorum(ctx: ReconcileContext, pod: str, others: list[Health], total: int) -> NotDone | None:
-    """What keeps the others from being a quorum; a single PD has none to lose (7.3 BETTER)."""
+    """Why the other members would be no quorum; None if they are one, or if PD has a single member (7.3 BETTER)."""
     healthy = sum(member.healthy for member in others)
     wanted = total // 2 + 1
     if total <= 1 or healthy >= wanted or _opted_out(ctx):
@@ -122,7 +122,7 @@ def _opted_out(ctx: ReconcileContext) -> bool:
 
 
 def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) -> Waiting | None:
-    """The first of our members that has not loaded its regions yet; peers are none of our restarts."""
+    """The wait for the first own member that has not loaded its regions; peers' members do not matter here."""
     for member in members:
         own = bool(member.client_urls) and not isinstance(member_owner(ctx.tc, member), Stranger)
         if own and not api_clients.pd_member(ctx, member.client_urls[0]).ready():
@@ -135,7 +135,7 @@ def _loading(ctx: ReconcileContext, members: list[Health] | tuple[Health, ...]) 
 
 
 def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Health]) -> Waiting | None:
-    """Move the leader away and wait until PD reports another; a PD without other healthy members goes as it is."""
+    """Transfer leadership and wait until PD reports the new leader; None if no other member is healthy."""
     target = successor(ctx, pod, healthy)
     if target is None:
         return None
@@ -162,7 +162,7 @@ def successor(ctx: ReconcileContext, pod: str, healthy: list[Health]) -> str | N
 
 
 def is_of(ctx: ReconcileContext, member: Health | Member, pod: str) -> bool:
-    """Whether a member is that of a pod (F24)."""
+    """True if a member belongs to a pod (F24)."""
     return member_owner(ctx.tc, member) == ordinal_of(pod)
 
 

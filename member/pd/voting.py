@@ -1,7 +1,7 @@
-"""Which PD members vote. PD calls healthy whom it can ping at the port of clients, which takes no quorum (I9).
+"""Which PD members vote. PD reports a member as healthy if its client port answers, which needs no quorum (I9).
 
-One that is cut off from the others alone looks healthy to PD. So whoever is about to take a member away asks each
-member itself, too: its etcd says whether it has a leader and reads with the quorum.
+A member that is cut off only from the other members looks healthy to PD. So before the operator removes or restarts a
+member, it also asks each member itself: its etcd reports a leader, and reads with the quorum.
 """
 
 from dataclasses import replace
@@ -16,17 +16,17 @@ from ports.transport import ConnectionRefused
 
 
 def healths(ctx: ReconcileContext, pd: PDClient, expected: int) -> tuple[Health, ...]:
-    """All members; healthy are those that PD calls so and that, as far as they are ours, say themselves that they vote.
+    """All members. Healthy means that PD reports it, and that the cluster's own members also confirm that they vote.
 
-    `expected` is the number of members for which to give PD time. Raises DataPlaneError.
+    `expected` is the number of members, which determines PD's timeout. Raises DataPlaneError.
     """
     return tuple(replace(each, healthy=each.healthy and _votes(ctx, each)) for each in pd.health(members=expected))
 
 
 def may_vote(ctx: ReconcileContext, member: Health) -> bool:
-    """Whether a member of ours may vote: it does unless it says itself that it does not, or nothing listens there.
+    """True if a member may vote: unless it says that it does not, or nothing listens at its address.
 
-    That PD does not reach it, or that we do not, is no proof. One without a name has never started. Raises ApiError.
+    An unreachable member may still vote. A member without a name has never started. Raises ApiError.
     """
     if not member.client_urls:
         return bool(member.name)

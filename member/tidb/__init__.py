@@ -1,1 +1,1 @@
-"""TiDB: the stateless servers that speak MySQL."""
+"""TiDB: the stateless servers that speak the MySQL protocol."""

@@ -1,7 +1,7 @@
-"""TiDB's binlogs, which Pump collects: TiDB v8.4.0 and later have none (lifecycle.md 6.6).
+"""TiDB's binlogs, which Pump collects: TiDB v8.4.0 and later write none (lifecycle.md 6.6).
 
-A cluster that already runs such a TiDB beside a Pump goes on, and a condition says what it lacks. What writes binlogs
-is not upgraded to what does not: those who read them would miss all that is written from then on.
+A cluster that already runs such a TiDB with a Pump keeps working, and a condition reports what it lacks. The operator
+does not upgrade a TiDB that writes binlogs to one that does not: the readers would miss all later changes.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ _WAY_OUT = "replicate with TiCDC (spec.ticdc), set spec.tidb.binlogEnabled to fa
 
 
 def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
-    """Whether TiDB writes the binlogs that it is to write, as a condition by its type; empty where it always did."""
+    """The condition, by its type, that says if TiDB writes the binlogs that the spec wants; empty if it always has."""
     if said := _lacking(ctx.tc):
         return {BINLOG_SUPPORTED: (False, "BinlogRemoved", f"{said}: Pump gets none; {_WAY_OUT}")}
     known = stored_condition(ctx.owner, BINLOG_SUPPORTED) is not None
@@ -30,20 +30,20 @@ def condition(ctx: ReconcileContext) -> Mapping[str, tuple[bool, str, str]]:
 
 
 def refused_upgrade(ctx: ReconcileContext, live: Json, desired: Json) -> Refused | None:
-    """The refusal of a version without binlogs where one that writes them runs."""
+    """The refusal of a version without binlogs while a version that writes them runs."""
     said = _lacking(ctx.tc)
     running, wanted = (images.version_of(image_of(tree, "tidb")) for tree in (live, desired))
     if not said or not binlog.goes(running, wanted):
         return None
     if none_has_image(ctx, "tidb", image_of(live, "tidb")):
-        # the way back from a mistake
+        # reverting a mistaken version must work
         return None
     what = f"{said}, and {running} does; no pod is restarted for it"
     return Refused("BinlogRemoved", f"{what}. Leave spec.tidb.version at {running}, or {_WAY_OUT}")
 
 
 def _lacking(tc: TidbCluster) -> str:
-    """What a TiDB that is to write binlogs cannot, as the first part of a sentence; empty when nothing."""
+    """Why TiDB cannot write the binlogs that the spec wants, as the start of a sentence; empty if it can."""
     tidb = tc.spec.tidb
     if tidb is None or tc.spec.pump is None or not tidb.binlog_enabled:
         return ""

@@ -19,7 +19,7 @@ def _gate(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _missing_pump(ctx: ReconcileContext) -> Waiting | None:
-    """A server that is to write binlogs ends at once where no Pump takes them (3.1)."""
+    """The wait for a Pump: a TiDB that should write binlogs ends at once without one (3.1)."""
     spec = ctx.tc.spec
     if spec.pump is None or spec.tidb is None or not spec.tidb.binlog_enabled or any(ctx.status.pump.health):
         return None
@@ -29,7 +29,7 @@ def _missing_pump(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _missing_certificate(ctx: ReconcileContext) -> Waiting | None:
-    """A pod that mounts a Secret which does not exist never starts: better not to make it (objects.md 1.4)."""
+    """The wait for a certificate: a pod that mounts a missing Secret never starts (objects.md 1.4)."""
     tidb = ctx.tc.spec.tidb
     if tidb is None or not tidb.tls_client or not tidb.tls_client.enabled or ctx.stateful_set("tidb"):
         return None

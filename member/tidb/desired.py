@@ -36,7 +36,7 @@ _PROBE_DIRECTORY = "/var/lib/customized-startup-probe"
 
 
 def services(tc: TidbCluster) -> list[Json]:
-    """TiDB's Services: for clients when the spec describes one, and for the members among themselves."""
+    """TiDB's Services: for clients if the spec has one, and for the members among themselves."""
     among_members = peer(tc, "tidb", [port("status", TIDB_STATUS_PORT)])
     chosen = _spec(tc).service
     return [among_members] if chosen is None else [_end_user_service(tc, chosen), among_members]
@@ -76,14 +76,14 @@ def _service_ports(chosen: TiDBServiceSpec) -> list[Json]:
 
 
 def content(tc: TidbCluster) -> Content:
-    """The texts of TiDB's ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The texts of TiDB's ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     tables = component(tc, "tidb").config_tables()
     _force(tc, _spec(tc), tables)
     return Content({CONFIG_FILE: toml.dumps(tables), STARTUP_SCRIPT: tidb_script(tc)}, tidb_options(tc))
 
 
 def _force(tc: TidbCluster, spec: TiDBSpec, tables: Table) -> None:
-    """What the operator sets whatever the user says (objects.md 6.4)."""
+    """Set what the operator always overrides (objects.md 6.4)."""
     if spec.token_based_auth_enabled:
         key_set = f"{volumes.tls_directory(_JWKS)}/tidb_auth_token_jwks.json"
         config.put(tables, "security.auth-token-jwks", key_set)
@@ -108,7 +108,7 @@ def _force(tc: TidbCluster, spec: TiDBSpec, tables: Table) -> None:
 def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     """TiDB's StatefulSet, whose pods read the ConfigMap of that name.
 
-    Raises InvalidField when the slow log is to lie on a volume that does not exist.
+    Raises InvalidField if the spec puts the slow log on a volume that does not exist.
     """
     tidb, spec = component(tc, "tidb"), _spec(tc)
     log, probe = _slow_log(spec), spec.customized_startup_probe
@@ -197,7 +197,7 @@ def _volumes(tc: TidbCluster, spec: TiDBSpec, config_map_name: str) -> list[Json
 
 
 def _secrets_before_sql(tc: TidbCluster, spec: TiDBSpec) -> dict[str, str]:
-    """The volume that stands before the bootstrap SQL's (objects.md 4)."""
+    """The volume that precedes the bootstrap SQL's volume (objects.md 4)."""
     return {_JWKS: tidb_auth_token_secret(tc)} if spec.token_based_auth_enabled else {}
 
 
@@ -222,7 +222,7 @@ def _bootstrap_volume(spec: TiDBSpec) -> list[Json]:
 
 @dataclass(frozen=True, slots=True)
 class _SlowLog:
-    """The file that a sidecar prints, the mount of its volume, and that volume if it is an emptyDir of its own."""
+    """The file that a sidecar prints, the mount of its volume, and that volume if it is a separate emptyDir."""
 
     path: str
     mount: Json
@@ -232,7 +232,7 @@ class _SlowLog:
 def _slow_log(spec: TiDBSpec) -> _SlowLog | None:
     """The separate slow log (4.4), or None if TiDB writes it into its general log.
 
-    Raises InvalidField for a volume that does not exist, which validation finds first.
+    Raises InvalidField for a volume that does not exist; validation normally rejects it earlier.
     """
     if spec.separate_slow_log is False:
         return None
@@ -287,5 +287,5 @@ def _startup_probe(probe: CustomizedStartupProbe) -> Json:
 
 
 def _spec(tc: TidbCluster) -> TiDBSpec:
-    assert tc.spec.tidb is not None  # `component` has answered
+    assert tc.spec.tidb is not None  # `component` has checked it
     return tc.spec.tidb

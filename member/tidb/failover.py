@@ -1,7 +1,7 @@
-"""Replacing TiDB servers that are lost (lifecycle.md 9.4).
+"""The replacement of lost TiDB servers (lifecycle.md 9.4).
 
-recorded → one more pod is wanted at once → the record goes, and the extra pod with it, when the server answers again.
-A pod that can't be scheduled is not replaced: another one would fare no better.
+The operator records the loss, which adds one pod at once. When the lost server answers again, the operator removes the
+record, and with it the extra pod. It does not replace a pod that cannot be scheduled: another one could not either.
 """
 
 from apis.component_statuses import TiDBFailureMember
@@ -29,7 +29,7 @@ from member.outcome import Done, Outcome, Waiting
 
 
 def failover(ctx: ReconcileContext) -> Outcome:
-    """Replace what is lost. Raises ApiError, TransportError, OwnerGone."""
+    """Replace lost servers. Raises ApiError, TransportError, OwnerGone."""
     tidb = ctx.status.tidb
     if clear_requested(ctx, "tidb", bool(tidb.failure_members)):
         tidb.failure_members = {}
@@ -50,7 +50,7 @@ def failover(ctx: ReconcileContext) -> Outcome:
 
 
 def ignored_pods(ctx: ReconcileContext) -> set[str]:
-    """The pods that a roll ignores: lost ones that are recorded and replaced, and substitutes without a node."""
+    """The pods that a roll ignores: lost pods that are recorded and replaced, and substitutes without a node."""
     records = ctx.status.tidb.failure_members
     if not records:
         return set()
@@ -59,7 +59,7 @@ def ignored_pods(ctx: ReconcileContext) -> set[str]:
 
 
 def _ill(ctx: ReconcileContext) -> dict[str, str]:
-    """The servers that the spec asks for and that don't answer though their pods have a node; no substitutes (F39)."""
+    """The wanted servers that do not answer although their pods have a node, without substitutes (F39)."""
     members = ctx.status.tidb.members
     if all(member.health for member in members.values()):
         return {}
@@ -69,7 +69,7 @@ def _ill(ctx: ReconcileContext) -> dict[str, str]:
 
 
 def _record(ctx: ReconcileContext, lost: Failing) -> Waiting:
-    """One a reconcile."""
+    """Record one lost server; called at most once per reconcile."""
     now = stamp(ctx.deps.clock.wall())
     record = TiDBFailureMember(pod_name=lost.pod, created_at=now)
     ctx.status.tidb.failure_members = ctx.status.tidb.failure_members | {lost.key: record}
@@ -89,7 +89,7 @@ def _serving_instead(ctx: ReconcileContext) -> Outcome:
 
 
 def _drop_recovered(ctx: ReconcileContext) -> None:
-    """A record ends with the trouble, or with the wish for the pod (9.4, F33)."""
+    """Drop the records of servers that have recovered, or that the spec no longer wants (9.4, F33)."""
     tidb, wanted = ctx.status.tidb, set(desired_pods(ctx, "tidb"))
     well = {name for name, member in tidb.members.items() if member.health}
     recovered = [key for key, record in tidb.failure_members.items() if record.pod_name in well]

@@ -1,7 +1,7 @@
-"""Root's first password (objects.md 4.5, lifecycle.md 6.9): a Secret holds it before root gets it.
+"""Root's first password (objects.md 4.5, lifecycle.md 6.9): a Secret stores it before root gets it.
 
-`status.tidb.passwordInitialized` says that it is done, and nothing is asked of TiDB after that. What is waited for is
-said; it stops nothing else.
+After `status.tidb.passwordInitialized` is set, the operator sends no more requests. A pending password is reported, but
+blocks nothing else.
 """
 
 import base64
@@ -22,11 +22,11 @@ _KEY = "root"
 _DIGITS = "0123456789"
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _SYMBOLS = "~!@#$%^&*()_+-={}|[]:<>?,./"
-"""Without quotes and the backslash."""
+"""Without quotes and backslash."""
 
 
 def act(ctx: ReconcileContext) -> Outcome | None:
-    """Give root a password once a server serves, if the spec wants that and it was not done.
+    """Set root's password once a server serves, if the spec wants it and it has not been set.
 
     Raises OwnerGone, ApiError, TransportError.
     """
@@ -36,7 +36,7 @@ def act(ctx: ReconcileContext) -> Outcome | None:
         return None
     serving = next((name for name, member in status.members.items() if member.health), "")
     if not serving:
-        # as long as none does, that is waited for
+        # the component already waits for a server
         return None
     password = _password(ctx)
     if isinstance(password, Refused):
@@ -53,7 +53,7 @@ def act(ctx: ReconcileContext) -> Outcome | None:
 
 
 def _password(ctx: ReconcileContext) -> str | Refused:
-    """What the Secret holds, which is made where there is none."""
+    """The password in the Secret, which is created if it does not exist."""
     name = _name(ctx)
     there = ctx.secret(name)
     if there is None:
@@ -70,7 +70,7 @@ def _password(ctx: ReconcileContext) -> str | Refused:
 
 
 def new_password(draw: Randomness) -> str:
-    """13 characters, none of them twice: 4 digits, 3 symbols, 6 letters, in any order."""
+    """A password of 13 different characters: 4 digits, 3 symbols, 6 letters, in random order."""
     chosen = [*_drawn(draw, _DIGITS, 4), *_drawn(draw, _SYMBOLS, 3), *_drawn(draw, _LETTERS, 6)]
     return "".join(_drawn(draw, chosen, len(chosen)))
 

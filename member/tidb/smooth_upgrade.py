@@ -1,8 +1,8 @@
-"""Pausing the users' DDL while TiDB's servers are upgraded one by one (lifecycle.md 7.6).
+"""A pause of users' DDL while TiDB's servers are upgraded one by one (lifecycle.md 7.6).
 
-What is owed to the cluster, `finish`, is written down on the TidbCluster before TiDB is asked to `start`, and that TiDB
-agreed is written down after it (F26): annotations that are there mean that DDL may be paused, and one of them, the
-time, that it is. They go when TiDB has agreed to the end. Who replaces the TidbCluster removes them meanwhile: this
+Annotations on the TidbCluster record the pause: the operator writes them before it asks TiDB to `start`, and adds the
+time after TiDB has agreed (F26). So annotations mean that DDL may be paused, and the time means that it is paused. The
+operator removes them after TiDB has agreed to `finish`. A user who replaces the TidbCluster removes them, too: so this
 process remembers them.
 """
 
@@ -32,7 +32,7 @@ _FIRST_LTS, _BEYOND_LTS, _FIRST = (7, 1, 2), (7, 2, 0), (7, 4, 0)
 
 
 def can_pause(source: str, target: str) -> bool:
-    """Whether TiDB's servers can be told to pause DDL between two versions, both with a leading v."""
+    """True if TiDB's servers can pause DDL for an upgrade between these versions; both need a leading v."""
     if not (source.startswith("v") and target.startswith("v")):
         return False
     old, new = order(source), order(target)
@@ -44,9 +44,9 @@ def can_pause(source: str, target: str) -> bool:
 
 
 def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
-    """Pause DDL before a server is restarted with another version. Raises DataPlaneError, ApiError, TransportError.
+    """Pause DDL before a server restarts with another version. Raises DataPlaneError, ApiError, TransportError.
 
-    Not before the template is in: where the API server refuses that, DDL would be paused in vain each time.
+    Runs after the write of the template: if the API server rejects the template, DDL would be paused without effect.
     """
     live = ctx.stateful_set("tidb")
     if live is None:
@@ -58,17 +58,17 @@ def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
         labels.SMOOTH_UPGRADE_SOURCE_VERSION: source,
         labels.SMOOTH_UPGRADE_TARGET_VERSION: target,
     }
-    # servers that were not upgraded before may come from different versions
+    # servers that a former upgrade has left out may have different versions
     is_this = marks.get(labels.SMOOTH_UPGRADE_TARGET_VERSION) == target
     if server is None or source == target:
-        # where none serves, nobody runs DDL, and none must wait to be healed (F11)
+        # without a serving server no DDL runs, and none must wait for its repair (F11)
         return None
     if marks and not is_this:
         _end(ctx, server)
         return Waiting("ResumingDDL", "another upgrade has begun; resuming DDL before pausing it again")
     if labels.SMOOTH_UPGRADE_STARTED_AT in marks or not can_pause(source, target):
         return None
-    # also what the cache shows already: the write fails if that is an old view
+    # includes what the cache already shows: the write fails if the cache is outdated
     _write(ctx, wanted)
     server.start_upgrade()
     _write(ctx, {**wanted, labels.SMOOTH_UPGRADE_STARTED_AT: stamp(ctx.deps.clock.wall())})
@@ -76,15 +76,15 @@ def begin(ctx: ReconcileContext, pod: Object) -> Waiting | None:
 
 
 def _image_of(pod: Object) -> str:
-    """That of the server in a pod, empty when there is none."""
+    """The image of the TiDB container in a pod; empty if there is none."""
     return next((each["image"] for each in pod.decode()["spec"]["containers"] if each["name"] == "tidb"), "")
 
 
 def finish(ctx: ReconcileContext) -> Waiting | None:
-    """Let DDL go on when all servers run the newest template and are healthy (I39). Raises as `begin`.
+    """Resume DDL when all servers run the newest template and are healthy (I39). Raises the same errors as `begin`.
 
-    Nobody waits for those that were lost and have substitutes (F13). Where none is wanted, nobody runs DDL, and it goes
-    on with the first that is wanted again.
+    Lost servers with substitutes do not delay it (F13). If no server is wanted, no DDL runs; it resumes with the first
+    server that is wanted again.
     """
     if not _marks(ctx) or not wanted_pods(ctx, "tidb"):
         return None
@@ -99,7 +99,7 @@ def finish(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _awaited(ctx: ReconcileContext, live: Json) -> list[str]:
-    """The servers that do not run the newest template yet, or are not healthy; all of them where that is not known."""
+    """The servers that are not healthy or do not run the newest template; all servers if that is unknown."""
     status, seen = ctx.status.tidb, live.get("status") or {}
     wanted = wanted_pods(ctx, "tidb")
     if not status.is_current or not is_observed(live):
@@ -117,7 +117,7 @@ def _end(ctx: ReconcileContext, server: TiDBClient) -> None:
 
 
 def _server(ctx: ReconcileContext) -> TiDBClient | None:
-    """The healthy server of the lowest ordinal."""
+    """The healthy server with the lowest ordinal."""
     members = ctx.status.tidb.members
     healthy = (name for name in wanted_pods(ctx, "tidb") if name in members and members[name].health)
     return next((api_clients.tidb(ctx, name) for name in healthy), None)
@@ -130,7 +130,7 @@ def _marks(ctx: ReconcileContext) -> Mapping[str, str]:
 
 
 def _write(ctx: ReconcileContext, marks: Mapping[str, str]) -> None:
-    """Put these annotations on the TidbCluster in place of those that are there; the spec is not touched (I30)."""
+    """Replace the operator's annotations on the TidbCluster by these, without touching the spec (I30)."""
     there = ctx.owner.metadata.annotations
     annotations = {key: marks.get(key) for key in _ANNOTATIONS if key in marks or key in there}
     ctx.owner = ctx.deps.applier.annotate(TIDB_CLUSTERS, ctx.owner, annotations)

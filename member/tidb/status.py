@@ -1,4 +1,4 @@
-"""What TiDB is like right now (lifecycle.md 5.5). Reads only."""
+"""The present status of TiDB (lifecycle.md 5.5). Reads only."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,7 +15,7 @@ from member.tidb.failover import ignored_pods
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
-    """Bring `status.tidb` up to date. A server without a running pod is not asked: it can't be healthy."""
+    """Update `status.tidb`. A server without a running pod is not asked: it cannot be healthy."""
     if ctx.tc.spec.tidb is None:
         return Done()
     status = ctx.status.tidb
@@ -32,7 +32,7 @@ def observe(ctx: ReconcileContext) -> Outcome:
 
 
 def _members(ctx: ReconcileContext, names: list[str], pods: Mapping[str, Pod]) -> dict[str, TiDBMember]:
-    """Every server as it is now."""
+    """The present state of every server."""
     clock, before = ctx.deps.clock, ctx.status.tidb.members
 
     running = [name for name in names if (pod := pods.get(name)) and pod.has_started("tidb")]

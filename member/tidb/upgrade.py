@@ -1,4 +1,4 @@
-"""How TiDB's pods are restarted: they close their connections themselves (lifecycle.md 7.6)."""
+"""Rolling restarts of TiDB: servers close their connections themselves (lifecycle.md 7.6)."""
 
 from kube.objects import Object
 from member.context import ReconcileContext

@@ -1,1 +1,1 @@
-"""TiFlash, the column store: learners of TiKV's regions, on stores of its own."""
+"""TiFlash, the column store: learners of TiKV's regions, on separate stores."""

@@ -1,4 +1,4 @@
-"""TiFlash: starts when PD has a quorum and places replicas by rules (lifecycle.md 6.4)."""
+"""TiFlash: starts when PD has a quorum and uses placement rules (lifecycle.md 6.4)."""
 
 from functools import partial
 
@@ -30,7 +30,7 @@ from member.tiflash.kind import KIND
 log = structlog.get_logger(__name__)
 
 _LOOKED_AT_AGAIN = 60.0
-"""Seconds after which PD is asked again whether it places replicas by rules."""
+"""Seconds until PD is asked again if it uses placement rules."""
 
 
 def _gate(ctx: ReconcileContext) -> Waiting | None:
@@ -38,7 +38,7 @@ def _gate(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _recovering(ctx: ReconcileContext) -> Waiting | None:
-    """The wait for a restore of volumes, in which TiFlash comes last (3.1)."""
+    """The wait for a restore of volumes, in which TiFlash starts last (3.1)."""
     if not ctx.tc.spec.recovery_mode:
         return None
     if TIKV_VOLUMES_READY not in ctx.tc.metadata.annotations:
@@ -55,9 +55,9 @@ def _recovering(ctx: ReconcileContext) -> Waiting | None:
 
 
 def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
-    """Let PD place replicas by rules: without them it refuses TiFlash's stores. A silent PD stops no running pod."""
+    """Enable placement rules in PD, which otherwise rejects TiFlash's stores. A silent PD stops no running pod."""
     if ctx.held is not Held.NO:
-        # nothing is changed for a spec that is not valid
+        # change nothing for an invalid spec
         return None
     if not ctx.memory.stopwatches.is_due("placement rules", "tiflash", _LOOKED_AT_AGAIN, ctx.deps.clock):
         return None
@@ -77,7 +77,7 @@ def _placement_rules(ctx: ReconcileContext) -> Waiting | None:
 def _note_leaving(ctx: ReconcileContext) -> None:
     """Mark the pods of a scale-in that v1.6 began, so that the user can cancel it (8.6). Raises ApiError.
 
-    v1.6 marks only pods of TiKV. For TiFlash its phase shows a scale-in, until the first reconcile writes the status.
+    v1.6 marks only pods of TiKV. For TiFlash, its phase shows a scale-in until the first reconcile writes the status.
     """
     live = ctx.stateful_set(KIND.name)
     if live is None or ctx.held is not Held.NO or _phase(ctx) != SCALE or remembered(body := live.decode()):
@@ -88,14 +88,14 @@ def _note_leaving(ctx: ReconcileContext) -> None:
     for ordinal in reversed(range(body["spec"]["replicas"])):
         store_id = leaving.get(pod_name(ctx.tc, KIND.name, ordinal))
         if not store_id:
-            # a scale-in removes from the highest ordinal down, so the stores below were removed for another reason
+            # a scale-in removes the highest ordinals first, so a store below this one was removed for another reason
             return
         if not pod_removal.cached(ctx, KIND.name, body, ordinal).begun:
             pod_removal.live(ctx, KIND.name, body, ordinal).note(int(store_id))
 
 
 def _phase(ctx: ReconcileContext) -> str:
-    """The phase in the status at the beginning of this reconcile."""
+    """The phase in the status at the start of this reconcile."""
     status: Json = (ctx.owner.decode().get("status") or {}).get(KIND.name) or {}
     return str(status.get("phase") or "")
 

@@ -1,7 +1,7 @@
-"""What TiFlash reads: the configuration of its server, and that of the proxy beside it (objects.md 6.7).
+"""The configuration of TiFlash's server, and of the proxy beside it (objects.md 6.7).
 
-Both are templates: `POD_NUM`, and where clusters span Kubernetes `PD_ADDR`, are put in by the init container. Keys are
-defaults unless they say where certificates are: what the user writes stands.
+Both are templates: the init container replaces `POD_NUM` and, in clusters across Kubernetes clusters, `PD_ADDR`. The
+keys are defaults that the user's values override, except for the paths of certificates.
 """
 
 from collections.abc import Mapping
@@ -35,21 +35,21 @@ LOGS: Mapping[str, tuple[str, str]] = {
     "errorlog": ("logger.errorlog", "/data0/logs/error.log"),
     "clusterlog": ("flash.flash_cluster.log", "/data0/logs/flash_cluster_manager.log"),
 }
-"""The sidecars that print a log file: the key that says where it is, and where it is by default."""
+"""The sidecars that print a log file: the setting with its path, and the default path."""
 
 _TCP, _HTTP = 9000, 8123
 _SEVERAL_DISKS, _NO_OWN_PORTS = "v5.4.0", "v7.1.0"
-"""Versions from which the data may lie in several directories, and which open no ports of their own any more."""
+"""The first version that supports several data directories, and the first that opens no ports of its own."""
 
 
 def is_config_mounted(tc: TidbCluster) -> bool:
-    """Whether TiFlash reads the ConfigMap itself, and takes what is its pod's from flags."""
+    """True if TiFlash reads the ConfigMap directly, and gets pod-specific settings from flags."""
     spec = tc.spec.tiflash
     return spec is not None and spec.annotations.get(TIFLASH_MOUNT_CONFIG_MAP) == "true"
 
 
 def server_tables(tc: TidbCluster) -> Table:
-    """The configuration of the server. Raises InvalidField for what validation refuses."""
+    """The configuration of the server. Raises InvalidField for values that validation rejects."""
     tables, version = component(tc, "tiflash").config_tables(), component(tc, "tiflash").version
     own_ports = not images.at_least(version, _NO_OWN_PORTS) or TIFLASH_710_KEEP_PORTS in tc.metadata.annotations
     if images.at_least(version, _SEVERAL_DISKS):
@@ -67,9 +67,9 @@ def server_tables(tc: TidbCluster) -> Table:
 
 
 def proxy_tables(tc: TidbCluster) -> Table:
-    """The configuration of the proxy. Raises InvalidField for what validation refuses."""
+    """The configuration of the proxy. Raises InvalidField for values that validation rejects."""
     spec = tc.spec.tiflash
-    assert spec is not None  # `component` has answered
+    assert spec is not None  # `component` has checked it
     tables = config.tables(spec.config.proxy if spec.config else None, TIFLASH_PROXY, "spec.tiflash.config.proxy")
     _add(tables, {"log-level": "info", "server.status-addr": f"{_listen(tc)}:{TIFLASH_STATUS_PORT}"})
     if not is_config_mounted(tc) or not images.at_least(component(tc, "tiflash").version, _SEVERAL_DISKS):
@@ -91,7 +91,7 @@ def log_file(tc: TidbCluster, sidecar: str) -> str:
 
 
 def _common(tc: TidbCluster, *, mounted: bool) -> dict[str, object]:
-    """What every version has; `mounted`: the flags say what is the pod's own."""
+    """The defaults of all versions. `mounted` is True if flags provide the pod-specific settings."""
     own = {
         "flash.service_addr": f"{_listen(tc)}:{TIFLASH_SERVICE_PORT}",
         "flash.proxy.advertise-addr": f"{_own_host(tc)}:{TIFLASH_PROXY_PORT}",
@@ -110,7 +110,7 @@ def _common(tc: TidbCluster, *, mounted: bool) -> dict[str, object]:
 
 
 def _directories(tc: TidbCluster, written: Table) -> dict[str, object]:
-    """Where the data lies, on every disk, unless the user says so in the keys of former versions."""
+    """The data directories, on every disk, unless the user sets them with the keys of earlier versions."""
     found: dict[str, object] = {}
     if config.get(written, "path") is None:
         found["storage.main.dir"] = _databases(tc)
@@ -126,7 +126,7 @@ def _databases(tc: TidbCluster) -> list[str]:
 
 
 def _before_several_disks(tc: TidbCluster) -> dict[str, object]:
-    """What v5.3 and before do not work without."""
+    """The settings that v5.3 and earlier require."""
     readers = ("readonly", "default")
     users = {"quota": "default", "networks.ip": "::/0", "password": ""}
     return {
@@ -174,7 +174,7 @@ def _listen(tc: TidbCluster) -> str:
 
 
 def _own_host(tc: TidbCluster) -> str:
-    """The host of a pod, whose number is put in by its init container."""
+    """The host of a pod; its init container replaces the pod number."""
     service, suffix = peer_service(tc, "tiflash"), f"svc{_dotted(tc.spec.cluster_domain)}"
     return f"{member_name(tc, 'tiflash')}-{POD_NUMBER}.{service}.{tc.metadata.namespace}.{suffix}"
 
@@ -192,7 +192,7 @@ def _pd(tc: TidbCluster) -> str:
 
 
 def _tidb_status(tc: TidbCluster) -> str:
-    """Where TiFlash asks for the schema: the cluster's own TiDB, else that of the cluster that it belongs to."""
+    """Where TiFlash reads the schema: the cluster's own TiDB, or the TiDB of the cluster that it joins."""
     reference = tc.spec.cluster if tc.spec.tidb is None and is_heterogeneous(tc) else None
     if reference is None:
         return f"{member_name(tc, 'tidb')}.{tc.metadata.namespace}.svc:{TIDB_STATUS_PORT}"

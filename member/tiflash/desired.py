@@ -1,4 +1,4 @@
-"""What TiFlash should look like (objects.md 4.6). Pure functions of a defaulted TidbCluster."""
+"""TiFlash's desired objects (objects.md 4.6). Pure functions of a defaulted TidbCluster."""
 
 from msgspec import structs
 
@@ -35,22 +35,22 @@ _CONTAINER_PORTS = ("tiflash", "proxy", "tcp", "http", "internal", "metrics")
 
 
 def services(tc: TidbCluster) -> list[Json]:
-    """TiFlash's Service: for the members among themselves."""
+    """TiFlash's Service for the members among themselves."""
     row = component(tc, "tiflash").type
     ports = [port(name, row.ports[known_as]) for name, known_as in row.peer_ports.items()]
     return [peer(tc, "tiflash", ports, used_by="")]
 
 
 def content(tc: TidbCluster) -> Content:
-    """The texts of TiFlash's ConfigMap; its scripts stand in its pods.
+    """The texts of TiFlash's ConfigMap; its scripts are in its pods.
 
-    Raises InvalidField for what validation refuses.
+    Raises InvalidField for values that validation rejects.
     """
     return Content({SERVER_TEMPLATE: toml.dumps(server_tables(tc)), PROXY_TEMPLATE: toml.dumps(proxy_tables(tc))}, {})
 
 
 def configured_by_v16(tc: TidbCluster) -> Content:
-    """The texts of v1.6, for which a version that is no number is an old one unless it names the newest (6.7)."""
+    """The texts as v1.6 writes them: it treats a version without a number as old, unless it names the newest (6.7)."""
     tiflash = component(tc, "tiflash")
     if images.order(tiflash.version) != images.NEWEST or tiflash.version.partition("-")[0] in _NEWEST_OF_V16:
         return content(tc)
@@ -59,7 +59,7 @@ def configured_by_v16(tc: TidbCluster) -> Content:
 
 
 def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
-    """TiFlash's StatefulSet, whose pods read the ConfigMap of that name. Raises InvalidField as `content`."""
+    """TiFlash's StatefulSet, whose pods read the ConfigMap of that name. Raises InvalidField like `content`."""
     tiflash, spec = component(tc, "tiflash"), _spec(tc)
     certificates = {TLS_VOLUME: cluster_secret(tc, "tiflash")} if tls_enabled(tc) else {}
     mounted = is_config_mounted(tc)
@@ -115,16 +115,16 @@ def _env(tc: TidbCluster, spec: TiFlashSpec) -> list[Json]:
 
 
 def _log_tailer(tc: TidbCluster, sidecar: str) -> Json:
-    """A sidecar with the volume that the first directory of its file is named after."""
+    """A sidecar that prints a log file, with a mount of the volume that the file's first directory names."""
     file = log_file(tc, sidecar)
     mount = _data_mount(file.lstrip("/").split("/")[0])
     return pod.log_tailer(component(tc, "tiflash"), sidecar, file, mount, _spec(tc).log_tailer)
 
 
 def _init_container(tc: TidbCluster) -> Json:
-    """Fills in the templates of the configuration.
+    """The init container that fills in the configuration templates.
 
-    Where it has to show Discovery a certificate it runs in TiFlash's own image: the helper has no curl.
+    If Discovery requires a client certificate, the container uses TiFlash's own image: the helper image has no curl.
     """
     own = _spec(tc).initializer or TiFlashInitializer()
     shows_certificate = options.asks_discovery(tc) and discovery_mtls(tc)
@@ -143,5 +143,5 @@ def _init_container(tc: TidbCluster) -> Json:
 
 
 def _spec(tc: TidbCluster) -> TiFlashSpec:
-    assert tc.spec.tiflash is not None  # `component` has answered
+    assert tc.spec.tiflash is not None  # `component` has checked it
     return tc.spec.tiflash

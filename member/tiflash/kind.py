@@ -1,4 +1,4 @@
-"""TiFlash's stores: learners of the tables that have replicas on them (lifecycle.md 8.6, 9.3)."""
+"""TiFlash's stores: learners of the tables with TiFlash replicas (lifecycle.md 8.6, 9.3)."""
 
 from dataplane.pd import PDReads
 from member import api_clients
@@ -11,7 +11,7 @@ def _status(ctx: ReconcileContext, pod: str) -> str:
 
 
 def _needs(pd: PDReads) -> Needs:
-    """As many as the table with the most replicas has: PD moves none of them to where another one is."""
+    """The replicas of the table with the most: PD puts no two replicas of a table on one store."""
     most = max(pd.tiflash_rules(), key=lambda rule: (rule.count, rule.id), default=None)
     if most is None:
         return Needs(0, "", "")

@@ -1,4 +1,4 @@
-"""How TiFlash's pods are restarted: one at a time, the next when the store of the last one runs (lifecycle.md 7.5)."""
+"""Rolling restarts of TiFlash: one pod at a time, after the last one's store is running (lifecycle.md 7.5)."""
 
 from apis import images
 from apis.accessor import component

@@ -1,1 +1,1 @@
-"""TiKV: the stores that hold the data."""
+"""TiKV: the stores with the data."""

@@ -22,7 +22,7 @@ from member.startscript import tikv_script
 from member.startscript.recorded_options import tikv_options
 
 GC_RATIO, GC_OFF = "gc.ratio-threshold", -1.0
-"""The setting with which TiKV keeps what a restore to a point in time needs (backup.md 4.4)."""
+"""The setting that makes TiKV keep what a restore to a point in time needs (backup.md 4.4)."""
 
 _TLS = "tikv-tls"
 _CLIENT_TLS = "cluster-client-tls"
@@ -31,12 +31,12 @@ _NUMBERS_IN_OLD_VERSIONS = ("pessimistic-txn.wait-for-lock-timeout", "pessimisti
 
 
 def services(tc: TidbCluster) -> list[Json]:
-    """TiKV's Service: for the members among themselves."""
+    """TiKV's Service for the members among themselves."""
     return [peer(tc, "tikv", [port("peer", TIKV_SERVER_PORT)])]
 
 
 def content(tc: TidbCluster) -> Content:
-    """The texts of TiKV's ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The texts of TiKV's ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     tables = component(tc, "tikv").config_tables()
     if tls_enabled(tc):
         ca, certificate, key = volumes.certificate_files(_TLS)
@@ -50,7 +50,7 @@ def content(tc: TidbCluster) -> Content:
 
 
 def _digits_as_numbers(tables: Table) -> None:
-    """TiKV before 4.0 wants milliseconds here as a number; later versions take both."""
+    """Convert digits to numbers: TiKV before 4.0 requires a number of milliseconds; later versions accept both."""
     for path in _NUMBERS_IN_OLD_VERSIONS:
         value = config.get(tables, path)
         if isinstance(value, str) and value.isascii() and value.isdigit():
@@ -60,7 +60,7 @@ def _digits_as_numbers(tables: Table) -> None:
 def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
     """TiKV's StatefulSet, whose pods read the ConfigMap of that name.
 
-    Raises InvalidField when a log file is to lie on a volume that does not exist.
+    Raises InvalidField if the spec puts a log file on a volume that does not exist.
     """
     tikv, spec = component(tc, "tikv"), _spec(tc)
     certificates = _certificates(tc)
@@ -132,7 +132,7 @@ def _certificates(tc: TidbCluster) -> dict[str, str]:
 
 
 def _spec(tc: TidbCluster) -> TiKVSpec:
-    assert tc.spec.tikv is not None  # `component` has answered
+    assert tc.spec.tikv is not None  # `component` has checked it
     return tc.spec.tikv
 
 
@@ -148,7 +148,7 @@ class _LogFile:
 def _log_files(tc: TidbCluster, spec: TiKVSpec) -> list[_LogFile]:
     """The separate log files (4.3), in the order of their sidecars.
 
-    Raises InvalidField for a volume that does not exist, which validation finds first.
+    Raises InvalidField for a volume that does not exist; validation normally rejects it earlier.
     """
     current = images.at_least(component(tc, "tikv").version, "v5.0.0")
     rocksdb = "rocksdb.info" if current else "db/LOG"

@@ -1,7 +1,7 @@
-"""`evict-leader` on a TiKV pod: its region leaders move away, and with `delete-pod` it is restarted then.
+"""`evict-leader` on a TiKV pod: its region leaders move away; with `delete-pod` the pod then restarts.
 
-`status.tikv.evictLeader` says of which pods the eviction is the command's. An entry is stored before the scheduler is
-made in PD and goes after it. An entry with `delete-pod` is also what makes them take turns: one per cluster.
+`status.tikv.evictLeader` lists the pods that this command evicts. An entry is stored before the scheduler is created in
+PD, and removed after it. Entries with `delete-pod` also make pods take turns: one per cluster.
 """
 
 from apis import pod_commands
@@ -33,16 +33,16 @@ ENDED = "LeaderEvictionEnded"
 
 _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
 _OTHER_EVICTIONS = (labels.EVICT_LEADER_BEGIN_TIME, labels.SCALE_IN_TIME)
-"""What a rolling restart and a scale-in leave on a pod while the eviction is theirs."""
+"""The marks that rolling restarts and scale-ins leave on a pod during their own evictions."""
 
 
 def is_one(command: Command) -> bool:
-    """Whether a command evicts leaders."""
+    """True if a command evicts leaders."""
     return command.key in _COMMANDS
 
 
 def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
-    """One step of an eviction. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
+    """Take one step of an eviction. Raises DataPlaneError, ApiError, TransportError, LeaseExpired."""
     name = pod.metadata.name
     if seconds_left(pod, command, ctx.deps.clock.wall()) == 0:
         withdraw(ctx, pod, (*_COMMANDS, labels.TIKV_EVICT_LEADER_EXPIRATION_TIME))
@@ -72,9 +72,9 @@ def act(ctx: ReconcileContext, pod: Object, command: Command) -> Outcome:
 
 
 def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
-    """Let the leaders of a pod come back that nobody wants evicted any more, or forget a pod that is gone.
+    """Let leaders return to a pod without a command, or remove the entry of a pod that is gone.
 
-    A pod that is being restarted keeps its scheduler until it is Ready. Raises as `act`.
+    A restarting pod keeps its scheduler until it is Ready. Raises the same errors as `act`.
     """
     entry = ctx.status.tikv.evict_leader.get(name)
     if entry is None or (pod is None and not _is_gone(ctx, name)):
@@ -105,7 +105,7 @@ def end(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
 
 
 def _record_eviction(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Waiting | None:
-    """Write down, before anything is done, that the eviction is the command's (F16)."""
+    """Record that the eviction is the command's, before the eviction begins (F16)."""
     name, entries = pod.metadata.name, ctx.status.tikv.evict_leader
     known = entries.get(name)
     begun = (known and known.begin_time) or stamp(ctx.deps.clock.wall())
@@ -133,7 +133,7 @@ def _evict(ctx: ReconcileContext, pd: PDClient, pod: Object, command: Command, s
 
 
 def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -> Outcome:
-    """Without another store nobody could take leaders (F19)."""
+    """The outcome without another store: its leaders cannot move (F19)."""
     if command.value == DELETE_POD:
         return restart(
             ctx,
@@ -148,13 +148,13 @@ def _alone(ctx: ReconcileContext, pod: Object, command: Command, store: Store) -
 
 
 def _being_restarted(ctx: ReconcileContext, besides: str) -> str:
-    """The pod whose eviction ends in a restart and has not come to its end; empty when there is none."""
+    """The pod whose eviction ends in a restart that is not complete; empty if there is none."""
     entries = ctx.status.tikv.evict_leader
     return next((name for name, entry in entries.items() if entry.value == DELETE_POD and name != besides), "")
 
 
 def _is_gone(ctx: ReconcileContext, name: str) -> bool:
-    """Whether a pod that the cache lacks does not come back: it is not wanted, and a live look finds none (F1)."""
+    """True if a pod that is not in the cache stays away: it is not wanted, and a live read finds none (F1)."""
     if name in {pod_name(ctx.tc, "tikv", ordinal) for ordinal in desired_ordinals(ctx.tc, "tikv")}:
         return False
     return Destroyer(ctx.deps.client).observe(PODS, name, ctx.namespace) is None

@@ -1,12 +1,11 @@
-"""Moving region leaders off a store before its pod is restarted, and letting them come back (lifecycle.md 7.4).
+"""Evictions of region leaders before a pod restarts, and their return afterwards (lifecycle.md 7.4).
 
-The time that leaders get is measured by this process, since a clock on the wall may jump (F14, F44).
+This process measures the time that leaders have to move, because a wall clock may jump (F14, F44).
 
-Three marks tell what we owe, whatever becomes of this process. In the status of the store: how many leaders it had,
-written before anything else happens, kept until they are back. On the pod: since when it is being evicted, or since
-when it is not any more. In PD: the scheduler itself, which is the truth about whether leaders move (F17).
-A scheduler that no mark accounts for is removed from a store that was evicted for us: its request has come late (F16).
-What others evict is left to them, and an event tells of it.
+Three marks survive this process and show what is still to do. The store's status has the number of leaders: it is
+written before anything else, and kept until they have returned. The pod has the time when its eviction began or ended.
+PD has the scheduler, which decides whether leaders move (F17). The operator removes a scheduler without a mark from a
+store that it has evicted: a late request has created it (F16). It keeps other users' schedulers, and emits an event.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,21 +38,21 @@ from member.stores.reports import restarting, store_of
 from member.tikv.kind import KIND
 
 _MIN_LEADERS = 200
-"""Leaders; a store that had fewer is not waited for."""
+"""The operator does not wait for the leaders of a store that had fewer than this."""
 
 _LISTED = "evictions listed"
 _LISTED_AGAIN = 300.0
-"""Seconds after which PD is asked again who evicts the stores that lead nothing."""
+"""Seconds until PD is asked again which of the stores without leaders are evicted."""
 
 _NEW = timedelta(hours=1)
-"""For how long a cluster that was made again may find evictions of the one before."""
+"""The time in which a recreated cluster may find evictions of its predecessor."""
 
 _COMMANDS = (pod_commands.EVICT_LEADER, pod_commands.EVICT_LEADER_FOR_RESIZE)
-"""What users, and the resizer, ask for on a pod: their schedulers are theirs (13)."""
+"""The commands for evictions by users and by the resizer: their schedulers are left alone (13)."""
 
 
 def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
-    """Move the leaders away, a step in each reconcile; None when none is left, or when it took too long.
+    """Move the leaders away, one step per reconcile; None if none is left, or after the timeout.
 
     Raises DataPlaneError, ApiError, TransportError.
     """
@@ -65,7 +64,7 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
         return Waiting("EvictingLeaders", _sentence(pod, store, ""), poll_interval(0.0))
     begun = parse_time(pod.metadata.annotations.get(labels.EVICT_LEADER_BEGIN_TIME, ""))
     if begun is not None and _elapsed(ctx, pod, begun).seconds >= limit:
-        # before anything is read that may not be readable (F18)
+        # check the timeout before any read that may fail (F18)
         what = f"{_sentence(pod, store, '')} after {limit:.0f} s; restarting the pod anyway"
         ctx.deps.recorder.event(ctx.owner, WARNING, "EvictLeaderTimeout", what)
         return None
@@ -93,10 +92,10 @@ def evict(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | Non
 
 
 def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
-    """End the evictions that we began and that are not wanted any more: of every pod that serves, but `selected`.
+    """End the operator's evictions that are no longer needed: of every serving pod except `selected`.
 
-    A pod that is not Ready for long enough, or whose store is not Up, keeps its scheduler until it is (F15, F20).
-    Raises as `evict`.
+    A pod keeps its scheduler until it has been Ready for long enough and its store is Up (F15, F20). Raises the same
+    errors as `evict`.
     """
     others = [(pod, store) for pod, store in _without_leaders(ctx) if pod.metadata.name != selected]
     waits = [wait for pod, store in others if _is_marked(pod, store) and (wait := _end_of(ctx, pod, store))]
@@ -106,7 +105,7 @@ def resume(ctx: ReconcileContext, selected: str) -> Waiting | None:
 
 
 def missing_leaders(store: TiKVStore) -> str:
-    """What a store still lacks after an eviction, as the end of "until <pod> ..."; empty when nothing worth a wait."""
+    """What a store still lacks after an eviction, as the end of "until <pod> ..."; empty if not worth a wait."""
     before = store.leader_count_before_upgrade or 0
     if before < _MIN_LEADERS:
         return ""
@@ -139,17 +138,17 @@ def _is_marked(pod: Object, store: TiKVStore) -> bool:
 
 
 def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
-    """Remove schedulers from stores that were evicted for us, as when a request of a former leader arrives late (F16).
+    """Remove schedulers from stores that the operator has evicted, e.g. after a former leader's late request (F16).
 
-    `suspects` are the pods of stores that lead nothing. PD is asked only while there are some though others lead: that
-    costs an idle cluster no request.
+    `suspects` are the pods of stores without leaders. PD is asked only if there are some while other stores have
+    leaders, so an idle cluster costs no request.
     """
     if not any(store.leader_count for store in ctx.stores):
         return
     key, stopwatches = ", ".join(map(str, sorted(suspects))), ctx.memory.stopwatches
     for other in stopwatches.known(_LISTED):
         if other != key:
-            # who has led meanwhile is asked about at once
+            # a new set of suspects is checked at once
             stopwatches.forget(_LISTED, other)
     if not suspects or not stopwatches.is_due(_LISTED, key, _LISTED_AGAIN, ctx.deps.clock):
         return
@@ -157,7 +156,7 @@ def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
     try:
         evicting = pd.evicting_stores()
     except DataPlaneError:
-        # such as of a new leader of PD, which has not loaded its schedulers yet
+        # e.g. a new leader of PD that has not loaded its schedulers yet
         stopwatches.forget(_LISTED, key)
         raise
     for store_id in sorted(evicting & suspects.keys()):
@@ -170,7 +169,7 @@ def _end_strays(ctx: ReconcileContext, suspects: Mapping[int, Object]) -> None:
 
 
 def _was_made_again(ctx: ReconcileContext, pod: Object) -> bool:
-    """Whether the cluster is new and the data of a pod are not: what marked its evictions went with the one before."""
+    """True if the cluster is new but the pod's data is older: then its predecessor's marks are lost."""
     made, now = parse_time(ctx.owner.metadata.creation_timestamp or ""), ctx.deps.clock.wall()
     if made is None or now - made > _NEW:
         return False
@@ -186,7 +185,7 @@ def _end_stray(ctx: ReconcileContext, pd: PDClient, store_id: int, pod: str) -> 
 
 
 def _tell_of_others(ctx: ReconcileContext, store_id: int, pod: str) -> None:
-    """Once, or the user would have to ask PD why a pod leads nothing."""
+    """Emit one event, so that the user need not ask PD why a pod leads no regions."""
     ctx.memory.evicted_by_others.add(store_id)
     way_out = f"pd-ctl scheduler remove evict-leader-scheduler-{store_id}"
     why = "an evict-leader scheduler in PD, which the operator did not add, keeps its leaders away"
@@ -195,7 +194,7 @@ def _tell_of_others(ctx: ReconcileContext, store_id: int, pod: str) -> None:
 
 
 def _elapsed(ctx: ReconcileContext, pod: Object, begun: datetime) -> Stopwatch:
-    """The time that leaders had since an eviction, or its end, was noted, as this process has seen it."""
+    """The time since an eviction began or ended, as this process has measured it."""
     return ctx.memory.stopwatches.look("eviction", f"{pod.metadata.uid} {stamp(begun)}", ctx.deps.clock)
 
 
@@ -205,7 +204,7 @@ def _end_of(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | N
 
 
 def _end(ctx: ReconcileContext, pod: Object, store: TiKVStore) -> Waiting | None:
-    """Let the leaders come back, and forget that they were away when enough of them are there."""
+    """Let the leaders return, and remove the marks once enough of them have."""
     annotations, now = pod.metadata.annotations, ctx.deps.clock.wall()
     ended = parse_time(annotations.get(labels.TIKV_EVICT_LEADER_END_AT, ""))
     if ended is None or labels.EVICT_LEADER_BEGIN_TIME in annotations:
@@ -233,7 +232,7 @@ def _return_timeout(ctx: ReconcileContext) -> float:
 
 
 def _annotate(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> None:
-    """Give a pod these marks of an eviction and no other."""
+    """Set these eviction marks on a pod, and remove all others."""
     ours = (labels.EVICT_LEADER_BEGIN_TIME, labels.TIKV_EVICT_LEADER_END_AT)
     meta = pod.metadata
     before = {key: value for key, value in meta.annotations.items() if key in ours}
@@ -243,5 +242,5 @@ def _annotate(ctx: ReconcileContext, pod: Object, marks: Mapping[str, str]) -> N
 
 
 def _sentence(pod: Object, store: TiKVStore, end: str) -> str:
-    """What is going on. The count is the status's, which does not move with every single leader."""
+    """The progress of the eviction, with the count in the status, which does not change with every single leader."""
     return f"evicting leaders from pod {pod.metadata.name} (store {store.id}): {store.leader_count} left{end}"

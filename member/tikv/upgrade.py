@@ -1,4 +1,4 @@
-"""How TiKV's pods are restarted: region leaders move away first (lifecycle.md 7.4)."""
+"""Rolling restarts of TiKV: region leaders move away first (lifecycle.md 7.4)."""
 
 from apis import predicates
 from kube.objects import Object
@@ -43,7 +43,7 @@ def _prepare(ctx: ReconcileContext, pod: Object) -> NotDone | None:
 
 
 def _is_alone(ctx: ReconcileContext) -> bool:
-    """Whether there is no other store that could take leaders (F19)."""
+    """True if no other store could take leaders (F19)."""
     tikv = ctx.status.tikv
     return len(tikv.stores) + len(tikv.peer_stores) < 2 and predicates.actual_replicas(ctx.tc, "tikv") < 2
 
