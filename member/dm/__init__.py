@@ -1,1 +1,1 @@
-"""DM: masters with a quorum, workers that each replicate a source, and the Discovery that masters ask."""
+"""DM: masters with a quorum, workers that each replicate one source, and the Discovery for the masters' start."""

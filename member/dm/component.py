@@ -1,4 +1,4 @@
-"""Masters and workers of DM: the workers start when a quorum of masters serves (other-resources.md 6)."""
+"""DM's masters and workers: workers start when a quorum of masters serves (other-resources.md 6)."""
 
 from apis import predicates
 from apis.ordinals import desired_replicas
@@ -51,7 +51,7 @@ def _workers_serving(ctx: DMContext) -> Outcome:
 
 
 def _workers_known(ctx: DMContext) -> Waiting | None:
-    """Without the word of the masters, another worker may be the one that is away (F7)."""
+    """The wait for the masters' report before a worker restarts: another worker may be away (F7)."""
     if ctx.status.worker.synced:
         return None
     what = "waiting for DM to report its workers before restarting their pods"

@@ -1,4 +1,4 @@
-"""Replacing masters that are lost (other-resources.md 6.7): what is DM's own in it (`member.failover.members`)."""
+"""The replacement of lost masters (other-resources.md 6.7): the part that differs from `member.failover.members`."""
 
 from collections.abc import Mapping, Sequence
 
@@ -60,7 +60,7 @@ class _MasterFailover(MemberFailover[DMContext, DMFailureMember]):
 
 
 def failover(ctx: DMContext) -> Outcome:
-    """Replace what is lost, a step a reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
+    """Replace lost masters, one step per reconcile. Raises ApiError, TransportError, DataPlaneError, OwnerGone."""
     return _MasterFailover(ctx).step()
 
 
@@ -75,13 +75,13 @@ def ignored_pods(ctx: DMContext) -> set[str]:
 
 
 def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
-    """Remove member, pod and volume of a record; each was done already or is done again (R04)."""
+    """Remove member, pod and volume of a record; steps that are already done have no effect (R04)."""
     recorded = live_status(ctx)
     if recorded.status.master.failure_members.get(record.pod_name) != record:
         return Waiting(
             "CacheOutdated", f"waiting for the cache to show the failure record of pod {record.pod_name}", 0.5
         )
-    # the Service may lead to the one that is lost, between two of its crashes
+    # the Service may select the lost master between two of its crashes
     masters = api_clients.responding_dm_master(ctx) or api_clients.dm_masters(ctx)
     found = masters.masters()
     lost = next((each for each in found if each.id == record.member_id), None)
@@ -101,7 +101,7 @@ def _replace(ctx: DMContext, record: DMFailureMember) -> Outcome:
 def _remove(
     ctx: DMContext, masters: DMMasterClient, found: Sequence[LiveMaster], lost: LiveMaster, recorded: Evidence
 ) -> Waiting | None:
-    """Take a lost master out; what it waits for, if it does."""
+    """Remove a lost master from DM; returns the wait if that is not possible yet."""
     expendable = masters_without(found, lost)
     if expendable is None:
         what = f"waiting for a majority of masters to be alive before removing the lost one of pod {lost.name}"

@@ -1,4 +1,4 @@
-"""How masters come and go (other-resources.md 6.7): one at a time, by a quorum that survives it (I8, I9)."""
+"""Scale-out and scale-in of masters (other-resources.md 6.7): one at a time, so that a quorum survives (I8, I9)."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -28,7 +28,7 @@ from member.polling import next_poll
 
 
 def voters(ctx: DMContext, found: Sequence[LiveMaster], leader: str) -> list[Voter]:
-    """The masters, as they report each other now; they have numbers in place of ids in the order of the list."""
+    """The masters as voters, as they report each other now. Their ids are their indexes in the list."""
     return [
         Voter(number, each.name, _ordinal(ctx, each.name), each.alive, each.name == leader)
         for number, each in enumerate(found)
@@ -66,7 +66,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
 
 
 def _nothing_left(ctx: DMContext) -> Refused | None:
-    """The refusal to give up the last master, which knows all tasks."""
+    """The refusal to remove the last master: only the masters know the tasks."""
     if desired_replicas(ctx.tc, MASTER) > 0:
         return None
     way_out = "suspend the cluster to keep its data, or delete the DMCluster"
@@ -83,7 +83,7 @@ def _too_early(removal: PodRemoval) -> Waiting | None:
 
 
 def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
-    """Keep a master that was about to leave, unless it has left: its data can't join again."""
+    """Keep a master that was about to leave, unless it has left: then its data cannot join again."""
     ctx: DMContext = removal.ctx
     soon = next_poll(ctx, MASTER)
     if not predicates.is_synced(ctx.tc, MASTER):
@@ -96,9 +96,9 @@ def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
 
 
 def _all_healthy(ctx: DMContext) -> Waiting | None:
-    """A further master joins only when every present pod is a healthy one, but for the lost ones (lifecycle.md 8.3).
+    """The wait before another master joins: every present pod must be healthy, except lost ones (lifecycle.md 8.3).
 
-    Before there is a cluster, no pod may begin it until all that are wanted have asked Discovery (F40).
+    While there is no cluster, Discovery lets no pod begin one before all wanted pods have asked it (F40).
     """
     if not _has_begun(ctx):
         return None
@@ -114,7 +114,10 @@ def _all_healthy(ctx: DMContext) -> Waiting | None:
 
 
 def _outdated_peer_url(ctx: DMContext) -> Waiting | None:
-    """TLS is changed where a single master runs, and several have joined by URLs that work."""
+    """The wait for a peer URL that predates a change of TLS.
+
+    Only a single master is checked: several can reach each other.
+    """
     if len(ctx.status.master.members) != 1:
         return None
     found = api_clients.dm_masters(ctx).masters()
@@ -122,7 +125,7 @@ def _outdated_peer_url(ctx: DMContext) -> Waiting | None:
 
 
 def _has_begun(ctx: DMContext) -> bool:
-    """Whether something tells that there is a cluster: its status, or volumes with the data of masters."""
+    """True if there is evidence of the cluster: its status, or volumes with data of masters."""
     masters = (each.metadata.labels for each in claims_of_cluster(ctx) if each.metadata.labels.get(COMPONENT) == MASTER)
     return bool(ctx.status.master.members) or any(MEMBER_ID in each for each in masters)
 
@@ -132,7 +135,7 @@ def _is_member(ctx: DMContext, pod: str) -> bool:
 
 
 def take_out_strays(ctx: DMContext) -> Outcome | None:
-    """Take a master out that joined while its pod was scaled in; None when there is none (F29).
+    """Remove a master that joined while its pod was scaled in; None if there is none (F29).
 
     Raises ApiError, TransportError, DataPlaneError.
     """
@@ -141,7 +144,7 @@ def take_out_strays(ctx: DMContext) -> Outcome | None:
         return None
     for ordinal in sorted(_unasked(ctx, live), reverse=True):
         removal = pod_removal.live(ctx, MASTER, live.decode(), ordinal)
-        # another one gets its pod back, and leaves with that
+        # any other one gets its pod recreated, and leaves with it
         if removal.pod or not removal.begun:
             continue
         left = _drain(removal)
@@ -153,7 +156,7 @@ def take_out_strays(ctx: DMContext) -> Outcome | None:
 
 
 def _unasked(ctx: DMContext, live: Object) -> set[int]:
-    """The masters for whose pods nobody asks, neither the spec with failover nor the StatefulSet, by ordinal."""
+    """The ordinals of masters whose pods neither spec and failover nor the StatefulSet require."""
     owners = {ordinal for name in ctx.status.master.members if (ordinal := _ordinal(ctx, name)) is not None}
     extra = owners.difference(desired_ordinals(ctx.tc, MASTER))
     return {ordinal for ordinal in extra if ordinal >= live.decode()["spec"]["replicas"]}

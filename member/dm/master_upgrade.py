@@ -1,4 +1,4 @@
-"""How masters are restarted (other-resources.md 6.7): by a quorum that holds, and the leader hands over first."""
+"""Rolling restarts of masters (other-resources.md 6.7): a quorum holds, and the leader transfers its role first."""
 
 from apis import predicates
 from dataplane.dm import LiveMaster
@@ -30,14 +30,14 @@ def _unmet_condition(ctx: DMContext, pod: Object) -> str:
 
 
 def _prepare(ctx: DMContext, pod: Object) -> NotDone | None:
-    """All is asked live, right before the restart: quorum and leader (F13, I9, I12)."""
+    """Check quorum and leader live, right before the restart (F13, I9, I12)."""
     name = pod.metadata.name
     leader, found = api_clients.dm_masters(ctx).led_masters()
     return _without_quorum(ctx, name, found) or _hand_over(ctx, leader, name, found)
 
 
 def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
-    """A pod that is not Ready may be needed for the quorum all the same (I9), or lead (I12). Raises DataPlaneError."""
+    """Spare an unready pod, unless the quorum needs its master (I9) or it leads (I12). Raises DataPlaneError."""
     if not ctx.status.master.synced:
         return Silence("DMMasterUnknown", "DM does not report its masters", _WAY_OUT)
     leader, found = api_clients.dm_masters(ctx).led_masters()
@@ -50,7 +50,7 @@ def _spare(ctx: DMContext, pod: str) -> Spared | Silence | NotDone:
 
 
 def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> NotDone | None:
-    """What keeps the others from being a quorum; a single master has none to lose."""
+    """Why the other masters would be no quorum; None if they are one, or if there is a single master."""
     others = [each for each in found if each.name != pod]
     alive, wanted = sum(each.alive for each in others), len(found) // 2 + 1
     if len(found) <= 1 or alive >= wanted:
@@ -63,7 +63,7 @@ def _without_quorum(ctx: DMContext, pod: str, found: tuple[LiveMaster, ...]) -> 
 
 
 def _hand_over(ctx: DMContext, leader: str, pod: str, found: tuple[LiveMaster, ...]) -> Waiting | None:
-    """Let another master lead, and wait until it does; where no other is alive, the pod goes as it is."""
+    """Have another master lead, and wait until it does; None if no other master is alive."""
     if leader != pod or not any(each.alive for each in found if each.name != pod):
         return None
     api_clients.dm_master(ctx, pod).evict_leader()
@@ -79,7 +79,7 @@ def _forced(ctx: DMContext) -> Evidence | None:
 
 
 def _is_alone(ctx: DMContext) -> bool:
-    """Whether there is a single master, as far as is known."""
+    """True if only a single master is known."""
     return predicates.actual_replicas(ctx.tc, MASTER) < 2
 
 

@@ -1,4 +1,4 @@
-"""What the masters should look like (other-resources.md 6.4, 6.5). Pure functions of a defaulted DMCluster."""
+"""The masters' desired objects (other-resources.md 6.4, 6.5). Pure functions of a defaulted DMCluster."""
 
 from apis import toml
 from apis.accessor import component
@@ -18,7 +18,7 @@ MASTER = "dm-master"
 
 
 def services(dc: DMCluster) -> list[Json]:
-    """The Services of the masters: for clients, and for the masters among themselves."""
+    """The Services of the masters: one for clients, one for the masters among themselves."""
     chosen = _spec(dc).service or DMMasterServiceSpec()
     return [
         end_user(dc, MASTER, _for_clients(chosen), chosen.labels, chosen.annotations),
@@ -42,7 +42,7 @@ def _for_clients(chosen: DMMasterServiceSpec) -> Json:
 
 
 def content(dc: DMCluster) -> Content:
-    """The texts of the ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The texts of the ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     own = component(dc, MASTER)
     tables = own.config_tables()
     shared.put_certificates(tables, dc, MASTER)

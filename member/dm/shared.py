@@ -1,4 +1,4 @@
-"""What masters and workers are made of alike (other-resources.md 6.4). Pure."""
+"""The common parts of masters' and workers' desired objects (other-resources.md 6.4). Pure."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ from member.objects import pod, volumes
 from member.objects import stateful_set as stateful_sets
 
 _SOURCES = "/var/lib/source-tls"
-"""Where certificates for sources and downstream servers are mounted."""
+"""The mount directory of certificates for sources and downstream servers."""
 
 
 def put_certificates(tables: Table, dc: DMCluster, name: str) -> None:
-    """With TLS, where a component finds its certificates."""
+    """With TLS, set the paths of the component's certificates."""
     if tls_enabled(dc):
         files = volumes.certificate_files(f"{name}-tls")
         for key, path in zip(("ssl-ca", "ssl-cert", "ssl-key"), files, strict=True):

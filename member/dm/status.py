@@ -1,4 +1,4 @@
-"""What masters and workers of DM are like right now (other-resources.md 6.2, 6.7, 6.8). Reads only."""
+"""The present status of DM's masters and workers (other-resources.md 6.2, 6.7, 6.8). Reads only."""
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -27,9 +27,9 @@ from ports.transport import RequestTimeout
 
 
 def observe_masters(ctx: DMContext) -> Outcome:
-    """Bring `status.master` up to date.
+    """Update `status.master`.
 
-    The answer is Waiting while new masters do not answer yet, Failed when some that served before do not.
+    Returns Waiting while new masters do not answer yet, and Failed if masters that have served do not answer.
     """
     status = ctx.status.master
     status.synced = False
@@ -42,7 +42,7 @@ def observe_masters(ctx: DMContext) -> Outcome:
 
 
 def observe_workers(ctx: DMContext) -> Outcome:
-    """Bring `status.worker` up to date, with what the masters say; as `observe_masters`."""
+    """Update `status.worker` from the masters' report; the outcomes are those of `observe_masters`."""
     status = ctx.status.worker
     status.synced = False
     pods = observe_pods(ctx, WORKER, status, worker_failover.ignored_pods(ctx))
@@ -71,9 +71,9 @@ def _asked(ctx: DMContext, known: bool, look: Callable[[DMMasterClient], None]) 
 
 
 def _look_at_any(ctx: DMContext, look: Callable[[DMMasterClient], None]) -> None:
-    """Look through the Service, or through a single master where the Service leads to none that serves.
+    """Read through the Service, or from a single master if the Service selects one that does not serve.
 
-    Masters have no readiness probe: one that crashes again and again is behind the Service from time to time. Raises
+    Masters have no readiness probe, so the Service sometimes selects a master that crashes repeatedly. Raises
     DataPlaneError.
     """
     try:
@@ -108,7 +108,7 @@ def _master(seen: LiveMaster, old: PDMember | None, now: datetime) -> PDMember:
 
 
 def _unjoined(ctx: DMContext, status: DMMasterStatus, pods: Sequence[Object]) -> dict[str, UnjoinedMember]:
-    """The pods that are no masters yet; the time is that of the first sight."""
+    """The pods that are not masters yet, with the time when this was first seen."""
     found = {}
     for pod in pods:
         name = pod.metadata.name

@@ -1,7 +1,7 @@
-"""Replacing workers that are lost (other-resources.md 6.8).
+"""The replacement of lost workers (other-resources.md 6.8).
 
-recorded → one more pod is wanted at once; DM itself moves the source of the lost worker to one that is free → the
-records go, and with them the extra pods, when the user says so.
+The operator records the loss, which adds one pod at once. DM itself moves the lost worker's source to a free worker.
+When the user asks for it, the operator removes the records, and with them the extra pods.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,7 +31,7 @@ from member.outcome import Done, Outcome, Waiting
 
 
 def failover(ctx: DMContext) -> Outcome:
-    """Record what is lost. Raises ApiError, TransportError, LeaseExpired."""
+    """Record lost workers. Raises ApiError, TransportError, LeaseExpired."""
     status = ctx.status.worker
     if clear_requested(ctx, WORKER, bool(status.failure_members)):
         _set_records(ctx, {})
@@ -90,13 +90,13 @@ def _record_of(ctx: DMContext, lost: Failing) -> DMWorkerFailureMember:
 
 
 def _drop_undesired(ctx: DMContext) -> None:
-    """A record of a pod that the spec does not ask for would keep an extra pod for nothing (F33)."""
+    """Drop the records of pods that the spec no longer wants: each would keep an extra pod without need (F33)."""
     wanted, records = set(desired_pods(ctx, WORKER)), ctx.status.worker.failure_members
     _set_records(ctx, {pod: record for pod, record in records.items() if pod in wanted})
 
 
 def _may_recover(ctx: DMContext) -> bool:
-    """Whether the user wants the extra pods gone, and all others serve; an empty UID matches nothing."""
+    """True if the user wants the extra pods removed, and all other workers serve; an empty UID matches nothing."""
     status, spec = ctx.status.worker, ctx.tc.spec.worker
     if not status.failure_members or spec is None:
         return False
@@ -112,7 +112,7 @@ def _serve(ctx: DMContext, pods: Collection[str]) -> bool:
 
 
 def _set_records(ctx: DMContext, records: dict[str, DMWorkerFailureMember]) -> None:
-    """All records belong to one incident, which ends with the last of them."""
+    """Set the failure records. They all belong to one incident, which ends with the last record."""
     status = ctx.status.worker
     status.failure_members = records
     if not records:

@@ -1,7 +1,7 @@
-"""How workers come and go (other-resources.md 6.8): one that replicates a source leaves it to another one first.
+"""Scale-out and scale-in of workers (other-resources.md 6.8): a worker with a source leaves it to another one first.
 
-DM moves a source by itself when its worker ends, if another one is free. Without one its replication would stand still,
-so such a worker stays. A worker is taken out of DM when it is offline, and has no source any more.
+When a worker ends, DM moves its source to a free worker. Without one, the replication of the source would stop, so such
+a worker stays. The operator removes a worker from DM after it is offline and has no source.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting:
     found = api_clients.dm_masters(ctx).workers()
     left = sorted(each.name for each in found if _is_above(ctx, each, removal.ordinal))
     if left:
-        # else one free worker would be counted twice
+        # otherwise one free worker would count for two leaving ones
         return Waiting("ScalingIn", f"waiting until worker {', '.join(left)} is taken out of DM", soon)
     leaving = next((each for each in found if each.name == removal.name), None)
     if leaving is None:
@@ -55,7 +55,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting:
 
 
 def _without_heir(ctx: DMContext, found: Sequence[LiveWorker], staying: int) -> list[str]:
-    """The sources of all workers that are to leave, where fewer workers that stay are free."""
+    """The sources of all leaving workers, if fewer of the remaining workers are free; otherwise empty."""
     leaves = [each for each in found if _is_above(ctx, each, staying - 1)]
     free = [each for each in found if each not in leaves and not each.source and each.stage not in ("", OFFLINE)]
     bound = [f"source {each.source} of pod {each.name}" for each in leaves if each.source]
@@ -63,7 +63,7 @@ def _without_heir(ctx: DMContext, found: Sequence[LiveWorker], staying: int) -> 
 
 
 def _is_above(ctx: DMContext, worker: LiveWorker, ordinal: int) -> bool:
-    """Whether a worker is that of a pod above an ordinal."""
+    """True if a worker belongs to a pod with an ordinal above this one."""
     own = _ordinal(ctx, worker.name)
     return own is not None and own > ordinal
 
@@ -74,12 +74,12 @@ def _ordinal(ctx: DMContext, name: str) -> int | None:
 
 
 def _cancel(removal: PodRemoval) -> None:
-    """A worker registers again by itself."""
+    """Clear the marks; a worker registers again without help."""
     removal.clear()
 
 
 def take_out_offline(ctx: DMContext) -> Outcome | None:
-    """Take a worker out of DM that is offline and that nobody asks for; None when there is none.
+    """Remove offline workers that are no longer wanted from DM; None if there are none.
 
     Raises ApiError, TransportError, DataPlaneError.
     """
@@ -103,7 +103,7 @@ def take_out_offline(ctx: DMContext) -> Outcome | None:
 
 
 def _is_undesired(ctx: DMContext, name: str, live: Object | None) -> bool:
-    """Whether a worker is that of a pod which neither the spec nor the StatefulSet asks for."""
+    """True if a worker's pod is gone, and neither the spec nor the StatefulSet requires it."""
     ordinal = _ordinal(ctx, name)
     if ordinal is None or live is None or ordinal in desired_ordinals(ctx.tc, WORKER):
         return False
@@ -112,7 +112,7 @@ def _is_undesired(ctx: DMContext, name: str, live: Object | None) -> bool:
 
 
 def _known(ctx: DMContext) -> Waiting | None:
-    """Without the masters' word nobody knows whose the volumes are."""
+    """The wait for the masters' report: only they know which worker has used the volumes."""
     if predicates.is_synced(ctx.tc, WORKER):
         return None
     what = "waiting for DM to report its workers before adding another"
@@ -125,7 +125,7 @@ def _is_member(ctx: DMContext, pod: str) -> bool:
 
 
 def _volumes_unused(ctx: DMContext, pod: str) -> Evidence | None:
-    """Whether DM, asked now, has no worker of a pod, or one that is offline and has left its source to another one."""
+    """Evidence that the volumes are unused: DM has no worker of the pod, or an offline one that has lost its source."""
     found = next((each for each in api_clients.dm_masters(ctx).workers() if each.name == pod), None)
     if found is None:
         return worker_gone(ctx, pod)

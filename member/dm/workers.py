@@ -1,4 +1,4 @@
-"""What the workers should look like (other-resources.md 6.4, 6.5). Pure functions of a defaulted DMCluster."""
+"""The workers' desired objects (other-resources.md 6.4, 6.5). Pure functions of a defaulted DMCluster."""
 
 from apis import toml
 from apis.accessor import component
@@ -16,12 +16,12 @@ WORKER = "dm-worker"
 
 
 def services(dc: DMCluster) -> list[Json]:
-    """The headless Service of the workers, by which the masters reach each."""
+    """The headless Service through which the masters reach each worker."""
     return [peer(dc, WORKER, [port(WORKER, DM_WORKER_PORT)], used_by="")]
 
 
 def content(dc: DMCluster) -> Content:
-    """The texts of the ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The texts of the ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     tables = component(dc, WORKER).config_tables()
     shared.put_certificates(tables, dc, WORKER)
     return Content({CONFIG_FILE: toml.dumps(tables), STARTUP_SCRIPT: worker_script(dc)}, {})

@@ -1,1 +1,1 @@
-"""Volumes that grow, and volumes that are replaced because they cannot."""
+"""Volumes that grow, and the replacement of volumes that cannot."""

@@ -1,7 +1,7 @@
 """The volume attributes class of claims: Kubernetes and its storage driver change it in place (lifecycle.md 10.3).
 
-As v1.6 does, each claim is asked for the class that the spec names, and what becomes of it is not waited for - unless
-Kubernetes says that it is at it, or that it can't be.
+As in v1.6, the operator writes the class from the spec into each claim. It waits for the change only if Kubernetes
+reports that the change is in progress or impossible.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class ClaimClass:
 
 
 def change(ctx: ClusterContext, claims: Iterable[ClaimClass]) -> Outcome:
-    """Ask for the classes of claims, and tell how far they are. Raises ApiError, TransportError."""
+    """Write the wanted classes into claims, and report their progress. Raises ApiError, TransportError."""
     waiting: Outcome = Done()
     for each in claims:
         outcome = _change(ctx, each)

@@ -1,8 +1,8 @@
-"""Other volumes, for the pods that run and for those to come (lifecycle.md 10.2, F47, F48).
+"""Changes of volumes, for running and for future pods (lifecycle.md 10.2, F47, F48).
 
-Claims grow whatever the component does: a full disk can't wait for a roll or for leaders to move. The StatefulSet,
-whose claim templates nobody can change, is made again when the component is at rest. What can't grow into what is
-wanted is refused as a whole, before anything is written, or replaced where the user lets it be.
+Claims grow whatever the component does: a full disk cannot wait for a roll or for leaders to move. The StatefulSet,
+whose claim templates are immutable, is recreated when the component is idle. If a volume cannot become what the spec
+wants, the operator refuses the whole change before any write, or replaces the volume if the user allows it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -48,7 +48,7 @@ from member.volumes.replacement import REFUSED
 GROWING = "GrowingVolumes"
 
 _LOOK_AGAIN = 10.0
-"""Seconds until the next look for a storage class: no event reports a new one."""
+"""Seconds until the next check for a storage class: no event reports a new one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Move:
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Bring the volumes of all components a step closer to their spec; one that fails does not stop the others.
+    """Bring the volumes of all components one step closer to their spec; an error in one does not stop the others.
 
     Raises OwnerGone, ApiError, TransportError.
     """
@@ -124,7 +124,7 @@ def _change(ctx: ClusterContext, spec: Component) -> Outcome:
 
 
 def _without_class(ctx: ClusterContext, spec: Component, moves: Sequence[Move]) -> Refused | None:
-    """The refusal to replace volumes by volumes of a class that does not exist: the spare pod would wait for ever."""
+    """The refusal to replace volumes if the wanted storage class does not exist: the spare pod would wait forever."""
     classes = ctx.listers.storage_classes
     if classes is None:
         return None
@@ -136,13 +136,13 @@ def _without_class(ctx: ClusterContext, spec: Component, moves: Sequence[Move]) 
 
 
 def _is_newly_stale(move: Move, stateful_set: Object) -> bool:
-    """Whether a claim can't become what is wanted though it was made for the StatefulSet as it is."""
+    """True if a claim cannot become what is wanted although the present StatefulSet created it."""
     made, since = move.cached.metadata.creation_timestamp, stateful_set.metadata.creation_timestamp
     return isinstance(move.step, Refuse) and (made or "") >= (since or "")
 
 
 def _moves(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Move]:
-    """Every claim of the StatefulSet that the cache shows bound: another one grows when it is."""
+    """The StatefulSet's claims that the cache shows as bound; others follow once they are bound."""
     now, wanted = ctx.deps.clock.wall, desired_volumes(ctx.tc, spec.name)
     for ordinal in range(body["spec"]["replicas"]):
         pod = pod_name(ctx.tc, spec.name, ordinal)
@@ -173,7 +173,7 @@ def _size_field(spec: Component, volume: str) -> str:
 
 
 def _field(spec: Component, volume: str) -> str:
-    """Where a volume stands in the spec."""
+    """The path of a volume in the spec."""
     if has_storage_claims(spec.spec):
         return f"{spec.field}.storageClaims[{volume.removeprefix('data')}]"
     if volume == spec.type.data_volume:
@@ -183,7 +183,7 @@ def _field(spec: Component, volume: str) -> str:
 
 def _read(ctx: ClusterContext, cached: Object) -> VolumeClaim:
     claim, annotations = cached.decode_as(Claim), cached.metadata.annotations
-    # where a cloud changed the class under the claim, v1.6 has noted it
+    # if a cloud has changed the claim's class, v1.6 has recorded the new one
     storage_class = annotations.get(labels.STATUS_STORAGE_CLASS) or claim.spec.storage_class_name
     return VolumeClaim(
         name=cached.metadata.name,
@@ -205,7 +205,7 @@ class _StorageClass(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def _can_grow(ctx: ClusterContext, name: str) -> bool | None:
-    """What the class says; None when the operator may not read classes: then the API server has the last word."""
+    """The class's allowVolumeExpansion; None if the operator may not read classes: then the API server decides."""
     if ctx.listers.storage_classes is None:
         return None
     found = ctx.listers.storage_classes.get("", name)
@@ -243,7 +243,7 @@ def _patch(ctx: ClusterContext, cached: Object, fields: Json) -> None:
 
 
 def _recreate(ctx: ClusterContext, component: str, live: Object, body: Json) -> Waiting:
-    """Make the StatefulSet again, if nothing else is going on with its pods."""
+    """Recreate the StatefulSet when the component is idle; until then, wait."""
     if not volume_replacement.is_idle(ctx, component, body):
         return Waiting(
             GROWING, f"waiting until {component} is idle before recreating its StatefulSet for its new volumes"

@@ -1,7 +1,7 @@
-"""The next step of one volume claim towards the size that its spec wants (lifecycle.md 10.2). Pure.
+"""The next step of one volume claim towards the size in its spec (lifecycle.md 10.2). Pure.
 
-A claim carries, in v1.6's annotations, what it is on the way to (`spec.`) and where it has arrived (`status.`); while
-their revisions differ, it is on the way. Kubernetes and its storage drivers do the growing.
+A claim has v1.6's annotations for the target (`spec.`) and the reached state (`status.`) of a change; different
+revisions mean that the change is in progress. Kubernetes and its storage drivers do the actual growing.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ _MINIMUM_WAIT = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the spec wants of a volume: `field` is the path of its size. An empty class leaves the choice open."""
+    """The wanted state of a volume; `field` is the path of its size. An empty class leaves the choice open."""
 
     field: str
     size: str
@@ -29,10 +29,10 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaim:
-    """A bound claim as it is. The class is the one it got; `can_grow` is that class's word, None when unknown.
+    """A bound claim. `storage_class` is the class that it got; `can_grow` is what that class says, None if unknown.
 
-    `refused_size`: that to which its driver says that it can't grow; empty: none. `spec_` and `status_` are the
-    annotations; `changed_at` (RFC 3339) tells when the last change began or ended.
+    `refused_size` is the size that its driver has rejected, if any. `spec_` and `status_` are the annotations.
+    `changed_at` (RFC 3339) is the time when the last change began or ended.
     """
 
     name: str
@@ -49,7 +49,7 @@ class VolumeClaim:
 
     @property
     def is_changing(self) -> bool:
-        """Whether a change that was begun has not ended yet."""
+        """True if a change has begun and not ended."""
         return self.spec_revision != self.status_revision
 
 
@@ -60,33 +60,33 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The claim can't become what is wanted; `why` is a sentence for the user."""
+    """The claim cannot become what is wanted; `why` is a sentence for the user."""
 
     why: str
 
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Note the new size in the claim and ask for it."""
+    """Record the new size in the claim and request it."""
 
     revision: int
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Ask for the size that is noted already."""
+    """Request the size that is already recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Note that the claim has arrived."""
+    """Record that the claim has reached its size."""
 
 
 Step: TypeAlias = Settled | Refuse | Begin | Ask | Finish | Wait
 
 
 def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -> Step:
-    """What to do about a claim, and why. Raises ValueError when a size is not a quantity."""
+    """The next step for a claim. Raises ValueError if a size is not a quantity."""
     if impossible := _impossible(claim, wanted):
         return Refuse(impossible)
     size = parse(wanted.size)
@@ -105,7 +105,7 @@ def next_step(claim: VolumeClaim, wanted: Wanted, now: Callable[[], datetime]) -
 
 
 def _impossible(claim: VolumeClaim, wanted: Wanted) -> str:
-    """Why the claim can never be as wanted, and what to do; empty when it can."""
+    """Why the claim can never be as wanted, and the way out; empty if it can."""
     of = f"{wanted.field}: PersistentVolumeClaim {claim.name} has"
     if wanted.storage_class not in ("", claim.storage_class):
         return (
@@ -131,12 +131,12 @@ def _impossible(claim: VolumeClaim, wanted: Wanted) -> str:
 
 
 def _has_already(claim: VolumeClaim, size: Decimal) -> bool:
-    """Whether a volume that cannot grow is as large as wanted, because its provisioner rounded up."""
+    """True if a volume that cannot grow has the wanted size already, because its provisioner rounded up."""
     return claim.can_grow is False and parse(claim.requested) <= size <= parse(claim.capacity)
 
 
 def infeasibility(claim: VolumeClaim, wanted: Wanted) -> str:
-    """The sentence that its driver can't make the claim as large as wanted, and what to do; empty when it may."""
+    """The message that the driver cannot provide the wanted size, with the way out; empty if it may."""
     size = parse(wanted.size)
     if not claim.refused_size or parse(claim.refused_size) != size or parse(claim.capacity) >= size:
         return ""
@@ -160,5 +160,5 @@ def _number(revision: str) -> int:
 
 
 def _distance(changed: datetime, now: datetime) -> float:
-    """Seconds between two times. A clock that was put back must not keep a full disk from growing (F44)."""
+    """Seconds between two times. A clock that was set back must not keep a full disk from growing (F44)."""
     return abs((now - changed).total_seconds())

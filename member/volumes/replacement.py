@@ -1,7 +1,7 @@
-"""Volumes that can't become what the spec wants are made anew, one pod after another (lifecycle.md 10.4).
+"""The replacement, pod by pod, of volumes that cannot become what the spec wants (lifecycle.md 10.4).
 
-A spare pod comes first, so that there is where to move data to. Then one pod after another is told `replace-volume`,
-which `member.commands` carries out: its member or store leaves PD before its claims do. The spare pod goes last.
+A spare pod comes first, as a place to move data to. Then one pod after another gets the command `replace-volume`, which
+`member.commands` runs: its member or store leaves PD before its claims are deleted. The spare pod goes last.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ _FEWEST_STORES = 3
 
 
 class ReplacesVolumes(Protocol):
-    """A status that tells whether volumes are being replaced pod by pod."""
+    """A status that shows if volumes are being replaced pod by pod."""
 
     vol_replace_in_progress: bool
 
@@ -36,10 +36,11 @@ class ReplacesVolumes(Protocol):
 def refusal(
     ctx: ClusterContext, spec: Component, stale: Mapping[str, str], wish: bytes, *, in_vain: bool
 ) -> Refused | None:
-    """Why the volumes of pods, `stale` with why, stay as they are; None when they may be replaced.
+    """Why the volumes of the pods in `stale` (with the cause of each) stay as they are; None if they may be replaced.
 
-    `in_vain`: some of them came out like that of a StatefulSet that asks for what is wanted, as all would, the spare
-    pod's first. For this `wish` nothing is replaced any more, also when the spare pod has gone again.
+    `in_vain` is True if a volume does not match although the present StatefulSet requests what is wanted; all new
+    volumes would come out like that, the spare pod's first. Nothing is replaced for this `wish` again, even after the
+    spare pod has gone.
     """
     status = _status(ctx, spec.name)
     if status is not None and not is_on(ctx):
@@ -61,13 +62,13 @@ def refusal(
 
 
 def is_idle(ctx: ClusterContext, component: str, body: Json) -> bool:
-    """Whether nothing else goes on with the pods of a StatefulSet."""
+    """True if no other operation runs on the pods of a StatefulSet."""
     is_normal = predicates.in_phase(ctx.tc, component, NORMAL) and not is_upgrading(body, pods_of(ctx, component))
     return is_normal and isinstance(ctx.outcomes.get(component), Done)
 
 
 def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str, str]) -> Waiting:
-    """The next step for pods whose volumes are `stale`, each with why. Raises ApiError, TransportError."""
+    """Take the next step for pods with volumes in `stale`, with the cause of each. Raises ApiError, TransportError."""
     first, why = next(iter(stale.items()))
     status = _status(ctx, spec.name)
     if status is not None and not status.vol_replace_in_progress:
@@ -90,7 +91,7 @@ def replace(ctx: ClusterContext, spec: Component, body: Json, stale: Mapping[str
 
 
 def _are_still(ctx: ClusterContext, component: str, body: Json, pod: str) -> bool:
-    """Whether a pod has the claims, read live, that the cache shows: else they may have been replaced already (F1)."""
+    """True if the pod's claims, read live, are those in the cache: otherwise they may be new ones already (F1)."""
     cached, live = (
         {each.metadata.uid for each in look(ctx, component, body, ordinal_of(pod)).claims}
         for look in (pod_removal.cached, pod_removal.live)
@@ -99,9 +100,9 @@ def _are_still(ctx: ClusterContext, component: str, body: Json, pod: str) -> boo
 
 
 def finish(ctx: ClusterContext, component: str, *, all_seen: bool) -> Outcome:
-    """What is left to do when no volume is stale any more, or none may be replaced.
+    """The remaining steps when no volume is stale, or when none may be replaced.
 
-    `all_seen`: whether the cache shows every claim, bound: one that it lacks may be stale (F1).
+    `all_seen` is True if the cache shows every claim as bound: a claim that it lacks may be stale (F1).
     """
     ctx.memory.replaced_in_vain.pop(component, None)
     status = _status(ctx, component)
@@ -121,7 +122,7 @@ def finish(ctx: ClusterContext, component: str, *, all_seen: bool) -> Outcome:
 
 
 def is_on(ctx: ClusterContext) -> bool:
-    """Whether the user lets volumes be replaced, in this cluster or in all."""
+    """True if the user allows the replacement of volumes, in this cluster or in all."""
     return bool(ctx.tc.spec.enable_pvc_replace) or ctx.settings.replaces_volumes
 
 
@@ -132,9 +133,9 @@ def _being_replaced(ctx: ClusterContext, component: str) -> Object | None:
 
 
 def _status(ctx: ClusterContext, component: str) -> ReplacesVolumes | None:
-    """Where the progress is kept: from the next reconcile on it counts a spare replica (apis.ordinals).
+    """The status with the progress, which adds a spare replica from the next reconcile on (apis.ordinals).
 
-    None for a component whose volumes are never replaced; in v1.6 its pods stay annotated for ever (lifecycle.md 10.4).
+    None for a component whose volumes are never replaced; v1.6 leaves its pods annotated forever (lifecycle.md 10.4).
     """
     status: object = status_of(ctx.tc, component)
     return status if _replaces_volumes(status) else None

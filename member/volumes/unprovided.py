@@ -1,8 +1,8 @@
-"""Claims without a volume that ask for one that the spec does not want any more (F47).
+"""Claims without a volume that request one that the spec no longer wants (F47).
 
-Nothing can be changed in such a claim, and the pod that mounts it cannot start. It holds no data: no volume was ever
-bound to it. So it goes, and the StatefulSet makes another one for the pod that waits - unless its volume is to come
-with data, as where a backup tool has restored the claim.
+Such a claim is immutable, and the pod that mounts it cannot start. It has no data, because it was never bound. So the
+operator deletes it, and the StatefulSet creates a new one for the waiting pod. It keeps a claim whose volume will come
+with data, e.g. because a backup tool has restored the claim.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,10 +26,10 @@ _RETRY = 0.5
 
 
 def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refused | None:
-    """Delete the claims of a StatefulSet that can only be made again; None when there are none.
+    """Delete the unbound claims of a StatefulSet that must be recreated; None if there are none.
 
-    The StatefulSet asks for what the spec wants. Refused are claims that await data, and those that came out as before
-    when they were made again. Raises ApiError, TransportError.
+    The StatefulSet already requests what the spec wants. Refuses claims that await data, and claims that came out the
+    same when they were recreated. Raises ApiError, TransportError.
     """
     unwanted = list(_unwanted(ctx, spec, body))
     awaiting = [each for each in unwanted if awaits_data(each)]
@@ -49,7 +49,7 @@ def remake(ctx: ClusterContext, spec: Component, body: Json) -> Waiting | Refuse
 
 
 def _kept(spec: Component, awaiting: Sequence[Object], in_vain: Sequence[Object]) -> Refused | None:
-    """The refusal of claims that stay though they are not as the spec wants them; None when there are none."""
+    """The refusal of claims that stay although they differ from the spec; None if there are none."""
     if awaiting:
         claims = _told(awaiting)
         return Refused(
@@ -68,14 +68,14 @@ def _kept(spec: Component, awaiting: Sequence[Object], in_vain: Sequence[Object]
 
 
 def _is_as_before(ctx: ClusterContext, body: Json, claim: Object) -> bool:
-    """Whether a claim asks for the same as one that was deleted so that this StatefulSet makes it again."""
+    """True if a claim requests the same as its predecessor, which was deleted so that this StatefulSet recreates it."""
     name, uid = claim.metadata.name, claim.metadata.uid
     made_by, before, asked = ctx.memory.remade_claims.get(name, ("", "", ""))
     return uid != before and (body["metadata"]["uid"], _asked(claim)) == (made_by, asked)
 
 
 def _told(claims: Sequence[Object]) -> str:
-    """Claims, with what they ask for."""
+    """The names of claims, with what they request."""
     return f"PersistentVolumeClaim {', '.join(f'{each.metadata.name} ({_asked(each)})' for each in claims)}"
 
 
@@ -99,18 +99,18 @@ def _unwanted(ctx: ClusterContext, spec: Component, body: Json) -> Iterator[Obje
 
 
 def _is_unwanted(ctx: ClusterContext, asked: ClaimSpec, wanted: DesiredVolume) -> bool:
-    """Whether a volume of another class would come, or a larger one; what is too small grows when it is there."""
+    """True if the claim would get a volume of another class, or a larger one; a smaller one can grow later."""
     if parse(asked.resources.requests.storage) > parse(wanted.size):
         return True
     if wanted.storage_class:
         return asked.storage_class_name != wanted.storage_class
-    # which class is the default is nobody's business here, but one that does not exist is not
+    # any default class is accepted, but not a class that does not exist
     classes = ctx.listers.storage_classes
     return bool(asked.storage_class_name) and classes is not None and classes.get("", asked.storage_class_name) is None
 
 
 def _delete(ctx: ClusterContext, body: Json, cached: Object, wanted: Evidence) -> None:
-    """Delete a claim, if it has no volume now, either, and awaits none with data."""
+    """Delete a claim, if a live read shows that it has no volume and awaits no data."""
     seen = Destroyer(ctx.deps.client).observe(PERSISTENT_VOLUME_CLAIMS, cached.metadata.name, ctx.namespace)
     if seen is None or seen.object.metadata.uid != cached.metadata.uid:
         return
