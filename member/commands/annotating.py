@@ -1,4 +1,4 @@
-"""Taking a command off a pod, and what else goes with it."""
+"""The removal of a command's annotations."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from member.context import ClusterContext
 def withdraw(ctx: ClusterContext, carrier: Object, keys: Sequence[str], resource: Resource = PODS) -> None:
     """Remove annotations of a pod, or of another resource.
 
-    Raises Conflict when it changed meanwhile, other ApiErrors, TransportError.
+    Raises Conflict if the object has changed meanwhile, other ApiErrors, TransportError.
     """
     meta = carrier.metadata
     there = {key: meta.annotations[key] for key in keys if key in meta.annotations}

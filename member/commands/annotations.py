@@ -1,4 +1,4 @@
-"""Which commands a pod carries, and which annotations look like commands but are none. Pure."""
+"""The commands in a pod's annotations, and annotations that have the name of a command but no valid value. Pure."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,13 +10,13 @@ from kube.objects import Object
 from member import labels
 
 RETRY_BUSY = 60.0
-"""Seconds until the next poll while something else goes on in the cluster."""
+"""Seconds until the next poll while another operation runs in the cluster."""
 
 RETRY_DRAINING = 15.0
-"""Seconds until the next poll of leaders and data that move away."""
+"""Seconds until the next poll while leaders or data move away."""
 
 RETRY_SOON = 0.5
-"""Seconds until the next poll of what an event will most likely show before."""
+"""Seconds until the next poll if an event will probably come first."""
 
 
 _EXPIRATION_TIMES = {
@@ -28,23 +28,23 @@ _EXPIRATION_TIMES = {
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An annotation of a pod that says what to do with it."""
+    """An annotation of a pod that requests an operation on it."""
 
     key: str
     value: str
 
     def is_on(self, pod: Object) -> bool:
-        """Whether the pod carries the command."""
+        """True if the pod carries the command."""
         return pod.metadata.annotations.get(self.key) == self.value
 
 
 def commands_of(pod: Object) -> list[Command]:
-    """The commands that a pod carries; unknown values are left out."""
+    """The commands that a pod carries, without annotations with unknown values."""
     return [Command(key, value) for key, value, known in _annotated(pod) if value in known]
 
 
 def unknown_values(pod: Object) -> list[str]:
-    """What is wrong with the annotations of a pod that look like commands."""
+    """A message for each annotation that has the name of a command but an unknown value."""
     return [
         f"annotation {key} of pod {pod.metadata.name}: {value!r} is not one of {', '.join(sorted(known))}; ignored"
         for key, value, known in _annotated(pod)
@@ -53,12 +53,15 @@ def unknown_values(pod: Object) -> list[str]:
 
 
 def is_commanded(pod: Object) -> bool:
-    """Whether a pod carries any annotation of a command, also one with an unknown value."""
+    """True if a pod has any annotation with the name of a command, whatever its value."""
     return bool(_annotated(pod))
 
 
 def seconds_left(pod: Object, command: Command, now: datetime) -> float | None:
-    """Until a command of a pod expires, 0 where it has, or its time cannot be read; None: it never does."""
+    """Seconds until a command of a pod expires; None if it never does.
+
+    0 if it has expired, or if its expiration time is invalid.
+    """
     text = pod.metadata.annotations.get(_EXPIRATION_TIMES.get(command.key, ""))
     if text is None:
         return None

@@ -1,8 +1,8 @@
-"""`replace-volume` on a pod: its member or store leaves PD, then its volumes are made anew, and it with them.
+"""`replace-volume` on a pod: its member or store leaves PD, then its volumes and the pod are recreated.
 
-A claim is deleted only on proof that what it holds is given up (I1, I2). A member or store that was given up does not
-come back, so claims and pod are marked before: what was begun goes on to its end, even when the command is taken back
-meanwhile. A pod that is made anew in between gets the mark from its claims (`meta.labelling`).
+A claim is deleted only with evidence that its data is given up (I1, I2). A removed member or store cannot return, so
+claims and pod are marked first, and a replacement that has begun is completed even if the user withdraws the command.
+A pod that is recreated in between gets the mark from its claims (`meta.labelling`).
 """
 
 from apis import pod_commands, predicates
@@ -23,12 +23,12 @@ REPLACING = "ReplacingVolume"
 
 
 def is_cancelled(ctx: ClusterContext, pod: Object, command: Command) -> bool:
-    """Whether a replacement was withdrawn before anything was given up."""
+    """True if the user has withdrawn a replacement before it began."""
     return is_withdrawn(command) and not has_begun(ctx, pod)
 
 
 def begin(ctx: ClusterContext, pod: Object, command: Command) -> Evidence | Waiting:
-    """Mark a pod that still carries the command, before what it holds is given up; then the evidence that it may be."""
+    """Mark a pod that still carries the command, and its claims; return the evidence once all are marked."""
     confirmed = confirm(ctx, pod, command)
     if isinstance(confirmed, Waiting):
         return confirmed
@@ -46,12 +46,12 @@ def begin(ctx: ClusterContext, pod: Object, command: Command) -> Evidence | Wait
 
 
 def has_begun(ctx: ClusterContext, pod: Object) -> bool:
-    """Whether the claims, read live, are marked: the cache may show the old ones of a pod that has new ones already."""
+    """True if a claim, read live, is marked: the cache may show a pod's former claims."""
     return any(pod_commands.REPLACEMENT_BEGUN in claim.metadata.annotations for _, claim in _claims(ctx, pod))
 
 
 def store_label(ctx: ClusterContext, pod: Object) -> str:
-    """The id of the store that left, empty when nothing tells: a pod that was made anew since has only its claims'."""
+    """The id of the store that left, from the labels of the pod or its claims; empty if neither has it."""
     carriers = (pod, *(claim for _, claim in _claims(ctx, pod)))
     return next(filter(None, (each.metadata.labels.get(labels.STORE_ID) for each in carriers)), "")
 
@@ -75,7 +75,7 @@ def cancel(ctx: ClusterContext, pod: Object) -> Waiting:
 def component_busy(ctx: ClusterContext, pod: str, component: str, *phases: predicates.Phase) -> Waiting | None:
     busy = predicates.in_phase(ctx.tc, component, *(phases or ("Upgrade", "Scale")))
     if not busy or volume_being_deleted(ctx, component):
-        # a roll stands still then
+        # a roll does not progress while a volume is being deleted
         return None
     what = f"waiting until {component} is neither being upgraded nor scaled before replacing the volumes of pod {pod}"
     return Waiting("ComponentBusy", what, RETRY_BUSY)

@@ -1,4 +1,4 @@
-"""Deleting the pod that a command restarts, and its volumes, each on live reads of what decides it (F5, O5, I10)."""
+"""The deletion of a pod, and of its volumes, for a command, after live reads of all conditions (F5, O5, I10)."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ RESTARTED = "PodRestarted"
 
 @dataclass(frozen=True, slots=True)
 class ConfirmedCommand:
-    """A pod, read live, that still carries its command; `unchanged`: its cluster is what was decided upon."""
+    """A pod, read live, that still carries its command; `unchanged` is evidence that the spec is the one decided on."""
 
     pod: LiveObject
     unchanged: Evidence
 
 
 def restart(ctx: ClusterContext, pod: Object, command: Command, ignored_pods: Collection[str], because: str) -> Outcome:
-    """Delete a pod that serves nothing any more, when all others but `ignored_pods` serve.
+    """Delete the pod of a command if all others except `ignored_pods` are Ready.
 
-    Raises Conflict when it changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
+    Raises Conflict if the pod has changed meanwhile, other ApiErrors, TransportError, LeaseExpired.
     """
     if waiting := others_not_ready(ctx, pod, ignored_pods):
         return waiting
@@ -43,9 +43,9 @@ def restart(ctx: ClusterContext, pod: Object, command: Command, ignored_pods: Co
 
 
 def restart_without_volumes(ctx: ClusterContext, pod: Object, command: Command, gone: Evidence) -> Outcome:
-    """Delete the volume claims of a pod, then, when none is left that stays, the pod; `gone` is what they held.
+    """Delete the claims of a pod and, in a later reconcile, the pod. `gone` is evidence that their data is given up.
 
-    Raises as `restart`.
+    Raises the same errors as `restart`.
     """
     confirmed = confirm(ctx, pod, command)
     if isinstance(confirmed, Waiting):
@@ -66,7 +66,7 @@ def restart_without_volumes(ctx: ClusterContext, pod: Object, command: Command, 
 
 
 def confirm(ctx: ClusterContext, pod: Object, command: Command) -> ConfirmedCommand | Waiting:
-    """The pod as it is now, if it is the one that was decided on, with the same command, of an unchanged cluster.
+    """The pod, read live, if it is still the same pod with the same command, and the spec has not changed.
 
     Raises ApiError, TransportError.
     """
@@ -84,7 +84,7 @@ def confirm(ctx: ClusterContext, pod: Object, command: Command) -> ConfirmedComm
 
 
 def others_not_ready(ctx: ClusterContext, pod: Object, ignored_pods: Collection[str]) -> Waiting | None:
-    """What keeps a pod that serves from being restarted: another one does not, or is about to be restarted (I10).
+    """The wait while another pod is not Ready, or is about to restart (I10); None if the pod may restart.
 
     Raises ApiError, TransportError.
     """
@@ -110,7 +110,7 @@ def others_not_ready(ctx: ClusterContext, pod: Object, ignored_pods: Collection[
 
 
 def _about_to_restart(body: Json, pods: Sequence[Object]) -> list[str]:
-    """The pods that the StatefulSet controller restarts by itself any moment."""
+    """The pods that the StatefulSet controller may restart at any moment."""
     spec, status = body["spec"], body.get("status") or {}
     strategy = spec["updateStrategy"]
     if strategy["type"] == ON_DELETE:
@@ -126,7 +126,7 @@ def _about_to_restart(body: Json, pods: Sequence[Object]) -> list[str]:
 
 
 def serves(pod: Object) -> bool:
-    """Whether a pod is Ready, and stays."""
+    """True if a pod is Ready and not terminating."""
     return not pod.metadata.deletion_timestamp and pod.decode_as(Pod).is_ready
 
 

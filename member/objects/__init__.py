@@ -1,1 +1,1 @@
-"""Desired objects of Kubernetes: what all components share. Pure functions, no I/O."""
+"""The common parts of desired Kubernetes objects. Pure functions, no I/O."""

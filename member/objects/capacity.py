@@ -1,4 +1,4 @@
-"""How large a store believes its disk is (objects.md 4.3)."""
+"""The size that a store assumes for its disk (objects.md 4.3)."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ _MIB = 1024**2
 
 
 def capacity(limits: Mapping[str, Quantity]) -> str:
-    """The limit on storage in the notation of TiKV and TiFlash, whose GB and MB are binary; `0` is no limit."""
+    """The storage limit in the notation of TiKV and TiFlash, whose GB and MB are binary; `0` means no limit."""
     limit = quantity.parse(limits.get("storage", 0))
     if limit != int(limit):
         return "0"

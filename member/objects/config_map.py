@@ -1,9 +1,9 @@
-"""The ConfigMap of a component: its object, and which name and text it gets (objects.md 6.5, design.md 3.5).
+"""The ConfigMap of a component: the object, and the choice of its name and texts (objects.md 6.5, design.md 3.5).
 
-A change of the configuration makes a new name under RollingUpdate, and a new name rolls the pods. So the name and the
-text in use stay unless the user changed something: the configuration, or an option that shows in the start script.
-A start script that only this program's version changed waits for that. To tell the two apart a ConfigMap remembers,
-in an annotation, which options its script was made from. One of v1.6 gets that annotation when it is taken over.
+Under RollingUpdate a changed configuration leads to a new name, and a new name rolls the pods. So the present name and
+texts stay unless the user has changed the configuration, or an option that affects the start script. If only a new
+operator version changes the script, the new script waits for such a change. To distinguish the cases, an annotation of
+the ConfigMap records the options of its script. A ConfigMap of v1.6 gets this annotation when it is taken over.
 """
 
 import hashlib
@@ -27,9 +27,9 @@ _GO_ESCAPES = str.maketrans({char: f"\\u{ord(char):04x}" for char in "<>&\u2028\
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a component's ConfigMap should hold: file texts by key, and the options that show in the start script.
+    """The wanted content of a component's ConfigMap: texts by key, and the options that affect the start script.
 
-    All texts but the start script are TOML.
+    All texts except the start script are TOML.
     """
 
     data: Mapping[str, str]
@@ -37,11 +37,11 @@ class Content:
 
     @property
     def config_files(self) -> dict[str, str]:
-        """The configuration: the texts that are TOML."""
+        """The configuration, i.e. the TOML texts."""
         return {key: text for key, text in self.data.items() if key != STARTUP_SCRIPT}
 
     def says_the_same(self, other: "Content") -> bool:
-        """Whether the configuration of both means the same, and both scripts are made from the same options."""
+        """True if both configurations have the same meaning, and both scripts have the same options."""
         if self.config_files.keys() != other.config_files.keys() or self.script_options != other.script_options:
             return False
         return all(same_toml(text, other.data[key]) for key, text in self.config_files.items())
@@ -49,9 +49,10 @@ class Content:
 
 @dataclass(frozen=True, slots=True)
 class ConfigMapChoice:
-    """The name and the text that the component uses, and why.
+    """The name and the texts that the component uses, and why.
 
-    `same_config`: the configuration in use is as wanted. `is_of_others`: they keep it, and it is not written.
+    `same_config` is True if the present configuration is the wanted one. `is_of_others` is True if another controller
+    maintains the ConfigMap: then the operator does not write it.
     """
 
     name: str
@@ -63,7 +64,7 @@ class ConfigMapChoice:
 
 
 def config_map(tc: Cluster, component: str, choice: ConfigMapChoice) -> Json:
-    """The ConfigMap as it should be; one without a start script says nothing of its options."""
+    """The desired ConfigMap; the options are recorded only if it has a start script."""
     annotations = {labels.START_SCRIPT_OPTIONS: choice.script_options} if STARTUP_SCRIPT in choice.data else {}
     return {
         "apiVersion": "v1",
@@ -74,10 +75,10 @@ def config_map(tc: Cluster, component: str, choice: ConfigMapChoice) -> Json:
 
 
 def in_use_config_map_name(tc: Cluster, component: str, stateful_set: Json | None) -> str:
-    """The name of the ConfigMap that the component's pods use; empty when there is none yet.
+    """The name of the ConfigMap that the component's pods use; empty if there is none yet.
 
-    The first ConfigMap volume of the StatefulSet's template that bears the component's name; while the StatefulSet is
-    being re-created, the name that the cluster's annotation remembers.
+    It is the first ConfigMap volume in the StatefulSet's template with the component's name. While the StatefulSet is
+    being recreated, the cluster's annotation has the name.
     """
     base = member_name(tc, component)
     if stateful_set is None:
@@ -90,10 +91,10 @@ def in_use_config_map_name(tc: Cluster, component: str, stateful_set: Json | Non
 def choose_config_map(
     base: str, wanted: Content, strategy: str, in_use_name: str = "", in_use: Json | None = None
 ) -> ConfigMapChoice:
-    """The name and text to use, given what is in use: `in_use` is None when no ConfigMap of `in_use_name` exists.
+    """The name and texts to use. `in_use` is the present ConfigMap, None if no ConfigMap `in_use_name` exists.
 
-    One that is gone is made again under its name: pods that restart look for that.
-    `base` is `<tc>-<component>`, `strategy` the component's configUpdateStrategy.
+    A missing ConfigMap is recreated under its name, because restarting pods need it. `base` is `<tc>-<component>`,
+    `strategy` the component's configUpdateStrategy.
     """
     options = noted_options(wanted.script_options)
     if in_use is None:
@@ -115,15 +116,15 @@ def choose_config_map(
 
 
 def config_map_of_others(name: str, in_use: Json) -> ConfigMapChoice:
-    """A ConfigMap in use that somebody else keeps, while the spec has no configuration: as v1.6 mounts it."""
+    """A ConfigMap of another controller, used while the spec has no configuration, as in v1.6."""
     because = "the spec has no configuration, and the ConfigMap in use is kept by others"
     return ConfigMapChoice(name, in_use.get("data") or {}, "", because, is_of_others=True)
 
 
 def _as_named(name: str, there: Mapping[str, str], wanted: Mapping[str, str], strategy: str) -> Mapping[str, str]:
-    """The texts that a ConfigMap was made with, if others have changed them since and its name still tells.
+    """The original texts of a ConfigMap that another client has changed, if the digest in its name identifies them.
 
-    Pods were started with those: putting them back restarts nobody. Texts that nobody can tell any more stay.
+    The pods started with these texts, so restoring them restarts no pod. Texts that cannot be identified stay.
     """
     if strategy != ROLLING_UPDATE or is_as_written(name, there):
         return there
@@ -140,15 +141,15 @@ def _name_for(base: str, data: Mapping[str, str], old: Mapping[str, str], in_use
 
 
 def is_as_written(name: str, data: Mapping[str, str]) -> bool:
-    """Whether a ConfigMap whose name ends in a digest still holds what it was made with."""
+    """True if a ConfigMap whose name ends in a digest still has its original content."""
     return name.removesuffix("-new").rpartition("-")[2] == digest(data)
 
 
 def digest(data: Mapping[str, str]) -> str:
     """The seven characters that v1.6 appends to a ConfigMap's name (objects.md 6.5).
 
-    The hex of the hex of a SHA-256: about 13 bits, which is why `choose_config_map` knows collisions. Kept because
-    names with it are what users of v1.6 know.
+    They are the hex of the hex of a SHA-256, i.e. about 13 bits, so `choose_config_map` handles collisions. Users of
+    v1.6 know such names.
     """
     text = json.dumps(dict(sorted(data.items())), ensure_ascii=False, separators=(",", ":")).translate(_GO_ESCAPES)
     hexadecimal = hashlib.sha256(text.encode()).hexdigest()
@@ -156,7 +157,7 @@ def digest(data: Mapping[str, str]) -> str:
 
 
 def same_toml(old: str | None, new: str | None) -> bool:
-    """Whether two texts say the same; one that can't be read says something else."""
+    """True if two TOML texts have the same meaning, or are equal if one of them is invalid."""
     if old is None or new is None or old == new:
         return old == new
     try:
@@ -166,9 +167,9 @@ def same_toml(old: str | None, new: str | None) -> bool:
 
 
 def with_options(in_use: Json, before: Callable[[], Content | None]) -> Json:
-    """A ConfigMap that tells the options of its script if anything does.
+    """A ConfigMap with the annotation that records its script's options, if they can be found out.
 
-    `before` makes what its pods were written for, None where nobody knows; it is asked only where it is needed.
+    `before` returns the content for which the pods were created, None if unknown. It is called only if necessary.
     """
     if _recorded_options(in_use) is not None or (known := before()) is None:
         return in_use
@@ -176,7 +177,7 @@ def with_options(in_use: Json, before: Callable[[], Content | None]) -> Json:
 
 
 def _recorded_options(in_use: Json) -> Mapping[str, object] | None:
-    """The options a ConfigMap's script was made from; None when it comes from v1.6, or does not say readably."""
+    """The recorded options of a ConfigMap's script; None if v1.6 wrote it or if the record is invalid."""
     text = (in_use["metadata"].get("annotations") or {}).get(labels.START_SCRIPT_OPTIONS)
     try:
         recorded = json.loads(text or "null")
@@ -186,7 +187,7 @@ def _recorded_options(in_use: Json) -> Mapping[str, object] | None:
 
 
 def _other_options(recorded: Mapping[str, object] | None, wanted: Mapping[str, object]) -> list[str]:
-    """The names of the options that are not as recorded."""
+    """The names of the options that differ from the record."""
     if recorded is None:
         return []
     now: Mapping[str, object] = json.loads(noted_options(wanted))
@@ -194,5 +195,5 @@ def _other_options(recorded: Mapping[str, object] | None, wanted: Mapping[str, o
 
 
 def noted_options(options: Mapping[str, object]) -> str:
-    """The options of a start script as the annotation tells them: the same text for the same options."""
+    """The options of a start script in the annotation's format: equal options give equal texts."""
     return json.dumps(options, sort_keys=True, separators=(",", ":"))

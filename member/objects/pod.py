@@ -1,7 +1,7 @@
-"""Pods: what all components share (objects.md 3).
+"""Pods: the parts that all components share (objects.md 3).
 
-A component brings its containers and volumes; the rest of the pod comes from the fields that the cluster and the
-component can both set. The result carries only what the operator decides, never what the API server would add.
+A component provides containers and volumes; the rest of the pod comes from the fields that both cluster and component
+have. The result contains only what the operator decides, without defaults of the API server.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from member.startscript.shell import quoted
 
 
 def env(name: str, value: str) -> Json:
-    """A variable; without `value` when that is empty, which is what the API server makes of it."""
+    """A variable, without `value` if that is empty, as the API server stores it."""
     return {"name": name, "value": value} if value else {"name": name}
 
 
 def env_from_field(name: str, path: str) -> Json:
-    """A variable with a field of the pod."""
+    """A variable with the value of a field of the pod."""
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
@@ -42,7 +42,7 @@ def main_container(
     mounts: Sequence[Json],
     builtin_env: Sequence[Json],
 ) -> Json:
-    """The container named after the component, with everything the user can set on it."""
+    """The container named after the component, with all settings from the spec."""
     return without_unset(
         {
             "name": component.name,
@@ -88,8 +88,8 @@ def pod_template(
 ) -> Json:
     """The template of a component's pods.
 
-    `containers` are the generated ones; the user's are merged in or appended. The privileged init container that sets
-    sysctls is added, under the name of `sysctl_container`, when the user asked for it.
+    `containers` are the generated ones; the user's are merged in or appended. If the user wants it, a privileged init
+    container named `sysctl_container` sets sysctls.
     """
     security_context, sysctl = _sysctl_init(component, sysctl_container)
     spec = pod_spec(component) | without_unset(
@@ -112,7 +112,7 @@ def pod_template(
 
 
 def pod_spec(component: Component) -> Json:
-    """The part of a pod that both levels of the spec set, without containers and volumes (objects.md 3.3)."""
+    """The part of a pod that both levels of the spec can set, without containers and volumes (objects.md 3.3)."""
     return without_unset(
         {
             "schedulerName": component.scheduler_name,
@@ -134,14 +134,14 @@ def pod_spec(component: Component) -> Json:
 
 
 def with_other_fields(stateful_set: Json, fields: Mapping[str, object]) -> Json:
-    """A StatefulSet with other fields of the pod spec; those that say nothing go."""
+    """A StatefulSet with other fields of the pod spec; fields without a value are removed."""
     template = stateful_set["spec"]["template"]
     pod = without_unset({**template["spec"], **fields})
     return stateful_set | {"spec": stateful_set["spec"] | {"template": template | {"spec": pod}}}
 
 
 def without_mounts(containers: Sequence[Json], name: str, mounts: Sequence[Json]) -> list[Json]:
-    """Containers of which one lacks some mounts."""
+    """Containers, one of which loses some mounts."""
 
     def without(container: Json) -> Json:
         return container | {"volumeMounts": [each for each in container["volumeMounts"] if each not in mounts]}
@@ -150,7 +150,7 @@ def without_mounts(containers: Sequence[Json], name: str, mounts: Sequence[Json]
 
 
 def without_unset(fields: Mapping[str, object]) -> Json:
-    """The fields that say something: no null, no empty text, list or map. False and 0 do say something."""
+    """The fields with a value: no null, empty text, list or map. False and 0 are values."""
     return {name: value for name, value in fields.items() if value is not None and value not in ("", [], {})}
 
 
@@ -163,7 +163,7 @@ def _scrape_hints(port: int, path: str) -> dict[str, str]:
 
 
 def _sysctl_init(component: Component, name: str) -> tuple[Json | None, list[Json]]:
-    """The pod's security context, and the init container that takes over its sysctls (objects.md 3.6)."""
+    """The pod's security context, and the init container that sets its sysctls instead (objects.md 3.6)."""
     context = component.pod_security_context
     sysctls = (context or {}).get("sysctls")
     if component.annotations.get(labels.SYSCTL_INIT) != "true" or not context or not sysctls:

@@ -1,18 +1,18 @@
-"""The token of a pod's service account, where Kubernetes does not mount it by itself (objects.md 3.3)."""
+"""The token of a pod's service account, for pods in which Kubernetes does not mount it (objects.md 3.3)."""
 
 from kube.objects import Json
 from member.objects.volumes import mount
 
 _LIFETIME = 3607
-"""Seconds; the value Kubernetes itself uses, one above an hour so that it shows who asked."""
+"""Seconds, as in Kubernetes: slightly above an hour, which identifies the requester."""
 _NAME = "kube-api-access"
 
 TOKEN_MOUNT = mount(_NAME, "/var/run/secrets/kubernetes.io/serviceaccount", read_only=True)
-"""Where programs look for it."""
+"""The path where programs expect the token."""
 
 
 def token_volume() -> Json:
-    """What Kubernetes would mount by itself: token, authority and namespace."""
+    """The volume that Kubernetes would mount by default: token, CA and namespace."""
     namespace = {"path": "namespace", "fieldRef": {"fieldPath": "metadata.namespace"}}
     sources: list[Json] = [
         {"serviceAccountToken": {"path": "token", "expirationSeconds": _LIFETIME}},

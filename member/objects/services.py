@@ -1,4 +1,4 @@
-"""Services: what is the same for all of them (objects.md 2)."""
+"""The common parts of Services (objects.md 2)."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ from member.objects.pod import without_unset
 
 
 def port(name: str, number: int, *, target: int | None = None, node_port: int = 0) -> Json:
-    """A TCP port; `target` is the container's port, by default the same number. 0 leaves the node port open."""
+    """A TCP port; `target` is the container's port, by default the same. With `node_port` 0 Kubernetes chooses one."""
     entry: Json = {"name": name, "port": number, "targetPort": target or number, "protocol": "TCP"}
     return entry | {"nodePort": node_port} if node_port else entry
 
@@ -24,7 +24,7 @@ def service(
     own_labels: Mapping[str, str],
     annotations: Mapping[str, str] | None = None,
 ) -> Json:
-    """A Service that the cluster owns, dual-stack where the cluster prefers IPv6."""
+    """A Service that the cluster owns; dual-stack if the cluster prefers IPv6."""
     if tc.spec.prefer_ipv6:
         spec = spec | {"ipFamilyPolicy": "PreferDualStack"}
     return {
@@ -38,7 +38,7 @@ def service(
 def peer(tc: Cluster, component: str, ports: Sequence[Json], used_by: str = labels.PEER) -> Json:
     """The headless Service through which members find each other before they are ready.
 
-    `used_by` is empty where v1.6's does not say for whom it is (objects.md 2).
+    `used_by` is empty if v1.6 sets no such label on the Service (objects.md 2).
     """
     selector = labels.base_labels(tc, component)
     spec: Json = {
@@ -57,14 +57,14 @@ def end_user(
     user_labels: Mapping[str, str],
     user_annotations: Mapping[str, str],
 ) -> Json:
-    """The Service that clients use; the operator's own labels win over the user's."""
+    """The Service for clients; the operator's labels override the user's."""
     selector = labels.base_labels(tc, component)
     own = {**user_labels, **selector, labels.USED_BY: labels.END_USER}
     return service(tc, member_name(tc, component), spec | {"selector": selector}, own, user_annotations)
 
 
 def of_pd(tc: Cluster, component: str, chosen: ServiceSpec) -> Json:
-    """What PD's Service for clients, and those of its microservices, are like (objects.md 2.1)."""
+    """The spec of the client Services of PD and its microservices (objects.md 2.1)."""
     asked = next((entry.type for entry in tc.spec.services if entry.name == component), "")
     deprecated = asked if asked in ("NodePort", "LoadBalancer") else "ClusterIP"
     return without_unset(
@@ -78,7 +78,7 @@ def of_pd(tc: Cluster, component: str, chosen: ServiceSpec) -> Json:
 
 
 def keep_allocated(desired: Json, live: Json) -> Json:
-    """The desired Service with the node ports that the API server chose, where the spec leaves them open (2.3)."""
+    """The desired Service with the node ports that the API server has chosen, if the spec leaves them open (2.3)."""
     live_spec = live.get("spec") or {}
     spec = dict(desired["spec"])
     if spec.get("type") not in ("NodePort", "LoadBalancer"):
@@ -91,7 +91,7 @@ def keep_allocated(desired: Json, live: Json) -> Json:
 
 
 def without_allocated(spec: Json, live_spec: Json) -> Json:
-    """A Service's spec without the node ports that the live one has too: they may be Kubernetes' choice (2.3)."""
+    """A Service's spec without node ports that the live one also has: Kubernetes may have chosen them (2.3)."""
     chosen = {_identity(entry): entry.get("nodePort") for entry in live_spec.get("ports") or ()}
     result = dict(spec)
     result["ports"] = [

@@ -1,6 +1,6 @@
-"""The one pod of a resource of its own, and its StatefulSet: what TidbDashboard and TidbNGMonitoring share.
+"""A StatefulSet with one pod, as TidbDashboard and TidbNGMonitoring have it.
 
-The user's settings are one ComponentSpec; where there are two levels, `levelled` makes one of them.
+The user's settings are one ComponentSpec; `levelled` combines two levels into one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,11 +19,11 @@ from member.objects.strategic_merge import with_additional_containers
 from member.objects.volumes import claim_template, mount, storage_volume_mounts, storage_volume_name
 
 _MERGED = ("node_selector", "labels", "annotations")
-"""What is merged by key, the own level last; all else is taken as a whole, and never merged (objects.md 3.3)."""
+"""The fields that are merged by key, the lower level last. All other fields override as a whole (objects.md 3.3)."""
 
 
 def levelled(upper: PodSettings, own: ComponentSpec) -> ComponentSpec:
-    """One level of two: what the own one says, else the upper one."""
+    """Two levels combined into one: the values of `own`, where unset those of `upper`."""
     above, below = structs.asdict(upper), structs.asdict(own)
     unset = {name: above[name] for name in PodSettings.__struct_fields__ if below[name] in (None, "", [])}
     merged = {name: above[name] | below[name] for name in _MERGED}
@@ -32,7 +32,7 @@ def levelled(upper: PodSettings, own: ComponentSpec) -> ComponentSpec:
 
 
 def resource_labels(name: str, instance: str, component: str) -> dict[str, str]:
-    """The four labels of everything made for a resource; they are also its selector."""
+    """The four labels of all objects of a resource, which are also the selector."""
     return {
         labels.NAME: name,
         labels.MANAGED_BY: labels.TIDB_OPERATOR,
@@ -42,13 +42,13 @@ def resource_labels(name: str, instance: str, component: str) -> dict[str, str]:
 
 
 def image_of(spec: ComponentSpec, base_image: str) -> str:
-    """The image: that of `spec` without a base image, else the base image at the version, which replaces its tag."""
+    """The image: without a base image that of `spec`, otherwise the base image with the version as its tag."""
     return images.with_version(base_image, spec.version or "") if base_image else spec.image
 
 
 @dataclass(frozen=True, kw_only=True)
 class Server:
-    """The server in the pod: the names of container and port, the port, and what its container needs."""
+    """The server in the pod: the name of container and port, the port, and the settings of the container."""
 
     name: str
     port: int
@@ -62,7 +62,7 @@ class Server:
 
 
 def stateful_set(spec: ComponentSpec, server: Server, name: str, service: str, selector: Mapping[str, str]) -> Json:
-    """The StatefulSet of one pod."""
+    """The StatefulSet with one pod."""
     body: Json = {
         "replicas": 1,
         "selector": {"matchLabels": dict(selector)},
@@ -78,7 +78,7 @@ def stateful_set(spec: ComponentSpec, server: Server, name: str, service: str, s
 def claims(
     component: str, data: str, spec: ComponentSpec, storage_class: str | None, more: Sequence[StorageVolume]
 ) -> list[Json]:
-    """The claim templates: of the data, whose size is the request for storage, and of storageVolumes."""
+    """The claim templates: one for data, with the requested storage size, and those of storageVolumes."""
     return [
         claim_template(data, spec.requests.get("storage"), storage_class),
         *(
@@ -94,7 +94,7 @@ def claims(
 
 
 def data_mounts(component: str, data: str, path: str, more: Sequence[StorageVolume]) -> list[Json]:
-    """Where the claims are mounted."""
+    """The mounts of the claims."""
     return [mount(data, path), *storage_volume_mounts(component, more)]
 
 

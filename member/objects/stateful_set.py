@@ -9,7 +9,7 @@ from member import labels
 from member.naming import member_name, peer_service
 
 ON_DELETE = "OnDelete"
-"""The update strategy under which a StatefulSet restarts no pod by itself."""
+"""The update strategy with which a StatefulSet restarts no pod."""
 
 
 def stateful_set(
@@ -20,8 +20,8 @@ def stateful_set(
 ) -> Json:
     """The StatefulSet of a component.
 
-    Its partition equals its replicas: no pod is rolled by Kubernetes until the upgrade lowers the partition. What lists
-    ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
+    Its partition equals its replicas: Kubernetes rolls no pod until the upgrade lowers the partition. The annotation
+    with ordinals to skip is copied but, without AdvancedStatefulSet, has no effect (lifecycle.md 4.4 BETTER).
     """
     tc = component.tc
     replicas = desired_replicas(tc, component.name)
@@ -53,13 +53,13 @@ def _update_strategy(component: Component, replicas: int) -> Json:
 
 
 def is_rolling(live: Json) -> bool:
-    """Whether the StatefulSet has another revision than the one that all its pods ran when it last came to rest."""
+    """True if the newest revision of the StatefulSet is not the current one, i.e. its last roll is not complete."""
     status = live.get("status") or {}
     return bool(status.get("updateRevision")) and status.get("currentRevision") != status["updateRevision"]
 
 
 def lowest_restarted(strategy: Json, replicas: int) -> int:
-    """The lowest ordinal that the StatefulSet controller restarts when it is outdated; `replicas`: none."""
+    """The lowest ordinal that the StatefulSet controller restarts if it is outdated; `replicas` if it restarts none."""
     if strategy.get("type") == ON_DELETE:
         return replicas
     return min(int((strategy.get("rollingUpdate") or {}).get("partition", 0)), replicas)

@@ -1,7 +1,7 @@
-"""How an entry of `additionalContainers` changes a generated container (objects.md 3.5).
+"""The merge of `additionalContainers` into generated containers (objects.md 3.5).
 
-The rules are those of Kubernetes' strategic merge for containers: maps merge, a few lists merge by key, all else is
-replaced. The order of a merged list decides whether pods roll at a takeover from v1.6, so it is part of the contract.
+The rules are those of Kubernetes' strategic merge for containers: maps merge, a few lists merge by key, everything else
+is replaced. The order of a merged list decides if pods roll after a takeover from v1.6, so it is part of the contract.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ _MERGE_KEYS = {
 
 _ZERO_MATTERS_BELOW = frozenset({"securityContext"})
 _ZERO_MATTERS = frozenset({"optional", "terminationGracePeriodSeconds"})
-"""Fields whose explicit zero differs from absent."""
+"""Fields in which an explicit zero differs from an absent value."""
 
 
 def with_additional_containers(generated: Sequence[Json], additional: Sequence[Json]) -> list[Json]:
-    """Generated containers, changed by the entries that carry their names; then the other entries in order."""
+    """The generated containers, changed by entries with their names, followed by the other entries in order."""
     patches = {patch["name"]: patch for patch in additional}
     names = {container["name"] for container in generated}
     merged = [merge(container, patches.get(container["name"], {})) for container in generated]
@@ -29,7 +29,7 @@ def with_additional_containers(generated: Sequence[Json], additional: Sequence[J
 
 
 def merge(container: Json, patch: Json) -> Json:
-    """`container` changed by `patch`; neither is modified. What the patch leaves unset stays."""
+    """`container` with the changes of `patch`, as a new tree. Fields that the patch does not set stay."""
     merged = dict(container)
     for key, value in _without_unset(patch).items():
         if key in _MERGE_KEYS:
@@ -66,7 +66,7 @@ def _merge_list(existing: list[Json], patch: list[Json], key: str) -> list[Json]
 
 
 def _without_unset(tree: Json, *, keep_zero: bool = False) -> Json:
-    """The tree without what counts as unset: null, empty, and zero where zero equals absent."""
+    """The tree without unset values: null, empty, and zero if that equals absent."""
     kept: Json = {}
     for key, value in tree.items():
         zero_matters = keep_zero or key in _ZERO_MATTERS

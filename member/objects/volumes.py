@@ -1,4 +1,4 @@
-"""Volumes of pods: claims made from templates, and what is mounted where (objects.md 3.7, 5)."""
+"""Volumes of pods: claims from templates, and mounts (objects.md 3.7, 5)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeGuard
@@ -22,27 +22,27 @@ class HasStorage(Protocol):
 
 
 class HasStorageVolumes(HasStorage, Protocol):
-    """A component with claims and, beside its data, further volumes."""
+    """A component with a data claim and further volumes."""
 
     storage_volumes: list[StorageVolume]
 
 
 class HasStorageClaims(Protocol):
-    """A component whose claims are one list."""
+    """A component whose claims are a single list."""
 
     storage_claims: list[StorageClaim]
 
 
-# `isinstance` of a protocol walks through all bases each time: a twentieth of an idle reconcile
+# `isinstance` of a protocol inspects all base classes on each call: 5 % of an idle reconcile
 
 
 def has_storage(spec: object) -> TypeGuard[HasStorage]:
-    """Whether a component has claims of its own."""
+    """True if a component has claims."""
     return hasattr(spec, "storage_class_name") and hasattr(spec, "volume_attributes_class_name")
 
 
 def has_storage_claims(spec: object) -> TypeGuard[HasStorageClaims]:
-    """Whether the claims of a component are one list."""
+    """True if the claims of a component are a single list."""
     return hasattr(spec, "storage_claims")
 
 
@@ -51,24 +51,24 @@ def _has_storage_volumes(spec: HasStorage) -> TypeGuard[HasStorageVolumes]:
 
 
 def mount(name: str, path: str, *, read_only: bool = False) -> Json:
-    """A volume mount; `readOnly` only when true, as the API server stores it."""
+    """A volume mount; `readOnly` is set only if true, as the API server stores it."""
     return {"name": name, "mountPath": path, "readOnly": True} if read_only else {"name": name, "mountPath": path}
 
 
 def config_map_volume(name: str, config_map: str, key: str, path: str) -> Json:
-    """One key of a ConfigMap as one file."""
+    """A volume with one key of a ConfigMap as one file."""
     return {"name": name, "configMap": {"name": config_map, "items": [{"key": key, "path": path}]}}
 
 
 def secret_volume(name: str, secret: str) -> Json:
-    """A Secret as a directory."""
+    """A volume with a Secret as a directory."""
     return {"name": name, "secret": {"secretName": secret}}
 
 
 def claim_template(
     name: str, size: Quantity | None, storage_class: str | None, attributes_class: str | None = None
 ) -> Json:
-    """A volume claim template; a null class is the cluster's default, a null size is left out."""
+    """A volume claim template. A null class means the default class; a null size is omitted."""
     spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {}}
     if size is not None:
         spec["resources"] = {"requests": {"storage": size}}
@@ -98,17 +98,17 @@ def storage_claims(spec: HasStorageClaims) -> list[Json]:
 
 
 def storage_claim_name(index: int) -> str:
-    """The volume of an entry of storageClaims."""
+    """The volume name of an entry of storageClaims."""
     return f"data{index}"
 
 
 def storage_volume_name(component: str, name: str) -> str:
-    """`<component>-<name>`: the template's name of a storageVolumes entry."""
+    """The template name of a storageVolumes entry: `<component>-<name>`."""
     return f"{component}-{name}"
 
 
 def storage_volume_claims(component: str, spec: HasStorage) -> list[Json]:
-    """The claim templates of storageVolumes, none where there are no such; classes fall back to the component's."""
+    """The claim templates of storageVolumes. Without a class of their own they have the component's."""
     if not _has_storage_volumes(spec):
         return []
     return [
@@ -125,16 +125,16 @@ def storage_volume_claims(component: str, spec: HasStorage) -> list[Json]:
 
 
 def storage_volume_mounts(component: str, volumes: Sequence[StorageVolume]) -> list[Json]:
-    """The mounts of storageVolumes: those with a path."""
+    """The mounts of the storageVolumes that have a path."""
     return [mount(storage_volume_name(component, v.name), v.mount_path) for v in volumes if v.mount_path]
 
 
 def find_mount(
     component: str, volume: str, storage: Sequence[StorageVolume], additional: Sequence[Json], field: str
 ) -> Json:
-    """The mount of a volume that the user names for log files: one of storageVolumes, else an additional mount.
+    """The mount of a volume that the user names for log files, from storageVolumes or the additional mounts.
 
-    Raises InvalidField, at `field`, when there is none.
+    Raises InvalidField, at `field`, if there is none.
     """
     name = storage_volume_name(component, volume)
     for entry in storage_volume_mounts(component, storage):
@@ -153,7 +153,7 @@ def start_script(component: str) -> str:
 
 
 def config_volumes(component: str, config_map: str) -> list[Json]:
-    """Configuration and start script, both from the component's ConfigMap."""
+    """The volumes with configuration and start script, both from the component's ConfigMap."""
     return [
         config_map_volume("config", config_map, "config-file", f"{component}.toml"),
         config_map_volume("startup-script", config_map, "startup-script", f"{component}_start_script.sh"),
@@ -161,7 +161,7 @@ def config_volumes(component: str, config_map: str) -> list[Json]:
 
 
 def config_mounts(component: str) -> list[Json]:
-    """Where `config_volumes` are mounted."""
+    """The mounts of `config_volumes`."""
     return [
         mount("config", f"/etc/{component}", read_only=True),
         mount("startup-script", "/usr/local/bin", read_only=True),
@@ -169,11 +169,11 @@ def config_mounts(component: str) -> list[Json]:
 
 
 ANNOTATIONS_MOUNT = mount("annotations", "/etc/podinfo", read_only=True)
-"""Start scripts read the pod's annotation `runmode` there."""
+"""Start scripts read the pod's annotation `runmode` from here."""
 
 
 def tls_directory(name: str) -> str:
-    """Where the certificate volume `name` is mounted, such as `/var/lib/pd-tls` for `pd-tls`."""
+    """The mount directory of the certificate volume `name`, e.g. `/var/lib/pd-tls` for `pd-tls`."""
     return f"/var/lib/{name}"
 
 
@@ -184,7 +184,7 @@ def certificate_files(name: str) -> tuple[str, str, str]:
 
 
 def certificate_mounts(secrets: Mapping[str, str]) -> list[Json]:
-    """The mounts of certificate volumes: `secrets` is volume name → Secret."""
+    """The mounts of certificate volumes. `secrets` maps volume names to Secrets."""
     return [mount(name, tls_directory(name), read_only=True) for name in secrets]
 
 
@@ -195,5 +195,5 @@ def secret_mounts(stateful_set: Json) -> frozenset[str]:
 
 
 def certificate_volumes(secrets: Mapping[str, str]) -> list[Json]:
-    """The certificate volumes: `secrets` is volume name → Secret."""
+    """The certificate volumes. `secrets` maps volume names to Secrets."""
     return [secret_volume(name, secret) for name, secret in secrets.items()]

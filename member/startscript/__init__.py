@@ -1,9 +1,9 @@
 """The scripts that start the servers in their pods (objects.md 7).
 
-Our own text, with the effects of v1.6's: POSIX sh, so that it runs under dash, bash and busybox; no word is split that
-was not meant to be; and a PD without data is never started without an answer of Discovery. A script is a list of
-fragments (`fragments/*.sh`) that use variables, and of the settings that give them values, so the scripts of one kind
-differ only in what the spec makes different.
+The texts are new, with the effects of v1.6's scripts: POSIX sh that runs in dash, bash and busybox, without unintended
+word splitting. A PD without data never starts without an answer of Discovery. A script is a list of fragments
+(`fragments/*.sh`) with variables, and of settings for these variables, so scripts of one kind differ only in what the
+spec changes.
 """
 
 from member.startscript.pd import pd_script

@@ -1,20 +1,20 @@
-"""Which flags a start script gives its server, as far as that is known before it runs."""
+"""The flags that a start script passes to its server, as far as they are known before it runs."""
 
 import re
 import shlex
 from collections.abc import Iterator, Mapping
 
 _ASSIGNED = re.compile(r"([A-Z_]+)=(?!.*(?:\$\(|%|:-))(.+)")
-"""Assignments but those that a command, or the environment of the pod, decides."""
+"""Assignments, except those whose value depends on a command or on the pod's environment."""
 
 _CONDITION = re.compile(r'if \[ (?:-n )?"\$\{?([A-Z_]+)[^"]*" (= true )?\]; then')
 _VARIABLE = re.compile(r"\$\{?([A-Z_]+)\}?")
 
 
 def given_flags(script: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """Flags, without dashes, with their values; a variable that is not known stays in them.
+    """The flags, without dashes, with their values; unknown variables are not replaced.
 
-    `variables` are those of the pod. What the script does only under a condition counts if variables alone decide it.
+    `variables` are the pod's. Flags in a conditional part count if known variables decide the condition.
     """
     known, found, skipped = dict(variables), dict[str, str](), False
     for line in _lines(script):
@@ -30,7 +30,7 @@ def given_flags(script: str, variables: Mapping[str, str]) -> dict[str, str]:
 
 
 def _holds(line: str, known: Mapping[str, str]) -> bool:
-    """Whether the condition in a line is that a variable has a value, or the value `true`, and holds."""
+    """True if the line's condition is that a variable has a value, or the value `true`, and it holds."""
     condition = _CONDITION.fullmatch(line)
     if condition is None:
         return False

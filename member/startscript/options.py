@@ -1,4 +1,4 @@
-"""What the spec says about start scripts in general (objects.md 7.1-7.3)."""
+"""Settings of the spec that affect all start scripts (objects.md 7.1-7.3)."""
 
 from apis.identity import scheme
 from apis.tidbcluster import TidbCluster
@@ -15,19 +15,19 @@ _START_TIMEOUT = 30
 
 
 def is_v2(tc: TidbCluster) -> bool:
-    """Whether the cluster uses the second generation of scripts."""
+    """True if the cluster uses the second generation of scripts."""
     return tc.spec.start_script_version == "v2"
 
 
 def has_flag(tc: TidbCluster, flag: str) -> bool:
-    """Whether a feature flag of v2 scripts is set."""
+    """True if the spec sets this feature flag of v2 scripts."""
     return flag in tc.spec.start_script_v2_feature_flags
 
 
 def names(tc: TidbCluster, component: str, *, literal: bool) -> str:
-    """Sets CLUSTER, NAMESPACE and DOMAIN, the host name under which others know this pod.
+    """Settings of CLUSTER, NAMESPACE and DOMAIN, the host name of this pod for other pods.
 
-    v1 takes the names from the pod's environment, so that equal options give equal text in every cluster.
+    v1 takes the names from the pod's environment, so that equal options give equal texts in every cluster.
     """
     suffix = f"svc.{tc.spec.cluster_domain}" if tc.spec.cluster_domain else "svc"
     if literal:
@@ -44,21 +44,21 @@ def start_timeout(tc: TidbCluster) -> int:
 
 
 def preferred_pd(tc: TidbCluster, *, v2: bool) -> list[str]:
-    """The hosts of spec.pdAddresses when a v2 script is to use them in place of Discovery, else nothing."""
+    """The hosts of spec.pdAddresses if a v2 script uses them instead of Discovery; otherwise empty."""
     if not v2 or not has_flag(tc, PREFER_PD_ADDRESSES):
         return []
     return [_host(address) for address in tc.spec.pd_addresses]
 
 
 def pd_address(tc: TidbCluster, *, with_scheme: bool) -> str:
-    """Sets PD to where TiKV and TiDB find it, asking Discovery when members live in several Kubernetes clusters."""
+    """The setting of PD for TiKV and TiDB; asks Discovery if members are in several Kubernetes clusters."""
     if hosts := preferred_pd(tc, v2=is_v2(tc)):
         return settings(PD=",".join(f"{host}:{PD_CLIENT_PORT}" for host in hosts))
     return pd_service(tc, with_scheme=with_scheme)
 
 
 def pd_service(tc: TidbCluster, *, with_scheme: bool) -> str:
-    """Sets PD to its Service, whatever `spec.pdAddresses` says."""
+    """The setting of PD to its Service, regardless of `spec.pdAddresses`."""
     prefix = f"{scheme(tc)}://" if with_scheme else ""
     reference = referenced_cluster(tc)
     if tc.spec.across_k8s or reference is None:
@@ -70,12 +70,12 @@ def pd_service(tc: TidbCluster, *, with_scheme: bool) -> str:
 
 
 def asks_discovery(tc: TidbCluster) -> bool:
-    """Whether TiKV and TiDB ask Discovery where PD is."""
+    """True if TiKV and TiDB ask Discovery for PD's address."""
     return tc.spec.across_k8s and not preferred_pd(tc, v2=is_v2(tc))
 
 
 def verified_pd(tc: TidbCluster, component: str, *, with_scheme: bool) -> str:
-    """Sets PD to what Discovery makes of it."""
+    """The setting of PD to Discovery's answer about it."""
     parts = [discovery(tc, component, "$CLUSTER-discovery.$NAMESPACE"), fragment("verify_pd")]
     if not with_scheme:
         parts.append(fragment("without_scheme"))
@@ -83,7 +83,7 @@ def verified_pd(tc: TidbCluster, component: str, *, with_scheme: bool) -> str:
 
 
 def discovery(tc: TidbCluster, component: str, host: str) -> str:
-    """Sets DISCOVERY, and defines what is needed to ask it."""
+    """The setting of DISCOVERY, and the functions to ask it."""
     address = expressions(DISCOVERY=f"{host}:{DISCOVERY_PORT}")
     ask = fragment("ask_over_http")
     if discovery_mtls(tc):
@@ -93,12 +93,12 @@ def discovery(tc: TidbCluster, component: str, host: str) -> str:
 
 
 def wait_for_own_address(tc: TidbCluster, lookup: str) -> str:
-    """Waits until the name resolves to an address of this pod; `lookup` is `dig` or `getent`."""
+    """Wait until the name resolves to an address of this pod; `lookup` is `dig` or `getent`."""
     return "\n".join([_timeout(tc), fragment(lookup), fragment("own_address"), fragment("wait_for_dns")])
 
 
 def wait_for_any_address(tc: TidbCluster, lookup: str) -> str:
-    """Waits until the name resolves; `lookup` is `dig` or `nslookup`."""
+    """Wait until the name resolves; `lookup` is `dig` or `nslookup`."""
     resolves = fragment("nslookup") if lookup == "nslookup" else f"{fragment('dig')}\n{fragment('any_address')}"
     return "\n".join([_timeout(tc), resolves, fragment("wait_for_dns")])
 

@@ -25,7 +25,7 @@ def pdms_script(tc: TidbCluster, name: str) -> str:
 
 
 def has_name(tc: TidbCluster, name: str) -> bool:
-    """Whether the members of a microservice are given names of their own."""
+    """True if the members of a microservice have names."""
     return images.at_least(component(tc, name).version, _NAMED_SINCE)
 
 
@@ -35,7 +35,7 @@ def _settings(tc: TidbCluster, name: str) -> str:
 
 
 def _preferred(tc: TidbCluster) -> list[str]:
-    """The hosts that the flag prefers, which the microservices heed with scripts of both generations."""
+    """The hosts that the flag prefers; microservices use it with scripts of both generations."""
     return options.preferred_pd(tc, v2=True)
 
 

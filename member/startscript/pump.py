@@ -1,4 +1,4 @@
-"""Pump's start script, which stands in the command of its container (objects.md 7.7)."""
+"""Pump's start script, which is part of its container's command (objects.md 7.7)."""
 
 from apis.tidbcluster import TidbCluster
 from member.startscript import options
@@ -6,7 +6,7 @@ from member.startscript.fragments import assemble, expressions, fragment, settin
 
 
 def pump_script(tc: TidbCluster, log_level: str) -> str:
-    """The text of the script; `log_level` is what the configuration says."""
+    """The text of the script; `log_level` comes from the configuration."""
     asks = options.verified_pd(tc, "pump", with_scheme=True) if tc.spec.across_k8s else ""
     addresses = _domain(tc) + options.pd_service(tc, with_scheme=True)
     names = settings(CLUSTER=tc.metadata.name)
@@ -23,7 +23,7 @@ def pump_script(tc: TidbCluster, log_level: str) -> str:
 
 
 def _domain(tc: TidbCluster) -> str:
-    """Pump makes itself known without its namespace, as long as all who ask for it are in it."""
+    """The setting of DOMAIN, without the namespace while all clients of Pump are in it."""
     suffix = f".svc.{tc.spec.cluster_domain}" if tc.spec.cluster_domain else ".svc"
     elsewhere = f".$NAMESPACE{suffix}" if tc.spec.cluster_domain or tc.spec.across_k8s else ""
     return expressions(DOMAIN=f"$POD.$CLUSTER-pump{elsewhere}")

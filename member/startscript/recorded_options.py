@@ -16,7 +16,7 @@ _DEFAULT_START_TIMEOUT = 30
 
 
 def pd_options(tc: TidbCluster) -> Json:
-    """What PD's start script is made from."""
+    """The options of PD's start script."""
     pd = tc.spec.pd
     assert pd is not None
     microservices = bool(tc.spec.pdms) and pd.mode == "ms"
@@ -31,14 +31,14 @@ def pd_options(tc: TidbCluster) -> Json:
 
 
 def pdms_options(tc: TidbCluster, name: str) -> Json:
-    """What the start script of a PD microservice is made from, v1.6's included: it has one for both generations."""
+    """The options of a PD microservice's start script, also v1.6's, which has one script for both generations."""
     return (
         _common(tc) | _second_generation(tc) | _given(startTimeout=_start_timeout(tc.spec.pd), named=has_name(tc, name))
     )
 
 
 def tikv_options(tc: TidbCluster) -> Json:
-    """What TiKV's start script is made from."""
+    """The options of TiKV's start script."""
     tikv = tc.spec.tikv
     assert tikv is not None
     return _common(tc) | _given(
@@ -50,7 +50,7 @@ def tikv_options(tc: TidbCluster) -> Json:
 
 
 def tidb_options(tc: TidbCluster) -> Json:
-    """What TiDB's start script is made from."""
+    """The options of TiDB's start script."""
     tidb = tc.spec.tidb
     assert tidb is not None
     # v1 reads this from the pod's environment

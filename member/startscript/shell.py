@@ -15,17 +15,17 @@ _OF_THE_KUBELET = re.compile(r"\$(?=[$(])")
 
 
 def quoted(value: str | int) -> str:
-    """A value as one word; a text that needs no quotes has none."""
+    """A value as one word, with quotes only if it needs them."""
     return _OF_THE_KUBELET.sub("$''", shlex.quote(str(value)))
 
 
 def expanding_words(text: str) -> list[str]:
-    """The words of a text, which white space separates, with its variables expanded; quotes only where they matter."""
+    """The words of a text, split at white space, with variables expanded; quoted only if necessary."""
     return [word if quoted(word) == word else _expanding(word) for word in text.split()]
 
 
 def expanding_strings(text: str) -> list[str]:
-    """As `expanding_words`, each in double quotes, whether or not they matter."""
+    """Like `expanding_words`, with each word in double quotes."""
     return [_expanding(word) for word in text.split()]
 
 

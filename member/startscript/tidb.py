@@ -45,6 +45,6 @@ def _plugins(tidb: TiDBSpec, name: str) -> str:
 
 
 def _extra(arguments: Iterable[str]) -> str:
-    """`spec.tidb.arguments`: as in v1.6, white space separates words and the pod's environment may be referred to."""
+    """The words of `spec.tidb.arguments`: as in v1.6, split at white space, with variables of the pod's environment."""
     words = [word for argument in arguments for word in expanding_strings(argument)]
     return f'set -- "$@" {" ".join(words)}\n' if words else ""

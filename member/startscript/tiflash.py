@@ -1,6 +1,6 @@
-"""TiFlash's start script, and that of the init container which fills in its configuration (objects.md 7.6).
+"""TiFlash's start script, and the script of the init container that fills in its configuration (objects.md 7.6).
 
-Both stand in the pod itself: another text restarts pods (6.8).
+Both are part of the pod: a changed text restarts pods (6.8).
 """
 
 from apis.identity import scheme
@@ -14,7 +14,7 @@ _SERVER = "/tiflash/tiflash server --config-file /data0/config.toml"
 
 
 def tiflash_script(tc: TidbCluster, *, config_mounted: bool) -> str:
-    """What TiFlash's container runs; `config_mounted`: it reads the ConfigMap itself."""
+    """The script of TiFlash's container; with `config_mounted` the server reads the ConfigMap directly."""
     v2 = options.is_v2(tc)
     if not config_mounted:
         return _script(fragment("prologue"), f"exec {_SERVER}\n") if v2 else _SERVER
@@ -30,7 +30,7 @@ def tiflash_script(tc: TidbCluster, *, config_mounted: bool) -> str:
 
 
 def tiflash_init_script(tc: TidbCluster) -> str:
-    """What the init container runs."""
+    """The script of the init container."""
     if not options.asks_discovery(tc):
         return _fill_in("")
     names = settings(

@@ -113,7 +113,7 @@ def missing_leaders(store: TiKVStore) -> str:
 
 
 def _without_leaders(ctx: ReconcileContext) -> Iterator[tuple[Object, TiKVStore]]:
-    """The pods that were evicted, or lead nothing, though they serve, are to stay, and are not told to lead nothing."""
+    """The pods, with their stores, that were evicted or lead nothing, but serve, stay and have no command."""
     tikv, wanted = ctx.status.tikv, desired_replicas(ctx.tc, "tikv")
     if not tikv.synced:
         return

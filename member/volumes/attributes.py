@@ -22,9 +22,9 @@ _LOOK_AGAIN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ClaimClass:
-    """A bound claim, as cached, and the class that the spec's `field` names; empty leaves the choice open.
+    """A cached bound claim, and the class that the spec's `field` names; an empty class leaves the choice open.
 
-    `written`: something else was written to it in this reconcile, so that the cached one is outdated.
+    `written` is True if this reconcile has written to the claim, so that the cached claim is outdated.
     """
 
     cached: Object

@@ -53,7 +53,7 @@ _LOOK_AGAIN = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A claim of a pod, what is wanted of it, and the next step to that."""
+    """A claim of a pod, its wanted state, and the next step towards it."""
 
     pod: str
     cached: Object
