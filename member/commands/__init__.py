@@ -1,1 +1,1 @@
-"""What the commands for single pods share (lifecycle.md 13); each is an `act` in the package of its component."""
+"""The common parts of commands for single pods (lifecycle.md 13); each is an `act` in its component's package."""

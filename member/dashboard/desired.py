@@ -1,4 +1,7 @@
-"""What a TidbDashboard makes: Service, StatefulSet, copies of certificates (other-resources.md 4). Pure functions."""
+"""A TidbDashboard's desired objects: Service, StatefulSet, certificate copies (other-resources.md 4).
+
+Pure functions.
+"""
 
 from apis.accessor import find
 from apis.dashboards import TidbDashboard
@@ -19,12 +22,12 @@ _CLUSTER_TLS, _SQL_TLS = "cluster-client-tls", "mysql-client-tls"
 
 
 def own_labels(dashboard: TidbDashboard) -> dict[str, str]:
-    """The labels of all that is made."""
+    """The labels of all its objects."""
     return single_pod.resource_labels(NAME, dashboard.metadata.name, NAME)
 
 
 def stateful_set_name(dashboard: TidbDashboard) -> str:
-    """`<td>-tidb-dashboard`."""
+    """The name of the StatefulSet: `<td>-tidb-dashboard`."""
     return f"{dashboard.metadata.name}-{NAME}"
 
 
@@ -39,7 +42,7 @@ def certificates(dashboard: TidbDashboard, tc: TidbCluster) -> dict[str, tuple[s
 
 
 def service(dashboard: TidbDashboard) -> Json:
-    """Where browsers reach it."""
+    """The Service for browsers."""
     chosen, selector = dashboard.spec.service, own_labels(dashboard)
     spec = without_unset(
         {
@@ -59,7 +62,7 @@ def service(dashboard: TidbDashboard) -> Json:
 
 
 def stateful_set(dashboard: TidbDashboard, tc: TidbCluster) -> Json:
-    """The pod."""
+    """The StatefulSet with the dashboard's pod."""
     spec = dashboard.spec
     copies = {volume: copy for volume, (copy, _) in certificates(dashboard, tc).items()}
     server = Server(

@@ -1,6 +1,6 @@
-"""Discovery: what pods of PD and DM-master ask at their first start (objects.md 10.1).
+"""Discovery: tells pods of PD and DM-master at their first start if they bootstrap or join (objects.md 10.1).
 
-Its objects are made before them, and in this order.
+Its objects are created before theirs, in this order.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ from member.outcome import Done, Outcome
 
 
 def act(ctx: ClusterContext) -> Outcome:
-    """Bring Discovery's objects to what is desired. Raises OwnerGone, ApiError, TransportError."""
+    """Apply Discovery's desired objects. Raises OwnerGone, ApiError, TransportError."""
     tc, listers, name = ctx.tc, ctx.listers, desired.name(ctx.tc)
     if not desired.wanted(tc):
         return Done("not part of this cluster")
@@ -41,18 +41,18 @@ def act(ctx: ClusterContext) -> Outcome:
 def _apply_deployment(ctx: ClusterContext, deployment: Json) -> None:
     cached = ctx.listers.deployments.get(ctx.namespace, deployment["metadata"]["name"])
     if cached and ctx.missing_certificates:
-        # its pod would not start, and pods of PD that start wait for it; the certificates say what is missing
+        # Discovery's pod would not start, and PD's pods wait for it; the certificates' outcome names what is missing
         return
     before = _with_whole_pod_metadata(cached.decode()) if cached else None
     apply(ctx, DEPLOYMENTS, deployment, cached, applied_before=before)
 
 
 def _with_whole_pod_metadata(live: Json) -> Json:
-    """What was applied last, as if all labels and annotations of the pods had been: those of others go (R27)."""
+    """The last applied object, with all labels and annotations of the pods, so that foreign ones are removed (R27)."""
     template = ((applied(live) or {}).get("spec") or {}).get("template") or {}
     return {"spec": {"template": template | {"metadata": live["spec"]["template"].get("metadata") or {}}}}
 
 
 def observe(_: ClusterContext) -> Outcome:
-    """Nothing of Discovery is in the status."""
+    """Return Done: the status has no part about Discovery."""
     return Done()

@@ -1,4 +1,4 @@
-"""What Discovery should look like (objects.md 10.1, 10.4). Pure functions of a defaulted cluster of either kind."""
+"""Discovery's desired objects (objects.md 10.1, 10.4). Pure functions of a defaulted cluster of either kind."""
 
 import json
 
@@ -20,15 +20,15 @@ from member.objects.strategic_merge import with_additional_containers
 _RBAC = "rbac.authorization.k8s.io"
 
 _MAY_LIST_CLAIMS: Json = {"apiGroups": [""], "resources": ["persistentvolumeclaims"], "verbs": ["list"]}
-"""They tell whether a PD cluster exists, even when the status does not (F40)."""
+"""Claims show if a PD cluster exists, even if the status does not (F40)."""
 
 
 _MAY_GET_PODS: Json = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}
-"""Their owner, address and readiness show whether a question is that of the pod which it names (10.3)."""
+"""A pod's owner, address and readiness show if a request comes from the pod that it names (10.3)."""
 
 
 def wanted(tc: Cluster) -> bool:
-    """Whether the cluster needs Discovery: for a PD or masters of its own, or to reach PD in another Kubernetes."""
+    """True if the cluster needs Discovery: it has PD or masters, or uses a PD in another Kubernetes cluster."""
     return not isinstance(tc, TidbCluster) or tc.spec.pd is not None or tc.spec.across_k8s
 
 
@@ -38,7 +38,7 @@ def name(tc: Cluster) -> str:
 
 
 def role(tc: Cluster) -> Json:
-    """What Discovery may read: its cluster, the labels of volume claims, pods, and with TLS the certificate for PD.
+    """Discovery's rights: to read its cluster, labels of claims, pods, and with TLS the certificate for PD.
 
     v1.6 lets it read every Secret of the namespace.
     """
@@ -53,12 +53,12 @@ def _may_get(group: str, resource: str, object_name: str) -> Json:
 
 
 def service_account(tc: Cluster) -> Json:
-    """The identity of Discovery's pod."""
+    """The service account of Discovery's pod."""
     return _object(tc, "v1", "ServiceAccount")
 
 
 def role_binding(tc: Cluster) -> Json:
-    """Gives the role to the identity."""
+    """The binding of the role to the service account."""
     return _object(
         tc,
         f"{_RBAC}/v1",
@@ -69,7 +69,7 @@ def role_binding(tc: Cluster) -> Json:
 
 
 def deployment(tc: Cluster, image: str) -> Json:
-    """Discovery's one pod; `image` is the operator's (flag --tidb-discovery-image)."""
+    """The Deployment with Discovery's pod; `image` is the operator's (flag --tidb-discovery-image)."""
     template = _template(tc, image)
     record = json.dumps(template["spec"], separators=(",", ":"))
     return _object(
@@ -87,7 +87,7 @@ def deployment(tc: Cluster, image: str) -> Json:
 
 
 def service(tc: Cluster) -> Json:
-    """Where PD's pods ask. Its selector is the whole label set of the pod, the user's labels included."""
+    """The Service for PD's pods. Its selector has all labels of the pod, the user's included."""
     spec: Json = {
         "type": "ClusterIP",
         "ports": [port("discovery", DISCOVERY_PORT), port("proxy", DISCOVERY_PROXY_PORT)],
@@ -164,7 +164,7 @@ def _uses_pd_tls(tc: Cluster) -> bool:
 
 
 def _special_volumes(tc: Cluster) -> list[tuple[Json, Json]]:
-    """Mounts and volumes that come after the user's: certificates, and the token when it is not mounted by itself."""
+    """Mounts and volumes after the user's: certificates, and the token if Kubernetes does not mount it."""
     secrets = {}
     if _uses_pd_tls(tc):
         secrets["pd-tls"] = cluster_secret(tc, "pd")

@@ -28,7 +28,7 @@ def operator_config(monitor: TidbMonitor, inputs: Inputs) -> Json:
 
 
 def assets(monitor: TidbMonitor, inputs: Inputs) -> Json:
-    """The Secret with certificates and passwords; it is there even when it is empty."""
+    """The Secret with certificates and passwords; it exists even if it is empty."""
     return {
         "metadata": object_meta(monitor, assets_name(monitor)),
         "type": "Opaque",

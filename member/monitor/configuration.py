@@ -1,4 +1,4 @@
-"""`prometheus.yml`, as it stands in the ConfigMap; each pod puts its own name, namespace and shard into it (3.5)."""
+"""`prometheus.yml` as the ConfigMap has it; each pod inserts its own name, namespace and shard (3.5)."""
 
 from functools import lru_cache
 
@@ -12,17 +12,17 @@ from member.monitor.remote_write import remote_write
 from member.monitor.scrape import scrape_configs
 
 REPLICA = "$(NAMESPACE)_$(POD_NAME)"
-"""What tells the replicas apart whose series meet elsewhere."""
+"""The label value that distinguishes replicas whose series are stored together."""
 RULES = "/prometheus-rules"
 EXTERNAL_RULES = "/prometheus-external-rules"
 OPERATOR_RULES = "/prometheus-operator-rules"
 _INTERVAL = "15s"
 _KEPT = 128
-"""Texts that are kept, one for each monitor."""
+"""The number of cached texts, one per monitor."""
 
 
 def prometheus_yml(monitor: TidbMonitor, inputs: Inputs) -> str:
-    """The text of the file: what the user gives in place of it, or what is generated."""
+    """The text of the file: the user's replacement, or the generated configuration."""
     if inputs.given_config is not None:
         return inputs.given_config
     return _yaml(msgspec.json.encode(configuration(monitor, inputs)))

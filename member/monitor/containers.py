@@ -1,4 +1,4 @@
-"""The containers of a monitor but Grafana's and Thanos' (other-resources.md 3.6)."""
+"""The containers of a monitor, except Grafana's and Thanos' (other-resources.md 3.6)."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _CONFIG = "/etc/prometheus/config"
 _CONFIG_OUT = "/etc/prometheus/config_out"
 _LOCAL_PROMETHEUS = "http://127.0.0.1:9090"
 _RETENTION = "15d"
-"""What Prometheus does where it is not told; v1.6 says 0d, which means the same."""
+"""Prometheus' default; v1.6 sets 0d, which means the same."""
 
 _OF_POD = re.compile(r"\$\((NAMESPACE|POD_NAME|SHARD|TZ)\)")
 """The variables of Prometheus' container as Kubernetes writes them."""
@@ -56,12 +56,12 @@ def rules_version(monitor: TidbMonitor) -> str:
 
 
 def with_users(builtin: Mapping[str, str], users: Mapping[str, str]) -> list[Json]:
-    """Variables in their order; the user's replace those of the same name, or come last."""
+    """Variables in order; the user's replace those of the same name, or are appended."""
     return [env(name, value) for name, value in {**builtin, **users}.items()]
 
 
 def init_containers(monitor: TidbMonitor, inputs: Inputs) -> list[Json]:
-    """What brings rules and dashboards before Prometheus starts."""
+    """The init containers that fetch rules and dashboards before Prometheus starts."""
     spec = monitor.spec
     found = [_initializer(monitor, TIDB_INITIALIZER, spec.initializer, _for_tidb(monitor, inputs))]
     if spec.dm is not None and inputs.first_dm is not None:
@@ -124,7 +124,7 @@ def _grafana_paths(monitor: TidbMonitor) -> dict[str, str]:
 
 
 def prometheus(monitor: TidbMonitor, shard: int) -> Json:
-    """Prometheus: its script puts what the pod is called into the configuration, wherever that stands."""
+    """The Prometheus container, whose script inserts the pod's names into the configuration."""
     spec = monitor.spec.prometheus
     mounts = [*_CONFIG_MOUNTS, DATA_MOUNT, RULES_MOUNT, mount("tls-assets", ASSETS, read_only=True)]
     mounts += spec.additional_volume_mounts
@@ -154,7 +154,7 @@ def _of_pod(shard: int) -> list[Json]:
 
 
 def _start_script(arguments: Sequence[str]) -> str:
-    # `$(` would be Kubernetes' own substitution
+    # `$(` would be a substitution by Kubernetes
     names = ("NAMESPACE", "POD_NAME", "SHARD")
     edits = " ".join(f"-e 's/[$]({name})/'\"${name}\"'/g'" for name in names)
     source, made = f"{_CONFIG}/prometheus.yml", f"{_CONFIG_OUT}/prometheus.yml"
@@ -184,7 +184,7 @@ def _arguments(monitor: TidbMonitor) -> list[str]:
 
 
 def reloader(monitor: TidbMonitor) -> Json:
-    """What lets users edit the rules."""
+    """The container through which users edit the rules."""
     command = [
         "/bin/reload",
         f"--root-store-path={DATA}",
@@ -204,7 +204,7 @@ def reloader(monitor: TidbMonitor) -> Json:
 
 
 def config_reloader(monitor: TidbMonitor, spec: MonitorContainer, shard: int) -> Json:
-    """What has Prometheus read its configuration again when that has changed."""
+    """The container that makes Prometheus reload a changed configuration."""
     command = [
         "/bin/prometheus-config-reloader",
         "--listen-address=:9088",

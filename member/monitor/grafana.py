@@ -65,7 +65,7 @@ def _from_secret(chosen: Json | None, secret: str, key: str) -> Json:
 
 
 def provisioning(monitor: TidbMonitor) -> Json:
-    """The ConfigMap that tells Grafana where dashboards are."""
+    """The ConfigMap with the paths of Grafana's dashboards."""
     providers = [_provider("0", DASHBOARDS)]
     if OPERATOR_NAMESPACE in monitor.metadata.annotations:
         providers.append(_provider("tidb-operator", OPERATOR_DASHBOARDS))
@@ -87,7 +87,7 @@ def _provider(name: str, path: str) -> Json:
 
 
 def admin_secret(monitor: TidbMonitor, spec: GrafanaSpec) -> Json:
-    """The Secret with name and password of the administrator, as the spec gives them."""
+    """The Secret with the administrator's name and password from the spec."""
     plain = {"username": spec.username or _USER, "password": spec.password or _USER}
     return {
         "metadata": object_meta(monitor, monitor_name(monitor)),

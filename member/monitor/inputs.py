@@ -1,4 +1,4 @@
-"""What the objects of a monitor are made of beside its spec: the clusters that were found, and what they bring."""
+"""The inputs for a monitor's objects besides its spec: the clusters that were found, and their data."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,7 +36,7 @@ class First:
 
     @property
     def key(self) -> Key:
-        """Which it is."""
+        """Namespace and name of the cluster."""
         return self.namespace, self.name
 
 
@@ -70,14 +70,14 @@ class Inputs:
 
 
 ASSETS = "/var/lib/cluster-assets-tls"
-"""Where Prometheus finds `assets`."""
+"""The directory of `assets` in Prometheus' container."""
 
 
 def asset(namespace: str, name: str, key: str, kind: str = "secret") -> str:
-    """The name of the file that a key of a Secret or ConfigMap becomes."""
+    """The file name for a key of a Secret or ConfigMap."""
     return f"{kind}_{namespace}_{name}_{key}"
 
 
 def asset_path(namespace: str, name: str, key: str, kind: str = "secret") -> str:
-    """Where Prometheus finds it."""
+    """The path of an asset in Prometheus' container."""
     return f"{ASSETS}/{asset(namespace, name, key, kind)}"

@@ -1,4 +1,4 @@
-"""Names and labels of what belongs to a monitor (other-resources.md 3.3)."""
+"""Names and labels of a monitor's objects (other-resources.md 3.3)."""
 
 from collections.abc import Mapping
 
@@ -28,7 +28,7 @@ def service_name(monitor: TidbMonitor, of: str, shard: int = 0) -> str:
 
 
 def grafana_config_name(monitor: TidbMonitor) -> str:
-    """The ConfigMap with the provisioning of Grafana."""
+    """The ConfigMap with Grafana's provisioning."""
     return f"{monitor_name(monitor)}-grafana"
 
 
@@ -48,7 +48,7 @@ def cluster_role_name(namespace: str, name: str) -> str:
 
 
 def base_labels(monitor: TidbMonitor, shard: int = 0) -> dict[str, str]:
-    """The labels of everything made for a shard, which are also the selector of its StatefulSet."""
+    """The labels of a shard's objects, which are also the selector of its StatefulSet."""
     instance = _of_shard(monitor.metadata.name, shard)
     return {NAME: TIDB_CLUSTER, MANAGED_BY: TIDB_OPERATOR, INSTANCE: instance, COMPONENT: MONITOR}
 

@@ -1,4 +1,4 @@
-"""All objects of a monitor, by resource; what else it owns is no longer desired (other-resources.md 3.3)."""
+"""All desired objects of a monitor, by resource; other objects that it owns are deleted (other-resources.md 3.3)."""
 
 from collections.abc import Iterator
 
@@ -24,27 +24,27 @@ Desired = tuple[Resource, Json]
 
 
 def rights(monitor: TidbMonitor) -> Iterator[Desired]:
-    """Identity and rights of the pods."""
+    """The service account and its rights."""
     yield SERVICE_ACCOUNTS, rbac.service_account(monitor)
     yield CLUSTER_ROLES if monitor.spec.cluster_scoped else ROLES, rbac.role(monitor)
     yield CLUSTER_ROLE_BINDINGS if monitor.spec.cluster_scoped else ROLE_BINDINGS, rbac.role_binding(monitor)
 
 
 def reached_by(monitor: TidbMonitor) -> Iterator[Desired]:
-    """Services of all shards."""
+    """The Services of all shards."""
     for shard in range(monitor.spec.shards or 1):
         for each in services.services(monitor, shard):
             yield SERVICES, each
 
 
 def entered_by(monitor: TidbMonitor) -> Iterator[Desired]:
-    """Ingresses."""
+    """The Ingresses."""
     for each in services.ingresses(monitor):
         yield INGRESSES, each
 
 
 def configured_by(monitor: TidbMonitor, inputs: Inputs) -> Iterator[Desired]:
-    """What the pods mount."""
+    """The ConfigMaps and Secrets that pods mount."""
     yield SECRETS, config_maps.assets(monitor, inputs)
     yield CONFIG_MAPS, config_maps.prometheus_config(monitor, inputs)
     if OPERATOR_NAMESPACE in monitor.metadata.annotations:
@@ -61,7 +61,7 @@ def run_by(monitor: TidbMonitor, inputs: Inputs) -> Iterator[Desired]:
 
 
 def everything(monitor: TidbMonitor, inputs: Inputs) -> Iterator[Desired]:
-    """All of it."""
+    """All objects."""
     yield from rights(monitor)
     yield from reached_by(monitor)
     yield from configured_by(monitor, inputs)

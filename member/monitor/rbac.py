@@ -1,4 +1,4 @@
-"""What Prometheus may do: find pods (other-resources.md 3.4)."""
+"""The rights of Prometheus: to find pods (other-resources.md 3.4)."""
 
 from apis.monitors import TidbMonitor
 from kube.objects import Json
@@ -9,7 +9,7 @@ _RULES: list[Json] = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"
 
 
 def service_account(monitor: TidbMonitor) -> Json:
-    """The identity of the pods."""
+    """The service account of the pods."""
     token = monitor.spec.automount_service_account_token
     account: Json = {"metadata": object_meta(monitor, monitor_name(monitor))}
     return account if token is None else account | {"automountServiceAccountToken": token}
@@ -21,7 +21,7 @@ def role(monitor: TidbMonitor) -> Json:
 
 
 def role_binding(monitor: TidbMonitor) -> Json:
-    """What gives it to the pods."""
+    """The binding of the role to the pods' service account."""
     kind: Resource = CLUSTER_ROLES if monitor.spec.cluster_scoped else ROLES
     meta = _meta(monitor)
     return {

@@ -17,7 +17,7 @@ _SELECTING = (NAME, INSTANCE, COMPONENT)
 
 
 def services(monitor: TidbMonitor, shard: int) -> Iterator[Json]:
-    """Those of a shard."""
+    """The Services of a shard."""
     spec = monitor.spec
     of_thanos = [port("thanos-grpc", thanos.GRPC_PORT), port("thanos-http", thanos.HTTP_PORT)]
     ports = [
@@ -60,7 +60,7 @@ def _service(
 
 
 def _headless(monitor: TidbMonitor, shard: int) -> Json:
-    """What the StatefulSet names as its Service, so that pods have names; v1.6 makes none."""
+    """The headless Service that the StatefulSet names, so that pods have DNS names; v1.6 creates none."""
     return {
         "metadata": object_meta(monitor, monitor_name(monitor, shard)),
         "spec": {
@@ -84,7 +84,7 @@ def _selector(monitor: TidbMonitor, shard: int) -> Json:
 
 
 def ingresses(monitor: TidbMonitor) -> Iterator[Json]:
-    """Those that the spec asks for; they lead to the first shard."""
+    """The Ingresses in the spec; they point to the first shard."""
     spec = monitor.spec
     if spec.prometheus.ingress is not None:
         yield _ingress(monitor, "prometheus", spec.prometheus.ingress, PROMETHEUS_PORT)

@@ -1,4 +1,7 @@
-"""What a TidbNGMonitoring makes: Service, ConfigMap, StatefulSet, Secret (other-resources.md 5). Pure functions."""
+"""A TidbNGMonitoring's desired objects: Service, ConfigMap, StatefulSet, Secret (other-resources.md 5).
+
+Pure functions.
+"""
 
 from apis.config import find, put, tables
 from apis.config_schema import NONE
@@ -28,22 +31,22 @@ _CONFIG = "/etc/ng-monitoring"
 
 
 def own_labels(monitoring: TidbNGMonitoring) -> dict[str, str]:
-    """The labels of all that is made."""
+    """The labels of all its objects."""
     return single_pod.resource_labels("tidb-ng-monitoring", monitoring.metadata.name, NAME)
 
 
 def object_name(monitoring: TidbNGMonitoring) -> str:
-    """`<ngm>-ng-monitoring`: Service, StatefulSet, and the base of the ConfigMap's name."""
+    """The name of Service and StatefulSet, and base of the ConfigMap's name: `<ngm>-ng-monitoring`."""
     return f"{monitoring.metadata.name}-{NAME}"
 
 
 def source_secret(tc: TidbCluster) -> str:
-    """The Secret beside the TidbCluster with the certificate of a client; empty without TLS."""
+    """The Secret beside the TidbCluster with the client certificate; empty without TLS."""
     return cluster_client_secret(tc) if tls_enabled(tc) else ""
 
 
 def certificates(monitoring: TidbNGMonitoring, tc: TidbCluster, source: dict[str, str]) -> Json:
-    """The Secret with the certificates, from the data of `source_secret`; it is there without TLS, too."""
+    """The Secret with the certificates, from the data of `source_secret`; it exists without TLS, too."""
     data = {f"{_prefix(tc)}_{key}": source[key] for key in CERTIFICATE_KEYS if key in source}
     metadata = {"name": _secret_name(monitoring), "labels": own_labels(monitoring)}
     return {"metadata": metadata, "type": "Opaque", "data": data}
@@ -65,19 +68,19 @@ def service(monitoring: TidbNGMonitoring) -> Json:
 
 
 def choose(monitoring: TidbNGMonitoring, tc: TidbCluster, in_use_name: str, in_use: Json | None) -> ConfigMapChoice:
-    """Name and text of the configuration; see `choose_config_map`. Raises InvalidField."""
+    """The name and text of the configuration; see `choose_config_map`. Raises InvalidField."""
     strategy = _pod_settings(monitoring).config_update_strategy or ROLLING_UPDATE
     content = Content({CONFIG_FILE: _configuration(monitoring, tc)}, {})
     return choose_config_map(object_name(monitoring), content, strategy, in_use_name, in_use)
 
 
 def config_map(monitoring: TidbNGMonitoring, choice: ConfigMapChoice) -> Json:
-    """The ConfigMap of a choice."""
+    """The ConfigMap for a choice."""
     return {"metadata": {"name": choice.name, "labels": own_labels(monitoring)}, "data": dict(choice.data)}
 
 
 def stateful_set(monitoring: TidbNGMonitoring, tc: TidbCluster, config_map_name: str) -> Json:
-    """The pod."""
+    """The StatefulSet with the pod."""
     spec, own, name = _pod_settings(monitoring), monitoring.spec.ng_monitoring, object_name(monitoring)
     secrets = {_TLS: _secret_name(monitoring)} if tls_enabled(tc) else {}
     server = Server(
@@ -101,7 +104,7 @@ def stateful_set(monitoring: TidbNGMonitoring, tc: TidbCluster, config_map_name:
 
 
 def script_options(monitoring: TidbNGMonitoring, tc: TidbCluster) -> dict[str, str]:
-    """What the user chose that shows in the start script."""
+    """The user's options that affect the start script."""
     meta, domain = monitoring.metadata, monitoring.spec.cluster_domain
     return {
         "PD": pd_url(tc).partition("://")[2],
@@ -116,7 +119,7 @@ def config_tables(monitoring: TidbNGMonitoring) -> Json:
 
 
 def overridden(monitoring: TidbNGMonitoring) -> list[Problem]:
-    """The settings without effect, since the start script passes flags for them. Raises InvalidField."""
+    """The settings without effect, because the start script passes flags for them. Raises InvalidField."""
     written, has_retention = config_tables(monitoring), bool(monitoring.spec.ng_monitoring.retention_period)
     return [
         Problem(

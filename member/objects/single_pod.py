@@ -23,7 +23,7 @@ _MERGED = ("node_selector", "labels", "annotations")
 
 
 def levelled(upper: PodSettings, own: ComponentSpec) -> ComponentSpec:
-    """Two levels combined into one: the values of `own`, where unset those of `upper`."""
+    """Two levels combined into one: the values of `own`; where they are unset, the values of `upper`."""
     above, below = structs.asdict(upper), structs.asdict(own)
     unset = {name: above[name] for name in PodSettings.__struct_fields__ if below[name] in (None, "", [])}
     merged = {name: above[name] | below[name] for name in _MERGED}
@@ -42,7 +42,7 @@ def resource_labels(name: str, instance: str, component: str) -> dict[str, str]:
 
 
 def image_of(spec: ComponentSpec, base_image: str) -> str:
-    """The image: without a base image that of `spec`, otherwise the base image with the version as its tag."""
+    """The image: without a base image the image of `spec`, otherwise the base image with the version as its tag."""
     return images.with_version(base_image, spec.version or "") if base_image else spec.image
 
 
@@ -78,7 +78,7 @@ def stateful_set(spec: ComponentSpec, server: Server, name: str, service: str, s
 def claims(
     component: str, data: str, spec: ComponentSpec, storage_class: str | None, more: Sequence[StorageVolume]
 ) -> list[Json]:
-    """The claim templates: one for data, with the requested storage size, and those of storageVolumes."""
+    """The claim templates: one for data, with the requested storage size, and one for each of storageVolumes."""
     return [
         claim_template(data, spec.requests.get("storage"), storage_class),
         *(

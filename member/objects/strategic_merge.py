@@ -46,7 +46,7 @@ def _merge_value(old: object, new: object) -> object:
 
 
 def _merge_list(existing: list[Json], patch: list[Json], key: str) -> list[Json]:
-    """Patched items in the patch's order; before each stand the unnamed existing items that preceded it."""
+    """The patched items in the patch's order; existing items not named in the patch keep their place before them."""
     position = {item.get(key): index for index, item in enumerate(existing)}
     named: dict[object, Json] = {}
     for item in patch:

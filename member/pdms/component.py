@@ -1,7 +1,7 @@
-"""tso and scheduling, the microservices that a PD with `spec.pd.mode: ms` leaves its work to (lifecycle.md 6.2).
+"""tso and scheduling, the microservices of a PD with `spec.pd.mode: ms` (lifecycle.md 6.2).
 
-They exist only for such a PD. When the mode ends, PD's pods are restarted first, and theirs go when it does their work
-itself again; v1.6 takes them away at once.
+They exist only with such a PD. When the user ends the mode, PD's pods restart first, and the microservices go after PD
+has taken over their work; v1.6 removes them at once.
 """
 
 from dataclasses import replace

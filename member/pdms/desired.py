@@ -1,4 +1,4 @@
-"""What PD's microservices should look like (objects.md 2.1, 4.2, 6.4). Pure functions of a defaulted TidbCluster."""
+"""The desired objects of PD's microservices (objects.md 2.1, 4.2, 6.4). Pure functions of a defaulted TidbCluster."""
 
 from apis import config, toml
 from apis.accessor import component
@@ -22,14 +22,14 @@ _SCRIPT = "pdms_start_script.sh"
 
 
 def services(tc: TidbCluster, name: str) -> list[Json]:
-    """The Services of a microservice: for clients, and for the members among themselves."""
+    """The Services of a microservice: one for clients, one for the members among themselves."""
     spec, chosen = of_pd(tc, name, _spec(tc, name).service or ServiceSpec()), _spec(tc, name).service or ServiceSpec()
     peer_ports = [port("tcp-peer-2380", PD_PEER_PORT), port("tcp-peer-2379", PD_CLIENT_PORT)]
     return [end_user(tc, name, spec, chosen.labels, chosen.annotations), peer(tc, name, peer_ports)]
 
 
 def content(tc: TidbCluster, name: str) -> Content:
-    """The texts of the ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The texts of the ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     tables = component(tc, name).config_tables()
     if tls_enabled(tc):
         ca, certificate, key = volumes.certificate_files(_TLS)

@@ -1,4 +1,4 @@
-"""Who serves as the primary of a microservice, and how it hands over before its pod goes (lifecycle.md 7.8)."""
+"""The primary of a microservice, and its transfer before a pod goes (lifecycle.md 7.8)."""
 
 from collections.abc import Collection
 
@@ -12,11 +12,11 @@ from member.polling import next_poll
 
 
 def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waiting | None:
-    """Let another member be the primary before a pod is restarted or goes; None when it is not, or can't be another.
+    """Transfer the primary role away from a pod; None if the pod is not the primary, or if no other member can be.
 
-    v1.6 goes on at once, and tries one member alone; here PD must name another one first, and who can't be it is passed
-    over. Members without names, those before v8.3.0, cannot hand over, whatever version the spec asks for. Raises
-    DataPlaneError.
+    v1.6 continues at once, and tries only one member. Here PD must report the new primary first, and members that
+    reject the role are skipped. Members without names, i.e. before v8.3.0, cannot transfer it, whatever version the
+    spec has. Raises DataPlaneError.
     """
     there = members(ctx, name, api_clients.pd(ctx)) or ()
     if not there or any(each.name == each.address for each in there):
@@ -32,7 +32,7 @@ def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waitin
         try:
             member.transfer_primary(others[ordinal])
         except Conflict as error:
-            # PD has two members of tso serve, and only they can be the primary
+            # of tso's members PD lets two serve, and only these can be the primary
             refusal = error
             continue
         what = f"waiting until {others[ordinal]} is the primary of {name} in place of pod {pod}"
@@ -43,6 +43,6 @@ def hand_over(ctx: ReconcileContext, name: str, pod: str, reason: str) -> Waitin
 
 
 def _successors(own: int, ordinals: Collection[int]) -> list[int]:
-    """The highest one above comes first, since those are restarted already, and of those below the lowest."""
+    """The ordinals above the pod from the highest (restarted already), then those below from the lowest."""
     above = sorted((each for each in ordinals if each > own), reverse=True)
     return [*above, *sorted(each for each in ordinals if each < own)]

@@ -1,4 +1,4 @@
-"""How a microservice gives up a pod: another one is the primary first, and PD is not left without timestamps (8.7)."""
+"""The scale-in of a microservice: its primary role moves first, and PD keeps a source of timestamps (8.7)."""
 
 from apis import predicates
 from apis.accessor import find
@@ -17,11 +17,11 @@ from member.pdms.status import TSO
 from member.polling import next_poll
 
 _ASK_AGAIN = 30.0
-"""Seconds until a spec that leaves PD without timestamps is looked at again."""
+"""Seconds until the next check of a spec that would leave PD without timestamps."""
 
 
 def drain(removal: PodRemoval) -> Evidence | NotDone:
-    """One step of taking a pod out. Raises ApiError, TransportError, DataPlaneError."""
+    """Take one step in the removal of a pod. Raises ApiError, TransportError, DataPlaneError."""
     ctx, name = removal.ctx, removal.component
     if removal.staying == 0 and name == TSO and (needed := _needed(ctx)):
         return needed
@@ -31,7 +31,7 @@ def drain(removal: PodRemoval) -> Evidence | NotDone:
 
 
 def _needed(ctx: ReconcileContext) -> NotDone | None:
-    """Why tso cannot go to 0 pods: a PD in microservice mode gives no timestamps itself."""
+    """Why tso must keep a pod: a PD in microservice mode issues no timestamps itself."""
     if predicates.uses_microservices(ctx.tc):
         way_out = "set spec.pdms[].replicas to 1 or more, or let PD give timestamps again with spec.pd.mode empty"
         return Refused("FailedScaleIn", f"keeping the pods of {TSO}: PD is in microservice mode; {way_out}", _ASK_AGAIN)
@@ -45,7 +45,7 @@ def _needed(ctx: ReconcileContext) -> NotDone | None:
 
 
 def _way_out(ctx: ReconcileContext) -> str:
-    """What the user has to do where PD's pods are not restarted by themselves, as the end of a sentence."""
+    """What the user must do if PD's pods do not restart automatically, as the end of a sentence."""
     pd = find(ctx.tc, "pd")
     if pd is not None and pd.stateful_set_update_strategy == ON_DELETE:
         return "; delete its pods one after another"

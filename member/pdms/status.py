@@ -1,4 +1,4 @@
-"""What a PD microservice is like right now (lifecycle.md 5.2). Reads only; PD is who knows its members."""
+"""The present status of a PD microservice (lifecycle.md 5.2). Reads only; PD knows the members."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,7 +20,7 @@ TSO = "tso"
 
 
 def observe(ctx: ReconcileContext, name: str) -> Outcome:
-    """Bring `status.pdms.<name>` up to date. v1.6 never calls it unsynced; here it is when PD or tso do not answer."""
+    """Update `status.pdms.<name>`. Unlike in v1.6 it is unsynced if PD or tso does not answer."""
     if find(ctx.tc, name) is None:
         return Done()
     if not uses_microservices(ctx.tc) and ctx.stateful_set(name) is None:
@@ -42,7 +42,7 @@ def observe(ctx: ReconcileContext, name: str) -> Outcome:
 
 
 def _forget_if_gone(ctx: ReconcileContext, name: str) -> None:
-    """Tell nothing any more of one that went with a suspension, once a live look shows that it is gone (F1)."""
+    """Clear the status of a suspended microservice, once a live read shows that it is gone (F1)."""
     status = ctx.status.pdms.get(name)
     if status is None or not status.stateful_set:
         return
@@ -70,7 +70,7 @@ def _ask(ctx: ReconcileContext, name: str, status: PDMSStatus) -> Outcome:
 
 
 def _questions(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], object]]:
-    """What is asked of PD about all microservices that run."""
+    """The reads of PD about all running microservices."""
     for each in ctx.tc.spec.pdms:
         if ctx.stateful_set(each.name):
             yield partial(pd.microservice_members, each.name)
@@ -85,7 +85,7 @@ def _has_primary(ctx: ReconcileContext, name: str, pd: PDReads) -> bool:
 
 
 def members(ctx: ReconcileContext, name: str, pd: PDReads) -> list[Microservice] | None:
-    """The members that are pods of this cluster as PD lists them, None when it is not in microservice mode.
+    """The members that are pods of this cluster, as PD lists them; None if PD is not in microservice mode.
 
     Raises DataPlaneError.
     """

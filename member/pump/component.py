@@ -1,7 +1,7 @@
-"""Pump: takes TiDB's binlogs, and keeps them until drainers have read them (lifecycle.md 6.6).
+"""Pump: receives TiDB's binlogs, and stores them until drainers have read them (lifecycle.md 6.6).
 
-v1.6 leaves its restarts to Kubernetes. Here they are like those of others: one pod after another, the next when the
-node of the last one is online again.
+v1.6 leaves its restarts to Kubernetes. This operator restarts one pod after another, the next when the node of the last
+one is online again.
 """
 
 from apis import binlog, images
@@ -34,7 +34,7 @@ def _serving(ctx: ReconcileContext) -> Outcome:
 
 
 def _nodes_known(ctx: ReconcileContext) -> Waiting | None:
-    """Whether a pod has a node is judged by what PD says now (F7)."""
+    """The wait for a current report of PD: only PD knows which pods have a node (F7)."""
     if isinstance(ctx.observations.get("pump", Done()), Done):
         return None
     what = "waiting for PD to report the Pump nodes before scaling out"
@@ -54,12 +54,12 @@ _OUT = ScaleOut(
 
 
 def _begin(ctx: ReconcileContext, live: Json, desired: Json) -> Refused | None:
-    """The refusal of a version that no Pump has: TiDB cannot commit while it waits for its image."""
+    """The refusal of a version that Pump does not have: its image does not exist, and TiDB cannot commit meanwhile."""
     running, wanted = (images.version_of(image_of(tree, "pump")) for tree in (live, desired))
     if not binlog.goes(running, wanted) or not desired["spec"]["replicas"]:
         return None
     if none_has_image(ctx, "pump", image_of(live, "pump")):
-        # the way back from a mistake
+        # reverting a mistaken version must work
         return None
     what = f"there is no Pump {wanted}, since {binlog.REMOVED_IN} has removed TiDB Binlog; no pod is restarted for it"
     return Refused("BinlogRemoved", f"{what}. Set spec.pump.version to {running}, or scale spec.pump.replicas to 0")

@@ -1,4 +1,4 @@
-"""What Pump should look like (objects.md 4.8, 6.4). Pure functions of a defaulted TidbCluster."""
+"""Pump's desired objects (objects.md 4.8, 6.4). Pure functions of a defaulted TidbCluster."""
 
 from apis import config, toml
 from apis.accessor import Component, component
@@ -18,16 +18,16 @@ from member.startscript.options import is_v2
 _FILE = "pump-config"
 _TLS = "pump-tls"
 _HOSTNAME = pod.env_from_field("HOSTNAME", "metadata.name")
-"""With the node's network the host name is the node's."""
+"""With host networking this is the node's name."""
 
 
 def services(tc: TidbCluster) -> list[Json]:
-    """Pump's Service: for TiDB and drainers, which ask each pod by its name."""
+    """Pump's Service for TiDB and drainers, which connect to each pod by name."""
     return [peer(tc, "pump", [port("pump", PUMP_PORT)], used_by="")]
 
 
 def content(tc: TidbCluster) -> Content:
-    """The text of Pump's ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The text of Pump's ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     tables = component(tc, "pump").config_tables()
     if tls_enabled(tc):
         ca, certificate, key = volumes.certificate_files(_TLS)
@@ -38,7 +38,7 @@ def content(tc: TidbCluster) -> Content:
 
 
 def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
-    """Pump's StatefulSet, whose pods read the ConfigMap of that name. Raises as `content`."""
+    """Pump's StatefulSet, whose pods read the ConfigMap of that name. Raises InvalidField like `content`."""
     pump, spec = component(tc, "pump"), _spec(tc)
     certificates = {_TLS: cluster_secret(tc, "pump")} if tls_enabled(tc) else {}
     container = pod.main_container(
@@ -95,5 +95,5 @@ def _log_level(pump: Component) -> str:
 
 
 def _spec(tc: TidbCluster) -> PumpSpec:
-    assert tc.spec.pump is not None  # `component` has answered
+    assert tc.spec.pump is not None  # `component` has checked it
     return tc.spec.pump

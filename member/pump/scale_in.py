@@ -1,4 +1,4 @@
-"""How Pump gives up a pod: its node takes no more binlogs, drainers read those it has, then it goes (8.8)."""
+"""The scale-in of Pump: a node closes, drainers read its remaining binlogs, then its pod goes (8.8)."""
 
 from dataplane.errors import Conflict, Unavailable
 from dataplane.pump import PUMP_CLOSING, PUMP_OFFLINE, PUMP_ONLINE, LivePumpNode
@@ -14,10 +14,10 @@ from member.polling import next_poll
 from member.pump.status import own_nodes
 
 _REGISTRATION = 30.0
-"""Seconds in which a Pump that runs should have registered its node; it writes it again every other second."""
+"""Seconds in which a running Pump should register its node; it does so every two seconds."""
 
 _ASK_AGAIN = 30.0
-"""Seconds until a Pump is asked again for what it refused, or when it was silent."""
+"""Seconds until the next request to a Pump that has rejected one, or that was silent."""
 
 _GIVE_UP = "if it can never be online again, and its binlogs may be lost, set its state to offline with binlogctl"
 
@@ -37,7 +37,7 @@ def _drain(removal: PodRemoval) -> Evidence | Waiting | Refused:
 
 
 def _still_needed(removal: PodRemoval, others: list[int]) -> Waiting | Refused | None:
-    """Why no Pump may leave: none of those that stay takes binlogs, and without one TiDB cannot commit."""
+    """Why no Pump may leave: no remaining one is online, and TiDB cannot commit without one."""
     ctx = removal.ctx
     writers = [pod.metadata.name for pod in pods_live(ctx, "tidb").pods if _writes_binlogs(pod)]
     if others or not writers:
@@ -53,7 +53,7 @@ def _still_needed(removal: PodRemoval, others: list[int]) -> Waiting | Refused |
 
 
 def _writes_binlogs(pod: Object) -> bool:
-    """Whether a TiDB pod was started with binlogs on."""
+    """True if a TiDB pod was started with binlogs enabled."""
     containers = pod.decode()["spec"]["containers"]
     variables = [entry for each in containers if each["name"] == "tidb" for entry in each.get("env") or ()]
     return {"name": "BINLOG_ENABLED", "value": "true"} in variables
@@ -77,7 +77,7 @@ def _close(removal: PodRemoval, node: LivePumpNode) -> Waiting | Refused:
 
 
 def _out_of_reach(removal: PodRemoval, node: LivePumpNode, why: str) -> Refused:
-    """Nobody else has the binlogs that drainers have yet to read."""
+    """The refusal if a node cannot be closed: only this node has the binlogs that drainers have not read."""
     what = f"Pump node {node.id} of pod {removal.name} cannot be asked to close: {why}"
     return Refused("PumpUnreachable", f"{what}; bring it back; {_GIVE_UP}", _ASK_AGAIN)
 
@@ -91,7 +91,7 @@ def _waiting(removal: PodRemoval, node: LivePumpNode) -> Waiting:
 
 
 def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
-    """A pod that does not run registers no node; one that does gets some time for it (8.8)."""
+    """The wait for a running pod to register a node (8.8). A pod that has not started registers none."""
     ctx = removal.ctx
     if removal.pod is not None and removal.pod.decode_as(Pod).has_started("pump"):
         key = f"{removal.name} {removal.pod.metadata.uid}"
@@ -103,7 +103,7 @@ def _unregistered(removal: PodRemoval) -> Evidence | Waiting:
 
 
 def _cancel(removal: PodRemoval) -> Evidence | Waiting | None:
-    """Keep a node that was about to be closed; one that is closing can't be opened again (F36)."""
+    """Keep a node that was about to be closed; a node that is closing cannot be reopened (F36)."""
     ctx = removal.ctx
     node = _node_of(own_nodes(ctx), removal.ordinal)
     if node is None or node.state == PUMP_OFFLINE:

@@ -1,4 +1,4 @@
-"""What Pump is like right now (lifecycle.md 5.7). Reads only; PD's etcd is where its nodes register."""
+"""The present status of Pump (lifecycle.md 5.7). Reads only; nodes register in PD's etcd."""
 
 from collections.abc import Collection
 
@@ -13,14 +13,15 @@ from member.observed.status import observe_pods
 from member.outcome import Done, Failed, Outcome, Waiting
 
 _UNKNOWN = "unknown"
-"""The state of a node that is registered as online and whose pod does not run."""
+"""The state of a node that is registered as online although its pod does not run."""
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
-    """Bring `status.pump` up to date. No field of it tells an old list of nodes from a new one: an old one is dropped.
+    """Update `status.pump`. An old list of nodes is dropped, because no field of the status marks it as old.
 
-    Listed are the nodes of the pods that the StatefulSet has: a node that has left stays registered for good. So does
-    the word of a node that ended without changing it, for which the state is unknown here while its pod does not run.
+    The list has the nodes of the StatefulSet's pods only: a node stays registered forever after it has left. A node
+    that ended without an update also stays registered as online; its state is shown as unknown while its pod does not
+    run.
     """
     if ctx.tc.spec.pump is None:
         return Done()
@@ -48,13 +49,13 @@ def _member(node: LivePumpNode, running: Collection[str]) -> PumpMember:
 
 
 def own_nodes(ctx: ReconcileContext) -> list[tuple[int, LivePumpNode]]:
-    """The nodes of this cluster's pods as they are now, each with the ordinal of its pod. Raises DataPlaneError."""
+    """The present nodes of this cluster's pods, each with the ordinal of its pod. Raises DataPlaneError."""
     book = address_book(ctx.tc)
     owned = ((book.pump_ordinal(node.host), node) for node in api_clients.pump_nodes(ctx))
     return sorted(((ordinal, node) for ordinal, node in owned if ordinal is not None), key=lambda each: each[0])
 
 
 def is_online(ctx: ReconcileContext, pod: str) -> bool:
-    """Whether a pod's node was online when this reconcile looked."""
+    """True if a pod's node was online when this reconcile read the nodes."""
     members = ctx.status.pump.members
     return any(member.host.partition(".")[0] == pod and member.state == PUMP_ONLINE for member in members)

@@ -1,4 +1,4 @@
-"""Under which domain a start script makes its pod known (objects.md 7.4, 7.6), in scripts of v1.6 as in ours."""
+"""The domain under which a start script registers its pod (objects.md 7.4, 7.6), in v1.6's scripts and in new ones."""
 
 import re
 

@@ -1,1 +1,1 @@
-"""TiCDC: change data capture; each pod is a capture that replicates the tables which the owner gives it."""
+"""TiCDC: change data capture; each pod is a capture that replicates the tables which the owner assigns to it."""

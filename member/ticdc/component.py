@@ -1,4 +1,4 @@
-"""TiCDC: it starts when PD and TiKV serve, and gives up tables before a pod goes (lifecycle.md 6.8, 7.7, 8.8)."""
+"""TiCDC: starts when PD and TiKV serve, and moves tables away before a pod goes (lifecycle.md 6.8, 7.7, 8.8)."""
 
 from dataclasses import replace
 
@@ -48,7 +48,7 @@ def _resume(ctx: ReconcileContext, selected: str) -> None:
 def _drain(removal: PodRemoval) -> Evidence | NotDone:
     left = stateless.SCALING.in_.drain(removal)
     pod = removal.pod
-    # one that is not Ready is no capture, and has nothing to give up
+    # a pod that is not Ready is no capture, and has nothing to hand over
     if not isinstance(left, Evidence) or pod is None or not pod.decode_as(Pod).is_ready:
         return left
     others_stay = desired_replicas(removal.ctx.tc, "ticdc") > 0

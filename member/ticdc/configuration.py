@@ -1,4 +1,4 @@
-"""What TiCDC reads from a file, and what it gets as flags and from its environment (objects.md 4.7, 7.7). Pure."""
+"""TiCDC's configuration file, and its settings by flags and environment (objects.md 4.7, 7.7). Pure."""
 
 from apis import toml
 from apis.accessor import component
@@ -6,31 +6,31 @@ from apis.tidbcluster import TidbCluster
 from apis.toml import Table
 
 _ELSEWHERE = frozenset({"tz", "gc-ttl", "log-level", "log-file"})
-"""The keys that the script passes as flags, or the environment: with no other there is no file (1.1)."""
+"""The keys that the script passes as flags or in the environment; if there are no others, there is no file (1.1)."""
 
 _GC_TTL = 86400
 
 
 def file(tc: TidbCluster) -> str:
-    """The text of `ticdc.toml`, empty when there is none. Raises InvalidField, which validation finds first."""
+    """The text of `ticdc.toml`; empty if there is none. Raises InvalidField; validation normally rejects it earlier."""
     tables = _tables(tc)
     rest = {key: value for key, value in tables.items() if key not in _ELSEWHERE}
     return "" if toml.same(rest, {}) else toml.dumps(tables)
 
 
 def gc_ttl(tc: TidbCluster) -> int:
-    """Seconds for which TiKV keeps what TiCDC has not replicated yet."""
+    """Seconds for which TiKV keeps data that TiCDC has not replicated yet."""
     given = _tables(tc).get("gc-ttl")
     return given if isinstance(given, int) and not isinstance(given, bool) else _GC_TTL
 
 
 def log_file(tc: TidbCluster) -> str:
-    """Where the log goes; empty for the standard error output."""
+    """The path of the log file; empty for standard error."""
     return _text(tc, "log-file", "")
 
 
 def log_level(tc: TidbCluster) -> str:
-    """How much is logged."""
+    """The log level."""
     return _text(tc, "log-level", "info")
 
 

@@ -24,13 +24,13 @@ def services(tc: TidbCluster) -> list[Json]:
 
 
 def content(tc: TidbCluster) -> Content:
-    """The text of TiCDC's ConfigMap, if it has one. Raises InvalidField for what validation refuses."""
+    """The text of TiCDC's ConfigMap, if it has one. Raises InvalidField for values that validation rejects."""
     text = configuration.file(tc)
     return Content({CONFIG_FILE: text} if text else {}, {})
 
 
 def stateful_set(tc: TidbCluster, config_map_name: str) -> Json:
-    """TiCDC's StatefulSet, whose pods read the ConfigMap of that name if there is anything to read."""
+    """TiCDC's StatefulSet, whose pods read the ConfigMap of that name if there is a configuration."""
     own = component(tc, "ticdc")
     spec, secrets = own.spec, _certificates(tc)
     assert isinstance(spec, TiCDCSpec)
@@ -82,7 +82,7 @@ def _certificates(tc: TidbCluster) -> dict[str, str]:
 def start_script(tc: TidbCluster) -> str:
     """The script in the container's command (7.7).
 
-    Only pods of the second version have the annotations that the prologue reads.
+    Only pods with v2 scripts have the annotations that the prologue reads.
     """
     return assemble(
         "#!/bin/sh",
@@ -102,7 +102,7 @@ def _own(name: str) -> str:
 
 
 def _pd(tc: TidbCluster) -> str:
-    """The setting of PD's address; a preferred address stays as the user wrote it (7.3)."""
+    """The setting of PD's address; a preferred address keeps the user's notation (7.3)."""
     if options.preferred_pd(tc, v2=options.is_v2(tc)):
         return settings(PD=",".join(tc.spec.pd_addresses))
     return options.pd_address(tc, with_scheme=True)

@@ -1,8 +1,8 @@
-"""A capture gives up ownership and tables before its pod goes (lifecycle.md 7.7, 8.8).
+"""A capture's handover of ownership and tables before its pod goes (lifecycle.md 7.7, 8.8).
 
-Tables of a capture that just ends are replicated by nobody until the owner has missed it for some seconds. So another
-one becomes the owner first, which moves the tables to others while they go on. The time for that is the user's,
-`gracefulShutdownTimeout`; it is measured by this process (F14, F44).
+If a capture just ends, its tables are not replicated until the owner has noticed it after some seconds. So another
+capture becomes the owner first, and moves the tables to others while replication continues. The user sets the time
+limit, `gracefulShutdownTimeout`; this process measures it (F14, F44).
 """
 
 from collections.abc import Sequence
@@ -23,10 +23,10 @@ from member.outcome import Waiting, poll_interval
 from member.ticdc.status import client
 
 _FIRST = (6, 3, 0)
-"""The version from which captures can give up tables."""
+"""The first version in which captures can hand over tables."""
 
 _APART = 2
-"""Major versions; so far apart captures do not understand each other."""
+"""Captures whose major versions differ by this much are incompatible."""
 
 _DEFAULT_TIMEOUT = "10m"
 
@@ -35,7 +35,7 @@ _DEFAULT_TIMEOUT = "10m"
 class Departure:
     """A Ready pod that is to go.
 
-    `for_what` tells stopwatches apart; `others_stay`: another capture should be left.
+    `for_what` distinguishes stopwatches; `others_stay` is True if another capture is expected to remain.
     """
 
     ctx: ReconcileContext
@@ -50,12 +50,12 @@ class Departure:
 
     @property
     def to_version(self) -> str:
-        """The version that captures are to have."""
+        """The version in the spec."""
         return component(self.ctx.tc, "ticdc").version
 
 
 def hand_over(going: Departure) -> Waiting | None:
-    """Move away what a capture does, a step in each reconcile; None when nothing is left, or it took too long.
+    """Move ownership and tables away, one step per reconcile; None if nothing is left, or after the timeout.
 
     Raises LeaseExpired.
     """
@@ -75,14 +75,14 @@ def hand_over(going: Departure) -> Waiting | None:
 
 
 def forget(ctx: ReconcileContext, pod: Object, for_what: str) -> None:
-    """Give a pod that stays after all its whole time when it is to go again."""
+    """Reset the time limit of a pod that stays after all."""
     ctx.memory.stopwatches.forget(for_what, pod.metadata.uid)
 
 
 def can_hand_over(running: str, wanted: str) -> bool:
-    """Whether a capture of one version can give its tables to others, and these to those of another version.
+    """True if a capture of the running version can hand over its tables to captures of the wanted version.
 
-    Versions that cannot be compared are tried: the time-out limits what that costs.
+    Versions that cannot be compared are tried: the timeout limits the cost.
     """
     old, new = order(running), order(wanted)
     if running == wanted or NEWEST in (old, new):
@@ -91,7 +91,10 @@ def can_hand_over(running: str, wanted: str) -> bool:
 
 
 def _step(going: Departure) -> str:
-    """The next step, and what is waited for; empty when there is nothing. Raises DataPlaneError, LeaseExpired."""
+    """Take the next step; returns what the handover waits for, empty if it is complete.
+
+    Raises DataPlaneError, LeaseExpired.
+    """
     own = client(going.ctx, going.name)
     status = own.status()
     captures = own.captures() if can_hand_over(status.version, going.to_version) else None
@@ -111,7 +114,7 @@ def _step(going: Departure) -> str:
 
 
 def _missing(going: Departure, captures: Sequence[Capture], status: CaptureStatus, owner: Capture | None) -> str:
-    """What must be there before anything can be handed over."""
+    """What is missing for a handover: another capture, this capture's registration, or an owner; otherwise empty."""
     if not any(each.id != status.id for each in captures):
         return f"waiting for another capture that takes over from pod {going.name}" if going.others_stay else ""
     if not any(each.id == status.id for each in captures):
@@ -120,7 +123,7 @@ def _missing(going: Departure, captures: Sequence[Capture], status: CaptureStatu
 
 
 def _ill(ctx: ReconcileContext, owner: Capture) -> str:
-    """What the owner, if it is a pod of this cluster, still complains of."""
+    """The wait for the owner, if it is a pod of this cluster, to report that it is healthy; otherwise empty."""
     ordinal = address_book(ctx.tc).ordinal_of("ticdc", owner.address)
     if ordinal is None or client(ctx, pod_name(ctx.tc, "ticdc", ordinal)).healthy():
         return ""

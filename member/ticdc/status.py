@@ -1,4 +1,4 @@
-"""What TiCDC is like right now (lifecycle.md 5.6). Reads only."""
+"""The present status of TiCDC (lifecycle.md 5.6). Reads only."""
 
 from apis.component_statuses import TiCDCCapture
 from apis.ordinals import desired_replicas
@@ -13,7 +13,7 @@ from member.outcome import Done, Failed, Outcome
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
-    """Bring `status.ticdc` up to date: a capture for each pod that exists."""
+    """Update `status.ticdc`, with a capture for each existing pod."""
     status = ctx.status.ticdc
     status.synced = False
     pods = observe_pods(ctx, "ticdc", status)
@@ -46,5 +46,5 @@ def _captures(ctx: ReconcileContext, pods: list[str], running: set[str]) -> dict
 
 
 def client(ctx: ReconcileContext, pod: str) -> TiCDCClient:
-    """One capture, by its pod. Raises BadTlsMaterial."""
+    """A client for the capture in a pod. Raises BadTlsMaterial."""
     return TiCDCClient(api_clients.caller(ctx, "ticdc", pod, PORT))

@@ -1,1 +1,1 @@
-"""TiProxy: the proxy in front of TiDB, which keeps connections while TiDB restarts."""
+"""TiProxy: the proxy in front of TiDB, which keeps client connections during restarts of TiDB."""

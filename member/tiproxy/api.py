@@ -1,4 +1,4 @@
-"""How the operator reaches the API of TiProxy's pods."""
+"""Access to the API of TiProxy's pods."""
 
 from dataclasses import dataclass, replace
 
@@ -18,7 +18,7 @@ class TiProxies:
     tls: TlsMaterial | None
 
     def client(self, pod: str) -> TiProxyClient:
-        """One proxy. Raises BadTlsMaterial."""
+        """A client for one proxy. Raises BadTlsMaterial."""
         return TiProxyClient(api_clients.caller(self.ctx, "tiproxy", pod, API_PORT, self.tls))
 
 

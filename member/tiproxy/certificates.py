@@ -1,7 +1,7 @@
-"""Which certificates TiProxy has, where, and for what (objects.md 9.3). Pure.
+"""TiProxy's certificates: their Secrets, paths and purposes (objects.md 9.3). Pure.
 
 `security.cluster-tls` is for PD and TiDB's status port, `sql-tls` for SQL to TiDB, `server-tls` for SQL from clients,
-`server-http-tls` for its own API.
+`server-http-tls` for TiProxy's API.
 """
 
 from dataclasses import dataclass
@@ -32,17 +32,17 @@ class Certificate:
 
     @property
     def directory(self) -> str:
-        """Where its files are."""
+        """The directory with the certificate's files."""
         return volumes.tls_directory(self.place)
 
     @property
     def mount(self) -> Json:
-        """How the container sees it."""
+        """The mount in the container."""
         return volumes.mount(self.volume, self.directory, read_only=True)
 
 
 def certificates(tc: TidbCluster) -> list[Certificate]:
-    """Those that are mounted, in order."""
+    """The mounted certificates, in order."""
     spec, cluster, clients = _spec(tc), tls_enabled(tc), _clients(tc)
     found = []
     if cluster:
@@ -59,7 +59,7 @@ def certificates(tc: TidbCluster) -> list[Certificate]:
 
 
 def configure(tc: TidbCluster, tables: Table) -> None:
-    """Put what TiProxy must know of its certificates into its configuration."""
+    """Set the certificates' paths in TiProxy's configuration."""
     spec, clients = _spec(tc), _clients(tc)
     at = {each.volume: each.directory for each in certificates(tc)}
     if tls_enabled(tc):
@@ -75,14 +75,14 @@ def configure(tc: TidbCluster, tables: Table) -> None:
 
 
 def serves_api_with_tidbs_certificate(tc: TidbCluster) -> bool:
-    """Whether TiProxy's API shows the certificate of TiDB's MySQL port, which need not name TiProxy."""
+    """True if TiProxy's API uses the certificate of TiDB's MySQL port, which may lack TiProxy's names."""
     return _clients(tc) is not None and not _is_v1(_spec(tc))
 
 
 def _of_the_api(tc: TidbCluster, at: dict[str, str]) -> str:
-    """The directory of the certificate that the API shows; empty when it speaks plain HTTP.
+    """The directory of the API's certificate; empty if the API uses plain HTTP.
 
-    v1.6 names files that are not there for the layout `v1` without cluster TLS.
+    For the layout `v1` without cluster TLS, v1.6 configures files that do not exist.
     """
     return at[_SERVER] if serves_api_with_tidbs_certificate(tc) else at.get(_OWN, "")
 
@@ -104,7 +104,7 @@ def _put(tables: Table, section: str, directory: str, *, ca: bool = True) -> Non
 
 
 def _clients(tc: TidbCluster) -> TiDBTLSClient | None:
-    """How TiDB's MySQL port speaks TLS; None when it does not."""
+    """The TLS settings of TiDB's MySQL port; None if it has no TLS."""
     tidb = tc.spec.tidb
     chosen = tidb.tls_client if tidb else None
     return chosen if chosen and chosen.enabled else None

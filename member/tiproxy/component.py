@@ -1,4 +1,4 @@
-"""TiProxy: it starts and is restarted independently of the others (lifecycle.md 6.3, 7.8)."""
+"""TiProxy: starts and restarts independently of other components (lifecycle.md 6.3, 7.8)."""
 
 from collections.abc import Mapping
 

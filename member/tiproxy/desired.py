@@ -31,7 +31,7 @@ def services(tc: TidbCluster) -> list[Json]:
 
 
 def content(tc: TidbCluster) -> Content:
-    """The texts of TiProxy's ConfigMap. Raises InvalidField for a configuration that validation refuses."""
+    """The texts of TiProxy's ConfigMap. Raises InvalidField for a configuration that validation rejects."""
     tables = component(tc, "tiproxy").config_tables()
     config.put(tables, "workdir", "/var/lib/tiproxy/work")
     config.put(tables, "proxy.pd-addrs", _pd_address(tc))
@@ -42,7 +42,7 @@ def content(tc: TidbCluster) -> Content:
 
 
 def start_script(tc: TidbCluster) -> str:
-    """The text of `start.sh` (7.7), which is the same for both versions of scripts."""
+    """The text of `start.sh` (7.7), which is the same in both script versions."""
     return assemble(
         "#!/bin/sh",
         "Starts TiProxy in its pod. Made by tidb-operator from the TidbCluster.",
@@ -53,7 +53,7 @@ def start_script(tc: TidbCluster) -> str:
 
 
 def start_script_options(tc: TidbCluster) -> Json:
-    """The options of the spec on which the script depends."""
+    """The options of the spec that affect the script."""
     return {"clusterDomain": tc.spec.cluster_domain} if tc.spec.cluster_domain else {}
 
 

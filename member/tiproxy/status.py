@@ -1,4 +1,4 @@
-"""What TiProxy is like right now (lifecycle.md 5.7). Reads only."""
+"""The present status of TiProxy (lifecycle.md 5.7). Reads only."""
 
 from apis.component_statuses import TiProxyMember
 from dataplane.errors import BadTlsMaterial
@@ -11,7 +11,7 @@ from member.tiproxy.api import proxies
 
 
 def observe(ctx: ReconcileContext) -> Outcome:
-    """Bring `status.tiproxy` up to date. A proxy without a running pod is not asked: it can't be healthy."""
+    """Update `status.tiproxy`. A proxy without a running pod is not asked: it cannot be healthy."""
     status = ctx.status.tiproxy
     status.synced = False
     pods = observe_pods(ctx, "tiproxy", status)
@@ -29,9 +29,9 @@ def observe(ctx: ReconcileContext) -> Outcome:
 
 
 def _members(ctx: ReconcileContext, names: list[str], running: set[str]) -> dict[str, TiProxyMember]:
-    """Every proxy as it is now; what one said last stays while it is not healthy.
+    """The present state of every proxy; the last info of a proxy stays while it is unhealthy.
 
-    One that has no TiDB to hand connections to is not ill where no TiDB is healthy: nobody would start it for that.
+    A proxy that only lacks a TiDB counts as healthy while no TiDB is healthy: replacing the proxy would not help.
     """
     clock, before, all_proxies = ctx.deps.clock, ctx.status.tiproxy.members, proxies(ctx)
     clients = {name: all_proxies.client(name) for name in names if name in running}
