@@ -1,6 +1,6 @@
-"""The certificates with which the pods of Jobs speak TLS: Secrets of the user, mounted as files (backup.md 3.11).
+"""The TLS certificates in the pods of Jobs: the user's Secrets, mounted as files (backup.md 3.11).
 
-They are looked for before a Job is made: a pod whose Secret is missing waits for it, without a word to the Backup.
+The operator checks them before it creates a Job: a pod with a missing Secret would wait without any report.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _KEYS = ("ca.crt", "tls.crt", "tls.key")
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """As whom the program speaks TLS: its arguments, the Secret, and where that is mounted, by which volume."""
+    """A TLS client certificate: the program's arguments, the Secret, its volume and its mount path."""
 
     args: Sequence[str]
     secret: str
@@ -27,7 +27,10 @@ class Client:
 
 
 def clients(tc: TidbCluster | None, access: TiDBAccessConfig | None) -> list[Client]:
-    """Those of a Job that works on a cluster, with `access` to its SQL; without a cluster SQL is all it speaks."""
+    """The certificates of a Job.
+
+    With a cluster and `access`: for components and SQL; without a cluster only for SQL.
+    """
     found: list[Client] = []
     if tc is not None and tls_enabled(tc):
         found.append(_client("cluster-client-tls", cluster_client_secret(tc), "--cluster-tls=true"))
@@ -44,7 +47,7 @@ def clients(tc: TidbCluster | None, access: TiDBAccessConfig | None) -> list[Cli
 
 
 def require(found: Sequence[Client], secrets: Secrets) -> None:
-    """See that the Secrets of clients are there, with all that is read of them. Raises BadJob."""
+    """Check that the Secrets exist and have all necessary keys. Raises BadJob."""
     for each in found:
         held = secrets.get(each.secret)
         if held is None:
@@ -56,5 +59,5 @@ def require(found: Sequence[Client], secrets: Secrets) -> None:
 
 
 def _client(volume: str, secret: str, *args: str) -> Client:
-    """One that trusts any server has no need of a CA."""
+    """A certificate; if the client trusts any server, it needs no CA."""
     return Client(args, secret, volume, f"/var/lib/{volume}", _KEYS[1:] if "--skipClientCA=true" in args else _KEYS)

@@ -1,7 +1,7 @@
-"""The environment of the containers of Jobs: the storage and how it is entered (backup.md 2.3).
+"""The environment of the containers of Jobs: the storage, and the access to it (backup.md 2.3).
 
-Credentials are references to Secrets, never values; of a Secret only the keys are looked at, and the name of an Azure
-account, which is none. No message holds what a Secret does.
+Credentials are references to Secrets, never values. Of a Secret the operator reads only the keys, and the name of an
+Azure account, which is not secret. No message contains a Secret's values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ from apis.storage_providers import (
 )
 
 Secrets = Mapping[str, Mapping[str, str] | None]
-"""The Secrets that a Job refers to, by name: their keys and values, decoded; None: there is none."""
+"""The Secrets of a Job by name, with their decoded keys and values; None for a Secret that does not exist."""
 
 _AAD = ("AZURE_CLIENT_ID", "AZURE_CLIENT_SECRET", "AZURE_TENANT_ID")
 _ACCOUNT = "AZURE_STORAGE_ACCOUNT"
@@ -26,7 +26,7 @@ _KEY = "AZURE_STORAGE_KEY"
 
 
 class BadJob(Exception):
-    """Raised when no Job can be made yet; `reason` is v1.6's."""
+    """Raised if no Job can be created yet; `reason` is v1.6's."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -41,13 +41,13 @@ def secret_names(storage: StorageProvider, access: TiDBAccessConfig | None) -> l
 
 
 def job_env(spec: JobSpec, access: TiDBAccessConfig | None, secrets: Secrets) -> list[Json]:
-    """What a Job must know to enter TiDB, where it does, and the storage. Raises BadJob."""
+    """The variables for access to TiDB (with `access`) and to the storage. Raises BadJob."""
     password = password_env(access, secrets, use_kms=spec.use_kms)
     return password + storage_env(spec, secrets, use_kms=spec.use_kms)
 
 
 def password_env(access: TiDBAccessConfig | None, secrets: Secrets, *, use_kms: bool) -> list[Json]:
-    """The password of the SQL user. Raises BadJob."""
+    """The variable with the SQL user's password. Raises BadJob."""
     if access is None:
         return []
     _require(secrets, access.secret_name, ("password",), "GetTidbSecretFailed", "KeyNotExist", may_be_empty=True)
@@ -56,7 +56,7 @@ def password_env(access: TiDBAccessConfig | None, secrets: Secrets, *, use_kms: 
 
 
 def storage_env(storage: StorageProvider, secrets: Secrets, *, use_kms: bool) -> list[Json]:
-    """What the program must know of the storage. Raises BadJob."""
+    """The variables for the storage. Raises BadJob."""
     provider: Provider | None = storage.provider
     match provider:
         case S3StorageProvider():
@@ -71,7 +71,7 @@ def storage_env(storage: StorageProvider, secrets: Secrets, *, use_kms: bool) ->
 
 
 def with_users(own: Sequence[Json], users: Sequence[Json], time_zone: str) -> list[Json]:
-    """The environment with the user's variables, which replace those of the same name, and the time zone last."""
+    """The environment with the user's variables, which replace those with the same name, and the time zone last."""
     named = {each["name"]: each for each in users}
     merged = [named.pop(each["name"], each) for each in own] + list(named.values())
     if time_zone and not any(each["name"] == "TZ" for each in merged):
@@ -144,7 +144,7 @@ def _azblob(azblob: AzblobStorageProvider, secrets: Secrets) -> list[Json]:
 def _require(
     secrets: Secrets, name: str, keys: Sequence[str], missing: str, incomplete: str, *, may_be_empty: bool = False
 ) -> Mapping[str, str]:
-    """The keys of a Secret that has these, with their values; what is empty is as good as none. Raises BadJob."""
+    """The non-empty values of a Secret, by key. Raises BadJob if the Secret or one of `keys` is missing or empty."""
     held = secrets.get(name)
     if held is None:
         raise BadJob(missing, f"Secret {name} does not exist; create it with the credentials")

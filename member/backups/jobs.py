@@ -14,25 +14,25 @@ _DUMPLING_BIN = "/var/lib/dumpling-bin"
 
 
 def snapshot_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
-    """The Job that has BR back a cluster up. Raises BadJob."""
+    """The Job that makes a snapshot backup of a cluster with BR. Raises BadJob."""
     pod = _br_pod(backup, tc, secrets, settings, ["--mode=snapshot"])
     return _job(backup, naming.backup_job_name(backup.metadata.name), pod)
 
 
 def log_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings, command: str) -> Json:
-    """The Job of a sub-command of a log backup. Raises BadJob."""
+    """The Job for a subcommand of a log backup. Raises BadJob."""
     pod = _br_pod(backup, tc, secrets, settings, log_arguments(backup, command))
     return _job(backup, naming.log_job_name(backup.metadata.name, command), pod)
 
 
 def stop_job(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
-    """The Job that stops a log backup which is deleted. Raises BadJob."""
+    """The Job that stops the log backup of a deleted Backup. Raises BadJob."""
     pod = _br_pod(backup, tc, secrets, settings, log_arguments(backup, log_backups.STOP))
     return _job(backup, naming.stop_job_name(backup.metadata.name), pod)
 
 
 def log_arguments(backup: Backup, command: str) -> list[str]:
-    """What the program is told of a sub-command."""
+    """The program's arguments for a subcommand."""
     spec = backup.spec
     given = {
         log_backups.START: ("commit-ts", spec.commit_ts),
@@ -59,7 +59,7 @@ def _br_pod(backup: Backup, tc: TidbCluster, secrets: Secrets, settings: Manager
 
 
 def export_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Json:
-    """The Job that has Dumpling export a database. Raises BadJob."""
+    """The Job that exports a database with Dumpling. Raises BadJob."""
     spec, meta = backup.spec, backup.metadata
     if spec.from_ is None or not (spec.s3 or spec.gcs):
         raise BadJob("UnsupportedStorageType", "an export needs spec.from, and spec.s3 or spec.gcs")
@@ -91,7 +91,7 @@ def clean_job(backup: Backup, secrets: Secrets, settings: ManagerSettings) -> Js
 
 
 def export_claim(backup: Backup) -> Json:
-    """The claim of the volume on which an export is archived. Raises BadJob."""
+    """The claim for the volume with an export's archive. Raises BadJob."""
     if backup.spec.from_ is None:
         raise BadJob("CreatePVCFailed", "an export needs spec.from")
     return pods.claim(backup.metadata, naming.BACKUP, backup.spec, backup.spec.from_)

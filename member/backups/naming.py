@@ -1,6 +1,6 @@
-"""Names and labels of what is made for Backups and Restores (backup.md 1.2).
+"""Names and labels of the objects of Backups and Restores (backup.md 1.2).
 
-`family` is `backup` or `restore`: what is made for both differs by that word.
+`family` is `backup` or `restore`, which is a part of names and labels.
 """
 
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ BACKUP = "backup"
 RESTORE = "restore"
 FINALIZER = "tidb.pingcap.com/backup-protection"
 SERVICE_ACCOUNT = "tidb-backup-manager"
-"""The account of the pods, which the user makes (8)."""
+"""The service account of the pods, which the user creates (8)."""
 SCHEDULE_LABEL = "tidb.pingcap.com/backup-schedule"
 GROUP_LABEL = "tidb.pingcap.com/backup-schedule-group"
-"""Of the schedules that have it with one value, one makes a backup at a time (5.1)."""
+"""Of the schedules with the same value, only one makes a backup at a time (5.1)."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _FNV_OFFSET, _FNV_PRIME = 0x811C9DC5, 0x01000193
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-"""That of Kubernetes' safe encoding of names."""
+"""The alphabet of Kubernetes' safe encoding of names."""
 
 
 def operator_of(family: str) -> str:
-    """The value of `managed-by` of all that is made for a family."""
+    """The value of `managed-by` of a family's objects."""
     return f"{family}-operator"
 
 
@@ -37,12 +37,12 @@ def backup_job_name(backup: str) -> str:
 
 
 def log_job_name(backup: str, command: str) -> str:
-    """The Job of a sub-command of a log backup."""
+    """The Job for a subcommand of a log backup."""
     return f"{backup_job_name(backup)}-{command}"
 
 
 def stop_job_name(backup: str) -> str:
-    """The Job that stops a log backup which is deleted."""
+    """The Job that stops the log backup of a deleted Backup."""
     return f"stop-{backup}"
 
 
@@ -57,17 +57,17 @@ def restore_job_name(restore: str) -> str:
 
 
 def prune_job_name(restore: str) -> str:
-    """The Job that removes what a failed restore has left in the cluster."""
+    """The Job that removes the remains of a failed restore from the cluster."""
     return f"{restore_job_name(restore)}-prune"
 
 
 def time_in_name(time: datetime) -> str:
-    """A time as it stands in names and prefixes."""
+    """A time in the format of names and prefixes."""
     return time.astimezone(UTC).strftime("%Y-%m-%dt%H-%M-%S")
 
 
 def time_of_name(text: str) -> datetime | None:
-    """The time that such a text means; None for another one."""
+    """The time of such a text; None if it is not one."""
     try:
         return datetime.strptime(text, "%Y-%m-%dt%H-%M-%S").replace(tzinfo=UTC)
     except ValueError:
@@ -75,7 +75,7 @@ def time_of_name(text: str) -> datetime | None:
 
 
 def scheduled_name(schedule: str, due: datetime) -> str:
-    """The Backup that a schedule makes for the time at which it is due: one time, one name."""
+    """The Backup of a schedule for a due time; equal times give equal names."""
     return f"{schedule}-{time_in_name(due)}"
 
 
@@ -85,12 +85,12 @@ def scheduled_log_name(schedule: str) -> str:
 
 
 def scheduled_compaction_name(schedule: str, now: datetime) -> str:
-    """A compaction of that log."""
+    """A compaction of the schedule's log."""
     return f"compact-{schedule}-{time_in_name(now)}"
 
 
 def claim_name(family: str, access: TiDBAccessConfig) -> str:
-    """The claim of the volume that exports of one TiDB, or imports into one, share."""
+    """The claim of the volume that all exports of one TiDB, or all imports into it, share."""
     value = _FNV_OFFSET
     for byte in f"{access.host}_{access.port}".encode():
         value = value * _FNV_PRIME % 2**32 ^ byte
@@ -98,12 +98,12 @@ def claim_name(family: str, access: TiDBAccessConfig) -> str:
 
 
 def instance_of(meta: Metadata) -> str:
-    """The instance label of everything that is made for an object: its own, else its name."""
+    """The instance label of an object's objects: the object's own label, or its name."""
     return meta.labels.get(INSTANCE_LABEL) or meta.name
 
 
 def job_labels(meta: Metadata, family: str, component: str) -> dict[str, str]:
-    """The labels of a Job and its pods; those of the object go before none of ours."""
+    """The labels of a Job and its pods; the operator's labels override the object's."""
     own = claim_labels(meta, family) | {COMPONENT: component, f"tidb.pingcap.com/{family}": meta.name}
     return {**meta.labels, **own}
 
@@ -114,12 +114,12 @@ def claim_labels(meta: Metadata, family: str) -> dict[str, str]:
 
 
 def job_annotations(meta: Metadata) -> dict[str, str]:
-    """The annotations of a Job and its pods: those of the object, but the record of `kubectl apply`."""
+    """The annotations of a Job and its pods: those on the object, without the record of `kubectl apply`."""
     return {key: value for key, value in meta.annotations.items() if key != LAST_APPLIED}
 
 
 def owned(meta: Metadata, api_version: str, kind: str, name: str, labels: Mapping[str, str]) -> Json:
-    """Metadata of what an object controls."""
+    """The metadata of an object that the given object controls."""
     reference = {"apiVersion": api_version, "kind": kind, "name": meta.name, "uid": meta.uid}
     made: Json = {
         "name": name,

@@ -1,15 +1,15 @@
-"""Whose the files of a backup are, besides (backup.md 3.9)."""
+"""The files that several backups may share (backup.md 3.9)."""
 
 from apis.backup_paths import joined
 from apis.shared import Json
 from apis.storage_providers import StorageProvider
 
 _HOW_MOUNTED = ("readOnly", "fsType", "type")
-"""Fields of the sources of volumes that do not say which one it is."""
+"""Fields of volume sources that do not identify the volume."""
 
 
 def overlap(one: str, other: str) -> bool:
-    """Whether what is below one path is below the other as well: then removing one takes from the other."""
+    """True if one path contains the other, so that deleting one deletes files of the other."""
     if not one or not other:
         return False
     first, second = f"{one.rstrip('/')}/", f"{other.rstrip('/')}/"
@@ -17,19 +17,19 @@ def overlap(one: str, other: str) -> bool:
 
 
 def shared(one: StorageProvider, path: str, other: StorageProvider, other_path: str) -> bool:
-    """Whether two directories, as `status.backupPath` names them, may have files in common."""
+    """True if two directories, in the format of `status.backupPath`, may share files."""
     return same_store(one, other) and overlap(_in_store(one, path), _in_store(other, other_path))
 
 
 def same_store(one: StorageProvider, other: StorageProvider) -> bool:
-    """Whether two objects may mean the same buckets or volume; when in doubt they do: an endpoint has many names."""
+    """True if two objects may use the same bucket or volume. Buckets count as the same: an endpoint has many names."""
     if one.local is not None and other.local is not None:
         return _source(one.local.volume) == _source(other.local.volume)
     return True
 
 
 def _source(volume: Json) -> Json:
-    """What a volume is, however it is called and mounted."""
+    """The identity of a volume, without its name and mount options."""
     return {
         kind: {key: value for key, value in (source or {}).items() if key not in _HOW_MOUNTED}
         for kind, source in volume.items()
@@ -38,7 +38,10 @@ def _source(volume: Json) -> Json:
 
 
 def _in_store(storage: StorageProvider, path: str) -> str:
-    """A path from where the storage begins: a volume may be mounted at two places. All of it, when in doubt."""
+    """A path relative to the root of the storage, because a volume may be mounted at two places.
+
+    If the relative path is unknown, the root itself.
+    """
     local = storage.local
     if not path or local is None or storage.provider is not local:
         return path

@@ -1,4 +1,4 @@
-"""What the pods of all Jobs have in common (backup.md 3.11)."""
+"""The common parts of the pods of all Jobs (backup.md 3.11)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ def tikv_version(tc: TidbCluster) -> str:
 
 
 def tool_image(chosen: str, usual: str, version: str) -> str:
-    """The image of a tool: without a tag of its own it has that of TiKV. A registry's port is no tag."""
+    """The image of a tool; without a tag it gets TiKV's. The port of a registry is no tag."""
     reference = images.parse(chosen or usual)
     if reference.tag or reference.digest:
         return str(reference)
@@ -54,12 +54,12 @@ def tool_image(chosen: str, usual: str, version: str) -> str:
 
 
 def br(spec: JobSpec, version: str) -> Json:
-    """The init container that brings BR, of TiKV's version unless the user says otherwise."""
+    """The init container that provides BR, in TiKV's version unless the user sets another."""
     return tool_container("br", tool_image(spec.tool_image, BR_IMAGE, version), "BR", BR_BIN)
 
 
 def tool_container(name: str, image: str, title: str, directory: str, program: str = "") -> Json:
-    """The init container that copies a program, called `name` by default, to where the main container finds it."""
+    """The init container that copies a program to a volume of the main container; `name` is the default name."""
     program = program or name
     return {
         "name": name,
@@ -78,13 +78,13 @@ def secret_volume(name: str, secret: str, path: str) -> Mounted:
 
 
 def local_volume(spec: StorageProvider) -> list[Mounted]:
-    """The volume that the files are on, where they are on one."""
+    """The volume with the files, if they are on a volume."""
     return [Mounted(spec.local.volume, spec.local.volume_mount)] if spec.local else []
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pod:
-    """What the pods of Jobs differ in: the main container, its volumes, and the init container that brings a tool."""
+    """The differences between the pods of Jobs: the main container, its volumes, and the init container with a tool."""
 
     container: str
     args: Sequence[str]
@@ -95,7 +95,7 @@ class Pod:
 
 
 def pod_spec(spec: JobSpec, settings: ManagerSettings, made: Pod) -> Json:
-    """The spec of the pod; what the user gave for all Jobs is laid on it, volumes unless they are not wanted."""
+    """The spec of the pod, overlaid with the user's settings for all Jobs; volumes are optional."""
     volumes = [each.volume for each in made.mounted if each.volume]
     mounts = [each.mount for each in made.mounted]
     if made.additional:
@@ -133,7 +133,7 @@ def pod_spec(spec: JobSpec, settings: ManagerSettings, made: Pod) -> Json:
 
 
 def _token_volume() -> Json:
-    """What Kubernetes would have mounted: the program needs the API, whatever the pod is otherwise denied."""
+    """The token that Kubernetes would mount: the program needs the API even if the pod has no token by default."""
     token = {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}}
     authority = {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}}
     field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
@@ -158,7 +158,7 @@ def job(
 
 
 def claim(meta: Metadata, family: str, spec: ArchiveSpec, access: TiDBAccessConfig) -> Json:
-    """The claim of the volume with an archive; nobody owns it, since exports and imports share it."""
+    """The claim for an archive's volume. It has no owner, because exports and imports share it."""
     wanted: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": spec.storage_size}}}
     if spec.storage_class_name is not None:
         wanted["storageClassName"] = spec.storage_class_name
@@ -177,13 +177,13 @@ def claim(meta: Metadata, family: str, spec: ArchiveSpec, access: TiDBAccessConf
 
 
 def secret_names(storage: StorageProvider, access: TiDBAccessConfig | None, tc: TidbCluster | None) -> list[str]:
-    """The Secrets that a Job refers to: of the storage, of SQL, and of the certificates."""
+    """The Secrets that a Job refers to: for storage, SQL and certificates."""
     of_tls = [each.secret for each in certificates.clients(tc, access)]
     return [*environment.secret_names(storage, access), *of_tls]
 
 
 def tls(tc: TidbCluster | None, access: TiDBAccessConfig | None, secrets: Secrets) -> tuple[list[str], list[Mounted]]:
-    """What the program needs to speak TLS: arguments and volumes; see `certificates.clients`. Raises BadJob."""
+    """The arguments and volumes for TLS; see `certificates.clients`. Raises BadJob."""
     found = certificates.clients(tc, access)
     certificates.require(found, secrets)
     mounted = [secret_volume(each.volume, each.secret, each.path) for each in found]
@@ -197,17 +197,17 @@ def claim_volume(family: str, access: TiDBAccessConfig) -> Mounted:
 
 
 def program_volume(name: str, directory: str) -> Mounted:
-    """Where a tool is copied to, for the main container to find."""
+    """The volume to which a tool is copied for the main container."""
     return Mounted({"name": f"{name}-bin", "emptyDir": {}}, {"name": f"{name}-bin", "mountPath": directory})
 
 
 def finished(job: Mapping[str, object]) -> str:
-    """How a Job has ended, `Complete` or `Failed`; empty while it goes on."""
+    """The end of a Job, `Complete` or `Failed`; empty while it runs."""
     return next((kind for kind in ("Complete", "Failed") if condition_of_job(job, kind)), "")
 
 
 def condition_of_job(job: Mapping[str, object], kind: str) -> Json:
-    """The condition of a Job that is True; empty when there is none."""
+    """The condition of a Job that is True; empty if none is."""
     status = job.get("status")
     conditions: Sequence[Json] = (status.get("conditions") or ()) if isinstance(status, dict) else ()
     return next((each for each in conditions if each.get("type") == kind and each.get("status") == "True"), {})

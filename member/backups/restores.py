@@ -9,21 +9,21 @@ from member.backups.pods import ManagerSettings, Mounted, Pod
 
 _LIGHTNING_BIN = "/var/lib/lightning-bin"
 _GRACE = 10
-"""Seconds that BR has to end by itself."""
+"""Seconds that BR has to end before it is killed."""
 
 
 def restore_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
-    """The Job that has BR restore a cluster. Raises BadJob."""
+    """The Job that restores a cluster with BR. Raises BadJob."""
     return _br_job(restore, tc, secrets, settings, prune=False)
 
 
 def prune_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: ManagerSettings) -> Json:
-    """The Job that has BR remove what a failed restore has left. Raises BadJob."""
+    """The Job that removes the remains of a failed restore with BR. Raises BadJob."""
     return _br_job(restore, tc, secrets, settings, prune=True)
 
 
 def import_job(restore: Restore, secrets: Secrets, settings: ManagerSettings) -> Json:
-    """The Job that has TiDB Lightning import an archive. Raises BadJob."""
+    """The Job that imports an archive with TiDB Lightning. Raises BadJob."""
     spec, meta = restore.spec, restore.metadata
     if spec.to is None:
         raise BadJob("UnsupportedStorageType", "an import needs spec.to")
@@ -41,7 +41,7 @@ def import_job(restore: Restore, secrets: Secrets, settings: ManagerSettings) ->
 
 
 def import_claim(restore: Restore) -> Json:
-    """The claim of the volume on which an archive is unpacked. Raises BadJob."""
+    """The claim for the volume to which an archive is unpacked. Raises BadJob."""
     if restore.spec.to is None:
         raise BadJob("CreatePVCFailed", "an import needs spec.to")
     return pods.claim(restore.metadata, naming.RESTORE, restore.spec, restore.spec.to)
@@ -69,7 +69,7 @@ def _br_job(restore: Restore, tc: TidbCluster, secrets: Secrets, settings: Manag
 
 
 def _local_volumes(spec: RestoreSpec) -> list[Mounted]:
-    """That of the backup, and that of the snapshot below a log, which may be another one: v1.6 forgets it."""
+    """The volumes of the backup and of the snapshot that a log restore starts from; v1.6 omits the second."""
     found = pods.local_volume(spec)
     below = pods.local_volume(spec.pitr_full_backup_storage_provider) if spec.restore_mode == "pitr" else []
     for each in below:

@@ -1,4 +1,4 @@
-"""What a BackupSchedule makes: Backups, its log backup, compactions of the log (backup.md 5.2, 5.4). Pure."""
+"""The objects of a BackupSchedule: Backups, its log backup, compactions of the log (backup.md 5.2, 5.4). Pure."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -26,10 +26,10 @@ _T = TypeVar("_T", BackupSpec, CompactSpec)
 
 
 def scheduled_backup(schedule: BackupSchedule, due: datetime, others: Iterable[BackupSchedule] = ()) -> Json:
-    """The Backup for the time at which the schedule is due; its files are below a prefix of that time.
+    """The Backup for a due time; the prefix of its files contains this time.
 
-    Where any of the `others` puts backups of the same cluster there, which may be due at the same time, the name of the
-    schedule is in that prefix, too.
+    If one of the `others` has backups of the same cluster at the same place, which may be due at the same time, the
+    prefix also contains the name of the schedule.
     """
     spec, meta = schedule.spec, schedule.metadata
     made = _with_pull_secrets(spec.backup_template, schedule)
@@ -48,7 +48,7 @@ def scheduled_backup(schedule: BackupSchedule, due: datetime, others: Iterable[B
 
 
 def _host(schedule: BackupSchedule) -> str:
-    """The cluster that is backed up, as it stands in prefixes; empty for exports."""
+    """The cluster that is backed up, in the format of prefixes; empty for exports."""
     br = schedule.spec.backup_template.br
     return f"{br.cluster}-pd.{br.cluster_namespace or schedule.metadata.namespace}" if br else ""
 
@@ -58,9 +58,9 @@ def _place(schedule: BackupSchedule) -> tuple[str, str]:
 
 
 def log_begins(schedule: BackupSchedule, now: datetime, others: Iterable[BackupSchedule]) -> datetime:
-    """When the log of a schedule begins, by which its directory is named: now, or less than a minute before.
+    """The start of a schedule's log, which names its directory: now, or less than a minute ago.
 
-    Each of the `others` that puts its log there, too, takes another second of the minute, also where they are made at
+    If some of the `others` use the same place, each schedule uses another second of the minute, even if they start at
     once and do not see each other yet.
     """
     place, meta = _log_place(schedule), schedule.metadata
@@ -81,7 +81,7 @@ def _log_place(schedule: BackupSchedule) -> str | None:
 
 
 def scheduled_log(schedule: BackupSchedule, template: BackupSpec, begins: datetime) -> Json:
-    """The log backup that begins then."""
+    """The log backup that starts at `begins`."""
     made = below(_with_pull_secrets(template, schedule), _log_directory(begins))
     return _owned(schedule, "Backup", naming.scheduled_log_name(schedule.metadata.name), made)
 
@@ -89,21 +89,21 @@ def scheduled_log(schedule: BackupSchedule, template: BackupSpec, begins: dateti
 def scheduled_compaction(  # noqa: PLR0917  (what a compaction is made of)
     schedule: BackupSchedule, template: CompactSpec, log_start: datetime, start: datetime, end: datetime, now: datetime
 ) -> Json:
-    """The compaction of a part of the log that began at `log_start`."""
+    """The compaction of a part of the log that started at `log_start`."""
     made = below(_with_pull_secrets(template, schedule), _log_directory(log_start))
     made = structs.replace(made, start_ts=stamp(start), end_ts=stamp(end))
     return _owned(schedule, "CompactBackup", naming.scheduled_compaction_name(schedule.metadata.name, now), made)
 
 
 def log_start_of(log: BackupSpec) -> datetime | None:
-    """When a log backup of a schedule began, as its prefix tells."""
+    """The start of a schedule's log backup, from its prefix."""
     provider = log.provider
     directory = provider.prefix.rpartition("/")[2] if provider else ""
     return naming.time_of_name(directory.removeprefix("log-"))
 
 
 def below(spec: _T, directory: str) -> _T:
-    """The spec with a further directory in the prefix of its storage."""
+    """The spec with another directory appended to the prefix of its storage."""
     moved = {
         name: structs.replace(each, prefix=joined(each.prefix, directory)) for name, each in spec.providers.items()
     }

@@ -1,1 +1,1 @@
-"""What each field of a spec does, found by setting it: `python -m member.fields` writes docs/fields.md."""
+"""The effects of all fields of a spec, found by setting them: `python -m member.fields` writes docs/fields.md."""

@@ -1,4 +1,4 @@
-"""`python -m member.fields [--check]`: write docs/fields.md, or say what is not up to date."""
+"""`python -m member.fields [--check]`: write docs/fields.md, or report that it is outdated."""
 
 import argparse
 import sys
@@ -10,7 +10,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "fields.md"
 
 
 def main(arguments: list[str]) -> int:
-    """Exit code."""
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m member.fields", description="Write docs/fields.md.")
     parser.add_argument("--check", action="store_true", help="write nothing; fail if the page is not up to date")
     check: bool = parser.parse_args(arguments).check

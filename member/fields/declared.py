@@ -1,4 +1,4 @@
-"""What the objects do not show: what fields do at run time, which have no effect, and where each is tested.
+"""Declarations that objects do not show: run-time effects, fields without effect, and the tests of fields.
 
 Keys are globs of paths (`schema.last_fit`). Tests are named from `tests/`.
 A field that shows in no object and is not declared here is a defect, which `member.fields.table` reports.
@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 class AtRunTime(NamedTuple):
-    """What the operator does with a field beside making objects, and the test that shows it."""
+    """The run-time effect of a field, besides objects, and the test that shows it."""
 
     says: str
     test: str
@@ -170,7 +170,7 @@ NO_EFFECT: Mapping[str, NoEffect] = {
     "tidb.customizedStartupProbe.initialDelaySeconds": NoEffect("the probe begins at once"),
     "tidb.customizedStartupProbe.successThreshold": NoEffect("Kubernetes takes only 1"),
 }
-"""Which fields have no effect, neither here nor with v1.6. A glob fits no field that has one."""
+"""The fields without an effect, in this operator and in v1.6. A glob matches no field with an effect."""
 
 _POD = "member/objects/test_pod.py"
 _SERVICES = "member/objects/test_services.py"
@@ -277,4 +277,4 @@ TESTS: Mapping[str, str] = {
     "tiproxy.config": f"{_TIPROXY}::test_what_the_operator_sets_and_what_it_leaves_to_the_user",
     "pump.setTimeZone": "member/test_pump.py::test_the_time_zone_only_when_wished",
 }
-"""The test of what a field means, beside the one that sees every field arrive where the table says."""
+"""The test of a field's meaning, besides the test that every field arrives where the table says."""

@@ -1,4 +1,4 @@
-"""Where two sets of objects differ, in words: which component, which object, which field of it."""
+"""The differences between two sets of objects in words: the component, the object, the field in it."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
@@ -12,14 +12,14 @@ Path = tuple[str, ...]
 
 
 class Place(NamedTuple):
-    """A place where a field shows: in an object of a component, `what` of it, such as "container `env`"."""
+    """A place where a field shows: a part of a component's object, e.g. "container `env`"."""
 
     component: str
     what: str
 
 
 def differences(before: Iterable[Json], after: Iterable[Json]) -> set[Place]:
-    """The places that differ; what the operator only notes for itself is none."""
+    """The places that differ, without annotations that only the operator reads."""
     there, here = ({_identity(each): each for each in objects} for objects in (before, after))
     found = set()
     for identity in there.keys() | here.keys():
@@ -42,7 +42,7 @@ def _identity(tree: Json) -> _Identity:
 
 
 def _changed(path: Path, old: object, new: object) -> Iterator[Path]:
-    """The paths where two trees part; items that have names are found by them."""
+    """The paths at which two trees differ; named items of lists are compared by name."""
     if old == new:
         return
     pairs = _pairs(old), _pairs(new)

@@ -1,4 +1,4 @@
-"""Fields that a user has set and that have no effect: never, or not in this cluster. A pure function of a spec."""
+"""Fields that a user has set without effect, in general or in this cluster. A pure function of a spec."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -18,9 +18,9 @@ from member.startscript import options
 
 
 def ignored(tc: Cluster, spec: Json) -> list[Problem]:
-    """The fields of a cluster, defaulted, that have no effect, as its user has written them in `spec`.
+    """The fields in the user's `spec` that have no effect; `tc` is the defaulted cluster.
 
-    What is empty or false asks for nothing, and is not named.
+    Empty and false values are not reported.
     """
     found = [*_images(tc, spec), *(problem for own in components(tc) for problem in _volumes(own, spec))]
     return [*found, *(_declared(tc, spec) if isinstance(tc, TidbCluster) else ignored_by(tc.kind, spec))]
@@ -31,7 +31,7 @@ def _problem(field: str, value: object, why: NoEffect) -> Problem:
 
 
 def ignored_by(kind: str, spec: Json) -> list[Problem]:
-    """The same of a kind that is not made of components, such as a TidbMonitor."""
+    """Like `ignored`, for a kind without components, e.g. a TidbMonitor."""
     found = [
         _problem(f"spec.{field}", value, why)
         for path, why in OF_KIND.get(kind, {}).items()
@@ -52,7 +52,7 @@ def ignored_by(kind: str, spec: Json) -> list[Problem]:
 
 
 def _images(tc: Cluster, spec: Json) -> Iterator[Problem]:
-    """The deprecated `image` where `baseImage` and a version say what runs (defaults-and-validation.md 8.1)."""
+    """The deprecated `image`, if `baseImage` and a version determine the image (defaults-and-validation.md 8.1)."""
     for own in workloads(tc):
         image = _section(own, spec).get("image")
         if image and image != own.image:
@@ -69,7 +69,7 @@ def _instead_of(image: str) -> str:
 
 
 def _volumes(own: Component, spec: Json) -> Iterator[Problem]:
-    """What is said of the data volume of a component that has none."""
+    """The problems of a data volume's settings in a component that has no data volume."""
     if own.type.data_volume:
         return
     written, because, instead = _section(own, spec), f"{own.type.title} has no data volume", REMOVE
@@ -85,7 +85,7 @@ def _volumes(own: Component, spec: Json) -> Iterator[Problem]:
 
 
 def _section(own: Component, spec: Json) -> Json:
-    """What the user has written of a component; empty for one that runs although the spec lacks it."""
+    """The user's section of a component; empty for a component that runs although the spec lacks it."""
     found = [value for _, value in _written(spec, own.field.removeprefix("spec."))]
     return found[0] if found and isinstance(found[0], dict) else {}
 
@@ -102,7 +102,7 @@ _IMAGES = {
     "TidbDashboard": ("baseImage", "image"),
     "TidbNGMonitoring": ("ngMonitoring.baseImage", "image", "ngMonitoring.image"),
 }
-"""Of kinds that run one image, the field that says which, then those that do so without it alone."""
+"""For kinds with one image: the field that determines it, then the fields that do so only without that field."""
 
 OF_KIND: Mapping[str, Mapping[str, NoEffect]] = {
     "DMCluster": {path: why for path, why in NO_EFFECT.items() if path.startswith("discovery.")}
@@ -130,14 +130,14 @@ OF_KIND: Mapping[str, Mapping[str, NoEffect]] = {
     },
     "TidbInitializer": {"cluster.clusterDomain": NoEffect("TiDB is reached in the namespace of the initializer")},
 }
-"""By kind and path; what stands at a path may be a whole table."""
+"""The fields without effect, by kind and path; a path may name a whole table."""
 
 
 # Fields that never have an effect, and those that need another
 
 
 class _Need(NamedTuple):
-    """When a field has an effect, and the way out where it has none."""
+    """The condition under which a field has an effect, and the way out if it has none."""
 
     holds: Callable[[TidbCluster], bool]
     why: NoEffect
@@ -244,11 +244,11 @@ NEEDS: Mapping[str, _Need] = {
     ),
     "pdms[].replicas": _MICROSERVICES,
 }
-"""What has an effect only beside something else, by globs of paths."""
+"""The fields that have an effect only together with other settings, by globs of paths."""
 
 
 class _Row(NamedTuple):
-    """What the tables here say of a field."""
+    """The entries of these tables about a field."""
 
     path: str
     default: object
@@ -256,7 +256,7 @@ class _Row(NamedTuple):
     need: _Need | None
 
     def why(self, tc: TidbCluster) -> NoEffect | None:
-        """Why the field has no effect in a cluster; None where it has one."""
+        """Why the field has no effect in a cluster; None if it has one."""
         if self.never is None and self.need is not None and not self.need.holds(tc):
             return self.need.why
         return self.never
@@ -273,7 +273,7 @@ def _declared(tc: TidbCluster, spec: Json) -> Iterator[Problem]:
 
 @cache
 def _rows() -> Sequence[_Row]:
-    """The fields of which a table here says something."""
+    """The fields that these tables mention."""
     rows = (
         _Row(path, schema.get("default"), last_fit(path, NO_EFFECT), last_fit(path, NEEDS))
         for path, schema in fields().items()

@@ -1,4 +1,4 @@
-"""Every object that is made of a cluster of which nothing exists yet: a pure function of its spec."""
+"""Every object of a cluster that does not exist yet: a pure function of its spec."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from member.objects.config_map import choose_config_map, config_map
 
 
 def desired_objects(tc: Cluster, discovery_image: str) -> Iterator[Json]:
-    """The objects of a defaulted cluster, component by component. Raises InvalidField for a spec that is not valid."""
+    """The objects of a defaulted cluster, component by component. Raises InvalidField for an invalid spec."""
     if discovery.wanted(tc):
         yield discovery.role(tc)
         yield discovery.service_account(tc)

@@ -1,4 +1,4 @@
-"""What a field does, found by setting it in a cluster and looking at all objects that are made of that."""
+"""The effect of a field, found by setting it in a cluster and comparing all objects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,26 +20,26 @@ from ports.structs import convert
 IMAGE = "pingcap/tidb-operator:latest"
 
 _KEPT = 32
-"""Clusters whose objects are kept: most fields are compared with the same few."""
+"""The number of clusters with cached objects: most fields are compared with the same few."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Where a field shows, and in which cluster (`samples.SETTINGS`) it does first; in no place: it has no effect."""
+    """The places where a field shows, and the first cluster of `samples.SETTINGS` with them; no places: no effect."""
 
     places: frozenset[Place] = frozenset()
     title: str = ""
 
 
 class BadSample(Exception):
-    """Raised for a sample that the operator refuses, which so tells nothing."""
+    """Raised for a sample that the operator rejects, so that it shows nothing."""
 
     def __init__(self, path: str, problems: list[Problem]) -> None:
         super().__init__(f"the sample of spec.{path} is refused: {'; '.join(map(str, problems))}")
 
 
 def made_of(cluster: Json) -> Sequence[Json]:
-    """The objects that a cluster without status becomes; not to be changed."""
+    """The objects of a cluster without status. Do not modify them."""
     return _made_of(msgspec.json.encode(cluster))
 
 

@@ -1,6 +1,6 @@
-"""Clusters in which a field means something, and a value for it: what `member.fields.probe` sets.
+"""Clusters in which a field has a meaning, and a value for it: the input of `member.fields.probe`.
 
-Sizes, names and addresses are examples; each is valid where it is set, which the probe makes sure of.
+Sizes, names and addresses are examples. Each value is valid at its path; the probe checks it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,7 +26,7 @@ _MORE: tuple[Json, ...] = (
 
 
 def _every_component() -> Json:
-    """A spec with every component, of microservices one."""
+    """A spec with every component, and with one of the microservices."""
     spec: Json = {}
     for row in component_types():
         if row.default_image:
@@ -39,7 +39,7 @@ def _every_component() -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A cluster with every component, changed by `patch` (RFC 7386); `title` says how it differs from the first."""
+    """A cluster with every component, changed by `patch` (RFC 7386); `title` is the difference from the first one."""
 
     title: str
     patch: Json = field(default_factory=dict)
@@ -52,7 +52,7 @@ SETTINGS = (
     Setting("without `spec.pd`", {"pd": None, "pdms": None, "cluster": {"name": "other", "namespace": "elsewhere"}}),
     Setting("with `spec.startScriptVersion: v2`", {"startScriptVersion": "v2"}),
 )
-"""Tried in this order, until a field has an effect."""
+"""The settings, tried in this order until a field has an effect."""
 
 _CONTAINER = {"name": "beside", "image": "busybox:1"}
 _SCRATCH: Json = {
@@ -71,7 +71,7 @@ SKIPS_TLS = "tidb.tidb.pingcap.com/skip-tls-when-connect-tidb"
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What else must be said for a field to mean something: of the cluster, of the component, in annotations."""
+    """Further settings that a field needs: of the cluster, of the component, and annotations."""
 
     cluster: Json = field(default_factory=dict)
     own: Json = field(default_factory=dict)
@@ -97,7 +97,7 @@ _NEEDS: Mapping[str, Needs] = {
     "tiproxy.sslEnableTiDB": Needs(_TLS, annotations={SKIPS_TLS: "true"}),
     "tlsCluster.enableDiscoveryMTLS": Needs({"tlsCluster": {"enabled": True}}),
 }
-"""By globs of paths; the last that fits counts."""
+"""The needs by globs of paths; the last match counts."""
 
 _ITEMS: Mapping[str, Json] = {
     "services": {"name": "pd", "type": "NodePort"},
@@ -105,14 +105,14 @@ _ITEMS: Mapping[str, Json] = {
     "storageVolumes": _VOLUME,
     "topologySpreadConstraints": {"topologyKey": "kubernetes.io/hostname"},
 }
-"""An entry of each list, by its name, of which one field is then changed."""
+"""An example entry for each list, by the list's name; the probe changes one field of it."""
 
 _PARENTS: Mapping[str, Json] = {
     "customizedStartupProbe": {"image": "busybox:1", "binaryName": "ready"},
     "livenessProbe": {"periodSeconds": 7},
     "readinessProbe": {"periodSeconds": 7},
 }
-"""What a table has already of which one field is changed, by its name."""
+"""The other content of a table whose field is changed, by the table's name."""
 
 VALUES: Mapping[str, object] = {
     "additionalContainers": [_CONTAINER],

@@ -1,4 +1,4 @@
-"""The fields of a TidbCluster's spec, as its definition has them."""
+"""The fields of a TidbCluster's spec, from its definition."""
 
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
@@ -10,7 +10,7 @@ from apis.crd import TIDB_CLUSTER, definition
 from kube.objects import Json
 
 ITEM = "[]"
-"""Ends the name of a list whose items have fields of their own, as in `pdms[].replicas`."""
+"""The suffix of a list whose items have fields, as in `pdms[].replicas`."""
 
 _Said = TypeVar("_Said")
 
@@ -39,10 +39,10 @@ def leaves(path: str, node: Json) -> Iterator[tuple[str, Json]]:
 
 
 def fits(path: str, glob: str) -> bool:
-    """Whether a glob means a field; `[]` in it means itself."""
+    """True if a glob matches a field; `[]` in it is literal."""
     return fnmatchcase(path.replace(ITEM, ""), glob.replace(ITEM, ""))
 
 
 def last_fit(path: str, table: Mapping[str, _Said]) -> _Said | None:
-    """What a table of globs says of a field: the last that fits; None when none does."""
+    """The value of the last glob in a table that matches a field; None if none does."""
     return next((said for glob, said in reversed(list(table.items())) if fits(path, glob)), None)

@@ -23,7 +23,7 @@ from member.tiflash.configuration import PROXY_TEMPLATE, SERVER_TEMPLATE
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A configuration file: what the user has written of it below `field`, and what the pods get."""
+    """A configuration file: the user's content below `field`, and the content that the pods get."""
 
     field: str
     written: Table
@@ -31,7 +31,7 @@ class _File:
 
 
 def overridden(tc: Cluster) -> list[Problem]:
-    """The settings that the user of a defaulted cluster has written in vain; each message has the way out."""
+    """The user's settings without effect in a defaulted cluster; each message has the way out."""
     return [problem for own in workloads(tc) if _is_configured(own.workload) for problem in _of_component(own)]
 
 
@@ -61,7 +61,7 @@ def _of_component(own: Component) -> Iterator[Problem]:
 
 
 def _overriding(own: Component, flag: str, value: object, given: str | None) -> str:
-    """Why a setting does not hold, given the value of its flag; empty if it does."""
+    """Why a setting has no effect, given the value of its flag; empty if it has one."""
     setting = own.type.flags[flag]
     if setting.founding:
         return f"Discovery says whom a new {own.type.title} joins, and with it the next one does not start"
@@ -71,7 +71,7 @@ def _overriding(own: Component, flag: str, value: object, given: str | None) -> 
 
 
 def _same(own: Component, path: str, value: object, given: str) -> bool:
-    """Whether a setting means what the flag says; scheme and notation of addresses do not matter."""
+    """True if a setting equals the flag's value, regardless of scheme and notation of addresses."""
     accepted = own.type.listens.get(path)
     if accepted is not None and value in accepted(own.type.ports):
         return True
@@ -85,7 +85,7 @@ def _bare(addresses: str) -> str:
 
 
 def server_flags(own: Component, content: Content) -> Mapping[str, str]:
-    """The flags of a pod's server; `<pod>` stands for its name."""
+    """The flags of a pod's server; `<pod>` stands for the pod's name."""
     template = workload(own.name).stateful_set(own.tc, "")["spec"]["template"]["spec"]
     container: Json = next(each for each in template["containers"] if each["name"] == own.name)
     script = content.data.get(STARTUP_SCRIPT) or "\n".join(container["command"])
@@ -109,7 +109,7 @@ def _files(own: Component, content: Content) -> Iterator[_File]:
 
 
 def _differences(field: str, written: Table, made: Table) -> Iterator[tuple[str, object, object]]:
-    """Field, value and what the pods get instead, of each value that they do not get."""
+    """The field, the value and the pods' value for each setting that the pods do not get."""
     for key, value in written.items():
         now = made.get(key)
         if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The page about all fields: a row for those of the same name and effect, whichever components they are of."""
+"""The page about all fields, with one row for fields of the same name and effect in several components."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +37,7 @@ _NO_EFFECT = "none, as with v1.6"
 
 
 class Row(NamedTuple):
-    """What is told of a field, and the test of it."""
+    """The description of a field, and its test."""
 
     effect: str
     test: str
@@ -53,7 +53,7 @@ class _Group(NamedTuple):
 
 
 def defects() -> list[str]:
-    """What is wrong with the declarations, a sentence each: a field does nothing that is said, or not what is said."""
+    """The defects of the declarations, one sentence each, e.g. a field without its declared effect."""
     found = []
     for path in fields():
         shows = bool(effect(path).places)
@@ -90,7 +90,7 @@ def _title(group: _Group) -> str:
 
 
 def row(path: str) -> Row:
-    """What is told of one field."""
+    """The row about one field."""
     found, runs, nothing = effect(path), _runs(path), _nothing(path)
     if nothing:
         instead = f"; {nothing.instead}" if nothing.instead != REMOVE else ""
@@ -189,7 +189,7 @@ def _whose(components: set[str], own: set[str]) -> str:
 
 
 def _own_components(path: str) -> set[str]:
-    """The components that a field is expected to show in: that of its owner, or all."""
+    """The components in which a field should show: the field's own component, or all."""
     pair = next(pairs(path, fields()[path]))
     owner, _ = _owner(path)
     if owner:
@@ -199,5 +199,5 @@ def _own_components(path: str) -> set[str]:
 
 
 def told() -> Mapping[str, Row]:
-    """What is told of every field."""
+    """The rows of all fields."""
     return {path: row(path) for path in fields()}

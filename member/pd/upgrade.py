@@ -145,7 +145,7 @@ def _transfer(ctx: ReconcileContext, pd: PDClient, pod: str, healthy: list[Healt
 
 
 def successor(ctx: ReconcileContext, pod: str, healthy: list[Health]) -> str | None:
-    """The highest above the pod, which is restarted already, else the lowest below it, which is last, else a peer."""
+    """The next leader: highest ordinal above the pod (already restarted), else the lowest (restarts last), or a peer"""
     own = ordinal_of(pod)
     ordinals: dict[int, str] = {}
     peers: list[str] = []
