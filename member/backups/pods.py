@@ -24,7 +24,7 @@ _TOKEN_SECONDS = 3607
 
 @dataclass(frozen=True, slots=True)
 class ManagerSettings:
-    """What the process was told: the image of `backup-manager`, its own time zone, its namespace if it has no other."""
+    """Settings of the process: the image of `backup-manager`, its time zone, and its namespace if it has only one."""
 
     image: str = MANAGER_IMAGE
     time_zone: str = ""
@@ -33,7 +33,7 @@ class ManagerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """A volume, None for one that is mounted already, and where the main container sees it."""
+    """A volume and its mount in the main container; the volume is None if another entry already has it."""
 
     volume: Json | None
     mount: Json

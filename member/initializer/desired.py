@@ -1,4 +1,4 @@
-"""What a TidbInitializer makes: its ConfigMap and its Job (other-resources.md 2.3). Pure functions."""
+"""A TidbInitializer's desired objects: its ConfigMap and its Job (other-resources.md 2.3). Pure functions."""
 
 import importlib.resources
 
@@ -18,7 +18,7 @@ from member.startscript.fragments import assemble, fragment, settings
 COMPONENT = "initializer"
 INITIALIZER_LABEL = "tidb.pingcap.com/initializer"
 RUN = "tidb.pingcap.com/run"
-"""The annotation of a TidbInitializer that has it run again, when it gets another value. Not known to v1.6."""
+"""The annotation of a TidbInitializer that makes it run again when its value changes. v1.6 does not have it."""
 MAIN_CONTAINER = "mysql-client"
 INIT_SQL = "init-sql"
 
@@ -32,12 +32,12 @@ _MOST_TRIES = 3600
 
 
 def object_name(initializer: TidbInitializer) -> str:
-    """`<tc>-tidb-initializer`: ConfigMap and Job."""
+    """The name of ConfigMap and Job: `<tc>-tidb-initializer`."""
     return f"{initializer.spec.cluster.name}-tidb-initializer"
 
 
 def own_labels(initializer: TidbInitializer) -> dict[str, str]:
-    """The labels of all that is made, the user's included."""
+    """The labels of all its objects, the user's included."""
     name = initializer.metadata.name
     own = {labels.COMPONENT: COMPONENT, labels.MANAGED_BY: labels.TIDB_OPERATOR, labels.INSTANCE: name}
     return {**initializer.metadata.labels, **own, INITIALIZER_LABEL: name}
@@ -50,7 +50,7 @@ def secret_names(initializer: TidbInitializer, tc: TidbCluster) -> list[str]:
 
 
 def config_map(initializer: TidbInitializer, tc: TidbCluster, *, run: str | None) -> Json:
-    """Scripts, and the SQL where that is inline; `run` is the annotation of the run that it is for, None without."""
+    """The ConfigMap with the scripts, and with inline SQL; `run` is the annotation of the run, None without one."""
     data = {_WAIT_VOLUME: _wait_script(tc), _MAIN_VOLUME: _main_script(initializer, tc)}
     if initializer.spec.init_sql is not None:
         data[INIT_SQL] = initializer.spec.init_sql
@@ -61,7 +61,7 @@ def config_map(initializer: TidbInitializer, tc: TidbCluster, *, run: str | None
 
 
 def job(initializer: TidbInitializer, tc: TidbCluster) -> Json:
-    """The Job: one pod, once."""
+    """The Job: a single pod without retries."""
     pod = without_unset(
         {
             "restartPolicy": "Never",
@@ -78,7 +78,7 @@ def job(initializer: TidbInitializer, tc: TidbCluster) -> Json:
 
 
 def differs(job: Json, initializer: TidbInitializer) -> bool:
-    """Whether a Job, as it was made, is not what the spec asks for now: the cluster, the image, where it may run."""
+    """True if an existing Job differs from the spec in cluster, image, resources, or placement."""
     pod = job["spec"]["template"]["spec"]
     (main,) = pod["containers"]
     made = ((main, _what_it_runs(initializer)), (pod, _where_it_runs(initializer)))
@@ -91,12 +91,12 @@ def _says(part: Json, wanted: Json) -> bool:
 
 
 def _what_it_runs(initializer: TidbInitializer) -> Json:
-    """Of each container."""
+    """The compared fields of each container."""
     return {"image": initializer.spec.image, "resources": initializer.spec.resources}
 
 
 def _where_it_runs(initializer: TidbInitializer) -> Json:
-    """Of the pod."""
+    """The compared fields of the pod."""
     spec = initializer.spec
     return {
         "imagePullSecrets": spec.image_pull_secrets,
@@ -108,7 +108,7 @@ def _where_it_runs(initializer: TidbInitializer) -> Json:
 
 
 def has_sql(initializer: TidbInitializer) -> bool:
-    """Whether there is SQL to run."""
+    """True if the spec has SQL to run."""
     return bool(initializer.spec.init_sql_config_map) or initializer.spec.init_sql is not None
 
 
@@ -162,7 +162,7 @@ def _script_mount(volume: str, path: str) -> Json:
 
 
 def _tls_secret(initializer: TidbInitializer, tc: TidbCluster) -> str:
-    """The Secret with the certificate of the client; empty without TLS."""
+    """The Secret with the client certificate; empty without TLS."""
     if not speaks_sql_tls(tc):
         return ""
     return initializer.spec.tls_client_secret_name or f"{tc.metadata.name}-tidb-client-secret"
@@ -192,13 +192,13 @@ def _main_script(initializer: TidbInitializer, tc: TidbCluster) -> str:
 
 
 def with_settings(given: Settings) -> str:
-    """The text of the main script, which can be run."""
+    """The text of the main script, ready to run."""
     text = importlib.resources.files(__package__).joinpath("initialize.py").read_text("utf-8")
     return f'#!/usr/bin/env python\n{text}\n\nif __name__ == "__main__":\n    sys.exit(main({given!r}))\n'
 
 
 def _host(tc: TidbCluster) -> str:
-    """The Service, or where the cluster has none for clients, that through which the servers find each other."""
+    """The Service for clients or, if the cluster has none, the headless Service of the servers."""
     has_service = tc.spec.tidb is not None and tc.spec.tidb.service is not None
     return member_name(tc, "tidb") if has_service else peer_service(tc, "tidb")
 

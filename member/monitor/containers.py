@@ -37,7 +37,7 @@ _CONFIG_MOUNTS = (mount("prometheus-config-out", _CONFIG_OUT), mount("prometheus
 
 
 def container(monitor: TidbMonitor, name: str, spec: MonitorContainer, **fields: object) -> Json:
-    """A container with what every one of them can set; the monitor's pull policy holds where it has none."""
+    """A container with the settings that all of them have; the monitor's pull policy is the default."""
     return without_unset(
         {
             "name": name,
@@ -51,7 +51,7 @@ def container(monitor: TidbMonitor, name: str, spec: MonitorContainer, **fields:
 
 
 def rules_version(monitor: TidbMonitor) -> str:
-    """Of which TiDB rules and dashboards are, as the initializer and the reloader are told."""
+    """The TiDB version of rules and dashboards, in the format of the initializer and the reloader."""
     return f"tidb:{monitor.spec.alert_manager_rules_version or monitor.spec.initializer.version}"
 
 

@@ -1,6 +1,6 @@
-"""The first cluster, by which the initializers call rules and dashboards (other-resources.md 3.6).
+"""The first cluster, after which the initializers name rules and dashboards (other-resources.md 3.6).
 
-It comes from what was found, or is read from the pods that run.
+It comes from the clusters that were found, or from the pods that run.
 """
 
 from apis.tidbcluster import TidbCluster
@@ -12,18 +12,18 @@ DM_INITIALIZER = "dm-initializer"
 
 
 def of_tidb(tc: TidbCluster) -> First:
-    """What is told of a TidbCluster."""
+    """What the initializer needs to know of a TidbCluster."""
     has_binlog = tc.spec.tidb is not None and bool(tc.spec.tidb.binlog_enabled)
     return First(tc.metadata.namespace, tc.metadata.name, tc.spec.timezone or "UTC", str(has_binlog).lower())
 
 
 def of_dm(cluster: Target) -> First:
-    """What is told of a DMCluster."""
+    """What the initializer needs to know of a DMCluster."""
     return First(cluster.namespace, cluster.name)
 
 
 def told_of_tidb(stateful_set: Json) -> First | None:
-    """What the pods of a StatefulSet are told of the first TidbCluster; None if nothing."""
+    """The first TidbCluster in the environment of a StatefulSet's pods; None if they have none."""
     env = _env(stateful_set, TIDB_INITIALIZER)
     namespace, name = env.get("TIDB_CLUSTER_NAMESPACE"), env.get("TIDB_CLUSTER_NAME")
     if not namespace or not name:
@@ -32,7 +32,7 @@ def told_of_tidb(stateful_set: Json) -> First | None:
 
 
 def told_of_dm(stateful_set: Json) -> First | None:
-    """What the pods of a StatefulSet are told of the first DMCluster; None if nothing."""
+    """The first DMCluster in the environment of a StatefulSet's pods; None if they have none."""
     env = _env(stateful_set, DM_INITIALIZER)
     namespace, name = env.get("DM_CLUSTER_NAMESPACE"), env.get("DM_CLUSTER_NAME")
     return First(namespace, name) if namespace and name else None

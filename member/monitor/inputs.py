@@ -9,10 +9,10 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster whose pods are scraped.
+    """A cluster whose pods Prometheus scrapes.
 
-    `instance` is the label of its pods; `secret` holds the certificate to show to them, empty where they speak no TLS.
-    `is_kept`: its owner has not consented, and it is only monitored as it was before.
+    `instance` is the label of its pods; `secret` has the client certificate for them, and is empty without TLS.
+    `is_kept` is True if its owner has not consented, and the monitor only continues as before.
     """
 
     namespace: str
@@ -24,9 +24,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The cluster by which rules and dashboards are called.
+    """The cluster after which rules and dashboards are named.
 
-    The time zone and whether there is a binlog, `true` or `false`, are those of a TidbCluster.
+    `timezone` and `has_binlog` (`true` or `false`) are a TidbCluster's.
     """
 
     namespace: str

@@ -18,12 +18,12 @@ def _of_shard(name: str, shard: int) -> str:
 
 
 def monitor_name(monitor: TidbMonitor, shard: int = 0) -> str:
-    """The StatefulSet of a shard; of the first one also the ConfigMap, the Secret and the RBAC objects."""
+    """The name of a shard's StatefulSet; for the first shard also of the ConfigMap, the Secret and the RBAC objects."""
     return _of_shard(f"{monitor.metadata.name}-monitor", shard)
 
 
 def service_name(monitor: TidbMonitor, of: str, shard: int = 0) -> str:
-    """The Service in front of `prometheus`, `monitor-reloader` or `grafana` of a shard."""
+    """The Service of a shard for `prometheus`, `monitor-reloader` or `grafana`."""
     return _of_shard(f"{monitor.metadata.name}-{of}", shard)
 
 
@@ -33,7 +33,7 @@ def grafana_config_name(monitor: TidbMonitor) -> str:
 
 
 def operator_config_name(monitor: TidbMonitor) -> str:
-    """The ConfigMap with the rules and the dashboard of the operator itself. Not known to v1.6."""
+    """The ConfigMap with rules and dashboard of the operator itself. v1.6 does not have it."""
     return f"{monitor_name(monitor)}-operator"
 
 
@@ -71,7 +71,7 @@ def object_meta(
     labels: Mapping[str, str] | None = None,
     annotations: Mapping[str, str] | None = None,
 ) -> Json:
-    """Metadata of an object that the monitor owns, with the labels of its first shard where it has no others."""
+    """Metadata of an object that the monitor owns; by default with the labels of its first shard."""
     return {
         "name": name,
         "namespace": monitor.metadata.namespace,

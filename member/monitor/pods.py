@@ -25,12 +25,12 @@ from member.objects.strategic_merge import with_additional_containers
 from member.objects.volumes import claim_template
 
 CONFIG_DIGEST = "tidb.pingcap.com/prometheus-config-digest"
-"""On the pods, where nothing has Prometheus read its configuration again: another one restarts them."""
+"""An annotation of pods in which nothing reloads Prometheus' configuration: a new digest restarts the pods."""
 _READABLE = 0o644
 
 
 def stateful_set(monitor: TidbMonitor, inputs: Inputs, shard: int) -> Json:
-    """The StatefulSet."""
+    """The StatefulSet of the shard."""
     spec, name = monitor.spec, monitor_name(monitor, shard)
     selector = base_labels(monitor, shard)
     body: Json = {
@@ -55,7 +55,7 @@ def stateful_set(monitor: TidbMonitor, inputs: Inputs, shard: int) -> Json:
 def _pod(monitor: TidbMonitor, inputs: Inputs, shard: int) -> Json:
     spec = monitor.spec
     merged = with_additional_containers(list(_containers(monitor, shard)), spec.additional_containers)
-    # v1.6 has Grafana last, behind the user's
+    # as in v1.6, Grafana comes last, after the user's containers
     containers = sorted(merged, key=lambda each: bool(each["name"] == "grafana"))
     volumes = list(_volumes(monitor))
     if spec.automount_service_account_token is False:

@@ -1,6 +1,6 @@
-"""Where Prometheus sends what it scrapes: the section `remote_write` (other-resources.md 3.7).
+"""The section `remote_write`: the endpoints to which Prometheus sends its samples (other-resources.md 3.7).
 
-Passwords and certificates are files, of the Secret that Prometheus mounts anyway; v1.6 writes passwords into a
+Passwords and certificates are files of the Secret that Prometheus mounts anyway; v1.6 writes passwords into a
 ConfigMap, and ignores `tlsConfig`.
 """
 
@@ -16,11 +16,11 @@ from member.objects.pod import without_unset
 SECRET, CONFIG_MAP = "secret", "configmap"
 
 Reference = tuple[str, str, str]
-"""Whether a Secret or a ConfigMap, its name, its key."""
+"""`secret` or `configmap`, the object's name, and the key in it."""
 
 
 def references(monitor: TidbMonitor) -> Iterator[Reference]:
-    """What of Secrets and ConfigMaps becomes files for Prometheus."""
+    """The keys of Secrets and ConfigMaps that become files for Prometheus."""
     for each in monitor.spec.prometheus.remote_write:
         if each.basic_auth is not None:
             yield SECRET, each.basic_auth.password["name"], each.basic_auth.password["key"]
@@ -29,14 +29,14 @@ def references(monitor: TidbMonitor) -> Iterator[Reference]:
 
 
 def users(monitor: TidbMonitor) -> Iterator[tuple[str, str]]:
-    """Secret and key of the names of users."""
+    """The Secrets and keys with the names of users."""
     for each in monitor.spec.prometheus.remote_write:
         if each.basic_auth is not None:
             yield each.basic_auth.username["name"], each.basic_auth.username["key"]
 
 
 def remote_write(monitor: TidbMonitor, inputs: Inputs) -> list[Json]:
-    """The endpoints; what the version of Prometheus does not know is left out."""
+    """The endpoints, without settings that the version of Prometheus does not support."""
     namespace, version = monitor.metadata.namespace, monitor.spec.prometheus.version
 
     def path(reference: Reference) -> str:
@@ -126,7 +126,7 @@ def _queue(queue: QueueConfig, *, is_new: bool) -> Json:
 
 
 def _duration(nanoseconds: int | None) -> str:
-    """In milliseconds, the finest that Prometheus knows; empty for none."""
+    """The duration in milliseconds, Prometheus' finest unit; empty for None."""
     if nanoseconds is None:
         return ""
     return f"{-(-nanoseconds // 1_000_000)}ms"

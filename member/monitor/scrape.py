@@ -1,4 +1,4 @@
-"""What Prometheus scrapes: one job for each kind of pod of each cluster (other-resources.md 3.5)."""
+"""The jobs of Prometheus: one for each kind of pod in each cluster (other-resources.md 3.5)."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,10 @@ _INTERVAL = "15s"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One kind of pod.
+    """The scrape job for one kind of pod.
 
-    `host` makes the name of a pod of: 1 its name, 2 `second`, 3 the namespace. `verified`: whether TLS is checked.
+    `host` is the pattern of a pod's host name: $1 is the pod's name, $2 the label `second`, $3 the namespace.
+    `verified` is True if Prometheus verifies the server's certificate.
     """
 
     name: str
@@ -33,7 +34,7 @@ class Job:
 
 
 def jobs_of_table(kind: str) -> Iterator[Job]:
-    """The components of a kind of cluster."""
+    """The jobs for the components of a kind of cluster."""
     for row in component_types(kind):
         if row.metrics_port:
             host = f"$1.$2-{row.name}{row.peer_suffix}.$3"
@@ -53,7 +54,7 @@ def jobs_of_cluster() -> tuple[Job, ...]:
 
 
 def scrape_configs(inputs: Inputs, shards: int, operator_namespace: str = "") -> list[Json]:
-    """The section `scrape_configs`; of an operator as well where its namespace is given."""
+    """The section `scrape_configs`; includes the operator if its namespace is given."""
     found = [_entry(job, each, shards) for job in jobs_of_cluster() for each in inputs.clusters]
     found += [_entry(job, each, shards) for job in jobs_of_table(DM_CLUSTER) for each in inputs.dm_clusters]
     return [*found, _operator(operator_namespace, shards)] if operator_namespace else found
@@ -89,7 +90,7 @@ def _entry(job: Job, target: Target, shards: int) -> Json:
 
 
 def _operator(namespace: str, shards: int) -> Json:
-    """The controller-manager itself: each of its pods, whether it leads or stands by. Not known to v1.6."""
+    """The job for the controller-manager's pods, leader and standbys. v1.6 does not have it."""
     return {
         "job_name": "tidb-operator",
         "honor_labels": True,
@@ -125,7 +126,7 @@ def _tls(job: Job, target: Target) -> Json:
 
 
 def _address(job: Job, target: Target) -> Json:
-    """Services are called after the cluster, which its instance label may not be."""
+    """The address of a pod. Its Service has the cluster's name, which may differ from the instance label."""
     sources: Sequence[str] = [_POD, job.second, _NAMESPACE, job.port]
     host = job.host if target.instance == target.name else job.host.replace("$2-", f"{target.name}-")
     return {

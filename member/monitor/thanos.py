@@ -12,7 +12,7 @@ GRPC_PORT, HTTP_PORT = 10901, 10902
 
 
 def thanos(monitor: TidbMonitor, spec: ThanosSpec) -> Json:
-    """The container."""
+    """The container of the sidecar."""
     uploads = bool(spec.object_storage_config_file or spec.object_storage_config)
     variables = [env_from_field("POD_IP", "status.podIP"), POD_NAME, NAMESPACE]
     if spec.object_storage_config and not spec.object_storage_config_file:
