@@ -32,7 +32,7 @@ def stateful_set_name(dashboard: TidbDashboard) -> str:
 
 
 def certificates(dashboard: TidbDashboard, tc: TidbCluster) -> dict[str, tuple[str, str]]:
-    """The volumes with certificates: the copy of a Secret, and the Secret beside the TidbCluster that it is one of."""
+    """The copied Secret and its source beside the TidbCluster, by the name of the certificate volume."""
     name, found = dashboard.metadata.name, {}
     if tls_enabled(tc):
         found[_CLUSTER_TLS] = (f"{name}-tc-cluster-client-tls", cluster_client_secret(tc))

@@ -42,11 +42,11 @@ class First:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What was found for one reconcile.
+    """The inputs of one reconcile.
 
-    `first` is the first TidbCluster with a PD of its own, `first_dm` the first DMCluster; `running` and `running_dm`
-    are those that the pods were started with, as long as these are wanted, or else the same. `assets` are files for
-    Prometheus, in base64 by name: certificates and passwords. `users` are names for remote write, by Secret and key.
+    `first` is the first TidbCluster with its own PD, `first_dm` the first DMCluster; `running` and `running_dm` are the
+    ones with which the pods started while these are still wanted, otherwise the same. `assets` are files for Prometheus
+    (certificates and passwords), in base64 by name. `users` are names for remote write, by Secret and key.
     `given_config` replaces the whole generated configuration. `granted` are the targets in other namespaces whose
     owners have consented to what they bring.
     """

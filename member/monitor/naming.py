@@ -43,7 +43,7 @@ def assets_name(monitor: TidbMonitor) -> str:
 
 
 def cluster_role_name(namespace: str, name: str) -> str:
-    """The ClusterRole of a monitor, and its binding: names of cluster-scoped objects carry the namespace."""
+    """The ClusterRole and binding of a monitor. Names of cluster-scoped objects contain the namespace."""
     return f"{namespace}-{name}-monitor"
 
 

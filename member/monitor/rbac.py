@@ -34,7 +34,7 @@ def role_binding(monitor: TidbMonitor) -> Json:
 
 
 def _meta(monitor: TidbMonitor) -> Json:
-    """Nothing in a namespace can own what is in none."""
+    """Metadata of a role or binding. A namespaced monitor cannot own cluster-scoped objects."""
     if monitor.spec.cluster_scoped:
         meta = monitor.metadata
         return {"name": cluster_role_name(meta.namespace, meta.name), "labels": base_labels(monitor)}

@@ -42,7 +42,10 @@ def jobs_of_table(kind: str) -> Iterator[Job]:
 
 
 def jobs_of_cluster() -> tuple[Job, ...]:
-    """What a TidbCluster may have, and what others run for it; TiFlash has a proxy in the same pods."""
+    """The jobs for all possible pods of a TidbCluster, including drainer and lightning, which users run.
+
+    TiFlash's pods have a second job for the proxy.
+    """
     tiflash, named = component_type("tiflash"), f"{_LABEL}name"
     proxy_port = f"{_ANNOTATION}tiflash_proxy_prometheus_io_port"
     return (

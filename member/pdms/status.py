@@ -79,7 +79,10 @@ def _questions(ctx: ReconcileContext, pd: PDReads) -> Iterator[Callable[[], obje
 
 
 def _has_primary(ctx: ReconcileContext, name: str, pd: PDReads) -> bool:
-    """Whether the one that PD names says so, too; not one behind the Service: of three members PD has two serve."""
+    """True if the member that PD names as the primary is healthy.
+
+    It is asked directly, not through the Service: of three members PD lets only two serve.
+    """
     primary = pd.microservice_primary(name)
     return bool(primary) and api_clients.pdms_member(ctx, name, primary).healthy()
 

@@ -40,7 +40,7 @@ def not_back(ctx: ReconcileContext, kind: StoreKind, pod: Object) -> str:
 
 
 def spare_unready(ctx: ReconcileContext, kind: StoreKind, pod: str) -> Spared | Silence | NotDone:
-    """Whether PD can do without a pod that is not Ready: a pod that serves stays while another store is away (F13).
+    """Spare an unready pod if PD can do without it; a pod that serves stays while another store is away (F13).
 
     Raises DataPlaneError.
     """

@@ -12,7 +12,7 @@ from member.tiproxy.certificates import serves_api_with_tidbs_certificate
 
 @dataclass(frozen=True, slots=True)
 class TiProxies:
-    """The proxies of one cluster, in one reconcile; `tls` where they show other certificates than the cluster's."""
+    """The proxies of one cluster in one reconcile; `tls` is set if their certificates are not the cluster's."""
 
     ctx: ReconcileContext
     tls: TlsMaterial | None
@@ -23,10 +23,10 @@ class TiProxies:
 
 
 def proxies(ctx: ReconcileContext) -> TiProxies:
-    """The API of the cluster's proxies (objects.md 9.3).
+    """A client factory for the cluster's proxies (objects.md 9.3).
 
-    One that shows the certificate of TiDB's MySQL port is trusted by the authority of that, under any name: the
-    certificate is made for TiDB's names. v1.6 trusts anybody. Raises BadTlsMaterial.
+    If the API uses the certificate of TiDB's MySQL port, the client trusts that certificate's CA and accepts any name,
+    because the certificate has TiDB's names. v1.6 verifies nothing. Raises BadTlsMaterial.
     """
     if not serves_api_with_tidbs_certificate(ctx.tc):
         return TiProxies(ctx, None)

@@ -21,9 +21,9 @@ _METRICS = "/api/metrics"
 
 
 def services(tc: TidbCluster) -> list[Json]:
-    """TiProxy's Services: for clients, and for the proxies among themselves.
+    """TiProxy's Services: one for clients, one for the proxies among themselves.
 
-    v1.6 sends clients to pods that are not Ready as well, that is, to those that are about to end.
+    v1.6 also sends clients to pods that are not Ready, e.g. to terminating ones.
     """
     ports = [port("tiproxy-api", API_PORT), port("tiproxy-sql", SQL_PORT)]
     among_members = [port("tiproxy-api", API_PORT), port("tiproxy-peer", PEER_PORT)]
@@ -58,7 +58,7 @@ def start_script_options(tc: TidbCluster) -> Json:
 
 
 def _pd_address(tc: TidbCluster) -> str:
-    """Where TiProxy finds PD; the Service of a cluster elsewhere by its full name, which v1.6 leaves out."""
+    """PD's address. The Service of a cluster elsewhere has its full name, which v1.6 omits."""
     reference = referenced_cluster(tc)
     if reference is None:
         return f"{member_name(tc, 'pd')}:{PD_CLIENT_PORT}"
