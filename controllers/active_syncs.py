@@ -1,4 +1,4 @@
-"""Which keys are being synced right now, and which of them for suspiciously long (informers-workqueue.md CW-7)."""
+"""The syncs that are running now, and a report of those that run suspiciously long (informers-workqueue.md CW-7)."""
 
 import sys
 import threading
@@ -14,7 +14,7 @@ from ports.clock import Clock
 _log = structlog.get_logger(__name__)
 
 STUCK_AFTER = 300.0
-"""Seconds after which a sync is reported. It is not ended: a thread cannot be."""
+"""Seconds after which a running sync is reported. It is not stopped, because Python cannot stop a thread."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class ActiveSyncs:
 
     @contextmanager
     def including(self, key: str) -> Iterator[None]:
-        """The calling thread syncs `key` while the block runs."""
+        """Register a sync of `key` by the calling thread for the duration of the block."""
         me = threading.get_ident()
         with self._lock:
             self._syncs[me] = _Sync(key, self._clock.now())
@@ -45,12 +45,12 @@ class ActiveSyncs:
                 del self._syncs[me]
 
     def keys(self) -> list[str]:
-        """The keys being synced, sorted."""
+        """The keys that are being synced, sorted."""
         with self._lock:
             return sorted(sync.key for sync in self._syncs.values())
 
     def report_stuck(self) -> None:
-        """Log, once per sync, where each one that has run longer than STUCK_AFTER is."""
+        """Log the stack of each sync that has run longer than STUCK_AFTER, once per sync."""
         for thread, sync in self._newly_stuck():
             frame = sys._current_frames().get(thread)
             _log.warning(

@@ -1,7 +1,7 @@
-"""Who waits for a cache looks again ever more rarely: one whose watch is silent may be behind for minutes (F3, F6).
+"""Growing delays for stages that wait for a cache: a cache whose watch is silent may be behind for minutes (F3, F6).
 
-Each look costs all that a reconcile reads, for each object of which the cache is behind. What it learns is an event,
-and brings the object back at once.
+Every retry costs a whole reconcile for each object that waits. Retrying rarely loses nothing: when the cache catches
+up, the event enqueues the object at once.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ _REASONS = frozenset({"Conflict", "CacheOutdated", "PodChanged"})
 
 
 class CacheWaits:
-    """Since when stages of one object have waited for caches. For one thread at a time."""
+    """The times since which stages of one object have waited for caches. Not thread-safe."""
 
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
     def paced(self, outcomes: Mapping[str, Outcome], clock: Clock) -> Mapping[str, Outcome]:
-        """The outcomes; those that wait for caches come back the later the longer they do."""
+        """The outcomes, where `retry_after` of each wait for a cache grows with the duration of the wait."""
         now, waiting = clock.now(), {stage: each for stage, each in outcomes.items() if _waits_for_cache(each)}
         self._since = {stage: self._since.get(stage, now) for stage in waiting}
         again = {stage: poll_interval(now - since) for stage, since in self._since.items()}

@@ -1,4 +1,4 @@
-"""Which events of pods and claims bring a cluster back: those that change what decisions read (lifecycle.md 1.1)."""
+"""Event handlers of pods and claims: changes of fields that decisions read enqueue the cluster (lifecycle.md 1.1)."""
 
 from collections.abc import Callable
 
@@ -19,9 +19,10 @@ def of_clusters_of(
     seen: Callable[[Object], tuple[object, ...]],
     news: Callable[[Object], tuple[object, ...]] | None = None,
 ) -> ResourceEventHandlerDetailedFuncs:
-    """An object that comes, goes, or changes in what is `seen` of it enqueues its clusters.
+    """A handler that enqueues the clusters of an object when it is created, deleted, or a field in `seen` changes.
 
-    With `news`, what does not show in that, and one that comes, is a detail.
+    With `news`, only deletions and changes of the fields in `news` have the priority NEWS; creations and changes of
+    other fields in `seen` have DETAIL.
     """
 
     def tell(obj: Object | None, priority: int = NEWS) -> None:
@@ -46,25 +47,25 @@ def of_clusters_of(
 
 
 def seen_of_pod(pod: Object) -> tuple[object, ...]:
-    """What decisions read of a pod."""
+    """The fields of a pod that decisions read."""
     seen = pod.decode_as(Pod)
     revision = pod.metadata.labels.get(CONTROLLER_REVISION_HASH)
     return pod.metadata.uid, seen.status.phase, seen.is_ready, seen.trouble, seen.spec.node_name, revision
 
 
 def news_of_pod(pod: Object) -> tuple[object, ...]:
-    """What of that somebody waits for."""
+    """The fields of a pod that stages wait for."""
     seen = pod.decode_as(Pod)
     return pod.metadata.uid, seen.is_ready, seen.trouble
 
 
 def seen_of_claim(claim: Object) -> tuple[object, ...]:
-    """What decisions read of a claim."""
+    """The fields of a claim that decisions read."""
     seen = claim.decode_as(Claim)
     return *news_of_claim(claim), seen.status.phase, seen.status.capacity.storage
 
 
 def news_of_claim(claim: Object) -> tuple[object, ...]:
-    """What of that somebody waits for."""
+    """The fields of a claim that stages wait for."""
     meta = claim.metadata
     return meta.uid, meta.deletion_timestamp, tuple(meta.annotations.get(key) for key in _MARKS)

@@ -1,14 +1,17 @@
-"""Conditions that clusters of every kind have, and their components: whether they serve (lifecycle.md 2.3).
+"""The conditions Ready and Observed of clusters of every kind, and of their components (lifecycle.md 2.3).
 
-Ready is v1.6's, reason by reason, and better in four points: an outage is named by its cause (`member.availability`), a
-status left from a failed observation is unknown, not good (F7), pods to which no Service leads do not serve, whatever
-their servers say, and the message continues with Progressing's, since `kubectl get -o wide` shows it as Status. For
-Progressing see `controllers.conditions`.
+Ready has the reasons of v1.6 and improves on it in four points:
 
-Observed is ours, and a component has it from the first time that its members could not be read:
+- an outage is named by its cause (`member.availability`);
+- a status left over from a failed observation counts as unknown, not as good (F7);
+- pods that no Service selects do not serve, whatever their servers report;
+- the message continues with the message of Progressing, because `kubectl get -o wide` shows it in the column Status.
 
-    False    what the status lists of members or stores is what was last seen; the time is since when
-    True     it was read in the last reconcile
+For Progressing see `controllers.conditions`. v1.6 has no Observed; a component gets it when the operator cannot read
+its members for the first time:
+
+    False    the members or stores in the status are those last seen; lastTransitionTime says since when
+    True     the operator read the members in the last reconcile
 """
 
 from datetime import datetime
@@ -31,14 +34,17 @@ from member.observed.status import UPGRADE
 from member.outcome import DONE, Failed, NotDone, Waiting
 
 _AGAIN = 600.0
-"""Seconds in which the same outage is an event once, however often it begins and ends."""
+"""Seconds for which an outage that ends and begins again is not recorded as an event once more."""
 
 _ENDED = "ServingAgain"
-"""The reason of the event that an outage is over."""
+"""The reason of the event that reports the end of an outage."""
 
 
 def ready(tc: Cluster, verdict: Verdict | None = None, what_runs: str = "TiDB cluster") -> ConditionValue:
-    """Whether the cluster serves; `tc.status` is what this reconcile observed, `verdict` the outage to name first."""
+    """The value of Ready for a cluster, from the status that this reconcile observed.
+
+    `verdict` is the outage that explains all others; None if there is no outage.
+    """
     if verdict:
         return False, verdict.reason, verdict.message
     statuses = {each.name: status for each in workloads(tc) if (status := status_of(tc, each.name))}
@@ -52,7 +58,7 @@ def ready(tc: Cluster, verdict: Verdict | None = None, what_runs: str = "TiDB cl
 
 
 def headline(ctx: ClusterContext) -> Verdict | None:
-    """The outage that is the cause of the others: of the cluster that this one joins, else of what all others need."""
+    """The outage that causes the others: of the cluster that this one joins, else of the most needed component."""
     for outcome in (*ctx.outcomes.values(), *ctx.observations.values()):
         if outcome.reason in (NO_SUCH_CLUSTER, NO_PD):
             return Verdict("pd", outcome.reason, f"{outcome.message}.")
@@ -62,13 +68,13 @@ def headline(ctx: ClusterContext) -> Verdict | None:
 
 
 def _rank_as_cause(component: Component) -> tuple[bool, int]:
-    """The lower, the sooner its outage is the headline."""
+    """The sort key of a component: the outage of the one with the lowest key is the headline."""
     row = component.type
     return not (row.outage and row.outage.stops_all), row.unready.rank if row.unready else 0
 
 
 def component_ready(tc: Cluster, name: str) -> ConditionValue:
-    """Whether a component that the spec has serves."""
+    """The value of Ready for a component of the spec."""
     if _serves(tc, name):
         status = status_of(tc, name)
         outdated = _outdated(status) if status else ""
@@ -81,7 +87,7 @@ def component_ready(tc: Cluster, name: str) -> ConditionValue:
 
 
 def _serves(tc: Cluster, name: str) -> bool:
-    """Whether all members of a component are well, and all pods that are wanted Ready."""
+    """True if all members of a component are healthy and all desired pods are Ready."""
     status = status_of(tc, name)
     if status is not None and status.stateful_set and status.ready_replicas < desired_replicas(tc, name):
         return False
@@ -89,7 +95,10 @@ def _serves(tc: Cluster, name: str) -> bool:
 
 
 def _is_rolling(tc: Cluster, name: str, status: ComponentStatus) -> bool:
-    """Whether Kubernetes has yet to call the newest revision the current one, which under OnDelete it never does."""
+    """True while a StatefulSet rolls to its newest revision.
+
+    Under OnDelete Kubernetes never makes the newest revision the current one: only the number of updated pods counts.
+    """
     live = status.stateful_set or {}
     if live.get("currentRevision") == live.get("updateRevision"):
         return False
@@ -98,20 +107,20 @@ def _is_rolling(tc: Cluster, name: str, status: ComponentStatus) -> bool:
 
 
 def _outdated(status: ComponentStatus) -> str:
-    """How many pods a rolling restart has yet to reach, however long it waits, in words; empty when there are none."""
+    """The number of pods that a rolling restart has not reached, e.g. "2 of 3 pods"; empty if there are none."""
     live = status.stateful_set or {}
     total, updated = live.get("replicas", 0), live.get("updatedReplicas", 0)
     return f"{total - updated} of {total} pods" if status.phase == UPGRADE and updated < total else ""
 
 
 def with_progress(value: ConditionValue, news: ConditionValue) -> ConditionValue:
-    """A readiness whose message continues with what is being done, where something else is."""
+    """The value of Ready with the message of Progressing appended, unless that is done or says the same."""
     holds, reason, message = value
     return value if news[1] == DONE or message in news[2] else (holds, reason, f"{message}; {news[2]}")
 
 
 def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
-    """Set the conditions of components in the working copy of the status, and report outages that begin or end."""
+    """Set the components' conditions in the working copy of the status, and record events when outages begin or end."""
     for name in (each.name for each in workloads(ctx.tc)):
         part = status_of(ctx.tc, name)
         if part is None:
@@ -129,9 +138,9 @@ def set_component_conditions(ctx: ClusterContext, now: datetime) -> None:
 
 
 def _observed(ctx: ClusterContext, name: str, part: ComponentStatus) -> ConditionValue | None:
-    """Whether the members in the status of a component were read in this reconcile; None while they always were.
+    """The value of Observed for a component; None while the operator has always been able to read its members.
 
-    Before the first of them was ever read there is nothing that could be outdated.
+    It is also None before members are read for the first time: then the status holds nothing that could be outdated.
     """
     seen, known = ctx.observations.get(name), condition_of(part.conditions, OBSERVED)
     if isinstance(seen, NotDone) and seen.reason not in ANSWERS:
@@ -142,7 +151,7 @@ def _observed(ctx: ClusterContext, name: str, part: ComponentStatus) -> Conditio
 
 
 def _report(ctx: ClusterContext, name: str, before: Json, verdict: Verdict | None) -> None:
-    """Record an event when an outage of a component begins, and when it ends."""
+    """Record an event when an outage of a component begins or ends."""
     was = str(before.get("reason") or "") if before.get("status") == "False" else ""
     if verdict is None and was in REASONS:
         title = component_type(name).title

@@ -11,11 +11,11 @@ from member import api_clients
 from member.context import Dependencies, ReconcileContext
 
 EtcdOf = Callable[[Object], EtcdClient]
-"""The etcd of a TidbCluster. Raises InvalidField, BadTlsMaterial, ApiError, TransportError."""
+"""Returns an etcd client of a TidbCluster. Raises InvalidField, BadTlsMaterial, ApiError, TransportError."""
 
 
 def etcd_of(deps: Dependencies) -> EtcdOf:
-    """Reaches it with the cluster's certificates."""
+    """A function that makes etcd clients with the certificates of each cluster."""
 
     def reach(cluster: Object) -> EtcdClient:
         tc = with_defaults(decode(cluster.decode(), TidbCluster))

@@ -1,4 +1,4 @@
-"""What the kinds of clusters have in common as kinds: their contexts, what is remembered, how they are held."""
+"""The parts of `Kind` that all kinds of clusters share: contexts, memory, and the handling of invalid specs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -33,7 +33,7 @@ M = TypeVar("M", bound=Cluster)
 C = TypeVar("C", bound=ClusterContext)
 
 NewContext = Callable[[Object, M, Dependencies, ClusterMemory, frozenset[str]], C]
-"""Makes a context of the cached object, what it says, and the components that run although its spec lacks them."""
+"""Makes a context from the cached object, its model, dependencies, memory, and the components removed from the spec."""
 
 
 def cluster_kind(
@@ -45,7 +45,7 @@ def cluster_kind(
     conditions: Callable[[C, datetime], Mapping[str, ConditionValue]],
     problems: Callable[[M, Dependencies], Sequence[Problem]],
 ) -> Kind[M, C, Dependencies, ClusterMemory]:
-    """A kind of cluster; see `Kind` for what `run`, `conditions` and `problems` do."""
+    """The `Kind` of a cluster resource; for `run`, `conditions` and `problems` see there."""
     names = workload_names(resource.kind)
 
     def new_context(owner: Object, tc: M, deps: Dependencies, memory: ClusterMemory) -> C:
@@ -84,9 +84,9 @@ def cluster_kind(
 
 
 def _with_images_that_run(tc: M, deps: Dependencies) -> M:
-    """The cluster without `image` where v1.6 ran the untagged default of `baseImage` instead.
+    """The cluster without `image` in each component whose pods v1.6 started from the untagged `baseImage`.
 
-    That version is unknown: the tag of `image` may be an older one, which the data would not survive.
+    The version of such an image is unknown. The tag of `image` may be older, and data do not survive a downgrade.
     """
     for each in (each for each in workloads(tc) if each.runs_image_field):
         base_image = each.workload.base_image

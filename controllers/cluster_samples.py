@@ -1,4 +1,4 @@
-"""What metrics say of a cluster of any kind, and of its components, as its status shows them. Pure."""
+"""Metric samples of a cluster of any kind and of its components, computed from its status. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -12,13 +12,13 @@ from member.availability import NO_PD, NO_SUCH_CLUSTER, REASONS
 from meta.certificates import CERTIFICATES_VALID
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float]
-"""The family, the values of its labels behind namespace and name, the value."""
+"""The metric family, the label values after namespace and name, and the value."""
 
 _OURS = frozenset({READY, PROGRESSING, OBSERVED, OPERATOR_CONFLICT, CERTIFICATES_VALID})
 
 
 def of_status(status: Json) -> Iterator[Sample]:
-    """Whether a cluster is Ready, and its conditions."""
+    """The samples of a cluster: Ready, an outage of PD, and each condition."""
     conditions = ours(status.get("conditions"))
     ready = condition_of(conditions, READY)
     yield "ready", (), holds(ready)
@@ -29,7 +29,7 @@ def of_status(status: Json) -> Iterator[Sample]:
 
 
 def of_members(status: ComponentStatus, component: str) -> Iterator[Sample]:
-    """The members of a component, as far as they could be asked, and whether it is out of service."""
+    """The samples of a component: its members, if the operator could read them, and an outage."""
     observed, ready = condition_of(status.conditions, OBSERVED), condition_of(status.conditions, READY)
     is_observed = observed.get("status") != "False"
     yield "observed", (component,), is_observed
@@ -41,12 +41,12 @@ def of_members(status: ComponentStatus, component: str) -> Iterator[Sample]:
 
 
 def ours(conditions: object) -> Sequence[Json]:
-    """The conditions that the operator writes; foreign ones would be labels without bounds."""
+    """The conditions that the operator writes. Foreign conditions would add an unbounded number of label values."""
     listed = conditions if isinstance(conditions, list) else []
     found = [each for each in listed if isinstance(each, dict) and str(each.get("type")) in _OURS]
     return list({each["type"]: each for each in found}.values())
 
 
 def holds(condition: Json) -> bool:
-    """Whether a condition is True."""
+    """True if the status of a condition is "True"."""
     return bool(condition.get("status") == "True")

@@ -1,9 +1,9 @@
-"""Conditions of a status, of whatever kind: what the operator is doing, and how a condition is written down.
+"""The condition Progressing of objects of every kind, and the format of conditions in a status.
 
-Progressing is ours:
+v1.6 has no Progressing:
 
-    True     the operator is at work or waits for something that is under way
-    False    the object is as its spec wants it (reason `Done`), or the operator can't go on without the user
+    True     the operator is working, or waits for something that is under way
+    False    the object matches its spec (reason `Done`), or the operator cannot continue without the user
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -22,42 +22,42 @@ INVALID = "InvalidSpec"
 """The reason of Progressing while the spec is not valid."""
 
 PAUSED = "Paused"
-"""The reason of Progressing while the user has paused the object."""
+"""The reason of Progressing while the user pauses the object."""
 
 _OF_THE_WHOLE = (INVALID, PAUSED)
-"""Reasons that concern the whole object, not a component."""
+"""Reasons that affect the whole object, not a component."""
 
 CORRECTED = False, DONE, "what was named here has been corrected"
-"""The value of a condition that lists what the user wrote in vain, once nothing is left of it."""
+"""The value of a condition that listed fields without effect, after the user has corrected all of them."""
 
 _MOST = 10
-"""So many mistakes are in a message, which must stay readable."""
+"""The maximum number of mistakes in a message, which must stay readable."""
 
 _REFUSALS = 6
-"""So many refusals beside the first are in a message, which must stay readable."""
+"""The maximum number of refusals after the first in a message, which must stay readable."""
 
 ConditionValue: TypeAlias = tuple[bool, str, str]
-"""Whether a condition holds, its reason, its message."""
+"""The status of a condition (True or False), its reason, its message."""
 
 
 def progressing(
     outcomes: Mapping[str, Outcome], subject: str = "object", components: Collection[str] = ()
 ) -> ConditionValue:
-    """What the operator is doing for the `subject`: the stages that need the user, else the first that is not done.
+    """The value of Progressing for the `subject`: refusals, which need the user, else the most urgent unfinished stage.
 
-    Of several refusals the first gives the reason, and the message lists all. A stage that serves and only waits to be
-    as before comes last. The message names a stage that is one of the `components`, which the user knows.
+    Of several refusals the first gives the reason, and the message lists all. A stage that waits while its component
+    serves is the least urgent. The message names a stage only if it is one of the `components`, which users know.
     """
     unfinished = [(stage, outcome) for stage, outcome in outcomes.items() if not isinstance(outcome, Done)]
     if unfinished:
         (stage, outcome), *others = sorted(unfinished, key=lambda each: _urgency(each[1]))
         said = outcome.message if outcome.reason in _OF_THE_WHOLE else _of_stage(stage, outcome.message, components)
         more = _other_refusals(outcome, others, components)
-        # a problem of the spec is not why pods are missing
+        # an invalid spec does not explain missing pods, so the message names the next unfinished stage as well
         if outcome.reason == INVALID and not more:
             more = [_of_stage(other, each.message, components) for other, each in others[:1]]
         said = "; ".join((said, *more))
-        # it may be the cause of all others
+        # another operator may be the cause of everything else
         contested = [each.message for each in outcomes.values() if isinstance(each, Done) and each.reason == CONTESTED]
         said = "; ".join((said, *contested))
         return not isinstance(outcome, Refused), outcome.reason, said
@@ -69,12 +69,12 @@ def progressing(
 
 
 def _of_stage(stage: str, message: str, components: Collection[str]) -> str:
-    """The message with the component that it is about; the name of another stage would read like a field."""
+    """The message behind the name of its component. Other stages are not named: a name would read like a field."""
     return f"{stage}: {message}" if stage in components else message
 
 
 def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]], components: Collection[str]) -> list[str]:
-    """What else needs the user, without what repeats the first; of many, the last are only counted."""
+    """The messages of further refusals, without repetitions of the first; those above the maximum are only counted."""
     refused = [(stage, each.message) for stage, each in others if isinstance(each, Refused)]
     news = [(stage, message) for stage, message in refused if first.message not in message]
     told = list(dict.fromkeys(_of_stage(stage, message, components) for stage, message in news))
@@ -83,27 +83,27 @@ def _other_refusals(first: NotDone, others: Sequence[tuple[str, NotDone]], compo
 
 
 def listed(mistakes: Sequence[object]) -> str:
-    """The mistakes of a spec in one message; of many, the last are only counted."""
+    """The mistakes of a spec in one message; those above the maximum are only counted."""
     more = f"; and {len(mistakes) - _MOST} more" if len(mistakes) > _MOST else ""
     return "; ".join(map(str, mistakes[:_MOST])) + more
 
 
 def _urgency(outcome: NotDone) -> int:
-    """The lower, the sooner it is said."""
+    """The sort key of an outcome: the one with the lowest key gives the reason."""
     if isinstance(outcome, Waiting):
         return 3 if outcome.serves else 2
     return 0 if isinstance(outcome, Refused) else 1
 
 
 def done(outcomes: Mapping[str, Outcome]) -> ConditionValue:
-    """Ready, for what is ready when nothing is left to do."""
+    """The value of Ready for a kind whose objects are ready when all stages are done."""
     _, reason, message = progressing(outcomes)
     is_done = all(isinstance(outcome, Done) for outcome in outcomes.values())
     return (True, READY, message) if is_done else (False, reason, message)
 
 
 def _time(condition: Json, field: str) -> str:
-    """A time in a condition; empty when others have made something of it that is none."""
+    """The time in a field of a condition; empty if another writer has put something else there."""
     text = str(condition.get(field) or "")
     return text if parse_time(text) else ""
 
@@ -117,17 +117,17 @@ def with_condition(
     update_time: bool = False,
     times_status: bool = False,
 ) -> list[Json]:
-    """The conditions with one of them set (meta/v1 Condition).
+    """The conditions, with the condition of type `kind` added or updated (meta/v1 Condition).
 
-    Its time is that of its status and reason, since users read how long the reason has held; with `times_status` that
-    of its status alone. `update_time`: it has a `lastUpdateTime` as well, as v1.6's own have, which moves with the
-    message, too.
+    `lastTransitionTime` changes with status and reason, because users read how long a reason has held; with
+    `times_status`, it changes with the status alone. With `update_time` the condition also has `lastUpdateTime`, as in
+    v1.6, which changes with the message as well.
     """
     holds, reason, message = value
-    # specs, tools and servers have a say in messages, and users print them on terminals
+    # messages contain text from specs, tools and servers, and users print them on terminals
     message = printable(message, lines=True)
     status = "True" if holds else "False"
-    # another writer may have left entries without a type; no reader knows those
+    # another writer may have left entries without a type, which no reader understands
     conditions = [c for c in conditions if isinstance(c.get("type"), str) and c["type"]]
     old = condition_of(conditions, kind)
     lasts = old.get("status") == status and (times_status or old.get("reason", "") == reason)

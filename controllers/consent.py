@@ -1,8 +1,8 @@
-"""References of an object into other namespaces: whether they are permitted, and what goes with a grant.
+"""Permission of references into other namespaces, and the cleanup after a grant is withdrawn.
 
-What is made on the strength of a grant is marked, and is deleted when the grant is withdrawn. What carries no mark was
-made by v1.6, or while the administrator permitted everything: it stays as it is, and no more of the other namespace is
-read (docs/adr/0013-references-need-consent.md).
+The operator marks each object that it creates because of a grant, and deletes the object when the grant is withdrawn.
+An object without a mark was created by v1.6, or while the administrator permitted every reference: it stays unchanged,
+and the operator stops reading the other namespace (docs/adr/0013-references-need-consent.md).
 """
 
 from collections.abc import Iterable
@@ -19,56 +19,56 @@ from member.labels import with_annotation
 from member.outcome import Waiting
 
 MARK = "tidb.pingcap.com/by-consent-of"
-"""On what the operator made: the targets whose owners, or the administrator, had granted the reference."""
+"""The annotation of an object that exists because of grants; its value lists the targets of the granted references."""
 
 _LOOK_AGAIN = 10.0
-"""Seconds until the operator reads a target again whose changes are no events, such as a ConfigMap of a user."""
+"""Seconds until the operator reads a target again that it does not watch, such as a user's ConfigMap."""
 
 
 def consents_differ(old: Object, new: Object) -> bool:
-    """Whether an update changes who may refer to an object."""
+    """True if an update changes which namespaces may refer to an object."""
     return old.metadata.annotations.get(ALLOWED_FROM) != new.metadata.annotations.get(ALLOWED_FROM)
 
 
 def policy(ctx: Reconcile[Any]) -> ReferencePolicy:
-    """Which references the administrator permits."""
+    """The administrator's policy for references into other namespaces."""
     given = ctx.owned.settings
     return given if isinstance(given, ReferencePolicy) else BY_CONSENT
 
 
 def permission(ctx: Reconcile[Any], target: Target | None, namespace: str) -> Permission:
-    """Whether the owner may refer to an object of a namespace; one that does not exist consents to nothing."""
+    """The permission of the owner to refer to `target` in `namespace`; a `target` of None grants nothing."""
     return policy(ctx).judge(ctx.namespace, namespace, target)
 
 
 def not_allowed(ctx: Reconcile[Any], resource: Resource, namespace: str, name: str) -> Waiting:
-    """The wait for the consent of a target."""
+    """The wait until the target consents to the reference."""
     return Waiting("ReferenceNotAllowed", how_to_consent(ctx.namespace, resource.kind, namespace, name), _LOOK_AGAIN)
 
 
 def granted_by(ctx: Reconcile[Any], cluster: TidbCluster) -> list[str]:
-    """The cluster, as marks name it, if the owner refers to it on the strength of a grant."""
+    """The name of `cluster` for `marked`, in a list; an empty list if the reference does not depend on a grant."""
     meta = cluster.metadata
     permitted = permission(ctx, cluster, meta.namespace)
     return [f"{cluster.kind} {meta.namespace}/{meta.name}"] if permitted is Permission.GRANTED else []
 
 
 def marked(desired: Json, targets: Iterable[str]) -> Json:
-    """An object that names the granted targets on whose strength it is made."""
+    """The desired object, with an annotation that names the granted targets; unchanged if there are none."""
     text = ",".join(sorted(targets))
     return with_annotation(desired, MARK, text) if text else desired
 
 
 def marks(found: Object | None) -> frozenset[str]:
-    """The granted targets that an object names."""
+    """The granted targets in the annotation of an object."""
     text = found.metadata.annotations.get(MARK, "") if found is not None else ""
     return frozenset(text.split(",")) - {""}
 
 
 def apply_data(ctx: Reconcile[Any], resource: Resource, desired: Json, granted: Iterable[str]) -> None:
-    """Bring a Secret or ConfigMap to what is desired, marked with its grants; nothing else stays in its data.
+    """Apply the desired Secret or ConfigMap, marked with its grants, and remove all other keys from its data.
 
-    So the certificate of a cluster goes when the reference goes. Raises as `Reconcile.apply`.
+    A cluster's certificate thus disappears together with the reference. Raises as `Reconcile.apply`.
     """
     cached = ctx.cached(resource, desired["metadata"]["name"])
     before: Json | None = None
@@ -79,7 +79,7 @@ def apply_data(ctx: Reconcile[Any], resource: Resource, desired: Json, granted: 
 
 
 def withdraw(ctx: Reconcile[Any], resources: Iterable[Resource]) -> None:
-    """Delete what was made for the owner on the strength of a grant that was withdrawn.
+    """Delete the owner's marked objects, because the grant is withdrawn.
 
     Raises Conflict, other ApiErrors, TransportError.
     """

@@ -1,4 +1,4 @@
-"""The engine of every controller: workers take keys from a queue, sync them, and decide when to try again.
+"""The engine of every controller: workers take keys from a queue, sync them, and decide when to retry.
 
     get → sync ─┬─ returned            → forget          (→ again after Result.requeue_after)
                 ├─ RequeueError        → add, rate limited; or after its own delay
@@ -7,11 +7,11 @@
                 └─ any other exception → add, rate limited; logged with its stack
         → done, always
 
-A key that is put back keeps its priority (PQ-10).
+A requeued key keeps its priority (PQ-10).
 
-Keys whose syncs may wait in vain, for a data plane that is silent, go over to a slow lane with few workers of its own:
-however many they are, the other keys do not wait for them (reliability.md R31). A sync that takes long before its key
-is known to be slow, such as the first after a server has fallen silent, gives up its place: a new thread works instead.
+Keys whose data plane does not answer move to a slow lane with a few workers of its own, so that they never delay other
+keys (reliability.md R31). The first sync after a server has stopped answering is not known to be slow. When it takes
+long, a new thread takes the place of its worker.
 
 Rules: informers-workqueue.md CW-4..7, CW-10, MET-10..12; lifecycle.md 1.3.
 """
@@ -40,56 +40,56 @@ from workqueue.timers import Timers, require_seconds
 _log = structlog.get_logger(__name__)
 
 _WORKER_PAUSE = 1.0
-"""Seconds before a worker that broke starts again (CW-4)."""
+"""Seconds after which a worker restarts that an exception of the engine has ended (CW-4)."""
 
 _SLOW_WORKERS = 2
 
 _PATIENCE = 0.25
-"""Seconds for which a sync may hold the place of a worker."""
+"""Seconds after which a new thread takes the place of a worker whose sync still runs."""
 
 _MOST_STAND_INS = 32
-"""The maximum number of syncs that have given up their place and still run."""
+"""The maximum number of running syncs that have lost their place to a new thread."""
 
 _STUCK_CHECK = 60.0
-"""Seconds between two looks for syncs that take very long."""
+"""Seconds between two searches for stuck syncs."""
 
 _SOONEST = 0.1
-"""Seconds that a key stays away at least when its sync asks for another one: fewer would be a loop."""
+"""The minimum delay in seconds before a key whose sync requests another: a shorter one would be a busy loop."""
 
 _AFTER = {DETAIL: 3.0, ECHO: 10.0}
-"""Seconds until a key is synced for what nobody waits for."""
+"""Delays in seconds of syncs for changes that no stage waits for, by priority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a successful sync asks for: to be called again in `requeue_after` seconds; None, 0 or infinity: not at all.
+    """The result of a successful sync.
 
-    `tried`: whether it tried anything, so that what failed before it is over. Raises ValueError for NaN, at
-    construction.
+    The controller syncs the key again after `requeue_after` seconds; with None, 0 or infinity it does not. `tried` is
+    False if the sync did nothing, so that earlier failures still count. The constructor raises ValueError for NaN.
     """
 
     requeue_after: float | None = None
     tried: bool = True
 
     def __post_init__(self) -> None:
-        """Fail in the sync that asks for it."""
+        """Reject a bad delay here, so that the error names the sync that requests it."""
         require_seconds(self.requeue_after or 0.0, "requeue_after")
 
 
 Sync = Callable[[str], Result | None]
-"""Brings the object of one key to what its spec says. Never called twice at a time for one key."""
+"""Makes the object of a key match its spec. Runs at most once at a time per key."""
 
 
 @dataclass(slots=True)
 class _Place:
-    """The place of a worker during one sync: whether another thread has it, and whether the sync has ended."""
+    """A worker's place during one sync: given up if a stand-in has it, left if the sync has ended."""
 
     is_given_up: bool = False
     is_left: bool = False
 
 
 class Controller:
-    """Syncs the keys of one queue, each with one worker at a time."""
+    """Syncs the keys of one queue. At most one worker syncs a key at a time."""
 
     def __init__(
         self,
@@ -103,10 +103,10 @@ class Controller:
         is_slow: Callable[[str], bool] = lambda _: False,
         timers: Timers | None = None,
     ) -> None:
-        """`drain_timeout` is how many seconds running syncs may take after the stop (CW-10).
+        """`drain_timeout` is the number of seconds that running syncs may take after the stop (CW-10).
 
-        `is_slow` says whether the next sync of a key may wait in vain. `timers` notice syncs that take long; without
-        them, each sync keeps the place of its worker.
+        `is_slow` returns True if the next sync of a key may wait for a silent server. `timers` detect syncs that take
+        long; without them, no stand-ins are started.
         """
         self.name = name
         self.sync = sync
@@ -124,17 +124,17 @@ class Controller:
         self._stop = Stop()
 
     def enqueue(self, key: str, /, priority: int = NEWS) -> None:
-        """Where event handlers add keys: an `Enqueue`."""
+        """Add a key, for event handlers (an `Enqueue`). DETAIL and ECHO are delayed."""
         if after := _AFTER.get(priority):
             self._queue.add_with_opts(key, after=after)
         else:
             self._queue.add(key, priority)
 
     def run(self, workers: int, stop: Stop) -> bool:
-        """Work with `workers` threads until stopped, then let the running syncs finish; return whether they did.
+        """Work with `workers` threads until `stop` is set, then wait for running syncs; return True if all finished.
 
-        Keys still queued then are left: whoever runs next lists all objects anyway. WHEN the answer is False THEN a
-        worker may still act, and the leader lease must not be released (CW-11).
+        Queued keys are dropped, because the next leader lists all objects. WHEN the result is False THEN a worker may
+        still act, and the leader lease must not be released (CW-11).
         """
         self._stop = stop
         self._metrics.set_workers(workers)
@@ -155,9 +155,9 @@ class Controller:
         return self._drain()
 
     def work(self, stop: Stop) -> None:
-        """One worker: sync keys until the queue is shut down, or another thread has its place.
+        """Sync keys, as one worker, until the queue is shut down or a stand-in has this worker's place.
 
-        Begins again when it breaks (CW-4).
+        Restarts after an exception (CW-4).
         """
         while not stop.is_set():
             try:
@@ -165,23 +165,23 @@ class Controller:
                     pass
                 return
             except ANY_FAILURE:
-                # A defect of the engine, not of a sync; the other keys must go on.
+                # a defect of the engine, not of a sync: the other keys must still be synced
                 _log.exception("worker failed, restarting it", controller=self.name)
                 stop.wait(self._clock, _WORKER_PAUSE)
 
     def process_next_work_item(self) -> bool:
-        """Wait for a key and sync it. Return False when the queue is shut down and empty, or the place was given up."""
+        """Wait for a key and sync it. Return False if the queue is shut down and empty, or a stand-in has the place."""
         key, _ = self._queue.get()
         if key is None:
             return False
         if self._goes_slowly(key):
-            # still being processed as far as the queue is concerned, so nobody else gets it meanwhile
+            # for the queue the key is still being processed, so no other worker gets it
             self._slow_lane.put(key)
             return True
         return self._process_in_place(key)
 
     def _process_in_place(self, key: str) -> bool:
-        """Sync a key; return whether this thread is still a worker, or another has its place."""
+        """Sync a key. Return False if a stand-in has this thread's place."""
         if self._timers is None:
             self._process(key)
             return True
@@ -199,7 +199,7 @@ class Controller:
         return not self._leave(place)
 
     def _stand_in(self, place: "_Place") -> None:
-        """Start a thread in the place of a worker whose sync takes long; the timers call this."""
+        """Start a thread in the place of a worker whose sync takes long. Called by the timers."""
         with self._places:
             if place.is_left or self._stop.is_set() or self._stand_ins >= _MOST_STAND_INS:
                 return
@@ -213,7 +213,7 @@ class Controller:
             self._threads = [*(each for each in self._threads if each.is_alive()), thread]
 
     def _leave(self, place: "_Place") -> bool:
-        """End a sync; return whether another thread has its place. Idempotent."""
+        """Mark the sync as ended; return True if a stand-in has its place. Idempotent."""
         with self._places:
             if place.is_given_up and not place.is_left:
                 self._stand_ins -= 1
@@ -224,12 +224,12 @@ class Controller:
         try:
             return self._is_slow(key)
         except ANY_FAILURE:
-            # who takes a key owes a `done`, or nobody ever gets it again
+            # the key must reach `done`, or the queue never returns it again
             _log.exception("cannot tell whether a key is slow", controller=self.name, key=key)
             return False
 
     def process_ready_item(self) -> bool:
-        """Sync one key if one is ready, without waiting; return whether one was. The step of a simulated worker."""
+        """Sync a key if one is ready, without waiting; return True if one was. The step of a simulated worker."""
         key, _ = self._queue.try_get()
         if key is None:
             return False
@@ -237,7 +237,7 @@ class Controller:
         return True
 
     def _work_slowly(self) -> None:
-        """One worker of the slow lane, until it is closed."""
+        """Sync keys of the slow lane, as one worker, until the lane is closed."""
         while (key := self._slow_lane.get()) is not None:
             try:
                 self._process(key)
@@ -303,7 +303,7 @@ class Controller:
         return "error"
 
     def _is_worth_a_line(self, key: str) -> bool:
-        """Whether the last of the failures in a row is the 1st, 2nd, 4th, 8th, …: what fails for hours fills no log."""
+        """True for the 1st, 2nd, 4th, 8th, … failure in a row, so that hours of failures do not fill the log."""
         return self._queue.num_requeues(key).bit_count() <= 1
 
     def _requeue(self, key: str, after: float | None = None) -> None:
@@ -315,7 +315,7 @@ class Controller:
 
 
 def _result(returned: object) -> Result:
-    """What a sync asks for; None is nothing. Raises TypeError for what is no Result."""
+    """The Result of a sync; an empty one for None. Raises TypeError for any other type."""
     if returned is None:
         return Result()
     if not isinstance(returned, Result):

@@ -1,11 +1,11 @@
-"""Deciding what to do for a cluster, unless nothing was to be done and no input has changed (design: idle is free).
+"""The run of a cluster's stages, which is skipped while no input has changed (design: idle is free).
 
-    observed → the same as last time, when all was done, and so are the caches? → the same answers
-                └─ no → the stages act; if they sent nothing and changed nothing, their answers are noted
+    observed → the same as after the last run, and caches answer the same? → reuse the outcomes
+                └─ no → run the stages; if they sent nothing and changed nothing, remember the outcomes
 
-The inputs are the object, what observing it showed, and what caches answered. Where a stage asks anybody else, or the
-clock, its answer is not noted, and all act each time. With the setting `rechecks`, as in the simulator, the stages act
-all the same, and it is a defect if they come to another end.
+The inputs are the object, the observations, and the answers of caches. The outcomes are not remembered if a stage asks
+a server or reads the clock; then the stages run in every reconcile. With the setting `rechecks`, as in the simulator,
+the stages always run, and different outcomes on the same inputs are a defect.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,9 +23,9 @@ C = TypeVar("C", bound=ClusterContext)
 
 
 def decide(ctx: C, stages: Sequence[Stage[C]], attempt: Attempt[C], see: Callable[[], bytes]) -> None:
-    """Have stages act on what was observed; what each answered is left in `ctx.outcomes`.
+    """Run the stages on the observations, or reuse their last outcomes, and put the outcomes into `ctx.outcomes`.
 
-    `see` puts what was observed into bytes that can be compared.
+    `see` encodes the observations as bytes, for comparisons.
     """
     seen, decided, clock = see(), ctx.memory.decided, ctx.deps.clock
     known = decided.on(seen, clock) if _may_rest(ctx) else None
@@ -44,13 +44,13 @@ def decide(ctx: C, stages: Sequence[Stage[C]], attempt: Attempt[C], see: Callabl
 
 
 def act(ctx: C, stages: Sequence[Stage[C]], attempt: Attempt[C]) -> None:
-    """Have stages act, but for components whose observation broke off: what their status says is not known to hold."""
+    """Run the stages, except for components whose observation raised an error: their status may be wrong."""
     for stage in stages:
         ctx.outcomes[stage.name] = broken_off(ctx.observations.get(stage.name)) or attempt(stage, ctx)
 
 
 def seen_of(ctx: ClusterContext, *more: object) -> bytes:
-    """What was observed of a cluster of any kind, and `more` that is of its own kind."""
+    """The observations of a cluster as bytes; `more` are observations that only its kind has."""
     meta = ctx.owner.metadata
     return msgspec.json.encode(
         (meta.uid, meta.resource_version, sorted(ctx.removed), ctx.observations, ctx.unavailable, ctx.tc.status, more)
@@ -58,7 +58,7 @@ def seen_of(ctx: ClusterContext, *more: object) -> bytes:
 
 
 def _may_rest(ctx: ClusterContext) -> bool:
-    """Whether nothing is under way that an unchanged status might hide."""
+    """True if nothing is under way that an unchanged status might hide."""
     if ctx.held is not Held.NO or ctx.rolls_to_come:
         return False
     return all(isinstance(observed, Done) for observed in ctx.observations.values())

@@ -1,6 +1,6 @@
-"""Event handlers that every controller needs: from what changed to the key that must be synced (CW-2, CW-3).
+"""Event handlers that all controllers share: they enqueue the key that a change affects (CW-2, CW-3).
 
-What only a start or a resync brings up has a low priority: news never wait behind it (PQ-10).
+Keys from an initial list or a resync have a low priority, so that changes never wait behind them (PQ-10).
 """
 
 from collections.abc import Callable
@@ -16,49 +16,50 @@ from kube.reading import Lister
 from kube.resources import STATEFUL_SETS, Resource
 
 URGENT = 1
-"""The priority of an object that its user has changed or deleted, or whose next stage has waited for what is there now:
-it waits for no rest.
+"""The priority of an object that its user has changed or deleted, or whose next stage has just become possible.
+
+The queue does not delay it, even if the key was synced a moment ago.
 """
 
 NEWS = 0
-"""That of what has just happened."""
+"""The priority of a change."""
 
 DETAIL = -1
-"""That of what has just happened and what nobody waits for, such as a number in a status.
+"""The priority of a change that no stage waits for, such as a number in a status.
 
-It is looked at a moment later, together with what happens until then.
+The sync is delayed a little, and covers further changes until then.
 """
 
 ECHO = -2
-"""That of a status which the sync of the object has written itself: a second look, in case somebody waits for it."""
+"""The priority of a status that the last sync of the object has written: a late sync, in case a stage waits for it."""
 
 NO_NEWS = -100
-"""The priority of what was there when the handler came, and of what a resync delivers again (PQ-10)."""
+"""The priority of objects in the initial list of a handler, and of resyncs (PQ-10)."""
 
 
 class Enqueue(Protocol):
-    """Takes a key and how urgent it is; the `add` of a PriorityQueue."""
+    """Takes a key and its priority, like the `add` of a PriorityQueue."""
 
     def __call__(self, key: str, /, priority: int = NEWS) -> None:
         """Add the key to a queue."""
 
 
 def priority_of_add(is_in_initial_list: bool) -> int:
-    """How urgent an `on_add` is."""
+    """The priority of an `on_add`."""
     return NO_NEWS if is_in_initial_list else NEWS
 
 
 def priority_of_update(old: Object, new: Object) -> int:
-    """How urgent an `on_update` of an object is whose status alone tells of no wish."""
+    """The priority of an `on_update`: DETAIL if only the status differs."""
     if is_resync(old, new):
         return NO_NEWS
     return NEWS if _wish(old) != _wish(new) else DETAIL
 
 
 def _wish(obj: Object) -> tuple[object, ...]:
-    """What tells whether somebody wants something else of an object: all but the status, where there is a generation.
+    """The parts of an object that differ when its desired state does.
 
-    That of a ConfigMap or Service has none: each change of it counts.
+    Objects without a generation, such as ConfigMaps and Services, differ with each change.
     """
     meta = obj.metadata
     generation = meta.generation or meta.resource_version
@@ -67,9 +68,9 @@ def _wish(obj: Object) -> tuple[object, ...]:
 
 
 def _is_by_its_user(old: Object, new: Object) -> bool:
-    """Whether an object got another spec, or is to be deleted.
+    """True if the spec has changed, or the object is to be deleted.
 
-    The generation alone does not tell: where a CRD has no status subresource it moves with each status.
+    Comparing generations is not enough: if the CRD has no status subresource, each write of a status changes it.
     """
     before, after = old.metadata, new.metadata
     if before.deletion_timestamp != after.deletion_timestamp:
@@ -103,7 +104,7 @@ def _priority_of_status(old: Object, new: Object) -> int:
 
 
 def _becomes_ready(old: Object, new: Object) -> bool:
-    """Whether the last replica of a StatefulSet has become ready."""
+    """True if an update makes the last replica of a StatefulSet ready."""
     return _is_ready(new) and not _is_ready(old)
 
 
@@ -113,16 +114,16 @@ def _is_ready(obj: Object) -> bool:
 
 
 def is_resync(old: Object, new: Object) -> bool:
-    """Whether an `on_update` reports no change."""
+    """True if an `on_update` reports no change."""
     return old.metadata.resource_version == new.metadata.resource_version
 
 
 def enqueue_object(
     enqueue: Enqueue, is_echo: Callable[[Object], bool] = lambda _: False
 ) -> ResourceEventHandlerDetailedFuncs:
-    """Every event of an object enqueues it, resyncs included.
+    """A handler that enqueues an object for each of its events, including resyncs.
 
-    `is_echo` tells whether an object is as its last sync has left it, and nobody waits for that.
+    `is_echo` returns True if the object is unchanged since its last sync and no stage waits for what that sync wrote.
     """
 
     def on_update(old: Object, new: Object) -> None:
@@ -141,7 +142,7 @@ def enqueue_object(
 
 
 def on_change(tell: Callable[[Object], None]) -> ResourceEventHandlerDetailedFuncs:
-    """Call `tell` with each object that is created, changed or deleted; not for what was there before the handler."""
+    """A handler that calls `tell` with each created, changed or deleted object, but not for the initial list."""
 
     def on_add(obj: Object, is_in_initial_list: bool) -> None:
         if not is_in_initial_list:
@@ -161,10 +162,10 @@ def on_change(tell: Callable[[Object], None]) -> ResourceEventHandlerDetailedFun
 def enqueue_owner(
     resource: Resource, owners: Lister, enqueue: Enqueue, *, statuses_are_details: bool = False
 ) -> ResourceEventHandlerDetailedFuncs:
-    """A change of an object enqueues the `resource` object that controls it, the one before and the one after.
+    """A handler that enqueues the `resource` object that controls a changed object, before and after the change.
 
-    An owner that `owners` does not hold, or holds with another UID, is nobody's business. With `statuses_are_details`
-    another status is one, but for that of a StatefulSet whose last replica has become ready: stages wait for that.
+    Owners that `owners` lacks, or has with another UID, are ignored. With `statuses_are_details` a change of the status
+    has the priority DETAIL, except when the last replica of a StatefulSet becomes ready: stages wait for that.
     """
 
     def owner(obj: Object | None, priority: int = NEWS) -> None:

@@ -1,11 +1,11 @@
-"""How a sync reports to its controller what became of a key (lifecycle.md 1.3).
+"""The exceptions with which a sync reports its end to the controller (lifecycle.md 1.3).
 
 Exception
-├── RequeueError    an expected wait, with its reason: try again, and make no noise
-└── IgnoreError     ended on purpose: do not try again
+├── RequeueError    an expected wait, with its reason: retry, without an error in the log
+└── IgnoreError     ended on purpose: do not retry
 
-Anything else is a failure, which is retried and logged with its stack. Several stages may fail in one sync and be
-raised as one ExceptionGroup, so both are looked for inside groups and behind the exceptions that wrap them.
+Any other exception is a failure, which is retried and logged with its stack. A sync may raise the failures of several
+stages as one ExceptionGroup, so both exceptions are also found in groups and among the causes of other exceptions.
 """
 
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from collections.abc import Iterator
 class RequeueError(Exception):
     """Raised when a sync waits for something outside it.
 
-    `reason` and `message` are those of a condition: the frame of the controller records them where it can. `after` is
-    in seconds and starts the back-off anew; without it, or with none that is positive and finite, the key is retried
-    with growing delays. `untold`: no condition, event or log line has said why yet.
+    `reason` and `message` have the format of a condition. `after` is the delay in seconds and resets the back-off; if
+    it is None, not positive or infinite, the delays between retries grow. `untold` is True if no condition, event or
+    log line has reported the reason.
     """
 
     def __init__(self, reason: str, message: str, after: float | None = None, *, untold: bool = False) -> None:
@@ -28,19 +28,19 @@ class RequeueError(Exception):
 
 
 class IgnoreError(Exception):
-    """Raised to end a sync quietly: the state changed on purpose and an event will bring the key back."""
+    """Raised to end a sync quietly, because a change is under way whose event enqueues the key."""
 
 
 def find_requeue(error: BaseException) -> RequeueError | None:
-    """The RequeueError anywhere inside `error`; of several the one that wants to come back first."""
+    """The RequeueError inside `error`, its causes and its groups; of several, the one with the shortest delay."""
     requeues = [inner for inner in _everything_inside(error) if isinstance(inner, RequeueError)]
     return min(requeues, key=lambda requeue: float("inf") if requeue.after is None else requeue.after, default=None)
 
 
 def is_ignorable(error: BaseException) -> bool:
-    """Whether `error` is an IgnoreError, was raised from one, or is a group of nothing else.
+    """True if `error` is an IgnoreError, was raised from one, or is a group of only such errors.
 
-    An error that merely came up while one was handled is not: it would be lost.
+    False for an error raised while an IgnoreError was being handled (its `__context__`): ignoring it would hide it.
     """
     if isinstance(error, BaseExceptionGroup):
         return all(is_ignorable(member) for member in error.exceptions)

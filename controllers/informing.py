@@ -1,4 +1,4 @@
-"""Where controllers get events and caches from, as a port: informers in the process, stand-ins in simulation."""
+"""The port through which controllers get events and caches: informers in production, stand-ins in the simulator."""
 
 from typing import Protocol
 
@@ -7,27 +7,27 @@ from kube.reading import Lister
 from kube.resources import Resource
 
 NO_RESYNC = 0.0
-"""The resync period of handlers that tell of changes alone: what depends on time comes with the resync of owners."""
+"""The resync period of handlers that only need changes: the resync of owners covers everything that depends on time."""
 
 
 class Informer(Protocol):
-    """Tells handlers what happens to one resource."""
+    """Notifies handlers of the changes of one resource."""
 
     def add_event_handler(self, handler: ResourceEventHandler, resync_period: float | None = None) -> object:
-        """Tell `handler` of everything there is and of everything that happens from now on.
+        """Notify `handler` of all existing objects and of every later change.
 
-        `resync_period` in seconds replaces the informer's own; 0: never.
+        `resync_period`, in seconds, replaces the informer's own; 0 turns resyncs off.
         """
 
     def has_synced(self) -> bool:
-        """Whether what there was at the start is known."""
+        """True if the initial list has arrived."""
 
 
 class Informers(Protocol):
-    """One informer per resource, made when first asked for; `SharedInformerFactory` is one."""
+    """One informer per resource, created at the first call, e.g. `SharedInformerFactory`."""
 
     def informer_for(self, resource: Resource) -> Informer:
         """The informer of a resource, the same at each call."""
 
     def lister_for(self, resource: Resource) -> Lister:
-        """A lister of a resource; asking for it creates the informer."""
+        """A lister of a resource, whose informer is created if necessary."""

@@ -1,4 +1,4 @@
-"""Having a Job deleted that an object of ours owns: seen live, by its UID, pods first."""
+"""Deletion of a Job that a custom resource owns: after a live read, by UID, its pods first."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,16 +11,16 @@ from member.outcome import Waiting
 from member.polling import seconds_since
 
 JOB_GOING = 2.0
-"""Seconds until a Job that is being deleted is looked at again."""
+"""Seconds until the operator checks a Job again that is being deleted."""
 
 
 def job_going(name: str) -> Waiting:
-    """The wait for a Job that is being deleted, and for its pods."""
+    """The wait for the end of a Job that is being deleted, and of its pods."""
     return Waiting("JobTerminating", f"waiting for Job {name}, which is being deleted, and its pods to end", JOB_GOING)
 
 
 _PATIENCE = 60.0
-"""Seconds after the time by which a pod that was deleted should have ended until somebody is told."""
+"""Seconds that a deleted pod may exceed its deadline before `lingering_pod` reports it."""
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
@@ -31,10 +31,10 @@ def delete_job(
     name: str,
     may_go: Callable[[Object], bool] = lambda _job: True,
 ) -> bool:
-    """Have the Job `name` of `owner`, an object of `resource`, deleted; whether it is gone, with its pods.
+    """Delete the Job `name` of `owner`, an object of `resource`; return True if the Job and its pods are gone.
 
-    What is another's, or may not go as it is now, stays and counts as gone. Raises Conflict, other ApiErrors,
-    TransportError.
+    A Job of another owner, or for which `may_go` is False, is kept and counts as gone. Raises Conflict, other
+    ApiErrors, TransportError.
     """
     destroyer = Destroyer(runtime.client)
     namespace = owner.metadata.namespace
@@ -51,7 +51,9 @@ def delete_job(
 
 
 def pod_at_work(runtime: Runtime, namespace: str, name: str) -> str:
-    """A pod of the Job `name` that has not ended, read live: pods can outlive their Job. Empty when there is none.
+    """The name of a pod of the Job `name` that has not ended, read live; empty if there is none.
+
+    Pods can outlive their Job.
 
     Raises ApiError, TransportError.
     """
@@ -61,7 +63,7 @@ def pod_at_work(runtime: Runtime, namespace: str, name: str) -> str:
 
 
 def lingering_pod(runtime: Runtime, namespace: str, name: str) -> str:
-    """A pod of the Job `name` that has not ended long after it should have, and where, in words; empty: there is none.
+    """A pod of the Job `name` that runs long after its deadline, e.g. "pod x on node y"; empty if there is none.
 
     Raises ApiError, TransportError.
     """

@@ -1,10 +1,11 @@
-"""Several controllers act for one object, but never two at a time (I35).
+"""Locks by object: several controllers act for one object, but never two at a time (I35).
 
-What one of them has seen live - all pods Ready, another leader in PD - must still hold when it acts. Nobody waits for
-its turn: a worker must not be held by what another one waits for.
+A controller may have just read that all pods are Ready, or that PD has another leader, and this must still hold when it
+acts. Controllers try the lock and never wait for it, so that no worker is blocked by another.
 
-Here, too, is asked whose an object is where several processes share them (docs/adr/0010-shards-by-leases.md). By what
-it is shared, its key, never changes: two processes whose caches differ in age must give the same answer.
+The locks also answer which process owns an object where several processes share the objects
+(docs/adr/0010-shards-by-leases.md). The answer depends only on the key of the object, which never changes, so that
+processes with caches of different age agree.
 """
 
 import threading
@@ -15,29 +16,29 @@ from kube.resources import Resource
 from ports.fencing import Fence, Ownership
 
 RETRY_AFTER = 0.2
-"""Seconds after which who did not get its turn tries again."""
+"""Seconds after which a controller that did not get the lock tries again."""
 
 
 class KeyLocks:
-    """Who acts for which object. Shared by the controllers of one process."""
+    """Locks of objects, by resource and key. Shared by the controllers of one process."""
 
     def __init__(self, ownership: Ownership) -> None:
-        """`ownership` tells which objects are this process's to act for."""
+        """`ownership` decides which objects belong to this process."""
         self._ownership = ownership
         self._lock = threading.Lock()
         self._taken: set[tuple[Resource, str]] = set()
 
     def owns(self, resource: Resource, key: str) -> bool:
-        """Whether the object `namespace/name` is this process's to act for."""
+        """True if the object `namespace/name` belongs to this process."""
         return self._ownership.owns(shared_by(resource, key))
 
     def fence_of(self, resource: Resource, key: str) -> Fence:
-        """What guards writes for an object; open where this process tells of it."""
+        """The fence that guards writes for an object. It is open while the object belongs to this process."""
         return self._ownership.fence_of(shared_by(resource, key))
 
     @contextmanager
     def try_lock(self, resource: Resource, key: str) -> Iterator[bool]:
-        """Act for the object `namespace/name` while the block runs, if the value is True; nobody else does then."""
+        """Lock the object `namespace/name` for the block; the value is False if another controller has the lock."""
         taken = (resource, key)
         with self._lock:
             mine = taken not in self._taken
@@ -52,5 +53,5 @@ class KeyLocks:
 
 
 def shared_by(resource: Resource, key: str) -> str:
-    """The key that decides which shard an object is in: its own, or its namespace (`Resource.shared_by_namespace`)."""
+    """The key that decides the shard of an object: its own, or its namespace (`Resource.shared_by_namespace`)."""
     return key.partition("/")[0] if resource.shared_by_namespace else key

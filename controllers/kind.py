@@ -1,7 +1,7 @@
-"""What a reconciler must know of a kind of custom resource: a value, made of functions.
+"""The description of a kind of custom resource for the reconciler: a dataclass of functions.
 
-The type variables: M is the model of the object, C the context of one reconcile, D what contexts are made with, R what
-is remembered of each object from one reconcile to the next.
+Type variables: M is the model of the object, C the context of one reconcile, D the dependencies of contexts, R the
+memory of each object between reconciles.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,9 +23,9 @@ from member.outcome import Outcome, Refused
 
 
 class Context(Protocol):
-    """What every context of a reconcile has.
+    """The attributes of every context of a reconcile.
 
-    `owner` is the object as cached, or as a stage has written it since; `outcomes` is what the stages answered so far.
+    `owner` is the cached object, or what a stage has written since; `outcomes` holds the outcomes of finished stages.
     """
 
     owner: Object
@@ -39,7 +39,7 @@ R = TypeVar("R")
 
 
 class InvalidSpec(Exception):
-    """Raised when nothing can be done for an object until its spec is corrected; carries every problem."""
+    """Raised if the spec of an object is invalid; carries every problem."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("; ".join(map(str, problems)))
@@ -50,20 +50,25 @@ class InvalidSpec(Exception):
 class Kind(Generic[M, C, D, R]):
     """One kind.
 
-    `name` is that of its controller in logs and metrics. `defaults` fills in what a spec leaves open, in memory alone;
-    `problems` is what is wrong with it then, judged by caches as well; `noted` gives the same dependencies noting what
-    is read of them, so that what was found valid is not judged again on the same: without, it is each time. `run` has
-    the stages answer, one after another, into the context's `outcomes`. `status` is the context's working copy of the
-    status, `conditions` what its conditions become; `others_conditions` are those that somebody else decides, such as a
-    Job's: they take the place of all others in the stored status, which stay where it is None. `update_times`:
-    conditions carry a `lastUpdateTime`. `slow` names the servers of the object that did not answer soon. `tell` logs
-    what a new status, the second, says that the one before did not, once it is written.
-    `hold` marks a context that is made of an earlier spec, since the present one is not valid, or of that one where no
-    other is known: then nothing but what is gone is made again, if `remakes`. `last_written` is the earlier spec,
-    labels and annotations where this process has seen none, as what was made of them tells. `finalize` does what must
-    be done for a deleted object, as cached, before it goes, and removes the finalizer that keeps it; it raises what
-    stages may raise. `status_fields`: which fields of the status are written
-    at once, and which can wait. Of a spec that is not valid, a kind without `hold` says no more than that.
+    - `name`: the name of the controller in logs and metrics.
+    - `defaults`: sets the defaults of a spec, in memory only.
+    - `problems`: returns the mistakes of a spec with its defaults; may read caches.
+    - `noted`: returns dependencies that record what is read through them, so that a valid spec is judged again only
+      after one of those values has changed. Without it, the spec is judged in every reconcile.
+    - `run`: runs the stages, one after another, and puts their outcomes into the context.
+    - `status`: returns the context's working copy of the status; `conditions` returns its new conditions.
+    - `others_conditions`: returns conditions that another controller decides, such as those of a Job. They replace all
+      other conditions in the stored status; with None, the stored ones stay.
+    - `update_times`: True if conditions have a `lastUpdateTime`.
+    - `slow`: returns the servers of the object that did not answer in time.
+    - `tell`: logs what is new in a status after a write; takes the old status and the new one.
+    - `hold`: marks a context while the spec is invalid. The context has the last valid spec or, if none is known, the
+      invalid one; the last argument, `remakes`, is True if missing objects are recreated. Without `hold`, the operator
+      only reports the invalid spec.
+    - `last_written`: returns the last spec, labels and annotations that were applied, as the objects created from them
+      show, for a process that has not seen a valid spec.
+    - `finalize`: cleans up for a deleted object and removes the finalizer; raises what stages may raise.
+    - `status_fields`: decides which fields of the status are written at once and which can wait.
     """
 
     name: str
@@ -87,7 +92,7 @@ class Kind(Generic[M, C, D, R]):
     status_fields: StatusFields = ALL_ALIKE
 
     def read(self, owner: Object, deps: D, validity: Validity | None = None) -> M:
-        """The object with its defaults; `validity` is what is known of it. Raises InvalidSpec."""
+        """The object with its defaults; `validity` remembers an earlier judgement of its spec. Raises InvalidSpec."""
         try:
             model = self.defaults(decode_json(owner.raw, self.model))
         except InvalidField as error:
@@ -103,7 +108,7 @@ class Kind(Generic[M, C, D, R]):
         return validity.problems(owner, lambda readings: self.problems(model, noted(deps, readings)))
 
     def read_unchecked(self, owner: Object) -> M | None:
-        """The object with its defaults, valid or not, if its spec can be read."""
+        """The object with its defaults, valid or not; None if its spec cannot be decoded."""
         try:
             return self.defaults(decode_json(owner.raw, self.model))
         except InvalidField:

@@ -1,4 +1,4 @@
-"""The controller of a kind, put together: its informer, its handler, its queue, its reconciler (CW-1)."""
+"""The assembly of a kind's controller: informer, handler, queue and reconciler (CW-1)."""
 
 from controllers.controller import Controller
 from controllers.informing import Informers
@@ -15,10 +15,10 @@ def kind_controller(
     deps: D,
     metrics: ObjectMetrics = NO_OBJECT_METRICS,
 ) -> Controller:
-    """The controller of the objects of a kind, which `objects` watches; nothing is started.
+    """The controller of the objects of a kind, which `objects` watches; it is not started.
 
-    Every event of an object enqueues it, resyncs included: what depends on time is looked at then. Handlers of other
-    resources are the caller's to register, with `Controller.enqueue`.
+    Every event of an object enqueues it, including resyncs, which cover everything that depends on time. The caller
+    registers handlers of other resources with `Controller.enqueue`.
     """
     lister = objects.lister_for(kind.resource)
     reconciler = Reconciler(kind, lister, deps, runtime, metrics)

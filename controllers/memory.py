@@ -1,4 +1,4 @@
-"""What one process remembers of a key from one reconcile to the next, in one place, so that all of it is forgotten."""
+"""The memory of a process for each key between reconciles, in one place, so that all of it is deleted with the key."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,28 +19,28 @@ R = TypeVar("R")
 
 
 class Memory(Generic[T]):
-    """A value for each key, made when first asked for. A key is with one thread at a time."""
+    """A value for each key, created at the first access. Each key must be used by one thread at a time."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._values: dict[str, T] = {}
 
     def of(self, key: str) -> T:
-        """What is remembered of a key."""
+        """The value of a key, created if necessary."""
         if key not in self._values:
             self._values[key] = self._make()
         return self._values[key]
 
     def find(self, key: str) -> T | None:
-        """What is remembered of a key, None when nothing is."""
+        """The value of a key, None if there is none."""
         return self._values.get(key)
 
     def forget(self, key: str) -> None:
-        """Remember nothing of a key any more."""
+        """Delete the value of a key."""
         self._values.pop(key, None)
 
     def keep(self, is_wanted: Callable[[str], bool]) -> None:
-        """Forget all keys but those that are wanted. No thread may be at work on the others."""
+        """Delete the values of all keys for which `is_wanted` is False. No thread may be using these keys."""
         for key in list(self._values):
             if not is_wanted(key):
                 self.forget(key)
@@ -48,11 +48,11 @@ class Memory(Generic[T]):
 
 @dataclass(slots=True)
 class KeyMemory(Generic[R]):
-    """What a reconciler remembers of one object.
+    """A reconciler's memory of one object.
 
-    `kind` is what the kind itself asks to remember. `reported_spec` is which invalid spec was reported last, empty
-    when it is valid. `is_slow`: servers of it did not answer soon, which `slowness` tells. `accepted` is the object as
-    it was last valid.
+    `kind` is the memory that the kind defines. `reported_spec` identifies the invalid spec that was last reported;
+    empty if the spec is valid. `is_slow` is True if servers of the object did not answer in time; `slowness` logs it.
+    `accepted` is the object with its last valid spec.
     """
 
     kind: R

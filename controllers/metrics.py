@@ -1,4 +1,4 @@
-"""What controllers report to Prometheus (informers-workqueue.md 8.2); names and labels are v1.6's."""
+"""Prometheus metrics of controllers (informers-workqueue.md 8.2), with the names and labels of v1.6."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +25,7 @@ class ControllerMetrics:
     """The series of all controllers of one registry."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        """Switches the `_created` series off, for the whole process: prometheus_client knows no finer way (MET-14)."""
+        """Also turns off `_created` series for the whole process: prometheus_client has no finer switch (MET-14)."""
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self._controllers: set[str] = set()
         labels = ("controller",)
@@ -59,9 +59,9 @@ class ControllerMetrics:
         )
 
     def of(self, controller: str) -> "SyncMetrics":
-        """The series of one controller, all of them 0 so that `rate()` works from the first scrape (MET-10).
+        """The series of one controller, initially 0, so that `rate()` works from the first scrape (MET-10).
 
-        Raises ValueError for a name that another one has, as v1.6's backup schedules have that of backups (MET-13).
+        Raises ValueError if another controller has the name, as v1.6's schedules have the name of backups (MET-13).
         """
         if controller in self._controllers:
             raise ValueError(f"controller {controller!r} is already registered: choose another name")
@@ -82,7 +82,7 @@ class ControllerMetrics:
 
 @dataclass(frozen=True, slots=True)
 class SyncMetrics:
-    """The series of one controller, their label children at hand."""
+    """The series of one controller."""
 
     results: dict[SyncOutcome, Counter]
     errors: Counter
@@ -92,12 +92,12 @@ class SyncMetrics:
     throttled: Counter
 
     def set_workers(self, count: int) -> None:
-        """How many workers the controller has."""
+        """Set the number of workers of the controller."""
         self.workers.set(count)
 
     @contextmanager
     def one_active(self) -> Iterator[None]:
-        """A worker is inside a sync while the block runs (MET-12)."""
+        """Count a worker as active for the duration of the block (MET-12)."""
         self.active.inc()
         try:
             yield
@@ -105,35 +105,35 @@ class SyncMetrics:
             self.active.dec()
 
     def record(self, outcome: SyncOutcome, seconds: float) -> None:
-        """Count one sync."""
+        """Count a sync and its duration."""
         self.results[outcome].inc()
         self.seconds.observe(seconds)
         if outcome == "error":
             self.errors.inc()
 
     def record_throttled(self, _seconds: float) -> None:
-        """Count a retry that had to wait for the shared bucket (RL-9)."""
+        """Count a retry that the controller's shared rate limit delayed (RL-9)."""
         self.throttled.inc()
 
 
 class ObjectMetrics(Protocol):
-    """What is reported of single objects of a kind."""
+    """Metrics of single objects of a kind."""
 
     def note_sync(self, namespace: str, name: str, outcomes: Mapping[str, Outcome]) -> None:
-        """A sync of an object ended with these answers of its stages."""
+        """Report the outcomes of an object's stages at the end of a sync."""
 
     def forget(self, namespace: str, name: str) -> None:
-        """An object is gone."""
+        """Remove the series of a deleted object."""
 
 
 class NoObjectMetrics:
-    """For kinds without series of their own."""
+    """No metrics, for kinds that have none."""
 
     def note_sync(self, namespace: str, name: str, outcomes: Mapping[str, Outcome]) -> None:
-        """Nothing."""
+        """Do nothing."""
 
     def forget(self, namespace: str, name: str) -> None:
-        """Nothing."""
+        """Do nothing."""
 
 
 NO_OBJECT_METRICS = NoObjectMetrics()

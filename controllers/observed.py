@@ -1,7 +1,7 @@
-"""Objects that are only observed, by annotation: everything is read and decided for them, nothing is written.
+"""Objects with the annotation `observe`: the operator reads and decides for them, but writes nothing.
 
-Not even their status: who else manages them tells it in its own words, and in v1.6's definitions it is no subresource.
-What would be written is reported as by `--observe` (docs/migration.md).
+It does not write their status either: the operator that manages them writes it, and v1.6's definitions have no status
+subresource. Writes that the operator holds back are reported as with `--observe` (docs/migration.md).
 """
 
 import contextlib
@@ -22,18 +22,18 @@ from ports.product import ANNOTATION_PREFIX, METRIC_PREFIX
 log = structlog.get_logger(__name__)
 
 OBSERVE = f"{ANNOTATION_PREFIX}/observe"
-"""The annotation. Any value but `false` counts: a slip of the pen must not begin to write."""
+"""The annotation. Any value except `false` turns observation on: a typing error must not start writes."""
 
 
 OnPaused: TypeAlias = Callable[[str], None]
-"""Gets the kind and the key of a paused object, e.g. `TidbCluster default/basic`, whose changes are planned."""
+"""Called with the kind and key of a paused object, e.g. `TidbCluster default/basic`, for which changes are planned."""
 
 
 class ObservedObjects:
-    """Knows which objects are only observed, and says so in the log and in a metric. Safe for use by many threads."""
+    """Makes syncs of observed objects write nothing, and shows these objects in log and metric. Thread-safe."""
 
     def __init__(self, registry: CollectorRegistry, on_paused: OnPaused | None = None) -> None:
-        """With `on_paused`, in a process that writes nothing, paused objects are planned for as if they were not."""
+        """With `on_paused`, in a process that writes nothing, changes of paused objects are planned as well."""
         self._on_paused = on_paused
         self._lock = threading.Lock()
         self._known: set[tuple[str, str]] = set()
@@ -46,7 +46,7 @@ class ObservedObjects:
 
     @contextlib.contextmanager
     def sync_of(self, resource: Resource, key: str, owner: Object | None) -> Iterator[None]:
-        """One sync for an object, None when it is gone: it changes nothing if the object is only observed."""
+        """Hold back the writes of a sync while the block runs if `owner` is only observed; None if it is deleted."""
         only = owner is not None and owner.metadata.annotations.get(OBSERVE, "false") != "false"
         self._note(resource, key, only)
         said = {"dry_run": True} if only else {}
@@ -54,7 +54,7 @@ class ObservedObjects:
             yield
 
     def planned_for(self, resource: Resource, owner: Object | None) -> Object | None:
-        """The object to decide for: a paused one is resumed in memory where its changes are to be shown."""
+        """The object to decide for. With `on_paused`, a paused object is resumed in memory, to plan its changes."""
         if owner is None or self._on_paused is None:
             return owner
         tree = owner.decode()

@@ -1,8 +1,9 @@
-"""Other operators that manage the same clusters: two whose NAMESPACE differs hold two Leases, and both lead.
+"""Detection of other operators that manage the same clusters.
 
-Each watches the Leases that have the name of its own in other namespaces. One that is renewed while we look belongs to
-an operator at work; which clusters it manages stands in an annotation of the Lease. Alone, an operator sees no event
-and sends nothing. What it notices it says, and works on: whom to stop only a human can know.
+Two operators in different namespaces hold different Leases, and both lead. Each operator watches Leases with the name
+of its own in other namespaces. A Lease that is renewed belongs to a running operator, and an annotation lists the
+clusters that this operator manages. Without other operators there are no events and no requests. The operator reports
+a conflict and continues to work, because only the user can decide which operator to stop.
 """
 
 import threading
@@ -34,34 +35,34 @@ _Conditions: TypeAlias = Callable[[C, datetime], Mapping[str, ConditionValue]]
 log = structlog.get_logger(__name__)
 
 OPERATOR_CONFLICT = "OperatorConflict"
-"""The condition that more than one operator manages a cluster; absent as long as that was never so."""
+"""The condition of a cluster that more than one operator manages; absent until that happens for the first time."""
 
 SCOPE = "tidb.pingcap.com/operator-scope"
-"""The annotation of a Lease: which clusters its holder manages."""
+"""The annotation of a Lease that describes the clusters of its holder (`Scope`)."""
 
 _REASON, _RESOLVED = "AnotherOperator", "OneOperator"
 
 _OVERDUE = 2
-"""Of how many durations of its Lease an operator must have missed all renewals to count as gone."""
+"""The number of Lease durations without a renewal after which an operator counts as gone."""
 
 
 _NEWCOMER = 15.0
-"""Seconds in which a process that has begun to look has not seen each renewal yet, and leaves what another wrote."""
+"""Seconds after its start in which an operator keeps a stored condition: it may not have seen every renewal."""
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """Which clusters an operator manages: those of a namespace, empty: of all, that a label selector selects."""
+    """The clusters of an operator: those in a namespace (empty: in all) that a label selector matches."""
 
     namespace: str = ""
     selector: str = ""
 
     @property
     def annotation(self) -> Mapping[str, str]:
-        """What tells others, on the Lease."""
+        """The annotation of the operator's own Lease, for other operators."""
         return {SCOPE: msgspec.json.encode(self).decode()}
 
     def covers(self, cluster: Object) -> bool:
-        """Whether a cluster is among them. Raises SelectorError."""
+        """True if the operator manages the cluster. Raises SelectorError."""
         meta = cluster.metadata
         return self.namespace in ("", meta.namespace) and parse_selector(self.selector).matches(meta.labels)
 
@@ -71,14 +72,14 @@ _SCOPES = msgspec.json.Decoder(Scope)
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """An operator at work: until when its Lease counts, by our clock; its scope, None where it does not tell."""
+    """A running operator: when its Lease expires by the local clock, and its scope; None if the Lease has none."""
 
     until: float
     scope: Scope | None
 
 
 class OtherOperators:
-    """Who else manages a cluster. `me` is namespace and name of our Lease, `scope` what we manage."""
+    """The other running operators. `me` is namespace and name of this operator's Lease, `scope` its clusters."""
 
     def __init__(self, me: str, scope: Scope, clock: Clock, recorder: Recorder) -> None:
         self._me, self._scope, self._clock, self._recorder = me, scope, clock, recorder
@@ -89,13 +90,13 @@ class OtherOperators:
         self._began = clock.now()
 
     def watch(self, leases: Informers) -> None:
-        """Look at the Leases that `leases` shows."""
+        """Watch the Leases of `leases`."""
         self._leases, self._began = leases.informer_for(LEASES), self._clock.now()
         self._leases.add_event_handler(self.handler)
 
     @property
     def handler(self) -> ResourceEventHandler:
-        """What is told about Leases. One that is only there may be of an operator that is gone."""
+        """The handler of Leases. It ignores the initial list: a Lease may remain after its operator is gone."""
         return ResourceEventHandlerFuncs(on_update=self._updated, on_delete=self._deleted)
 
     def managing(self, cluster: Object) -> tuple[str, ...]:
@@ -106,9 +107,9 @@ class OtherOperators:
         return tuple(sorted(who for who, each in seen.items() if now < each.until and self._covers(each, cluster)))
 
     def condition(self, cluster: Object) -> Mapping[str, ConditionValue]:
-        """What the status of a cluster says of them; what is new is told in log and events, too.
+        """The condition OperatorConflict of a cluster; a change is also logged and recorded as an event.
 
-        Who may not see other Leases, or has just begun to, says what those have written who may.
+        The stored condition is kept while this operator cannot see other Leases, or has just started to.
         """
         stored = _stored(cluster)
         if self._leases is None or not self._leases.has_synced():
@@ -124,7 +125,7 @@ class OtherOperators:
         return {}
 
     def telling(self, conditions: _Conditions[C]) -> _Conditions[C]:
-        """The conditions of a cluster, and that of who else manages it, which `kubectl get` shows in STATUS as well."""
+        """The function `conditions`, extended by OperatorConflict, whose message `kubectl get` also shows in STATUS."""
 
         def values(ctx: C, now: datetime) -> Mapping[str, ConditionValue]:
             found = {**conditions(ctx, now), **self.condition(ctx.owner)}
@@ -137,7 +138,7 @@ class OtherOperators:
         return values
 
     def _message(self, others: tuple[str, ...]) -> str:
-        """The same from all of them, or they would write the status for ever."""
+        """The message about a conflict. All operators write the same, or they would overwrite each other for ever."""
         return (
             f"{' and '.join(sorted((self._me, *others)))} manage this cluster; stop all but one, "
             "or give each clusters of its own with -selector or -cluster-scoped=false"
@@ -160,7 +161,11 @@ class OtherOperators:
             log.info("no other operator manages this cluster any more", cluster=cluster.key)
 
     def _covers(self, other: _Seen, cluster: Object) -> bool:
-        """v1.6 tells no scope. By default it is everything, but with a selector of ours the clusters are shared out."""
+        """True if `other` manages the cluster.
+
+        v1.6 writes no scope. It counts as managing everything, unless this operator has a selector: then the user has
+        divided the clusters between the operators.
+        """
         if other.scope is None:
             return not self._scope.selector
         try:
@@ -195,7 +200,7 @@ def _renewal(record: LeaseRecord) -> tuple[str, str]:
 
 
 def scope_of(lease: Object) -> Scope | None:
-    """Which clusters the holder of a Lease manages; None where the Lease does not tell, as v1.6's."""
+    """The scope in the annotation of a Lease; None if it has none, like the Leases of v1.6."""
     try:
         return _SCOPES.decode(lease.metadata.annotations.get(SCOPE, ""))
     except msgspec.MsgspecError:
@@ -203,7 +208,7 @@ def scope_of(lease: Object) -> Scope | None:
 
 
 def _stored(cluster: Object) -> str:
-    """The message of the condition while it holds, else empty."""
+    """The message of the stored condition while it is True, else empty."""
     status: Json = cluster.decode().get("status") or {}
     mine = condition_of(status.get("conditions") or [], OPERATOR_CONFLICT)
     return str(mine.get("message") or _REASON) if mine.get("status") == "True" else ""

@@ -1,4 +1,4 @@
-"""What follows from the answers of a reconcile's stages: whether it failed, and when to come back."""
+"""The conclusions from the outcomes of a reconcile's stages: its failures, and the time of the next reconcile."""
 
 from collections.abc import Mapping
 
@@ -8,12 +8,15 @@ from member.outcome import Failed, Outcome, first_retry
 
 
 def failed(outcomes: Mapping[str, Outcome]) -> dict[str, Failed]:
-    """Those that failed, by stage."""
+    """The failures among the outcomes, by stage."""
     return {stage: outcome for stage, outcome in outcomes.items() if isinstance(outcome, Failed)}
 
 
 def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
-    """When to come back: the first that a stage asks for. Raises RequeueError when one failed that asks for nothing."""
+    """The result with the shortest delay that a stage requests.
+
+    Raises RequeueError if a stage failed without requesting a delay.
+    """
     if failures := {stage: each for stage, each in failed(outcomes).items() if each.retry_after is None}:
         first = next(iter(failures.values()))
         message = "; ".join(f"{stage}: {outcome.message}" for stage, outcome in failures.items())
@@ -23,7 +26,7 @@ def result_of(outcomes: Mapping[str, Outcome]) -> Result | None:
 
 
 def sooner(result: Result | None, pause: float) -> Result | None:
-    """The same result, but not later than after a pause in seconds; 0 is none."""
+    """The result, with a delay of at most `pause` seconds; unchanged if `pause` is 0."""
     if not pause:
         return result
     return Result(requeue_after=min(pause, (result and result.requeue_after) or pause))

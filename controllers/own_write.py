@@ -1,10 +1,10 @@
-"""After a write, a cache may show the object as it was before (F6, EXP-3).
+"""Detection of a cache that does not yet show the operator's own last write (F6, EXP-3).
 
-A reconcile that acted on the older one would decide again what it has decided already. So the version of the own last
-write is kept for each key, and a cached object that is older is not acted on.
+A reconcile of an outdated object would repeat decisions that are already carried out. For each key the operator keeps
+the version of its last write, and does not reconcile a cached object that is older.
 
-Where etcd is restored from a backup, versions go back, and what is older by its number may be all there is: a cache
-that does not show the write for long is compared with a live read.
+After a restore of etcd from a backup, versions go backwards, and no newer object may ever arrive. If the cache does not
+show the write for long, the operator compares it with a live read.
 """
 
 from collections.abc import Callable
@@ -21,36 +21,36 @@ from ports.transport import TransportError
 _log = structlog.get_logger(__name__)
 
 _SOONEST, _LATEST = 0.1, 30.0
-"""Seconds until the next try, a tenth of the wait so far; what the cache learns is an event, and comes sooner."""
+"""Limits in seconds of the delay before a retry, which is a tenth of the wait so far. An event comes sooner."""
 
 _PATIENCE = 30.0
-"""Seconds after which a live read tells whether there is anything newer to wait for."""
+"""Seconds after which a live read decides if there is a newer object to wait for."""
 
 
 @dataclass(slots=True)
 class OwnWrite:
-    """The newest version of one object that this process wrote and has not seen since; 0 when there is none."""
+    """The newest version of an object that this process wrote and has not seen in the cache; 0 if there is none."""
 
     _uid: str = ""
     _version: int = 0
     _echo: str = ""
     _since: float | None = None
-    """Since when a cache has been known not to show it, monotonic seconds."""
+    """The time since which the cache has been known not to show it, in monotonic seconds."""
 
     def remember(self, written: Object, *, is_news: bool = True) -> None:
-        """Note what a write answered, and whether what it wrote is news to the next reconcile."""
+        """Note the object that a write returned. `is_news` is False if the next reconcile need not react to it."""
         self._echo = "" if is_news else written.metadata.resource_version
         if version := _number(written.metadata.resource_version):
             self._uid, self._version, self._since = written.metadata.uid, version, None
 
     def is_echo(self, seen: Object) -> bool:
-        """Whether this is how our last write left the object, and no news."""
+        """True if the object is unchanged since this process's last write, and that write was no news."""
         return bool(self._echo) and seen.metadata.resource_version == self._echo
 
     def wait(self, cached: Object, clock: Clock, look: Callable[[], Object | None]) -> float:
-        """Seconds for which nothing may be decided on the cached object; 0 when it may be now.
+        """The seconds to wait before the next try; 0 if the cached object is new enough.
 
-        `look` reads the object live. Raises RequeueError when it cannot.
+        `look` reads the object live. Raises RequeueError if that fails.
         """
         if not self._is_older(cached):
             self._seen()
@@ -69,7 +69,7 @@ class OwnWrite:
         return min(max(waited / 10, _SOONEST), _LATEST)
 
     def _is_older(self, cached: Object) -> bool:
-        """Whether the cached object is older than our last write to it; another UID is another object."""
+        """True if the cached object is older than this process's last write to it. Another UID is another object."""
         version = _number(cached.metadata.resource_version)
         return self._uid == cached.metadata.uid and 0 < version < self._version
 
@@ -88,5 +88,5 @@ def _is_all_there_is(cached: Object, look: Callable[[], Object | None]) -> bool:
 
 
 def _number(version: str) -> int:
-    """The version as a number; 0 when it is none, which compares with nothing."""
+    """The version as a number; 0, which is never compared, if it is not one."""
     return int(version) if version.isdecimal() else 0

@@ -1,4 +1,4 @@
-"""Deleting what an object of a kind has made and wants no more: seen live, and its own (F5)."""
+"""Deletion of objects that an owner has created and no longer wants, after a live read of each (F5)."""
 
 from collections.abc import Callable, Collection
 from typing import Any
@@ -12,7 +12,7 @@ from kube.resources import Resource
 
 
 def delete_if(client: Client, resource: Resource, name: str, namespace: str, may_go: Callable[[Object], bool]) -> bool:
-    """Delete an object that may go by how it is now; whether there was one.
+    """Delete an object if `may_go` is True for its live state; return True if it was deleted.
 
     Raises Conflict, other ApiErrors, TransportError.
     """
@@ -25,9 +25,9 @@ def delete_if(client: Client, resource: Resource, name: str, namespace: str, may
 
 
 def prune(ctx: Reconcile[Any], resource: Resource, wanted: Collection[str]) -> None:
-    """Delete what the owner controls and does not want any more; claims are nobody's, so they stay.
+    """Delete the objects that the owner controls and whose names are not in `wanted`.
 
-    Raises Conflict, other ApiErrors, TransportError.
+    Claims have no owner, so they stay. Raises Conflict, other ApiErrors, TransportError.
     """
     runtime = ctx.owned.runtime
     for cached in ctx.lister(resource).list(ctx.namespace):

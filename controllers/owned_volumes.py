@@ -1,7 +1,7 @@
-"""The volumes of claims that an object of a simple kind has, by its labels (other-resources.md 1).
+"""The volumes of an object of a simple kind, found by the labels of its claims (other-resources.md 1).
 
-Claims and volumes are nobody's, so they outlive the object. A volume gets the labels of its claim with the policy: they
-make the cache show it from then on.
+Claims and volumes have no owner, so they outlive the object. With the reclaim policy a volume also gets the labels of
+its claim, by which the operator's cache selects volumes.
 """
 
 from collections.abc import Mapping
@@ -18,9 +18,9 @@ from meta.reading import Volume, is_for
 
 
 def keep_volumes(ctx: Reconcile[Any], labels: Mapping[str, str], policy: str) -> Outcome:
-    """Give the volumes of the claims with some labels a reclaim policy.
+    """Set the reclaim policy of the volumes whose claims have certain labels.
 
-    Nothing without the permission for volumes. Raises ApiError, TransportError.
+    Does nothing without the permission for volumes. Raises ApiError, TransportError.
     """
     if PERSISTENT_VOLUMES not in ctx.owned.caches:
         return Done("no permission for PersistentVolumes")

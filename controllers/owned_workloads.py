@@ -1,4 +1,4 @@
-"""A Service, and a StatefulSet of one pod, that an object of a simple kind owns (other-resources.md 1)."""
+"""The Services and StatefulSets of objects of simple kinds (other-resources.md 1)."""
 
 from typing import Any, Protocol
 
@@ -27,29 +27,26 @@ from member.observed.pod import Pod
 from member.outcome import Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 10.0
-"""Seconds until the next look at a pod that is not Ready: no event tells of it."""
+"""Seconds until the operator checks a pod again that is not Ready: it does not watch these pods."""
 
 
 def apply_service(ctx: Reconcile[Any], desired: Json) -> Object:
-    """Bring one Service to what is desired; ports and addresses that Kubernetes allocated stay.
-
-    Raises as `Reconcile.apply`.
-    """
+    """Apply the desired Service; ports and addresses that Kubernetes allocated stay. Raises as `Reconcile.apply`."""
     cached = ctx.cached(SERVICES, desired["metadata"]["name"])
     if cached is None:
         return ctx.apply(SERVICES, stamped(desired))
     live = cached.decode()
     before = applied(live) or {}
-    # a selector with a key of others selects no pod
+    # count the whole selector as applied, so that foreign keys are removed: with one of them it matches no pod
     whole = before | {"spec": (before.get("spec") or {}) | {"selector": live["spec"].get("selector") or {}}}
     return ctx.apply(SERVICES, stamped(keep_allocated(desired, live), live), applied=whole)
 
 
 def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.storageVolumes") -> Outcome:
-    """Bring a StatefulSet to what is desired, as far as it can be changed; Done names what can't be.
+    """Apply the desired StatefulSet, except for fixed fields; the message of Done names a difference in those.
 
-    The start script of v1.6 stays where only that differs, until what it is made from changes. `field` says which
-    volumes it has. Raises as `Reconcile.apply`.
+    The start script of v1.6 stays until its options change. `field` is the field of the spec that defines the volumes.
+    Raises as `Reconcile.apply`.
     """
     name = desired["metadata"]["name"]
     cached = ctx.cached(STATEFUL_SETS, name)
@@ -73,7 +70,7 @@ def apply_stateful_set(ctx: Reconcile[Any], desired: Json, field: str = "spec.st
 
 
 def _claim_of_others(ctx: Reconcile[Any], desired: Json) -> Refused | None:
-    """The refusal to create a StatefulSet whose pods would mount a foreign claim, read live."""
+    """The refusal to create a StatefulSet whose pods would mount a claim of another owner; claims are read live."""
     name, client = desired["metadata"]["name"], ctx.owned.runtime.client
     for pod in (f"{name}-{ordinal}" for ordinal in range(desired["spec"]["replicas"])):
         for each in claims_of_templates(desired, pod):
@@ -87,15 +84,15 @@ def _claim_of_others(ctx: Reconcile[Any], desired: Json) -> Refused | None:
 
 
 def _asks_for_another_script(live: Json, desired: Json) -> bool:
-    """Whether the options of the start script are others than those that were noted."""
+    """True if the options of the start script differ from those noted in the live StatefulSet."""
     noted, wanted = ((each["metadata"].get("annotations") or {}).get(START_SCRIPT_OPTIONS) for each in (live, desired))
     return noted is not None and noted != wanted
 
 
 def bring_to_ready(ctx: Reconcile[Any], name: str) -> Outcome:
-    """Done once the StatefulSet runs and is Ready at its newest revision; pods that keep it from that are deleted.
+    """The wait until all pods of the StatefulSet are Ready at its newest revision; Done if they are.
 
-    Raises LookupError, Conflict, other ApiErrors, TransportError.
+    Deletes pods that block the roll. Raises LookupError, Conflict, other ApiErrors, TransportError.
     """
     cached = ctx.cached(STATEFUL_SETS, name)
     live = cached.decode() if cached is not None else None
@@ -114,7 +111,7 @@ def bring_to_ready(ctx: Reconcile[Any], name: str) -> Outcome:
 
 
 def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
-    """A pod, the first of which a trouble is known, and what keeps it. Raises ApiError, TransportError."""
+    """The first pod with a known trouble, and the trouble; else the first pod. Raises ApiError, TransportError."""
     name, runtime = live["metadata"]["name"], ctx.owned.runtime
     pods = [f"{name}-{ordinal}" for ordinal in range(int(live["spec"]["replicas"]))] or [f"{name}-0"]
     troubles = ((pod, trouble_of_pod(runtime, ctx.namespace, name, pod)) for pod in pods)
@@ -122,10 +119,10 @@ def _unready(ctx: Reconcile[Any], live: Json) -> tuple[str, str]:
 
 
 def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
-    """Delete the pods of older revisions that are not Ready, in which it would wait for ever (R23).
+    """Delete pods of older revisions that are not Ready, which would block the roll for ever (R23).
 
-    Where pods are started in order, and in Kubernetes 1.35, none is restarted as long as one of them is not Ready, even
-    if its template is why. The others Kubernetes restarts itself.
+    If pods start in order, and in Kubernetes 1.35, Kubernetes restarts no pod while one is not Ready, even if the old
+    template is the cause. It restarts Ready pods itself.
     """
     meta, spec, newest = live["metadata"], live["spec"], live["status"].get("updateRevision")
     if spec["updateStrategy"]["type"] == ON_DELETE or not newest:
@@ -145,7 +142,7 @@ def _delete_broken(ctx: Reconcile[Any], live: Json) -> None:
 
 
 class WorkloadStatus(Protocol):
-    """What the status of a kind tells of its StatefulSet."""
+    """The fields about the StatefulSet in the status of a kind."""
 
     synced: bool
     phase: str
@@ -153,9 +150,9 @@ class WorkloadStatus(Protocol):
 
 
 def observe(ctx: Reconcile[Any], status: WorkloadStatus, name: str, made: Outcome | None) -> Outcome:
-    """Bring a status up to date; the wait for the pod once everything is `made`. Raises as `bring_to_ready`.
+    """Update the status; return the wait for the pods if `made`, the outcome of the stage before, is Done, else Done.
 
-    Nothing is made while a spec is not valid: `made` is None then.
+    `made` is None while the spec is invalid. Raises as `bring_to_ready`.
     """
     live = ctx.cached(STATEFUL_SETS, name)
     status.synced, status.stateful_set = live is not None, None
@@ -167,14 +164,14 @@ def observe(ctx: Reconcile[Any], status: WorkloadStatus, name: str, made: Outcom
 
 
 def is_upgrading(live: Json) -> bool:
-    """Whether a pod of a StatefulSet does not run its newest revision yet (other-resources.md 4)."""
+    """True if a pod of a StatefulSet does not run the newest revision yet (other-resources.md 4)."""
     status = live.get("status") or {}
     outdated = int(status.get("updatedReplicas") or 0) < int(status.get("replicas") or 0)
     return is_rolling(live) or (bool(status.get("updateRevision")) and outdated)
 
 
 def _other_mounts(name: str, live: Json, desired: Json, field: str) -> Refused | None:
-    """The refusal of a pod that could not be made, or would lose a volume, as claim templates stay."""
+    """The refusal of a spec whose pods could not be created, or would lose a volume: claim templates are immutable."""
     missing, unwanted = missing_volumes(live, desired), unwanted_mounts(live, desired)
     if not missing and not unwanted:
         return None

@@ -1,4 +1,4 @@
-"""Why pods of Jobs, and of kinds with a pod or two, do not start; see `member.observed.troubles`. Read live."""
+"""The reasons why pods of Jobs and of small StatefulSets do not start, read live (`member.observed.troubles`)."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from member.observed.troubles import in_the_way, read_complaint, trouble_of
 
 
 def trouble_of_job(runtime: Runtime, namespace: str, name: str, pods: Sequence[Object]) -> str:
-    """What keeps the newest of a Job's `pods` from starting, or the Job from making one; empty: nothing is known."""
+    """The reason why the newest of a Job's `pods` does not start, or the Job has no pod; empty if it is unknown."""
     if not pods:
         return _complaint(runtime, namespace, JOBS, name)
     newest = max(pods, key=lambda pod: pod.metadata.creation_timestamp or "")
@@ -19,10 +19,7 @@ def trouble_of_job(runtime: Runtime, namespace: str, name: str, pods: Sequence[O
 
 
 def trouble_of_pod(runtime: Runtime, namespace: str, stateful_set: str, name: str) -> str:
-    """What keeps a pod of a StatefulSet from being Ready; empty where nothing is known.
-
-    Raises ApiError, TransportError.
-    """
+    """The reason why a pod of a StatefulSet is not Ready; empty if it is unknown. Raises ApiError, TransportError."""
     pod = runtime.client.find(PODS, name, namespace)
     if pod is None:
         return _complaint(runtime, namespace, STATEFUL_SETS, stateful_set, of_pod=name)

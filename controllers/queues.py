@@ -1,4 +1,4 @@
-"""The queue that every controller has, with v1.6's patience (scheduler-deployment.md 3.5, RL-7)."""
+"""The queue of a controller, with the retry delays of v1.6 (scheduler-deployment.md 3.5, RL-7)."""
 
 from collections.abc import Callable
 
@@ -8,12 +8,12 @@ from workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from workqueue.timers import Timers
 
 REST = Rest(least=1.0, rate=5.0, most=12.0)
-"""How long a key rests between two syncs in a process, however much happens to its object meanwhile.
+"""The minimum time between two syncs of a key, however many events its object has.
 
-A cluster that comes up causes a hundred events, many of them by what the operator writes itself, and a sync costs as
-much as twenty writes. The more clusters come up at once, the longer each takes, and the less is lost by looking at it
-less often. What happens first after a rest, or after a look that only a resync brought up, counts at once, and so do
-what users change and the last replica of a StatefulSet that becomes ready (`controllers.enqueueing`).
+A starting cluster causes a hundred events, many of them from the operator's own writes, and a sync costs as much as
+twenty writes. The more clusters start at once, the longer each takes, and the less a longer rest matters. The key is
+synced at once for the first event after a rest or after the sync of a resync, for a user's change, and when the last
+replica of a StatefulSet becomes ready (`controllers.enqueueing`).
 """
 
 
@@ -27,7 +27,7 @@ def controller_queue(
 ) -> PriorityQueue[str]:
     """A queue of keys: retries after 1 s, doubling to 100 s, and at most 10 per second after a burst of 100.
 
-    `on_throttled` gets, in seconds, each wait for that shared rate (`SyncMetrics.record_throttled`); `rest` is that of
+    `on_throttled` receives each wait for that shared rate, in seconds (`SyncMetrics.record_throttled`). For `rest` see
     `PriorityQueue`.
     """
     limiter: RateLimiter[str] = default_controller_rate_limiter(

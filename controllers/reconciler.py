@@ -1,14 +1,14 @@
-"""One reconcile of one object, whatever its kind: from the key to the patched status (lifecycle.md 2).
+"""One reconcile of one object of any kind: from the key to the patched status (lifecycle.md 2).
 
-    cached object ─┬─ gone, another process's, or   → everything that was remembered of it is forgotten
-                   ├─ older than our own last write → soon again
-                   ├─ its status was written often  → later again
-                   ├─ its spec is not valid         → a condition and one event say so; it goes on with the last valid
-                   │                                  spec: observed, and what is gone is made again. Where none is
-                   │                                  known, what runs is observed by the present one
-                   └─ stages → conditions → the status is patched if it differs → when to come back
+    cached object ─┬─ deleted, or of another process  → its memory is deleted
+                   ├─ older than the own last write   → retry soon
+                   ├─ its status was written often    → retry later
+                   ├─ its spec is invalid             → report it by a condition and one event. Continue with the last
+                   │                                    valid spec: observe, and recreate missing objects. If none is
+                   │                                    known, only observe what runs, by the invalid spec
+                   └─ stages → conditions → patch the status if it differs → time of the next reconcile
 
-The user's spec is never written.
+The operator never writes the user's spec.
 """
 
 import contextlib
@@ -47,14 +47,14 @@ from ports.observation import is_observing
 log = structlog.get_logger(__name__)
 
 CLEANUP_FAILED = "CleanUpFailed"
-"""The reason of a deleted object that stays, since what it has made could not be removed."""
+"""The reason of Progressing of a deleted object that stays because its cleanup failed."""
 
 _OBJECTS = "objects"
-"""What answers for the objects that others contest, whichever stage wrote them."""
+"""The name in `outcomes` that reports objects which other clients keep changing, whichever stage writes them."""
 
 
 class Reconciler(Generic[M, C, D, R]):
-    """Brings one object of a kind a step closer to its spec. Safe for use by many workers, one per key."""
+    """Brings an object of a kind one step closer to its spec. Thread-safe, with one worker at a time per key."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Reconciler(Generic[M, C, D, R]):
         runtime: Runtime,
         metrics: ObjectMetrics = NO_OBJECT_METRICS,
     ) -> None:
-        """`objects` are those of the kind, `deps` what its contexts are made with."""
+        """`objects` lists the objects of the kind; `deps` are the dependencies of its contexts."""
         self._kind = kind
         self._objects = objects
         self._deps = deps
@@ -73,23 +73,23 @@ class Reconciler(Generic[M, C, D, R]):
         self._memory, self._tried = (runtime.memory(self._new_memory, kind.resource) for _ in range(2))
 
     def _new_memory(self) -> KeyMemory[R]:
-        """What was done for an object and what was only tried are remembered apart."""
+        """An empty memory; normal syncs and syncs that write nothing have separate ones."""
         clock, kind = self._runtime.clock, self._kind
         pacing, slowness = StatusPacing(clock, kind.status_fields), FailureLog(log, clock)
         return KeyMemory(kind.memory(), StatusWriteLimiter(clock), pacing, WaitLog(clock), slowness)
 
     def is_slow(self, key: str) -> bool:
-        """Whether servers of this object were slow or silent when last asked, so that its reconcile may take long."""
+        """True if servers of this object were slow or silent in its last reconcile, so that the next may take long."""
         memory = self._memory.find(key)
         return memory is not None and memory.is_slow
 
     def is_echo(self, obj: Object) -> bool:
-        """Whether an object is as its last reconcile has left it, and that is no news to the next one."""
+        """True if an object is unchanged since its last reconcile, and what that wrote is no news to the next."""
         memory = self._memory.find(obj.key)
         return memory is not None and memory.own_write.is_echo(obj)
 
     def __call__(self, key: str) -> Result | None:
-        """Reconcile one key. Raises RequeueError for what is retried with back-off."""
+        """Reconcile one key. Raises RequeueError if it must be retried with back-off."""
         with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER, tried=False)
@@ -115,13 +115,13 @@ class Reconciler(Generic[M, C, D, R]):
         return result
 
     def _wait(self, memory: KeyMemory[R], owner: Object) -> float:
-        """Seconds for which nothing may be decided on this object; 0 when it may be now. Raises RequeueError."""
+        """The seconds to wait before this object may be reconciled, 0 for none. Raises RequeueError."""
         runtime, meta = self._runtime, owner.metadata
         look = partial(runtime.client.find, self._kind.resource, meta.name, meta.namespace)
         return memory.own_write.wait(owner, runtime.clock, look) or memory.status_writes.pause()
 
     def _cached(self, key: str) -> Object | None:
-        """The cached object, if this process acts for it."""
+        """The cached object; None if it is deleted or belongs to another process."""
         if not self._runtime.key_locks.owns(self._kind.resource, key):
             return None
         namespace, _, name = key.rpartition("/")
@@ -138,7 +138,7 @@ class Reconciler(Generic[M, C, D, R]):
         self._metrics.forget(namespace, name)
 
     def _finalize(self, owner: Object) -> None:
-        """Do what a deleted object waits for. Raises RequeueError."""
+        """Run the cleanup that a deleted object waits for. Raises RequeueError if it fails."""
         if self._kind.finalize is None:
             return
         try:
@@ -151,7 +151,7 @@ class Reconciler(Generic[M, C, D, R]):
             raise RequeueError(CLEANUP_FAILED, message) from error
 
     def _record_cleanup(self, owner: Object, message: str) -> None:
-        """Record once, as far as the API server takes it, why a deleted object stays."""
+        """Record once why a deleted object stays, by an event and, if the API server accepts it, a condition."""
         stored = self._runtime.applier.status_of(self._kind.resource, owner)
         before: list[Json] = stored.get("conditions") or []
         value, now = (True, CLEANUP_FAILED, message), self._runtime.clock.wall()
@@ -173,7 +173,7 @@ class Reconciler(Generic[M, C, D, R]):
         return self._run(self._kind.context(owner, model, self._deps, memory.kind), memory)
 
     def _go_on(self, owner: Object, memory: KeyMemory[R], refusal: Refused) -> Result | None:
-        """Hold the object at the last valid spec; where there is none, look at what runs as the present one has it."""
+        """Hold the object at its last valid spec; if none is known, observe it by the invalid one."""
         if self._kind.hold is None:
             return sooner(None, self._write_refusal(owner, memory, refusal))
         seen = memory.accepted if memory.accepted and memory.accepted.metadata.uid == owner.metadata.uid else None
@@ -213,7 +213,7 @@ class Reconciler(Generic[M, C, D, R]):
         memory.is_slow = bool(slow)
 
     def _status(self, ctx: C, memory: KeyMemory[R], stored: Json) -> Json:
-        """The new status with its conditions; a refusal that is new is an event, too."""
+        """The new status with its conditions. Records an event for a new refusal."""
         now = self._runtime.clock.wall()
         values = self._kind.conditions(ctx, now)
         status: Json = msgspec.to_builtins(self._kind.status(ctx))
@@ -223,7 +223,7 @@ class Reconciler(Generic[M, C, D, R]):
         for kind, value in values.items():
             before = conditions
             conditions = with_condition(before, kind, value, now, update_time=self._kind.update_times)
-            # an outage was an event when Ready began to name it
+            # an outage was already recorded as an event when Ready first named it
             known = (INVALID, condition_of(stored.get("conditions") or [], READY).get("reason"))
             is_news = conditions != before and kind == PROGRESSING and value[1] not in known
             if is_news and _is_refused(ctx.outcomes):
@@ -235,12 +235,12 @@ class Reconciler(Generic[M, C, D, R]):
         return memory.unknown_fields.reported(owner, conditions, now, record, update_time=self._kind.update_times)
 
     def _refuse(self, owner: Object, memory: KeyMemory[R], problems: Sequence[Problem]) -> Refused:
-        """Say what is wrong with the spec, with one event for each distinct one (I28)."""
+        """Report the problems of the spec, by one event per distinct spec (I28), and return the refusal."""
         message = "; ".join(str(problem) for problem in problems)
         conditions = self._runtime.applier.status_of(self._kind.resource, owner).get("conditions") or []
-        # v1.6's CRDs raise `metadata.generation` with the status, too
+        # with v1.6's CRDs `metadata.generation` also grows when the status changes
         spec, last = digest([owner.decode().get("spec"), message]), memory.reported_spec
-        # after a restart the condition says whether the process before has reported it
+        # after a restart the condition shows if the process before has reported it
         reported = last == spec if last else any(_refuses(each, message) for each in conditions)
         if not reported:
             log.error(f"{self._kind.resource.kind} is not valid", problems=[str(problem) for problem in problems])
@@ -253,14 +253,14 @@ class Reconciler(Generic[M, C, D, R]):
         stored = self._runtime.applier.status_of(self._kind.resource, owner)
         now, value = self._runtime.clock.wall(), (False, refusal.reason, refusal.message)
         conditions: list[Json] = stored.get("conditions") or []
-        # what nobody can look at is not Ready for all that is known
+        # the operator cannot observe the object, so it does not call it Ready
         for kind in [PROGRESSING, READY]:
             conditions = with_condition(conditions, kind, value, now, update_time=self._kind.update_times)
         status = stored | {"conditions": self._with_unknown_fields(owner, memory, conditions)}
         return self._write_status(owner, memory, stored, status)
 
     def _write_status(self, owner: Object, memory: KeyMemory[R], old: Json, new: Json) -> float:
-        """Write what differs; return the seconds until it may be written, where that has to wait."""
+        """Write the status if it differs; return the seconds until the write is allowed, 0 if there is no wait."""
         if old != new and (pause := memory.status_pacing.pause(old, new)):
             return pause
         written = patch_status(self._runtime.applier, self._kind.resource, owner, old, new)
@@ -273,7 +273,7 @@ class Reconciler(Generic[M, C, D, R]):
         return 0.0
 
     def _tell_wait(self, written: Object, old: Json, new: Json) -> None:
-        """What is waited for is an event where the definition of the kind, v1.6's, has no room for conditions."""
+        """Record an event about the wait if the stored status has no conditions, as with v1.6's definitions."""
         before, now = (_wait_told_by(each.get("conditions") or ()) for each in (old, new))
         is_told = "conditions" in (written.decode().get("status") or {})
         if now and not is_told and before.get("message") != now["message"]:
@@ -281,13 +281,13 @@ class Reconciler(Generic[M, C, D, R]):
 
 
 def _wait_told_by(conditions: Sequence[Json]) -> Json:
-    """What Progressing says while something is waited for; empty when nothing is."""
+    """The condition Progressing while it is True; else empty."""
     said = condition_of(conditions, PROGRESSING)
     return said if said.get("status") == "True" else {}
 
 
 def _as_before(owner: Object, before: Json) -> Object:
-    """An object with the spec, the labels and the annotations that it had before, which may be what is not valid."""
+    """The object with its earlier spec, labels and annotations: any of these may be invalid now."""
     body = owner.decode()
     theirs = {key: before["metadata"].get(key) or {} for key in ("labels", "annotations")}
     return Object(msgspec.json.encode(body | {"metadata": body["metadata"] | theirs, "spec": before["spec"]}))

@@ -1,4 +1,4 @@
-"""Which objects refer to which by name, so that a change of one brings those back that refer to it (CW-2)."""
+"""An index of references by name, so that a change of an object enqueues the objects that refer to it (CW-2)."""
 
 import threading
 from collections.abc import Callable, Collection
@@ -10,11 +10,11 @@ from informers.tombstones import LastKnown, last_known_object
 from kube.objects import Object
 
 RefersTo = Callable[[Object], Collection[str]]
-"""The keys, `namespace/name`, of what an object refers to."""
+"""Returns the keys, `namespace/name`, of the objects to which an object refers."""
 
 
 class References:
-    """What refers to what, from one kind to one resource. Safe for use by the threads of both handlers."""
+    """The references from objects of one kind, the sources, to objects of one resource, the targets. Thread-safe."""
 
     def __init__(self, refers_to: RefersTo) -> None:
         self._refers_to = refers_to
@@ -23,12 +23,12 @@ class References:
         self._sources: dict[str, set[str]] = {}
 
     def sources_of(self, target: str) -> list[str]:
-        """The keys of the objects that refer to an object."""
+        """The keys of the objects that refer to `target`, sorted."""
         with self._lock:
             return sorted(self._sources.get(target, ()))
 
     def noting(self) -> ResourceEventHandlerDetailedFuncs:
-        """For the objects that refer to others."""
+        """The handler of the sources: it keeps the index up to date."""
         return ResourceEventHandlerDetailedFuncs(
             on_add=lambda source, _: self._note(source.key, self._refers_to(source)),
             on_update=lambda _, source: self._note(source.key, self._refers_to(source)),
@@ -38,9 +38,9 @@ class References:
     def enqueueing(
         self, enqueue: Enqueue, is_news: Callable[[Object, Object], bool] = lambda _old, _new: True
     ) -> ResourceEventHandlerDetailedFuncs:
-        """For the objects that are referred to: what happens to one enqueues those that refer to it.
+        """The handler of the targets: an event of a target enqueues its sources.
 
-        `is_news`: which updates count.
+        Updates for which `is_news` is False are ignored.
         """
 
         def tell(target: Object | None) -> None:

@@ -1,4 +1,4 @@
-"""What a process gives to all of its controllers, in one value."""
+"""The parts of a process that all of its controllers share, in one value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -35,14 +35,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What a process gives to all of its controllers; made by `new_runtime`.
+    """The parts of a process that all of its controllers share; created by `new_runtime`.
 
-    `informers` are those of the objects that a label selector selects, the same at each call. `fence` is asked before
-    each write that does not go through `client`. `other_leases` shows the Leases of other namespaces with the name of
-    ours, None where nobody looks at them. `secrets` reads Secrets on behalf of objects, `secret_metadata` watches all
-    Secrets, None where changes of them go unnoticed. `drain_timeout` is how many seconds running syncs may take after
-    the stop. `on_defect` gets what no stage should raise. `observed` knows for which objects nothing may be written.
-    `rest` is how many seconds a key rests between two syncs.
+    - `informers`: returns the informers for a label selector, the same at each call.
+    - `fence`: checked before each write that does not go through `client`.
+    - `other_leases`: watches Leases with the name of the own one in other namespaces; None if they are not watched.
+    - `secrets`: reads Secrets on behalf of objects.
+    - `secret_metadata`: watches all Secrets; None if their changes are not watched.
+    - `drain_timeout`: the seconds that running syncs may take after the stop.
+    - `on_defect`: called with unexpected exceptions of stages.
+    - `observed`: decides for which objects nothing may be written.
+    - `rest`: the minimum time between two syncs of a key.
     """
 
     client: Client
@@ -73,15 +76,15 @@ class Runtime:
         enqueue: Enqueue,
         is_echo: Callable[[Object], bool] = lambda _: False,
     ) -> None:
-        """Events of an object of the resource that a controller acts for enqueue it, as `enqueue_object` says."""
+        """Enqueue objects of the resource on their events, for the controller that acts for them (`enqueue_object`)."""
         informers.informer_for(resource).add_event_handler(enqueue_object(enqueue, is_echo))
         self._acted_for.append((resource, informers.lister_for(resource), enqueue))
 
     def follow_secrets(self) -> None:
-        """Have the change of a Secret enqueue the objects that it was read for.
+        """Enqueue, when a Secret changes, the objects for which it was read.
 
-        As a detail: who renews many Secrets of a cluster one after another costs one reconcile, and who changes one a
-        hundred times a second costs one in three seconds.
+        The priority is DETAIL: renewing many Secrets of a cluster costs one reconcile, and changing one a hundred times
+        a second costs one reconcile in three seconds.
         """
         if self.secret_metadata is None:
             return
@@ -96,9 +99,9 @@ class Runtime:
         self.secret_metadata.informer_for(SECRETS).add_event_handler(on_change(changed), NO_RESYNC)
 
     def take_up(self, is_new: Callable[[str], bool]) -> None:
-        """Enqueue what this process acts for from now on: whatever shares the objects out calls its key `is_new`.
+        """Enqueue the objects that belong to this process from now on: those whose shard key `is_new`.
 
-        As news, so that each is looked at once before anything that comes of looking at the first ones.
+        The priority is NEWS, so that each is synced once before the changes that the first of these syncs cause.
         """
         for resource, lister, enqueue in self._acted_for:
             for each in lister.list():
@@ -106,23 +109,23 @@ class Runtime:
                     enqueue(each.key)
 
     def memory(self, make: Callable[[], T], resource: Resource | None) -> Memory[T]:
-        """What a controller remembers of each object of a resource, as long as this process acts for it.
+        """A controller's memory of each object of a resource, kept while the object belongs to this process.
 
-        Without a resource, whose the keys are cannot be told from them: all are forgotten when some are lost.
+        Without a resource the shard of a key is unknown: all keys are deleted when this process loses any object.
         """
         memory = Memory(make)
         self._memories.append((memory, resource))
         return memory
 
     def forget_lost(self) -> None:
-        """Forget what another process acts for from now on: by the time it comes back, none of it may hold."""
+        """Delete the memory of objects that belong to another process now: it will be outdated if they return."""
         for memory, resource in self._memories:
             memory.keep(partial(self.key_locks.owns, resource) if resource else lambda _key: False)
 
     def controller(
         self, name: str, sync: Sync, *, queue: str = "", is_slow: Callable[[str], bool] = lambda _: False
     ) -> Controller:
-        """A controller with a queue of its own, whose name in the metrics is `queue`, else `name`.
+        """A controller with its own queue, whose name in the metrics is `queue`, or `name` if that is empty.
 
         Arguments as for `Controller`.
         """
@@ -163,10 +166,10 @@ def new_runtime(
     observes: Callable[[], bool] = is_observing,
     on_paused: OnPaused | None = None,
 ) -> Runtime:
-    """A runtime whose series are in `registry`; for the arguments see `Runtime`.
+    """A runtime whose metrics are in `registry`; for the arguments see `Runtime`.
 
-    `ownership` tells which objects this process acts for: by default all of them, behind `fence`. `observes`: whether
-    the work at hand writes nothing. `on_paused`: see `ObservedObjects`.
+    `ownership` decides which objects belong to this process; by default all of them, guarded by `fence`. `observes`
+    returns True if the current sync must write nothing. `on_paused`: see `ObservedObjects`.
     """
     return Runtime(
         client=client,

@@ -1,7 +1,7 @@
-"""A kind that needs no more than a model and stages: the controller of a custom resource.
+"""The controller of a custom resource that needs only a model and stages.
 
-Each object owns what its stages make for it. Its status has the conditions Progressing and Ready, for which the schema
-of its CustomResourceDefinition must have room.
+Each object owns what its stages create. Its status has the conditions Progressing and Ready, which the schema of its
+CustomResourceDefinition must permit.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -36,11 +36,11 @@ M = TypeVar("M", bound=Model)
 
 @dataclass(frozen=True, slots=True)
 class OwnedObjects:
-    """What a process gives to the reconciles of a kind.
+    """The dependencies of the reconciles of a kind.
 
-    `managed_by` is the label of all that is made for it, `caches` are those of what its objects own, read or refer to.
-    `is_selective`: whether the caches of custom resources hold only what a label selector selects. `settings` is what
-    the process that builds the controller hands to its stages.
+    `managed_by` is the label of all objects that the stages create, `caches` are the caches of the resources that
+    objects own, read or refer to. `is_selective` is True if the caches of custom resources are limited by a label
+    selector. `settings` are passed on to the stages by the process that builds the controller.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class OwnedObjects:
     settings: object = None
 
     def release(self, owner: Object, finalizer: str) -> None:
-        """Let a deleted owner go, as far as this finalizer keeps it. Raises ApiError, TransportError."""
+        """Remove this finalizer from a deleted owner. Raises ApiError, TransportError."""
         self.runtime.applier.remove_finalizer(self.resource, owner, finalizer)
 
 
@@ -60,7 +60,7 @@ class OwnedObjects:
 class Reconcile(Generic[M]):
     """One reconcile of one object.
 
-    `model` is the object with its defaults; its status is a working copy, which is patched at the end if it differs.
+    `model` is the object with its defaults. Its status is a working copy, which is written at the end if it differs.
     """
 
     owner: Object
@@ -69,38 +69,38 @@ class Reconcile(Generic[M]):
     unseen: TakenNames
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     found: object = None
-    """What a stage has found for those after it."""
+    """A result that a stage passes to later stages."""
     _beyond: dict[tuple[Resource, str, str], Object | None] = field(default_factory=dict)
 
     @property
     def namespace(self) -> str:
-        """That of the owner and all that is made for it."""
+        """The namespace of the owner and of all objects that it owns."""
         return self.owner.metadata.namespace
 
     @property
     def name(self) -> str:
-        """That of the owner."""
+        """The name of the owner."""
         return self.owner.metadata.name
 
     def lister(self, resource: Resource) -> Lister:
-        """The cache of a resource. Raises LookupError when the kind has nothing to do with such objects."""
+        """The cache of a resource. Raises LookupError if the kind neither owns, reads nor refers to it."""
         cache = self.owned.caches.get(resource)
         if cache is None:
             raise LookupError(f"the kind {self.owned.kind} does not own {resource}: add it to `owns`, or to `reads`")
         return cache
 
     def cached(self, resource: Resource, name: str) -> Object | None:
-        """An object of the owner's namespace. Raises LookupError as `lister`."""
+        """The cached object in the owner's namespace, if it exists. Raises LookupError as `lister`."""
         found = self.lister(resource).get(self.namespace, name)
         if found is not None:
             self.unseen.forget(resource, name)
         return found
 
     def referred(self, resource: Resource, namespace: str, name: str) -> Object | None:
-        """What the owner refers to, be it selected or not: what no cache can show is read live, once in a reconcile.
+        """The object to which the owner refers: cached, or, if a selector may hide it, read live once per reconcile.
 
-        None where it does not exist, or is in another namespace that may not be read. Raises LookupError as `lister`,
-        ApiError, TransportError.
+        None if it does not exist, or is in another namespace that the operator may not read. Raises LookupError as
+        `lister`, ApiError, TransportError.
         """
         cached = self.lister(resource).get(namespace, name)
         if cached is not None or not self.owned.is_selective:
@@ -111,7 +111,7 @@ class Reconcile(Generic[M]):
         return self._beyond[key]
 
     def secret(self, name: str, namespace: str) -> Object | None:
-        """A Secret, read live. Its next change brings the owner back. Raises ApiError, TransportError."""
+        """A Secret, read live. Its next change enqueues the owner. Raises ApiError, TransportError."""
         return self.owned.runtime.secrets.find((self.owned.resource, self.owner.key), name, namespace)
 
     def _live_beyond(self, resource: Resource, namespace: str, name: str) -> Object | None:
@@ -123,16 +123,16 @@ class Reconcile(Generic[M]):
             return None
 
     def controls(self, child: Object) -> bool:
-        """Whether another object is the owner's."""
+        """True if the owner controls `child`."""
         controller = child.metadata.controller
         return controller is not None and controller.uid == self.owner.metadata.uid
 
     def apply(self, resource: Resource, desired: Json, *, applied: Json | None = None) -> Object:
-        """Create an object that the owner controls, or patch what differs in it; it goes when its owner goes.
+        """Create an object that the owner controls, or patch its differences; Kubernetes deletes it with its owner.
 
-        Kind, namespace, owner and the label of this controller are filled in. A creation is told as an event, and so
-        is its refusal. Raises LookupError, OwnerGone, and as `Applier.apply`, which is the answer of the stage; for
-        `applied` see there.
+        Fills in kind, namespace, owner and the label of this controller. Records an event when it creates an object or
+        the API server refuses that. For `applied` see `Applier.apply`. Raises LookupError, OwnerGone, and as
+        `Applier.apply`; the frame turns these errors into the outcome of the stage.
         """
         whole = self.owned_by_this(resource, desired)
         cached = self.cached(resource, desired["metadata"]["name"])
@@ -141,7 +141,7 @@ class Reconcile(Generic[M]):
         return self.owned.runtime.applier.apply(resource, whole, cached, applied=applied)
 
     def owned_by_this(self, resource: Resource, desired: Json) -> Json:
-        """An object with all that says whose it is."""
+        """The desired object with kind, namespace, owner reference and the label of this controller."""
         meta, owner = desired["metadata"], self.owner.metadata
         reference = {
             "apiVersion": self.owned.resource.api_version,
@@ -163,7 +163,7 @@ class Reconcile(Generic[M]):
         self.owned.runtime.recorder.event(self.owner, kind, reason, message)
 
     def add_finalizer(self, finalizer: str) -> None:
-        """Keep the owner, once it is deleted, until `finalize` of its kind has released it.
+        """Add a finalizer, which keeps the owner after its deletion until `finalize` of its kind removes it.
 
         Raises Conflict, other ApiErrors, TransportError.
         """
@@ -192,14 +192,17 @@ class Reconcile(Generic[M]):
         return created
 
     def make(self, resource: Resource, desired: Json) -> Object:
-        """Create an object that the owner controls; what there is of its name, read live, if it was only unseen.
+        """Create an object that the owner controls; if its name is taken, return the existing object, read live.
 
         Raises OwnerGone, ApiError, TransportError.
         """
         return self._made_or_found(resource, self.owned_by_this(resource, desired))[0]
 
     def _made_or_found(self, resource: Resource, whole: Json) -> tuple[Object, bool]:
-        """What the cache lacks may only be unseen: it is looked at live, and not created in every reconcile."""
+        """The object, and True if it was created.
+
+        An object that the cache lacks may exist: then it is read live, and not created again in each reconcile.
+        """
         runtime, meta = self.owned.runtime, whole["metadata"]
         return self.unseen.make_or_find(
             resource,
@@ -223,13 +226,16 @@ class Reconcile(Generic[M]):
 class SimpleKind(Generic[M]):
     """A kind whose objects are reconciled by `stages`, one after another.
 
-    `model` has a field `status`, a model of the whole status but its conditions. `owns` is what stages may `apply`,
-    `reads` what they look at beside that, among all that carries the label of this controller, `refers` the custom
-    resources that objects name: a change of one brings back the objects that do. `name` is that of the controller,
-    empty: the kind in small letters, and `managed_by` its label, empty: its name. For `defaults` and `problems` see
-    `Kind`; `others_conditions` are those of a new status beside Progressing and Ready. `observe` only looks, for the
-    status: nothing else is done while a spec is not valid. `further_conditions` are set beside Progressing and Ready in
-    each reconcile. `finalize`, `status_fields`: see `Kind`.
+    - `model`: has a field `status`, a model of the whole status except its conditions.
+    - `owns`: the resources that stages may `apply`.
+    - `reads`: further resources that stages read, limited to objects with the label of this controller.
+    - `refers`: the custom resources that objects name; a change of one enqueues the objects that name it.
+    - `name`: the name of the controller; by default the kind in lower case.
+    - `managed_by`: the value of the controller's label; by default its name.
+    - `others_conditions`: the conditions of the new status besides Progressing and Ready; see `Kind`.
+    - `observe`: updates the status; runs in place of the stages while the spec is invalid.
+    - `further_conditions`: set besides Progressing and Ready in each reconcile.
+    - `defaults`, `problems`, `finalize`, `status_fields`: see `Kind`.
     """
 
     resource: Resource
@@ -256,11 +262,11 @@ class SimpleKind(Generic[M]):
         shared: Mapping[Resource, Informers] = MappingProxyType({}),
         settings: object = None,
     ) -> tuple[Controller, ...]:
-        """Its controller, its handlers registered; nothing is started.
+        """The controller of the kind, with its handlers registered; it is not started.
 
-        `selector` selects the custom resources by label. Of what is cluster-scoped in `reads`, only those that are
-        `permitted` are cached, None for all. `shared` watch resources of which others own some, too. `settings`: see
-        `OwnedObjects`.
+        `selector` selects the custom resources by label. Cluster-scoped resources in `reads` are only cached if they
+        are `permitted`; None permits all. `shared` are informers of resources that several controllers own. For
+        `settings` see `OwnedObjects`.
         """
         kind = self._kind()
         managed_by = self.managed_by or kind.name
@@ -310,7 +316,7 @@ class SimpleKind(Generic[M]):
 
 
 _HELD = "spec"
-"""What answers for a spec that is not valid."""
+"""The name in `outcomes` of the refusal of an invalid spec."""
 _OBSERVED = "status"
 
 

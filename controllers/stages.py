@@ -1,4 +1,4 @@
-"""The steps of a reconcile, whatever its kind: each answers how it stands, and fails alone."""
+"""The stages of a reconcile of any kind: each returns an outcome, and a failure of one does not stop the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,26 +29,26 @@ class Stage(Generic[C]):
 
 
 Attempt: TypeAlias = Callable[[Stage[C], C], Outcome]
-"""Runs a stage and answers for it when it raises."""
+"""Runs a stage and turns its exceptions into an outcome."""
 
 OnDefect: TypeAlias = Callable[[str, Exception], None]
-"""Gets the name of a stage that raised what nobody expected, and what it raised."""
+"""Called with the name of a stage and the unexpected exception that it raised."""
 
 EXPECTED = (ApiError, TransportError, RemoteError, ForeignOwner)
-"""What a server may answer a stage with. The name of the class becomes the reason of the failure."""
+"""Errors that servers may cause in a stage. The name of the class becomes the reason of the failure."""
 
 INTERNAL_ERROR = "InternalError"
-"""The reason of a stage that raised what nobody expected; the API server's own errors may have it, too."""
+"""The reason of a stage that raised an unexpected exception; the API server's own errors may have it as well."""
 
 _OUTDATED = {OwnerGone: "OwnerDeleted", OwnerChanged: "SpecChanged"}
-"""The reasons of those that find the owner, read live, another than in the cache, which shows it in a moment."""
+"""The reasons of a stage that read the owner live and found a change, which the cache will show in a moment."""
 
 _OF_THE_WHOLE = (LeaseExpired, RequeueError, IgnoreError)
-"""What ends the reconcile, not a stage of it: this process leads no more, or the stage says so."""
+"""Exceptions that end the whole reconcile: this process no longer leads, or the stage requests it."""
 
 
 def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
-    """Run a stage; what it raises is its answer, so that the others run all the same.
+    """Run a stage and turn its exceptions into an outcome, so that the other stages still run.
 
     Raises LeaseExpired, RequeueError, IgnoreError.
     """
@@ -76,7 +76,7 @@ def attempt(stage: Stage[C], ctx: C, on_defect: OnDefect) -> Outcome:
 
 
 def broken_off(observed: Outcome | None) -> Failed | None:
-    """The failure of an observation that raised what nobody expected: what the status says is not known to hold."""
+    """The failure of an observation by an unexpected exception, after which the status may be wrong; else None."""
     return observed if isinstance(observed, Failed) and observed.reason == INTERNAL_ERROR else None
 
 

@@ -1,4 +1,4 @@
-"""What the fields of a status are worth, the same for all kinds of this operator."""
+"""The classification of status fields, the same for all kinds of clusters."""
 
 from controllers.status_pacing import StatusFields
 from member.observed.status import NORMAL

@@ -1,4 +1,4 @@
-"""What a newly written status of a cluster says, in the log: failovers, and whether the cluster is Ready."""
+"""Log lines about a newly written status of a cluster: failovers, and changes of Ready."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ _log = structlog.get_logger(__name__)
 
 
 def tell(old: Json, new: Json) -> None:
-    """Log the failures that were recorded or are over, and a Ready that has become another."""
+    """Log each failover that begins or ends, and a change of Ready."""
     before, now = dict(_failures(old)), dict(_failures(new))
     for (component, key), pod in now.items():
         if (component, key) not in before:

@@ -1,13 +1,12 @@
-"""When a status is written: what counts at once; what goes back and forth, or is a detail, now and then only (I29).
+"""The pace of status writes: important changes at once, details and fluctuations less often (I29).
 
-While a cluster comes up, or rolls, some number in its status changes many times a second: those wait for the next write
-that counts, or for a short while.
+While a cluster starts or rolls, numbers in its status change many times a second. These details wait for the next
+important write, or for a short while.
 
-A node that comes and goes takes the status of what runs on it to what it was before, again and again, and each time
-that would be a write for every cluster that has a pod there. With several nodes, the mixtures are new each time. So
-once a status is seen to come and go, its writes keep a distance: a real loss shows at the end of it, and what is over
-by then needs no write. While a component is upgraded or scaled, new steps show at once all the same, and so does each
-record of failover.
+A node that fails and recovers repeatedly would cause status writes for every cluster with a pod there; with several
+such nodes the combinations differ each time. Once a status has returned to an earlier one several times, its writes
+keep a minimum distance: a lasting loss shows at the end of it, and a loss that is over by then needs no write. Failover
+records, and new steps of an upgrade or scaling, are written at once nevertheless.
 """
 
 from collections import OrderedDict, deque
@@ -21,33 +20,32 @@ LATELY = 600.0
 """Seconds for which a status is remembered."""
 
 OFTEN = 3
-"""Returns to an earlier status, in that time, that no operation needs."""
+"""The number of returns to an earlier status within LATELY from which the status counts as fluctuating."""
 
 APART = 5.0
-"""Seconds within which several returns are one: much happens at once when something starts."""
+"""Seconds within which several returns count as one, because many things change at once when something starts."""
 
 EVERY = 20.0
-"""Seconds between two writes of a status that goes back and forth: three in a minute."""
+"""Seconds between two writes of a fluctuating status: three in a minute."""
 
 DETAILS_EVERY = 10.0
-"""Seconds for which one write is earned that brings nothing but details: a cluster that comes up brings what counts
-about as often."""
+"""Seconds per write of nothing but details. A starting cluster has important changes about as often."""
 
 DETAILS_SAVED = 30.0
-"""So many of them can be saved up: what changes after a quiet time shows at once."""
+"""The maximum number of saved-up writes of details, which make changes after a quiet time show at once."""
 
 _REMEMBERED = 64
 
 _UNSTEADY = ("time", "count", "generation")
-"""Ends of the names of fields that differ each time, whatever happens."""
+"""Suffixes of the names of fields that differ in every status."""
 
 
 @dataclass(frozen=True, slots=True)
 class StatusFields:
-    """What the fields of a status are worth to those who read it.
+    """The classification of the fields of a status.
 
-    `details` are observed in each reconcile, and show in `phase` or a condition as soon as they matter. `records` are
-    read by the next reconcile, so they are written at once. `resting` is the value of `phase` that means no operation.
+    `details` are observed in each reconcile; when they matter, `phase` or a condition shows it. `records` are written
+    at once, because the next reconcile reads them. `resting` is the value of `phase` outside of operations.
     """
 
     details: Collection[str] = ()
@@ -56,11 +54,11 @@ class StatusFields:
 
 
 ALL_ALIKE = StatusFields()
-"""Every field counts the same."""
+"""The classification of a status without details and records."""
 
 
 class StatusPacing:
-    """When the status of one object may be written, from what it has been lately. For one thread at a time."""
+    """Decides when the status of one object may be written, from its recent history. Not thread-safe."""
 
     def __init__(self, clock: Clock, fields: StatusFields = ALL_ALIKE) -> None:
         self._clock, self._fields = clock, fields
@@ -70,7 +68,7 @@ class StatusPacing:
         self._saved, self._saved_at = 0.0, clock.now()
 
     def pause(self, stored: Json, status: Json) -> float:
-        """Seconds until a status may be written in the place of the `stored` one; 0 when it may be now."""
+        """The seconds until `status` may replace the `stored` one; 0 if it may now."""
         self._forget()
         fields = self._fields
         details = max((1.0 - self._details()) * DETAILS_EVERY, 0.0) if _only_details(stored, status, fields) else 0.0
@@ -81,7 +79,7 @@ class StatusPacing:
         return max(self._written + EVERY - self._clock.now(), details, 0.0)
 
     def wrote(self, stored: Json, status: Json) -> None:
-        """Note a write, in the place of the `stored` status."""
+        """Note that `status` has replaced the `stored` one."""
         if _only_details(stored, status, self._fields):
             self._saved, self._saved_at = self._details() - 1.0, self._clock.now()
         now, shape = self._clock.now(), _shape(status)
@@ -95,7 +93,7 @@ class StatusPacing:
             self._seen.popitem(last=False)
 
     def _details(self) -> float:
-        """Writes of details that are left."""
+        """The number of writes of details that are left."""
         return min(self._saved + (self._clock.now() - self._saved_at) / DETAILS_EVERY, DETAILS_SAVED)
 
     def _forget(self) -> None:
@@ -107,19 +105,19 @@ class StatusPacing:
 
 
 def _records(status: Json, fields: StatusFields) -> dict[tuple[str, str], object]:
-    """The records that the next reconcile reads, by part of the status and field."""
+    """The records that the next reconcile reads, by component and field."""
     parts = {name: part for name, part in status.items() if isinstance(part, dict)}
     return {(name, key): part[key] for name, part in parts.items() for key in fields.records if part.get(key)}
 
 
 def _is_operated_on(fields: StatusFields, *statuses: Json) -> bool:
-    """Whether a component is in a phase other than that of rest, such as an upgrade, whose steps show at once."""
+    """True if a component is in an operation such as an upgrade, whose steps show at once."""
     parts = (part for status in statuses for part in status.values() if isinstance(part, dict))
     return any(part.get("phase", "") not in ("", fields.resting) for part in parts)
 
 
 def tells_reconciles(stored: Json, status: Json, fields: StatusFields = ALL_ALIKE) -> bool:
-    """Whether a status tells the next reconcile more than the `stored` one: anything but details and conditions."""
+    """True if a status differs from the `stored` one in more than details and conditions."""
     one, other = (_without_details(each, fields) for each in (stored, status))
     return _without_conditions(one) != _without_conditions(other)
 
@@ -130,7 +128,7 @@ def _without_conditions(status: Json) -> Json:
 
 
 def _shape(status: Json) -> bytes:
-    """A status without its sentences, times, counts and generations, which differ each time."""
+    """The digest of a status without messages, times, counts and generations, which differ each time."""
     return digest(_without_sentences(status))
 
 
@@ -148,7 +146,7 @@ def _only_details(stored: Json, status: Json, fields: StatusFields) -> bool:
 
 
 def _without_details(status: Json, fields: StatusFields) -> Json:
-    """The part of a status that readers act on. The reason of a condition that holds is not part of it."""
+    """The part of a status that readers act on. The reason of a condition that is True is not part of it."""
     kept: Json = {}
     for key, each in status.items():
         if key == "conditions":
@@ -161,7 +159,7 @@ def _without_details(status: Json, fields: StatusFields) -> Json:
 
 
 def _without_messages(conditions: object) -> Json:
-    """Of each condition by its type: whether it holds, else its reason. Other writers may have left anything there."""
+    """By type of condition: True, or the reason if it is not True. Skips entries that other writers have malformed."""
     entries = conditions if isinstance(conditions, list) else ()
     known = [each for each in entries if isinstance(each, dict)]
     return {str(each.get("type")): each.get("status") == "True" or each.get("reason") for each in known}

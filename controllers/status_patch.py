@@ -1,4 +1,4 @@
-"""The status, patched alone: the user's spec is never written."""
+"""Patches of the status alone: the operator never writes the user's spec."""
 
 from controllers.errors import RequeueError
 from kube.apply import Applier
@@ -8,9 +8,9 @@ from kube.resources import Resource
 
 
 def patch_status(applier: Applier, resource: Resource, owner: Object, old: Json, new: Json) -> Object | None:
-    """Write what differs from `old`, the status of `owner`; the object as it is then, None when nothing differs.
+    """Write what differs from `old`, the status of `owner`; return the written object, None if nothing differs.
 
-    Raises RequeueError when somebody else has written since, other ApiErrors, TransportError.
+    Raises RequeueError if another client has written since, other ApiErrors, TransportError.
     """
     meta = owner.metadata
     try:
@@ -25,5 +25,5 @@ def patch_status(applier: Applier, resource: Resource, owner: Object, old: Json,
             subresource=applier.has_status_subresource(resource),
         )
     except (Conflict, NotFound) as error:
-        # F3: somebody was faster, or it is gone; an event brings it back when the cache shows that
+        # F3: another client has changed or deleted the object; the event enqueues it when the cache shows that
         raise RequeueError(type(error).__name__, f"could not write the status: {error}") from error

@@ -1,31 +1,32 @@
-"""How often the status of one object is written, and reconciles that fail are tried, so that none is tried without end.
+"""A limit on status writes and failing reconciles of one object, so that none of them repeats without a pause.
 
-Each write of a status brings its object back at once. Where two looks at the world differ each time, as when every
-other call reaches a PD member that has fallen behind, that would go on as fast as the API server answers (R19). So it
-would where two processes write one status: a second operator, or the leader before us, not gone yet (FP9). The queue's
-back-off does not help: news of an object end its wait.
+Each write of a status enqueues its object. If two observations differ each time, for example because every other call
+reaches a PD member that has fallen behind, writes would follow each other as fast as the API server answers (R19). The
+same happens if two processes write one status: a second operator, or an old leader that still runs (FP9). The queue's
+back-off does not prevent this, because an event of the object ends it.
 """
 
 from ports.clock import Clock
 
 BURST = 30
-"""Writes of one status that need not wait: more than any step of an operation takes."""
+"""The number of writes of one status without a wait: more than any step of an operation needs."""
 
 RATE = 2.0
-"""Writes of one status a second after that."""
+"""The number of writes of one status per second after that."""
 
 FAILURE = 3.0
-"""Writes that a failed reconcile counts for: a key that goes on failing is tried less than once in a second (R13).
+"""The number of writes that a failed reconcile counts as: a failing key is tried less than once a second (R13).
 
-As many less can be saved up after each failure in a row, or a quiet minute would be followed by a burst of failures.
+Each failure in a row also lowers the maximum that can be saved up by this number; otherwise a burst of failures would
+follow a quiet minute.
 """
 
 _FRACTION = 0.001
-"""Of a write: who waited for one may be that short of it, because fractions of seconds do not add up."""
+"""The fraction of a write that may be missing after a wait, because of rounding errors."""
 
 
 class StatusWriteLimiter:
-    """The writes that one object has left. For one thread at a time."""
+    """The number of writes that one object has left. Not thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -38,18 +39,18 @@ class StatusWriteLimiter:
         self._take(1.0)
 
     def failed(self) -> None:
-        """Count a reconcile that failed: what it wrote brings the key back at once, whatever its back-off."""
+        """Count a failed reconcile: the events of its writes enqueue the key at once, despite the back-off."""
         self._take(FAILURE)
         self._failures += 1
 
     def worked(self) -> None:
-        """A reconcile did not fail."""
+        """End a row of failures after a reconcile without one."""
         if self._failures:
             self._take(0.0)
             self._failures = 0
 
     def pause(self) -> float:
-        """Seconds to wait before this object is looked at, 0 while it has writes left."""
+        """The seconds to wait before the next reconcile of this object; 0 while it has writes left."""
         missing = 1 - self._writes()
         return missing / RATE if missing > _FRACTION else 0.0
 

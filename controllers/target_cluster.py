@@ -1,4 +1,4 @@
-"""The TidbCluster that an object of another kind is for: which it names, and whether it is there."""
+"""The TidbCluster to which an object of another kind refers, or the wait for it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +18,7 @@ from member.outcome import Waiting
 
 CERTIFICATE_KEYS = ("ca.crt", "tls.crt", "tls.key")
 _LOOK_AGAIN = 10.0
-"""Seconds until a Secret that is missing is looked at again."""
+"""Seconds until the operator reads a missing Secret again."""
 
 
 def one_cluster(owner: Object) -> list[str]:
@@ -38,9 +38,9 @@ def _keys(owner: Object, references: list[Json | None], *, own_namespace: bool =
 
 
 def find_cluster(ctx: Reconcile[Any], namespace: str, name: str, field: str) -> TidbCluster | Waiting:
-    """The TidbCluster with its defaults; the wait for it where it is not there, goes, or can't be read.
+    """The TidbCluster with its defaults; a wait if it does not exist, is being deleted, or cannot be decoded.
 
-    It may be another operator's: `-selector` says which this one manages, not which there are. Raises as `referred`.
+    Another operator may manage it: `-selector` limits what this one manages, not references. Raises as `referred`.
     """
     found = ctx.referred(TIDB_CLUSTERS, namespace, name)
     if found is None:
@@ -55,16 +55,16 @@ def find_cluster(ctx: Reconcile[Any], namespace: str, name: str, field: str) -> 
 
 
 def where_seen(ctx: Reconcile[Any], namespace: str) -> str:
-    """How far it is known that something does not exist: `-cluster-scoped=false` hides other namespaces."""
+    """The end of a message "does not exist": `-cluster-scoped=false` hides other namespaces from the operator."""
     return "" if namespace == ctx.namespace else " where this operator may look"
 
 
 def listed_cluster(
     ctx: Reconcile[Any], references: Sequence[TidbClusterRef], made: Sequence[Resource]
 ) -> TidbCluster | Waiting:
-    """The one TidbCluster of `spec.clusters`, if there is a PD for it; else the wait for that.
+    """The one TidbCluster of `spec.clusters`; a wait if it is not available or has no PD.
 
-    What is `made` for a cluster that has withdrawn its consent is deleted. Raises as `referred`.
+    Deletes the owner's objects of the resources `made` if the cluster does not consent. Raises as `referred`.
     """
     name, namespace = references[0].name, references[0].namespace or ctx.namespace
     target = ctx.referred(TIDB_CLUSTERS, namespace, name)
@@ -78,7 +78,7 @@ def listed_cluster(
 
 
 def certificate(ctx: Reconcile[Any], namespace: str, name: str) -> dict[str, str] | Waiting:
-    """The certificate in a Secret beside the TidbCluster, read live, in base64; the wait for it where it is missing.
+    """The certificate in a Secret, read live, in base64; a wait if the Secret or one of its keys is missing.
 
     Raises ApiError, TransportError.
     """

@@ -1,7 +1,7 @@
-"""What the user has written in vain, as conditions of an object, each with an event when it changes.
+"""Conditions that list fields of the spec without effect, each with an event when it changes.
 
-True     the message names each of it, with what holds and what to write instead
-False    there was something, and it has been corrected
+True     the message names each field, the value that applies, and what to write instead
+False    the user has corrected all of them
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ from ports.foreign_text import printable
 
 
 def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
-    """The conditions of a cluster, by type; none of what was never written."""
+    """The conditions of a cluster, by type. A condition is absent if its list was always empty."""
     found: dict[str, ConditionValue] = {}
     for kind, problems in _problems(ctx).items():
         found |= reported(ctx.owner, ctx.deps.recorder, kind, problems)
@@ -30,7 +30,7 @@ def conditions(ctx: ClusterContext) -> Mapping[str, ConditionValue]:
 
 
 def of_kind(ctx: Reconcile[Any]) -> Mapping[str, ConditionValue]:
-    """The condition of an object other than a cluster: its fields that have no effect."""
+    """The condition of an object that is not a cluster: it lists the fields without effect."""
     found = ignored_by(ctx.owned.resource.kind, ctx.owner.decode()["spec"])
     return reported(ctx.owner, ctx.owned.runtime.recorder, FIELDS_IGNORED, found)
 
@@ -38,7 +38,7 @@ def of_kind(ctx: Reconcile[Any]) -> Mapping[str, ConditionValue]:
 def reported(
     owner: Object, recorder: EventRecorder, kind: str, problems: Sequence[Problem]
 ) -> Mapping[str, ConditionValue]:
-    """The condition of a type with what was found, if there is or was anything; what is new is an event, too."""
+    """The condition of a type that lists `problems`, with an event if they are new; empty if there never were any."""
     if not problems:
         return {kind: CORRECTED} if stored_condition(owner, kind) else {}
     message = printable(listed(problems), lines=True)
@@ -49,14 +49,14 @@ def reported(
 
 
 def _problems(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
-    """What each judge finds; both look at the spec alone, so they look once at each."""
+    """The problems by type of condition. They depend on the spec alone, so they are computed once per spec."""
     meta = ctx.owner.metadata
     spec = meta.uid, meta.generation, ctx.tc.metadata.annotations, ctx.removed
     return ctx.memory.unheeded.of(spec, ctx.deps.clock, partial(_judged, ctx), lasts=inf)
 
 
 def _judged(ctx: ClusterContext) -> Mapping[str, Sequence[Problem]]:
-    """By the type of the condition, which is its reason as well."""
+    """The problems by type of condition, which is its reason as well."""
     return {
         SETTINGS_OVERRIDDEN: overridden(ctx.tc),
         FIELDS_IGNORED: ignored(ctx.tc, ctx.owner.decode()["spec"]),

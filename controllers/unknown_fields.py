@@ -1,9 +1,9 @@
-"""The fields of a spec that the operator does not know (`apis.unknown_fields`), as a condition of the object.
+"""The condition that lists the fields of a spec that the operator does not know (`apis.unknown_fields`).
 
-True     the message names each of them, and what was meant
-False    there were some, and they have been corrected
+True     the message names each of them, and suggests the right name
+False    the user has corrected all of them
 
-The fields stay in what the operator writes: a newer Kubernetes may know them.
+The operator passes unknown fields on to Kubernetes, because a newer version may know them.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from kube.objects import Json, Object, condition_of
 
 
 class UnknownFields:
-    """The unknown fields of one object, as one process knows them. For one thread at a time."""
+    """The unknown fields of one object, in the memory of one process. Not thread-safe."""
 
     def __init__(self) -> None:
         self._judged: tuple[str, int] | None = None
         self._message = ""
 
     def judge(self, owner: Object, model: type[Model]) -> None:
-        """Find the unknown fields of the spec of an object, once for each generation."""
+        """Find the unknown fields of an object's spec, once for each generation."""
         generation = owner.metadata.uid, owner.metadata.generation
         if generation != self._judged:
             self._judged, self._message = generation, _message(_found(owner, model))
@@ -38,7 +38,7 @@ class UnknownFields:
         *,
         update_time: bool = False,
     ) -> Sequence[Json]:
-        """The conditions of the object with the unknown fields; what is new there is an event, too."""
+        """The conditions of the object, with the unknown fields added. Records an event if these are new."""
         if not self._message and not condition_of(conditions, UNKNOWN_FIELDS):
             return conditions
         value = (True, UNKNOWN_FIELDS, self._message) if self._message else CORRECTED
@@ -51,11 +51,11 @@ class UnknownFields:
 def _found(owner: Object, model: type[Model]) -> Sequence[str]:
     try:
         spec = owner.decode().get("spec")
-    except RecursionError:  # which the decoding of the model reports
+    except RecursionError:  # the decoding of the model reports this
         return ()
     return [str(each) for each in unknown_fields({"spec": spec}, model)]
 
 
 def _message(found: Sequence[str]) -> str:
-    """All fields in a sentence; empty where there are none."""
+    """All unknown fields in a sentence; empty if there are none."""
     return f"Kubernetes ignores the fields that it does not know: {listed(found)}" if found else ""

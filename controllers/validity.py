@@ -1,4 +1,4 @@
-"""What was found valid is not judged again while it is the same, and so is what it was judged by."""
+"""A cache of the judgement "valid": an object is judged again only if it, or what the judgement read, has changed."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,14 +9,17 @@ from ports import effects
 
 
 class Validity:
-    """That of one object, as one process knows it. For one thread at a time."""
+    """The last judgement of one object, in the memory of one process. Not thread-safe."""
 
     def __init__(self) -> None:
         self._valid: Object | None = None
         self._readings = Readings()
 
     def problems(self, cached: Object, judge: Callable[[Readings], Sequence[Problem]]) -> Sequence[Problem]:
-        """What `judge` finds wrong with an object; it notes what it reads. What is wrong is judged anew each time."""
+        """The problems that `judge` finds; it reads caches through the given Readings.
+
+        An invalid object is judged each time.
+        """
         if self._valid is cached and self._readings.still_hold():
             return ()
         readings = Readings()

@@ -1,10 +1,10 @@
-"""What the stages of one object wait for, in the log: the begin and the end of each wait, once.
+"""Log lines about the waits of one object's stages: one at the beginning and one at the end of each wait.
 
-A stage that is at something, such as a roll, waits for one thing after another until nothing is left to do. What it
-waits for first is told at once, whatever else takes long as soon as that is known; the end tells how long each of them
-took. A failure is told when trying again has not helped. What stays until something else happens - a refusal, or a
-failover whose substitutes serve - is told by itself. What begins again and again, since a server comes and goes, is
-told a few times, and then only if it lasts. With -v=4 every change of the sentence shows.
+During an operation such as a roll, a stage waits for one thing after another. The log shows the first reason at once
+and each later reason after ten seconds; the last line shows how long each reason took. A failure is logged when the
+first retry fails as well. Refusals, and waits while all members serve (for example after a failover), have lines of
+their own. A wait that recurs often, because a server fails and recovers, is logged a few times, and then only if it
+lasts. With -v=4 every change of a message is logged.
 """
 
 from collections.abc import Mapping
@@ -19,20 +19,20 @@ from ports.clock import Clock
 _log = structlog.get_logger(__name__)
 
 _LONG = 10.0
-"""Seconds after which what holds up a stage in the middle of its work is told."""
+"""Seconds after which a further reason of a wait is logged."""
 
 _OFTEN = 3
-"""Times that the same may begin again right after it has ended before that is told instead."""
+"""The number of times that a wait may recur within _CALM before the log suppresses it."""
 
 _CALM = 60.0
-"""Seconds of rest after which a wait is news, and of waiting after which it is told all the same."""
+"""Seconds without a wait after which the next one is logged again; also the duration from which any wait is logged."""
 
 _Standing: TypeAlias = Refused | Waiting
 
 
 @dataclass(slots=True)
 class _Stage:
-    """What one stage is at; `spent` are the seconds, by reason, since it began to wait, `told` the reasons told."""
+    """The state of one stage: `spent` is the seconds of the current wait by reason, `told` the logged reasons."""
 
     outcome: Outcome = field(default_factory=Done)
     looked: float = 0.0
@@ -44,7 +44,7 @@ class _Stage:
 
 @dataclass(slots=True)
 class _Habit:
-    """What a stage has waited for last, until when, and how often it has begun with that again within a minute."""
+    """The last wait of a stage: its reason, its end, and how often it recurred within _CALM of the end before."""
 
     reason: str = ""
     ended: float = 0.0
@@ -56,12 +56,12 @@ class _Habit:
         self.reason, self.again = reason, self.again + 1 if is_again else 0
 
     def hushes(self, stage: "_Stage") -> bool:
-        """Whether the stage waits too often to tell it."""
+        """True if the wait recurs too often to be logged."""
         return self.again >= _OFTEN and sum(stage.spent.values()) < _CALM
 
 
 class WaitLog:
-    """Tells the waits of one object. For one thread at a time."""
+    """Logs the waits of one object. Not thread-safe."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -69,9 +69,9 @@ class WaitLog:
         self._habits: dict[str, _Habit] = {}
 
     def note(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Tell what has begun or ended since the last look. Costs next to nothing while all is done.
+        """Log the waits that have begun or ended since the last call. Cheap while all stages are done.
 
-        A stage that does not answer goes on waiting; what it refused to do, it does not refuse any more.
+        A stage without an outcome counts as still waiting if its wait was logged, and as done otherwise.
         """
         silent = [name for name, stage in self._stages.items() if name not in outcomes and not stage.told]
         for name, outcome in [*outcomes.items(), *((name, Done()) for name in silent)]:

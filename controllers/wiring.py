@@ -1,4 +1,4 @@
-"""The controllers of the operator, put together; in a process and in simulation alike."""
+"""The assembly of all controllers of the operator, for a process and for the simulator."""
 
 from collections.abc import Collection
 
@@ -58,11 +58,10 @@ def tidb_controllers(
     others: OtherOperators | None = None,
     passwords: Randomness | None = None,
 ) -> tuple[Controller, ...]:
-    """Register handlers and return the controllers; nothing is started.
+    """Register handlers and return the controllers, which are not started.
 
-    `selector` selects the custom resources by label. Of cluster-scoped resources, only those that are `permitted` are
-    watched (lifecycle.md 1.4). `others` knows who else manages clusters. `passwords` are drawn from that, in place of
-    what nobody can guess.
+    `selector` selects the custom resources by label. Cluster-scoped resources are only watched if they are `permitted`
+    (lifecycle.md 1.4). `others` detects other operators. `passwords` replaces the secure source of passwords in tests.
     """
     clusters, owned = runtime.informers(selector), runtime.informers(f"{MANAGED_BY}={TIDB_OPERATOR}")
     clusters.informer_for(TIDB_CLUSTERS)
@@ -104,7 +103,7 @@ def tidb_controllers(
 def _listers(
     clusters: Informers, owned: Informers, infrastructure: Informers, permitted: Collection[Resource]
 ) -> Listers:
-    """The caches that stages read; asking for one creates its informer."""
+    """The caches that stages read; their informers are created here."""
 
     def optional(factory: Informers, resource: Resource) -> Lister | None:
         return factory.lister_for(resource) if resource in permitted else None
@@ -120,7 +119,7 @@ def _listers(
         role_bindings=owned.lister_for(ROLE_BINDINGS),
         pods=owned.lister_for(PODS),
         persistent_volume_claims=owned.lister_for(PERSISTENT_VOLUME_CLAIMS),
-        # a cluster may hold ten thousand volumes of others: ours carry our label from the first look at them on
+        # Kubernetes may have ten thousand foreign volumes: the operator labels its own when it first reads them
         persistent_volumes=optional(owned, PERSISTENT_VOLUMES),
         nodes=optional(infrastructure, NODES),
         storage_classes=optional(infrastructure, STORAGE_CLASSES),
