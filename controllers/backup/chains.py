@@ -1,9 +1,9 @@
-"""Which snapshot the log of changes builds on: without one, a log backup restores nothing (backup.md 3.9, 5.3). Pure.
+"""The snapshots on which a log backup builds; without one, it restores nothing (backup.md 3.9, 5.3). Pure.
 
-A moment is restored from the newest snapshot before it and the log from there on. So a snapshot is a base of a log when
-it is a full one of the same cluster, was taken since the log began or was last truncated, and before the log's
-checkpoint, and its files were not found wrong. It stands for another one only if it has all tables that that one has.
-v1.6 counts any Backup that has ended, failed ones included.
+BR restores a moment from the newest snapshot before it and the log from there on. A snapshot is a base of a log if it
+is a full backup of the same cluster, was taken between the log's begin or last truncation and its checkpoint, and a
+check has not found its files wrong. It can replace another base only if it has all tables of that one. v1.6 counts
+every ended Backup, including failed ones.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ from member.backups.paths import same_store
 
 
 def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
-    """The snapshots from which a log backup restores, the oldest first. All objects have their defaults."""
+    """The snapshots on which a log backup builds, the oldest first. All objects must have their defaults."""
     until = moment(log.status.log_checkpoint_ts)
     stay = [each for each in backups if is_candidate(log, each) and not _goes(each) and not _is_wrong(each)]
     found = [each for each in stay if moment(each.status.commit_ts) <= until]
@@ -25,7 +25,7 @@ def bases(log: Backup, backups: Iterable[Backup]) -> list[Backup]:
 
 
 def is_candidate(log: Backup, backup: Backup) -> bool:
-    """Whether a log backup restores from a snapshot, or will once its checkpoint has come that far."""
+    """True if a log backup builds on a snapshot, or will when its checkpoint has reached it."""
     if backup.spec.backup_mode != "snapshot" or backup.spec.backup_type != "full" or not same_cluster(log, backup):
         return False
     if backup.spec.br is None or is_incremental(backup.spec.br.options):
@@ -35,14 +35,14 @@ def is_candidate(log: Backup, backup: Backup) -> bool:
 
 
 def base_of(log: Backup, backups: Iterable[Backup], since: int) -> Backup | None:
-    """The snapshot to keep so that any moment from the TSO `since` on can be restored; None when there is none."""
+    """The snapshot to keep so that every moment from the TSO `since` on can be restored; None if there is none."""
     return next((each for each in reversed(bases(log, backups)) if moment(each.status.commit_ts) <= since), None)
 
 
 def needing(snapshot: Backup, backups: Sequence[Backup]) -> Backup | None:
-    """The log backup that restores nothing without this snapshot: no other base is left. None when there is none.
+    """The log backup for which this snapshot is the last base; None if there is none.
 
-    The snapshot itself may be among `backups`, and may be being deleted.
+    `backups` may contain the snapshot itself, which may be being deleted.
     """
     others = [each for each in backups if each.metadata.uid != snapshot.metadata.uid]
     logs = (each for each in others if each.spec.backup_mode == "log" and not _goes(each))
@@ -51,7 +51,7 @@ def needing(snapshot: Backup, backups: Sequence[Backup]) -> Backup | None:
 
 
 def _stands_for(base: Backup, snapshot: Backup) -> bool:
-    """Whether a base has all tables that a snapshot has, as far as filters tell: it has the same ones, or none."""
+    """True if a base has all tables of a snapshot, judged by the filters: it has the same filters, or none."""
     return _filters(base) in ([], _filters(snapshot))
 
 
@@ -61,13 +61,13 @@ def _filters(backup: Backup) -> list[str]:
 
 
 def _is_wrong(backup: Backup) -> bool:
-    """Whether its files were looked at, and found missing or others; a look that was not possible tells nothing."""
+    """True if a check of its files has found missing or different ones; a check that failed does not count."""
     found = (each for each in backup.status.conditions if each.type == VERIFIED)
     return any(each.status == "False" and each.reason == FILES_DIFFER for each in found)
 
 
 def is_complete(backup: Backup) -> bool:
-    """Whether a Backup has ended well."""
+    """True if a Backup is Complete."""
     return any(each.type == "Complete" and each.status == "True" for each in backup.status.conditions)
 
 
@@ -76,7 +76,7 @@ def _goes(backup: Backup) -> bool:
 
 
 def same_cluster(one: Backup, other: Backup) -> bool:
-    """Whether two Backups are of one cluster."""
+    """True if two Backups are of the same cluster."""
     mine, theirs = one.spec.br, other.spec.br
     if mine is None or theirs is None:
         return False
@@ -84,13 +84,13 @@ def same_cluster(one: Backup, other: Backup) -> bool:
 
 
 def bounds(log: Backup) -> tuple[int, int]:
-    """The TSOs at which a log begins, as far as it is not truncated, and up to which it is written; 0 when unknown."""
+    """The TSOs at which a log begins after truncations, and up to which it is written; 0 if unknown."""
     now = log.status
     return max(moment(now.commit_ts), moment(now.log_success_truncate_until)), moment(now.log_checkpoint_ts)
 
 
 def is_from(backup: Backup, storage: StorageProvider) -> bool:
-    """Whether a Backup has written what is at a place; a bucket of the same name may be another one elsewhere."""
+    """True if a Backup has written the files at a place. The endpoints count: bucket names are not unique."""
     own = backup.spec
     if not is_at(backup.status.backup_path, storage) or not same_store(own, storage):
         return False
@@ -98,12 +98,12 @@ def is_from(backup: Backup, storage: StorageProvider) -> bool:
 
 
 def shown(at: int) -> str:
-    """A TSO as messages show it, with its time."""
+    """A TSO with its time, for messages."""
     return f"{tso.time_of(at):%Y-%m-%dT%H:%M:%SZ} (TSO {at})"
 
 
 def moment(text: str) -> int:
-    """The TSO of a timestamp in a status; 0 for one that cannot be read."""
+    """The TSO of a timestamp in a status; 0 if it cannot be parsed."""
     try:
         return tso.parse(text)
     except ValueError:

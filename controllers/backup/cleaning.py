@@ -1,10 +1,10 @@
-"""What happens to a Backup that is being deleted: its files go as `cleanPolicy` says, then it goes (backup.md 3.9).
+"""Deletion of a Backup: its files are removed according to `cleanPolicy`, then its finalizer (backup.md 3.9).
 
     Jobs of the Backup end → no other Backup or Restore needs the files → Job `clean-<name>` → Clean → no finalizer
 
-A log backup is stopped before (`stopping`).
+A log backup is stopped first (`stopping`).
 
-Files are removed by that Job alone, and it is made only when a live look has shown that nobody else uses the directory.
+Only that Job removes files. The operator creates it only after live reads show that no other object uses the directory.
 """
 
 import structlog
@@ -30,13 +30,13 @@ from member.polling import time_left
 log = structlog.get_logger(__name__)
 
 _LOOK_AGAIN = 30.0
-"""Seconds until it is looked again whether somebody still needs the files."""
+"""Seconds until the operator checks again if another object still needs the files."""
 _PAUSE = 300.0
-"""Seconds for which a cleaning that has failed rests before it is tried again; v1.6 never does."""
+"""Seconds before a failed cleaning is retried; v1.6 never retries."""
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
-    """Bring a Backup that is being deleted a step on. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of deleting a Backup. Raises RequeueError, ApiError, TransportError."""
     if FINALIZER not in ctx.owner.metadata.finalizers:
         return None
     if ctx.model.spec.backup_mode == "log":
@@ -64,7 +64,7 @@ def _finish(ctx: JobOwner[Backup]) -> Outcome | None:
 
 
 def _is_done(ctx: JobOwner[Backup]) -> bool:
-    """Whether the files have gone, or stay."""
+    """True if the files are removed, or are to be kept."""
     return _retains(ctx) or status.holds(ctx.status, status.CLEAN)
 
 
@@ -88,7 +88,7 @@ def _clean_up(ctx: JobOwner[Backup]) -> Outcome | None:
 
 
 def _announced(ctx: JobOwner[Backup], path: str) -> str:
-    """Say that the files go, before they do, for Restores to see (`files.being_removed`); who was faster, in words."""
+    """Announce the removal in the status, for Restores to see (`files.being_removed`); return any new user."""
     if condition_of(ctx.status.get("conditions") or (), status.CLEAN):
         return ""
     ctx.say(status.CLEAN, is_true=False)
@@ -96,9 +96,9 @@ def _announced(ctx: JobOwner[Backup], path: str) -> str:
 
 
 def _retains(ctx: JobOwner[Backup]) -> bool:
-    """Whether the files stay; the user may have decided that since the finalizer was added.
+    """True if the policy keeps the files; the user may have changed it since the finalizer was added.
 
-    A log backup has failed when it has never begun: what it saved before something went wrong can be restored.
+    A log backup counts as failed only if it never began: what it saved before a failure can be restored.
     """
     policy, is_log = ctx.model.spec.clean_policy, ctx.model.spec.backup_mode == "log"
     failed = not ctx.status.get("commitTs") if is_log else status.holds(ctx.status, status.FAILED)
@@ -106,7 +106,7 @@ def _retains(ctx: JobOwner[Backup]) -> bool:
 
 
 def _await_end(ctx: JobOwner[Backup], names: list[str]) -> Waiting | None:
-    """Have the Jobs of the Backup deleted that still write; the wait for them, None once no Job writes any more."""
+    """Delete the Jobs of the Backup that still write; return the wait for them, None when all have ended."""
     running = [name for name in names if not _has_ended(ctx, name)]
     return job_going(", ".join(running)) if running else None
 
@@ -121,7 +121,7 @@ def _has_ended(ctx: JobOwner[Backup], name: str) -> bool:
 
 
 def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
-    """The Job that cleans runs, or has failed: then another one follows after a pause."""
+    """Follow the cleaning Job. A failed one is deleted after a pause, and another one follows."""
     if job.metadata.deletion_timestamp:
         return job_going(job.metadata.name)
     if not ctx.controls(job):
@@ -144,7 +144,7 @@ def _look_after(ctx: JobOwner[Backup], job: Object) -> Outcome | None:
 
 
 def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | None:
-    """The Job is Complete, and its pod has not written Clean: it says so now, or it never will."""
+    """Handle a Complete Job whose pod has not written Clean: wait for the result, then recreate the Job."""
     if wait := ctx.await_result(job):
         return wait
     name = job["metadata"]["name"]
@@ -155,7 +155,7 @@ def _ended_without_a_word(ctx: JobOwner[Backup], job: Json) -> Outcome | None:
 
 
 def _is_explained(ctx: JobOwner[Backup]) -> bool:
-    """Whether the pod has said itself why it failed."""
+    """True if the pod itself has written why it failed."""
     said = condition_of(ctx.status.get("conditions") or (), status.CLEAN_FAILED)
     return said.get("status") == "True" and ctx.status.get("phase") == status.CLEAN_FAILED
 
@@ -169,7 +169,7 @@ def _clean(ctx: JobOwner[Backup]) -> None:
 
 
 def _namespace_goes(ctx: JobOwner[Backup]) -> bool:
-    """Whether the namespace is being deleted; who may not read it does not know."""
+    """True if the namespace is being deleted; False if the operator may not read it."""
     try:
         found = ctx.runtime.client.find(NAMESPACES, ctx.namespace)
     except Forbidden:
@@ -178,6 +178,6 @@ def _namespace_goes(ctx: JobOwner[Backup]) -> bool:
 
 
 def _let_go(ctx: JobOwner[Backup], path: str) -> None:
-    """Let the Backup go with its namespace, in which no Job can remove its files any more; v1.6 waits for ever."""
+    """Remove the finalizer, because no Job can be created in a namespace that is being deleted; v1.6 waits for ever."""
     log.warning("the namespace is being deleted, so that no Job can remove the files: remove them yourself", path=path)
     ctx.became(ctx.runtime.applier.remove_finalizer(BACKUPS, ctx.owner, FINALIZER))

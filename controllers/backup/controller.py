@@ -1,4 +1,4 @@
-"""The controller of Backup, put together: handlers, queue, sync (CW-1)."""
+"""The assembly of the controller of Backup: handlers, queue, sync (CW-1)."""
 
 from functools import partial
 
@@ -29,9 +29,9 @@ def backup_controller(  # noqa: PLR0917  (what a controller is made of)
     references: ReferencePolicy,
     etcd_of: EtcdOf,
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started.
+    """Register handlers and return the controller, which is not started.
 
-    `etcd_of` reaches the etcd of clusters, which has the tasks of log backups; the other arguments are as for
+    `etcd_of` returns clients of the clusters' etcd, which stores the tasks of log backups. For the other arguments see
     `job_owner_controller`.
     """
     kernel = Kernel(etcd_of, runtime.clock, runtime.memory(Watched, BACKUPS))

@@ -1,4 +1,4 @@
-"""What a cluster itself records of its log backups in PD's etcd, read at most once a minute each (backup.md 3.8)."""
+"""The tasks of log backups that a cluster records in PD's etcd, each read at most once a minute (backup.md 3.8)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,17 +23,17 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 EVERY = 60.0
-"""Seconds between two looks."""
+"""Seconds between two reads of a task."""
 AGAIN = 10.0
-"""Seconds until a second look has to confirm what the first one found."""
+"""Seconds until a second read must confirm the finding of the first."""
 
 
 @dataclass(slots=True)
 class Watched:
-    """What is remembered of one log backup.
+    """The memory of one log backup.
 
-    `next_look` is when it is looked at again, unless it stands otherwise than it did at the last look, `stood`.
-    `suspected` is what the last look found, which the next one has to confirm.
+    `next_look` is the time of the next read of its task; it is read earlier if its state differs from `stood`, the
+    state at the last read. `suspected` is the finding of the last read, which the next one must confirm.
     """
 
     next_look: float = 0.0
@@ -42,7 +42,7 @@ class Watched:
 
 
 class Kernel:
-    """Looks at tasks, and ends them; remembers of each, by the key of its Backup, when and what it found."""
+    """Reads and ends tasks; remembers the time and finding of each read by the key of the Backup."""
 
     def __init__(self, etcd_of: EtcdOf, clock: Clock, watched: Memory[Watched]) -> None:
         self._etcd_of = etcd_of
@@ -51,11 +51,11 @@ class Kernel:
         self.forget = watched.forget
 
     def watched(self, key: str) -> Watched:
-        """What is remembered of a Backup."""
+        """The memory of a Backup."""
         return self._watched.of(key)
 
     def look(self, key: str, cluster: Object, name: str, stood: tuple[str, str]) -> LogTask | None:
-        """The task as it is now, if it is time to look; None else, and when PD does not answer."""
+        """The present task; None if it is not time to read it, or PD does not answer."""
         watched, now = self.watched(key), self._clock.now()
         if now < watched.next_look and stood == watched.stood:
             return None
@@ -63,19 +63,19 @@ class Kernel:
         return self.ask(cluster, name)
 
     def rest(self, key: str) -> float:
-        """Seconds until the next look."""
+        """The seconds until the next read."""
         return max(self.watched(key).next_look - self._clock.now(), 0.1)
 
     def ask(self, cluster: Object, name: str) -> LogTask | None:
-        """The task as it is now; None when PD does not answer."""
+        """The present task; None if PD does not answer."""
         return self._asked(cluster, lambda etcd: read_log_task(etcd, name))
 
     def names(self, cluster: Object) -> list[str] | None:
-        """The names of all tasks that a cluster has now; None when PD does not answer."""
+        """The names of all present tasks of a cluster; None if PD does not answer."""
         return self._asked(cluster, log_task_names)
 
     def end(self, cluster: Object, name: str) -> bool:
-        """End the task of a name; whether PD has agreed. Raises LeaseExpired."""
+        """End the task of a name; return True if PD has confirmed it. Raises LeaseExpired."""
 
         def act(etcd: EtcdClient) -> bool:
             end_log_task(etcd, name)

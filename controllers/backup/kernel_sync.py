@@ -1,7 +1,7 @@
-"""Where a log backup and what the cluster does of it differ, and which of both must change (backup.md 3.8). Pure.
+"""Differences between a log backup's status and its task in the cluster, and their resolution (backup.md 3.8). Pure.
 
-What users do with `br log …` themselves gets into the status, and then the spec is asked again. Here it gets out of it
-as well: v1.6 keeps the phase of a failure when the task has long been going on.
+The status takes over what users do with `br log …`; then the operator compares it with the spec again. The operator
+also clears a failure when the task runs again, whereas v1.6 keeps the phase of the failure.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ from kube.objects import Json
 _REASON = "LogBackupKernelSync"
 _MISSING, _PAUSED, _RUNNING = "missing", "paused", "running"
 _MEANS = {START: _RUNNING, RESUME: _RUNNING, PAUSE: _PAUSED, STOP: _MISSING}
-"""What a cluster does when a sub-command is done."""
+"""The state of the task after each sub-command."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the status must say; only when a second look finds the same, unless it `is_certain`."""
+    """The condition that the status must have, after a second read confirms it unless it `is_certain`."""
 
     said: LogCondition
     is_certain: bool = False
 
 
 def finding(spec: BackupSpec, status: Json, name: str, task: LogTask) -> Finding | None:
-    """What a look at the task of a log backup that has begun shows; None when it is as the status says."""
+    """The finding from the task of a log backup that has begun; None if it agrees with the status."""
     command, state = log_backups.asked(spec, status), _state(task)
     if not log_backups.is_in_sync(command, status):
         has_failed = log_backups.entry(status, command).get("phase") == FAILED

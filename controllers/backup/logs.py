@@ -1,7 +1,7 @@
 """Log backups: one Job for each sub-command that is due, and the progress that PD's etcd shows (backup.md 3.8).
 
-Each sync looks at the cluster, if it is time to, and then has the next sub-command carried out; a Job that is there
-already, or has ended, is taken for what it is, whoever made it.
+Each sync reads the task in the cluster, if it is time to, and then starts the Job of the next sub-command. It accepts
+an existing or ended Job of the Backup, whichever process created it.
 """
 
 from collections.abc import Mapping
@@ -32,15 +32,15 @@ from member.polling import time_left
 
 _ACTIVE = (status.SCHEDULED, status.PREPARE, RUNNING)
 _LOOK_AGAIN = 30.0
-"""Seconds until it is looked again whether somebody still reads the log."""
+"""Seconds until the operator checks again if another object still reads the log."""
 _CRASHED = "AlreadyFailed"
-"""The reason for a Job whose pod has not said that it failed."""
+"""The reason of a failed Job whose pod has not reported the failure."""
 _PAUSE = 300.0
-"""Seconds for which such a Job rests before it is made again."""
+"""Seconds before such a Job is recreated."""
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
-    """Bring a log backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a log backup that is not being deleted. Raises RequeueError, ApiError, TransportError."""
     _speak_for(ctx, log_backups.due(ctx.model.spec, ctx.status))
     if problems := validate_backup(ctx.model):
         refuse(ctx, problems)
@@ -50,7 +50,7 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
     if log_backups.is_in_sync(log_backups.due(ctx.model.spec, ctx.status), ctx.status) and _phase(ctx) == STOPPED:
         return None
     br = ctx.model.spec.br
-    assert br is not None  # validation asks for it
+    assert br is not None  # validation requires it
     cluster(ctx, br)
     next_look = Done(retry_after=_look(ctx, kernel))
     _speak_for(ctx, command := log_backups.due(ctx.model.spec, ctx.status))
@@ -60,7 +60,7 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
 
 @dataclass(frozen=True, slots=True)
 class _OfCommand:
-    """Has what is said be said of a sub-command; `fields` go with it."""
+    """A `Merge` that adds conditions to the status of a sub-command, together with `fields`."""
 
     command: str
     fields: Mapping[str, object]
@@ -68,7 +68,7 @@ class _OfCommand:
     def __call__(
         self, status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
     ) -> Json:
-        """See `Merge`; what no longer holds is not said of sub-commands."""
+        """See `Merge`; conditions of sub-commands are never False."""
         assert is_true
         return log_backups.with_command(status, LogCondition(self.command, kind, reason, message), now, self.fields)
 
@@ -82,11 +82,11 @@ def _phase(ctx: JobOwner[Backup]) -> str:
     return str(ctx.status.get("phase") or "")
 
 
-# What the cluster says
+# the state of the task in the cluster
 
 
 def _look(ctx: JobOwner[Backup], kernel: Kernel) -> float | None:
-    """Write down how far the log has come, and what else the cluster tells; seconds until the next look, if any."""
+    """Write the checkpoint and other findings into the status; return the seconds until the next read, if any."""
     now, key, br = ctx.status, ctx.owner.key, ctx.model.spec.br
     if br is None or not now.get("commitTs") or _phase(ctx) == STOPPED:
         return None
@@ -117,11 +117,11 @@ def _write_finding(ctx: JobOwner[Backup], said: LogCondition) -> None:
     ctx.write(ctx.status | {"timeSynced": stamp(ctx.now)})
 
 
-# What the spec asks for
+# the sub-commands that the spec requests
 
 
 def _carry_out(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None:
-    """Have a sub-command carried out by its Job; one that failed is tried again when its Job has been deleted."""
+    """Run a sub-command by its Job; a failed one is retried when its Job has been deleted."""
     spec, now = ctx.model.spec, ctx.status
     if command == STOP and not now.get("commitTs"):
         give_up(
@@ -146,12 +146,12 @@ def _carry_out(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome |
 
 
 def _reader(ctx: JobOwner[Backup]) -> str:
-    """Who reads what the truncation would remove. Raises ApiError, TransportError."""
+    """A reader of the part of the log that the truncation removes; empty if none. Raises ApiError, TransportError."""
     return reader_of(ctx, str(ctx.status.get("backupPath") or ""), tso.parse(ctx.model.spec.log_truncate_until))
 
 
 def _is_truncated(until: str, now: Json) -> bool:
-    """Whether the log does not reach back so far anyway."""
+    """True if the log begins after `until` already."""
     reached = max(tso.parse(str(now.get(each) or "")) for each in ("commitTs", "logSuccessTruncateUntil"))
     return tso.parse(until) <= reached
 
@@ -164,7 +164,7 @@ def _say_truncated(ctx: JobOwner[Backup]) -> None:
 
 
 def _look_after(ctx: JobOwner[Backup], job: Object, entry: Json) -> Outcome | None:
-    """The Job runs, has ended as its pod says, or without a word of it: then it crashed, and is made again."""
+    """Follow the Job. If it has ended without a report from its pod, it has crashed and is recreated after a pause."""
     body, name = job.decode(), job.metadata.name
     ended = pods.finished(body)
     said = condition_of(entry.get("conditions") or (), status.FAILED).get("reason")
@@ -195,7 +195,7 @@ def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None
             ctx.delete_job(name)
             return job_going(name)
         if not _does(there, jobs.log_arguments(ctx.model, command)):
-            return None  # it truncates until another moment; its end is an event
+            return None  # it truncates until another moment; its end causes an event
     assert br is not None
     tc = serving_cluster(ctx, br)
     if problems := validate_backup(ctx.model, pods.tikv_version(tc)):
@@ -208,9 +208,9 @@ def _make(ctx: JobOwner[Backup], command: str, kernel: Kernel) -> Outcome | None
 
 
 def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waiting | None:
-    """The wait for another task in the cluster, which runs one at a time: BR would fail without a way out.
+    """The wait for another task in the cluster, which runs only one at a time: BR would fail without a way out.
 
-    One of this name is the own one, where an earlier Job may have begun it. Raises ApiError, TransportError.
+    A task of this name is the Backup's own if an earlier Job may have begun it. Raises ApiError, TransportError.
     """
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
     names = (kernel.names(found) if found is not None else None) or []
@@ -233,7 +233,7 @@ def _await_others(ctx: JobOwner[Backup], kernel: Kernel, br: BRConfig) -> Waitin
 
 
 def _does(job: Object, arguments: list[str]) -> bool:
-    """Whether a Job that runs was told this."""
+    """True if a running Job has all of these arguments."""
     told = job.decode()["spec"]["template"]["spec"]["containers"][0].get("args") or ()
     return set(arguments) <= set(told)
 

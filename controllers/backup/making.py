@@ -1,4 +1,4 @@
-"""The Job of a snapshot or an export: what must hold before it is made, and what becomes of it (backup.md 3.5, 3.7)."""
+"""The Job of a snapshot or an export: its prerequisites, its creation, and its end (backup.md 3.5, 3.7)."""
 
 from apis.backup_paths import backup_path, is_at
 from apis.backups import Backup
@@ -26,10 +26,10 @@ from member.outcome import Outcome, Waiting
 
 
 def sync(ctx: JobOwner[Backup]) -> Outcome | None:
-    """Bring a Backup that is not being deleted a step on. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a Backup that is not being deleted. Raises RequeueError, ApiError, TransportError."""
     now = ctx.status
     if status.ended(now):
-        _protect(ctx)  # the policy may be another one by now
+        _protect(ctx)  # the policy may have changed
         return None
     name = backup_job_name(ctx.name)
     job = ctx.cached_job(name)
@@ -43,7 +43,7 @@ def sync(ctx: JobOwner[Backup]) -> Outcome | None:
 
 
 def _go_on(ctx: JobOwner[Backup], name: str) -> Outcome | None:
-    """Look after the Job, which has not failed, or make it."""
+    """Follow the Job, which has not failed, or create it."""
     now = ctx.status
     if (done := ctx.complete_job(name)) is not None:
         return ctx.await_result(done) or _ended_silently(ctx, name)
@@ -54,7 +54,7 @@ def _go_on(ctx: JobOwner[Backup], name: str) -> Outcome | None:
 
 
 def _ended_silently(ctx: JobOwner[Backup], name: str) -> Outcome | None:
-    """Somebody has replaced the status since: without its commit timestamp it is no backup to count on."""
+    """Write Failed, because another client has replaced the status: without commitTs the backup is not usable."""
     message = (
         f"Job {name} has ended well, and somebody has removed from the status what its pod had written there; the "
         f"files are in {backup_path(ctx.model.spec)}, and stay"
@@ -64,7 +64,7 @@ def _ended_silently(ctx: JobOwner[Backup], name: str) -> Outcome | None:
 
 
 def _failed(ctx: JobOwner[Backup], job: Json | None) -> Outcome | None:
-    """The Job has failed, and its pod has not said why: it crashed, or was evicted. None: it is gone already."""
+    """Handle a Job that failed without a report of its pod: it crashed or was evicted. `job` is None if it is gone."""
     now, policy = ctx.status, ctx.model.spec.backoff_retry_policy
     if problems := validate_backup(ctx.model):
         refuse(ctx, problems)
@@ -87,7 +87,7 @@ def _failed(ctx: JobOwner[Backup], job: Json | None) -> Outcome | None:
 
 
 def _try_again(ctx: JobOwner[Backup]) -> Outcome | None:
-    """Have the failed Job go, pods and all, and only then make the next."""
+    """Delete the failed Job and its pods, and then create the next one."""
     if not retry.has_gone(ctx.status):
         if not ctx.delete_job(backup_job_name(ctx.name)):
             return job_going(backup_job_name(ctx.name))
@@ -117,15 +117,15 @@ def _make(ctx: JobOwner[Backup]) -> Outcome | None:
 
 
 def _protect(ctx: JobOwner[Backup]) -> None:
-    """See that one whose files go with it does not just go."""
+    """Add the finalizer, unless the policy retains the files."""
     if ctx.model.spec.clean_policy != "Retain":
         ctx.became(ctx.runtime.applier.add_finalizer(BACKUPS, ctx.owner, FINALIZER))
 
 
 def _who_needs_what_goes(ctx: JobOwner[Backup], tc: TidbCluster) -> str:
-    """Who needs what the next pod removes before BR begins anew, in words; empty when nobody does, or nothing goes.
+    """A user of files that the next pod removes before BR starts again; empty if there is none, or it removes nothing.
 
-    The first pod found the place free, and others may have put something there since.
+    The first pod found the directory empty, but other Backups may have written there since.
     """
     path = str(ctx.status.get("backupPath") or "")
     removes = is_at(path, ctx.model.spec) and not knows_checkpoints(pods.tikv_version(tc))
@@ -133,7 +133,7 @@ def _who_needs_what_goes(ctx: JobOwner[Backup], tc: TidbCluster) -> str:
 
 
 def _built(ctx: JobOwner[Backup], tc: TidbCluster | None) -> Json:
-    """The Job; for an export with the claim that it needs. Raises BadJob, ApiError, TransportError."""
+    """The Job; for an export, its claim is created too. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
     secrets = ctx.secrets(pods.secret_names(spec, spec.from_, tc))
     if tc is not None:

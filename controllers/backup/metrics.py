@@ -1,4 +1,4 @@
-"""What the metrics tell of single Backups: read from the cache at the scrape, by whose it is alone; v1.6 has none."""
+"""Metrics of single Backups, read from the cache at a scrape by the process that owns the Backup; v1.6 has none."""
 
 from collections.abc import Iterable, Iterator
 
@@ -32,12 +32,12 @@ class BackupMetrics(Collector):
     """The series of single Backups."""
 
     def __init__(self, registry: CollectorRegistry, backups: Lister, clock: Clock, fence_of: FenceOf) -> None:
-        """Register with the registry; `fence_of` tells what this process acts for."""
+        """Register with the registry; `fence_of` decides which Backups belong to this process."""
         self._backups, self._clock, self._fence_of = backups, clock, fence_of
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """All families, with the series of all Backups that this process acts for."""
+        """All families, with the series of the Backups that belong to this process."""
         families = {name: GaugeMetricFamily(name, text, labels=_LABELS) for name, text in _FAMILIES.items()}
         for backup in (each for each in self._backups.list() if is_open(self._fence_of(each.key))):
             for name, value in self._samples(backup):
@@ -55,11 +55,11 @@ class BackupMetrics(Collector):
 
 
 def _saved_until(body: Json, now: Json) -> int | None:
-    """The TSO up to which a log backup that is to run has saved everything; None for others."""
+    """The TSO up to which a log backup that should run has saved everything; None for other Backups."""
     try:
         spec = decode(body, Backup).spec
         if spec.backup_mode != "log" or not now.get("commitTs") or log_backups.asked(spec, now) not in (START, RESUME):
             return None
         return tso.parse(str(now.get("logCheckpointTs") or now["commitTs"]))
     except (InvalidField, ValueError):
-        return None  # refused, or spoilt by others: nothing is known
+        return None  # the spec is refused, or another client has spoilt the status

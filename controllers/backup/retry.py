@@ -1,7 +1,7 @@
-"""When a snapshot's Job that has failed is made again (backup.md 3.7). Pure.
+"""Retries of a failed snapshot Job (backup.md 3.7). Pure.
 
-A failure is recorded first, and every step after that follows from the record, so that a process which ends anywhere in
-between is followed by one that goes on:
+The operator records a failure first. Every later step follows from the record, so that after a crash the next process
+continues:
 
     failed → recorded → (expectedRetryAt) → RetryFailed → Job deleted → realRetryAt, Restart → Job made → Scheduled
                      └→ too often, or too long ago: Failed
@@ -23,21 +23,21 @@ RETRY_FAILED_BACKUP = "RetryFailedBackup"
 
 
 def is_retrying(status: Json) -> bool:
-    """Whether the next Job is on its way: the last one is going, or has gone."""
+    """True if a retry has begun: the last Job is being deleted, or is gone."""
     return status.get("phase") == RETRY_FAILED and bool(_records(status))
 
 
 def is_recorded(status: Json) -> bool:
-    """Whether the failure of the present Job stands in the status."""
+    """True if the status has a record of the failure of the present Job."""
     records = _records(status)
     return bool(records) and (status.get("phase") == RETRY_FAILED or not records[-1].get("realRetryAt"))
 
 
 def with_record(status: Json, job: Json, policy: BackoffRetryPolicy, now: datetime) -> Json:
-    """The status with the failure of a Job."""
+    """The status with a record of the failure of a Job."""
     records = _records(status)
     number = len(records) + 1
-    # a policy asks for no more than a century: the exponent is one of the user's
+    # at most a century: the user's policy may allow any number of doublings
     pause = min(duration.seconds(policy.min_retry_duration) * 2.0 ** min(number - 1, 60), 3e9)
     record = {
         "retryNum": number,
@@ -50,7 +50,7 @@ def with_record(status: Json, job: Json, policy: BackoffRetryPolicy, now: dateti
 
 
 def decided(status: Json, policy: BackoffRetryPolicy, now: datetime) -> Json | Waiting:
-    """What becomes of a failure that is recorded: the status that says so, or the wait for the next try."""
+    """The decision about a recorded failure: the status with RetryFailed or Failed, or the wait for the next try."""
     records = _records(status)
     last = records[-1]
     why = f"failed reason {last.get('retryReason', '')}, original reason {last.get('originalReason', '')}"
@@ -64,7 +64,7 @@ def decided(status: Json, policy: BackoffRetryPolicy, now: datetime) -> Json | W
         message = f"exceed retry times, max is {policy.max_retry_times}, {why}"
         return with_condition(status, FAILED, now, ALREADY_FAILED, message)
     expected = parse_time(str(last.get("expectedRetryAt") or "")) or now
-    # what was detected in the future was so before the clock was put back
+    # a detection in the future means that the clock was set back: do not wait then
     if (parse_time(str(last.get("detectFailedAt") or "")) or now) <= now < expected:
         message = f"{last.get('retryReason', '')}; the next one is made at {stamp(expected)}"
         return Waiting("RetryPending", message, (expected - now).total_seconds())
@@ -72,13 +72,13 @@ def decided(status: Json, policy: BackoffRetryPolicy, now: datetime) -> Json | W
 
 
 def has_gone(status: Json) -> bool:
-    """Whether the failed Job has been deleted for the next try."""
+    """True if the failed Job has been deleted for the next try."""
     records = _records(status)
     return bool(records) and bool(records[-1].get("realRetryAt"))
 
 
 def with_restart(status: Json, now: datetime) -> Json:
-    """The status once the failed Job is gone: the next one starts anew, and its pod must know (7.4)."""
+    """The status after the failed Job is gone. Its condition Restart makes the next pod start from scratch (7.4)."""
     *before, last = _records(status)
     noted = status | {"backoffRetryStatus": [*before, last | {"realRetryAt": stamp(now)}]}
     return with_condition(noted, RESTART, now)

@@ -1,4 +1,4 @@
-"""Who else needs the files of a Backup (backup.md 3.9): looked at live, since removing them is for good."""
+"""Other users of the files of a Backup (backup.md 3.9), read live, because removal cannot be undone."""
 
 from apis.backup_defaulting import with_backup_defaults
 from apis.backup_paths import backup_path
@@ -16,7 +16,7 @@ from member.backups.paths import overlap, shared
 
 
 def user_of(ctx: JobOwner[Backup], path: str) -> str:
-    """Who else needs what is below a path of a Backup, in words; empty when nobody does.
+    """Another object that needs files below a path of a Backup, e.g. "Restore ns/name"; empty if there is none.
 
     Raises ApiError, TransportError.
     """
@@ -31,9 +31,9 @@ def user_of(ctx: JobOwner[Backup], path: str) -> str:
 
 
 def reader_of(ctx: JobOwner[Backup], path: str, until: int | None = None) -> str:
-    """Who still reads what is below a path of a Backup, in words; empty when nobody does.
+    """An object that still reads files below a path of a Backup, e.g. "Restore ns/name"; empty if there is none.
 
-    With `until` what was logged before that TSO is meant. Raises ApiError, TransportError.
+    With `until`, only the part of the log before that TSO counts. Raises ApiError, TransportError.
     """
     for restore in everything(ctx, RESTORES):
         if reads(restore, path, ctx.model.spec):
@@ -45,12 +45,12 @@ def reader_of(ctx: JobOwner[Backup], path: str, until: int | None = None) -> str
 
 
 def has_namesake(ctx: JobOwner[Backup]) -> bool:
-    """Whether a log backup of the same name has begun in the same cluster. Raises ApiError, TransportError."""
+    """True if a log backup of the same name has begun in the same cluster. Raises ApiError, TransportError."""
     return bool(log_backup_named(ctx, ctx.name))
 
 
 def log_backup_named(ctx: JobOwner[Backup], name: str) -> str:
-    """Another log backup of that name that has begun in the same cluster, with its namespace; empty: there is none.
+    """Another log backup of that name that has begun in the same cluster, as namespace/name; empty if there is none.
 
     Raises ApiError, TransportError.
     """
@@ -61,7 +61,7 @@ def log_backup_named(ctx: JobOwner[Backup], name: str) -> str:
 
 
 def _shares(other: Object, path: str, own: StorageProvider) -> bool:
-    """Whether another Backup has files in the directory; one that goes with its files needs them no more."""
+    """True if another Backup has files in the directory, unless it is being deleted together with its files."""
     body = other.decode()
     now: Json = body.get("status") or {}
     try:
@@ -72,6 +72,6 @@ def _shares(other: Object, path: str, own: StorageProvider) -> bool:
     if not shared(own, path, backup.spec, theirs):
         return False
     is_going = other.metadata.deletion_timestamp is not None and backup.spec.clean_policy == "Delete"
-    # a log that goes on has its files, whatever is wrong with its spec by now
+    # a running log backup has files even if its spec has become invalid
     is_nothing = status.holds(now, status.INVALID) and not now.get("backupPath")
     return not is_going and not status.holds(now, status.CLEAN) and not is_nothing

@@ -1,12 +1,12 @@
-"""A log backup that is being deleted is stopped first: in the cluster it would go on without end (backup.md 3.9).
+"""The stop of a log backup that is being deleted: its task would run in the cluster for ever (backup.md 3.9).
 
-    its Jobs end → the task is gone, or Job `stop-<name>` stops it → its files, as those of any Backup (`cleaning`)
+    its Jobs end → the task is gone, or Job `stop-<name>` stops it → its files are removed (`cleaning`)
 
-That there is nothing to stop is seen in the cluster. v1.6 goes on when the Job has failed, and removes files that are
-still being written; and it stays for ever where the TidbCluster is gone.
+The operator reads from the cluster if there is a task to stop. v1.6 continues after a failure of the Job and removes
+files that are still being written, and it waits for ever if the TidbCluster is gone.
 
-In a namespace that is being deleted no Job can be made. The operator then removes the task from PD itself, where the
-cluster is in another namespace: v1.6 leaves it, and no log backup can begin in that cluster any more.
+No Job can be created in a namespace that is being deleted. If the cluster is in another namespace, the operator then
+removes the task from PD itself. v1.6 leaves the task, so that no log backup can begin in that cluster again.
 """
 
 import structlog
@@ -36,18 +36,18 @@ _REASON = "StopLogBackupJobFailed"
 _LOOK_AGAIN = 30.0
 _SOON = 10.0
 _PATIENCE = 300.0
-"""Seconds for which a namespace that is being deleted is held up while PD does not answer."""
+"""Seconds for which the deletion of a namespace waits for PD to answer."""
 _PAUSE = 300.0
-"""Seconds for which a stop that has failed rests before it is tried again."""
+"""Seconds before a failed stop is retried."""
 
 
 def job_names(name: str) -> list[str]:
-    """The Jobs of all sub-commands; v1.6 forgets those that pause and resume."""
+    """The names of the Jobs of all sub-commands; v1.6 omits pause and resume."""
     return [log_job_name(name, command) for command in COMMANDS]
 
 
 def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
-    """Have a log backup stopped whose own Jobs have ended; None once it is.
+    """Stop a log backup whose own Jobs have ended; None when it is stopped.
 
     Raises RequeueError, ApiError, TransportError.
     """
@@ -71,8 +71,8 @@ def sync(ctx: JobOwner[Backup], kernel: Kernel) -> Outcome | None:
 def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
     """End the task of a log backup whose namespace is being deleted, in a cluster of another namespace.
 
-    None once nothing is left to do: it has ended, or its cluster tells of it in an event. Raises ApiError,
-    TransportError, LeaseExpired.
+    None if nothing is left to do: the task has ended, or an event of the cluster reports that it remains. Raises
+    ApiError, TransportError, LeaseExpired.
     """
     found = None if ctx.status.get("phase") == STOPPED else _cluster(ctx)
     if found is None or found.metadata.namespace == ctx.namespace:
@@ -102,14 +102,14 @@ def end_elsewhere(ctx: JobOwner[Backup], kernel: Kernel) -> Waiting | None:
 
 
 def _is_unknown(ctx: JobOwner[Backup], task: LogTask | None) -> bool:
-    """Whether the cluster does not log for this Backup; a task of its name may be that of another namespace."""
+    """True if the cluster has no task of this Backup; a task of its name may belong to another namespace."""
     if task is not None and not task.exists:
         return True
     return not ctx.status.get("commitTs") and has_namesake(ctx)
 
 
 def _cluster(ctx: JobOwner[Backup]) -> Object | None:
-    """The cluster that logs, read live: where it is gone, so is the task."""
+    """The cluster of the log backup, read live; None if it is gone, and the task with it."""
     br = ctx.model.spec.br
     if br is None:
         return None
@@ -117,13 +117,13 @@ def _cluster(ctx: JobOwner[Backup]) -> Object | None:
 
 
 def _stopping(ctx: JobOwner[Backup], seconds: float) -> Waiting:
-    """The wait for the Job; its end is an event."""
+    """The wait for the Job, whose end causes an event."""
     return Waiting("StoppingLogBackup", f"waiting for Job {stop_job_name(ctx.name)} to stop the log backup", seconds)
 
 
 def _make(ctx: JobOwner[Backup]) -> Waiting:
-    """Make the Job, and look at everything anew before anything else is done."""
-    assert ctx.model.spec.br is not None  # there is a cluster
+    """Create the Job; the next sync reads everything again before the next step."""
+    assert ctx.model.spec.br is not None  # the caller has found its cluster
     tc = cluster(ctx, ctx.model.spec.br)
 
     def build() -> Json:
@@ -137,7 +137,7 @@ def _make(ctx: JobOwner[Backup]) -> Waiting:
 
 
 def _again(ctx: JobOwner[Backup], job: Object) -> Waiting:
-    """The Job has failed, or is another's: say so, and try again after a pause."""
+    """Report a Job that failed or has another owner, and retry after a pause."""
     if not ctx.controls(job):
         give_up(ctx, _REASON, f"{job_of_others('Backup', job)}, and the log backup is stopped")
     failed = pods.condition_of_job(job.decode(), "Failed")

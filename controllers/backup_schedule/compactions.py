@@ -19,7 +19,7 @@ _FIELDS = ("metadata.name", "spec.compactBackupTemplate", "spec.compactInterval"
 _ENDED = ("Complete", "Failed")
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 _CATCHING_UP = 3
-"""How many intervals are compacted at once by one that is behind."""
+"""The maximum number of intervals that one compaction covers when the schedule is behind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Span:
 
 
 def sync(schedule: Scheduling) -> None:
-    """Note how far the last one has come, and make the next. Raises RequeueError, ApiError, TransportError."""
+    """Note the progress of the last compaction, and create the next. Raises RequeueError, ApiError, TransportError."""
     ctx = schedule.ctx
     spec = ctx.model.spec
     template, interval = spec.compact_backup_template, spec.compact_interval
@@ -50,7 +50,7 @@ def sync(schedule: Scheduling) -> None:
 
 
 def next_span(status: Json, every: timedelta, checkpoint: int, least: str, now: datetime) -> Span | None:
-    """The part of the log to compact now; None when none is due."""
+    """The part of the log to compact now; None if none is due."""
     log_start, last, progress = (
         parse_time(str(status.get(name) or ""))
         for name in ("logBackupStartTs", "lastCompactExecutionTs", "lastCompactProgress")
@@ -58,9 +58,9 @@ def next_span(status: Json, every: timedelta, checkpoint: int, least: str, now: 
     if log_start is None or not checkpoint:
         return None
     saved = tso.time_of(checkpoint)
-    # what was compacted may be of a log before this one
+    # the progress may belong to an earlier log
     start = max(progress or log_start, log_start, tso.time_of(tso.parse(least)))
-    # seconds are what a CompactBackup and the status have room for
+    # times in a CompactBackup and in the status have no fractions of seconds
     end = min(saved, start + _CATCHING_UP * every) if saved - start >= _CATCHING_UP * every else saved
     end = end.replace(microsecond=0)
     if start >= end or end - log_start < every or (last is not None and timedelta(0) <= now - last < every):
@@ -75,7 +75,7 @@ def _checkpoint(schedule: Scheduling) -> int:
 
 
 def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool:
-    """Note how far the last compaction has come; whether there may be another one."""
+    """Note the progress of the last compaction; return True if another one may begin."""
     ctx = schedule.ctx
     last = schedule.children.compactions.get(ctx.namespace, str(ctx.status.get("lastCompact") or ""))
     if last is None:
@@ -93,9 +93,9 @@ def _catch_up_with_last(schedule: Scheduling, log_start: datetime) -> bool:
 
 
 def _reached(compaction: Object) -> datetime | None:
-    """Up to when the log is compacted by one that has ended; None while it goes on.
+    """The time up to which a compaction has compacted the log; None while it runs.
 
-    One that is Complete may have found nothing, or less than its part: there is no more in it.
+    A Complete compaction counts up to its end, even if the log had nothing, or less, in that part.
     """
     body = compaction.decode()
     status, spec = body.get("status") or {}, body.get("spec") or {}
@@ -106,7 +106,7 @@ def _reached(compaction: Object) -> datetime | None:
 
 
 def _adopted(schedule: Scheduling, span: Span) -> bool:
-    """Whether a compaction was made that the status does not tell of: by a process that ended right then."""
+    """True if a compaction exists that the status lacks, because the process crashed; it is added to the status."""
     ctx = schedule.ctx
     found = ctx.runtime.client.list_page(COMPACT_BACKUPS, ctx.namespace).items
     unknown = [each for each in found if ctx.controls(each) and each.metadata.name != ctx.status.get("lastCompact")]
@@ -119,7 +119,7 @@ def _adopted(schedule: Scheduling, span: Span) -> bool:
 
 
 def _stands_for(compaction: Object, span: Span, last: datetime | None) -> bool:
-    """Whether one goes on, or has done what begins there since the last one that is known."""
+    """True if a compaction runs, or has compacted the same span since the last one in the status."""
     body = compaction.decode()
     state, start = (body.get("status") or {}).get("state"), (body.get("spec") or {}).get("startTs")
     if state not in _ENDED:

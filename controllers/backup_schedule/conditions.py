@@ -1,9 +1,9 @@
-"""How a schedule stands, in its conditions, which are ours (backup.md 5).
+"""The conditions of a schedule; v1.6 has none (backup.md 5).
 
-Valid                 False: what is wrong with the spec, and what it keeps from being done
+Valid                 False: the mistakes of the spec
 Active                True: when the next backup is due; False: why none is made
-LastBackupComplete    how the last backup that has ended did
-LogBackupRuns         whether the log is saved beside them; the reason is the phase of its Backup
+LastBackupComplete    the result of the last backup that has ended
+LogBackupRuns         True while the log backup runs; the reason is the phase of its Backup
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,14 +22,14 @@ LAST_BACKUP_COMPLETE = "LastBackupComplete"
 LOG_BACKUP_RUNS = "LogBackupRuns"
 
 LAST_BACKUP_RUNS, GROUP_RUNS = "LastBackupRuns", "GroupRuns"
-"""Reasons of Active while the backup that is due waits for another one."""
+"""Reasons of Active while a due backup waits for another one."""
 
 _TOLD_OTHERWISE = (INVALID, "Paused", "CreateFailed")
-"""Reasons of the condition Active that are those of Valid, are wanted, or were an event of the creation."""
+"""Reasons of Active without an event: Valid has one, the user requested the pause, or the creation recorded one."""
 
 
 def with_conditions(status: Json, said: dict[str, ConditionValue], now: datetime) -> Json:
-    """The status with these conditions."""
+    """The status with the conditions `said` added or updated."""
     conditions: Sequence[Json] = status.get("conditions") or []
     for kind, value in said.items():
         conditions = _with(conditions, kind, value, now)
@@ -39,19 +39,19 @@ def with_conditions(status: Json, said: dict[str, ConditionValue], now: datetime
 def with_refusal(
     status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
 ) -> Json:
-    """The status of a schedule that can't be read (`controllers.job_owners.job_owner.Merge`)."""
+    """The status of a schedule that cannot be decoded (`controllers.job_owners.job_owner.Merge`)."""
     refused = kind == UNREADABLE and is_true
     value = (not refused, reason, message)
     return with_conditions(status, {VALID: value, ACTIVE: value} if refused else {VALID: value}, now)
 
 
 def valid(problems: str) -> ConditionValue:
-    """Whether the spec is as it must be."""
+    """The value of Valid."""
     return (False, INVALID, problems) if problems else (True, VALID, "the spec is valid")
 
 
 def news(status: Json, said: Mapping[str, ConditionValue]) -> Iterator[tuple[str, str, str]]:
-    """What keeps backups from being made and the status does not tell yet: condition, reason, message."""
+    """Obstacles to backups that the status does not show yet: condition, reason, message."""
     for kind in (VALID, ACTIVE):
         holds, reason, message = said.get(kind, (True, "", ""))
         told = condition_of(status.get("conditions") or (), kind).get("message")
@@ -60,14 +60,14 @@ def news(status: Json, said: Mapping[str, ConditionValue]) -> Iterator[tuple[str
 
 
 def begun_wait(status: Json, said: Mapping[str, ConditionValue]) -> tuple[str, str] | None:
-    """Reason and message of the wait for another backup, if it has begun since the status was written."""
+    """Reason and message of the wait for another backup, if the stored status does not have it yet."""
     _, reason, message = said.get(ACTIVE, (True, "", ""))
     before = condition_of(status.get("conditions") or (), ACTIVE).get("reason")
     return (reason, message) if reason in (LAST_BACKUP_RUNS, GROUP_RUNS) and reason != before else None
 
 
 def last_backup(backups: Sequence[Made]) -> ConditionValue | None:
-    """How the last backup that has ended did; None when none has."""
+    """The value of LastBackupComplete; None if no backup has ended."""
     ended = sorted((each for each in backups if each.end and not each.is_log), key=lambda each: each.created)
     if not ended:
         return None

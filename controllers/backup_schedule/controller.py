@@ -1,4 +1,4 @@
-"""The controller of BackupSchedule, put together: handlers, queue, sync (CW-1)."""
+"""The assembly of the controller of BackupSchedule: handlers, queue, sync (CW-1)."""
 
 import functools
 
@@ -28,7 +28,7 @@ NAME = "backupSchedule"
 def backup_schedule_controller(
     runtime: Runtime, resources: Informers, owned: Informers, settings: ManagerSettings
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
+    """Register handlers and return the controller, not started. Arguments as for `job_owner_controller`."""
     children = Children(resources.lister_for(BACKUPS), resources.lister_for(COMPACT_BACKUPS))
     kind = JobOwnerKind(
         resource=BACKUP_SCHEDULES,
@@ -51,7 +51,7 @@ def backup_schedule_controller(
 
 
 def _enqueue_group(schedules: Lister, enqueue: Enqueue) -> ResourceEventHandlerFuncs:
-    """What becomes of a Backup concerns all schedules of its group: they wait for each other."""
+    """A handler that enqueues all schedules of a Backup's group, because they wait for each other."""
 
     def all_of(backup: Object | None) -> None:
         group = backup.metadata.labels.get(GROUP_LABEL) if backup is not None else ""

@@ -1,7 +1,7 @@
-"""Old backups, old compactions and the part of the log that nobody needs are removed (backup.md 5.3).
+"""Removal of old backups, old compactions, and the part of the log that no backup needs (backup.md 5.3).
 
-What the cache shows only tells whether it is worth looking: what goes is decided on a live list, each Backup is looked
-at once more, and goes as it was seen.
+The cache only shows that there may be something to remove. The operator decides on a live list, reads each Backup once
+more, and deletes exactly the version that it read.
 """
 
 import functools
@@ -25,11 +25,14 @@ from kube.resources import BACKUPS, COMPACT_BACKUPS, RESTORES, Resource
 _FIELD = "spec.maxReservedTime"
 _ENDED = ("Complete", "Failed")
 _LOOK_AGAIN = 60.0
-"""Seconds until it is looked again whether a Restore still reads the log."""
+"""Seconds until the operator checks again if a Restore still reads the log."""
 
 
 def sync(schedule: Scheduling) -> float | None:
-    """Remove what is not kept; in how many seconds to look again. Raises Conflict, other ApiErrors, TransportError."""
+    """Remove what has expired; return the seconds until the next check, None if there is none.
+
+    Raises Conflict, other ApiErrors, TransportError.
+    """
     if schedule.blocks(_FIELD):
         return None
     _remove_compactions(schedule)
@@ -62,13 +65,13 @@ def _log(schedule: Scheduling) -> Log | None:
 
 
 def _is_still(known: Made, there: Object) -> bool:
-    """Whether a Backup is what it was when it was decided on."""
+    """True if a Backup is unchanged since the decision about it."""
     found = made_of(there)
     return (found.uid, found.end, found.is_good) == (known.uid, known.end, known.is_good)
 
 
 def _delete(schedule: Scheduling, resource: Resource, name: str, still: Callable[[Object], bool]) -> None:
-    """Delete what is ours and `still` what was decided on, looked at live."""
+    """Delete an object of this schedule if, read live, it is `still` what was decided on."""
     ctx = schedule.ctx
     destroyer = Destroyer(ctx.runtime.client)
     seen = destroyer.observe(resource, name, ctx.namespace)
@@ -81,7 +84,7 @@ def _delete(schedule: Scheduling, resource: Resource, name: str, still: Callable
 
 
 def _truncate(schedule: Scheduling, until: int) -> float | None:
-    """Have the log backup forget what is before `until`, as far as it is compacted, and nobody reads it."""
+    """Truncate the log backup before `until`, as far as it is compacted and no Restore reads it."""
     there = log_backup.cached(schedule)
     backup = log_backup.model_of(there) if there else None
     if there is None or backup is None or there.metadata.deletion_timestamp:
@@ -106,7 +109,7 @@ def _truncate(schedule: Scheduling, until: int) -> float | None:
 
 
 def _compacted(schedule: Scheduling, until: int) -> int:
-    """`until`, but nothing that has not been compacted where that is asked for."""
+    """`until`, limited to the compacted part of the log if the spec requests compactions."""
     if schedule.ctx.model.spec.compact_backup_template is None:
         return until
     progress = schedule.time("lastCompactProgress")
@@ -114,13 +117,13 @@ def _compacted(schedule: Scheduling, until: int) -> int:
 
 
 def _is_read(schedule: Scheduling, backup: Backup) -> bool:
-    """Whether a Restore that has not ended reads the log."""
+    """True if an unfinished Restore reads the log."""
     path = backup_path(backup.spec)
     return any(reads(each, path, backup.spec) for each in everything(schedule.ctx, RESTORES))
 
 
 def _remove_compactions(schedule: Scheduling) -> None:
-    """What has ended and is old; the files stay, and the last one, which tells how far it has come."""
+    """Delete old, ended CompactBackups but not their files; the last one stays, since it records the progress."""
     spec, ctx = schedule.ctx.model.spec, schedule.ctx
     found = [each for each in schedule.children.compactions.list(ctx.namespace) if ctx.controls(each)]
     found = [each for each in found if _has_ended(each) and each.metadata.name != ctx.status.get("lastCompact")]

@@ -1,7 +1,7 @@
 """The log backup beside the snapshots (backup.md 5.1).
 
-When it began stands in its prefix, by which compactions find its files: so whoever made it, and whatever was written of
-that, the status follows from the Backup.
+Its prefix contains the time when it began, by which compactions find its files. The status therefore follows from the
+Backup alone, whichever process created it and whatever the status said before.
 """
 
 import structlog
@@ -26,13 +26,13 @@ log = structlog.get_logger(__name__)
 
 _FIELD = "spec.logBackupTemplate"
 _LOOK_AGAIN = 30.0
-"""Seconds until what no event tells of is tried again."""
+"""Seconds until a retry of something that causes no event."""
 _NEW = "New"
 _SAVES_NOT = ("Failed", "Invalid", "RetryFailed", "Paused", "Stopped")
 
 
 def sync(schedule: Scheduling) -> Answer | None:
-    """Make it if there is none; how it stands, None where none is wanted. Raises RequeueError, ApiError, …"""
+    """Create the log backup if it is missing; return its state, None if the spec has none. Raises RequeueError, …"""
     ctx = schedule.ctx
     template = ctx.model.spec.log_backup_template
     known = cached(schedule)
@@ -42,7 +42,7 @@ def sync(schedule: Scheduling) -> Answer | None:
         return (False, INVALID, problems), None
     if known is None and ctx.model.spec.pause:
         return (False, "Paused", "spec.pause is true: no log backup is begun"), None
-    # only a live look shows that there is none
+    # only a live read proves that there is none
     there = known or ctx.runtime.client.find(BACKUPS, scheduled_log_name(ctx.name), ctx.namespace)
     if there is None:
         _tell_if_lost(schedule)
@@ -61,14 +61,14 @@ def sync(schedule: Scheduling) -> Answer | None:
 
 
 def _left(there: Object | None) -> Answer:
-    """One that was wanted goes on until somebody deletes it, as in v1.6."""
+    """The state after the template was removed: the log backup runs until the user deletes it, as in v1.6."""
     if there is None:
         return (False, "NotWanted", f"{_FIELD} is absent, and the log backup is gone"), None
     return _stands(there), None
 
 
 def _stands(there: Object) -> ConditionValue:
-    """Whether the log is saved; up to when, the Backup itself tells."""
+    """The value of LogBackupRuns; the Backup itself shows its checkpoint."""
     if there.metadata.deletion_timestamp:
         return False, "Deleted", f"Backup {there.metadata.name} is being deleted: it tells what that waits for"
     phase = str((there.decode().get("status") or {}).get("phase") or _NEW)
@@ -76,14 +76,14 @@ def _stands(there: Object) -> ConditionValue:
 
 
 def cached(schedule: Scheduling) -> Object | None:
-    """The log backup as cached; that of another is none."""
+    """The cached log backup of this schedule; None if it does not exist or has another owner."""
     ctx = schedule.ctx
     found = schedule.children.backups.get(ctx.namespace, scheduled_log_name(ctx.name))
     return found if found is not None and ctx.controls(found) else None
 
 
 def model_of(log_backup: Object) -> Backup | None:
-    """The log backup with its defaults; None when it can't be read."""
+    """The log backup with its defaults; None if it cannot be decoded."""
     try:
         return with_backup_defaults(decode(log_backup.decode(), Backup))
     except InvalidField:
@@ -91,13 +91,13 @@ def model_of(log_backup: Object) -> Backup | None:
 
 
 def checkpoint(schedule: Scheduling, backup: Backup) -> int:
-    """Up to which TSO the log is saved; 0 while that is not known, or is of a log that was before."""
+    """The TSO up to which the log is saved; 0 if it is unknown or belongs to an earlier log."""
     found, start = timestamp(backup.status.log_checkpoint_ts), schedule.time("logBackupStartTs")
     return found if found and start and time_of(found) >= start else 0
 
 
 def _tell_if_lost(schedule: Scheduling) -> None:
-    """v1.6 stops the snapshots, too, when somebody deletes it."""
+    """Warn if the log backup was deleted. In v1.6 that also stops the snapshots."""
     name = schedule.ctx.status.get("logBackup")
     if not name:
         return
@@ -110,7 +110,7 @@ def _note(schedule: Scheduling, there: Object) -> None:
     backup = model_of(there)
     start = log_start_of(backup.spec) if backup else None
     if start is None:
-        # v1.6 has had it since before it noted the time, or somebody changed the prefix
+        # an older version of v1.6 created it without the time, or the user changed the prefix
         known = schedule.time("logBackupStartTs")
         saved = timestamp(backup.status.log_checkpoint_ts) if backup else 0
         start = known or (time_of(saved) if saved else None)

@@ -1,4 +1,4 @@
-"""What is known of a Backup that a schedule has made, as JSON tells it. Pure."""
+"""The facts about a Backup of a schedule, read from its JSON. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,19 +12,23 @@ from controllers.job_owners import status
 from kube.objects import Json, Object, condition_of
 
 _AT_AN_END = (status.CLEAN, status.CLEAN_FAILED)
-"""One that is deleted says so once none of its Jobs runs any more."""
+"""Conditions of a Backup that is being deleted, after all of its Jobs have ended."""
 _NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """One Backup; `end` is how it has ended, empty while it goes on, and `why` what it says of that.
+    """One Backup.
 
-    `at_end`: none of its Jobs writes any more. `is_doubtful`: its files were looked at and found missing or others.
-    `ts`: as of when its data are, as a TSO; 0 while that is not known. `owner`: the UID of who controls it.
-    `is_incremental`: it holds changes only.
-    `is_volume`: its data are snapshots of volumes, which v1.6 has made. `waits`: what it waits for, and since when;
-    empty when it waits for nothing.
+    - `owner`: the UID of its controller.
+    - `is_volume`: True if v1.6 has made it of volume snapshots.
+    - `is_going`: True if it is being deleted.
+    - `end`: its result, empty while it runs; `why`: the message about it.
+    - `at_end`: True if none of its Jobs writes any more.
+    - `is_doubtful`: True if a check of its files has found missing or different ones.
+    - `is_incremental`: True if it only has changes since another backup.
+    - `ts`: the time of its data as a TSO; 0 if unknown.
+    - `waits`: what it waits for, and since when; empty if it does not wait.
     """
 
     name: str
@@ -45,17 +49,17 @@ class Made:
 
     @property
     def is_complete(self) -> bool:
-        """Whether BR has called it so."""
+        """True if BR has reported it Complete and it is not being deleted."""
         return self.end == status.COMPLETE and not self.is_going
 
     @property
     def is_good(self) -> bool:
-        """Whether a cluster can be restored from it, as far as anybody has looked."""
+        """True if a cluster can be restored from it, as far as checks have shown."""
         return self.is_complete and not self.is_doubtful
 
 
 def made_of(backup: Object) -> Made:
-    """What a Backup tells; others may have spoilt its status."""
+    """The facts about a Backup, whose status may be malformed by other clients."""
     body = backup.decode()
     meta, now = backup.metadata, _tree(body.get("status"))
     conditions = [each for each in now.get("conditions") or () if isinstance(each, dict)]
@@ -87,12 +91,12 @@ def _wait(said: Json) -> str:
 
 
 def unfinished(backups: Sequence[Made]) -> Made | None:
-    """A snapshot that goes on, if there is one."""
+    """A snapshot that has not ended, if there is one."""
     return next((each for each in backups if not each.is_log and not each.at_end), None)
 
 
 def timestamp(text: str) -> int:
-    """A TSO that a status holds; 0 where it holds none, such as that of an export from another database."""
+    """The TSO in a field of a status; 0 if it is not one, as in an export from another database."""
     try:
         return tso.parse(text)
     except ValueError:

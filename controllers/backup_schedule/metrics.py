@@ -1,4 +1,4 @@
-"""What the metrics tell of single schedules: read from the cache at the scrape, by whose it is alone; v1.6 has none."""
+"""Metrics of single schedules, read from the cache at a scrape by the process that owns the schedule; v1.6 has none."""
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
@@ -39,13 +39,13 @@ class ScheduleMetrics(Collector):
         fence_of: FenceOf,
         time_zone: str,
     ) -> None:
-        """Register; `fence_of` tells what this process acts for, `time_zone` is that of the process."""
+        """Register; `fence_of` decides which schedules belong to this process, whose time zone is `time_zone`."""
         self._schedules, self._children, self._clock, self._fence_of = schedules, children, clock, fence_of
         self._time_zone = time_zone
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """All families, with the series of all schedules that this process acts for."""
+        """All families, with the series of the schedules that belong to this process."""
         families = {
             name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_LABELS, *labels))
             for name, (labels, text) in _FAMILIES.items()
@@ -74,7 +74,7 @@ class ScheduleMetrics(Collector):
         return max(mine, key=lambda each: each.created, default=None)
 
     def _overdue(self, spec: Json, created: datetime, since: datetime) -> float:
-        """How many backups were due since; none of a schedule that names no times, whose condition says so."""
+        """The number of backups due after `since`; 0 for an invalid schedule, whose condition reports that."""
         if spec.get("pause"):
             return 0
         try:

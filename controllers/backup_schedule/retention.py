@@ -1,14 +1,13 @@
-"""Which backups of a schedule are kept (backup.md 5.3). Pure.
+"""The retention of a schedule's backups (backup.md 5.3). Pure.
 
-Good backups alone count, failed ones among themselves, and so do those that are complete while their files were not
-found right: in v1.6 failed ones push good ones out, and are kept in their place. The last good one always stays.
+Good, doubtful and failed backups are counted separately; doubtful ones are complete, but a check of their files found
+mistakes. In v1.6 failed backups displace good ones. The last good backup is always kept.
 
-How old one is follows from the newest data that are saved, not from the clock alone: one that was put forward, or a
-cluster of which nothing is saved any more, costs none. Failed ones hold nothing that could be restored: they go by the
-clock, or they would heap up for as long as none succeeds.
+The age of good backups is measured from the newest saved data, not only from the clock. A clock that was set forward,
+or a cluster whose backups have stopped, therefore costs no backup. Failed backups have nothing to restore and expire
+by the clock; otherwise they would accumulate until one succeeds.
 
-Snapshots of volumes, which v1.6 has made, are neither counted nor removed: nobody can look at them here, make another
-one, or delete what they consist of.
+Volume snapshots of v1.6 are neither counted nor removed: this operator cannot check, repeat or delete them.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from controllers.backup_schedule.made import Made
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """The log backup: from which TSO on there is one, and up to which it is saved."""
+    """The log backup: the TSOs at which it starts and up to which it is saved."""
 
     start: int
     checkpoint: int
@@ -29,16 +28,16 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Backups that are not kept, the oldest first, and up to which TSO the log is not needed; 0: all of it is."""
+    """The expired backups, and the TSO before which the log is not needed; 0 if all of it is."""
 
     backups: Sequence[Made] = ()
     log_until: int = 0
 
 
 def by_number(backups: Sequence[Made], most: int, log: Log | None) -> Expired:
-    """All but the newest of good, of doubtful and of failed ones, `most` of each, which is at least one.
+    """The good, doubtful and failed backups that exceed `most`, at least 1, of each group; the newest are kept.
 
-    The newest that the log reaches stays besides, or nothing of a log that is behind could be restored.
+    The newest base of the log is also kept: otherwise a log whose checkpoint is behind could not be restored.
     """
     good, doubtful, failed = _sorted(backups)
     base = _base(good, log)
@@ -47,7 +46,7 @@ def by_number(backups: Sequence[Made], most: int, log: Log | None) -> Expired:
 
 
 def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log | None) -> Expired:
-    """All whose data are older than `reserved`, and are no base of points in time that are to be restored."""
+    """The backups whose data are older than `reserved`, except the base of the moments that must stay restorable."""
     good, doubtful, failed = _sorted(backups)
     newest = max((*(each.ts for each in good), log.checkpoint if log else 0), default=0)
     limit = earlier(min(newest, tso.of_time(now)) if newest else tso.of_time(now), reserved)
@@ -58,20 +57,20 @@ def by_age(backups: Sequence[Made], reserved: timedelta, now: datetime, log: Log
         return Expired([*(each for each in good[:-1] if each.ts < limit), *old])
     if not leading:
         return Expired(old)
-    # what a point in time right after the limit is restored from, or the last one that a log which is behind reaches
+    # the base of moments right after the limit, or the last one that the checkpoint of the log has reached
     base = _base(leading, log)
     return Expired([*(each for each in leading[:-1] if each is not base), *old], base.ts if base is leading[-1] else 0)
 
 
 def _base(good: Sequence[Made], log: Log | None) -> Made | None:
-    """The newest that the log goes on from; None when it goes on from none of them."""
+    """The newest backup that is a base of the log; None if there is none."""
     full = [each for each in good if not each.is_incremental]
     reached = [each for each in full if log is not None and log.start <= each.ts <= log.checkpoint]
     return reached[-1] if reached else None
 
 
 def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made], list[Made]]:
-    """Good ones by the time of their data, doubtful and failed ones by that of their making."""
+    """The good backups sorted by the time of their data, the doubtful and the failed ones by their creation."""
     snapshots = sorted(
         (each for each in backups if not (each.is_log or each.is_volume or each.is_going)),
         key=lambda each: each.created,
@@ -83,10 +82,10 @@ def _sorted(backups: Sequence[Made]) -> tuple[list[Made], list[Made], list[Made]
 
 
 def _dated(backup: Made) -> Made:
-    """One whose data have no TSO, as those of an export, is as old as it is itself."""
+    """The backup, with the TSO of its creation if its data have none, as in an export."""
     return backup if backup.ts else replace(backup, ts=tso.of_time(backup.created))
 
 
 def earlier(time: int, by: timedelta) -> int:
-    """A TSO that is so much before another one, or the first of all."""
+    """The TSO `by` before `time`; at least 0."""
     return max(time - (by // timedelta(milliseconds=1) << tso.LOGICAL_BITS), 0)

@@ -1,4 +1,4 @@
-"""One sync of a BackupSchedule: what it works with."""
+"""The context of one sync of a BackupSchedule."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,12 +21,12 @@ from kube.reading import Lister
 from kube.resources import BACKUPS, Resource
 
 Answer: TypeAlias = tuple[ConditionValue, float | None]
-"""How a part of the schedule stands, and in how many seconds it must be looked at again."""
+"""The condition of a part of the schedule, and the seconds until its next check, None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """The caches of what schedules make: `backups`, `compactions`."""
+    """The caches of the Backups and CompactBackups that schedules create."""
 
     backups: Lister
     compactions: Lister
@@ -34,7 +34,7 @@ class Children:
 
 @dataclass(slots=True)
 class Scheduling:
-    """A schedule, what is wrong with its spec, and what it has made, as cached; `live` looks again."""
+    """A schedule, the problems of its spec, and its cached Backups; `live_backups` reads them live."""
 
     ctx: JobOwner[BackupSchedule]
     children: Children
@@ -42,11 +42,11 @@ class Scheduling:
     backups: Sequence[Made] = field(init=False)
 
     def __post_init__(self) -> None:
-        """Look at the cache once."""
+        """Read the cache once."""
         self.backups = self.mine(self.children.backups.list(self.ctx.namespace))
 
     def mine(self, backups: Iterable[Object]) -> list[Made]:
-        """Those that this schedule controls."""
+        """The Backups among `backups` that this schedule controls."""
         return [made_of(each) for each in backups if self.ctx.controls(each)]
 
     def live_backups(self) -> list[Object]:
@@ -54,28 +54,28 @@ class Scheduling:
         return self.ctx.runtime.client.list_page(BACKUPS, self.ctx.namespace).items
 
     def others(self) -> Iterator[BackupSchedule]:
-        """All other schedules that can be read, of all namespaces, as cached."""
+        """All other cached schedules that can be decoded, of all namespaces."""
         for each in self.ctx.caches.owners.list():
             if each.metadata.uid != self.ctx.owner.metadata.uid:
                 with contextlib.suppress(InvalidField):
                     yield with_schedule_defaults(decode(each.decode(), BackupSchedule))
 
     def blocks(self, *fields: str) -> str:
-        """What is wrong with any of these fields, or with what is below them; empty when nothing is."""
+        """The problems of these fields and of fields below them, in one sentence; empty if there are none."""
         found = [each for each in self.problems if any(_is_below(each.field, field) for field in fields)]
         return "; ".join(map(str, found))
 
     def time(self, name: str) -> datetime | None:
-        """A time of the status."""
+        """The time in a field of the status, if it has one."""
         return parse_time(str(self.ctx.status.get(name) or ""))
 
     def note(self, **fields: object) -> None:
-        """Write fields of the status, None removes. Raises as `JobOwner.write`."""
+        """Write fields of the status; None removes a field. Raises as `JobOwner.write`."""
         kept = {key: value for key, value in (self.ctx.status | fields).items() if value is not None}
         self.ctx.write(kept)
 
     def create(self, resource: Resource, desired: Json) -> Object:
-        """Make an object, which is told as its event; a refusal as one of the schedule. Raises ApiError, …"""
+        """Create an object and record an event about it, or one about the schedule on a refusal. Raises ApiError, …"""
         ctx = self.ctx
         record, name = ctx.runtime.recorder.event, desired["metadata"]["name"]
         what = f"create {resource.kind} {ctx.namespace}/{name} for backupSchedule/{ctx.name}"

@@ -1,8 +1,8 @@
 """The backup that is due: one for each time of the schedule, and never two at a time (backup.md 5.1).
 
-Whether one goes on is seen in the cache first and then, before one is made, live, under a lock that all schedules of a
-group share. The name of a Backup follows from the time at which it is due, so that a process which ends in between is
-followed by one that finds what it has made.
+The operator looks for a running backup in the cache first and, before it creates one, by a live read under a lock that
+all schedules of a group share. The name of a Backup follows from the time when it is due, so that after a crash the
+next process finds it.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ from member.backups.schedules import scheduled_backup
 
 _FIELDS = ("metadata.name", "spec.schedule", "spec.backupTemplate")
 _LOOK_AGAIN = 30.0
-"""Seconds until what no event tells of is tried again: a name that is taken, a server that refuses."""
+"""Seconds until a retry after a taken name or a refusal of the API server, which cause no event."""
 
 
 def sync(schedule: Scheduling) -> Answer:
-    """Make the backup that is due. Raises RequeueError, ApiError, TransportError."""
+    """Create the backup that is due. Raises RequeueError, ApiError, TransportError."""
     spec, now = schedule.ctx.model.spec, schedule.ctx.now
     if problems := schedule.blocks(*_FIELDS):
         return (False, INVALID, problems), None
@@ -44,16 +44,17 @@ def sync(schedule: Scheduling) -> Answer:
 
 
 def times_of(schedule: Scheduling) -> cron.Schedule:
-    """When the schedule is due. Raises BadSchedule."""
+    """The times when the schedule is due. Raises BadSchedule."""
     ctx = schedule.ctx
     anchor = parse_time(ctx.owner.metadata.creation_timestamp or "") or ctx.now
     return cron.parse(ctx.model.spec.schedule, anchor, ctx.settings.time_zone)
 
 
 def _done_until(schedule: Scheduling) -> datetime:
-    """The time up to which nothing is due any more.
+    """The time up to which no backup is due any longer.
 
-    One that lies ahead is of a clock that was put back since: it is forgotten, or nothing would be due until then.
+    A time in the future means that the clock was set back. It is replaced by now: otherwise nothing would be due until
+    then.
     """
     ctx = schedule.ctx
     last = schedule.time("lastBackupTime")
@@ -109,13 +110,13 @@ def _group(schedule: Scheduling) -> str:
 
 
 def _lock_of(schedule: Scheduling) -> str:
-    """What schedules of one group lock; the blank is in no name of an object."""
+    """The lock key that the schedules of a group share; its blank keeps it apart from names of objects."""
     group = _group(schedule)
     return f"{schedule.ctx.namespace}/group {group}" if group else f"{schedule.ctx.owner.key} snapshots"
 
 
 def _of_group(schedule: Scheduling, live: Sequence[Object]) -> list[Made]:
-    """The Backups of this schedule and of all of its group."""
+    """The Backups of this schedule and of all schedules in its group."""
     ctx, group = schedule.ctx, _group(schedule)
     owners = {ctx.owner.metadata.uid}
     if group:

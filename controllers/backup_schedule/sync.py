@@ -1,7 +1,7 @@
 """One sync of a BackupSchedule, step by step (backup.md 5.1).
 
-The log backup comes first, so that the first snapshot is a base for it. What one step meets stops no other: v1.6 makes
-no snapshots while its log backup is missing.
+The log backup comes first, so that the first snapshot is a base of it. A failure of one step does not stop the others;
+v1.6 makes no snapshots while the log backup is missing.
 """
 
 from collections.abc import Callable
@@ -27,13 +27,13 @@ from controllers.stages import EXPECTED
 from member.outcome import Done, Failed, Outcome
 
 _LOOK_AGAIN = 60.0
-"""Seconds after which it is looked whether something is due: of a time of day that is set, no timer tells."""
+"""The maximum seconds until the next sync: no timer fires when the wall clock is set."""
 
 
 def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | None:
-    """Bring a schedule a step on. Raises RequeueError, ApiError, TransportError."""
+    """Take the next steps of a schedule. Raises RequeueError, ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp:
-        return None  # what it has made goes with it
+        return None  # Kubernetes deletes the objects that it owns
     schedule = Scheduling(ctx, children, validate_backup_schedule(ctx.model))
     said: dict[str, ConditionValue] = {VALID: valid("; ".join(map(str, schedule.problems)))}
     waits: list[float | None] = []
@@ -68,7 +68,7 @@ def sync(ctx: JobOwner[BackupSchedule], children: Children) -> Outcome | None:
 
 
 def _trouble_of(step: Callable[[], object]) -> Failed | None:
-    """Take a step; what the outside refused it with, None when nothing was."""
+    """Take a step; return the failure if a server refused something, else None."""
     try:
         step()
     except EXPECTED as error:

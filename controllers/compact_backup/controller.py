@@ -1,4 +1,4 @@
-"""The controller of CompactBackup, put together: handlers, queue, sync (CW-1)."""
+"""The assembly of the controller of CompactBackup: handlers, queue, sync (CW-1)."""
 
 from apis.backup_defaulting import with_compact_defaults
 from apis.compact_backups import CompactBackup
@@ -32,5 +32,5 @@ def compact_backup_controller(
     settings: ManagerSettings,
     references: ReferencePolicy,
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
+    """Register handlers and return the controller, not started. Arguments as for `job_owner_controller`."""
     return job_owner_controller(NAME, _KIND, runtime, resources, owned, settings, references)

@@ -1,4 +1,4 @@
-"""Whether the log of a CompactBackup has what it is to compact (backup.md 6). Pure.
+"""The check that the log has the span that a CompactBackup compacts (backup.md 6). Pure.
 
 tikv-ctl compacts what it finds and reports success, also for a part of the log that is not written yet.
 """
@@ -14,9 +14,9 @@ from member.outcome import Wait
 
 
 def obstacle(compact: CompactBackup, backups: Sequence[Backup]) -> Problem | Wait | None:
-    """Why the log lacks all of the span for good, or what is awaited until it has the whole span.
+    """The problem if the log will never have any part of the span, or the wait until it has the whole span.
 
-    None where a log has it, as far as its Backup reports, and where no Backup is known that wrote it. The spec must be
+    None if a log has the span, as far as its Backup reports, or the Backup that wrote it is unknown. The spec must be
     valid, and all objects must have their defaults.
     """
     logs = [each for each in backups if each.spec.backup_mode == "log" and is_from(each, compact.spec)]

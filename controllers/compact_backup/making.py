@@ -1,7 +1,7 @@
-"""The Job of a compaction: when it is made, and what becomes of it (backup.md 6).
+"""The Job of a compaction: its creation, its progress and its end (backup.md 6).
 
-Its pods are started again by Kubernetes as often as `maxRetryTimes` says; here it is the making of the Job, or one that
-somebody deletes, which is tried again.
+Kubernetes restarts failed pods up to `maxRetryTimes`. The operator retries the creation of the Job, and recreates a Job
+that the user deletes.
 """
 
 from collections.abc import Sequence
@@ -28,11 +28,11 @@ from member.outcome import Done, Outcome, Wait, Waiting
 from member.polling import time_left
 
 _LOG_AGAIN = 10.0
-"""Seconds until the next look at a log that has yet to reach a moment: no event reports that."""
+"""Seconds until the operator checks the progress of a log again, which causes no event."""
 
 
 def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
-    """Bring a CompactBackup a step on. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a CompactBackup. Raises RequeueError, ApiError, TransportError."""
     if ctx.owner.metadata.deletion_timestamp or ctx.status.get("state") in status.ENDED:
         return None
     job = ctx.cached_job(ctx.name) or ctx.live_job(ctx.name)
@@ -51,7 +51,7 @@ def sync(ctx: JobOwner[CompactBackup]) -> Outcome | None:
 
 
 def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
-    """Create the Job once the log has what is to be compacted."""
+    """Create the Job once the log has the span."""
     backups = everything(ctx, BACKUPS)
     lacking = obstacle(ctx.model, list(readable(backups)))
     if isinstance(lacking, Problem):
@@ -64,7 +64,7 @@ def _begin(ctx: JobOwner[CompactBackup]) -> Outcome | None:
 
 
 def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
-    """Whether it has been tried often enough, which is then said."""
+    """True if there are no retries left; then Failed is written into the status."""
     most = ctx.model.spec.max_retry_times
     if not status.is_given_up(ctx.status, most):
         return False
@@ -73,7 +73,7 @@ def _is_given_up(ctx: JobOwner[CompactBackup]) -> bool:
 
 
 def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
-    """The Job is there: its pods tell how it goes, unless all of them failed."""
+    """Follow the Job. Its pods report the progress, unless they all failed or none has started."""
     if job.metadata.deletion_timestamp:
         return job_going(ctx.name)
     if not ctx.controls(job):
@@ -84,7 +84,7 @@ def _look_after(ctx: JobOwner[CompactBackup], job: Object) -> Outcome | None:
         last = status.last_failure(ctx.status)
         ctx.say(FAILED, "AlreadyFailed", f"Job {ctx.name} has failed: {why}" + (f"; {last}" if last else ""))
     elif ctx.status.get("state") in (None, "", SCHEDULED, PREPARE):
-        # where it is not PREPARE, a process ended right after it made the Job
+        # if the state is not PREPARE, a process crashed right after it created the Job
         is_late = not time_left(job.metadata.creation_timestamp or "", LOOK_AGAIN, ctx.now)
         trouble = what_keeps_it(ctx, ctx.name) if is_late else ""
         ctx.say(PREPARE, message=trouble)
@@ -107,7 +107,7 @@ def _make(ctx: JobOwner[CompactBackup], backups: Sequence[Object]) -> Outcome | 
 
 
 def _tried(ctx: JobOwner[CompactBackup], why: str) -> Outcome | None:
-    """Note that it did not work out, and come back when it is tried again, if it is."""
+    """Record a failure; return the wait for the next try, None if there are no retries left."""
     if _is_given_up(ctx):
         return None
     if rest := status.due_in(ctx.status, ctx.now):

@@ -2,7 +2,7 @@
 
     "" → Scheduled → Prepare → Running → Complete, or RetryFailed → … → Failed
 
-The Job writes to it as well: what is not known here stays.
+The Job writes to it as well, so unknown fields stay.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ from member.polling import time_left
 ENDED = (COMPLETE, FAILED)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 360.0
-"""Seconds."""
+"""The delays before the first and the last retry, in seconds."""
 _DOUBLINGS = 6
-"""After which the pause is the longest."""
+"""The number of failures after which the delay is the longest."""
 
 
 def with_state(
@@ -31,7 +31,7 @@ def with_state(
     *,
     is_true: bool = True,
 ) -> Json:
-    """The status with a state (`controllers.job_owners.job_owner.Merge`); what can't be done has failed, as in v1.6."""
+    """The status with a state (`controllers.job_owners.job_owner.Merge`); an invalid spec is Failed, as in v1.6."""
     if not is_true:
         return status
     said = {"state": FAILED if kind == INVALID else kind, "message": message or reason}
@@ -39,27 +39,27 @@ def with_state(
 
 
 def with_wait(status: Json, wait: NotDone | None, _now: datetime) -> Json:
-    """The status with what is waited for: its message, which the next state replaces."""
+    """The status with the message of the wait, which the next state replaces."""
     if wait is None or status.get("state") in ENDED:
         return status
     return status | {"message": wait.message}
 
 
 def with_retry(status: Json, now: datetime, why: str) -> Json:
-    """The status with one more failure."""
+    """The status with a record of one more failure."""
     records = _records(status)
     record = {"retryNum": len(records), "detectFailedAt": stamp(now), "retryReason": why}
     return with_state(status, RETRY_FAILED, now, message=why) | {"backoffRetryStatus": [*records, record]}
 
 
 def is_given_up(status: Json, most: int) -> bool:
-    """Whether it has failed more often than it is tried again."""
+    """True if it has failed more than `most` times after the first try."""
     records = _records(status)
     return bool(records) and int(records[-1].get("retryNum") or 0) > most
 
 
 def due_in(status: Json, now: datetime) -> float:
-    """In how many seconds it is tried again; 0: now. The pause doubles with each failure but the first."""
+    """The seconds until the next try, 0 for now. The delay doubles with each failure after the first."""
     records = _records(status)
     failed = str(records[-1].get("detectFailedAt") or "") if records else ""
     if not failed or len(records) < 2:
@@ -69,7 +69,7 @@ def due_in(status: Json, now: datetime) -> float:
 
 
 def last_failure(status: Json) -> str:
-    """What the last failure was, in words; empty when there was none."""
+    """The message of the last failure; empty if there was none."""
     records = _records(status)
     return str(records[-1].get("retryReason") or "") if records else ""
 

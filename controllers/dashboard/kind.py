@@ -1,4 +1,4 @@
-"""TidbDashboard as a kind: its stages (other-resources.md 4)."""
+"""The kind TidbDashboard and its stages (other-resources.md 4)."""
 
 from apis.dashboards import TidbDashboard
 from apis.validation.dashboards import validate_dashboard
@@ -26,7 +26,7 @@ from member.outcome import Outcome, Waiting
 
 
 def _make(ctx: Reconcile[TidbDashboard]) -> Outcome:
-    """Copies of certificates, Service and StatefulSet, all once the TidbCluster is there."""
+    """Apply copies of certificates, the Service and the StatefulSet, once the TidbCluster exists."""
     tc = listed_cluster(ctx, ctx.model.spec.clusters, (STATEFUL_SETS, SECRETS))
     if isinstance(tc, Waiting):
         return tc
@@ -49,7 +49,7 @@ def _volumes(ctx: Reconcile[TidbDashboard]) -> Outcome:
 
 
 def _observe(ctx: Reconcile[TidbDashboard]) -> Outcome:
-    """The status, whatever became of the stages before; v1.6 tells nothing after an error."""
+    """Update the status, even if earlier stages failed; v1.6 does not after an error."""
     return observe(ctx, ctx.model.status, desired.stateful_set_name(ctx.model), ctx.outcomes.get("objects"))
 
 

@@ -1,1 +1,1 @@
-"""The controller of DMCluster: which events bring a key into the queue, and what one sync of it does, in order."""
+"""The controller of DMCluster: the events that enqueue a key, and the stages of its sync."""

@@ -1,4 +1,4 @@
-"""The conditions of a DMCluster: Ready says whether it serves (other-resources.md 6.2), Progressing what is waited for.
+"""The conditions of a DMCluster: Ready shows if it serves (other-resources.md 6.2), Progressing what it waits for.
 
 See `controllers.cluster_conditions` and `controllers.conditions`. Components have both as well.
 """
@@ -15,7 +15,7 @@ from meta import certificates
 
 
 def conditions(ctx: DMContext, now: datetime) -> Mapping[str, ConditionValue]:
-    """The conditions of the cluster; those of its components are set in the working copy of the status."""
+    """The conditions of the cluster. Also sets the conditions of its components in the working copy of the status."""
     set_component_conditions(ctx, now)
     news = progressing(ctx.outcomes, "cluster", component_names(of=DM_CLUSTER))
     more = {**certificates.condition(ctx), **unheeded.conditions(ctx)}

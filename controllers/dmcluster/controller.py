@@ -1,4 +1,4 @@
-"""The controller of DMCluster, put together (CW-1)."""
+"""The assembly of the controller of DMCluster (CW-1)."""
 
 from dataclasses import replace
 from functools import partial
@@ -33,10 +33,10 @@ _OWNED = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, DEPLOYMENTS, SERVICE_ACCOUNTS, R
 def dm_cluster_controller(
     runtime: Runtime, clusters: Informers, owned: Informers, deps: Dependencies, others: OtherOperators | None = None
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started. Arguments as for `tidb_cluster_controller`."""
+    """Register handlers and return the controller, not started. Arguments as for `tidb_cluster_controller`."""
     lister = clusters.lister_for(DM_CLUSTERS)
     DMClusterMetrics(runtime.registry, lister, partial(runtime.key_locks.fence_of, DM_CLUSTERS))
-    # a TidbCluster may have the same name, and other certificates
+    # a TidbCluster may have the same name but other certificates
     own = replace(deps, certificates=CertificateBook())
     kind = replace(DM_CLUSTER, conditions=others.telling(conditions.conditions)) if others else DM_CLUSTER
     controller = kind_controller(runtime, kind, clusters, own)

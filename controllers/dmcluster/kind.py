@@ -1,4 +1,4 @@
-"""DMCluster as a kind: what its reconciles are made of (other-resources.md 6)."""
+"""The `Kind` of DMCluster (other-resources.md 6)."""
 
 from collections.abc import Sequence
 
@@ -35,14 +35,14 @@ def _problems(dc: DMCluster, deps: Dependencies) -> Sequence[Problem]:
 
 
 def _running(dc: DMCluster, deps: Dependencies) -> dict[str, Json]:
-    """The StatefulSets of its components."""
+    """The StatefulSets of the cluster's components."""
     names = {each: f"{dc.metadata.name}-{each}" for each in workload_names(DM_CLUSTER_KIND)}
     found = {each: deps.listers.stateful_sets.get(dc.metadata.namespace, name) for each, name in names.items()}
     return {each: live.decode() for each, live in found.items() if live and controls(dc.metadata.uid, live)}
 
 
 def _configs_of_suspended_masters(dc: DMCluster, deps: Dependencies) -> list[str]:
-    """The configurations that ConfigMaps keep meanwhile."""
+    """The configurations that the ConfigMaps of suspended masters keep; empty if masters are not suspended."""
     if dc.status.master.phase != SUSPEND:
         return []
     return [data.get(CONFIG_FILE, "") for data in left_behind(dc, MASTER, deps.listers)]

@@ -1,4 +1,4 @@
-"""What the metrics say of single DMClusters, read from the cache when a scrape comes.
+"""Metrics of single DMClusters, read from the cache at a scrape.
 
 As for TidbClusters, only the leader serves series of clusters.
 """
@@ -38,12 +38,12 @@ class DMClusterMetrics(Collector):
     """The series of single DMClusters."""
 
     def __init__(self, registry: CollectorRegistry, clusters: Lister, fence_of: FenceOf) -> None:
-        """Register; `fence_of` says what this process acts for."""
+        """Register; `fence_of` decides which clusters belong to this process."""
         self._clusters, self._fence_of = clusters, fence_of
         registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
-        """All families, with the series of all clusters that this process acts for."""
+        """All families, with the series of the clusters that belong to this process."""
         families = {
             name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_OF_ALL, *labels))
             for name, (labels, text) in _FAMILIES.items()
@@ -56,7 +56,7 @@ class DMClusterMetrics(Collector):
 
 
 def _samples_or_none(cluster: Object) -> list[Sample]:
-    """A cluster whose status another client has spoilt must not hide the others."""
+    """The samples of a cluster; none if its status is malformed, which must not hide the other clusters."""
     try:
         return list(_samples(cluster))
     except Exception:
@@ -70,7 +70,7 @@ def _samples(cluster: Object) -> Iterator[Sample]:
     try:
         dc = decode(tree, DMCluster)
     except InvalidField:
-        return  # the spec is refused: which components it has is unknown
+        return  # the spec is refused, so its components are unknown
     for component in workloads(dc):
         if status := status_of(dc, component.name):
             yield from of_members(status, component.name)

@@ -1,7 +1,7 @@
-"""What one reconcile of a DMCluster does, in order (other-resources.md 6.3).
+"""The stages of one reconcile of a DMCluster, in order (other-resources.md 6.3).
 
-As with a TidbCluster every component is observed first, with reads alone; then the stages act, each on what was seen in
-this same reconcile. A stage that waits or fails never stops one that does not depend on it.
+As for a TidbCluster, the operator first observes every component, only by reads; then the stages act on these
+observations. A stage that waits or fails does not stop independent stages.
 """
 
 from functools import partial
@@ -17,12 +17,12 @@ from meta import certificates, labelling, orphan_pods, pvc_cleaner, strange_pods
 
 
 def observations() -> tuple[Stage[DMContext], ...]:
-    """What is looked at first, in order."""
+    """The observations, in order."""
     return tuple(Stage(each.name, each.observe) for each in behaviours(DM_CLUSTER))
 
 
 def stages() -> tuple[Stage[DMContext], ...]:
-    """What acts, in order."""
+    """The stages that act on observations, in order."""
     return (
         Stage("certificates", certificates.act),
         Stage("pv_reclaim_policy", volumes.act),
@@ -36,7 +36,7 @@ def stages() -> tuple[Stage[DMContext], ...]:
 
 
 def run(ctx: DMContext, attempt: Attempt[DMContext]) -> None:
-    """Observe, judge what is out of service, then act; what each stage answered is left in `ctx.outcomes`."""
+    """Observe, detect outages, then act; put the outcome of each stage into `ctx.outcomes`."""
     for stage in observations():
         ctx.observations[stage.name] = attempt(stage, ctx)
     judged = judge(ctx, workloads(DM_CLUSTER))

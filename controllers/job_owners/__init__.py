@@ -1,1 +1,1 @@
-"""The frame of the controllers whose objects Jobs carry out: Backup, Restore, CompactBackup (backup.md 1)."""
+"""The frame of the controllers of Backup, Restore and CompactBackup, whose work Jobs do (backup.md 1)."""

@@ -1,4 +1,4 @@
-"""The controller of a kind whose objects Jobs carry out, put together: handlers, queue, sync (CW-1)."""
+"""The assembly of the controller of a kind whose work Jobs do: handlers, queue, sync (CW-1)."""
 
 from apis.consent import ReferencePolicy
 from controllers.consent import consents_differ
@@ -23,9 +23,9 @@ def job_owner_controller(  # noqa: PLR0917  (what a controller is made of)
     settings: ManagerSettings,
     references: ReferencePolicy,
 ) -> Controller:
-    """Register handlers and return the controller `name`; nothing is started.
+    """Register handlers and return the controller `name`, which is not started.
 
-    `resources` watches the custom resources, `owned` the Jobs made for them. `references`: see `JobOwner`.
+    `resources` watches the custom resources, `owned` the Jobs created for them. `references`: see `JobOwner`.
     """
     owners = resources.lister_for(kind.resource)
     caches = JobCaches(owners, owned.lister_for(JOBS), resources.lister_for(TIDB_CLUSTERS))
@@ -40,7 +40,7 @@ def job_owner_controller(  # noqa: PLR0917  (what a controller is made of)
 
 
 def _cluster_elsewhere(owner: Object) -> list[str]:
-    """The key of the TidbCluster that `spec.br` names, if it is in another namespace, where it has to consent."""
+    """The key of the TidbCluster that `spec.br` names, if it is in another namespace and must consent."""
     br = (owner.decode().get("spec") or {}).get("br") or {}
     namespace, name = br.get("clusterNamespace") or owner.metadata.namespace, br.get("cluster")
     return [f"{namespace}/{name}"] if name and namespace != owner.metadata.namespace else []

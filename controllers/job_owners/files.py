@@ -1,4 +1,4 @@
-"""Who else has to do with the files of a backup, read live (backup.md 3.9)."""
+"""Other users of the files of a backup, read live (backup.md 3.9)."""
 
 import contextlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,16 +20,16 @@ from kube.resources import Resource
 from member.backups.paths import overlap, shared
 
 BEING_REMOVED = "FilesBeingRemoved"
-"""The reason of the wait for files that are being removed."""
+"""The reason of a failure because the files are being removed."""
 
 _BEGUN = (status.SCHEDULED, status.RUNNING)
 
 
 def everything(ctx: JobOwner[M], resource: Resource) -> list[Object]:
-    """All objects of a resource that this operator may see, read live. Raises ApiError, TransportError."""
+    """All objects of a resource in the namespaces of this operator, read live. Raises ApiError, TransportError."""
     try:
         return ctx.runtime.client.list_page(resource, ctx.settings.namespace).items
-    except NotFound:  # its definition is not installed: there are none
+    except NotFound:  # the CustomResourceDefinition is not installed
         return []
 
 
@@ -41,7 +41,7 @@ def readable(backups: Iterable[Object]) -> Iterator[Backup]:
 
 
 def being_removed(backups: Iterable[Object], storages: Sequence[StorageProvider]) -> str:
-    """The Backup whose files are being removed from one of these places, in words; empty when there is none."""
+    """The Backup whose files are being removed from one of `storages`, e.g. "Backup ns/name"; empty if none."""
     for backup in backups:
         if backup.metadata.deletion_timestamp and any(_removes_from(backup, each) for each in storages):
             return f"Backup {backup.key}"
@@ -49,9 +49,9 @@ def being_removed(backups: Iterable[Object], storages: Sequence[StorageProvider]
 
 
 def reads(restore: Object, path: str, own: StorageProvider) -> bool:
-    """Whether a Restore that has not ended reads from the directory `path` of a storage, or will.
+    """True if an unfinished Restore reads, or will read, from the directory `path` of a storage.
 
-    One that waits since files are being removed will not: or each would wait for the other.
+    A Restore that waits because files are being removed does not count: otherwise both would wait for each other.
     """
     body = restore.decode()
     now = body.get("status") or {}
@@ -65,13 +65,13 @@ def reads(restore: Object, path: str, own: StorageProvider) -> bool:
     try:
         spec = decode(body, Restore).spec
     except InvalidField:
-        return has_begun  # nothing is done for one that can't be read, unless its Job was made before
+        return has_begun  # an undecodable Restore does nothing, unless its Job was created before
     sources = (spec, spec.pitr_full_backup_storage_provider)
     return any(shared(own, path, each, backup_path(each)) for each in sources)
 
 
 def compacts(compact: Object, path: str, own: StorageProvider, until: int | None) -> bool:
-    """Whether a CompactBackup that has not ended rewrites a log in a directory, or what of it is before a TSO."""
+    """True if an unfinished CompactBackup rewrites the log in `path`; with `until`, its part before that TSO."""
     body = compact.decode()
     if (body.get("status") or {}).get("state") in (status.COMPLETE, status.FAILED):
         return False
@@ -80,7 +80,7 @@ def compacts(compact: Object, path: str, own: StorageProvider, until: int | None
         is_meant = until is None or tso.parse(spec.start_ts) < until
         return is_meant and shared(own, path, spec, backup_path(spec))
     except (InvalidField, ValueError):
-        return False  # nothing is done for one that can't be read
+        return False  # the operator does nothing for an undecodable CompactBackup
 
 
 def _said(now: Json, kind: str) -> Json:

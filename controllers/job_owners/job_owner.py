@@ -1,4 +1,4 @@
-"""One sync of a Backup or Restore: what it works with, and the writes that all steps share."""
+"""The context of one sync of a Backup or Restore, and the writes that all steps share."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,18 +39,18 @@ M = TypeVar("M", bound=Model)
 
 NODE_LOST = "NodeLost"
 _WORD_FROM_POD = 60.0
-"""Seconds after the end of a Job that its pod's last word may take to be seen."""
+"""Seconds after the end of a Job for which the operator waits for its pod's result to appear in the status."""
 
 _LOOK_AGAIN = 10.0
-"""Seconds until the next look at a cluster that does not consent and whose changes no informer reports."""
+"""Seconds until the operator reads a cluster again that does not consent and that it does not watch."""
 
 _TROUBLE = (FAILED, INVALID, RETRY_FAILED, PRUNE_FAILED)
-"""Conditions that are told as a warning, too."""
+"""Conditions that are also recorded as a warning event."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobCaches:
-    """The caches that a sync reads: `owners` of the objects themselves, `jobs` of what was made for them."""
+    """The caches that a sync reads: `owners` has the custom resources, `jobs` their Jobs."""
 
     owners: Lister
     jobs: Lister
@@ -58,7 +58,7 @@ class JobCaches:
 
 
 class Merge(Protocol):
-    """How a condition gets into a status: `status.with_condition`, and for a log backup what its sub-commands say."""
+    """Adds a condition to a status: `status.with_condition`, or for a log backup into the status of a sub-command."""
 
     def __call__(
         self, status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
@@ -70,8 +70,8 @@ class Merge(Protocol):
 class JobOwner(Generic[M]):
     """One sync of one object.
 
-    `owner` is it as cached, or as this sync has written it since; `model` is it with its defaults; `merge` is how what
-    `say` says gets into its status. `references` are those into other namespaces that need no consent.
+    `owner` is the cached object, or what this sync has written since; `model` is the object with its defaults. `merge`
+    adds the conditions of `say` to its status. `references` is the policy for references into other namespaces.
     """
 
     resource: Resource
@@ -86,37 +86,37 @@ class JobOwner(Generic[M]):
 
     @property
     def namespace(self) -> str:
-        """That of the object and all that is made for it."""
+        """The namespace of the object and of all objects created for it."""
         return self.owner.metadata.namespace
 
     @property
     def name(self) -> str:
-        """That of the object."""
+        """The name of the object."""
         return self.owner.metadata.name
 
     @property
     def now(self) -> datetime:
-        """The wall clock."""
+        """The time of the wall clock."""
         return self.runtime.clock.wall()
 
     @property
     def status(self) -> Json:
-        """The status as it was last written (`Applier.status_of`); a fresh tree."""
+        """The status as last written (`Applier.status_of`), as a new tree."""
         return self.runtime.applier.status_of(self.resource, self.owner)
 
     def write(self, status: Json) -> None:
-        """Bring the status to what is given. Raises RequeueError when somebody else has written since, ApiError, …"""
+        """Write the status if it differs. Raises RequeueError if another client has written since, ApiError, …"""
         written = patch_status(self.runtime.applier, self.resource, self.owner, self.status, status)
         if written is not None:
             self.became(written)
 
     def became(self, written: Object) -> None:
-        """Go on with the object as a write has left it."""
+        """Continue with the object that a write returned."""
         self.owner = written
         self.own_write.remember(written)
 
     def say(self, kind: str, reason: str = "", message: str = "", *, is_true: bool = True) -> None:
-        """Write a condition; what is news and no good news is an event and a line in the log, too."""
+        """Write a condition. A new condition that reports trouble is also logged and recorded as an event."""
         before = self.status
         after = self.merge(before, kind, self.now, reason, message, is_true=is_true)
         if kind in _TROUBLE and is_true and after != before:
@@ -124,7 +124,7 @@ class JobOwner(Generic[M]):
         self.write(after)
 
     def tell(self, before: Json, after: Json) -> None:
-        """Make an event of a condition that tells of trouble, if it is news."""
+        """Log the condition of the phase and record an event, if it is new and reports trouble."""
         kind = after.get("phase")
         if kind not in _TROUBLE or before.get("conditions") == after.get("conditions"):
             return
@@ -133,29 +133,29 @@ class JobOwner(Generic[M]):
 
     @property
     def is_in_trouble(self) -> bool:
-        """Whether its phase is one that is told as a warning."""
+        """True if its phase reports trouble."""
         return self.status.get("phase") in _TROUBLE
 
     def warn(self, kind: str, reason: str, message: str) -> None:
-        """Tell of trouble, as an event and in the log."""
+        """Log trouble and record a warning event."""
         log.warning("condition", kind=self.resource.kind, phase=kind, reason=reason or kind, message=message)
         self.runtime.recorder.event(self.owner, WARNING, reason or kind, message)
 
     def note(self, reason: str, message: str) -> None:
-        """Tell of a wait that is no trouble, as an event and in the log."""
+        """Log a normal wait and record an event."""
         log.info("waiting", kind=self.resource.kind, reason=reason, message=message)
         self.runtime.recorder.event(self.owner, NORMAL, reason, message)
 
     def cached_job(self, name: str) -> Object | None:
-        """A Job of this object, as cached; that of another owner is none."""
+        """The cached Job of this object; None if it does not exist or has another owner."""
         job = self.caches.jobs.get(self.namespace, name)
         return job if job is not None and self.controls(job) else None
 
     def tidb_cluster(self, namespace: str, name: str) -> Object | None:
-        """A TidbCluster, be it selected or not: what the cache lacks is read live (F1).
+        """A TidbCluster from the cache, else read live, since a selector may hide it (F1).
 
-        None where it does not exist, or is in another namespace that may not be read. Raises RequeueError where a
-        cluster of another namespace does not consent, ApiError, TransportError.
+        None if it does not exist, or is in another namespace that the operator may not read. Raises RequeueError if a
+        cluster in another namespace does not consent, ApiError, TransportError.
         """
         found = self.caches.tidb_clusters.get(namespace, name) or self._live_cluster(namespace, name)
         if not self.may_refer(found, namespace):
@@ -164,7 +164,7 @@ class JobOwner(Generic[M]):
         return found
 
     def may_refer(self, cluster: Object | None, namespace: str) -> bool:
-        """Whether a TidbCluster of a namespace may be worked on; one that does not exist consents to nothing."""
+        """True if this object may refer to a TidbCluster of a namespace; a missing cluster does not consent."""
         return self.references.judge(self.namespace, namespace, cluster) is not Permission.NONE
 
     def _live_cluster(self, namespace: str, name: str) -> Object | None:
@@ -176,26 +176,26 @@ class JobOwner(Generic[M]):
             return None
 
     def live_job(self, name: str) -> Object | None:
-        """What has the name of a Job now, whoever owns it. Raises ApiError, TransportError."""
+        """The Job `name` of any owner, read live. Raises ApiError, TransportError."""
         return self.runtime.client.find(JOBS, name, self.namespace)
 
     def has_lost(self, name: str) -> bool:
-        """Whether a Job that was made is gone, read live where the cache lacks it. Raises ApiError, TransportError."""
+        """True if a Job of this object is gone, read live if the cache lacks it. Raises ApiError, TransportError."""
         if self.cached_job(name) is not None:
             return False
         live = self.live_job(name)
         return live is None or not self.controls(live)
 
     def complete_job(self, name: str) -> Json | None:
-        """A Job of this object that is Complete, as cached."""
+        """The cached Job of this object if it is Complete, else None."""
         job = self.cached_job(name)
         body: Json | None = job.decode() if job is not None else None
         return body if body is not None and condition_of_job(body, COMPLETE) else None
 
     def await_result(self, job: Json) -> Waiting | None:
-        """The wait for what the pod of a Job that has ended has written; None: it is not to be expected any more.
+        """The wait for the result of an ended Job to appear in the status; None if it is no longer expected.
 
-        A pod writes before it ends: where nothing of that is in the status, somebody has replaced it since.
+        A pod writes its result before it ends. If the status still lacks it, another client has replaced the status.
         """
         ended = condition_of_job(job, COMPLETE) or condition_of_job(job, FAILED)
         rest = time_left(str(ended.get("lastTransitionTime") or ""), _WORD_FROM_POD, self.now)
@@ -203,16 +203,16 @@ class JobOwner(Generic[M]):
         return Waiting("ResultPending", message, rest) if rest else None
 
     def await_pods(self, name: str) -> None:
-        """See that no pod of a Job that is gone goes on without it. Raises RequeueError, ApiError, TransportError."""
+        """Raise RequeueError while a pod of a deleted Job still runs. Raises ApiError, TransportError."""
         if pod := pod_at_work(self.runtime, self.namespace, name):
             self.tell_of_lost(name)
             message = f"waiting for pod {pod} to end, whose Job {name} was deleted"
             raise RequeueError("JobTerminating", message, JOB_GOING)
 
     def tell_of_lost(self, name: str) -> None:
-        """Say in the condition that is the phase that a pod of a Job does not end: its machine may be lost.
+        """Report in the condition of the phase that a pod of a Job does not end, because its machine may be lost.
 
-        Until it has, nobody knows whether it still writes. Raises RequeueError, ApiError, TransportError.
+        Until the pod has ended, it may still write. Raises RequeueError, ApiError, TransportError.
         """
         now = self.status
         phase = str(now.get("phase") or "")
@@ -229,9 +229,9 @@ class JobOwner(Generic[M]):
         self.warn(phase, NODE_LOST, message)
 
     def look_for(self, name: str) -> None:
-        """See whether a Job went before it ended, so that nobody will say how it went: v1.6 waits for that for ever.
+        """Write Failed if a Job was deleted before it ended, so that no result will arrive. v1.6 waits for ever.
 
-        Raises RequeueError while one of its pods may yet say so, ApiError, TransportError.
+        Raises RequeueError while one of its pods may still write a result, ApiError, TransportError.
         """
         if not self.has_lost(name):
             return
@@ -240,12 +240,12 @@ class JobOwner(Generic[M]):
         self.say(FAILED, "JobDeleted", message)
 
     def controls(self, child: Object) -> bool:
-        """Whether another object is this one's."""
+        """True if this object controls `child`."""
         owner = child.metadata.controller
         return owner is not None and owner.uid == self.owner.metadata.uid
 
     def create(self, resource: Resource, desired: Json) -> Object:
-        """Create an object, which is told as an event, and so is a refusal. Raises ApiError, TransportError."""
+        """Create an object, and record an event on success and on refusal. Raises ApiError, TransportError."""
         record, name = self.runtime.recorder.event, desired["metadata"]["name"]
         what = f"create {resource.kind.lower()} {self.namespace}/{name} for cluster {self.name} {self.resource.kind}"
         try:
@@ -257,9 +257,9 @@ class JobOwner(Generic[M]):
         return created
 
     def delete_job(self, name: str) -> bool:
-        """Have a Job of this object deleted, pods first; whether it is gone, with its pods.
+        """Delete a Job of this object, pods first; return True if the Job and its pods are gone.
 
-        It is looked at live, and what is another's stays. Raises Conflict, other ApiErrors, TransportError.
+        The Job is read live; a Job of another owner is kept. Raises Conflict, other ApiErrors, TransportError.
         """
         is_gone = delete_job(self.runtime, self.owner, self.resource, name)
         if not is_gone:
@@ -267,7 +267,7 @@ class JobOwner(Generic[M]):
         return is_gone
 
     def secrets(self, names: list[str]) -> Secrets:
-        """Secrets of this namespace, read live; the next change of one brings this object back.
+        """Secrets of this namespace, read live; the next change of one enqueues this object.
 
         Raises ApiError, TransportError.
         """

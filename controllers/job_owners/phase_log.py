@@ -1,7 +1,7 @@
-"""How an object that Jobs carry out goes on, in the log: each phase once, with how long the one before has lasted.
+"""Log lines about the phases of an object: each phase once, with the duration of the phase before.
 
-Pods write phases, too, so that they are looked at where the object is synced. What was before the process began, and
-the first phase, which comes with a Job, are no news; trouble that the operator itself finds is told with its cause.
+Pods write phases as well, so the phase is read in each sync. The phase at the start of the process and the first phase
+of a Job are not logged. Trouble that the operator finds is logged elsewhere, with its cause.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class PhaseLog:
-    """The phase that one object was last seen in, and since when, in monotonic seconds."""
+    """The last known phase of one object, and its beginning in monotonic seconds."""
 
     phase: str | None = None
     since: float = 0.0
 
     def look(self, owner: Object, now: float, *, is_told: bool = False) -> None:
-        """Tell the phase if it is another one and not told otherwise."""
+        """Note the phase; log it if it has changed, unless it `is_told` elsewhere."""
         phase = (owner.decode().get("status") or {}).get("phase") or ""
         if phase == self.phase:
             return

@@ -1,4 +1,4 @@
-"""What must be there before a Job is made, and the making of it (backup.md 3.5, 4.4)."""
+"""The prerequisites of a Job, and its creation (backup.md 3.5, 4.4)."""
 
 from collections.abc import Callable, Sequence
 from typing import NoReturn
@@ -24,27 +24,27 @@ from member.labels import base_labels, selector_text
 from member.outcome import Waiting
 
 _LOOK_AGAIN = 10.0
-"""Seconds until the next look at what no event tells of: a cluster that does not exist, or does not serve."""
+"""Seconds until the operator checks a cluster again that does not exist or does not serve."""
 _REPLICAS = 3
-"""Of each region, unless PD's `max-replicas` says more: one store may be away where there are so many."""
+"""The replicas of each region by default. With at least as many stores, one may be down."""
 
 
 def refuse(ctx: JobOwner[M], problems: Sequence[Problem]) -> None:
-    """Record what is wrong with the spec; only an edit of it helps, and that is an event."""
+    """Write the condition Invalid. The operator does not retry: an edit of the spec enqueues the object."""
     ctx.say(status.INVALID, "InvalidSpec", "; ".join(map(str, problems)))
 
 
 def no_longer_invalid(ctx: JobOwner[M]) -> None:
-    """Take back that the spec is not valid; v1.6 never looks at such an object again."""
+    """Withdraw the condition Invalid; v1.6 never syncs such an object again."""
     if status.holds(ctx.status, status.INVALID):
         ctx.say(status.INVALID, "Corrected", "the spec is valid now", is_true=False)
 
 
 def serving_cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
-    """The TidbCluster to work on, once what BR needs of it serves: PD and TiKV.
+    """The TidbCluster that `br` names, once its PD and TiKV, which BR needs, serve.
 
-    v1.6 waits until the whole cluster is Ready, as for a TiCDC pod that cannot be scheduled, and does not say so.
-    Raises RequeueError, ApiError, TransportError.
+    v1.6 silently waits until the whole cluster is Ready, for example for a TiCDC pod that cannot be scheduled. Raises
+    RequeueError, ApiError, TransportError.
     """
     tc = cluster(ctx, br)
     if any(each.type == "Ready" and each.status == "True" for each in tc.status.conditions):
@@ -59,7 +59,7 @@ def serving_cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
 
 
 def _not_serving(tc: TidbCluster) -> str:
-    """What of PD and TiKV does not serve, in words; empty when regions have their majorities, as far as PD tells."""
+    """A sentence about PD or TiKV that does not serve; empty if all regions have a majority, as far as PD reports."""
     for row in with_needed(component_type("tikv")):
         if not is_available(tc, row.name):
             return row.unavailable
@@ -72,7 +72,7 @@ def _not_serving(tc: TidbCluster) -> str:
 
 
 def _of_other_images(ctx: JobOwner[M], tc: TidbCluster) -> str:
-    """The pods of a TiKV in the middle of an upgrade whose image is not that of the spec, in words.
+    """A sentence that names the TiKV pods without the image of the spec during an upgrade; empty otherwise.
 
     Raises ApiError, TransportError.
     """
@@ -92,7 +92,7 @@ def _image_of(pod: Json) -> str:
 
 
 def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
-    """The TidbCluster to work on, whatever it does. Raises RequeueError, ApiError, TransportError."""
+    """The TidbCluster that `br` names, serving or not. Raises RequeueError, ApiError, TransportError."""
     found = ctx.tidb_cluster(br.cluster_namespace, br.cluster)
     where = f"{br.cluster_namespace}/{br.cluster}"
     if found is None:
@@ -114,9 +114,9 @@ def cluster(ctx: JobOwner[M], br: BRConfig) -> TidbCluster:
 
 
 def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str) -> Waiting | None:
-    """Create the Job `name`, which `build` makes, and report it; `reason` is the one of a failure.
+    """Create the Job `name` from `build` and write the condition Scheduled; `reason` is the reason of a failure.
 
-    One of this object that exists was made by this process or by one before; v1.6 calls it a failure where its cache
+    An existing Job of this object was created earlier, and counts as success; in v1.6 it is a failure if the cache
     lacks it. Raises RequeueError, ApiError, TransportError.
     """
     there = require_free_name(ctx, name, reason)
@@ -129,9 +129,9 @@ def schedule(ctx: JobOwner[M], name: str, build: Callable[[], Json], reason: str
 
 
 def require_free_name(ctx: JobOwner[M], name: str, reason: str) -> Object | None:
-    """The Job of this object with a name, read live; None where there is none.
+    """The Job of this object with a name, read live; None if there is none.
 
-    Raises RequeueError for a Job of others; ApiError, TransportError.
+    Raises RequeueError if the Job has another owner, ApiError, TransportError.
     """
     there, kind = ctx.live_job(name), ctx.resource.kind
     if there is not None and not there.metadata.deletion_timestamp and not ctx.controls(there):
@@ -140,12 +140,12 @@ def require_free_name(ctx: JobOwner[M], name: str, reason: str) -> Object | None
 
 
 def job_of_others(kind: str, job: Object) -> str:
-    """The sentence that a foreign Job has the name of one for an object of a kind, with the first way out."""
+    """The sentence that a Job with the needed name has another owner, and the first way out."""
     return f"Job {job.key} is not this {kind}'s: it is {whose(job)}; delete it"
 
 
 def require_built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json:
-    """What `build` makes. Raises RequeueError where something that it needs is missing."""
+    """The result of `build`. Raises RequeueError if something is missing that it needs."""
     try:
         return build()
     except BadJob as error:
@@ -153,7 +153,7 @@ def require_built(ctx: JobOwner[M], build: Callable[[], Json]) -> Json:
 
 
 def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> None:
-    """Create a Job. Raises RequeueError, TransportError."""
+    """Create the Job that `build` returns. Raises RequeueError, TransportError."""
     job = require_built(ctx, build)
     try:
         ctx.create(JOBS, job)
@@ -165,7 +165,7 @@ def make(ctx: JobOwner[M], build: Callable[[], Json], reason: str) -> None:
 
 
 def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
-    """Make the claim of an export or import, or see that the one that is there is large enough. Raises BadJob."""
+    """Create the claim of an export or import. Raises BadJob if that fails or an existing claim is too small."""
     name, size = desired["metadata"]["name"], desired["spec"]["resources"]["requests"]["storage"]
     there = ctx.runtime.client.find(PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace)
     if there is None:
@@ -183,6 +183,6 @@ def ensure_claim(ctx: JobOwner[M], desired: Json) -> None:
 
 
 def give_up(ctx: JobOwner[M], reason: str, message: str) -> NoReturn:
-    """Record what is in the way, and try again with growing pauses. Raises RequeueError."""
+    """Write the condition RetryFailed, and raise RequeueError for a retry with growing delays."""
     ctx.say(status.RETRY_FAILED, reason, message)
     raise RequeueError(reason, message)

@@ -1,4 +1,4 @@
-"""What keeps the pod of a Job from starting, told where it can't tell itself; v1.6 leaves that to the pod."""
+"""Reports why the pod of a Job does not start; in v1.6 only the pod itself reports, and it does not run."""
 
 from controllers.job_deletion import live_pods
 from controllers.job_owners.job_owner import NODE_LOST, JobOwner, M
@@ -12,17 +12,17 @@ from member.polling import time_left
 REASON = "PodCannotStart"
 
 LOOK_AGAIN = 30.0
-"""Seconds that a pod is given to start, and then until the next look: no event tells of the pods of Jobs."""
+"""Seconds that a pod has to start, and between later checks: the operator does not watch the pods of Jobs."""
 
 
 def await_start(
     ctx: JobOwner[M], name: str, kind: str = SCHEDULED, *, command: str = "", is_made_again: bool = False
 ) -> Outcome | None:
-    """Say in the condition with which Job `name` was made, of this `kind`, why its pod does not start.
+    """Write the reason why the pod of Job `name` does not start into the condition `kind`.
 
-    A `command` has that condition twice: in its own part of the status, and in the whole, if that stands so as well.
-    Nobody can change a Job that was made: who corrects the spec makes the object again, or the Job go if another one
-    `is_made_again`. Raises RequeueError, ApiError, TransportError.
+    The condition of a sub-command `command` is in its own part of the status, and in the whole status if that has the
+    same phase. Jobs are immutable: after correcting the spec, the user recreates the object, or, if the Job
+    `is_made_again`, deletes the Job. Raises RequeueError, ApiError, TransportError.
     """
     now = ctx.status
     parts = now.get("logSubCommandStatuses") or {}
@@ -31,7 +31,7 @@ def await_start(
     is_waiting = bool(said) and part.get("phase") == kind
     is_late = not time_left(said.get("lastTransitionTime") or "", LOOK_AGAIN, ctx.now)
     trouble = what_keeps_it(ctx, name, is_made_again=is_made_again) if is_waiting and is_late else ""
-    is_lost = not trouble and said.get("reason") == NODE_LOST  # said below
+    is_lost = not trouble and said.get("reason") == NODE_LOST  # `tell_of_lost` reports that below
     if trouble != (said.get("message") or "") and not is_lost:
         words = kind, REASON if trouble else "", trouble
         after = with_words(now, *words) if part is now or now.get("phase") == part.get("phase") else now
@@ -47,14 +47,14 @@ def await_start(
 
 
 def _has_to_end(ctx: JobOwner[M], name: str) -> bool:
-    """Whether Kubernetes waits for a pod of Job `name` to end, as cached: of that no further event tells."""
+    """True if, by the cached Job `name`, Kubernetes waits for one of its pods to end, which may cause no event."""
     job = ctx.cached_job(name)
     body = job.decode() if job else {}
     return bool((body.get("status") or {}).get("terminating") or condition_of_job(body, "FailureTarget"))
 
 
 def what_keeps_it(ctx: JobOwner[M], name: str, *, is_made_again: bool = False) -> str:
-    """What keeps the pod of Job `name` from starting, and the way out; empty where nothing is known.
+    """The reason why the pod of Job `name` does not start, and the way out; empty if it is unknown.
 
     Raises ApiError, TransportError.
     """

@@ -1,6 +1,6 @@
 """The status of a Backup or Restore as JSON: conditions and phase (backup.md 3.2, 3.3, 4.2).
 
-The Job writes to it as well, so that only what changes is ever sent, and what is not known here stays.
+The Job writes to it as well, so the operator sends only changes and keeps unknown fields.
 """
 
 from collections.abc import Sequence
@@ -25,29 +25,29 @@ PRUNE_RUNNING = "PruneRunning"
 PRUNE_COMPLETE = "PruneComplete"
 PRUNE_FAILED = "PruneFailed"
 WAITING = "Waiting"
-"""What an object waits for, while it is True. v1.6 knows no such condition; the phase stays as it is."""
+"""True while an object waits; the message names what for. v1.6 has no such condition; it does not change the phase."""
 
 _CONTINUED = "Continued"
-"""The reason of a wait that is over."""
+"""The reason of Waiting after the end of a wait."""
 
 _KEEPS_PHASE = (RESTART, WAITING)
-"""Conditions that are recorded beside the phase."""
+"""Conditions that do not change the phase."""
 _ENDS = {COMPLETE: COMPLETE, "VolumeBackupComplete": COMPLETE, FAILED: FAILED, "VolumeBackupFailed": FAILED}
-"""How it ended, by the condition that says so; v1.6 ends those of mode volume-snapshot with conditions of their own."""
+"""The end of an object by the condition that reports it; v1.6 has separate ones for the mode volume-snapshot."""
 
 
 def holds(status: Json, kind: str) -> bool:
-    """Whether there is a condition of that type, and True: none is ever taken back (3.2)."""
+    """True if the status has a condition of that type that is True. The operator never removes one (3.2)."""
     return condition_of(status.get("conditions") or (), kind).get("status") == "True"
 
 
 def ended(status: Json) -> str:
-    """How it has ended, `COMPLETE` or `FAILED`, under us or under v1.6; empty while it goes on."""
+    """`COMPLETE` or `FAILED` if the object has ended, under this operator or v1.6; else empty."""
     return next((end for kind, end in _ENDS.items() if holds(status, kind)), "")
 
 
 def with_words(part: Json, kind: str, reason: str = "", message: str = "") -> Json:
-    """A status, or a part of it, whose condition of a kind tells something else, or nothing; all else stays."""
+    """A status, or a part of it, with another reason and message in the condition of a kind; empty ones are removed."""
     told = {key: text for key, text in (("reason", reason), ("message", message)) if text}
 
     def changed(condition: Json) -> Json:
@@ -58,7 +58,7 @@ def with_words(part: Json, kind: str, reason: str = "", message: str = "") -> Js
 
 
 def with_wait(status: Json, wait: NotDone | None, now: datetime) -> Json:
-    """The status with what the object waits for, None: nothing; another reason is a new wait, from now on."""
+    """The status with the condition Waiting; `wait` None ends it. Another reason is a new wait, which begins now."""
     conditions: Sequence[Json] = status.get("conditions") or ()
     before = condition_of(conditions, WAITING)
     if wait is None:
@@ -70,7 +70,7 @@ def with_wait(status: Json, wait: NotDone | None, now: datetime) -> Json:
 
 
 def is_told(status: Json, wait: NotDone) -> bool:
-    """Whether another condition, one that v1.6 has too, already says what is waited for, in the same words."""
+    """True if another condition already has the message of the wait."""
     parts: list[Json] = [status, *(status.get("logSubCommandStatuses") or {}).values()]
     conditions = (each for part in parts for each in part.get("conditions") or ())
     return any(each.get("message") == wait.message for each in conditions if each.get("type") != WAITING)
@@ -79,6 +79,6 @@ def is_told(status: Json, wait: NotDone) -> bool:
 def with_condition(
     status: Json, kind: str, now: datetime, reason: str = "", message: str = "", *, is_true: bool = True
 ) -> Json:
-    """The status with a condition, which is also its phase; one that becomes untrue leaves the phase, except Clean."""
+    """The status with a condition, which also becomes the phase; a False one does not, except Clean."""
     keeps = kind in _KEEPS_PHASE or (not is_true and kind != CLEAN)
     return backup_conditions.with_condition(status, kind, now, reason, message, is_true=is_true, keeps_phase=keeps)

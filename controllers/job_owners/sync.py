@@ -1,7 +1,6 @@
 """One sync of a Backup or Restore: from the key to its next step (backup.md 3.4, 3.5, 4.3, 4.4).
 
-A step returns an outcome. The frame alone turns it into a retry, so that no object is tried again without a reason in
-its status.
+A step returns an outcome. Only this frame turns outcomes into retries, so that each retry has a reason in the status.
 """
 
 import contextlib
@@ -34,7 +33,7 @@ from member.backups.pods import ManagerSettings
 from member.outcome import Done, Failed, NotDone, Outcome, Waiting
 
 _BRIEF = 5.0
-"""Seconds that a wait may last before the status says so: most are over by then, and cost no write."""
+"""Seconds after which a wait is written into the status: most end before that and cost no write."""
 
 _STEP = "step"
 """The name of the only stage, in the log."""
@@ -42,10 +41,11 @@ _STEP = "step"
 
 @dataclass(frozen=True, kw_only=True)
 class JobOwnerKind(Generic[M]):
-    """A kind whose objects Jobs carry out: its model, its defaults, and the next step of one, deleted or not.
+    """A kind whose work Jobs do.
 
-    A `step` returns how the object stands; None: nothing is left to do until an event. `merge` writes conditions into
-    its status, `with_wait` what it waits for; `forget` gets the key of an object that is gone, or another process's.
+    `step` takes the next step of an object, deleted or not, and returns its outcome; None if nothing is left to do
+    until an event. `merge` adds conditions to the status, `with_wait` adds a wait. `forget` is called with the key of
+    an object that is gone or belongs to another process.
     """
 
     resource: Resource
@@ -58,7 +58,7 @@ class JobOwnerKind(Generic[M]):
 
 
 class JobOwnerSync(Generic[M]):
-    """Carries the objects of a kind out. Safe for use by many workers, one per key."""
+    """Syncs the objects of a kind. Thread-safe, with one worker at a time per key."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class JobOwnerSync(Generic[M]):
         self._waits = runtime.memory(lambda: _Waits(WaitLog(runtime.clock)), kind.resource)
 
     def __call__(self, key: str) -> Result | None:
-        """Sync one object. Raises RequeueError for what is retried with back-off."""
+        """Sync one object. Raises RequeueError if it must be retried with back-off."""
         with self._runtime.key_locks.try_lock(self._kind.resource, key) as mine:
             if not mine:
                 return Result(requeue_after=RETRY_AFTER, tried=False)
@@ -137,7 +137,7 @@ class JobOwnerSync(Generic[M]):
         return self._retry(ctx, outcome, self._waits.of(key))
 
     def _report_unknown_fields(self, ctx: JobOwner[M], unknown: UnknownFields) -> None:
-        """Write the unknown fields of the spec into the status, if they are news."""
+        """Write the unknown fields of the spec into the status, if they have changed."""
         if ctx.owner.metadata.deletion_timestamp:
             return
         unknown.judge(ctx.owner, self._kind.model)
@@ -149,7 +149,7 @@ class JobOwnerSync(Generic[M]):
                 ctx.write(status | {"conditions": list(after)})
 
     def _step(self, ctx: JobOwner[M]) -> Outcome:
-        """Take the next step; what it raises is its outcome."""
+        """Take the next step and turn its exceptions into an outcome."""
         try:
             return self._kind.step(ctx) or Done()
         except RequeueError as wait:
@@ -160,7 +160,7 @@ class JobOwnerSync(Generic[M]):
             return Failed(type(error).__name__, str(error))
 
     def _retry(self, ctx: JobOwner[M], outcome: Outcome, waits: "_Waits") -> Result | None:
-        """Record what is waited for, and return when to try again. Raises RequeueError for a failure."""
+        """Record a wait, and return the time of the next sync. Raises RequeueError for a failure."""
         unfinished = None if isinstance(outcome, Done) else outcome
         left = waits.look(unfinished, self._runtime.clock.now())
         if not left:
@@ -171,9 +171,9 @@ class JobOwnerSync(Generic[M]):
         return sooner(result_of({_STEP: outcome}), left)
 
     def _record(self, ctx: JobOwner[M], wait: NotDone | None) -> None:
-        """Write what is waited for into the status, if it is news, with an event for each new reason."""
+        """Write the wait into the status if it has changed, with an event for each new reason."""
         if ctx.owner.metadata.deletion_timestamp and not ctx.owner.metadata.finalizers:
-            return  # it has been let go
+            return  # its finalizers are gone, so Kubernetes deletes it
         before = ctx.status
         after = self._kind.with_wait(before, wait, ctx.now)
         if after == before:
@@ -187,14 +187,14 @@ class JobOwnerSync(Generic[M]):
 
 @dataclass(slots=True)
 class _Waits:
-    """What one object waits for: the reason, since when in monotonic seconds, and the log of it."""
+    """The wait of one object: its reason, its beginning in monotonic seconds, and its log."""
 
     log: WaitLog
     reason: str = ""
     since: float = 0.0
 
     def look(self, wait: NotDone | None, now: float) -> float:
-        """Note what is waited for now; seconds until that is worth a record, 0: it is, or nothing is waited for."""
+        """Note the present wait; return the seconds until it must be recorded, 0 for now or if there is none."""
         reason = wait.reason if wait else ""
         if reason and not self.reason:
             self.since = now

@@ -1,4 +1,4 @@
-"""TidbNGMonitoring as a kind: its stages (other-resources.md 5)."""
+"""The kind TidbNGMonitoring and its stages (other-resources.md 5)."""
 
 from collections.abc import Mapping
 
@@ -33,7 +33,7 @@ from member.outcome import Outcome, Refused, Waiting
 
 
 def _make(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
-    """Certificates, Service, ConfigMap and StatefulSet, all once the TidbCluster is there."""
+    """Apply certificates, the Service, the ConfigMap and the StatefulSet, once the TidbCluster exists."""
     tc = listed_cluster(ctx, ctx.model.spec.clusters, (STATEFUL_SETS, SECRETS))
     if isinstance(tc, Waiting):
         return tc
@@ -52,7 +52,7 @@ def _make(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
 
 
 def _config_map(ctx: Reconcile[TidbNGMonitoring], tc: TidbCluster) -> str:
-    """Bring the ConfigMap to what is wanted; its name, which another configuration changes."""
+    """Apply the desired ConfigMap; return its name, which depends on the configuration."""
     live = ctx.cached(STATEFUL_SETS, desired.object_name(ctx.model))
     volumes = (live.decode()["spec"]["template"]["spec"].get("volumes") or ()) if live else ()
     in_use_name = next((each["configMap"]["name"] for each in volumes if each["name"] == "config"), "")
@@ -67,7 +67,7 @@ def _volumes(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
 
 
 def _observe(ctx: Reconcile[TidbNGMonitoring]) -> Outcome:
-    """The status, whatever became of the stages before."""
+    """Update the status, even if earlier stages failed."""
     return observe(ctx, ctx.model.status.ng_monitoring, desired.object_name(ctx.model), ctx.outcomes.get("objects"))
 
 

@@ -1,4 +1,4 @@
-"""The controller of Restore, put together: handlers, queue, sync (CW-1)."""
+"""The assembly of the controller of Restore: handlers, queue, sync (CW-1)."""
 
 from apis.backup_defaulting import with_restore_defaults
 from apis.consent import ReferencePolicy
@@ -23,5 +23,5 @@ def restore_controller(
     settings: ManagerSettings,
     references: ReferencePolicy,
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started. Arguments as for `job_owner_controller`."""
+    """Register handlers and return the controller, not started. Arguments as for `job_owner_controller`."""
     return job_owner_controller(RESTORE, _KIND, runtime, resources, owned, settings, references)

@@ -1,6 +1,6 @@
-"""Whether the log of a restore to a point in time covers the moments that it needs (backup.md 4.4). Pure.
+"""The check that the log of a point-in-time restore covers the moments that it needs (backup.md 4.4). Pure.
 
-The status of the log's Backup tells the range. BR checks it as well, but in its Job, for which TiKV is restarted first.
+The status of the log's Backup has its range. BR checks the range too, but in its Job, after TiKV was restarted for it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from member.outcome import Wait
 
 @dataclass(frozen=True, slots=True)
 class _Needed:
-    """A moment that a Restore needs, as a TSO; `what` it is, as the beginning of a sentence."""
+    """A moment that a Restore needs, as a TSO; `what` begins the sentence about it."""
 
     field: str
     value: str
@@ -28,9 +28,9 @@ class _Needed:
 
 
 def obstacles(restore: Restore, backups: Sequence[Backup]) -> list[Problem] | Wait:
-    """The moments that the log lacks for good, or the wait for a log that has yet to reach one.
+    """The moments that the log will never have, or the wait for a log that has not reached one yet.
 
-    Empty where the log has all, and where no Backup is known that wrote it. All objects have their defaults.
+    Empty if the log has all moments, or the Backup that wrote it is unknown. All objects must have their defaults.
     """
     needed = _needed(restore, backups)
     logs = [each for each in backups if each.spec.backup_mode == "log" and is_from(each, restore.spec)]
@@ -71,7 +71,7 @@ def _needed(restore: Restore, backups: Sequence[Backup]) -> list[_Needed]:
 
 
 def _snapshot(restore: Restore, backups: Sequence[Backup]) -> Backup | None:
-    """The Backup that made the snapshot below the log: the newest one at its place."""
+    """The Backup of the snapshot below the log: the newest one at that place."""
     below = restore.spec.pitr_full_backup_storage_provider
     there = [each for each in backups if each.spec.backup_mode == "snapshot" and is_complete(each)]
     return max((each for each in there if is_from(each, below)), key=_taken, default=None)

@@ -36,7 +36,7 @@ _LOOK_AGAIN = 10.0
 
 
 def sync(ctx: JobOwner[Restore]) -> Outcome | None:
-    """Bring a Restore a step on. Raises RequeueError, ApiError, TransportError."""
+    """Take the next step of a Restore. Raises RequeueError, ApiError, TransportError."""
     now = ctx.status
     if ctx.owner.metadata.deletion_timestamp or status.holds(now, status.COMPLETE):
         return None
@@ -56,14 +56,14 @@ def sync(ctx: JobOwner[Restore]) -> Outcome | None:
 
 
 def _ended_silently(ctx: JobOwner[Restore], name: str) -> Outcome | None:
-    """Somebody has replaced the status since; it must not keep TiKV from collecting garbage for ever, as in v1.6."""
+    """Write Complete, because another client has replaced the status. In v1.6, TiKV keeps its garbage for ever then."""
     message = f"Job {name} has ended well; somebody has removed from the status what its pod had written there"
     ctx.say(status.COMPLETE, "StatusReplaced", message)
     return None
 
 
 def _why(now: Json, job: Json) -> str:
-    """Why a Job has failed, and what its last pod said if it could."""
+    """The reason why a Job has failed, and the message of its last pod, if any."""
     said = condition_of(now.get("conditions") or (), status.RETRY_FAILED)
     reason = str(pods.condition_of_job(job, "Failed").get("reason") or "")
     return "; ".join(filter(None, (reason, str(said.get("message") or "") if said.get("status") == "True" else "")))
@@ -98,7 +98,7 @@ def _make(ctx: JobOwner[Restore]) -> Outcome | None:
 
 
 def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> None:
-    """Have TiKV restarted without garbage collection, once nothing else keeps the Job from being created.
+    """Wait for TiKV to restart without garbage collection, after checking that the Job can be created.
 
     Raises RequeueError, ApiError, TransportError.
     """
@@ -108,7 +108,7 @@ def _prepare_tikv(ctx: JobOwner[Restore], job: str, tc: TidbCluster) -> None:
 
 
 def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
-    """The Job; for an import with the claim that it needs. Raises BadJob, ApiError, TransportError."""
+    """The Job; for an import, its claim is created too. Raises BadJob, ApiError, TransportError."""
     spec = ctx.model.spec
     secrets = ctx.secrets(pods.secret_names(spec, spec.to, tc))
     if tc is not None:
@@ -119,14 +119,14 @@ def _built(ctx: JobOwner[Restore], tc: TidbCluster | None) -> Json:
 
 
 def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
-    """Remove what a failed restore has left in the cluster, where that is asked for."""
+    """Remove the remains of a failed restore from the cluster, if the spec requests it."""
     now, br = ctx.status, ctx.model.spec.br
     if br is None or ctx.model.spec.prune != "afterFailed" or ctx.model.spec.restore_mode == "volume-snapshot":
         return None
     if status.holds(now, status.PRUNE_COMPLETE) or status.holds(now, status.PRUNE_FAILED):
         return None
     if not _has_ended(ctx):
-        return None  # the end of the Job is an event
+        return None  # the end of the Job causes an event
     there = ctx.live_job(prune_job_name(ctx.name))
     if there is not None:
         return _look_after(ctx, there.decode())
@@ -139,10 +139,7 @@ def _prune(ctx: JobOwner[Restore]) -> Outcome | None:
 
 
 def _has_ended(ctx: JobOwner[Restore]) -> bool:
-    """Whether no pod restores any more: with `backoffLimit` another may follow the one that has failed.
-
-    v1.6 prunes beside it.
-    """
+    """True if no pod restores and none will follow a failed one (`backoffLimit`). v1.6 prunes during the restore."""
     job = ctx.live_job(restore_job_name(ctx.name))
     return job is None or not ctx.controls(job) or bool(pods.finished(job.decode()))
 
@@ -155,14 +152,14 @@ def _make_prune(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
     except BadJob as error:
         ctx.say(status.PRUNE_FAILED, error.reason, str(error))
     except AlreadyExists:
-        return  # made meanwhile: its events tell how it goes
+        return  # created by another process: its events enqueue the Restore
     except ApiError as error:
         message = f"Job {prune_job_name(ctx.name)} could not be made: {error.message}"
         ctx.say(status.PRUNE_FAILED, "CreateJobFailed", message)
 
 
 def _look_after(ctx: JobOwner[Restore], job: Json) -> Outcome | None:
-    """The Job that prunes runs, or has failed without a word of its pod; v1.6 does not look, nor make it again."""
+    """Follow the pruning Job, and report a failure that its pod has not reported; v1.6 ignores failures."""
     name = job["metadata"]["name"]
     if pods.finished(job) == "Failed":
         why = pods.condition_of_job(job, "Failed").get("reason") or ""

@@ -1,4 +1,4 @@
-"""What a restore to a point in time waits for: TiKV keeps what it would collect as garbage (backup.md 4.4)."""
+"""The wait of a point-in-time restore for TiKV to run without garbage collection (backup.md 4.4)."""
 
 import contextlib
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ _LOOK_AGAIN = 10.0
 
 
 def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
-    """Wait until all of TiKV runs without garbage collection; v1.6 begins while it is still being restarted.
+    """Raise RequeueError until all of TiKV runs without garbage collection; v1.6 begins during the restart.
 
-    The stores that joined from other TidbClusters belong to it. What is asked for and what runs are read live. Raises
-    RequeueError, ApiError, TransportError.
+    This includes stores that joined from other TidbClusters. The configuration and the running pods are read live.
+    Raises ApiError, TransportError.
     """
     parts = _parts(ctx, tc)
     why = next((why for each in parts if each.spec.tikv is not None and (why := _not_yet(ctx, each))), "")
@@ -40,7 +40,7 @@ def wait_for_gc_off(ctx: JobOwner[Restore], tc: TidbCluster) -> None:
 
 
 def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:
-    """The TidbClusters of the database of `tc`, itself first, as far as this operator may see them."""
+    """The TidbClusters of the database of `tc` that this operator can see, `tc` first."""
     there = everything(ctx, TIDB_CLUSTERS)
     own = (tc.metadata.namespace, tc.metadata.name)
     keys = joined(own, there, ctx.references) - {own}
@@ -54,7 +54,7 @@ def _parts(ctx: JobOwner[Restore], tc: TidbCluster) -> list[TidbCluster]:
 
 
 def _warn_of_unseen(ctx: JobOwner[Restore], tc: TidbCluster, parts: Sequence[TidbCluster]) -> None:
-    """Emit an event that names the stores of the database whose TidbCluster is not here: they may collect garbage."""
+    """Emit an event that names the stores whose TidbCluster this operator cannot see: they may collect garbage."""
     seen = {store.pod_name for each in parts for store in each.status.tikv.stores.values()}
     unseen = sorted(
         each.pod_name or each.ip for each in tc.status.tikv.peer_stores.values() if each.pod_name not in seen
@@ -68,7 +68,7 @@ def _warn_of_unseen(ctx: JobOwner[Restore], tc: TidbCluster, parts: Sequence[Tid
 
 
 def _not_yet(ctx: JobOwner[Restore], tc: TidbCluster) -> str:
-    """What is missing, in words; empty when nothing is."""
+    """A sentence about what TiKV still lacks; empty if it runs without garbage collection."""
     client, namespace = ctx.runtime.client, tc.metadata.namespace
     name = member_name(tc, "tikv")
     live = client.find(STATEFUL_SETS, name, namespace)
@@ -90,9 +90,9 @@ def _is_off(config_map: Json) -> bool:
 
 
 def has_rolled(stateful_set: Json) -> bool:
-    """Whether all pods run what the StatefulSet says, and are Ready.
+    """True if all pods run the template of the StatefulSet and are Ready.
 
-    Revisions do not tell: both are the old one at once where a template is put back in the middle of a roll.
+    Comparing revisions is not enough: both are the old one at once if a template is restored in the middle of a roll.
     """
     now, wanted = stateful_set.get("status") or {}, stateful_set["spec"].get("replicas", 1)
     counted = (now.get("updatedReplicas", 0), now.get("readyReplicas", 0))

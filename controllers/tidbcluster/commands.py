@@ -1,7 +1,7 @@
-"""How the commands of pods stand, which the status of their cluster says as well: their events are gone in an hour.
+"""The state of commands on pods, shown in the status of their cluster, because events are gone after an hour.
 
-The controller of pods notes what becomes of them, that of clusters reads it; each holds the lock of the cluster's key
-meanwhile, but when a command has been taken back.
+The controller of pods writes the state, and the controller of clusters reads it. Both hold the lock of the cluster's
+key, except when the user has withdrawn a command.
 """
 
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from member.commands.annotations import is_commanded
 from member.outcome import Done, NotDone, Outcome
 
 Commands: TypeAlias = Memory[dict[str, NotDone]]
-"""The commands that are not done, by the key of the cluster and the name of the pod."""
+"""The outcomes of unfinished commands, by the key of the cluster and the name of the pod."""
 
 
 def note(commands: Commands, cluster: str, pod: str, outcome: Outcome) -> bool:
-    """Note what has become of the command of a pod; whether the status of its cluster has to say something else.
+    """Note the outcome of the command of a pod; return True if its reason has changed, so that the cluster must sync.
 
-    How many leaders are left, as messages tell, is no reason to look at the cluster before its time.
+    A change of the message alone, e.g. the number of leaders left, is no reason for an extra sync.
     """
     known = commands.of(cluster)
     before = known.pop(pod, None)
@@ -30,8 +30,8 @@ def note(commands: Commands, cluster: str, pod: str, outcome: Outcome) -> bool:
 
 
 def not_done(commands: Commands, cluster: Object, pods: Lister) -> Mapping[str, NotDone]:
-    """What the status says of the commands that pods carry, in order of their names; those taken back are left out."""
-    # a copy, since one that is taken back goes without the lock
+    """The unfinished commands that pods of the cluster carry, sorted by pod; withdrawn commands are left out."""
+    # a copy, because withdrawn commands are removed without the lock
     namespace, known = cluster.metadata.namespace, {**(commands.find(cluster.key) or {})}
     carriers = {name: pods.get(namespace, name) for name in known}
     carried = sorted(name for name, pod in carriers.items() if pod is not None and is_commanded(pod))

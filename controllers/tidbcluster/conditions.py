@@ -1,4 +1,4 @@
-"""The conditions of a TidbCluster: Ready says whether it serves, Progressing what the operator waits for.
+"""The conditions of a TidbCluster: Ready shows if it serves, Progressing what the operator waits for.
 
 See `controllers.cluster_conditions` and `controllers.conditions`. Components have both as well.
 """
@@ -20,9 +20,9 @@ from meta import certificates
 def conditions(
     ctx: ReconcileContext, now: datetime, commands: Mapping[str, NotDone] = MappingProxyType({})
 ) -> Mapping[str, ConditionValue]:
-    """The conditions of the cluster; those of its components are set in the working copy of the status.
+    """The conditions of the cluster. Also sets the conditions of its components in the working copy of the status.
 
-    `commands` are those of pods that are not done. They come first: what they restart or move away is why others wait.
+    `commands` are the unfinished commands of pods. They come first, because other stages may wait for their restarts.
     """
     set_component_conditions(ctx, now)
     named = {*component_names(of=TIDB_CLUSTER), *commands}

@@ -1,4 +1,4 @@
-"""The controller of TidbCluster, put together (CW-1)."""
+"""The assembly of the controller of TidbCluster (CW-1)."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -49,10 +49,10 @@ def tidb_cluster_controller(
     *,
     others: OtherOperators | None = None,
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started.
+    """Register handlers and return the controller, which is not started.
 
-    `clusters` watches the custom resources, `owned` the objects made for them; `commands` are those of their pods,
-    and `others` knows who else manages them.
+    `clusters` watches the custom resources, `owned` the objects created for them. `commands` holds the state of their
+    pods' commands, and `others` detects other operators.
     """
 
     def conditions_of(ctx: ReconcileContext, now: datetime) -> Mapping[str, ConditionValue]:
@@ -94,11 +94,11 @@ class _TidbCluster(msgspec.Struct, frozen=True):
 
 
 def _joined_elsewhere(cluster: Object) -> list[str]:
-    """The keys of the TidbClusters of other namespaces that one joins, which have to consent."""
+    """The keys of the TidbClusters in other namespaces that `cluster` joins, which must consent."""
     try:
         spec = cluster.decode_as(_TidbCluster).spec
     except msgspec.ValidationError:
-        return []  # nothing is done for one that can't be read
+        return []  # the operator does nothing for a cluster that it cannot decode
     named = clusters_of_addresses(spec.pd_addresses)
     if spec.cluster is not None:
         named.append((spec.cluster.namespace, spec.cluster.name))

@@ -1,7 +1,7 @@
-"""Which events bring which cluster back (lifecycle.md 1.1). Handlers only compute keys (CW-2).
+"""The event handlers that enqueue TidbClusters (lifecycle.md 1.1). Handlers only compute keys (CW-2).
 
-TidbClusters come on every event, resyncs included: what depends on time is looked at then. What a cluster owns comes
-when it changed; a pod or a volume claim only when something a decision reads has changed.
+A TidbCluster is enqueued on each of its events, including resyncs, which cover everything that depends on time; on each
+change of an object that it owns; and on changes of those fields of its pods and claims that decisions read.
 """
 
 from apis.consent import ReferencePolicy
@@ -19,12 +19,12 @@ from member.observed.belonging import is_pod_of
 
 
 def of_clusters(enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """Every event of a TidbCluster enqueues it."""
+    """A handler that enqueues a TidbCluster on each of its events."""
     return enqueue_object(enqueue)
 
 
 def of_rivals(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A TidbCluster that goes, or gets another instance name, brings those that share its name: it may be free now."""
+    """A handler that enqueues the rivals for an instance name when a TidbCluster gives it up or is deleted."""
 
     def others(cluster: Object | None) -> None:
         if cluster is None:
@@ -44,9 +44,9 @@ def of_rivals(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetaile
 
 
 def of_owned(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A change of an object enqueues the TidbCluster that controls it, before and after (CW-3).
+    """A handler that enqueues the TidbCluster that controls a changed object, before and after the change (CW-3).
 
-    One that no known TidbCluster controls may be in the way of those with its instance name.
+    An object that no known TidbCluster controls may block the clusters with its instance name, so these are enqueued.
     """
 
     def in_the_way(obj: Object) -> list[Object]:
@@ -63,17 +63,17 @@ def of_owned(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailed
 
 
 def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A pod that comes, goes, or changes in what decisions read enqueues the TidbCluster of its instance label."""
+    """A handler that enqueues the TidbClusters of a pod's instance label when fields that decisions read change."""
     return of_clusters_of(lambda pod: clusters_of_instance(clusters, pod), enqueue, seen_of_pod, news_of_pod)
 
 
 def of_claims(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """As `of_pods`, for volume claims: nobody owns them, and they outlive their pods."""
+    """As `of_pods`, for volume claims, which have no owner and outlive their pods."""
     return of_clusters_of(lambda claim: clusters_of_instance(clusters, claim), enqueue, seen_of_claim, news_of_claim)
 
 
 def of_restores(clusters: Lister, enqueue: Enqueue, references: ReferencePolicy) -> ResourceEventHandlerDetailedFuncs:
-    """A Restore that begins or ceases to need TiKV's garbage enqueues all TidbClusters of its database."""
+    """A handler that enqueues all TidbClusters of a database when a Restore turns garbage collection off or on."""
 
     def told(restore: Object | None, priority: int = NEWS) -> None:
         target = restores.into(restore) if restore is not None else None
@@ -94,14 +94,14 @@ def of_restores(clusters: Lister, enqueue: Enqueue, references: ReferencePolicy)
 
 
 def clusters_of_instance(clusters: Lister, obj: Object) -> list[Object]:
-    """The TidbClusters that an object belongs to, by its labels; several when they share an instance name."""
+    """The TidbClusters to which an object belongs by its labels; several if they share an instance name."""
     if obj.metadata.labels.get(MANAGED_BY) != TIDB_OPERATOR:
         return []
     return instances.clusters_of_instance(clusters, obj.metadata.namespace, obj.metadata.labels.get(INSTANCE_LABEL, ""))
 
 
 def clusters_of_pod(clusters: Lister, pod: Object) -> list[Object]:
-    """The TidbCluster whose own pod it is: at most one, as pods are named after their cluster."""
+    """The TidbCluster to which a pod belongs by its labels and its name; at most one."""
     return [cluster for cluster in clusters_of_instance(clusters, pod) if is_pod_of(cluster.metadata.name, pod)]
 
 

@@ -1,4 +1,4 @@
-"""TidbCluster as a kind: what its reconciles are made of (lifecycle.md 2)."""
+"""The `Kind` of TidbCluster (lifecycle.md 2)."""
 
 from collections.abc import Sequence
 

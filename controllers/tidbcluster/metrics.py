@@ -1,9 +1,9 @@
-"""What the metrics tell of single clusters (scheduler-deployment.md 5); names that v1.6 has are v1.6's.
+"""Metrics of single clusters (scheduler-deployment.md 5), with the names of v1.6 where it has them.
 
-All but four families are read from the cached TidbCluster when a scrape comes: a sync pays nothing, a deleted cluster
-leaves nothing behind, and what is served is what `kubectl describe tc` shows. The four are what this process alone
-knows: what failed, what was refused, when a sync last went well, and when certificates expire. Only the leader serves
-series of clusters, so that each exists once; the others serve the families without any.
+All but four families are read from the cached TidbCluster at a scrape. Syncs therefore cost nothing, a deleted cluster
+leaves nothing behind, and the metrics agree with `kubectl describe tc`. The other four are known only to this process:
+failures, refusals, the time of the last good sync, and the expiry of certificates. Only the leader serves series of
+clusters, so that each series exists once; other processes serve empty families.
 """
 
 import threading
@@ -75,7 +75,7 @@ _UPDATE_ERRORS = "update_errors"
 
 @dataclass(slots=True)
 class _Syncs:
-    """What is known of the syncs of one cluster: failures and refusals by stage, and when one last went well."""
+    """The syncs of one cluster: failures and refusals by stage, and the time of the last one without failures."""
 
     errors: dict[str, int] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class _Syncs:
 
 
 class ClusterMetrics(Collector):
-    """The series of single clusters: a collector, and what a reconciler reports to."""
+    """The series of single clusters: a collector that reconcilers report to."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ClusterMetrics(Collector):
         others: OtherOperators | None = None,
         certificates: CertificateBook | None = None,
     ) -> None:
-        """Register; `fence_of` tells what this process acts for, `others` who else manages a cluster."""
+        """Register; `fence_of` decides which clusters belong to this process, `others` detects other operators."""
         self._certificates = certificates or CertificateBook()
         self._clusters, self._clock, self._fence_of, self._others = clusters, clock, fence_of, others
         self._lock = threading.Lock()
@@ -103,7 +103,7 @@ class ClusterMetrics(Collector):
         registry.register(self)
 
     def note_sync(self, namespace: str, name: str, outcomes: Mapping[str, Outcome]) -> None:
-        """A sync ended with these answers of its stages."""
+        """Note the outcomes of a cluster's stages at the end of a sync."""
         failures = failed(outcomes)
         with self._lock:
             syncs = self._syncs.setdefault((namespace, name), _Syncs())
@@ -114,18 +114,18 @@ class ClusterMetrics(Collector):
                 syncs.good = self._clock.now()
 
     def forget(self, namespace: str, name: str) -> None:
-        """A cluster is gone."""
+        """Remove the series of a deleted cluster."""
         with self._lock:
             self._syncs.pop((namespace, name), None)
         self._certificates.forget(f"{namespace}/{name}")
 
     def collect(self) -> Iterable[Metric]:
-        """All families, with the series of all clusters that this process acts for."""
+        """All families, with the series of the clusters that belong to this process."""
         families: dict[str, Metric] = {
             name: GaugeMetricFamily(_PREFIX + name, text, labels=(*_OF_ALL, *labels))
             for name, (labels, text) in _FAMILIES.items()
         }
-        # prometheus_client would call a counter ..._errors_total, which v1.6 does not (MET-14)
+        # prometheus_client would name a counter ..._errors_total, unlike v1.6 (MET-14)
         errors = UntypedMetricFamily(
             _PREFIX + _UPDATE_ERRORS, "Failed stages of syncs, counted.", labels=(*_OF_ALL, "component")
         )
@@ -137,7 +137,7 @@ class ClusterMetrics(Collector):
         return families.values()
 
     def _samples_or_none(self, cluster: Object) -> list[Sample]:
-        """One cluster whose status others have spoilt must not hide the others, and who leads."""
+        """The samples of a cluster; none if its status is malformed, which must not hide the other clusters."""
         try:
             return list(self._samples(cluster))
         except Exception:
@@ -150,7 +150,7 @@ class ClusterMetrics(Collector):
         try:
             tc = decode(tree, TidbCluster)
         except InvalidField:
-            pass  # a spec that is refused: what it asks for is unknown
+            pass  # the spec is refused, so the desired components are unknown
         else:
             for component in workloads(tc):
                 yield from _of_component(tc, component, self._clock.wall())

@@ -1,8 +1,8 @@
-"""What one reconcile of a TidbCluster does, in order.
+"""The stages of one reconcile of a TidbCluster, in order.
 
-First every component is observed, with reads alone; then the stages act, each on what was seen in this same reconcile.
-A stage that waits or fails never stops one that does not depend on it: the gates between components are the members'
-own (lifecycle.md 3.1) and are judged on the fresh status.
+First the operator observes every component, only by reads; then the stages act on these observations. A stage that
+waits or fails does not stop independent stages: each member checks its own dependencies (lifecycle.md 3.1) in the fresh
+status.
 """
 
 from functools import partial
@@ -19,12 +19,12 @@ from meta import certificates, labelling, locations, orphan_pods, pvc_cleaner, s
 
 
 def observations() -> tuple[Stage[ReconcileContext], ...]:
-    """What is looked at first, in order."""
+    """The observations, in order."""
     return tuple(Stage(each.name, each.observe) for each in behaviours())
 
 
 def stages() -> tuple[Stage[ReconcileContext], ...]:
-    """What acts, in order."""
+    """The stages that act on observations, in order."""
     return (
         Stage("certificates", certificates.act),
         Stage("pv_reclaim_policy", volumes.act),
@@ -38,23 +38,23 @@ def stages() -> tuple[Stage[ReconcileContext], ...]:
 
 
 def asking() -> tuple[Stage[ReconcileContext], ...]:
-    """What acts on what it asks the data plane itself, from time to time."""
+    """The stages that read the data plane themselves, from time to time."""
     return (Stage("locations", locations.act), Stage("topology", topology.act))
 
 
 def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
-    """Observe, judge what is out of service, then act; what each stage answered is left in `ctx.outcomes`.
+    """Observe, detect outages, then act; put the outcome of each stage into `ctx.outcomes`.
 
-    A component whose observation broke off in the middle is not acted on: what its status says is not known to hold.
+    The operator does not act on a component whose observation raised an unexpected exception: its status may be wrong.
     """
     for stage in observations():
         ctx.observations[stage.name] = attempt(stage, ctx)
     if taken := instance_taken(ctx):
-        # before anything is written, since selectors cannot be corrected later
+        # before any write, because selectors cannot be corrected later
         ctx.outcomes["instance"] = taken
         return
     if refused := {name: seen for name, seen in ctx.observations.items() if isinstance(seen, Refused)}:
-        # such as another cluster's PD (F40, I7)
+        # for example the PD of another cluster (F40, I7)
         ctx.outcomes |= refused
         return
     judged = judge(ctx, workloads())
@@ -64,7 +64,7 @@ def run(ctx: ReconcileContext, attempt: Attempt[ReconcileContext]) -> None:
 
 
 def _seen(ctx: ReconcileContext) -> bytes:
-    """What was observed, without the heartbeats and counts of stores: those differ each time, and PD judges them."""
+    """The observations without the heartbeats and counts of stores, which differ each time and are judged by PD."""
     stores = [
         (each.id, each.address, each.state_name, each.labels, each.version, each.status_address, each.start_timestamp)
         for each in ctx.stores

@@ -1,1 +1,1 @@
-"""What the operator does for single pods of a TidbCluster, as users command them by annotation (lifecycle.md 1.2)."""
+"""The controller that executes users' commands on pods of a TidbCluster, given as annotations (lifecycle.md 1.2)."""

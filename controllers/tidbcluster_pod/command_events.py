@@ -1,4 +1,4 @@
-"""Reports what becomes of commands: as events of the TidbCluster, each turn of things once."""
+"""Events of the TidbCluster about commands on its pods, one for each change of their state."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class PodMemory:
-    """What is remembered of one pod.
+    """The memory of one pod.
 
-    `owner` is the key of its cluster. `reported` is the UID of the pod and the reason reported last, `warned` its UID
-    and the problems warned of. `is_slow`: servers that its command needs did not answer soon. `cluster` is what its
-    commands measure.
+    `owner` is the key of its cluster. `reported` is the UID of the pod and the last reported reason, `warned` its UID
+    and the reported problems. `is_slow` is True if servers that its command needs did not answer in time. `cluster`
+    holds measurements of its commands.
     """
 
     owner: str = ""
@@ -32,7 +32,7 @@ class PodMemory:
 
 
 def report(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, outcome: Outcome) -> None:
-    """Say how the command of a pod, known by `uid`, stands, unless it stands as it did."""
+    """Report the outcome of the command of a pod with the UID `uid`, if its reason has changed."""
     news = None if outcome.reason == DONE else (uid, outcome.reason)
     if news is not None and news != memory.reported:
         log.info("pod command", reason=outcome.reason, message=outcome.message)
@@ -42,7 +42,7 @@ def report(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str
 
 
 def warn(recorder: EventRecorder, memory: PodMemory, cluster: Object, uid: str, problems: Sequence[str]) -> None:
-    """Warn of annotations that are no commands, once."""
+    """Warn once of annotations with unknown commands."""
     news = (uid, *problems) if problems else ()
     if news != memory.warned:
         for problem in problems:

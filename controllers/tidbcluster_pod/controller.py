@@ -1,4 +1,4 @@
-"""The controller of the pods of TidbClusters, put together: handlers, queue, sync (CW-1)."""
+"""The assembly of the controller of pods of TidbClusters: handlers, queue, sync (CW-1)."""
 
 from controllers.controller import Controller
 from controllers.enqueueing import Enqueue
@@ -11,10 +11,10 @@ from kube.resources import PODS, TIDB_CLUSTERS
 from member.context import Dependencies
 
 NAME = "tidbcluster-pod"
-"""The controller in logs and metrics."""
+"""The name of the controller in logs and metrics."""
 
 QUEUE = "tidbcluster pods"
-"""The queue in metrics, as v1.6 calls it."""
+"""The name of the queue in metrics, as in v1.6."""
 
 
 def tidb_cluster_pod_controller(
@@ -26,9 +26,9 @@ def tidb_cluster_pod_controller(
     *,
     enqueue_cluster: Enqueue,
 ) -> Controller:
-    """Register handlers and return the controller; nothing is started.
+    """Register handlers and return the controller, which is not started.
 
-    Arguments as for `tidb_cluster_controller`, in whose queue `enqueue_cluster` puts the key of a cluster.
+    Arguments as for `tidb_cluster_controller`; `enqueue_cluster` adds the key of a cluster to the queue of that.
     """
     cluster_lister, pod_lister = clusters.lister_for(TIDB_CLUSTERS), owned.lister_for(PODS)
     sync = TidbClusterPodSync(cluster_lister, deps, runtime, commands, enqueue_cluster)

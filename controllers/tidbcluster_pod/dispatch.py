@@ -1,4 +1,4 @@
-"""From a pod to its command: `replace-volume` first, then the one of its component (lifecycle.md 13)."""
+"""The choice of a pod's command: `replace-volume` first, then the commands of its component (lifecycle.md 13)."""
 
 from kube.objects import Object
 from member import labels
@@ -13,7 +13,7 @@ from member.tikv import evict_leader
 
 
 def act(ctx: ReconcileContext, name: str, pod: Object | None) -> Outcome:
-    """One step of the command of a pod; `pod` is None when the cache has none of that name.
+    """Take one step of the command of a pod; `pod` is None if the cache lacks it.
 
     Raises DataPlaneError, ApiError, TransportError, LeaseExpired.
     """

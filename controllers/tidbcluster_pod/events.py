@@ -1,7 +1,7 @@
-"""Which events bring which pod back (lifecycle.md 1.2). Handlers only compute keys (CW-2).
+"""The event handlers that enqueue pods (lifecycle.md 1.2). Handlers only compute keys (CW-2).
 
-A pod comes when it carries a command, or has lost one, or when its cluster's status holds an eviction of it. Every
-event of a cluster brings all such pods of it, resyncs included: so the resyncs of pods have nothing to add.
+A pod is enqueued if it carries a command, has lost one, or the status of its cluster has an eviction of it. Every event
+of a cluster, including resyncs, enqueues all such pods of it, so that pods need no resyncs of their own.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def evicted_pods(cluster: Object) -> frozenset[str]:
 
 
 def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A pod that has, had, or may have had a command enqueues itself."""
+    """A handler that enqueues a pod that has or had a command, or whose leaders are evicted by one."""
 
     def has_work(pod: Object) -> bool:
         return any(
@@ -64,7 +64,7 @@ def of_pods(clusters: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedF
 
 
 def of_clusters(pods: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """Every event of a TidbCluster enqueues the pods of it that have a command, or an eviction to end."""
+    """A handler that enqueues, on each event of a TidbCluster, its pods with a command or an eviction to end."""
 
     def enqueue_pods(cluster: Object, priority: int) -> None:
         meta = cluster.metadata

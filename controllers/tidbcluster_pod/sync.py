@@ -1,7 +1,7 @@
 """One sync of a pod: from the key to one step of the pod's command (lifecycle.md 1.2, 13).
 
-Of the cluster's status only `tikv.evictLeader` is written, which is this controller's alone (2.4). Clusters that are
-paused, being deleted, or not valid are left alone (I26, I27, I28).
+The controller writes only `tikv.evictLeader` of the cluster's status, which no other controller writes (2.4). It leaves
+clusters alone that are paused, being deleted, or invalid (I26, I27, I28).
 """
 
 import msgspec
@@ -32,14 +32,14 @@ _STAGE = "pod_command"
 
 
 class TidbClusterPodSync:
-    """Carries out the commands of pods. Safe for use by many workers, one per key."""
+    """Executes the commands of pods. Thread-safe, with one worker at a time per key."""
 
     def __init__(
         self, clusters: Lister, deps: Dependencies, runtime: Runtime, commands: Commands, enqueue_cluster: Enqueue
     ) -> None:
-        """`runtime` is that of the controller of TidbClusters, whose key locks it shares.
+        """`runtime` is shared with the controller of TidbClusters, because of its key locks.
 
-        What becomes of `commands` is noted, and `enqueue_cluster` brings the cluster whose status says so.
+        The sync notes outcomes in `commands`, and calls `enqueue_cluster` if the status of the cluster must show them.
         """
         self._clusters = clusters
         self._deps = deps
@@ -49,12 +49,12 @@ class TidbClusterPodSync:
         self._memory = runtime.memory(PodMemory, None)
 
     def is_slow(self, key: str) -> bool:
-        """Whether the data plane was silent in the last sync of this pod."""
+        """True if the data plane did not answer in time in the last sync of this pod."""
         memory = self._memory.find(key)
         return memory is not None and memory.is_slow
 
     def __call__(self, key: str) -> Result | None:
-        """Sync one pod. Raises RequeueError for what is retried with back-off."""
+        """Sync one pod. Raises RequeueError if it must be retried with back-off."""
         owner = self._owner(key)
         if owner is None:
             self._forget(key)
@@ -69,7 +69,7 @@ class TidbClusterPodSync:
                 return self._act(key, owner.key)
 
     def _act(self, key: str, locked: str) -> Result | None:
-        # seen only now, the cache may show what the other controller has just done
+        # read the cache under the lock: it may show what the other controller has just done
         owner, pod = self._owner(key), self._pod(key)
         tc = self._in_charge_of(owner) if owner else None
         if owner is None or owner.key != locked or tc is None:
@@ -92,7 +92,7 @@ class TidbClusterPodSync:
         return sooner(result_of(paced), self._until_one_expires(pod))
 
     def _forget(self, key: str) -> None:
-        """The pod carries no command any more, or nothing may be done for its cluster."""
+        """Delete the memory of a pod without a command, or whose cluster must be left alone."""
         memory = self._memory.find(key)
         self._memory.forget(key)
         if memory is not None:
@@ -103,7 +103,7 @@ class TidbClusterPodSync:
             self._enqueue_cluster(cluster)
 
     def _until_one_expires(self, pod: Object | None) -> float:
-        """Seconds, 0 when no command of the pod is going to expire."""
+        """The seconds until the first command of the pod expires; 0 if none will."""
         now = self._deps.clock.wall()
         left = [seconds_left(pod, each, now) for each in commands_of(pod)] if pod else []
         return min(filter(None, left), default=0.0)
@@ -113,7 +113,7 @@ class TidbClusterPodSync:
         return self._deps.listers.pods.get(namespace, name)
 
     def _owner(self, key: str) -> Object | None:
-        """The TidbCluster of a pod that has a command, or that has an eviction to end."""
+        """The TidbCluster of a pod with a command or an eviction to end; else None."""
         namespace, _, name = key.rpartition("/")
         pod = self._pod(key)
         candidates = self._clusters.list(namespace) if pod is None else clusters_of_pod(self._clusters, pod)
@@ -121,7 +121,7 @@ class TidbClusterPodSync:
         return next((each for each in candidates if commanded or name in evicted_pods(each)), None)
 
     def _in_charge_of(self, owner: Object) -> TidbCluster | None:
-        """The cluster, decoded and defaulted, if anything may be done for it."""
+        """The cluster with its defaults; None if it must be left alone."""
         if owner.metadata.deletion_timestamp:
             return None
         try:
