@@ -1,4 +1,4 @@
-"""What the status tells of the Job, and why it failed (other-resources.md 2.1)."""
+"""The status of the Job, copied into the TidbInitializer, and the reason of its failure (other-resources.md 2.1)."""
 
 from collections.abc import Sequence
 
@@ -20,16 +20,16 @@ PENDING, RUNNING, COMPLETED, FAILED = "Pending", "Running", "Completed", "Failed
 _WAY_OUT = f"to run it again, give annotation {RUN} another value"
 _REASON = "InitializationFailed"
 _LOOK_AGAIN = 10.0
-"""Seconds until its pod, of which no event tells, is looked at again."""
+"""Seconds until the operator checks the Job's pod again."""
 
 
 def has_ended(job: Object) -> bool:
-    """Whether a Job is over."""
+    """True if a Job is Complete or Failed."""
     return bool(finished(job.decode()))
 
 
 def follow(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
-    """Take over the status of the Job. Raises ApiError, TransportError."""
+    """Copy the status of the Job and return the outcome. Raises ApiError, TransportError."""
     body = job.decode()
     ctx.model.status = decode(body.get("status") or {}, TidbInitializerStatus)
     ended, name = finished(body), job.metadata.name
@@ -44,12 +44,12 @@ def follow(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
 
 
 def lost(ctx: Reconcile[TidbInitializer]) -> Outcome:
-    """The Job went before it ended; v1.6 makes another, which runs the SQL twice."""
+    """The refusal after a Job was deleted before it ended; v1.6 creates another, which runs the SQL twice."""
     return _failed(ctx, "the Job was deleted before it ended")
 
 
 def as_told(ctx: Reconcile[TidbInitializer]) -> Outcome:
-    """What was found when it ended: the pod that could say more may be gone."""
+    """The outcome recorded at the end of the Job, whose pod may be gone."""
     if ctx.model.status.phase == COMPLETED:
         return Done()
     said = condition_of(ctx.model.status.conditions, READY)
@@ -65,7 +65,7 @@ def _failed(ctx: Reconcile[TidbInitializer], why: str) -> Refused:
 
 
 def _what_it_does(ctx: Reconcile[TidbInitializer], job: Object) -> str:
-    """What keeps its pod from starting, or where to see what it does."""
+    """The reason why the Job's pod does not start, or else the command that shows its log."""
     name = job.metadata.name
     pods = ctx.lister(PODS).list(ctx.namespace, _of_job(job))
     trouble = trouble_of_job(ctx.owned.runtime, ctx.namespace, name, pods)
@@ -73,7 +73,7 @@ def _what_it_does(ctx: Reconcile[TidbInitializer], job: Object) -> str:
 
 
 def has_begun(ctx: Reconcile[TidbInitializer], job: Object) -> bool:
-    """Whether a pod of a Job, read live, has or may have run SQL; none is no proof. Raises ApiError, TransportError."""
+    """True if a pod of a Job, read live, may have run SQL, or there is no pod. Raises ApiError, TransportError."""
     pods = [each.decode_as(Pod) for each in _live_pods(ctx, job)]
     return not pods or any(each.has_run or not each.trouble for each in pods)
 
@@ -88,7 +88,7 @@ def _of_job(job: Object) -> dict[str, str]:
 
 
 def _why(ctx: Reconcile[TidbInitializer], job: Object) -> str:
-    """What the container that failed has said, else what Kubernetes says of the Job."""
+    """The message of the failed container, else the message of Kubernetes about the Job."""
     pods = ctx.lister(PODS).list(ctx.namespace, _of_job(job)) or _live_pods(ctx, job)
     said = [message for pod in pods if (message := _last_words(pod.decode().get("status") or {}))]
     return said[-1] if said else str(condition_of_job(job.decode(), "Failed").get("message") or "the Job has failed")

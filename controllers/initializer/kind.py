@@ -1,4 +1,4 @@
-"""TidbInitializer as a kind (other-resources.md 2)."""
+"""The kind TidbInitializer (other-resources.md 2)."""
 
 from collections.abc import Sequence
 

@@ -1,15 +1,15 @@
-"""From a TidbInitializer to its Job, once, and again on purpose only (other-resources.md 2.2).
+"""The Job of a TidbInitializer, which runs once, and again only at the user's request (other-resources.md 2.2).
 
-    phase          Job                        what follows
-    none, Pending  none                       it is made, once all is there that its pod mounts
-    none, Pending  ended, of an earlier run   it is deleted
-    any but ended  there                      the status is that of the Job; a ConfigMap that is gone is made again
-    any but ended  there, its pod can't       it is made again as the spec is now, since no SQL has been run
+    phase          Job                        action
+    none, Pending  none                       create it, once everything that its pod mounts exists
+    none, Pending  ended, of an earlier run   delete it
+    not ended      exists                     copy its status; recreate a missing ConfigMap
+    not ended      exists, its pod can't      recreate it from the present spec, because no SQL has run
                    start, the spec differs
-    Running        none                       Failed: nobody will say how it went, and SQL is not run twice
-    ended          any                        nothing, until the annotation `tidb.pingcap.com/run` has another value
+    Running        none                       Failed: its result is lost, and SQL must not run twice
+    ended          any                        none, until the annotation `tidb.pingcap.com/run` has another value
 
-Which run a Job belongs to says its own copy of that annotation, and the ConfigMap's where the Job is gone.
+The Job has a copy of that annotation, which identifies its run; after the Job is gone, the ConfigMap has it.
 """
 
 from apis.initializers import TidbInitializer, TidbInitializerStatus
@@ -26,13 +26,13 @@ from member.initializer.desired import INIT_SQL, RUN
 from member.outcome import Done, Outcome, Refused, Waiting
 
 _LOOK_AGAIN = 10.0
-"""Seconds until what no event tells of is looked at again: Secrets and ConfigMaps of the user."""
+"""Seconds until the operator reads Secrets and ConfigMaps of the user again, which it does not watch."""
 _GOING = 2.0
-"""Seconds until a Job that is being deleted is looked at again."""
+"""Seconds until the operator checks a Job again that is being deleted."""
 
 
 def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
-    """The one stage. Raises OwnerGone, ForeignOwner, ApiError, TransportError."""
+    """The only stage of the kind. Raises OwnerGone, ForeignOwner, ApiError, TransportError."""
     status = ctx.model.status
     status.phase = status.phase or PENDING
     job = ctx.cached(JOBS, desired.object_name(ctx.model)) or _of_another_cluster(ctx)
@@ -46,7 +46,7 @@ def initialize(ctx: Reconcile[TidbInitializer]) -> Outcome:
 
 
 def observe(ctx: Reconcile[TidbInitializer]) -> Outcome:
-    """Follow the Job that is under way. Raises ApiError, TransportError."""
+    """Follow a running Job. Raises ApiError, TransportError."""
     job = ctx.cached(JOBS, desired.object_name(ctx.model))
     is_under_way = ctx.model.status.phase == RUNNING and job is not None and ctx.controls(job)
     return following.follow(ctx, job) if job is not None and is_under_way else Done()
@@ -62,7 +62,7 @@ def _go_on(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
 
 
 def _keep_config_map(ctx: Reconcile[TidbInitializer], job: Object) -> None:
-    """Make it again where it is gone, as that of the same run: a pod that has not started yet could never start."""
+    """Recreate a missing ConfigMap for the same run: without it, a pod that has not started yet never would."""
     name, spec = desired.object_name(ctx.model), ctx.model.spec
     if following.has_ended(job) or job.metadata.name != name or ctx.cached(CONFIG_MAPS, name) is not None:
         return
@@ -72,12 +72,12 @@ def _keep_config_map(ctx: Reconcile[TidbInitializer], job: Object) -> None:
 
 
 def _of_another_cluster(ctx: Reconcile[TidbInitializer]) -> Object | None:
-    """The Job that was made for the cluster that was named before."""
+    """The Job that was created for the cluster that the spec named before."""
     return next((job for job in ctx.lister(JOBS).list(ctx.namespace) if ctx.controls(job)), None)
 
 
 def _again(ctx: Reconcile[TidbInitializer], job: Object | None) -> Outcome:
-    """What has ended stays as it is, unless the user wants another run: that is noted before anything is destroyed."""
+    """Keep the recorded outcome, unless the user requests another run, which is noted before anything is deleted."""
     last = job or ctx.cached(CONFIG_MAPS, desired.object_name(ctx.model))
     if last is None or not _is_of_earlier_run(ctx, last):
         return following.as_told(ctx)
@@ -89,7 +89,7 @@ def _again(ctx: Reconcile[TidbInitializer], job: Object | None) -> Outcome:
 
 
 def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
-    """Make ConfigMap and Job, once all is there that the pod mounts."""
+    """Create ConfigMap and Job, once everything that the pod mounts exists."""
     spec = ctx.model.spec
     ctx.model.status.phase = PENDING
     tc = find_cluster(ctx, ctx.namespace, spec.cluster.name, "spec.cluster.name")
@@ -100,7 +100,7 @@ def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
     if missing := _missing(ctx, tc):
         return missing
     if ctx.live_owner().metadata.resource_version != ctx.owner.metadata.resource_version:
-        # it may have ended already
+        # the live phase may show an ended run already
         return Waiting("CacheOutdated", "the TidbInitializer has changed; waiting for the cache to show that", 0.5)
     ctx.apply(CONFIG_MAPS, desired.config_map(ctx.model, tc, run=ctx.model.metadata.annotations.get(RUN)))
     job = ctx.make(JOBS, desired.job(ctx.model, tc))
@@ -108,7 +108,7 @@ def _begin(ctx: Reconcile[TidbInitializer]) -> Outcome:
 
 
 def _missing(ctx: Reconcile[TidbInitializer], tc: TidbCluster) -> Waiting | None:
-    """The wait for what the user has to make; else the pod would wait, and tell nobody."""
+    """The wait for objects that the user must create; without this check the pod would wait silently."""
     for name in desired.secret_names(ctx.model, tc):
         if ctx.secret(name, ctx.namespace) is None:
             return Waiting("MissingSecret", f"Secret {name} does not exist; create it", _LOOK_AGAIN)
@@ -122,7 +122,7 @@ def _missing(ctx: Reconcile[TidbInitializer], tc: TidbCluster) -> Waiting | None
 
 
 def _delete(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
-    """Have the Job of an earlier run go, pods and all."""
+    """Delete the Job of an earlier run and its pods."""
 
     def may_go(job: Object) -> bool:
         return following.has_ended(job) and _is_of_earlier_run(ctx, job)
@@ -132,7 +132,7 @@ def _delete(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
 
 
 def _make_again(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
-    """Have the Job go whose pod can't start, once the status no longer says that it is followed."""
+    """Delete a Job whose pod cannot start, after the phase in the status was reset to Pending."""
     name = job.metadata.name
     if ctx.model.status.phase != PENDING:
         ctx.model.status = TidbInitializerStatus(phase=PENDING)
@@ -142,13 +142,13 @@ def _make_again(ctx: Reconcile[TidbInitializer], job: Object) -> Outcome:
 
 
 def _is_mistaken(ctx: Reconcile[TidbInitializer], job: Object) -> bool:
-    """Whether the pod of a Job can't start, and the spec is another one by now. Raises ApiError, TransportError."""
+    """True if the pod of a Job cannot start and the spec has changed since. Raises ApiError, TransportError."""
     is_other = not following.has_ended(job) and desired.differs(job.decode(), ctx.model)
     return is_other and not following.has_begun(ctx, job)
 
 
 def _is_of_earlier_run(ctx: Reconcile[TidbInitializer], made: Object) -> bool:
-    """Whether the user wants another run than what was made last; without the annotation none."""
+    """True if the user requests another run, by an annotation that differs from the copy in `made`."""
     wanted = ctx.model.metadata.annotations.get(RUN)
     return bool(wanted) and made.metadata.annotations.get(RUN) != wanted
 

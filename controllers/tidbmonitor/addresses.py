@@ -1,4 +1,4 @@
-"""The stage `addresses`: TiDB Dashboard learns from PD where Prometheus and Grafana are (other-resources.md 3.8)."""
+"""The stage `addresses`: it writes the addresses of the monitor into PD for TiDB Dashboard (other-resources.md 3.8)."""
 
 from apis.monitors import TidbMonitor
 from apis.problem import InvalidField
@@ -17,7 +17,7 @@ from member.outcome import Done, Outcome
 
 
 def telling(etcd_of: EtcdOf) -> Stage[Reconcile[TidbMonitor]]:
-    """The stage, which reaches clusters by `etcd_of`. One that does not answer is told at the next resync."""
+    """The stage, which uses the etcd clients of `etcd_of`. The next resync retries clusters that do not answer."""
 
     def act(ctx: Reconcile[TidbMonitor]) -> Outcome:
         untold = [f"{cluster.key} ({error})" for cluster in _clusters(ctx) if (error := _tell(ctx, etcd_of, cluster))]
@@ -27,7 +27,7 @@ def telling(etcd_of: EtcdOf) -> Stage[Reconcile[TidbMonitor]]:
 
 
 def _clusters(ctx: Reconcile[TidbMonitor]) -> list[Object]:
-    """Those that may be written to, with a PD of their own that is not suspended."""
+    """The clusters that the monitor may write to and that have a PD of their own that is not suspended."""
     targets = ctx.found.clusters if isinstance(ctx.found, Inputs) else ()
     there = (ctx.referred(TIDB_CLUSTERS, each.namespace, each.name) for each in targets if not each.is_kept)
     return [cluster for cluster in there if cluster is not None and _has_pd(cluster)]
@@ -40,7 +40,7 @@ def _has_pd(cluster: Object) -> bool:
 
 
 def _tell(ctx: Reconcile[TidbMonitor], etcd_of: EtcdOf, cluster: Object) -> str:
-    """Why a cluster could not be told; empty when it was, or knew."""
+    """Write the addresses into a cluster; return the error, empty if there is none."""
     try:
         topology.tell(etcd_of(cluster), _addresses(ctx.model))
     except (InvalidField, DataPlaneError) as error:

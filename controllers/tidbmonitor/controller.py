@@ -1,4 +1,4 @@
-"""The controller of TidbMonitor, put together (CW-1)."""
+"""The assembly of the controller of TidbMonitor (CW-1)."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -59,9 +59,9 @@ def tidb_monitor_controllers(
     etcd_of: EtcdOf,
     references: ReferencePolicy = BY_CONSENT,
 ) -> tuple[Controller, ...]:
-    """Register handlers and return the controller; nothing is started.
+    """Register handlers and return the controller, which is not started.
 
-    `etcd_of` reaches the etcd of clusters; for the others see `SimpleKind.controllers`.
+    `etcd_of` returns clients of the clusters' etcd; for the other arguments see `SimpleKind.controllers`.
     """
     kind = replace(TIDB_MONITOR, stages=(*STAGES, telling(etcd_of)))
     (controller,) = kind.controllers(runtime, selector, permitted, settings=references)
@@ -72,7 +72,7 @@ def tidb_monitor_controllers(
 
 
 def _selecting(monitors: Lister, enqueue: Enqueue) -> ResourceEventHandlerDetailedFuncs:
-    """A TidbCluster brings the monitors that select it by label, before or after the change."""
+    """A handler that enqueues the monitors that select a changed TidbCluster by label, before or after the change."""
 
     def tell(cluster: Object | None) -> None:
         for monitor in monitors.list() if cluster else ():

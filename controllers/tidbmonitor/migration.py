@@ -1,7 +1,7 @@
-"""The stage `migration`: the Deployment of an operator before v1.2 makes way (other-resources.md 3.9).
+"""The stage `migration`: it replaces the Deployment of an operator before v1.2 (other-resources.md 3.9).
 
-Its volume goes over to the StatefulSet: nothing is deleted before the volume is sure to stay, and which one it is
-stands in the status until the new claim can only be bound to it. Each step is found again after a crash.
+The StatefulSet takes over the volume. The operator deletes the claim only after it has made sure that the volume stays,
+and keeps its name in the status until the new claim can only bind to it. After a crash, the stage continues.
 """
 
 from apis.monitors import DeploymentStorageStatus, TidbMonitor
@@ -26,7 +26,7 @@ def migrate(ctx: Reconcile[TidbMonitor]) -> Outcome:
 
 
 def _hand_over(ctx: Reconcile[TidbMonitor], name: str) -> Outcome:
-    """The claim of the Deployment goes, its volume is given to the first claim of the StatefulSet."""
+    """Delete the claim of the Deployment and reserve its volume for the first claim of the StatefulSet."""
     known = ctx.model.status.deployment_storage_status
     volume = known.pv_name if known else ""
     claim = ctx.cached(PERSISTENT_VOLUME_CLAIMS, name)
@@ -42,7 +42,7 @@ def _volume_of(claim: Object) -> str:
 
 
 def _note(ctx: Reconcile[TidbMonitor], claim: Object) -> Outcome:
-    """Note the volume in the status, once it is sure to outlive its claim."""
+    """Note the volume in the status; refuse if it would be deleted with its claim."""
     volume = _volume_of(claim)
     live = ctx.owned.runtime.client.find(PERSISTENT_VOLUMES, volume) if volume else None
     if live is None:
@@ -55,7 +55,7 @@ def _note(ctx: Reconcile[TidbMonitor], claim: Object) -> Outcome:
 
 
 def _release(ctx: Reconcile[TidbMonitor], claim: Object) -> Outcome:
-    """The claim goes; the volume is noted in the status that is stored."""
+    """Delete the claim, after the stored status has the name of its volume."""
     uid = claim.metadata.uid
     client, name = ctx.owned.runtime.client, claim.metadata.name
     delete_if(client, PERSISTENT_VOLUME_CLAIMS, name, ctx.namespace, lambda live: live.metadata.uid == uid)
@@ -63,7 +63,7 @@ def _release(ctx: Reconcile[TidbMonitor], claim: Object) -> Outcome:
 
 
 def _rebind(ctx: Reconcile[TidbMonitor], volume: str, name: str) -> Outcome:
-    """Have the volume wait for the claim of the first pod of the StatefulSet."""
+    """Reserve the volume for the claim of the first pod of the StatefulSet."""
     client, applier = ctx.owned.runtime.client, ctx.owned.runtime.applier
     live = client.find(PERSISTENT_VOLUMES, volume)
     if live is not None:
