@@ -1,6 +1,6 @@
-"""What the objects of a monitor hold of clusters in other namespaces: made by v1.6, or while everything was permitted.
+"""Data about clusters in other namespaces that a monitor already has, from v1.6 or a time when all was permitted.
 
-Where the owner of such a cluster has not consented, the monitor keeps exactly that, and nothing is read anew.
+If the owner of such a cluster has not consented, the monitor keeps exactly these data, and the operator reads no more.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _JOB, _EXPRESSION = "- job_name: ", "regex: "
 class Earlier:
     """`config` is the configuration of Prometheus, `assets` are its files in base64.
 
-    `marks` are the targets on whose grants it was made: what they brought goes when the grant does.
+    `marks` are the targets whose grants it depends on: their data are removed when the grant is withdrawn.
     """
 
     config: str | None
@@ -36,7 +36,7 @@ class Earlier:
 
     @classmethod
     def of(cls, ctx: Reconcile[TidbMonitor]) -> Self:
-        """As the caches show it."""
+        """The data in the cached objects of the monitor."""
         config = ctx.cached(CONFIG_MAPS, monitor_name(ctx.model))
         text = _data(ctx, config).get("prometheus.yml")
         return cls(text, _data(ctx, ctx.cached(SECRETS, assets_name(ctx.model))), marks(config))
@@ -55,7 +55,7 @@ class Earlier:
         return {file: self.assets[file] for file in files if file in self.assets}
 
     def _instance(self, kind: str, namespace: str, name: str) -> str:
-        """The label by which its pods are found; empty if no job finds them."""
+        """The instance label by which Prometheus finds the cluster's pods; empty if no job finds them."""
         jobs = jobs_of_table(DM_CLUSTER) if kind == DM_CLUSTER else jobs_of_cluster()
         found = (self._instances.get(f"{namespace}-{name}-{job.name}") for job in jobs)
         return next(filter(None, found), "")

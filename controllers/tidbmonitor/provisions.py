@@ -1,4 +1,4 @@
-"""What comes with the operator for monitors: its own alerts and its own dashboard (`manifests/monitoring`)."""
+"""The alerts and the dashboard that the operator provides for monitors (`manifests/monitoring`)."""
 
 import base64
 import functools
@@ -22,10 +22,10 @@ def _text(name: str) -> str:
 
 
 def in_base64(text: str) -> str:
-    """A text as a Secret holds it."""
+    """A text in base64, as in a Secret."""
     return base64.b64encode(text.encode()).decode()
 
 
 def from_base64(value: str) -> str:
-    """The text that a Secret holds, without the line end that editors leave."""
+    """The text of a value in a Secret, without a line end, which editors add."""
     return base64.b64decode(value).decode("utf-8", "replace").rstrip("\r\n")

@@ -27,11 +27,11 @@ _LOOK_AGAIN = 30.0
 """Seconds until the operator reads bindings again: it does not watch those that users create."""
 
 OF_ALL_NAMESPACES = (CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES)
-"""In the order in which they go."""
+"""The cluster-scoped resources, in the order of their deletion."""
 
 
 def refuse_cluster_scoped(ctx: Reconcile[TidbMonitor]) -> list[str]:
-    """What keeps a monitor from rights in all namespaces, if the administrator does not permit them.
+    """The message that the administrator does not permit rights in all namespaces, in a list; else an empty list.
 
     The reconcile continues as if it were not clusterScoped, and granted rights are removed. What v1.6 made stays.
     Raises Conflict, other ApiErrors, TransportError.
@@ -52,7 +52,7 @@ def _permitted(ctx: Reconcile[TidbMonitor]) -> Permission:
 
 
 def apply_cluster_scoped(ctx: Reconcile[TidbMonitor], resource: Resource, desired: Json) -> Outcome:
-    """Make a ClusterRole or its binding, or patch what differs. Raises OwnerGone, ApiError, TransportError."""
+    """Create a ClusterRole or its binding, or patch its differences. Raises OwnerGone, ApiError, TransportError."""
     cache = ctx.owned.caches.get(resource)
     if cache is None:
         way_out = "leave it out, or have an operator manage all namespaces (-cluster-scoped=true)"
@@ -73,7 +73,7 @@ def apply_cluster_scoped(ctx: Reconcile[TidbMonitor], resource: Resource, desire
 
 
 def withdraw_unwanted(ctx: Reconcile[TidbMonitor]) -> None:
-    """Delete what a monitor has in all namespaces that is clusterScoped no more; v1.6 leaves it.
+    """Delete the cluster-scoped objects of a monitor that is no longer clusterScoped; v1.6 leaves them.
 
     Raises Conflict, other ApiErrors, TransportError.
     """
@@ -106,7 +106,7 @@ def await_sight(ctx: Reconcile[TidbMonitor], targets: Iterable[Target]) -> Outco
 
 
 def _may_see(ctx: Reconcile[TidbMonitor], resource: Resource, namespace: str = "") -> bool:
-    """Whether a binding names Prometheus; True, too, where the operator may not list bindings."""
+    """True if a binding names Prometheus, or the operator may not list bindings."""
     try:
         bindings = ctx.owned.runtime.client.list_page(resource, namespace).items
     except Forbidden:
@@ -122,13 +122,13 @@ def _subjects(binding: Object) -> set[tuple[str, str, str]]:
 
 
 def finalize(monitor: Object, owned: OwnedObjects) -> None:
-    """Delete what no garbage collector will, then let a deleted monitor go.
+    """Delete the cluster-scoped objects of a deleted monitor, which Kubernetes does not delete, and its finalizer.
 
     Raises Conflict, other ApiErrors, TransportError.
     """
     if FINALIZER not in monitor.metadata.finalizers:
         return
-    # a cache may not show yet what was made last
+    # delete without the cache, which may not show the newest objects
     _withdraw(owned.runtime.client, owned, monitor)
     owned.runtime.applier.remove_finalizer(TIDB_MONITORS, monitor, FINALIZER)
 

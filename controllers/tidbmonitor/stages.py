@@ -1,4 +1,4 @@
-"""What a reconcile of a TidbMonitor does, one stage after another (other-resources.md 3.2)."""
+"""The stages of a reconcile of a TidbMonitor (other-resources.md 3.2)."""
 
 from apis.monitors import TidbMonitor
 from controllers.consent import apply_data
@@ -32,11 +32,11 @@ from member.outcome import Done, NotDone, Outcome
 Monitor = Reconcile[TidbMonitor]
 
 PRUNED = (INGRESSES, STATEFUL_SETS, SERVICES, CONFIG_MAPS, SECRETS, ROLE_BINDINGS, ROLES, SERVICE_ACCOUNTS)
-"""What goes when it is not desired any more; v1.6 leaves it."""
+"""The resources whose unwanted objects are deleted; v1.6 leaves them."""
 
 
 def _protect(ctx: Monitor) -> Outcome:
-    """Keep the monitor, once it is deleted, until what it has in all namespaces is gone."""
+    """Add the finalizer, which keeps a deleted monitor until its cluster-scoped objects are deleted."""
     ctx.owner = ctx.owned.runtime.applier.add_finalizer(TIDB_MONITORS, ctx.owner, FINALIZER)
     return Done()
 
@@ -77,7 +77,7 @@ def _configuration(ctx: Monitor) -> Outcome:
 
 
 def _stateful_sets(ctx: Monitor) -> Outcome:
-    """Bring the StatefulSets of all shards to what is desired, and wait until they are Ready."""
+    """Apply the StatefulSets of all shards, and wait until they are Ready."""
     inputs, answers = _inputs(ctx), []
     if inputs is None or ctx.outcomes.get("migration") not in (None, Done()):
         return Done()
@@ -90,13 +90,13 @@ def _stateful_sets(ctx: Monitor) -> Outcome:
 
 
 def _with_first_cluster(ctx: Monitor, desired: Json, kept: Json) -> Json:
-    """`kept` has the first cluster that the pods were started with: another one alone is no reason to restart them."""
+    """`kept`, with the first cluster of the running pods, if nothing else differs: that alone needs no restart."""
     cached = ctx.cached(STATEFUL_SETS, desired["metadata"]["name"])
     return kept if cached is None or template_change(cached.decode(), kept) is None else desired
 
 
 def _volumes(ctx: Monitor) -> Outcome:
-    """Of claims of shards that are no more, too, as long as the monitor is there."""
+    """Set the reclaim policy of the shards' volumes."""
     answer: Outcome = Done()
     if ctx.model.spec.persistent:
         for shard in _shards(ctx):
@@ -114,7 +114,7 @@ def _ingresses(ctx: Monitor) -> Outcome:
 
 
 def _prune(ctx: Monitor) -> Outcome:
-    """Delete what is not desired any more; nothing while it is not known what is."""
+    """Delete unwanted objects; none while the desired ones are unknown."""
     inputs = _inputs(ctx)
     if inputs is None or any(isinstance(each, NotDone) for each in _made(ctx)):
         return Done()
@@ -129,12 +129,12 @@ def _prune(ctx: Monitor) -> Outcome:
 
 
 def _made(ctx: Monitor) -> list[Outcome]:
-    """The answers of the stages that make what takes the place of the unwanted."""
+    """The outcomes of the stages that create the replacements of unwanted objects."""
     return [ctx.outcomes[name] for name in ("rights", "services", "configuration", "ingresses")]
 
 
 def observe(ctx: Monitor) -> Outcome:
-    """The status of the first shard, as v1.6 has it."""
+    """Update the status from the StatefulSet of the first shard, as in v1.6."""
     cached = ctx.cached(STATEFUL_SETS, monitor_name(ctx.model))
     is_own = cached is not None and ctx.controls(cached)
     ctx.model.status.stateful_set = cached.decode().get("status") if cached is not None and is_own else None
@@ -165,4 +165,4 @@ STAGES = (
     Stage("unwanted", _prune),
     Stage("status", observe),
 )
-"""In the order in which they run. One that waits stops none behind it."""
+"""The stages in their order. A stage that waits does not stop later ones."""

@@ -31,10 +31,10 @@ from member.naming import cluster_client_secret
 from member.outcome import Done, Outcome, Waiting
 
 _LOOK_AGAIN = 30.0
-"""Seconds until what no event tells of is looked at again."""
+"""Seconds until the operator reads references again that it does not watch."""
 _GIVEN_CONFIG = "prometheus-config"
 _MOST = 20
-"""References of which a condition speaks."""
+"""The maximum number of references in a condition."""
 
 
 class Missing(Exception):
@@ -103,7 +103,7 @@ class _Found:
         self.assets |= {asset(namespace, name, key): data[key] for key in CERTIFICATE_KEYS if key in data}
 
     def may_refer(self, resource: Resource, target: Object | None, namespace: str, name: str) -> bool:
-        """Whether the monitor may refer to an object, which is noted."""
+        """True if the monitor may refer to an object. Notes grants and refusals."""
         permitted, key = permission(self.ctx, target, namespace), f"{resource.kind} {namespace}/{name}"
         if permitted is Permission.NONE:
             self.refused[key] = how_to_consent(self.ctx.namespace, resource.kind, namespace, name)
@@ -112,7 +112,7 @@ class _Found:
         return permitted is not Permission.NONE
 
     def kept(self, kind: str, namespace: str, name: str) -> Target | None:
-        """A cluster that the monitor may not refer to, as it is monitored already, certificate included."""
+        """The target of a cluster without consent that is monitored already, with its certificate; else None."""
         target = self.earlier.target(kind, namespace, name)
         if target is not None:
             self.assets |= self.earlier.certificate(namespace, target.secret)
@@ -145,7 +145,7 @@ def find_clusters(ctx: Reconcile[TidbMonitor]) -> Outcome:
 
 
 def _listed(sentences: Sequence[str]) -> str:
-    """Sentences in a row, as many of them as a condition should have."""
+    """The sentences in one message; those above the maximum are only counted."""
     more = [f"and {len(sentences) - _MOST} more"] if len(sentences) > _MOST else []
     return "; ".join([*sentences[:_MOST], *more])
 
@@ -191,19 +191,19 @@ def _inputs(found: _Found) -> Inputs:
 
 
 def _clusters(found: _Found) -> Iterator[TidbCluster | Target | None]:
-    """Those that are named, then those that are selected; None for one that is not there."""
+    """The clusters that the spec names, then the selected ones; None for a missing one."""
     named = found.ctx.model.spec.clusters
     for each in named:
         yield _cluster(found, each)
     jobs = {f"{each.namespace}-{each.name}" for each in named}
     for selected in selected_clusters(found.ctx):
         meta = selected.metadata
-        # Prometheus refuses two jobs of one name
+        # Prometheus refuses two jobs with the same name
         if (prefix := f"{meta.namespace}-{meta.name}") not in jobs:
             jobs.add(prefix)
             yield _cluster(found, TidbClusterRef(namespace=meta.namespace, name=meta.name))
             if (key := f"{TIDB_CLUSTERS.kind} {meta.namespace}/{meta.name}") in found.refused:
-                # which clusters other namespaces have is not to be read off a condition
+                # a condition must not reveal the clusters of other namespaces
                 found.refused[key] = ""
 
 
@@ -276,7 +276,7 @@ def _with_first_clusters(found: _Found, inputs: Inputs, there: Sequence[First]) 
 
 
 def _running(told: First | None, there: Sequence[First], may_return: Callable[[Key], bool]) -> First | None:
-    """The cluster that the pods were told of, as it is now; the first one where that is not wanted any more."""
+    """The cluster that the pods were started with, in its present form; the first one if that is no longer wanted."""
     if told is None:
         return next(iter(there), None)
     same = next((each for each in there if each.key == told.key), None)
@@ -284,7 +284,7 @@ def _running(told: First | None, there: Sequence[First], may_return: Callable[[K
 
 
 def _may_return(found: _Found, key: Key) -> bool:
-    """Whether a TidbCluster that is not monitored is named, or would be selected if it came back."""
+    """True if a TidbCluster that is not monitored now is named, or would be selected if it were recreated."""
     ctx = found.ctx
     if key in _keys(ctx.model.spec.clusters):
         return True
