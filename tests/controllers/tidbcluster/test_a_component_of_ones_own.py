@@ -137,7 +137,7 @@ def images(world: OperatorWorld) -> set[str]:
 
 
 @pytest.mark.slow
-def test_it_is_created_and_reported(world: OperatorWorld) -> None:
+def test_a_custom_component_is_created_and_reported(world: OperatorWorld) -> None:
     assert ["basic-greeter-0", "basic-greeter-1"] == names(world)
     assert world.exists(SERVICES, "basic-greeter")
     status = world.cluster()["status"]["greeter"]
@@ -146,7 +146,7 @@ def test_it_is_created_and_reported(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_rolled_after_those_that_it_follows(world: OperatorWorld) -> None:
+def test_a_custom_component_is_rolled_after_its_predecessors(world: OperatorWorld) -> None:
     world.change(greeter={"version": "v2"}, tidb={"config": "[log]\nlevel = 'warn'\n"})
     world.run_until(lambda: world.cluster()["status"]["tidb"]["phase"] == "Upgrade")
     assert {"example/greeter:v1"} == images(world)
@@ -155,7 +155,7 @@ def test_it_is_rolled_after_those_that_it_follows(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_scaled_out_and_in(world: OperatorWorld) -> None:
+def test_a_custom_component_is_scaled_out_and_in(world: OperatorWorld) -> None:
     world.change(greeter={"replicas": 4})
     world.run_until_ready(within=120.0)
     assert 4 == len(names(world))
@@ -165,7 +165,7 @@ def test_it_is_scaled_out_and_in(world: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_it_is_suspended_and_resumed(world: OperatorWorld) -> None:
+def test_a_custom_component_is_suspended_and_resumed(world: OperatorWorld) -> None:
     world.change(greeter={"suspendAction": {"suspendStatefulSet": True}})
     world.run_until(lambda: not names(world) and world.reason() == "Suspended", within=120.0)
     assert not world.exists(STATEFUL_SETS, "basic-greeter")
@@ -176,7 +176,7 @@ def test_it_is_suspended_and_resumed(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("1.5")
-def test_it_goes_with_its_cluster(world: OperatorWorld) -> None:
+def test_a_custom_component_is_deleted_with_its_cluster(world: OperatorWorld) -> None:
     world.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     world.run(60.0)
     assert [] == names(world)

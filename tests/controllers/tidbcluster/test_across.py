@@ -63,7 +63,7 @@ def pods_of(stores: Json | None) -> set[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["guest", "basic"])
 @pytest.mark.rule("objects-8")
-def test_members_and_stores_of_both_are_in_one_cluster(worlds: JoinedWorlds, name: str) -> None:
+def test_members_and_stores_of_both_sides_form_one_cluster(worlds: JoinedWorlds, name: str) -> None:
     join(worlds, name, pd=2)
     south_pd = {f"{name}-pd-{each}.{name}-pd-peer.default.svc.{SOUTH}" for each in range(2)}
     north, south = status(worlds.north, "pd"), status(worlds.south, "pd", name)
@@ -77,7 +77,7 @@ def test_members_and_stores_of_both_are_in_one_cluster(worlds: JoinedWorlds, nam
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_stores_join_across_without_a_pd_of_their_own(worlds: JoinedWorlds) -> None:
+def test_stores_join_across_kubernetes_without_a_local_pd(worlds: JoinedWorlds) -> None:
     join(worlds, pd=0)
     assert {"guest-tikv-0", "guest-tikv-1"} == pods_of(status(worlds.north, "tikv")["peerStores"])
     assert worlds.north.cluster()["status"]["clusterID"] == worlds.south.cluster("guest")["status"]["clusterID"]
@@ -92,7 +92,7 @@ def test_stores_join_across_without_a_pd_of_their_own(worlds: JoinedWorlds) -> N
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8", "I9")
-def test_a_quorum_counts_the_members_of_both(worlds: JoinedWorlds) -> None:
+def test_a_quorum_counts_the_members_of_both_sides(worlds: JoinedWorlds) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     worlds.run(30.0)
@@ -133,7 +133,7 @@ _SAYS = ("status", "reason")
 @pytest.mark.slow
 @pytest.mark.parametrize("gone", [pytest.param(False, marks=pytest.mark.thorough), True])
 @pytest.mark.rule("objects-8", "F31")
-def test_the_loss_of_a_whole_side_is_shown_and_nothing_of_it_replaced(worlds: JoinedWorlds, gone: bool) -> None:
+def test_reports_the_loss_of_a_whole_side_and_replaces_nothing(worlds: JoinedWorlds, gone: bool) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     if gone:
@@ -163,7 +163,7 @@ def _all_serve(worlds: JoinedWorlds) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8", "F40")
-def test_what_is_to_join_begins_no_cluster_while_it_reaches_none(worlds: JoinedWorlds) -> None:
+def test_a_joining_side_bootstraps_no_cluster_while_it_reaches_none(worlds: JoinedWorlds) -> None:
     worlds.north.apply(across("basic", NORTH, pd=1, tikv=1, tidb=1))
     worlds.run_until_ready()
     worlds.south.world.faults.kubernetes_cut_off()
@@ -179,7 +179,7 @@ def test_what_is_to_join_begins_no_cluster_while_it_reaches_none(worlds: JoinedW
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8", "F40")
-def test_a_side_whose_pd_has_lost_its_volumes_begins_no_cluster(worlds: JoinedWorlds) -> None:
+def test_a_side_that_lost_the_volumes_of_pd_bootstraps_no_cluster(worlds: JoinedWorlds) -> None:
     join(worlds, pd=2)
     worlds.south.world.faults.kubernetes_cut_off()
     for pod in ("guest-pd-0", "guest-pd-1"):
@@ -192,7 +192,7 @@ def test_a_side_whose_pd_has_lost_its_volumes_begins_no_cluster(worlds: JoinedWo
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_a_side_is_scaled_to_0_and_leaves_without_touching_the_others_data(worlds: JoinedWorlds) -> None:
+def test_scales_a_side_to_0_without_touching_the_data_of_the_other(worlds: JoinedWorlds) -> None:
     join(worlds, pd=2)
     kept = pods_of(status(worlds.north, "tikv")["stores"])
     worlds.south.change("guest", tidb={"replicas": 0}, tikv={"replicas": 0}, pd={"replicas": 0})
@@ -209,7 +209,7 @@ def test_a_side_is_scaled_to_0_and_leaves_without_touching_the_others_data(world
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_the_side_that_began_the_cluster_may_leave_as_well(worlds: JoinedWorlds) -> None:
+def test_the_side_that_bootstrapped_the_cluster_can_leave(worlds: JoinedWorlds) -> None:
     join(worlds, pd=3, tikv=3)
     cluster_id = worlds.north.cluster()["status"]["clusterID"]
     for each in ("tidb", "tikv", "pd"):

@@ -57,7 +57,7 @@ def three(world: OperatorWorld) -> OperatorWorld:
 @pytest.mark.parametrize(("component", "rename"), [("tikv", rename_store), ("pd", rename_member)])
 @pytest.mark.parametrize("change", [{"scale": -1}, {"version": "v8.5.3"}])
 @pytest.mark.rule("lifecycle-4.1")
-def test_nothing_is_scaled_in_or_restarted_while_an_address_is_not_understood(
+def test_neither_scales_in_nor_restarts_while_an_address_is_not_understood(
     three: OperatorWorld, component: str, rename: Callable[[OperatorWorld], Callable[[], None]], change: Json
 ) -> None:
     restore, replicas = rename(three), three.replicas(component)
@@ -89,7 +89,7 @@ def test_the_domain_of_a_running_cluster_is_not_changed(basic: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-4.1")
-def test_a_domain_that_does_not_resolve_is_corrected_before_pd_is_bootstrapped(world: OperatorWorld) -> None:
+def test_accepts_a_corrected_domain_before_pd_is_bootstrapped(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["clusterDomain"] = "nowhere.example"
     world.apply(cluster)

@@ -44,7 +44,7 @@ def test_a_fourth_member_joins(three: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F51", "#3612")
-def test_a_tikv_that_never_started_gets_the_spec_put_right(world: OperatorWorld) -> None:
+def test_a_tikv_that_never_started_gets_the_corrected_spec(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"] |= {"replicas": 3, "nodeSelector": {"no": "such-node"}}
     world.apply(cluster)
@@ -57,7 +57,7 @@ def test_a_tikv_that_never_started_gets_the_spec_put_right(world: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-7.3")
-def test_pd_is_rolled_before_the_first_tikv_has_started(world: OperatorWorld) -> None:
+def test_rolls_pd_before_the_first_tikv_has_started(world: OperatorWorld) -> None:
     """Its leader is never ready then (PD v8.5.2): there are no regions to load."""
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 3
@@ -74,7 +74,7 @@ def test_pd_is_rolled_before_the_first_tikv_has_started(world: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("F54", "#6405")
-def test_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: OperatorWorld) -> None:
+def test_a_deleted_pd_leader_recovers_without_help(three: OperatorWorld) -> None:
     """Nobody hands over before; the other members elect another leader."""
     leader, before = three.cluster()["status"]["pd"]["leader"]["name"], members(three)
     uid = three.get(PODS, leader)["metadata"]["uid"]
@@ -91,7 +91,7 @@ def test_a_pd_leader_that_a_user_deletes_comes_back_by_itself(three: OperatorWor
 
 @pytest.mark.slow
 @pytest.mark.rule("F40")
-def test_nothing_bootstraps_when_every_volume_of_a_known_cluster_is_lost(three: OperatorWorld) -> None:
+def test_bootstraps_nothing_when_a_known_cluster_has_lost_every_volume(three: OperatorWorld) -> None:
     cluster_id = three.cluster()["status"]["clusterID"]
     lose_every_volume_of_pd(three)
     three.run(120.0)

@@ -104,13 +104,13 @@ def said(world: OperatorWorld, seconds: float = 45.0) -> str:
 
 
 @pytest.mark.parametrize(("changes", "cause"), SPECS.values(), ids=SPECS.keys())
-def test_what_is_missing_is_named(world: OperatorWorld, changes: Json, cause: str) -> None:
+def test_names_missing_objects(world: OperatorWorld, changes: Json, cause: str) -> None:
     world.apply(cluster(changes))
     assert cause in said(world)
 
 
 @pytest.mark.parametrize(("resource", "name"), [("pods", "basic-pd-0"), ("persistentvolumeclaims", "pd-basic-pd-0")])
-def test_a_quota_is_named(world: OperatorWorld, resource: str, name: str) -> None:
+def test_names_a_quota(world: OperatorWorld, resource: str, name: str) -> None:
     world.world.faults.creation_refused(resource)
     world.apply(cluster({}))
     message = said(world)
@@ -119,13 +119,13 @@ def test_a_quota_is_named(world: OperatorWorld, resource: str, name: str) -> Non
 
 
 @pytest.mark.parametrize("resource", ["services", "configmaps", "statefulsets.apps", "deployments.apps"])
-def test_what_refuses_an_object_of_ours_is_named(world: OperatorWorld, resource: str) -> None:
+def test_names_the_policy_that_refuses_an_object(world: OperatorWorld, resource: str) -> None:
     world.world.faults.creation_refused(resource)
     world.apply(cluster({}))
     assert "is forbidden: exceeded quota: sandbox" in said(world)
 
 
-def test_the_image_of_discovery_is_named(clock: FakeClock) -> None:
+def test_names_the_image_of_discovery(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock, settings=Settings("pingcap/nope:v1"), permitted=CLUSTER_SCOPED)
     world.apply(cluster({}))
     what = "Discovery, which it asks at its first start, does not run: container discovery: ImagePullBackOff"
@@ -133,7 +133,7 @@ def test_the_image_of_discovery_is_named(clock: FakeClock) -> None:
     world.stop()
 
 
-def test_who_refuses_the_pod_of_discovery_is_named_and_goes(world: OperatorWorld) -> None:
+def test_names_the_policy_that_refuses_the_discovery_pod_until_it_is_gone(world: OperatorWorld) -> None:
     allow = world.world.faults.creation_refused("pods", "*-discovery-*")
     world.apply(cluster({}))
     message = said(world)
@@ -143,7 +143,7 @@ def test_who_refuses_the_pod_of_discovery_is_named_and_goes(world: OperatorWorld
     world.run_until_ready(within=120.0)
 
 
-def test_a_node_that_is_lost_is_named(world: OperatorWorld) -> None:
+def test_names_a_lost_node(world: OperatorWorld) -> None:
     world.apply(cluster({}))
     world.run_until_ready()
     node = world.get(PODS, "basic-tikv-0")["spec"]["nodeName"]
@@ -152,7 +152,7 @@ def test_a_node_that_is_lost_is_named(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("R28")
-def test_a_roll_waits_for_a_pod_on_a_lost_node_and_names_both(world: OperatorWorld) -> None:
+def test_a_roll_that_waits_for_a_pod_on_a_lost_node_names_both(world: OperatorWorld) -> None:
     world.apply(cluster({}))
     world.run_until_ready()
     node = world.get(PODS, "basic-tikv-0")["spec"]["nodeName"]
@@ -165,7 +165,7 @@ def test_a_roll_waits_for_a_pod_on_a_lost_node_and_names_both(world: OperatorWor
     assert "deletionTimestamp" not in world.get(PODS, "basic-tikv-0")["metadata"]
 
 
-def test_a_pod_of_an_older_stateful_set_that_keeps_others_from_being_made_is_named(world: OperatorWorld) -> None:
+def test_names_the_pod_of_an_older_stateful_set_that_blocks_new_ones(world: OperatorWorld) -> None:
     """More than half of five PDs are away, and not one of them is lost."""
     world.apply(cluster({"pd": {"replicas": 5}}))
     world.run_until_ready()
@@ -181,7 +181,7 @@ def test_a_pod_of_an_older_stateful_set_that_keeps_others_from_being_made_is_nam
     assert "which is not Ready; if the machine is gone for good, delete its Node object" in said["message"]
 
 
-def test_a_cause_in_the_middle_of_a_roll_is_named_and_goes(world: OperatorWorld) -> None:
+def test_names_a_cause_during_a_roll_until_it_is_gone(world: OperatorWorld) -> None:
     world.apply(cluster({}))
     world.run_until_ready()
     world.change(tikv=VOLUME)
@@ -191,7 +191,7 @@ def test_a_cause_in_the_middle_of_a_roll_is_named_and_goes(world: OperatorWorld)
     world.run_until_ready(within=180.0)
 
 
-def test_a_cluster_that_comes_to_be_ends_the_wait(world: OperatorWorld) -> None:
+def test_a_new_cluster_ends_the_wait_for_it(world: OperatorWorld) -> None:
     body = cluster({"cluster": {"name": "other"}, "pd": None})
     world.apply(body)
     assert "spec.cluster names TidbCluster default/other, which does not exist" in said(world)
@@ -201,7 +201,7 @@ def test_a_cluster_that_comes_to_be_ends_the_wait(world: OperatorWorld) -> None:
     world.run_until(world.is_ready, within=120.0)
 
 
-def test_idle_costs_no_read_events_are_asked_for_only_of_what_does_not_start(world: OperatorWorld) -> None:
+def test_reads_events_only_of_pods_that_do_not_start(world: OperatorWorld) -> None:
     world.apply(cluster({}))
     world.run_until_ready()
     assert [] == _reads_of_events(world)
@@ -222,7 +222,7 @@ def _reads_of_events(world: OperatorWorld) -> list[str]:
         ("tikv", 4, "store", {"path": "store/{store}", "pod": "basic-tikv-1"}),
     ],
 )
-def test_what_somebody_has_removed_from_pd_is_named_with_the_way_out(
+def test_names_a_member_that_a_client_removed_from_pd_and_the_way_out(
     world: OperatorWorld, component: str, replicas: int, what: str, request_to_pd: Json
 ) -> None:
     body = sample("basic")
@@ -242,7 +242,7 @@ def test_what_somebody_has_removed_from_pd_is_named_with_the_way_out(
     assert replicas == len(world.cluster()["status"][component][f"{what}s"])
 
 
-def test_a_removed_member_that_listens_and_does_not_answer_keeps_nobody_from_asking_pd(world: OperatorWorld) -> None:
+def test_a_removed_hanging_member_does_not_block_requests_to_pd(world: OperatorWorld) -> None:
     body = sample("basic")
     body["spec"]["pd"]["replicas"] = 3
     world.apply(body)

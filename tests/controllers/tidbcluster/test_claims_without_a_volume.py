@@ -56,7 +56,7 @@ def uids(world: OperatorWorld) -> dict[str, str]:
     ids=["dataSource", "dataSourceRef", "selector", "store"],
 )
 @pytest.mark.rule("F47")
-def test_a_claim_that_a_backup_tool_restored_waits_for_its_data(
+def test_does_not_delete_a_restored_claim_that_waits_for_its_data(
     world: OperatorWorld, differs: str, labels: Json, spec: Json
 ) -> None:
     size = "1Gi" if differs == "class" else "2Gi"
@@ -93,7 +93,7 @@ def test_a_claim_that_a_backup_tool_restored_waits_for_its_data(
     ids=["class", "class that does not exist", "size"],
 )
 @pytest.mark.rule("F47")
-def test_a_claim_that_comes_out_like_before_is_made_again_once(
+def test_recreates_a_claim_only_once_if_it_comes_out_unchanged(
     world: OperatorWorld, asked: Json, imposed: Json, told: str
 ) -> None:
     """Where an admission webhook has its way and volumes take their time, nothing is deleted over and over."""

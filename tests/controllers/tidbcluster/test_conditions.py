@@ -50,13 +50,13 @@ CLAIM = {"resources": {"requests": {"storage": "1Gi"}}}
     ],
 )
 @pytest.mark.rule("lifecycle-2.3")
-def test_the_first_row_that_matches_wins(changed: Json, spec: Json, reason: str) -> None:
+def test_the_first_matching_row_wins(changed: Json, spec: Json, reason: str) -> None:
     found = ready(cluster(status=status(**changed), **spec))
     assert (reason == "Ready", reason) == found[:2]
 
 
 @pytest.mark.parametrize("revisions", [ROLLING, SETTLED])
-def test_ready_tells_how_many_pods_a_rolling_restart_has_yet_to_reach(revisions: Json) -> None:
+def test_ready_counts_the_pods_left_in_a_rolling_restart(revisions: Json) -> None:
     live = revisions | {"replicas": 3, "updatedReplicas": 1}
     tc = cluster(status=status(tikv={"statefulSet": live, "phase": "Upgrade"}))
     told = "Statefulset(s) are in progress: 2 of 3 pods of tikv are outdated"
@@ -66,7 +66,7 @@ def test_ready_tells_how_many_pods_a_rolling_restart_has_yet_to_reach(revisions:
     )
 
 
-def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:
+def test_the_message_of_ready_ends_with_the_work_in_progress() -> None:
     """`kubectl get tc -o wide` shows it as Status."""
     rolling = (False, "StatefulSetNotUpToDate", "Statefulset(s) are in progress")
     news = (True, "RollingUpdate", "tikv: waiting until pod basic-tikv-2 is Ready")
@@ -75,13 +75,13 @@ def test_the_message_of_ready_goes_on_with_what_is_being_done() -> None:
     assert rolling == with_progress(rolling, progressing({}))
 
 
-def test_a_pod_that_is_not_ready_does_not_serve_whatever_its_server_says() -> None:
+def test_an_unready_pod_does_not_serve_even_if_its_server_is_healthy() -> None:
     tc = cluster(status=status(tidb={"statefulSet": SETTLED | {"readyReplicas": 1}}))
     assert [True, True, False] == [component_ready(tc, name)[0] for name in ("pd", "tikv", "tidb")]
     assert (False, "TiDBUnhealthy") == ready(tc)[:2]
 
 
-def test_what_keeps_pods_follows_what_is_wrong_with_the_spec() -> None:
+def test_the_cause_of_pending_pods_follows_the_error_in_the_spec() -> None:
     wrong = Refused("InvalidSpec", "spec.tikv.config: is not valid TOML")
     waiting = Waiting("PodsNotReady", "1 of 2 pods are Ready; waiting for basic-tidb-1")
     told = f"{wrong.message}; tidb: {waiting.message}"
@@ -91,7 +91,7 @@ def test_what_keeps_pods_follows_what_is_wrong_with_the_spec() -> None:
     assert (False, "InvalidSpec", wrong.message) == progressing({"spec": wrong, "pd": Done()})
 
 
-def test_each_component_tells_whether_it_serves() -> None:
+def test_each_component_reports_if_it_serves() -> None:
     tc = cluster(status=status(tikv={"synced": False}))
     assert [True, False, True] == [component_ready(tc, name)[0] for name in ("pd", "tikv", "tidb")]
     assert "TiKVStoreNotUp" == component_ready(tc, "tikv")[1]

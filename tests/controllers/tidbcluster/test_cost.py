@@ -33,7 +33,7 @@ _MOST = {
 
 @pytest.mark.slow
 @pytest.mark.rule("3.8")
-def test_a_cluster_that_comes_up_costs_no_more_requests_than_needed() -> None:
+def test_bring_up_sends_only_the_expected_requests() -> None:
     world = OperatorWorld()
     tree = sample("basic")
     for component, count in (("pd", 3), ("tikv", 3), ("tidb", 2)):

@@ -28,7 +28,7 @@ def told(world: OperatorWorld, name: str) -> tuple[str, str, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["basic", "advanced"])
 @pytest.mark.rule("2.3")
-def test_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: OperatorWorld, name: str) -> None:
+def test_a_sample_becomes_ready_through_the_expected_conditions(world: OperatorWorld, name: str) -> None:
     world.apply(sample(name))
     story = []
 
@@ -50,9 +50,7 @@ def test_a_sample_becomes_ready_and_its_conditions_tell_the_story(world: Operato
 @pytest.mark.slow
 @pytest.mark.parametrize("others_made_it", [False, True], ids=["ours", "made by another process"])
 @pytest.mark.rule("EXP-1")
-def test_what_a_cache_does_not_show_yet_is_created_once_and_read_once(
-    world: OperatorWorld, others_made_it: bool
-) -> None:
+def test_creates_and_reads_each_object_once_while_the_cache_lags(world: OperatorWorld, others_made_it: bool) -> None:
     """Thirty syncs in thirty seconds, in front of caches that show nothing of what they have made."""
     if others_made_it:
         world.apply(sample("basic"))
@@ -84,9 +82,7 @@ def test_what_a_cache_does_not_show_yet_is_created_once_and_read_once(
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", [SERVICES, CONFIG_MAPS, STATEFUL_SETS, DEPLOYMENTS])
 @pytest.mark.rule("EXP-1")
-def test_what_was_created_and_deleted_before_a_cache_showed_it_is_made_again(
-    world: OperatorWorld, resource: Resource
-) -> None:
+def test_recreates_an_object_deleted_before_the_cache_showed_it(world: OperatorWorld, resource: Resource) -> None:
     cache = world.operator.caches[resource]
     world.operator.work()
     cache.blind = True
@@ -106,7 +102,7 @@ def test_what_was_created_and_deleted_before_a_cache_showed_it_is_made_again(
 
 
 @pytest.mark.rule("15")
-def test_every_object_is_told_once(world: OperatorWorld) -> None:
+def test_emits_one_event_per_created_object(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
 
@@ -121,7 +117,7 @@ def test_every_object_is_told_once(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("I30")
-def test_the_spec_that_is_stored_stays_the_users(world: OperatorWorld) -> None:
+def test_does_not_change_the_stored_spec(world: OperatorWorld) -> None:
     world.apply(sample("advanced"))
     before = world.cluster("advanced")["spec"]
     world.run_until_ready("advanced")
@@ -129,7 +125,7 @@ def test_the_spec_that_is_stored_stays_the_users(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("2.4")
-def test_without_a_status_subresource_the_status_alone_is_patched(clock: FakeClock) -> None:
+def test_patches_only_the_status_if_there_is_no_status_subresource(clock: FakeClock) -> None:
     """As under v1.6's definition, where every status write also moves metadata.generation."""
     world = OperatorWorld(clock=clock, status_subresource=False)
     world.apply(sample("basic"))
@@ -164,7 +160,7 @@ def test_one_seed_is_one_run() -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F52", "#3852", "#4054")
-def test_every_part_may_be_left_out(basic: OperatorWorld) -> None:
+def test_every_component_is_optional(basic: OperatorWorld) -> None:
     """Alone, or beside another cluster that has them all; what lacks a PD to talk to says what it waits for."""
     components = ("pd", "tikv", "tidb")
     subsets = [chosen for size in range(3) for chosen in itertools.combinations(components, size)]
@@ -188,7 +184,7 @@ def test_every_part_may_be_left_out(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F52")
-def test_an_update_strategy_that_somebody_changed_is_put_right(basic: OperatorWorld) -> None:
+def test_corrects_a_changed_update_strategy(basic: OperatorWorld) -> None:
     for component in ("pd", "tikv", "tidb"):
         strategy = {"spec": {"updateStrategy": {"type": "OnDelete", "rollingUpdate": None}}}
         basic.admin.patch(STATEFUL_SETS, f"basic-{component}", NAMESPACE, strategy)
@@ -200,7 +196,7 @@ def test_an_update_strategy_that_somebody_changed_is_put_right(basic: OperatorWo
 
 @pytest.mark.slow
 @pytest.mark.rule("8.1")
-def test_a_cluster_that_says_image_alone_runs_it_and_is_upgraded_by_its_tag(world: OperatorWorld) -> None:
+def test_a_cluster_with_only_an_image_runs_it_and_is_upgraded_by_its_tag(world: OperatorWorld) -> None:
     cluster = sample("basic")
     del cluster["spec"]["version"]
     for part in ("pd", "tikv", "tidb"):

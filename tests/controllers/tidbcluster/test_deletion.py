@@ -17,7 +17,7 @@ from tests.operator_world import NAMESPACE, OperatorWorld, sample
 
 
 @pytest.mark.rule("lifecycle-1.5")
-def test_deleting_a_cluster_leaves_its_claims_only(basic: OperatorWorld) -> None:
+def test_deleting_a_cluster_leaves_only_its_claims(basic: OperatorWorld) -> None:
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     basic.run(60.0)
 
@@ -29,7 +29,7 @@ def test_deleting_a_cluster_leaves_its_claims_only(basic: OperatorWorld) -> None
 
 
 @pytest.mark.rule("I27")
-def test_a_cluster_that_is_being_deleted_is_left_alone(basic: OperatorWorld) -> None:
+def test_leaves_a_terminating_cluster_alone(basic: OperatorWorld) -> None:
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"finalizers": ["example.com/keep"]}})
     basic.run(1.0)
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
@@ -42,7 +42,7 @@ def test_a_cluster_that_is_being_deleted_is_left_alone(basic: OperatorWorld) -> 
 
 
 @pytest.mark.rule("lifecycle-1.5")
-def test_the_series_of_a_deleted_cluster_end(basic: OperatorWorld) -> None:
+def test_a_deleted_cluster_has_no_series(basic: OperatorWorld) -> None:
     labels = {"namespace": "default", "name": "basic", "component": "pd"}
     series = "tidb_operator_cluster_spec_replicas"
     assert 1 == basic.operator.registry.get_sample_value(series, labels)
@@ -52,7 +52,7 @@ def test_the_series_of_a_deleted_cluster_end(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("F4")
-def test_nothing_is_created_for_a_cluster_that_only_the_cache_still_has(world: OperatorWorld) -> None:
+def test_creates_nothing_for_a_deleted_cluster_in_the_cache(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.operator.look()
     world.operator.caches[TIDB_CLUSTERS].blind = True
@@ -63,7 +63,7 @@ def test_nothing_is_created_for_a_cluster_that_only_the_cache_still_has(world: O
 
 
 @pytest.mark.rule("F4")
-def test_nothing_is_created_for_the_one_before(world: OperatorWorld) -> None:
+def test_creates_nothing_for_the_former_cluster_of_the_name(world: OperatorWorld) -> None:
     """Deleted and made anew under its name, while the cache still shows the old one."""
     world.apply(sample("basic"))
     world.operator.look()
@@ -81,7 +81,7 @@ def test_nothing_is_created_for_the_one_before(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-1.5")
-def test_a_deleted_stateful_set_comes_back_with_its_data(basic: OperatorWorld) -> None:
+def test_recreates_a_deleted_stateful_set_with_its_data(basic: OperatorWorld) -> None:
     store, pod = list(basic.cluster()["status"]["tikv"]["stores"]), basic.get(PODS, "basic-tikv-0")["metadata"]["uid"]
     basic.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE)
     basic.run(30.0)
@@ -92,6 +92,6 @@ def test_a_deleted_stateful_set_comes_back_with_its_data(basic: OperatorWorld) -
 
 @pytest.mark.parametrize("key", ["default/nobody", "nobody", "no/such/key"])
 @pytest.mark.rule("CW-6")
-def test_a_key_without_a_cluster_is_a_success(world: OperatorWorld, key: str) -> None:
+def test_syncs_a_key_without_a_cluster_successfully(world: OperatorWorld, key: str) -> None:
     assert world.operator.sync(key) is None
     assert [] == world.writes()

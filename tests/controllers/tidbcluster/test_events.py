@@ -61,7 +61,7 @@ def keys() -> Keys:
 
 
 @pytest.mark.rule("OP-1")
-def test_every_event_of_a_cluster_counts_resyncs_too(keys: Keys) -> None:
+def test_every_event_of_a_cluster_including_resyncs_enqueues_it(keys: Keys) -> None:
     handler, basic = events.of_clusters(keys.add), made("basic")
     handler.on_add(basic, True)
     handler.on_update(basic, basic)
@@ -71,7 +71,7 @@ def test_every_event_of_a_cluster_counts_resyncs_too(keys: Keys) -> None:
 
 
 @pytest.mark.rule("CW-3")
-def test_a_change_of_what_a_cluster_owns_counts(keys: Keys) -> None:
+def test_a_change_of_an_owned_object_enqueues_its_cluster(keys: Keys) -> None:
     handler, owned = events.of_owned(Clusters(), keys.add), made("sts", ownerReferences=[OWNER])
     handler.on_add(owned, False)
     handler.on_update(owned, owned)  # a resync
@@ -87,7 +87,7 @@ def test_a_change_of_what_a_cluster_owns_counts(keys: Keys) -> None:
     [{"kind": "StatefulSet"}, {"uid": "former"}, {"name": "unknown"}, {"controller": False}, {"apiVersion": "v1"}],
 )
 @pytest.mark.rule("CW-3")
-def test_a_change_of_what_others_own_does_not(keys: Keys, other: Json) -> None:
+def test_a_change_of_a_foreign_object_enqueues_nothing(keys: Keys, other: Json) -> None:
     handler = events.of_owned(Clusters(), keys.add)
     handler.on_add(made("sts", ownerReferences=[OWNER | other]), False)
     assert [] == keys.all
@@ -113,13 +113,15 @@ def pod(version: str = "1", *, ready: bool = False, node: str = "n", **meta: Any
     ids=["resync", "other status", "annotation", "ready", "node", "new pod", "revision"],
 )
 @pytest.mark.rule("lifecycle-1.1")
-def test_a_pod_counts_when_what_decisions_read_has_changed(keys: Keys, new: Object, counts: bool) -> None:
+def test_a_pod_enqueues_its_cluster_when_a_field_that_decisions_read_changes(
+    keys: Keys, new: Object, counts: bool
+) -> None:
     events.of_pods(Clusters(), keys.add).on_update(pod(), new)
     assert ["ns/basic"] * counts == keys.all
 
 
 @pytest.mark.rule("lifecycle-1.1")
-def test_a_pod_that_comes_or_goes_counts(keys: Keys) -> None:
+def test_an_added_or_deleted_pod_enqueues_its_cluster(keys: Keys) -> None:
     handler = events.of_pods(Clusters(), keys.add)
     handler.on_add(pod(), False)
     handler.on_delete(pod())
@@ -129,13 +131,13 @@ def test_a_pod_that_comes_or_goes_counts(keys: Keys) -> None:
 
 
 @pytest.mark.rule("lifecycle-1.2")
-def test_a_cluster_with_an_instance_label_of_its_own_is_found(keys: Keys) -> None:
+def test_finds_a_cluster_with_a_custom_instance_label(keys: Keys) -> None:
     events.of_pods(Clusters(), keys.add).on_add(pod(labels=LABELS | {"app.kubernetes.io/instance": "other"}), False)
     assert ["ns/named"] == keys.all
 
 
 @pytest.mark.rule("PQ-10")
-def test_a_cluster_that_was_there_or_is_told_again_is_no_news(keys: Keys) -> None:
+def test_initial_lists_and_resyncs_of_clusters_have_low_priority(keys: Keys) -> None:
     handler, basic = events.of_clusters(keys.add), made("basic")
     handler.on_add(basic, True)
     handler.on_add(basic, False)
@@ -146,7 +148,7 @@ def test_a_cluster_that_was_there_or_is_told_again_is_no_news(keys: Keys) -> Non
 
 
 @pytest.mark.rule("PQ-10")
-def test_what_was_there_of_a_cluster_is_no_news(keys: Keys) -> None:
+def test_initial_lists_of_owned_objects_have_low_priority(keys: Keys) -> None:
     owned = made("sts", ownerReferences=[OWNER])
     for handler, obj in ((events.of_owned(Clusters(), keys.add), owned), (events.of_pods(Clusters(), keys.add), pod())):
         handler.on_add(obj, True)
@@ -155,7 +157,7 @@ def test_what_was_there_of_a_cluster_is_no_news(keys: Keys) -> None:
     assert [-100, 0, -100, -1, 0] == keys.priorities
 
 
-def test_another_status_of_what_is_owned_is_a_detail_and_another_wish_is_news(keys: Keys) -> None:
+def test_a_new_status_of_an_owned_object_is_a_detail_and_a_new_spec_is_news(keys: Keys) -> None:
     theirs: Json = {"ownerReferences": [OWNER], "generation": 1}
     handler, owned = events.of_owned(Clusters(), keys.add), made("sts", **theirs)
     handler.on_update(owned, made("sts", "2", **theirs))
@@ -189,20 +191,20 @@ def stateful_set(version: str, ready: int, replicas: int = 3, kind: str = "State
     ],
     ids=["the last", "the only one", "not all", "as before", "one fewer", "none wanted", "no stage waits for it"],
 )
-def test_a_stateful_set_whose_last_replica_becomes_ready_waits_for_no_rest(
+def test_a_stateful_set_with_all_replicas_ready_is_handled_without_delay(
     keys: Keys, old: Object, new: Object, priority: int
 ) -> None:
     events.of_owned(Clusters(), keys.add).on_update(old, new)
     assert [priority] == keys.priorities
 
 
-def test_any_change_of_what_has_no_generation_is_news(keys: Keys) -> None:
+def test_any_change_of_an_object_without_a_generation_is_news(keys: Keys) -> None:
     handler = events.of_owned(Clusters(), keys.add)
     handler.on_update(made("config", ownerReferences=[OWNER]), made("config", "2", ownerReferences=[OWNER]))
     assert [0] == keys.priorities
 
 
-def test_the_echo_of_a_status_that_tells_reconciles_nothing_is_less_than_news(keys: Keys) -> None:
+def test_the_echo_of_an_own_status_write_has_low_priority(keys: Keys) -> None:
     handler = enqueue_object(keys.add, is_echo=lambda seen: seen.metadata.resource_version == "2")
     basic = made("basic", generation=1)
     handler.on_update(basic, made("basic", "2", generation=1))
@@ -211,7 +213,7 @@ def test_the_echo_of_a_status_that_tells_reconciles_nothing_is_less_than_news(ke
     assert [ECHO, 0, 0] == keys.priorities
 
 
-def test_what_its_user_changes_of_a_cluster_is_urgent(keys: Keys) -> None:
+def test_a_users_change_of_a_cluster_is_urgent(keys: Keys) -> None:
     handler = enqueue_object(keys.add)
     paused, resumed = ({"spec": {"paused": each}} for each in (True, False))
     basic = made("basic", body=paused, generation=1)
@@ -229,7 +231,7 @@ def test_a_status_that_moves_the_generation_is_not_urgent(keys: Keys) -> None:
     assert [0] == keys.priorities
 
 
-def test_a_change_of_a_volume_claim_that_decisions_read_counts(keys: Keys) -> None:
+def test_a_relevant_change_of_a_volume_claim_enqueues_its_cluster(keys: Keys) -> None:
     handler = events.of_claims(Clusters(), keys.add)
     pending: Json = {"spec": {}, "status": {"phase": "Pending"}}
     bound: Json = {"spec": {"volumeName": "pv"}, "status": {"phase": "Bound", "capacity": {"storage": "1Gi"}}}

@@ -93,9 +93,7 @@ def members(world: OperatorWorld) -> list[str]:
 
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "OnDelete"])
 @pytest.mark.rule("F12")
-def test_a_roll_that_is_over_excuses_no_loss_whoever_has_restarted_the_pods(
-    world: OperatorWorld, strategy: str
-) -> None:
+def test_a_finished_roll_excuses_no_loss(world: OperatorWorld, strategy: str) -> None:
     world.change(statefulSetUpdateStrategy=strategy, pd={"annotations": {"a": "b"}})
     world.run(30.0)
     for pod in ("basic-pd-2", "basic-pd-1", "basic-pd-0"):
@@ -109,7 +107,7 @@ def test_a_roll_that_is_over_excuses_no_loss_whoever_has_restarted_the_pods(
 
 
 @pytest.mark.rule("lifecycle-9.2")
-def test_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: OperatorWorld) -> None:
+def test_replaces_a_pd_member_on_a_lost_node_and_removes_the_substitute_later(world: OperatorWorld) -> None:
     claim, member = uid_of(world, "pd-basic-pd-2"), status(world, "pd")["members"]["basic-pd-2"]["id"]
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
 
@@ -140,7 +138,7 @@ def test_a_pd_member_on_a_lost_node_is_replaced_and_given_back(world: OperatorWo
 
 
 @pytest.mark.rule("I23")
-def test_nothing_is_removed_that_is_not_written_down(world: OperatorWorld) -> None:
+def test_records_a_loss_before_removing_anything(world: OperatorWorld) -> None:
     heal = world.world.faults.api_fault(REFUSED, verb="patch", resource="tidbclusters.pingcap.com")
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(3 * PERIOD)
@@ -151,7 +149,7 @@ def test_nothing_is_removed_that_is_not_written_down(world: OperatorWorld) -> No
 
 
 @pytest.mark.rule("F45")
-def test_what_is_written_down_is_done_by_whoever_comes_next(world: OperatorWorld) -> None:
+def test_the_next_process_continues_from_the_record(world: OperatorWorld) -> None:
     heal = world.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, method="DELETE")
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(2 * PERIOD)
@@ -164,7 +162,7 @@ def test_what_is_written_down_is_done_by_whoever_comes_next(world: OperatorWorld
 
 
 @pytest.mark.rule("lifecycle-9.2")
-def test_a_record_of_who_came_back_before_anything_was_done_is_dropped(world: OperatorWorld) -> None:
+def test_drops_the_record_of_a_member_that_recovered_before_any_action(world: OperatorWorld) -> None:
     world.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, method="DELETE")
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(2 * PERIOD)
@@ -175,7 +173,7 @@ def test_a_record_of_who_came_back_before_anything_was_done_is_dropped(world: Op
 
 
 @pytest.mark.rule("lifecycle-9.2")
-def test_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: OperatorWorld) -> None:
+def test_a_member_that_lost_its_disk_rejoins_automatically(world: OperatorWorld) -> None:
     claim = uid_of(world, "pd-basic-pd-1")
     world.world.faults.disk_lost(NAMESPACE, "pd-basic-pd-1")
     world.world.faults.pod_crash(f"{NAMESPACE}/basic-pd-1")
@@ -188,7 +186,7 @@ def test_a_member_that_lost_its_disk_joins_anew_without_a_hand(world: OperatorWo
 
 
 @pytest.mark.rule("lifecycle-9.2", "F29")
-def test_a_member_that_a_lost_pod_left_after_its_removal_is_removed_as_well(world: OperatorWorld) -> None:
+def test_removes_a_member_that_a_lost_pod_registered_after_its_removal(world: OperatorWorld) -> None:
     heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run_until(lambda: said(world, "pd")[0] == "PDFailedOver", within=3 * PERIOD)
     pd = world.world.data_plane.pd_cluster(NAMESPACE, "basic")
@@ -204,7 +202,7 @@ def test_a_member_that_a_lost_pod_left_after_its_removal_is_removed_as_well(worl
 
 
 @pytest.mark.rule("I22", "R18")
-def test_a_store_that_crashes_again_and_again_is_lost_though_its_pod_is_ready_in_between(
+def test_a_crash_looping_store_is_lost_although_its_pod_is_ready_in_between(
     world: OperatorWorld,
 ) -> None:
     world.world.faults.disk_lost(NAMESPACE, "tikv-basic-tikv-1")
@@ -215,7 +213,7 @@ def test_a_store_that_crashes_again_and_again_is_lost_though_its_pod_is_ready_in
 
 
 @pytest.mark.rule("I29")
-def test_nothing_is_written_and_nothing_read_while_substitutes_serve(world: OperatorWorld) -> None:
+def test_neither_writes_nor_reads_while_substitutes_serve(world: OperatorWorld) -> None:
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(2 * PERIOD)
     assert "PDFailedOver" == said(world, "pd")[0]
@@ -225,7 +223,7 @@ def test_nothing_is_written_and_nothing_read_while_substitutes_serve(world: Oper
 
 
 @pytest.mark.rule("lifecycle-9.1")
-def test_one_witness_is_not_enough(world: OperatorWorld) -> None:
+def test_one_witness_does_not_prove_a_loss(world: OperatorWorld) -> None:
     """The processes stand still, their pods stay Ready; other pods are not Ready, their processes serve."""
     world.world.faults.pod_hang(f"{NAMESPACE}/basic-pd-2")
     world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-1")
@@ -235,7 +233,7 @@ def test_one_witness_is_not_enough(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("F43", "R17")
-def test_an_operator_that_is_cut_off_replaces_nobody(world: OperatorWorld) -> None:
+def test_a_partitioned_operator_replaces_nothing(world: OperatorWorld) -> None:
     world.world.faults.network_cut()
     world.world.faults.pod_unready(f"{NAMESPACE}/basic-*")
     world.run(3 * PERIOD)
@@ -244,7 +242,7 @@ def test_an_operator_that_is_cut_off_replaces_nobody(world: OperatorWorld) -> No
 
 
 @pytest.mark.rule("F43")
-def test_when_most_of_what_is_asked_fails_it_may_be_us(clock: FakeClock) -> None:
+def test_replaces_nothing_while_most_requests_of_the_operator_fail(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tidb=3)):
         world.world.faults.network_cut(f"{NAMESPACE}/basic-tidb-*")
         world.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-*")
@@ -253,7 +251,7 @@ def test_when_most_of_what_is_asked_fails_it_may_be_us(clock: FakeClock) -> None
 
 
 @pytest.mark.rule("F43")
-def test_trouble_of_tidb_keeps_no_lost_store_and_no_lost_member(clock: FakeClock) -> None:
+def test_replaces_a_lost_store_and_member_although_tidb_is_unhealthy(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tidb=4)):
         world.world.faults.network_cut(f"{NAMESPACE}/basic-tidb-*")
         for pod in ("basic-pd-2", "basic-tikv-2"):
@@ -264,7 +262,7 @@ def test_trouble_of_tidb_keeps_no_lost_store_and_no_lost_member(clock: FakeClock
 
 
 @pytest.mark.rule("R10")
-def test_who_is_back_in_time_is_not_replaced(world: OperatorWorld) -> None:
+def test_does_not_replace_a_member_that_recovers_in_time(world: OperatorWorld) -> None:
     for _ in range(3):
         heal = world.world.faults.node_gone(node_of(world, "basic-pd-2"))
         world.run(PERIOD - 10.0)
@@ -274,7 +272,7 @@ def test_who_is_back_in_time_is_not_replaced(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("F44")
-def test_a_new_process_gives_everybody_a_whole_period(world: OperatorWorld) -> None:
+def test_a_new_process_waits_a_whole_period_for_every_member(world: OperatorWorld) -> None:
     world.world.faults.node_gone(node_of(world, "basic-pd-2"))
     world.run(PERIOD - 10.0)
     world.restart()
@@ -285,7 +283,7 @@ def test_a_new_process_gives_everybody_a_whole_period(world: OperatorWorld) -> N
 
 
 @pytest.mark.rule("R29")
-def test_a_lost_majority_is_left_to_a_human(world: OperatorWorld) -> None:
+def test_leaves_a_lost_majority_to_the_user(world: OperatorWorld) -> None:
     for ordinal in (1, 2):
         world.world.faults.node_gone(node_of(world, f"basic-pd-{ordinal}"))
     world.run(4 * PERIOD)
@@ -298,7 +296,7 @@ def test_a_lost_majority_is_left_to_a_human(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("R29")
-def test_a_single_pd_that_crashes_for_hours_is_left_to_a_human(clock: FakeClock) -> None:
+def test_leaves_a_single_crashing_pd_to_the_user(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(pd=1)):
         world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-pd-0")
         world.run(4 * PERIOD)
@@ -309,7 +307,7 @@ def test_a_single_pd_that_crashes_for_hours_is_left_to_a_human(clock: FakeClock)
 
 
 @pytest.mark.rule("F12")
-def test_pods_that_our_own_roll_made_are_not_replaced(world: OperatorWorld) -> None:
+def test_does_not_replace_pods_that_its_own_roll_restarted(world: OperatorWorld) -> None:
     world.world.faults.image_missing("*:v9.9.9")
     world.change(version="v9.9.9")
     world.run(3 * PERIOD)
@@ -319,7 +317,7 @@ def test_pods_that_our_own_roll_made_are_not_replaced(world: OperatorWorld) -> N
 
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.rule("F12")
-def test_whose_volume_another_hand_takes_during_its_restart_is_replaced(world: OperatorWorld, component: str) -> None:
+def test_replaces_a_pod_whose_volume_a_client_deletes_during_its_restart(world: OperatorWorld, component: str) -> None:
     """It was our roll that ended the pod, but the data went with the claim: nobody comes back from that."""
     pod = f"basic-{component}-2"
     world.change(**{component: {"nodeSelector": {"no-such": "label"}}})
@@ -336,7 +334,7 @@ def test_whose_volume_another_hand_takes_during_its_restart_is_replaced(world: O
 
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.rule("F12")
-def test_a_pod_that_a_roll_finds_on_a_lost_machine_is_replaced_though_the_operator_restarts(
+def test_replaces_a_pod_on_a_lost_machine_during_a_roll_although_the_operator_restarts(
     world: OperatorWorld, component: str
 ) -> None:
     """What the pod does is unknown, so the roll leaves it to failover."""
@@ -360,7 +358,7 @@ def lose_its_disk_in_its_restart(world: OperatorWorld, pod: str) -> None:
 
 
 @pytest.mark.rule("F12")
-def test_who_loses_its_disk_in_its_restart_is_replaced_if_others_serve_with_its_revision(
+def test_replaces_a_pod_that_loses_its_disk_in_its_restart_if_others_serve_its_revision(
     world: OperatorWorld,
 ) -> None:
     lose_its_disk_in_its_restart(world, "basic-pd-1")
@@ -369,7 +367,7 @@ def test_who_loses_its_disk_in_its_restart_is_replaced_if_others_serve_with_its_
 
 
 @pytest.mark.rule("F12")
-def test_the_first_of_a_revision_that_does_not_serve_is_not_replaced(world: OperatorWorld) -> None:
+def test_does_not_replace_the_first_pod_of_a_revision_that_does_not_serve(world: OperatorWorld) -> None:
     lose_its_disk_in_its_restart(world, "basic-pd-2")
     world.run(5 * PERIOD)
     assert [] == records(world, "pd")
@@ -378,7 +376,7 @@ def test_the_first_of_a_revision_that_does_not_serve_is_not_replaced(world: Oper
 
 @pytest.mark.parametrize(("most", "failover"), [(0, QUICKLY), (3, replace(QUICKLY, auto=False))], ids=["max 0", "off"])
 @pytest.mark.rule("I25")
-def test_who_wants_no_failover_gets_none(clock: FakeClock, most: int, failover: FailoverSettings) -> None:
+def test_does_not_fail_over_if_the_user_disables_it(clock: FakeClock, most: int, failover: FailoverSettings) -> None:
     for world in failing_over(clock, cluster(most=most), failover):
         for pod in ("basic-pd-2", "basic-tikv-2", "basic-tidb-1"):
             world.world.faults.node_gone(node_of(world, pod))
@@ -432,7 +430,7 @@ def test_a_lost_store_is_replaced_and_given_back_on_command(world: OperatorWorld
 
 
 @pytest.mark.rule("lifecycle-9.3")
-def test_a_lost_store_is_replaced_in_time_whatever_else_is_told(world: OperatorWorld) -> None:
+def test_replaces_a_lost_store_in_time_although_the_condition_shows_a_refusal(world: OperatorWorld) -> None:
     world.change(tikv={"storageVolumes": [{"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}]})
     world.run(5.0)
     refused = said(world, "tikv")
@@ -443,7 +441,7 @@ def test_a_lost_store_is_replaced_in_time_whatever_else_is_told(world: OperatorW
 
 
 @pytest.mark.rule("F31", "#1582")
-def test_tiflash_does_not_make_tikv_fail_over(world: OperatorWorld) -> None:
+def test_tiflash_does_not_trigger_failover_of_tikv(world: OperatorWorld) -> None:
     """One store is TiFlash by its label, another one by its address; the TiKV pod beside them is ill, too."""
     world.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     world.register_store("basic-tikv-2.basic-tikv-peer.default.svc:3930", {"engine": "tiflash"})
@@ -459,7 +457,7 @@ def test_tiflash_does_not_make_tikv_fail_over(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("F33")
-def test_the_record_of_a_pod_that_nobody_wants_any_more_goes(clock: FakeClock) -> None:
+def test_drops_the_record_of_a_pod_removed_from_the_spec(clock: FakeClock) -> None:
     for world in failing_over(clock, cluster(tikv=5)):
         world.world.faults.node_gone(node_of(world, "basic-tikv-4"))
         world.run(4 * PERIOD)
@@ -471,7 +469,7 @@ def test_the_record_of_a_pod_that_nobody_wants_any_more_goes(clock: FakeClock) -
 
 
 @pytest.mark.rule("lifecycle-14")
-def test_the_user_drops_the_records_of_a_component_once(world: OperatorWorld) -> None:
+def test_drops_the_records_of_a_component_once_on_command(world: OperatorWorld) -> None:
     lose_a_store(world)
     annotations = {CLEAR_FAILURE_RECORDS: "tikv"}
     world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
@@ -483,7 +481,7 @@ def test_the_user_drops_the_records_of_a_component_once(world: OperatorWorld) ->
 
 
 @pytest.mark.rule("lifecycle-14")
-def test_a_command_for_nobody_is_told_and_dropped(world: OperatorWorld) -> None:
+def test_reports_and_drops_a_command_for_an_unknown_pod(world: OperatorWorld) -> None:
     annotations = {CLEAR_FAILURE_RECORDS: "tikvs"}
     world.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotations}})
     world.run(10.0)
@@ -496,7 +494,7 @@ def test_a_command_for_nobody_is_told_and_dropped(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-9.4")
-def test_a_lost_server_is_replaced_and_given_back(world: OperatorWorld) -> None:
+def test_replaces_a_lost_server_and_removes_the_substitute_later(world: OperatorWorld) -> None:
     heal = world.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tidb-0")
     world.run(PERIOD / 2)
     assert "TiDBMemberUnhealthy" == said(world, "tidb")[0]
@@ -508,7 +506,7 @@ def test_a_lost_server_is_replaced_and_given_back(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-9.4", "F11")
-def test_servers_that_failover_has_replaced_get_the_corrected_template(world: OperatorWorld) -> None:
+def test_replaced_servers_get_the_corrected_template(world: OperatorWorld) -> None:
     world.world.faults.image_missing("*:v9.9.9")
     world.change(tidb={"version": "v9.9.9"})
     world.run_until(lambda: "v9.9.9" in said(world, "tidb")[1])
@@ -522,7 +520,7 @@ def test_servers_that_failover_has_replaced_get_the_corrected_template(world: Op
 
 
 @pytest.mark.rule("lifecycle-9.4", "R21")
-def test_a_server_that_ends_for_an_older_stateful_set_on_a_lost_machine_is_replaced(
+def test_replaces_a_terminating_server_of_an_older_stateful_set_on_a_lost_machine(
     world: OperatorWorld,
 ) -> None:
     """The new StatefulSet neither counts it nor can make its own while it is there."""
@@ -534,7 +532,7 @@ def test_a_server_that_ends_for_an_older_stateful_set_on_a_lost_machine_is_repla
 
 
 @pytest.mark.rule("lifecycle-9.4")
-def test_a_server_that_was_scaled_in_on_a_lost_machine_is_missed_by_nobody(world: OperatorWorld) -> None:
+def test_does_not_replace_a_server_that_was_scaled_in_on_a_lost_machine(world: OperatorWorld) -> None:
     world.world.faults.node_gone(node_of(world, "basic-tidb-1"))
     world.change(tidb={"replicas": 1})
     world.run_until(lambda: said(world, "tidb")[0] == "Done")
@@ -543,7 +541,7 @@ def test_a_server_that_was_scaled_in_on_a_lost_machine_is_missed_by_nobody(world
 
 
 @pytest.mark.rule("lifecycle-9.4")
-def test_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorWorld) -> None:
+def test_does_not_replace_an_unschedulable_server(world: OperatorWorld) -> None:
     world.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-*")
     world.admin.delete(PODS, "basic-tidb-1", NAMESPACE)
     world.run(2 * PERIOD)
@@ -555,7 +553,7 @@ def test_a_server_that_can_not_be_scheduled_is_not_replaced(world: OperatorWorld
 
 @pytest.mark.parametrize("automatic", [True, False])
 @pytest.mark.rule("lifecycle-9.5", "R28")
-def test_what_a_lost_host_held_is_given_up_on_demand(clock: FakeClock, automatic: bool) -> None:
+def test_abandons_the_data_of_a_lost_host_on_command(clock: FakeClock, automatic: bool) -> None:
     """Its disks are gone with it: the pods come back elsewhere, on new volumes."""
     body = cluster()
     if automatic:

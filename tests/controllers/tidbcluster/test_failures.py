@@ -77,7 +77,7 @@ def test_tikv_waits_for_pd_and_tidb_for_tikv(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F43")
-def test_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: OperatorWorld) -> None:
+def test_retries_a_silent_pd_with_growing_delays(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
     basic.forget()
@@ -96,7 +96,7 @@ def test_a_silent_pd_is_a_failure_that_is_asked_less_and_less(basic: OperatorWor
 
 @pytest.mark.slow
 @pytest.mark.rule("R31")
-def test_a_silent_pd_costs_a_cluster_that_comes_up_beside_it_little_time(basic: OperatorWorld) -> None:
+def test_a_silent_pd_hardly_delays_a_new_cluster_beside_it(basic: OperatorWorld) -> None:
     alone = _comes_up(basic, "alone")
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
@@ -116,7 +116,7 @@ def _comes_up(world: OperatorWorld, name: str) -> float:
 
 @pytest.mark.slow
 @pytest.mark.rule("3.1")
-def test_a_silent_pd_does_not_stop_what_needs_no_pd(basic: OperatorWorld) -> None:
+def test_a_silent_pd_does_not_stop_work_that_needs_no_pd(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, PD))
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 120)
     labels = {"owner": "me"}
@@ -130,7 +130,7 @@ def test_a_silent_pd_does_not_stop_what_needs_no_pd(basic: OperatorWorld) -> Non
 
 @pytest.mark.parametrize("body", [b"<html>", b'{"error": "no"}', b"[1]", b"null", b"[]"])
 @pytest.mark.rule("F7")
-def test_what_pd_says_in_riddles_counts_as_unknown(basic: OperatorWorld, body: bytes) -> None:
+def test_malformed_answers_of_pd_count_as_unknown(basic: OperatorWorld, body: bytes) -> None:
     fault = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/health", status=200, body=body)
     basic.world.data_plane.network.inject(fault)
     basic.run_until(lambda: basic.reason() == "PDUnreachable", 60)
@@ -140,7 +140,7 @@ def test_what_pd_says_in_riddles_counts_as_unknown(basic: OperatorWorld, body: b
 
 
 @pytest.mark.rule("F8", "#303")
-def test_who_is_not_in_the_newest_answer_is_dropped_and_others_keep_their_times(basic: OperatorWorld) -> None:
+def test_drops_members_missing_from_the_newest_answer_and_keeps_the_times_of_others(basic: OperatorWorld) -> None:
     basic.run(5.0)
     before = members(basic)
     gone = {
@@ -163,7 +163,7 @@ def members(world: OperatorWorld) -> dict[str, str | None]:
 
 @pytest.mark.slow
 @pytest.mark.rule("F40")
-def test_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> None:
+def test_writes_nothing_while_a_foreign_pd_answers(basic: OperatorWorld) -> None:
     known = basic.cluster()["status"]["clusterID"]
     body = b'{"header": {"cluster_id": 42}, "leader": {"name": "basic-pd-0", "member_id": 1}}'
     foreign = Fault(Trouble.ANSWER, PD, path="/pd/api/v1/members", status=200, body=body)
@@ -185,7 +185,7 @@ def test_nothing_is_written_while_another_pd_answers(basic: OperatorWorld) -> No
 
 @pytest.mark.parametrize(("resource", "stage"), [("services", "discovery"), ("statefulsets.apps", "pd")])
 @pytest.mark.rule("5")
-def test_a_missing_permission_is_told_and_recovered_from(
+def test_reports_a_missing_permission_and_recovers(
     world: OperatorWorld, refusing: Refusing, resource: str, stage: str
 ) -> None:
     refusing.resource = resource
@@ -205,7 +205,7 @@ def test_a_missing_permission_is_told_and_recovered_from(
 
 @pytest.mark.slow
 @pytest.mark.rule("F52", "#4837", "#5058")
-def test_without_any_right_on_the_cluster_scope_everything_else_works(clock: FakeClock) -> None:
+def test_works_without_permissions_at_the_cluster_scope(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock, faults=_nothing_cluster_scoped, permitted=())
     world.apply(sample("basic"))
     world.run_until_ready()
@@ -227,7 +227,7 @@ def _nothing_cluster_scoped(call: Call) -> ApiFault | None:
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", ["services", "tidbclusters.pingcap.com"])
 @pytest.mark.rule("F3")
-def test_a_conflict_is_decided_again(world: OperatorWorld, refusing: Refusing, resource: str) -> None:
+def test_decides_again_after_a_conflict(world: OperatorWorld, refusing: Refusing, resource: str) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
     refusing.verb, refusing.resource, refusing.times = "patch", resource, 2
@@ -240,7 +240,7 @@ def test_a_conflict_is_decided_again(world: OperatorWorld, refusing: Refusing, r
 
 
 @pytest.mark.rule("F4")
-def test_somebody_elses_object_is_named_and_left_alone(world: OperatorWorld) -> None:
+def test_names_a_foreign_object_and_leaves_it_alone(world: OperatorWorld) -> None:
     theirs = {"metadata": {"name": "basic-pd"}, "spec": {"ports": [{"port": 80}]}}
     world.admin.create(SERVICES, theirs, NAMESPACE)
     world.apply(sample("basic"))
@@ -255,7 +255,7 @@ def test_somebody_elses_object_is_named_and_left_alone(world: OperatorWorld) -> 
 
 @pytest.mark.slow
 @pytest.mark.rule("F1")
-def test_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic: OperatorWorld) -> None:
+def test_does_not_treat_a_stateful_set_missing_from_the_cache_as_new(basic: OperatorWorld) -> None:
     """A new process with an empty cache and a smaller spec must not scale in by creating."""
     basic.change(tikv={"replicas": 2})
     basic.run_until_ready()
@@ -271,7 +271,7 @@ def test_a_stateful_set_that_the_cache_lacks_is_not_decided_upon_as_new(basic: O
 
 @pytest.mark.slow
 @pytest.mark.rule("F6")
-def test_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
+def test_waits_until_the_cache_shows_its_last_write(basic: OperatorWorld) -> None:
     cache = basic.operator.caches[TIDB_CLUSTERS]
     basic.change(tidb={"replicas": 2})
     basic.operator.look()
@@ -289,7 +289,7 @@ def test_the_own_last_write_is_waited_for(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F6")
-def test_an_own_write_that_a_restored_etcd_has_lost_is_not_waited_for(basic: OperatorWorld) -> None:
+def test_does_not_wait_for_a_write_that_a_restored_etcd_has_lost(basic: OperatorWorld) -> None:
     cache, server = basic.operator.caches[TIDB_CLUSTERS], basic.world.server
     snapshot = server.snapshot()
     basic.change(tidb={"replicas": 2})
@@ -308,7 +308,7 @@ def test_an_own_write_that_a_restored_etcd_has_lost_is_not_waited_for(basic: Ope
 
 
 @pytest.mark.rule("F27")
-def test_a_config_map_that_is_gone_comes_back_under_its_name(basic: OperatorWorld) -> None:
+def test_recreates_a_deleted_config_map_under_its_name(basic: OperatorWorld) -> None:
     (before,) = [each for each in basic.every(CONFIG_MAPS) if each["metadata"]["name"].startswith("basic-tikv")]
     basic.admin.delete(CONFIG_MAPS, before["metadata"]["name"], NAMESPACE)
     basic.run(5.0)
@@ -319,7 +319,7 @@ def test_a_config_map_that_is_gone_comes_back_under_its_name(basic: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("F53")
-def test_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> None:
+def test_hanging_servers_do_not_block_a_worker(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 4})
     basic.run_until_ready()
     for ordinal in (0, 1, 2):
@@ -333,7 +333,7 @@ def test_servers_that_hang_do_not_hold_a_worker(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("3.1")
-def test_tidb_waits_for_the_certificate_of_its_clients(world: OperatorWorld) -> None:
+def test_tidb_waits_for_its_client_certificate(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tidb"]["tlsClient"] = {"enabled": True}
     pair = Authority().pair()
@@ -352,7 +352,7 @@ def test_tidb_waits_for_the_certificate_of_its_clients(world: OperatorWorld) -> 
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-tidb"))
 
 
-def test_a_pod_that_can_not_start_is_named_with_its_reason(world: OperatorWorld) -> None:
+def test_names_a_pod_that_cannot_start_and_the_reason(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pd"]["nodeSelector"] = {"no": "such-node"}
     world.apply(cluster)

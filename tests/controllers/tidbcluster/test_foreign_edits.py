@@ -97,7 +97,7 @@ def is_half_way(world: OperatorWorld, component: str) -> bool:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.rule("I42")
-def test_an_edit_by_others_restarts_no_pod_and_does_not_stay(wide: OperatorWorld, component: str) -> None:
+def test_reverts_a_foreign_edit_without_restarting_a_pod(wide: OperatorWorld, component: str) -> None:
     before = uids(wide, component), spec_of(wide, component)
     for edit in EDITS.values():
         edit_stateful_set(wide, component, edit)
@@ -110,7 +110,7 @@ def test_an_edit_by_others_restarts_no_pod_and_does_not_stay(wide: OperatorWorld
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("which", ["image", "variable", "partition", "a high partition", "OnDelete"])
 @pytest.mark.rule("I42")
-def test_an_edit_by_others_in_the_middle_of_a_roll(wide: OperatorWorld, component: str, which: str) -> None:
+def test_reverts_a_foreign_edit_during_a_roll(wide: OperatorWorld, component: str, which: str) -> None:
     """Kubernetes has begun to restart what the partition had reached; nothing else is, and all comes right."""
     slowly = {"metadata": {"annotations": {f"tidb.pingcap.com/{component}-min-ready-seconds": "5"}}}
     wide.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, slowly)
@@ -127,7 +127,7 @@ def test_an_edit_by_others_in_the_middle_of_a_roll(wide: OperatorWorld, componen
 
 
 @pytest.mark.rule("I42")
-def test_a_template_and_a_partition_of_others_while_pd_does_not_answer(wide: OperatorWorld) -> None:
+def test_reverts_a_foreign_template_and_partition_while_pd_is_silent(wide: OperatorWorld) -> None:
     """What is put right needs no data plane."""
     wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
     wide.run(30.0)
@@ -149,7 +149,7 @@ def test_a_template_and_a_partition_of_others_while_pd_does_not_answer(wide: Ope
 @pytest.mark.parametrize("component", COMPONENTS)
 @pytest.mark.parametrize("with_record", [True, False])
 @pytest.mark.rule("I42")
-def test_a_stateful_set_that_others_made_again_with_another_template(
+def test_reverts_the_template_of_a_stateful_set_that_a_client_recreated(
     wide: OperatorWorld, component: str, with_record: bool
 ) -> None:
     """Its pods were left to it; Kubernetes begins to restart them at once, and must not go on."""
@@ -173,7 +173,7 @@ def test_a_stateful_set_that_others_made_again_with_another_template(
 
 
 @pytest.mark.rule("I42")
-def test_a_user_who_wants_a_restart_asks_for_it_in_the_spec(wide: OperatorWorld) -> None:
+def test_a_restart_requested_in_the_spec_is_not_reverted(wide: OperatorWorld) -> None:
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"tidb.pingcap.com/restartedAt": "2026-01-01T00:00"}})
     wide.run(5.0)
@@ -182,7 +182,7 @@ def test_a_user_who_wants_a_restart_asks_for_it_in_the_spec(wide: OperatorWorld)
 
 
 @pytest.mark.rule("I42")
-def test_a_configuration_that_others_have_changed_is_put_right_where_it_is(wide: OperatorWorld) -> None:
+def test_corrects_a_changed_config_map_in_place(wide: OperatorWorld) -> None:
     before = uids(wide, "tikv")
     name = next(
         each["metadata"]["name"] for each in wide.every(CONFIG_MAPS) if "basic-tikv" in each["metadata"]["name"]

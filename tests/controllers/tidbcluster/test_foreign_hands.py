@@ -54,7 +54,7 @@ def ours(world: OperatorWorld) -> dict[str, str]:
     ids=str,
 )
 @pytest.mark.rule("R27")
-def test_labels_and_annotations_of_a_pod_are_put_back_without_a_restart(meta: Json, basic: OperatorWorld) -> None:
+def test_restores_labels_and_annotations_of_pods_without_a_restart(meta: Json, basic: OperatorWorld) -> None:
     before, pods = ours(basic), uids(basic)
     change(basic, PODS, POD, {"metadata": meta})
     assert before == ours(basic)
@@ -64,7 +64,7 @@ def test_labels_and_annotations_of_a_pod_are_put_back_without_a_restart(meta: Js
 
 @pytest.mark.parametrize("key", ["app.kubernetes.io/component", "more"])
 @pytest.mark.rule("R27")
-def test_a_selector_is_the_operators_as_a_whole(key: str, basic: OperatorWorld) -> None:
+def test_restores_a_service_selector_as_a_whole(key: str, basic: OperatorWorld) -> None:
     before = basic.get(SERVICES, "basic-pd")["spec"]["selector"]
     change(basic, SERVICES, "basic-pd", {"spec": {"selector": {key: "other"}}})
     assert before == basic.get(SERVICES, "basic-pd")["spec"]["selector"]
@@ -83,7 +83,7 @@ def test_a_selector_is_the_operators_as_a_whole(key: str, basic: OperatorWorld) 
     ids=str,
 )
 @pytest.mark.rule("R27")
-def test_the_texts_of_a_component_are_put_back_without_a_restart(patch: Json, basic: OperatorWorld) -> None:
+def test_restores_a_config_map_without_a_restart(patch: Json, basic: OperatorWorld) -> None:
     (name,) = (each["metadata"]["name"] for each in basic.every(CONFIG_MAPS) if "tikv" in each["metadata"]["name"])
     before, pods = basic.get(CONFIG_MAPS, name), uids(basic)
     change(basic, CONFIG_MAPS, name, patch)
@@ -100,7 +100,7 @@ def test_the_texts_of_a_component_are_put_back_without_a_restart(patch: Json, ba
     ids=["strategy", "label", "replicas"],
 )
 @pytest.mark.rule("R27")
-def test_discovery_is_put_back(spec: Json, basic: OperatorWorld) -> None:
+def test_restores_discovery(spec: Json, basic: OperatorWorld) -> None:
     before = basic.get(DEPLOYMENTS, "basic-discovery")["spec"]
     change(basic, DEPLOYMENTS, "basic-discovery", {"spec": spec})
     assert before == basic.get(DEPLOYMENTS, "basic-discovery")["spec"]
@@ -109,14 +109,14 @@ def test_discovery_is_put_back(spec: Json, basic: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("time", ["lastTransitionTime", "lastUpdateTime"])
 @pytest.mark.rule("R27")
-def test_a_condition_without_a_time_gets_one(time: str, basic: OperatorWorld) -> None:
+def test_adds_the_missing_time_of_a_condition(time: str, basic: OperatorWorld) -> None:
     edited = [{**each, time: None} for each in basic.cluster()["status"]["conditions"]]
     change(basic, TIDB_CLUSTERS, "basic", {"status": {"conditions": edited}}, subresource="status")
     assert all(each[time].endswith("Z") for each in basic.cluster()["status"]["conditions"])
 
 
 @pytest.mark.rule("R27")
-def test_a_pod_whose_volume_others_delete_is_not_restarted_and_the_way_out_is_named(basic: OperatorWorld) -> None:
+def test_keeps_a_pod_whose_volume_was_deleted_and_names_the_way_out(basic: OperatorWorld) -> None:
     pods = uids(basic)
     basic.admin.delete(PERSISTENT_VOLUME_CLAIMS, f"tikv-{POD}", NAMESPACE)
     basic.change(tikv={"version": "v8.5.3"})

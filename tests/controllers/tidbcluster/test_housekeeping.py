@@ -70,7 +70,7 @@ def annotations(world: OperatorWorld, claim: str) -> dict[str, str]:
 
 
 @pytest.mark.rule("lifecycle-11.4")
-def test_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorWorld) -> None:
+def test_labels_pods_claims_and_volumes_with_their_member(basic: OperatorWorld) -> None:
     cluster, member, store = ids(basic)
     for kind, own in (("pd", {MEMBER_ID: member}), ("tikv", {STORE_ID: store})):
         pod, wanted = f"basic-{kind}-0", ({CLUSTER_ID: cluster} | own).items()
@@ -85,7 +85,7 @@ def test_pods_claims_and_volumes_say_which_member_they_are(basic: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-11.4")
-def test_what_never_joins_is_labelled_once_its_time_is_over(world: OperatorWorld) -> None:
+def test_labels_claims_of_pods_that_never_join_after_a_timeout(world: OperatorWorld) -> None:
     body = sample("basic")
     body["spec"]["tikv"]["version"] = "v8.5.99-nope"
     world.apply(body)
@@ -108,7 +108,7 @@ def test_what_never_joins_is_labelled_once_its_time_is_over(world: OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("F50")
-def test_labels_that_somebody_changed_are_put_right_and_others_are_kept(basic: OperatorWorld) -> None:
+def test_corrects_changed_labels_and_keeps_foreign_ones(basic: OperatorWorld) -> None:
     _, member, _ = ids(basic)
     spoilt = {"metadata": {"labels": {MEMBER_ID: "1", CLUSTER_ID: None, "mine": "kept"}}}
     basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, spoilt)
@@ -120,7 +120,7 @@ def test_labels_that_somebody_changed_are_put_right_and_others_are_kept(basic: O
 
 @pytest.mark.slow
 @pytest.mark.rule("F3")
-def test_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(basic: OperatorWorld) -> None:
+def test_decides_again_on_a_pod_that_changed_meanwhile(basic: OperatorWorld) -> None:
     basic.admin.patch(PODS, "basic-pd-0", operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
     basic.operator.look()
     basic.operator.caches[PODS].blind = True
@@ -134,7 +134,7 @@ def test_a_pod_that_changed_meanwhile_is_looked_at_and_decided_on_once_more(basi
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-11.4")
-def test_a_new_pod_is_labelled_like_the_one_before(basic: OperatorWorld) -> None:
+def test_labels_a_new_pod_like_its_predecessor(basic: OperatorWorld) -> None:
     before = labels(basic, PODS, "basic-tikv-0")
     basic.admin.delete(PODS, "basic-tikv-0", operator_world.NAMESPACE)
     basic.run(35.0)
@@ -177,7 +177,7 @@ def _refuse(world: OperatorWorld, resource: Resource, name: str) -> None:
 
 
 @pytest.mark.rule("lifecycle-11.3")
-def test_a_volume_that_may_not_be_changed_keeps_no_other_from_its_policy(basic: OperatorWorld) -> None:
+def test_a_write_protected_volume_does_not_block_the_policy_of_others(basic: OperatorWorld) -> None:
     name = volume_name(basic, "pd-basic-pd-0")
     _refuse(basic, PERSISTENT_VOLUMES, name)
     basic.change(pvReclaimPolicy="Delete")
@@ -190,7 +190,7 @@ def test_a_volume_that_may_not_be_changed_keeps_no_other_from_its_policy(basic: 
 
 
 @pytest.mark.rule("lifecycle-11.4")
-def test_a_pod_that_may_not_be_changed_keeps_no_other_from_its_labels(basic: OperatorWorld) -> None:
+def test_a_write_protected_pod_does_not_block_the_labels_of_others(basic: OperatorWorld) -> None:
     for pod in ("basic-pd-0", "basic-tikv-0"):
         basic.admin.patch(PODS, pod, operator_world.NAMESPACE, {"metadata": {"labels": {CLUSTER_ID: None}}})
     _refuse(basic, PODS, "basic-pd-0")
@@ -200,7 +200,7 @@ def test_a_pod_that_may_not_be_changed_keeps_no_other_from_its_labels(basic: Ope
 
 
 @pytest.mark.rule("lifecycle-11.4")
-def test_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_labelled(basic: OperatorWorld) -> None:
+def test_does_not_read_a_volume_that_is_named_after_its_claim(basic: OperatorWorld) -> None:
     name = volume_of(basic, CLAIM)["metadata"]["name"]
     basic.admin.patch(PERSISTENT_VOLUMES, name, "", {"metadata": {"labels": None}})
     basic.run(35.0)
@@ -212,7 +212,7 @@ def test_a_volume_that_is_named_after_its_claim_is_not_read_before_it_is_labelle
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-11.3")
-def test_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> None:
+def test_reports_a_missing_volume_and_continues(basic: OperatorWorld) -> None:
     volume = volume_of(basic, CLAIM)["metadata"]["name"]
     basic.admin.patch(PERSISTENT_VOLUMES, volume, "", {"metadata": {"finalizers": None}})
     basic.admin.delete(PERSISTENT_VOLUMES, volume)
@@ -224,7 +224,7 @@ def test_a_missing_volume_is_told_and_stops_nothing(basic: OperatorWorld) -> Non
 
 
 @pytest.mark.rule("lifecycle-5.8")
-def test_the_status_tells_of_volumes(basic: OperatorWorld) -> None:
+def test_the_status_shows_volumes(basic: OperatorWorld) -> None:
     status = basic.cluster()["status"]
     assert [("pd", 1, "1Gi", "standard"), ("tikv", 1, "1Gi", "standard")] == [
         (each["name"], each["boundCount"], each["currentCapacity"], each["modifiedStorageClass"])
@@ -283,7 +283,7 @@ def pod_uid(world: OperatorWorld) -> str:
 
 @pytest.mark.slow
 @pytest.mark.rule("I38")
-def test_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
+def test_recreates_a_pod_whose_claim_is_gone_with_a_new_claim(basic: OperatorWorld, away: Away) -> None:
     former = basic.get(PERSISTENT_VOLUME_CLAIMS, CLAIM)["metadata"]["uid"]
     lost = lose_the_claim(basic, away)
     basic.run_until(lambda: not basic.exists(PODS, "basic-tikv-0"))
@@ -307,7 +307,7 @@ def test_a_pod_whose_claim_is_gone_is_made_anew_with_a_new_claim(basic: Operator
     ids=["forbidden", "away", "another NotFound"],
 )
 @pytest.mark.rule("F1")
-def test_without_an_answer_about_its_claim_no_pod_is_deleted(
+def test_deletes_no_pod_while_the_state_of_its_claim_is_unknown(
     basic: OperatorWorld, away: Away, refusal: Refusal
 ) -> None:
     away.refusal = refusal
@@ -320,7 +320,7 @@ def test_without_an_answer_about_its_claim_no_pod_is_deleted(
 
 
 @pytest.mark.rule("F1")
-def test_a_claim_that_only_the_cache_lacks_costs_no_pod(basic: OperatorWorld, away: Away) -> None:
+def test_deletes_no_pod_for_a_claim_missing_only_from_the_cache(basic: OperatorWorld, away: Away) -> None:
     """As one that somebody made in advance: without our labels the cache never shows it."""
     lost = lose_the_claim(basic, away)
     spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
@@ -372,7 +372,7 @@ def test_a_claim_left_behind_goes_with_its_volume_if_the_user_wants_it(basic: Op
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-11.2")
-def test_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basic: OperatorWorld) -> None:
+def test_deletes_a_left_behind_claim_without_labels(basic: OperatorWorld) -> None:
     claim, spec = "tikv-basic-tikv-1", basic.cluster()["spec"]["tikv"]
     basic.change(enablePVReclaim=True, tikv=spec | {"replicas": 2})
     basic.run_until(lambda: basic.exists(PODS, "basic-tikv-1"))
@@ -385,7 +385,7 @@ def test_a_claim_whose_pod_left_before_both_were_labelled_goes_as_well(basic: Op
 
 @pytest.mark.slow
 @pytest.mark.rule("F5")
-def test_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic: OperatorWorld, away: Away) -> None:
+def test_keeps_the_claim_of_an_ordinal_that_the_stateful_set_includes_again(basic: OperatorWorld, away: Away) -> None:
     """Replicas were raised by hand, the cache does not show it yet, and the pod can't be made."""
     claim = leave_behind(basic)
     away.full = True
@@ -398,14 +398,14 @@ def test_a_claim_of_an_ordinal_that_the_stateful_set_has_again_is_kept(basic: Op
 
 
 @pytest.mark.rule("lifecycle-8.5")
-def test_the_mark_of_a_claim_in_use_is_taken_off(basic: OperatorWorld) -> None:
+def test_removes_the_mark_from_a_claim_in_use(basic: OperatorWorld) -> None:
     annotate(basic, CLAIM, MARKED)
     basic.run(5.0)
     assert PVC_DEFER_DELETING not in annotations(basic, CLAIM)
 
 
 @pytest.mark.rule("lifecycle-11.2")
-def test_a_schedulers_lock_goes_when_the_pod_is_placed(basic: OperatorWorld) -> None:
+def test_removes_the_schedulers_lock_when_the_pod_is_scheduled(basic: OperatorWorld) -> None:
     annotate(basic, CLAIM, {POD_SCHEDULING: "2026-01-01T00:00:00Z"})
     basic.run(5.0)
     assert POD_SCHEDULING not in annotations(basic, CLAIM)
@@ -413,7 +413,7 @@ def test_a_schedulers_lock_goes_when_the_pod_is_placed(basic: OperatorWorld) -> 
 
 @pytest.mark.slow
 @pytest.mark.rule("I40")
-def test_a_cluster_without_its_own_pd_asks_for_its_id_once_a_round(basic: OperatorWorld) -> None:
+def test_a_cluster_without_pd_reads_its_id_once_per_reconcile(basic: OperatorWorld) -> None:
     joined = sample("basic")
     joined["metadata"]["name"] = "joined"
     spec = joined["spec"]
@@ -432,7 +432,7 @@ def test_a_cluster_without_its_own_pd_asks_for_its_id_once_a_round(basic: Operat
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-11.4")
-def test_what_never_joins_is_labelled_in_time_beside_a_cluster_that_is_gone(basic: OperatorWorld) -> None:
+def test_labels_claims_in_time_although_the_referenced_cluster_is_gone(basic: OperatorWorld) -> None:
     joined = sample("basic")
     joined["metadata"]["name"] = "joined"
     spec = joined["spec"]
@@ -453,7 +453,7 @@ def test_what_never_joins_is_labelled_in_time_beside_a_cluster_that_is_gone(basi
 
 @pytest.mark.slow
 @pytest.mark.rule("F7")
-def test_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
+def test_a_silent_pd_removes_no_label(basic: OperatorWorld) -> None:
     before = labels(basic, PODS, "basic-tikv-0")
     basic.world.data_plane.network.inject(Fault(Trouble.BLACK_HOLE, "*/basic-pd-*"))
     basic.run(60.0)
@@ -462,7 +462,7 @@ def test_a_pd_that_is_silent_costs_no_label(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-11.5")
-def test_tidb_dashboard_is_not_shown_servers_that_were_killed_and_are_not_wanted(basic: OperatorWorld) -> None:
+def test_removes_killed_servers_from_the_topology_of_tidb_dashboard(basic: OperatorWorld) -> None:
     pd = basic.world.data_plane.pd_cluster(operator_world.NAMESPACE, "basic")
     assert pd is not None
     killed = [f"/topology/tidb/{name}-tidb-7.{name}-tidb-peer.default.svc:4000/info" for name in ("basic", "other")]

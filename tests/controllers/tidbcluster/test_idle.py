@@ -24,7 +24,7 @@ def test_five_resyncs_of_a_ready_cluster_write_nothing(basic: OperatorWorld) -> 
 
 @pytest.mark.slow
 @pytest.mark.rule("I40")
-def test_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: OperatorWorld) -> None:
+def test_an_idle_reconcile_sends_few_requests_to_the_data_plane(world: OperatorWorld) -> None:
     world.apply(sample("advanced"))
     world.run_until_ready("advanced")
     world.run(60.0)
@@ -42,7 +42,7 @@ def test_an_idle_round_asks_the_data_plane_a_bounded_number_of_times(world: Oper
 
 @pytest.mark.slow
 @pytest.mark.rule("I31")
-def test_a_new_process_finds_nothing_to_do(basic: OperatorWorld) -> None:
+def test_a_new_process_writes_nothing_to_an_idle_cluster(basic: OperatorWorld) -> None:
     basic.restart()
     count_five_resyncs(basic)
 

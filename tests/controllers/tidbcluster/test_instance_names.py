@@ -60,7 +60,7 @@ def run_until_taken(world: OperatorWorld, name: str) -> None:
     ids=["one label", "a label that is a name", "a name that is a label"],
 )
 @pytest.mark.rule("objects-1.2")
-def test_the_second_cluster_is_refused_by_the_name_of_the_first(
+def test_refuses_a_second_cluster_and_names_the_first(
     world: OperatorWorld, first: tuple[str, str], second: tuple[str, str]
 ) -> None:
     world.apply(cluster(*first))
@@ -78,7 +78,7 @@ def test_the_second_cluster_is_refused_by_the_name_of_the_first(
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_of_two_that_are_created_at_once_the_older_goes_on(world: OperatorWorld) -> None:
+def test_of_two_clusters_created_at_once_the_older_continues(world: OperatorWorld) -> None:
     world.apply(cluster("b", "web"))
     world.world.advance(1.0)
     world.apply(cluster("a", "web"))
@@ -88,7 +88,7 @@ def test_of_two_that_are_created_at_once_the_older_goes_on(world: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_of_two_of_one_second_the_name_decides(world: OperatorWorld) -> None:
+def test_the_name_decides_between_clusters_created_in_the_same_second(world: OperatorWorld) -> None:
     world.apply(cluster("b", "web"))
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
@@ -97,7 +97,7 @@ def test_of_two_of_one_second_the_name_decides(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_deleting_the_refused_one_deletes_nothing_of_the_other(world: OperatorWorld) -> None:
+def test_deleting_the_refused_cluster_deletes_nothing_of_the_other(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -111,7 +111,7 @@ def test_deleting_the_refused_one_deletes_nothing_of_the_other(world: OperatorWo
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_the_second_begins_when_nothing_of_the_first_is_left(world: OperatorWorld) -> None:
+def test_the_second_cluster_begins_when_nothing_of_the_first_is_left(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -130,7 +130,7 @@ def test_the_second_begins_when_nothing_of_the_first_is_left(world: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(world: OperatorWorld) -> None:
+def test_a_cluster_recreated_over_its_volumes_keeps_its_name(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -146,7 +146,7 @@ def test_the_first_keeps_its_name_when_it_is_created_again_over_its_volumes(worl
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_another_label_is_a_way_out_at_once(world: OperatorWorld) -> None:
+def test_a_new_instance_label_resolves_the_conflict_immediately(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.apply(cluster("b", "web"))
@@ -158,7 +158,7 @@ def test_another_label_is_a_way_out_at_once(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("objects-1.2")
-def test_a_refused_cluster_begins_when_the_first_takes_another_label_in_time(world: OperatorWorld) -> None:
+def test_a_refused_cluster_begins_when_the_first_changes_its_label_in_time(world: OperatorWorld) -> None:
     first = cluster("a", "web")
     first["spec"]["paused"] = True
     world.apply(first)
@@ -195,7 +195,7 @@ def test_a_running_cluster_keeps_its_name_from_an_older_one(world: OperatorWorld
 
 
 @pytest.mark.rule("objects-1.2")
-def test_a_name_is_not_free_while_a_cluster_runs_under_it_that_was_labelled_anew(world: OperatorWorld) -> None:
+def test_a_name_is_taken_while_a_relabelled_cluster_still_runs_under_it(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     relabel(world, "a", "other")
@@ -214,7 +214,7 @@ def test_a_name_is_not_free_while_a_cluster_runs_under_it_that_was_labelled_anew
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_the_instance_name_of_a_suspended_cluster_stays(basic: OperatorWorld) -> None:
+def test_a_suspended_cluster_keeps_its_instance_name(basic: OperatorWorld) -> None:
     basic.change(suspendAction={"suspendStatefulSet": True})
     basic.run_until(lambda: basic.reason() == "Suspended", 120.0)
     basic.run(5.0)
@@ -227,7 +227,7 @@ def test_the_instance_name_of_a_suspended_cluster_stays(basic: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("F40")
-def test_volumes_of_another_instance_name_are_the_clusters_own(basic: OperatorWorld) -> None:
+def test_a_cluster_owns_volumes_of_another_instance_name(basic: OperatorWorld) -> None:
     """Argo CD labels a TidbCluster that is created again over its volumes."""
     basic.change(tikv={"replicas": 3})
     basic.run_until_ready()
@@ -246,7 +246,7 @@ def test_volumes_of_another_instance_name_are_the_clusters_own(basic: OperatorWo
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_clusters_that_refer_to_each_other_share_a_name(world: OperatorWorld) -> None:
+def test_clusters_that_refer_to_each_other_may_share_a_name(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     part = cluster("b", "web")
@@ -262,7 +262,7 @@ def test_clusters_that_refer_to_each_other_share_a_name(world: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) -> None:
+def test_clusters_of_other_namespaces_do_not_conflict(world: OperatorWorld) -> None:
     world.apply(cluster("a", "web"))
     world.run_until_ready("a")
     world.admin.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
@@ -274,7 +274,7 @@ def test_clusters_of_other_namespaces_are_no_rivals(world: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.rule("F1")
-def test_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: OperatorWorld) -> None:
+def test_a_running_cluster_missing_from_the_cache_keeps_its_name(world: OperatorWorld) -> None:
     idle = cluster("idle")
     idle["spec"]["paused"] = True
     world.apply(idle)
@@ -295,7 +295,7 @@ def test_a_running_cluster_that_the_cache_lacks_keeps_its_name(world: OperatorWo
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.2")
-def test_of_two_that_run_already_the_older_goes_on_and_neither_takes_the_others_pods(
+def test_of_two_running_clusters_the_older_continues_and_neither_takes_the_others_pods(
     world: OperatorWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As v1.6 has left them behind; one of them has grown meanwhile."""

@@ -34,7 +34,7 @@ def told(world: OperatorWorld) -> list[int]:
     ids=["storage", "duration", "toml", "immutable", "emptied"],
 )
 @pytest.mark.rule("I28")
-def test_nothing_but_the_condition_is_written_and_one_event_told(
+def test_an_invalid_spec_causes_one_condition_and_one_event(
     basic: OperatorWorld, spec: dict[str, Any], named: str
 ) -> None:
     basic.change(discovery={"labels": {"owner": "me"}}, **spec)
@@ -48,7 +48,7 @@ def test_nothing_but_the_condition_is_written_and_one_event_told(
 
 
 @pytest.mark.rule("I28")
-def test_a_new_process_does_not_tell_again(basic: OperatorWorld) -> None:
+def test_a_new_process_does_not_repeat_the_event(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)
     basic.restart()
@@ -59,7 +59,7 @@ def test_a_new_process_does_not_tell_again(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("I28")
-def test_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
+def test_a_different_invalid_spec_causes_a_new_event(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)
     basic.change(tikv={"evictLeaderTimeout": "later"})
@@ -70,7 +70,7 @@ def test_another_invalid_spec_is_told_anew(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-2.2")
-def test_a_corrected_spec_goes_on(basic: OperatorWorld) -> None:
+def test_applies_a_corrected_spec(basic: OperatorWorld) -> None:
     basic.change(tikv={"evictLeaderTimeout": "soon"})
     refused(basic)
     basic.change(tikv={"evictLeaderTimeout": "1m"}, tidb={"replicas": 2})
@@ -79,7 +79,7 @@ def test_a_corrected_spec_goes_on(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-2.2")
-def test_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
+def test_does_not_bootstrap_an_invalid_cluster(world: OperatorWorld) -> None:
     cluster = sample("basic")
     del cluster["spec"]["version"]
     world.apply(cluster)
@@ -105,7 +105,7 @@ def test_an_invalid_cluster_is_not_begun(world: OperatorWorld) -> None:
     ids=["TLS", "status port", "port", "arguments", "TiKV"],
 )
 @pytest.mark.rule("R25")
-def test_what_the_others_could_not_follow_is_refused_and_no_pod_is_touched(
+def test_refuses_changes_that_other_components_cannot_follow(
     basic: OperatorWorld, spec: dict[str, Any], named: str
 ) -> None:
     basic.change(pd={"replicas": 3})
@@ -136,7 +136,7 @@ FIELD = "spec.tikv.evictLeaderTimeout"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True], ids=["same process", "new process"])
-def test_what_is_lost_under_an_invalid_spec_shows_in_the_status_and_comes_back(
+def test_losses_under_an_invalid_spec_show_in_the_status_and_are_repaired(
     basic: OperatorWorld, restarted: bool
 ) -> None:
     basic.change(**INVALID)
@@ -156,7 +156,7 @@ def test_what_is_lost_under_an_invalid_spec_shows_in_the_status_and_comes_back(
 
 
 @pytest.mark.slow
-def test_objects_that_are_gone_are_made_again_as_the_last_valid_spec_wanted_them(basic: OperatorWorld) -> None:
+def test_recreates_deleted_objects_from_the_last_valid_spec(basic: OperatorWorld) -> None:
     basic.change(**INVALID)
     refused(basic)
     before = basic.get(STATEFUL_SETS, "basic-tidb")["spec"]
@@ -167,7 +167,7 @@ def test_objects_that_are_gone_are_made_again_as_the_last_valid_spec_wanted_them
 
 
 @pytest.mark.slow
-def test_a_config_map_that_pods_were_made_with_is_made_again(basic: OperatorWorld) -> None:
+def test_recreates_the_config_map_of_existing_pods(basic: OperatorWorld) -> None:
     basic.change(**INVALID)
     refused(basic)
     (name,) = (each for each in config_maps(basic) if each.startswith("basic-tikv"))
@@ -180,7 +180,7 @@ def test_a_config_map_that_pods_were_made_with_is_made_again(basic: OperatorWorl
 
 
 @pytest.mark.slow
-def test_what_keeps_a_pod_follows_what_is_wrong_with_the_spec(basic: OperatorWorld) -> None:
+def test_the_cause_of_a_pending_pod_follows_the_error_in_the_spec(basic: OperatorWorld) -> None:
     basic.change(**INVALID)
     refused(basic)
     basic.restart()
@@ -201,7 +201,7 @@ def config_maps(world: OperatorWorld) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic: OperatorWorld) -> None:
+def test_a_new_process_without_the_last_valid_spec_names_missing_objects(basic: OperatorWorld) -> None:
     basic.change(**INVALID)
     refused(basic)
     basic.restart()
@@ -218,7 +218,9 @@ def test_a_process_that_has_not_seen_the_last_valid_spec_says_what_is_gone(basic
 
 @pytest.mark.slow
 @pytest.mark.parametrize("restarted", ["before", "after"])
-def test_with_every_workload_gone_a_new_process_says_that_nothing_serves(basic: OperatorWorld, restarted: str) -> None:
+def test_a_new_process_reports_that_nothing_serves_if_every_workload_is_gone(
+    basic: OperatorWorld, restarted: str
+) -> None:
     basic.change(**INVALID)
     refused(basic)
     if restarted == "before":
@@ -236,7 +238,7 @@ def test_with_every_workload_gone_a_new_process_says_that_nothing_serves(basic: 
 
 
 @pytest.mark.slow
-def test_what_runs_of_a_version_that_left_no_notes_is_looked_at_as_the_present_spec_has_it(
+def test_reads_workloads_of_a_version_without_notes_by_the_present_spec(
     basic: OperatorWorld,
 ) -> None:
     for each in basic.every(STATEFUL_SETS):
@@ -263,7 +265,7 @@ def ready_replicas(world: OperatorWorld, component: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("paused_before", [True, False], ids=["before", "in the invalid spec"])
-def test_a_cluster_that_its_user_has_paused_is_not_made_again(basic: OperatorWorld, paused_before: bool) -> None:
+def test_recreates_nothing_of_a_paused_cluster(basic: OperatorWorld, paused_before: bool) -> None:
     if paused_before:
         basic.change(paused=True)
         basic.run_until(lambda: basic.reason() == "Paused")
@@ -281,7 +283,7 @@ def test_a_cluster_that_its_user_has_paused_is_not_made_again(basic: OperatorWor
 
 
 @pytest.mark.slow
-def test_a_scale_in_stops_at_an_invalid_spec(basic: OperatorWorld) -> None:
+def test_an_invalid_spec_stops_a_scale_in(basic: OperatorWorld) -> None:
     basic.change(tikv={"replicas": 4})
     basic.run_until_ready()
     basic.change(tikv={"replicas": 3})

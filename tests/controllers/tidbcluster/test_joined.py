@@ -48,7 +48,7 @@ def names(world: OperatorWorld, name: str, component: str, field: str) -> set[st
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_members_and_stores_of_others_are_peers(world: OperatorWorld) -> None:
+def test_members_and_stores_of_other_clusters_are_peers(world: OperatorWorld) -> None:
     join(world, guest())
     own, others = {f"basic-pd-{each}" for each in range(3)}, {"guest-pd-0"}
     assert (own, others) == (names(world, "basic", "pd", "members"), names(world, "basic", "pd", "peerMembers"))
@@ -62,7 +62,7 @@ def test_members_and_stores_of_others_are_peers(world: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("without", [("pd",), ("pd", "tidb"), ("pd", "tikv")])
 @pytest.mark.rule("objects-8")
-def test_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, without: tuple[str, ...]) -> None:
+def test_a_cluster_without_pd_uses_the_pd_of_the_other(world: OperatorWorld, without: tuple[str, ...]) -> None:
     join(world, guest(*without))
     assert world.cluster()["status"]["clusterID"] == world.cluster("guest")["status"]["clusterID"]
     assert not world.exists(STATEFUL_SETS, "guest-pd")
@@ -71,7 +71,7 @@ def test_a_cluster_without_pd_uses_that_of_the_other(world: OperatorWorld, witho
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: OperatorWorld) -> None:
+def test_reaches_the_pd_of_another_namespace_by_its_full_name(world: OperatorWorld) -> None:
     world.apply(with_annotation(host(), ALLOWED_FROM, _ELSEWHERE))
     world.run_until_ready()
     world.admin.create(NAMESPACES, {"metadata": {"name": _ELSEWHERE}})
@@ -88,7 +88,7 @@ def test_the_pd_of_another_namespace_is_reached_by_its_whole_name(world: Operato
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_both_are_upgraded_at_the_same_time(world: OperatorWorld) -> None:
+def test_upgrades_both_clusters_at_the_same_time(world: OperatorWorld) -> None:
     join(world, guest(pd=2, tikv=2))
     for each in ("basic", "guest"):
         world.change(each, version="v8.5.3")
@@ -99,7 +99,7 @@ def test_both_are_upgraded_at_the_same_time(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8")
-def test_data_moves_to_the_cluster_that_joined_and_the_first_one_leaves(world: OperatorWorld) -> None:
+def test_moves_data_to_the_joined_cluster_and_removes_the_first_one(world: OperatorWorld) -> None:
     """The way of scheduler-deployment.md to other machines, with every step at the same time."""
     join(world, guest(pd=3, tikv=3))
     before = world.cluster()["status"]["clusterID"]
@@ -117,7 +117,7 @@ def test_data_moves_to_the_cluster_that_joined_and_the_first_one_leaves(world: O
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-8", "I4")
-def test_the_last_pd_stays_while_no_member_of_others_is_healthy(world: OperatorWorld) -> None:
+def test_keeps_the_last_pd_while_no_member_of_other_clusters_is_healthy(world: OperatorWorld) -> None:
     join(world, guest(tikv=3))
     world.change("basic", tidb={"replicas": 0}, tikv={"replicas": 0})
     world.run(1.0)
@@ -166,7 +166,7 @@ def recreate_host(world: OperatorWorld) -> str:
 @pytest.mark.parametrize("what", _GUESTS)
 @pytest.mark.parametrize("forgets", [False, True])
 @pytest.mark.rule("F40")
-def test_8_a_cluster_without_pd_refuses_a_pd_that_was_recreated(world: OperatorWorld, what: str, forgets: bool) -> None:
+def test_a_cluster_without_pd_refuses_a_recreated_pd(world: OperatorWorld, what: str, forgets: bool) -> None:
     join(world, _GUESTS[what])
     before = recreate_host(world)
     if forgets:

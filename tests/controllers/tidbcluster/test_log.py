@@ -156,7 +156,7 @@ def story(beginning: Story) -> Story:
     return beginning
 
 
-def test_the_birth_of_a_cluster_is_told_object_by_object(beginning: Story) -> None:
+def test_logs_the_creation_of_a_cluster_object_by_object(beginning: Story) -> None:
     world = beginning.world
     world.apply(cluster())
     world.run_until_ready()
@@ -167,7 +167,7 @@ def test_the_birth_of_a_cluster_is_told_object_by_object(beginning: Story) -> No
     assert 6 == len(claims)
 
 
-def test_scale_roll_and_failover_are_told_in_forty_lines(story: Story) -> None:
+def test_logs_scaling_roll_and_failover_in_forty_lines(story: Story) -> None:
     world = story.world
     world.change(tikv={"replicas": 4})
     world.run(5.0)
@@ -198,7 +198,7 @@ def test_scale_roll_and_failover_are_told_in_forty_lines(story: Story) -> None:
     assert MOST_LINES >= len(story.lines()), "\n".join(map(str, story.lines()))
 
 
-def test_an_upgrade_is_told_in_forty_lines_and_as_normal_events(story: Story) -> None:
+def test_logs_an_upgrade_in_forty_lines_and_emits_normal_events(story: Story) -> None:
     world = story.world
     world.change(version="v8.5.3")
     world.run(5.0)
@@ -222,7 +222,7 @@ def test_an_upgrade_is_told_in_forty_lines_and_as_normal_events(story: Story) ->
     assert 3 + 3 + 2 + 3 == sum(event["count"] for event in told)
 
 
-def test_a_scale_in_and_a_lost_pd_member_are_told(story: Story) -> None:
+def test_logs_a_scale_in_and_a_lost_pd_member(story: Story) -> None:
     world = story.world
     world.change(tikv={"replicas": 4})
     world.run(5.0)
@@ -247,7 +247,7 @@ def test_a_scale_in_and_a_lost_pd_member_are_told(story: Story) -> None:
     story.check_waits()
 
 
-def test_what_another_hand_has_done_is_told_with_its_correction(story: Story) -> None:
+def test_logs_a_foreign_change_with_its_correction(story: Story) -> None:
     world = story.world
     world.admin.patch(STATEFUL_SETS, "basic-tikv", "default", {"spec": {"replicas": 4}})
     world.run(5.0)
@@ -263,7 +263,7 @@ def test_what_another_hand_has_done_is_told_with_its_correction(story: Story) ->
     story.check_waits()
 
 
-def test_a_config_map_that_is_gone_is_made_again_without_more_ado(story: Story) -> None:
+def test_recreates_a_deleted_config_map_with_one_log_line(story: Story) -> None:
     world = story.world
     (name,) = [each["metadata"]["name"] for each in world.every(CONFIG_MAPS) if "-tikv-" in each["metadata"]["name"]]
     world.admin.delete(CONFIG_MAPS, name, "default")
@@ -272,12 +272,12 @@ def test_a_config_map_that_is_gone_is_made_again_without_more_ado(story: Story) 
 
 
 @pytest.mark.rule("I29")
-def test_an_idle_cluster_logs_nothing_whatever_the_level(story: Story) -> None:
+def test_an_idle_cluster_logs_nothing_at_any_level(story: Story) -> None:
     story.world.run(600.0)
     assert [] == story.lines("debug", "info", "warning", "error")
 
 
-def test_no_password_gets_into_the_log(story: Story) -> None:
+def test_logs_no_password(story: Story) -> None:
     secret = "hunter2"
     env, annotation = {"name": "MYSQL_PWD", "value": secret}, {"note": f"user:{secret}"}
     world = story.world

@@ -12,7 +12,7 @@ PD_PODS = ("basic-pd-0", "basic-pd-1", "basic-pd-2")
 
 @pytest.mark.slow
 @pytest.mark.rule("R29")
-def test_pd_is_rebuilt_around_the_data_of_tikv(world: OperatorWorld) -> None:
+def test_the_documented_steps_rebuild_pd_around_the_data_of_tikv(world: OperatorWorld) -> None:
     body = sample("basic")
     body["spec"]["pd"]["replicas"] = body["spec"]["tikv"]["replicas"] = 3
     world.apply(body)

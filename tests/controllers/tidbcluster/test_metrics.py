@@ -85,7 +85,7 @@ def test_update_errors_have_their_v1_6_name(bench: Bench) -> None:
     assert "# TYPE tidb_operator_cluster_update_errors untyped" in lines
 
 
-def test_a_deleted_cluster_leaves_no_series_and_nothing_in_memory(bench: Bench) -> None:
+def test_a_deleted_cluster_leaves_neither_series_nor_memory(bench: Bench) -> None:
     bench.clusters.trees.append(named("gone"))
     bench.metrics.note_sync("ns", "gone", {"pd": Failed("PDUnreachable", "no"), "tikv": Refused("Paused", "no")})
     assert {"basic", "gone"} == bench.told("ready", "name").keys()
@@ -100,19 +100,19 @@ def test_a_deleted_cluster_leaves_no_series_and_nothing_in_memory(bench: Bench) 
     assert ({}, {}) == (bench.told("update_errors"), bench.told("refused"))
 
 
-def test_a_component_that_is_removed_from_the_spec_leaves_no_series(bench: Bench) -> None:
+def test_a_removed_component_leaves_no_series(bench: Bench) -> None:
     assert {"pd", "tikv", "tidb"} == bench.told("spec_replicas").keys()
     del bench.clusters.trees[0]["spec"]["tidb"]
     assert {"pd", "tikv"} == bench.told("spec_replicas").keys()
 
 
-def test_who_does_not_lead_serves_families_without_series(bench: Bench) -> None:
+def test_a_standby_serves_families_without_series(bench: Bench) -> None:
     bench.lease.held = False
     assert [] == [each for family in bench.registry.collect() for each in family.samples]
     assert b"# TYPE tidb_operator_cluster_ready gauge" in generate_latest(bench.registry)
 
 
-def test_what_is_waited_for_and_how_long(bench: Bench, clock: FakeClock) -> None:
+def test_the_wait_metric_shows_the_cause_and_the_age(bench: Bench, clock: FakeClock) -> None:
     condition = {
         "type": "Progressing",
         "status": "True",
@@ -131,7 +131,7 @@ def test_what_is_waited_for_and_how_long(bench: Bench, clock: FakeClock) -> None
     assert ({}, {"Done": 0.0}) == (bench.told("waiting_seconds", "reason"), bench.told("condition", "reason"))
 
 
-def test_a_clock_that_was_set_back_makes_no_negative_wait(bench: Bench, clock: FakeClock) -> None:
+def test_a_clock_set_back_causes_no_negative_wait(bench: Bench, clock: FakeClock) -> None:
     ahead = stamp(clock.wall() + timedelta(hours=1))
     condition = {"type": "Progressing", "status": "True", "reason": "Creating", "lastTransitionTime": ahead}
     bench.clusters.trees = [named("basic", conditions=[condition])]
@@ -143,19 +143,19 @@ def test_a_clock_that_was_set_back_makes_no_negative_wait(bench: Bench, clock: F
     [None, "none", [None, 3, {}], [{"type": "Ready"}], [{"type": ["Ready"], "status": 1}], {"Ready": True}, 5],
     ids=["null", "text", "no-objects", "bare", "list-as-type", "map", "number"],
 )
-def test_what_others_make_of_the_status_breaks_no_scrape(bench: Bench, conditions: object) -> None:
+def test_a_malformed_status_does_not_break_a_scrape(bench: Bench, conditions: object) -> None:
     bench.clusters.trees = [named("odd", conditions=conditions, pd={"conditions": conditions}), named("basic")]
     assert {"odd": 0.0, "basic": 0.0} == bench.told("ready", "name")
 
 
-def test_a_cluster_that_cannot_be_read_hides_no_other(bench: Bench) -> None:
+def test_an_unreadable_cluster_does_not_hide_others(bench: Bench) -> None:
     bench.clusters.trees.insert(0, named("odd") | {"status": "spoilt"})
     with capture_logs() as logs:
         assert {"basic": 0.0} == bench.told("ready", "name")
     assert ["ns/odd"] == [entry["cluster"] for entry in logs]
 
 
-def test_conditions_of_others_are_not_shown_since_they_know_no_bounds(bench: Bench) -> None:
+def test_foreign_conditions_have_no_series(bench: Bench) -> None:
     theirs = [{"type": f"Theirs{number}", "status": "True", "reason": "x"} for number in range(100)]
     bench.clusters.trees = [named("basic", conditions=theirs)]
     assert {} == bench.told("condition", "condition")
@@ -168,7 +168,7 @@ def test_refusals_last_until_the_next_sync(bench: Bench) -> None:
     assert {} == bench.told("refused")
 
 
-def test_the_age_of_the_last_good_sync_counts_from_the_first_look_if_there_is_none(
+def test_the_age_of_the_last_good_sync_counts_from_the_first_sight_if_there_is_none(
     bench: Bench, clock: FakeClock
 ) -> None:
     assert {"basic": 0.0} == bench.told("sync_age_seconds", "name")
@@ -180,21 +180,21 @@ def test_the_age_of_the_last_good_sync_counts_from_the_first_look_if_there_is_no
     assert {"basic": 5.0} == bench.told("sync_age_seconds", "name")
 
 
-def test_a_spec_that_fits_no_model_is_told_by_its_conditions_alone(bench: Bench) -> None:
+def test_a_spec_that_fits_no_model_has_series_only_for_its_conditions(bench: Bench) -> None:
     (body,) = bench.clusters.trees
     body["spec"]["pd"]["replicas"] = "three"
     assert {} == bench.told("spec_replicas")
     assert {"basic": 0.0} == bench.told("ready", "name")
 
 
-def test_a_suspended_component_is_not_missed(bench: Bench) -> None:
+def test_a_suspended_component_counts_as_complete(bench: Bench) -> None:
     bench.clusters.trees[0]["spec"]["tikv"]["suspendAction"] = {"suspendStatefulSet": True}
     assert {"pd": 1.0, "tikv": 0.0, "tidb": 1.0} == bench.told("desired_replicas")
 
 
 @pytest.mark.slow
 @pytest.mark.rule("scheduler-deployment-5")
-def test_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
+def test_shows_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
     def told(name: str, of: str = "component") -> dict[str, float]:
         return series(basic.operator.registry, name, of)
 
@@ -211,6 +211,6 @@ def test_a_ready_cluster_in_numbers(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("scheduler-deployment-5")
-def test_a_scrape_costs_no_request_and_no_sync(basic: OperatorWorld) -> None:
+def test_a_scrape_causes_no_request_and_no_sync(basic: OperatorWorld) -> None:
     generate_latest(basic.operator.registry)
     assert ([], []) == (basic.writes(), basic.reads())

@@ -86,7 +86,9 @@ def one_is_updated(world: OperatorWorld, component: str) -> bool:
 )
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.rule("R23", "F11", "#4946", "O6")
-def test_a_mistake_heals_when_it_is_put_right(world: OperatorWorld, component: str, situation: str, first: int) -> None:
+def test_a_cluster_recovers_when_the_user_corrects_a_mistake(
+    world: OperatorWorld, component: str, situation: str, first: int
+) -> None:
     cluster = sample("basic")
     for name, replicas in REPLICAS.items():
         cluster["spec"][name]["replicas"] = replicas
@@ -121,7 +123,9 @@ def test_a_mistake_heals_when_it_is_put_right(world: OperatorWorld, component: s
 
 @pytest.mark.parametrize("component", REPLICAS)
 @pytest.mark.rule("R23")
-def test_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(world: OperatorWorld, component: str) -> None:
+def test_accepts_the_removal_of_an_unprovisionable_volume_before_a_pod_has_run(
+    world: OperatorWorld, component: str
+) -> None:
     cluster = sample("basic")
     cluster["spec"][component]["storageVolumes"] = [_VOLUME]
     world.apply(cluster)
@@ -135,9 +139,7 @@ def test_a_volume_that_nobody_provides_is_taken_back_before_a_pod_has_run(world:
 @pytest.mark.slow
 @pytest.mark.parametrize("component", REPLICAS)
 @pytest.mark.rule("R23", "R26")
-def test_a_volume_that_nobody_provides_is_corrected_together_with_another_one(
-    world: OperatorWorld, component: str
-) -> None:
+def test_corrects_an_unprovisionable_volume_together_with_another_one(world: OperatorWorld, component: str) -> None:
     """Kubernetes does nothing more for pods that a StatefulSet finds without one of its volumes."""
     cluster = sample("basic")
     cluster["spec"][component] |= {"replicas": 3, "storageVolumes": [_VOLUME]}
@@ -168,7 +170,7 @@ def test_a_volume_that_nobody_provides_is_corrected_together_with_another_one(
     ],
 )
 @pytest.mark.rule("R23")
-def test_claims_that_nobody_provides_for_are_made_again_as_corrected(
+def test_recreates_unprovisionable_claims_from_the_corrected_spec(
     world: OperatorWorld, component: str, mistaken: Json, corrected: Json, policy: str
 ) -> None:
     cluster = sample("basic")
@@ -191,7 +193,7 @@ def test_claims_that_nobody_provides_for_are_made_again_as_corrected(
 
 
 @pytest.mark.rule("R23")
-def test_a_lone_pd_serves_on_while_the_certificates_that_it_should_get_are_missing(world: OperatorWorld) -> None:
+def test_a_single_pd_keeps_serving_while_its_new_certificates_are_missing(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
     before = {uid(pod) for pod in world.every(PODS)}

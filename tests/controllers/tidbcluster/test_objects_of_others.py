@@ -79,7 +79,7 @@ def creations(world: OperatorWorld, resource: Resource, name: str) -> int:
 @pytest.mark.parametrize("labelled", [False, True], ids=["unlabelled", "labelled"])
 @pytest.mark.parametrize(("resource", "name", "body"), THEIRS, ids=[f"{each[0]}-{each[1]}" for each in THEIRS])
 @pytest.mark.rule("F4")
-def test_an_object_of_others_is_named_and_written_to_at_most_once(
+def test_names_a_foreign_object_and_writes_to_it_at_most_once(
     world: OperatorWorld, resource: Resource, name: str, body: Json, labelled: bool
 ) -> None:
     create(world, resource, name, body, labelled=labelled)
@@ -99,7 +99,7 @@ def test_an_object_of_others_is_named_and_written_to_at_most_once(
 
 
 @pytest.mark.rule("F4")
-def test_the_change_of_a_labelled_object_of_others_ends_the_wait_at_once(world: OperatorWorld) -> None:
+def test_a_change_of_a_labelled_foreign_object_ends_the_wait_immediately(world: OperatorWorld) -> None:
     create(world, SERVICES, "basic-pd", THEIRS[0][2], labelled=True)
     world.apply(in_place())
     world.run_until(lambda: world.reason() == "ForeignOwner")
@@ -109,7 +109,7 @@ def test_the_change_of_a_labelled_object_of_others_ends_the_wait_at_once(world: 
 
 
 @pytest.mark.rule("F4")
-def test_nothing_is_written_beside_a_stateful_set_of_others(world: OperatorWorld) -> None:
+def test_writes_nothing_beside_a_foreign_stateful_set(world: OperatorWorld) -> None:
     create(world, STATEFUL_SETS, "basic-pd", THEIRS[-2][2], labelled=False)
     world.apply(in_place())
     world.run(60.0)
@@ -131,7 +131,7 @@ _POD: Json = {"spec": {"containers": [{"name": "c", "image": "busybox"}]}}
     ids=["bare", "labelled", "controlled"],
 )
 @pytest.mark.rule("F4")
-def test_a_pod_of_others_with_the_name_of_ours_is_named_and_left_alone(
+def test_names_a_foreign_pod_with_our_name_and_leaves_it_alone(
     world: OperatorWorld, name: str, meta: Json, whose: str
 ) -> None:
     if "ownerReferences" in meta:
@@ -153,7 +153,7 @@ def test_a_pod_of_others_with_the_name_of_ours_is_named_and_left_alone(
 
 @pytest.mark.slow
 @pytest.mark.rule("F4")
-def test_no_pod_is_made_over_a_volume_of_others(world: OperatorWorld) -> None:
+def test_creates_no_pod_over_a_foreign_volume(world: OperatorWorld) -> None:
     body = {"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}
     create(world, PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-0", body, labelled=False)
     world.apply(sample("basic"))
@@ -178,7 +178,7 @@ def foreign_pod(world: OperatorWorld, component: str, name: str) -> Json:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["basic-tikv-0", "basic-tikv-7", "theirs"])
 @pytest.mark.rule("11.4")
-def test_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: OperatorWorld, name: str) -> None:
+def test_ignores_a_pod_with_our_labels_and_a_foreign_controller(world: OperatorWorld, name: str) -> None:
     world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
     foreign_pod(world, "tikv", name)
     order: list[str] = []
@@ -197,7 +197,7 @@ def test_a_pod_with_our_labels_that_others_control_is_none_of_ours(world: Operat
 
 @pytest.mark.slow
 @pytest.mark.rule("R27")
-def test_a_ready_pod_with_our_labels_is_named_until_it_is_gone(basic: OperatorWorld) -> None:
+def test_names_a_ready_foreign_pod_with_our_labels_until_it_is_gone(basic: OperatorWorld) -> None:
     basic.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
     foreign_pod(basic, "pd", "theirs")
     basic.run_until(lambda: basic.reason() == "PodsOfOthers")
@@ -208,7 +208,7 @@ def test_a_ready_pod_with_our_labels_is_named_until_it_is_gone(basic: OperatorWo
 
 
 @pytest.mark.rule("11.4")
-def test_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: OperatorWorld) -> None:
+def test_keeps_its_pod_although_a_client_broke_the_owner_reference(basic: OperatorWorld) -> None:
     owner = basic.get(PODS, "basic-tidb-0")["metadata"]["ownerReferences"][0] | {"apiVersion": "apps.example.com/v1"}
     basic.admin.patch(PODS, "basic-tidb-0", NAMESPACE, {"metadata": {"ownerReferences": [owner]}})
     basic.run(60.0)
@@ -217,7 +217,7 @@ def test_a_pod_of_ours_stays_ours_when_others_spoil_its_reference(basic: Operato
 
 @pytest.mark.slow
 @pytest.mark.rule("13")
-def test_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -> None:
+def test_ignores_a_command_on_a_foreign_pod(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 2})
     basic.run_until_ready()
     basic.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE)
@@ -232,7 +232,7 @@ def test_a_command_on_a_pod_of_others_is_not_carried_out(basic: OperatorWorld) -
 
 @pytest.mark.slow
 @pytest.mark.rule("11")
-def test_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: OperatorWorld) -> None:
+def test_a_recreated_cluster_adopts_orphans(basic: OperatorWorld) -> None:
     before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in basic.every(PODS)}
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE, propagation="Orphan")
     basic.run_until(lambda: not basic.exists(TIDB_CLUSTERS, "basic"))
@@ -253,7 +253,7 @@ def test_6_orphans_are_adopted_by_a_cluster_that_is_created_again(basic: Operato
 
 @pytest.mark.slow
 @pytest.mark.rule("F4")
-def test_what_a_former_cluster_of_the_name_has_left_is_waited_for(basic: OperatorWorld) -> None:
+def test_waits_for_the_deletion_of_a_former_clusters_objects(basic: OperatorWorld) -> None:
     """Kubernetes deletes in the background what the TidbCluster before has owned."""
     basic.admin.delete(TIDB_CLUSTERS, "basic", NAMESPACE)
     basic.apply(sample("basic"))
@@ -293,7 +293,7 @@ def advanced(world: OperatorWorld, component: str) -> Json:
 
 @pytest.mark.slow
 @pytest.mark.rule("4.4")
-def test_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWorld) -> None:
+def test_creates_no_stateful_set_beside_an_advanced_one(world: OperatorWorld) -> None:
     advanced(world, "pd")
     world.apply(sample("basic"))
     world.run_until(lambda: world.reason() == "NotYetSupported")
@@ -307,7 +307,7 @@ def test_no_stateful_set_is_created_beside_an_advanced_one(world: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("4.4")
-def test_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world: OperatorWorld) -> None:
+def test_detects_an_advanced_stateful_set_by_its_pods_without_a_request(world: OperatorWorld) -> None:
     there = advanced(world, "tidb")
     kind = {"apiVersion": "apps.pingcap.com/v1", "kind": "StatefulSet"}
     owner = kind | {"name": "basic-tidb", "uid": there["metadata"]["uid"], "controller": True}
@@ -327,7 +327,7 @@ def test_pods_of_an_advanced_stateful_set_tell_of_it_without_a_request(world: Op
 
 @pytest.mark.slow
 @pytest.mark.rule("4.4")
-def test_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: OperatorWorld) -> None:
+def test_a_running_cluster_never_reads_advanced_stateful_sets(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 2})
     basic.run_until_ready()
     basic.run(60.0)
@@ -345,7 +345,7 @@ def test_a_cluster_that_runs_never_asks_for_advanced_stateful_sets(basic: Operat
     ids=["Service", "Pod", "PersistentVolumeClaim"],
 )
 @pytest.mark.rule("I29")
-def test_what_another_controller_insists_on_is_named_and_not_written_again_and_again(
+def test_names_a_value_that_another_controller_insists_on_and_stops_rewriting_it(
     world: OperatorWorld, resource: Resource, name: str, theirs: Json
 ) -> None:
     world.apply(sample("basic"))
@@ -369,7 +369,7 @@ def test_what_another_controller_insists_on_is_named_and_not_written_again_and_a
 @pytest.mark.slow
 @pytest.mark.parametrize("resource", [SERVICES, CONFIG_MAPS], ids=str)
 @pytest.mark.rule("I29")
-def test_what_another_controller_deletes_each_time_is_named_and_not_created_again_and_again(
+def test_names_an_object_that_another_controller_keeps_deleting_and_stops_recreating_it(
     world: OperatorWorld, resource: Resource
 ) -> None:
     world.apply(sample("basic"))

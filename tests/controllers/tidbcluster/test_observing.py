@@ -46,19 +46,19 @@ def world() -> Iterator[OperatorWorld]:
 
 
 @pytest.mark.slow
-def test_a_cluster_that_is_as_it_should_be_would_not_be_written_to(world: OperatorWorld) -> None:
+def test_reports_no_writes_for_a_correct_cluster(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready(within=300.0)
     assert [] == Observer(world).look()
 
 
-def test_a_new_cluster_would_be_begun(world: OperatorWorld) -> None:
+def test_reports_the_creation_of_a_new_cluster(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     assert "create services/basic-pd" in Observer(world).look()
 
 
 @pytest.mark.slow
-def test_a_change_is_told_once_with_what_it_changes(world: OperatorWorld) -> None:
+def test_reports_a_change_once_with_its_content(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready(within=300.0)
     world.change(tikv={"replicas": 3})
@@ -70,7 +70,7 @@ def test_a_change_is_told_once_with_what_it_changes(world: OperatorWorld) -> Non
     assert 1 == world.get(STATEFUL_SETS, "basic-tikv")["spec"]["replicas"]
 
 
-def test_a_component_is_told_nothing(world: OperatorWorld) -> None:
+def test_lists_requests_to_components_without_sending_them(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"]["replicas"] = 4
     world.apply(cluster)

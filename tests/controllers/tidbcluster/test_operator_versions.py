@@ -115,7 +115,7 @@ def restarted(world: OperatorWorld, before: Mapping[str, str]) -> set[str]:
 
 
 @pytest.mark.rule("2")
-def test_14_another_version_writes_nothing(wide: OperatorWorld, version: Version) -> None:
+def test_a_new_operator_version_writes_nothing(wide: OperatorWorld, version: Version) -> None:
     before = uids(wide)
     for change in (*TEMPLATES.values(), *ALTERED.values()):
         version.becomes(wide, change, config="\n[new]\nkey = 1\n", script="# more\n")
@@ -125,7 +125,7 @@ def test_14_another_version_writes_nothing(wide: OperatorWorld, version: Version
 
 
 @pytest.mark.rule("2")
-def test_14_a_change_that_needs_no_restart_brings_none(wide: OperatorWorld, version: Version) -> None:
+def test_a_change_without_restart_does_not_apply_the_new_template(wide: OperatorWorld, version: Version) -> None:
     before = uids(wide)
     version.becomes(wide, TEMPLATES["variable"], config="\n[new]\nkey = 1\n")
     wide.change(tikv={"replicas": 4, "maxFailoverCount": 1}, pvReclaimPolicy="Delete")
@@ -147,7 +147,7 @@ def test_14_a_change_that_needs_no_restart_brings_none(wide: OperatorWorld, vers
     ids=["restart", "configuration", "start script", "version"],
 )
 @pytest.mark.rule("2")
-def test_14_the_next_change_by_the_user_brings_it_to_those_that_it_restarts(
+def test_the_next_restart_by_the_user_applies_the_new_template(
     wide: OperatorWorld, version: Version, change: Json, rolled: set[str]
 ) -> None:
     before = uids(wide)
@@ -163,7 +163,7 @@ def test_14_the_next_change_by_the_user_brings_it_to_those_that_it_restarts(
 
 
 @pytest.mark.rule("2")
-def test_14_what_waits_survives_the_next_restart_and_a_second_version(wide: OperatorWorld, version: Version) -> None:
+def test_a_pending_template_survives_a_restart_and_a_second_version(wide: OperatorWorld, version: Version) -> None:
     version.becomes(wide, TEMPLATES["label"])
     wide.run(20.0)
     wide.change(tikv={"labels": {"team": "a"}})
@@ -178,7 +178,7 @@ def test_14_what_waits_survives_the_next_restart_and_a_second_version(wide: Oper
 
 @pytest.mark.parametrize("recording", ["basic", "gcp", "basic-storagevolumes"])
 @pytest.mark.rule("3.5")
-def test_a_cluster_of_v16_is_taken_over_by_any_version(recording: str, version: Version, clock: FakeClock) -> None:
+def test_any_version_takes_over_a_cluster_of_v1_6(recording: str, version: Version, clock: FakeClock) -> None:
     taken = left_by_v16(recording, clock)
     pods, world = taken.pods(), taken.world
     made_by_v16 = contents(taken)
@@ -196,7 +196,7 @@ def test_a_cluster_of_v16_is_taken_over_by_any_version(recording: str, version: 
 
 
 @pytest.mark.rule("3.5")
-def test_what_the_user_changes_in_a_cluster_of_v16_is_rolled(version: Version, clock: FakeClock) -> None:
+def test_rolls_a_users_change_in_a_cluster_of_v1_6(version: Version, clock: FakeClock) -> None:
     taken = left_by_v16("basic", clock)
     before, world = taken.pods(), taken.world
     version.becomes(world, TEMPLATES["label"])
@@ -210,7 +210,7 @@ def test_what_the_user_changes_in_a_cluster_of_v16_is_rolled(version: Version, c
 
 
 @pytest.mark.rule("2")
-def test_14_defaults_that_a_new_crd_adds_restart_nothing(wide: OperatorWorld) -> None:
+def test_new_defaults_of_a_crd_restart_nothing(wide: OperatorWorld) -> None:
     """They are read with the cluster, though nobody has written it: its generation stays."""
     before, generation = uids(wide), wide.cluster()["metadata"]["generation"]
     crd = wide.admin.get(CUSTOM_RESOURCE_DEFINITIONS, "tidbclusters.pingcap.com").decode()

@@ -94,7 +94,7 @@ def wide(world: OperatorWorld) -> OperatorWorld:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("outage", OUTAGES.values(), ids=OUTAGES)
-def test_an_outage_is_said_within_a_minute_and_until_it_is_over(wide: OperatorWorld, outage: Outage) -> None:
+def test_reports_an_outage_within_a_minute_and_until_its_end(wide: OperatorWorld, outage: Outage) -> None:
     before = len(wide.events(outage.reason))
     heal = outage.begin(wide)
     wide.run_until(lambda: wide.condition("Ready").get("reason") == outage.reason, within=60.0)
@@ -148,7 +148,7 @@ def data_lost(*ordinals: int) -> Callable[[OperatorWorld], None]:
     ],
 )
 @pytest.mark.rule("R29")
-def test_pods_that_wait_in_their_start_script_do_not_hide_a_lost_quorum(
+def test_pods_waiting_in_their_start_script_do_not_hide_a_lost_quorum(
     wide: OperatorWorld, lose: Callable[[OperatorWorld], None], running: int
 ) -> None:
     lose(wide)
@@ -175,7 +175,7 @@ def test_a_single_pd_without_its_volume_has_lost_its_quorum(basic: OperatorWorld
 
 
 @pytest.mark.slow
-def test_what_was_last_seen_of_members_is_not_shown_as_if_it_were_of_now(wide: OperatorWorld) -> None:
+def test_does_not_show_stale_member_states_as_current(wide: OperatorWorld) -> None:
     assert {} == of_component(wide, "pd", "Observed")
     heal = pending("pd", 0, 1)(wide)
     wide.run_until(lambda: of_component(wide, "pd", "Observed").get("status") == "False", within=60.0)
@@ -191,14 +191,14 @@ def test_what_was_last_seen_of_members_is_not_shown_as_if_it_were_of_now(wide: O
     assert {"pd": 3.0, "tikv": 3.0, "tidb": 2.0} == of_metric(wide, "healthy_members")
 
 
-def test_a_cluster_that_comes_up_has_no_outage(basic: OperatorWorld) -> None:
+def test_a_starting_cluster_has_no_outage(basic: OperatorWorld) -> None:
     reasons = {each["reason"] for each in basic.events()}
     assert set() == reasons & {outage.reason for outage in OUTAGES.values()}
     assert {} == of_component(basic, "pd", "Observed")
 
 
 @pytest.mark.slow
-def test_what_waits_for_pd_names_pd_as_the_cause(wide: OperatorWorld) -> None:
+def test_components_that_wait_for_pd_name_pd_as_the_cause(wide: OperatorWorld) -> None:
     pending("pd", 0, 1)(wide)
     wide.run(60.0)
     assert of_component(wide, "tikv", "Progressing")["message"].startswith("PD has lost its quorum")
@@ -233,7 +233,7 @@ def _registry(world: OperatorWorld) -> CollectorRegistry:
 
 @pytest.mark.slow
 @pytest.mark.rule("7")
-def test_a_roll_that_stands_still_has_a_reason_of_its_own(wide: OperatorWorld) -> None:
+def test_a_stalled_roll_has_its_own_reason(wide: OperatorWorld) -> None:
     image = wide.cluster()["spec"]["version"]
     wide.change(tikv={"version": "v0.0.0-nobody-has-it"})
     wide.run(300.0)

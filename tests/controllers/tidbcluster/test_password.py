@@ -51,7 +51,7 @@ def test_root_gets_what_the_secret_holds_and_nobody_is_told(world: OperatorWorld
 
 
 @pytest.mark.rule("4.5")
-def test_it_is_done_once(world: OperatorWorld) -> None:
+def test_sets_the_password_once(world: OperatorWorld) -> None:
     applied(world)
     world.run_until_ready()
     before = held(world)
@@ -63,7 +63,7 @@ def test_it_is_done_once(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("4.5")
-def test_without_a_service_a_server_is_asked(world: OperatorWorld) -> None:
+def test_asks_a_tidb_server_directly_if_there_is_no_service(world: OperatorWorld) -> None:
     cluster = sample("basic")
     del cluster["spec"]["tidb"]["service"]
     cluster["spec"]["tidb"]["initializer"] = {"createPassword": True}
@@ -73,7 +73,7 @@ def test_without_a_service_a_server_is_asked(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("4.5")
-def test_a_secret_that_is_there_is_used(world: OperatorWorld) -> None:
+def test_uses_an_existing_secret(world: OperatorWorld) -> None:
     data = {"root": base64.b64encode(b"it's \\ mine").decode()}
     body = {
         "apiVersion": "v1",
@@ -88,7 +88,7 @@ def test_a_secret_that_is_there_is_used(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("4.5")
-def test_a_secret_without_the_key_is_named(world: OperatorWorld) -> None:
+def test_names_a_secret_that_lacks_the_key(world: OperatorWorld) -> None:
     body = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "basic-init", "namespace": NAMESPACE}}
     world.admin.create(SECRETS, body, NAMESPACE)
     applied(world)
@@ -103,7 +103,7 @@ def test_a_secret_without_the_key_is_named(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("4.5")
-def test_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> None:
+def test_keeps_a_password_that_the_user_has_set(world: OperatorWorld) -> None:
     cluster = sample("basic")
     world.apply(cluster)
     world.run_until_ready()
@@ -116,7 +116,7 @@ def test_a_password_that_somebody_has_set_stays(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("4.5")
-def test_what_does_not_answer_is_told_and_tried_again(world: OperatorWorld) -> None:
+def test_reports_and_retries_a_server_that_does_not_answer(world: OperatorWorld) -> None:
     world.apply(sample("basic"))
     world.run_until_ready()
     world.world.data_plane.hang(NAMESPACE, "basic-tidb-0")
@@ -129,7 +129,7 @@ def test_what_does_not_answer_is_told_and_tried_again(world: OperatorWorld) -> N
 
 
 @pytest.mark.rule("4.5")
-def test_a_password_is_as_in_v16() -> None:
+def test_a_generated_password_has_the_format_of_v1_6() -> None:
     made = {new_password(SecretRandomness()) for _ in range(50)}
     assert 50 == len(made)
     for password in made:
@@ -139,6 +139,6 @@ def test_a_password_is_as_in_v16() -> None:
 
 
 @pytest.mark.rule("4.5")
-def test_without_the_wish_no_secret_is_made(basic: OperatorWorld) -> None:
+def test_creates_no_secret_unless_the_spec_requests_it(basic: OperatorWorld) -> None:
     assert not basic.exists(SECRETS, "basic-init")
     assert "passwordInitialized" not in basic.cluster()["status"]["tidb"]

@@ -74,7 +74,7 @@ def test_the_status_lists_the_members(micro: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.2")
-def test_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
+def test_creates_no_microservices_outside_the_mode(world: OperatorWorld) -> None:
     applied(world, pdms())
     world.run_until_ready()
     made = {each["metadata"]["name"] for each in world.every(STATEFUL_SETS)}
@@ -84,7 +84,7 @@ def test_without_the_mode_nothing_is_made(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.8")
-def test_another_member_is_the_primary_before_one_is_restarted(micro: OperatorWorld) -> None:
+def test_transfers_the_primary_before_restarting_a_member(micro: OperatorWorld) -> None:
     micro.change(pdms=pdms(version="v8.5.3"))
     before = uids(micro)
     led: dict[str, str] = {}
@@ -102,7 +102,7 @@ def test_another_member_is_the_primary_before_one_is_restarted(micro: OperatorWo
 @pytest.mark.slow
 @pytest.mark.parametrize("serving", [(0, 1), (0, 2), (1, 2)])
 @pytest.mark.rule("lifecycle-7.8")
-def test_of_three_members_one_that_pd_has_serve_takes_over(micro: OperatorWorld, serving: tuple[int, int]) -> None:
+def test_rolls_three_tso_members_while_pd_lists_two_as_serving(micro: OperatorWorld, serving: tuple[int, int]) -> None:
     """PD has two of them serve: the third answers nobody, and cannot be the primary (PD v8.5.2)."""
     micro.change(pdms=pdms(tso=3))
     micro.run_until(lambda: micro.exists(PODS, "basic-tso-2"))
@@ -123,7 +123,7 @@ def test_of_three_members_one_that_pd_has_serve_takes_over(micro: OperatorWorld,
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.7")
-def test_another_member_is_the_primary_before_one_is_removed(micro: OperatorWorld) -> None:
+def test_transfers_the_primary_before_removing_a_member(micro: OperatorWorld) -> None:
     services = pd(micro).services
     last = next(each for each in services.members("tso", micro.clock.now()) if each.name == "basic-tso-1")
     services.transfer("tso", last)
@@ -145,7 +145,7 @@ def test_members_before_8_3_0_cannot_hand_over(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.2")
-def test_tso_stays_while_pd_gives_no_timestamps(micro: OperatorWorld) -> None:
+def test_keeps_tso_while_pd_serves_no_timestamps(micro: OperatorWorld) -> None:
     micro.change(pdms=pdms(tso=0))
     micro.run_until(lambda: micro.reason() == "FailedScaleIn", within=120.0)
     assert "keeping the pods of tso: PD is in microservice mode" in message(micro)
@@ -155,7 +155,7 @@ def test_tso_stays_while_pd_gives_no_timestamps(micro: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.2")
-def test_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: OperatorWorld) -> None:
+def test_when_the_mode_ends_pd_serves_timestamps_before_tso_is_removed(micro: OperatorWorld) -> None:
     micro.change(pd={"mode": ""})
     while micro.exists(PODS, "basic-tso-0"):
         micro.run(0.1)
@@ -174,7 +174,7 @@ def test_when_the_mode_ends_pd_gives_timestamps_before_tso_goes(micro: OperatorW
     ],
 )
 @pytest.mark.rule("lifecycle-6.2")
-def test_what_ends_the_mode_is_told_where_pds_pods_are_not_restarted_by_themselves(
+def test_says_how_to_end_the_mode_if_pd_is_not_restarted_automatically(
     micro: OperatorWorld, strategy: Json, way_out: str
 ) -> None:
     micro.change(pd=strategy)
@@ -192,7 +192,7 @@ def test_what_ends_the_mode_is_told_where_pds_pods_are_not_restarted_by_themselv
 
 @pytest.mark.slow
 @pytest.mark.rule("I36")
-def test_microservices_that_are_suspended_when_the_mode_ends_are_not_told_of(micro: OperatorWorld) -> None:
+def test_does_not_report_suspended_microservices_when_the_mode_ends(micro: OperatorWorld) -> None:
     micro.change(pd={"mode": ""})
     micro.run(1.0)
     micro.change(suspendAction={"suspendStatefulSet": True})
@@ -205,7 +205,7 @@ def test_microservices_that_are_suspended_when_the_mode_ends_are_not_told_of(mic
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.2")
-def test_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
+def test_switches_a_running_cluster_to_the_mode(world: OperatorWorld) -> None:
     applied(world, [])
     world.run_until_ready()
     world.change(pd={"mode": "ms"}, pdms=pdms())
@@ -216,7 +216,7 @@ def test_the_mode_begins_in_a_running_cluster(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-1.1")
-def test_microservices_that_are_removed_from_the_spec_stay_and_the_condition_says_so(micro: OperatorWorld) -> None:
+def test_keeps_microservices_removed_from_the_spec_and_says_so(micro: OperatorWorld) -> None:
     micro.change(pdms=None)
     micro.run_until(lambda: micro.reason() == "ComponentRemoved")
     micro.run(30.0)
@@ -225,7 +225,7 @@ def test_microservices_that_are_removed_from_the_spec_stay_and_the_condition_say
 
 @pytest.mark.slow
 @pytest.mark.rule("F7")
-def test_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
+def test_tso_without_a_primary_is_unhealthy(micro: OperatorWorld) -> None:
     for name in ("basic-tso-0", "basic-tso-1"):
         micro.world.data_plane.hang(NAMESPACE, name)
     micro.run_until(lambda: not micro.is_ready(), within=120.0)
@@ -236,7 +236,7 @@ def test_a_tso_without_a_primary_is_not_well(micro: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-12")
-def test_all_is_suspended_and_resumed(micro: OperatorWorld) -> None:
+def test_microservices_are_suspended_and_resumed(micro: OperatorWorld) -> None:
     micro.change(suspendAction={"suspendStatefulSet": True})
     micro.run_until(lambda: micro.reason() == "Suspended", within=120.0)
     assert not micro.every(STATEFUL_SETS)

@@ -45,7 +45,7 @@ def end(world: OperatorWorld, kind: str) -> None:
 
 
 @pytest.mark.rule("backup-4.4")
-def test_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: OperatorWorld) -> None:
+def test_restarts_only_tikv_before_and_after_a_restore(basic: OperatorWorld) -> None:
     basic.change(configUpdateStrategy="RollingUpdate")
     basic.run(5)
     basic.run_until_ready(within=300)
@@ -71,7 +71,7 @@ def test_tikv_alone_is_restarted_and_once_more_when_it_is_over(basic: OperatorWo
     assert [] == basic.writes()
 
 
-def test_stores_that_joined_from_another_cluster_keep_their_garbage_too(basic: OperatorWorld) -> None:
+def test_stores_that_joined_from_another_cluster_stop_gc_too(basic: OperatorWorld) -> None:
     """They hold parts of the same tables; v1.6 switches it off for the TidbCluster that the Restore names."""
     tikv = {"baseImage": "pingcap/tikv", "replicas": 1, "requests": {"storage": "1Gi"}, "config": {}}
     spec = {"version": "v8.5.2", "cluster": {"name": "basic"}, "configUpdateStrategy": "RollingUpdate", "tikv": tikv}
@@ -91,14 +91,14 @@ def test_stores_that_joined_from_another_cluster_keep_their_garbage_too(basic: O
 
 @pytest.mark.parametrize("br", [{"clusterNamespace": "elsewhere"}, {"cluster": "other"}])
 @pytest.mark.rule("backup-4.4")
-def test_restores_into_others_restart_nothing(basic: OperatorWorld, br: dict[str, str]) -> None:
+def test_a_restore_into_another_cluster_restarts_nothing(basic: OperatorWorld, br: dict[str, str]) -> None:
     restore(basic, **br)
     basic.run(60)
     assert ratio(basic) is None
 
 
 @pytest.mark.rule("backup-4.4")
-def test_one_of_another_namespace_restarts_tikv_only_by_consent(basic: OperatorWorld) -> None:
+def test_a_restore_of_another_namespace_restarts_tikv_only_by_consent(basic: OperatorWorld) -> None:
     """Whatever its status says: its author can write that."""
     basic.change(configUpdateStrategy="RollingUpdate")
     basic.admin.create(NAMESPACES, {"metadata": {"name": "far"}})
@@ -115,7 +115,7 @@ def test_one_of_another_namespace_restarts_tikv_only_by_consent(basic: OperatorW
 
 
 @pytest.mark.rule("backup-4.4")
-def test_one_that_is_invalid_restarts_nothing(basic: OperatorWorld) -> None:
+def test_an_invalid_restore_restarts_nothing(basic: OperatorWorld) -> None:
     """v1.6 sets the override before it looks, and leaves it on."""
     body = tree("Restore", by_br(restoreMode="pitr"), name="back", namespace=NAMESPACE)
     basic.admin.create(RESTORES, body, NAMESPACE)

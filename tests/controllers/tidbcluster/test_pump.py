@@ -40,7 +40,7 @@ def message(world: OperatorWorld) -> str:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-3.1")
-def test_tidb_starts_when_a_node_is_online(world: OperatorWorld) -> None:
+def test_tidb_starts_when_a_pump_node_is_online(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pump"] = PUMP | {"nodeSelector": {"nowhere": "yes"}}
     world.apply(cluster)
@@ -61,7 +61,7 @@ def test_the_status_lists_nodes_as_they_registered(binlog: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.8")
-def test_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> None:
+def test_takes_a_node_offline_before_its_pod_is_removed(binlog: OperatorWorld) -> None:
     seen = set()
     binlog.change(pump={"replicas": 1})
     while binlog.exists(PODS, "basic-pump-1"):
@@ -75,7 +75,7 @@ def test_a_node_is_offline_before_its_pod_goes(binlog: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F32")
-def test_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWorld) -> None:
+def test_a_node_that_left_returns_with_an_empty_volume(binlog: OperatorWorld) -> None:
     before = binlog.get(PERSISTENT_VOLUME_CLAIMS, "data-basic-pump-1")["metadata"]["uid"]
     binlog.change(pump={"replicas": 1})
     binlog.run_until_ready()
@@ -87,7 +87,7 @@ def test_a_node_that_left_comes_back_with_an_empty_volume(binlog: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("F36")
-def test_a_node_that_is_closing_goes_all_the_same_and_comes_back(binlog: OperatorWorld) -> None:
+def test_removes_a_node_that_is_already_closing_and_it_can_return(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 1})
     binlog.run_until(lambda: states(binlog)["basic-pump-1"] == "closing")
     binlog.change(pump={"replicas": 2})
@@ -112,7 +112,7 @@ def test_all_nodes_stay_while_tidb_writes_binlogs(binlog: OperatorWorld) -> None
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.8")
-def test_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorWorld) -> None:
+def test_removes_a_pod_that_never_registered_immediately(binlog: OperatorWorld) -> None:
     binlog.change(pump={"replicas": 3, "nodeSelector": {"nowhere": "yes"}})
     binlog.run_until(lambda: binlog.exists(PODS, "basic-pump-2"))
     binlog.change(pump={"replicas": 2, "nodeSelector": None})
@@ -122,7 +122,7 @@ def test_a_pod_that_never_registered_goes_without_more_ado(binlog: OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.8")
-def test_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) -> None:
+def test_waits_for_a_node_whose_pod_does_not_run(binlog: OperatorWorld) -> None:
     binlog.world.data_plane.hang(NAMESPACE, "basic-pump-1")
     binlog.change(pump={"replicas": 1})
     binlog.run(60.0)
@@ -136,7 +136,7 @@ def test_a_node_whose_pod_does_not_run_is_waited_for(binlog: OperatorWorld) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("crashes", [True, False])
 @pytest.mark.rule("lifecycle-8.8")
-def test_a_pump_that_cannot_be_asked_to_close_is_kept_and_named(binlog: OperatorWorld, crashes: bool) -> None:
+def test_keeps_and_names_an_unreachable_pump(binlog: OperatorWorld, crashes: bool) -> None:
     faults, pod = binlog.world.faults, f"{NAMESPACE}/basic-pump-1"
     revive = faults.pod_crash_loop(pod) if crashes else faults.network_cut(pod)
     binlog.run(60.0)
@@ -155,7 +155,7 @@ def test_a_pump_that_cannot_be_asked_to_close_is_kept_and_named(binlog: Operator
 
 @pytest.mark.slow
 @pytest.mark.rule("F7")
-def test_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> None:
+def test_knows_no_node_while_pd_is_silent(binlog: OperatorWorld) -> None:
     binlog.world.data_plane.hang(NAMESPACE, "basic-pd-0")
     binlog.change(pump={"replicas": 1})
     binlog.run(60.0)
@@ -167,7 +167,7 @@ def test_while_pd_does_not_answer_no_node_is_known(binlog: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.8")
-def test_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: OperatorWorld) -> None:
+def test_restarts_the_next_pod_when_the_previous_node_is_online(binlog: OperatorWorld) -> None:
     uids = {name: binlog.get(PODS, name)["metadata"]["uid"] for name in ("basic-pump-0", "basic-pump-1")}
     binlog.change(pump={"annotations": {"a": "b"}})
     binlog.run_until(lambda: binlog.get(PODS, "basic-pump-1")["metadata"]["uid"] != uids["basic-pump-1"])
@@ -178,7 +178,7 @@ def test_the_next_pod_is_restarted_when_the_last_node_is_online(binlog: Operator
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.4", "#6252")
-def test_smaller_volumes_are_refused_and_nothing_is_annotated(binlog: OperatorWorld) -> None:
+def test_refuses_smaller_volumes_and_annotates_nothing(binlog: OperatorWorld) -> None:
     binlog.change(enablePVCReplace=True, pump={"requests": {"storage": "512Mi"}})
     binlog.run_until(lambda: binlog.reason() == "VolumeCantChange")
     assert "spec.pump.requests.storage: " in message(binlog)
@@ -206,7 +206,7 @@ def binlog_condition(world: OperatorWorld) -> tuple[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.6")
-def test_a_tidb_without_binlogs_is_told_and_nothing_else_is_held_up(binlog: OperatorWorld) -> None:
+def test_reports_a_tidb_without_binlogs_and_continues(binlog: OperatorWorld) -> None:
     assert ("False", "BinlogRemoved") == binlog_condition(binlog)
     assert ("Done", True) == (binlog.reason(), binlog.is_ready())
 
@@ -235,7 +235,7 @@ def version(world: OperatorWorld, component: str) -> str:
 @pytest.mark.slow
 @pytest.mark.parametrize("way_out", [{"version": "v8.3.0"}, {"binlogEnabled": False}])
 @pytest.mark.rule("lifecycle-6.6")
-def test_who_writes_binlogs_is_not_upgraded_to_who_does_not(world: OperatorWorld, way_out: Json) -> None:
+def test_refuses_an_upgrade_that_ends_binlogs(world: OperatorWorld, way_out: Json) -> None:
     upgraded_to_one_without(world)
     assert ["v8.5.2", "v8.3.0", "v8.3.0"] == [version(world, each) for each in ("tikv", "pump", "tidb")]
     assert "Set spec.pump.version to v8.3.0" in message(world)
@@ -250,7 +250,7 @@ def test_who_writes_binlogs_is_not_upgraded_to_who_does_not(world: OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.6")
-def test_a_pump_that_is_given_up_needs_no_version(world: OperatorWorld) -> None:
+def test_a_pump_removed_from_the_spec_needs_no_version(world: OperatorWorld) -> None:
     upgraded_to_one_without(world)
     world.change(tidb={"binlogEnabled": False})
     world.run_until(lambda: version(world, "tidb") == "v8.5.2", within=300.0)
@@ -263,7 +263,7 @@ def test_a_pump_that_is_given_up_needs_no_version(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F25")
-def test_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -> None:
+def test_accepts_a_version_that_is_not_a_number(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pump"] = PUMP
     cluster["spec"]["tidb"]["version"] = "nightly"
@@ -274,7 +274,7 @@ def test_of_a_version_that_is_no_number_nobody_knows(world: OperatorWorld) -> No
 
 @pytest.mark.slow
 @pytest.mark.rule("R23")
-def test_the_way_back_from_a_version_that_no_registry_has_is_not_refused(binlog: OperatorWorld) -> None:
+def test_allows_the_way_back_from_a_version_that_no_registry_has(binlog: OperatorWorld) -> None:
     binlog.change(pump={"version": "v8.3.99-nope"})
     binlog.run_until(lambda: "v8.3.99-nope" in message(binlog), within=120.0)
     binlog.change(pump={"version": None})

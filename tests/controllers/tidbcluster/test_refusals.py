@@ -27,7 +27,7 @@ ORDERED = {"podManagementPolicy": "OrderedReady"}
 
 
 @pytest.mark.slow
-def test_a_change_that_would_replace_pods_is_refused_and_nothing_is_written(basic: OperatorWorld) -> None:
+def test_refuses_a_change_that_would_replace_pods_and_writes_nothing(basic: OperatorWorld) -> None:
     before = pods(basic)
     basic.change(**ORDERED)
     assert 'spec.podManagementPolicy: "Parallel" → "OrderedReady"' in refusal(basic)
@@ -39,7 +39,7 @@ def test_a_change_that_would_replace_pods_is_refused_and_nothing_is_written(basi
 
 
 @pytest.mark.rule("F23", "#4369")
-def test_a_mount_of_no_volume_is_refused_before_any_pod_notices(basic: OperatorWorld) -> None:
+def test_refuses_a_mount_without_a_volume_before_any_pod_is_touched(basic: OperatorWorld) -> None:
     """The roll would delete a pod that could not be made again."""
     before = pods(basic)
     basic.change(tidb={"additionalVolumeMounts": [{"name": "nowhere", "mountPath": "/nowhere"}]})
@@ -55,7 +55,7 @@ def test_a_mount_of_no_volume_is_refused_before_any_pod_notices(basic: OperatorW
     assert ([], before) == (written(basic), pods(basic))
 
 
-def test_a_refusal_ends_with_its_reason(basic: OperatorWorld) -> None:
+def test_a_refusal_ends_with_its_cause(basic: OperatorWorld) -> None:
     basic.change(**ORDERED)
     refusal(basic)
     basic.change(podManagementPolicy=None)
@@ -64,7 +64,7 @@ def test_a_refusal_ends_with_its_reason(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.slow
-def test_growing_goes_on_beside_a_refusal(basic: OperatorWorld) -> None:
+def test_scales_out_despite_a_refusal(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3}, tikv={"replicas": 2}, **ORDERED)
     before = pods(basic)
     basic.run_until(lambda: (basic.replicas("pd"), basic.replicas("tikv")) == (3, 2))
@@ -75,7 +75,7 @@ def test_growing_goes_on_beside_a_refusal(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("6.5")
-def test_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: OperatorWorld) -> None:
+def test_an_in_place_configuration_changes_the_config_map_and_restarts_no_pod(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["configUpdateStrategy"] = "InPlace"
     world.apply(cluster)
@@ -90,7 +90,7 @@ def test_an_in_place_configuration_reaches_the_config_map_and_no_pod(world: Oper
 
 @pytest.mark.slow
 @pytest.mark.rule("3.2")
-def test_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -> None:
+def test_observes_a_paused_cluster_and_leaves_it_alone(basic: OperatorWorld) -> None:
     basic.change(paused=True, tidb={"replicas": 2}, pd={"service": {"labels": {"owner": "me"}}})
     basic.run_until(lambda: basic.reason() == "Paused")
     basic.forget()
@@ -108,7 +108,7 @@ def test_a_paused_cluster_is_observed_and_left_alone(basic: OperatorWorld) -> No
 
 
 @pytest.mark.rule("3.2")
-def test_a_paused_cluster_is_not_even_begun(world: OperatorWorld) -> None:
+def test_does_not_bootstrap_a_paused_cluster(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["paused"] = True
     world.apply(cluster)

@@ -69,7 +69,7 @@ def _ready(pod: Json) -> str:
 
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.parametrize("which", _REFUSED)
-def test_a_lost_pod_is_replaced_though_the_new_template_is_refused(
+def test_replaces_a_lost_pod_although_the_new_template_is_refused(
     world: OperatorWorld, component: str, which: str
 ) -> None:
     resource, text, edit = _REFUSED[which]
@@ -93,7 +93,7 @@ def test_a_lost_pod_is_replaced_though_the_new_template_is_refused(
 
 
 @pytest.mark.parametrize("component", ["pd", "tidb"])
-def test_a_lost_pod_is_replaced_though_a_service_is_refused_and_the_component_grows(
+def test_replaces_a_lost_pod_although_a_service_is_refused_during_a_scale_out(
     world: OperatorWorld, component: str
 ) -> None:
     refuse(world, SERVICES, "LoadBalancer")
@@ -107,7 +107,7 @@ def test_a_lost_pod_is_replaced_though_a_service_is_refused_and_the_component_gr
 
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.rule("F4")
-def test_a_lost_pod_is_replaced_though_others_have_taken_a_service_over(world: OperatorWorld, component: str) -> None:
+def test_replaces_a_lost_pod_although_another_owner_took_over_a_service(world: OperatorWorld, component: str) -> None:
     name = f"basic-{component}-peer"
     rival = world.admin.create(CONFIG_MAPS, {"metadata": {"name": "rival"}}, NAMESPACE).metadata
     owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "rival", "uid": rival.uid, "controller": True}
@@ -124,7 +124,7 @@ def test_a_lost_pod_is_replaced_though_others_have_taken_a_service_over(world: O
 
 
 @pytest.mark.rule("I13")
-def test_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_leaders_back(world: OperatorWorld) -> None:
+def test_finishes_a_started_roll_although_the_next_edit_is_refused(world: OperatorWorld) -> None:
     refuse(world, CONFIG_MAPS, "warn")
     first = world.get(PODS, "basic-tikv-2")["metadata"]["uid"]
     world.change(tikv={"version": _IMAGE})
@@ -142,7 +142,7 @@ def test_a_roll_that_has_begun_goes_on_with_what_the_pods_run_and_gives_leaders_
 
 
 @pytest.mark.rule("I39")
-def test_ddl_does_not_stay_paused_for_an_upgrade_whose_service_is_refused(world: OperatorWorld) -> None:
+def test_resumes_ddl_when_the_service_of_an_upgrade_is_refused(world: OperatorWorld) -> None:
     refuse(world, SERVICES, "LoadBalancer")
     first = world.get(PODS, "basic-tidb-1")["metadata"]["uid"]
     world.change(tidb={"version": _IMAGE})
@@ -153,7 +153,7 @@ def test_ddl_does_not_stay_paused_for_an_upgrade_whose_service_is_refused(world:
     assert not [key for key in world.cluster()["metadata"].get("annotations") or {} if "smooth-upgrade" in key]
 
 
-def test_what_is_refused_is_asked_for_ever_more_rarely_and_what_else_goes_on_waits_for_nothing(
+def test_retries_a_refused_write_with_growing_delays_that_hold_up_nothing_else(
     world: OperatorWorld,
 ) -> None:
     refuse(world, STATEFUL_SETS, _IMAGE)
@@ -195,9 +195,7 @@ def made_again(world: OperatorWorld, component: str, propagation: str) -> None:
 
 
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
-def test_a_lost_pod_is_replaced_though_the_spec_mounts_a_volume_that_running_pods_cannot_get(
-    world: OperatorWorld, component: str
-) -> None:
+def test_replaces_a_lost_pod_although_the_spec_mounts_a_new_volume(world: OperatorWorld, component: str) -> None:
     world.change(**{component: {"additionalVolumeMounts": [{"name": "nowhere", "mountPath": "/x"}]}})
     world.run_until(lambda: world.reason().startswith("FailedUpdate"))
     lose(world, component)
@@ -207,7 +205,7 @@ def test_a_lost_pod_is_replaced_though_the_spec_mounts_a_volume_that_running_pod
 
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.rule("F10")
-def test_a_stateful_set_that_others_delete_comes_back_as_its_pods_run_where_the_new_template_is_refused(
+def test_recreates_a_deleted_stateful_set_as_its_pods_run_if_the_new_template_is_refused(
     world: OperatorWorld, component: str
 ) -> None:
     allow, before = refuse(world, STATEFUL_SETS, _IMAGE), uids(world, component)
@@ -225,7 +223,7 @@ def test_a_stateful_set_that_others_delete_comes_back_as_its_pods_run_where_the_
 
 
 @pytest.mark.parametrize("propagation", ["Background", "Orphan"])
-def test_a_stateful_set_that_others_delete_comes_back_where_an_edit_of_a_service_is_refused(
+def test_recreates_a_deleted_stateful_set_although_a_service_edit_is_refused(
     world: OperatorWorld, propagation: str
 ) -> None:
     refuse(world, SERVICES, "LoadBalancer")
@@ -236,7 +234,7 @@ def test_a_stateful_set_that_others_delete_comes_back_where_an_edit_of_a_service
     assert "Forbidden" == world.reason()
 
 
-def test_a_service_that_others_delete_comes_back_at_once_where_an_edit_of_another_is_refused(
+def test_recreates_a_deleted_service_immediately_although_another_edit_is_refused(
     world: OperatorWorld,
 ) -> None:
     refuse(world, SERVICES, "LoadBalancer")
@@ -247,7 +245,7 @@ def test_a_service_that_others_delete_comes_back_at_once_where_an_edit_of_anothe
 
 
 @pytest.mark.rule("R27")
-def test_what_others_have_changed_and_a_policy_keeps_so_restarts_nobody_and_keeps_nobody_from_being_replaced(
+def test_a_foreign_edit_that_a_policy_protects_neither_restarts_pods_nor_blocks_failover(
     world: OperatorWorld,
 ) -> None:
     before = uids(world, "tikv")
@@ -264,7 +262,7 @@ def test_what_others_have_changed_and_a_policy_keeps_so_restarts_nobody_and_keep
     assert before <= uids(world, "tikv")
 
 
-def test_what_discovery_is_made_of_comes_back_where_its_role_may_not_be_changed(world: OperatorWorld) -> None:
+def test_recreates_discovery_objects_although_its_role_cannot_be_changed(world: OperatorWorld) -> None:
     def policy(of: Resource, tree: Json, old: Json | None) -> None:
         if of == ROLES and old is not None and tree["rules"]:
             raise forbidden(of, tree["metadata"]["name"], "admission webhook denied the request")
@@ -282,7 +280,7 @@ def test_what_discovery_is_made_of_comes_back_where_its_role_may_not_be_changed(
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
 @pytest.mark.parametrize("which", _REFUSED)
 @pytest.mark.rule("F10")
-def test_a_StatefulSet_that_is_gone_is_made_as_it_was_though_the_new_template_is_refused(
+def test_recreates_a_vanished_stateful_set_unchanged_if_the_new_template_is_refused(
     world: OperatorWorld, component: str, which: str
 ) -> None:
     resource, text, edit = _REFUSED[which]
@@ -303,7 +301,7 @@ def _uids(world: OperatorWorld) -> dict[str, str]:
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in world.every(PODS)}
 
 
-def test_what_pods_need_as_they_run_is_asked_for_ever_more_rarely_where_that_is_refused_too(
+def test_retries_refused_objects_of_running_pods_with_growing_delays(
     world: OperatorWorld,
 ) -> None:
     refuse(world, STATEFUL_SETS, "pingcap/tikv")
@@ -314,7 +312,7 @@ def test_what_pods_need_as_they_run_is_asked_for_ever_more_rarely_where_that_is_
     assert 1 <= world.writes().count("patch statefulsets.apps basic-tikv") <= 16
 
 
-def test_a_roll_that_goes_on_is_told_with_what_it_is_for_not_with_what_was_refused(world: OperatorWorld) -> None:
+def test_a_continued_roll_reports_its_own_cause_and_not_the_refused_one(world: OperatorWorld) -> None:
     refuse(world, STATEFUL_SETS, "v8.5.9")
     first = world.get(PODS, "basic-tikv-2")["metadata"]["uid"]
     world.change(tikv={"version": _IMAGE})

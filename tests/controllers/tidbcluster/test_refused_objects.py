@@ -58,7 +58,7 @@ def undone(part: Json, before: Json) -> Json:
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else None,
 )
-def test_what_is_refused_is_named_and_can_be_put_right(
+def test_names_a_refused_object_and_recovers_when_the_user_corrects_it(
     world: OperatorWorld, component: str, part: dict[str, Any], field: str
 ) -> None:
     world.apply(refused(component, part))
@@ -75,7 +75,7 @@ def test_what_is_refused_is_named_and_can_be_put_right(
     world.run_until_ready()
 
 
-def test_a_value_of_a_wrong_type_quotes_no_object(world: OperatorWorld) -> None:
+def test_the_message_about_a_wrong_type_quotes_no_object(world: OperatorWorld) -> None:
     world.apply(refused("tikv", {"env": [{"name": "PASSWORD", "value": "hush"}]}))
     world.run_until_ready()
     before = world.get(STATEFUL_SETS, "basic-tikv")["metadata"]["generation"]

@@ -18,7 +18,9 @@ def written(world: OperatorWorld) -> list[str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.rule("objects-1.1")
-def test_a_removed_component_runs_on_and_the_condition_names_the_way_out(basic: OperatorWorld, component: str) -> None:
+def test_a_removed_component_keeps_running_and_the_condition_names_the_way_out(
+    basic: OperatorWorld, component: str
+) -> None:
     spec, before = basic.cluster()["spec"], pods(basic)
     basic.change(**{component: None})
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
@@ -38,7 +40,7 @@ def test_a_removed_component_runs_on_and_the_condition_names_the_way_out(basic: 
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
 @pytest.mark.rule("objects-5")
-def test_the_status_of_a_removed_component_goes_on_being_observed(basic: OperatorWorld, component: str) -> None:
+def test_keeps_observing_the_status_of_a_removed_component(basic: OperatorWorld, component: str) -> None:
     basic.change(**{component: None})
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
     basic.world.faults.pod_crash_loop(f"default/basic-{component}-0")
@@ -51,7 +53,7 @@ def test_the_status_of_a_removed_component_goes_on_being_observed(basic: Operato
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.1")
-def test_others_are_kept_in_order_beside_a_removed_component(basic: OperatorWorld) -> None:
+def test_other_components_are_maintained_beside_a_removed_one(basic: OperatorWorld) -> None:
     basic.change(tidb=None, tikv={"replicas": 2})
     basic.run_until(lambda: len(basic.cluster()["status"]["tikv"]["stores"]) == 2)
     assert "ComponentRemoved" == basic.reason()
@@ -59,7 +61,7 @@ def test_others_are_kept_in_order_beside_a_removed_component(basic: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.1")
-def test_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWorld) -> None:
+def test_restarts_no_pod_for_a_change_made_together_with_a_removal(basic: OperatorWorld) -> None:
     """Which of both was meant is the user's to say."""
     spec, before = basic.cluster()["spec"], pods(basic)
     basic.change(tikv=None, pd={"config": {"log": {"level": "warn"}}})
@@ -74,7 +76,7 @@ def test_no_pod_is_restarted_for_what_comes_with_a_removal(basic: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("F1")
-def test_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorWorld) -> None:
+def test_a_removed_component_missing_from_the_cache_keeps_running(basic: OperatorWorld) -> None:
     before = pods(basic)
     basic.change(tidb=None, pd={"config": {"log": {"level": "warn"}}})
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
@@ -86,7 +88,7 @@ def test_a_removed_component_that_the_cache_lacks_still_runs(basic: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-1.1")
-def test_what_was_scaled_in_to_nothing_can_be_removed(basic: OperatorWorld) -> None:
+def test_allows_the_removal_of_a_component_with_no_pods(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 0})
     basic.run_until_ready()
     basic.change(tidb=None)
@@ -98,7 +100,7 @@ def test_what_was_scaled_in_to_nothing_can_be_removed(basic: OperatorWorld) -> N
 
 
 @pytest.mark.rule("objects-1.1")
-def test_a_removal_is_done_when_the_user_deletes_the_stateful_set(basic: OperatorWorld) -> None:
+def test_a_removal_ends_when_the_user_deletes_the_stateful_set(basic: OperatorWorld) -> None:
     basic.change(tidb=None)
     basic.run_until(lambda: basic.reason() == "ComponentRemoved")
     basic.admin.delete(STATEFUL_SETS, "basic-tidb", NAMESPACE)
@@ -111,7 +113,7 @@ def test_a_removal_is_done_when_the_user_deletes_the_stateful_set(basic: Operato
 
 @pytest.mark.slow
 @pytest.mark.rule("8.4")
-def test_a_removal_in_the_middle_of_a_scale_in_is_taken_back(world: OperatorWorld) -> None:
+def test_a_removal_during_a_scale_in_can_be_reverted(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tikv"]["replicas"] = 4
     world.apply(cluster)

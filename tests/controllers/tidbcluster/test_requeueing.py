@@ -34,7 +34,7 @@ def requeues(world: OperatorWorld) -> int:
     return sum(REQUEUED_AT in (call.request.body or b"").decode() for call in ours)
 
 
-def test_pods_that_a_quota_has_refused_are_there_within_five_minutes_of_its_end(world: OperatorWorld) -> None:
+def test_pods_refused_by_a_quota_exist_within_five_minutes_of_its_end(world: OperatorWorld) -> None:
     """By itself Kubernetes tries after 655 s, and after 1,310."""
     allow = world.world.faults.creation_refused("pods", "basic-tikv-*")
     world.apply(sample("basic"))
@@ -44,7 +44,9 @@ def test_pods_that_a_quota_has_refused_are_there_within_five_minutes_of_its_end(
 
 
 @pytest.mark.parametrize("component", ["pump", "tikv"])
-def test_so_are_those_that_are_made_one_after_another(world: OperatorWorld, component: str) -> None:
+def test_ordered_pods_refused_by_a_quota_exist_within_five_minutes_of_its_end(
+    world: OperatorWorld, component: str
+) -> None:
     tree = sample("basic")
     tree["spec"]["pump"] = {"replicas": 2, "requests": {"storage": "1Gi"}}
     tree["spec"]["tikv"] |= {"podManagementPolicy": "OrderedReady", "replicas": 2}
@@ -57,14 +59,14 @@ def test_so_are_those_that_are_made_one_after_another(world: OperatorWorld, comp
     world.run_until_ready(within=330.0)
 
 
-def test_while_pods_are_refused_the_writes_become_rare(world: OperatorWorld) -> None:
+def test_writes_become_rare_while_pods_are_refused(world: OperatorWorld) -> None:
     world.world.faults.creation_refused("pods", "basic-tikv-*")
     world.apply(sample("basic"))
     world.run(1300.0)
     assert 5 <= requeues(world) <= 10
 
 
-def test_pods_behind_one_of_an_older_stateful_set_are_there_soon_after_that_has_ended(world: OperatorWorld) -> None:
+def test_pods_blocked_by_an_older_stateful_sets_pod_exist_soon_after_its_end(world: OperatorWorld) -> None:
     five_members(world)
     node = world.get(PODS, "basic-pd-1")["spec"]["nodeName"]
     start = world.world.faults.host_gone(f"{NAMESPACE}/basic-pd-1")
@@ -80,7 +82,7 @@ def test_pods_behind_one_of_an_older_stateful_set_are_there_soon_after_that_has_
     assert 1 == requeues(world)
 
 
-def test_a_cluster_that_comes_up_and_is_rolled_needs_none(world: OperatorWorld) -> None:
+def test_starting_and_rolling_a_cluster_needs_no_requeue(world: OperatorWorld) -> None:
     five_members(world)
     world.change(pd={"annotations": {"roll": "1"}})
     world.run(5.0)
@@ -88,7 +90,7 @@ def test_a_cluster_that_comes_up_and_is_rolled_needs_none(world: OperatorWorld) 
     assert 0 == requeues(world)
 
 
-def test_nobody_is_restarted_for_it_though_an_admission_webhook_acts_on_each_write(world: OperatorWorld) -> None:
+def test_a_requeue_changes_no_template_although_a_webhook_changes_each_write(world: OperatorWorld) -> None:
     five_members(world)
     world.world.faults.creation_refused("pods", "basic-pd-4")
     world.admin.delete(PODS, "basic-pd-4", NAMESPACE)
@@ -98,7 +100,7 @@ def test_nobody_is_restarted_for_it_though_an_admission_webhook_acts_on_each_wri
     assert before == world.get(STATEFUL_SETS, "basic-pd")["metadata"]["generation"]
 
 
-def test_a_policy_that_refuses_pods_and_that_write_hides_nothing(world: OperatorWorld) -> None:
+def test_reports_refused_pods_although_the_requeue_is_refused_too(world: OperatorWorld) -> None:
     """As a policy on pods does that is applied to what makes them, too."""
     five_members(world)
     world.world.faults.creation_refused("pods", "basic-pd-4")
@@ -117,7 +119,7 @@ def test_a_policy_that_refuses_pods_and_that_write_hides_nothing(world: Operator
     assert {"PodsNotReady"} == reasons
 
 
-def test_a_stateful_set_that_nobody_may_write_keeps_nobody_from_telling_why_its_pods_are_missing(
+def test_says_why_pods_are_missing_although_the_stateful_set_cannot_be_written(
     world: OperatorWorld,
 ) -> None:
     world.world.faults.creation_refused("pods", "basic-tikv-*")

@@ -38,7 +38,7 @@ def pd_cluster(world: OperatorWorld) -> Any:
 
 @pytest.mark.slow
 @pytest.mark.rule("I4")
-def test_a_cluster_made_again_with_fewer_pds_begins_with_all_its_volumes_and_shrinks_by_the_steps(
+def test_a_cluster_recreated_with_fewer_pds_starts_with_all_volumes_and_then_scales_in(
     basic: OperatorWorld,
 ) -> None:
     before = pd_cluster(basic).id
@@ -51,7 +51,7 @@ def test_a_cluster_made_again_with_fewer_pds_begins_with_all_its_volumes_and_shr
 
 @pytest.mark.slow
 @pytest.mark.rule("R14")
-def test_a_cluster_made_again_with_fewer_pds_and_corrected_keeps_its_pd(basic: OperatorWorld) -> None:
+def test_a_cluster_recreated_with_fewer_pds_and_corrected_keeps_its_pd(basic: OperatorWorld) -> None:
     before = pd_cluster(basic).id
     recreated(basic, pd=1)
     basic.run(1)
@@ -63,7 +63,7 @@ def test_a_cluster_made_again_with_fewer_pds_and_corrected_keeps_its_pd(basic: O
 
 @pytest.mark.slow
 @pytest.mark.rule("I3")
-def test_a_cluster_made_again_with_fewer_stores_loses_none(basic: OperatorWorld) -> None:
+def test_a_cluster_recreated_with_fewer_stores_loses_none(basic: OperatorWorld) -> None:
     basic.change(tikv={"replicas": 4})
     basic.run_until_ready()
     recreated(basic, pd=3, tikv=3)
@@ -76,7 +76,7 @@ def test_a_cluster_made_again_with_fewer_stores_loses_none(basic: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("I4")
-def test_a_pd_that_does_not_answer_gets_the_pods_of_unmarked_volumes_back(basic: OperatorWorld) -> None:
+def test_recreates_the_pods_of_unmarked_volumes_while_pd_is_silent(basic: OperatorWorld) -> None:
     """Nothing but the volumes tells of the members: the StatefulSet is too small, and the status was emptied."""
     basic.admin.patch(STATEFUL_SETS, "basic-pd", NAMESPACE, {"spec": {"replicas": 1}})
     basic.world.advance(5)

@@ -17,7 +17,7 @@ def leave_a_claim_behind(world: OperatorWorld, name: str, **annotations: str) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.3")
-def test_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basic: OperatorWorld) -> None:
+def test_pd_scales_out_one_by_one_while_all_members_are_healthy(basic: OperatorWorld) -> None:
     def healthy() -> int:
         members = basic.cluster()["status"]["pd"]["members"].values()
         assert all(member["health"] for member in members)
@@ -37,7 +37,7 @@ def test_pd_grows_one_by_one_and_only_while_all_its_members_are_healthy(basic: O
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.3")
-def test_pd_does_not_grow_while_a_member_is_ill(basic: OperatorWorld) -> None:
+def test_pd_does_not_scale_out_while_a_member_is_unhealthy(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3})
     basic.run_until_ready()
     basic.world.data_plane.hang(NAMESPACE, "basic-pd-2")
@@ -64,7 +64,7 @@ def test_tikv_grows_by_its_parallelism(basic: OperatorWorld, parallelism: int, s
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.1")
-def test_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
+def test_scales_out_tidb_without_restarting_a_pod(basic: OperatorWorld) -> None:
     basic.change(tidb={"replicas": 3})
     basic.run_until_ready()
     stateful_set: Json = basic.get(STATEFUL_SETS, "basic-tidb")
@@ -77,7 +77,7 @@ def test_tidb_grows_and_no_pod_is_restarted(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.1")
-def test_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
+def test_three_components_scale_out_in_parallel(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 3}, tikv={"replicas": 3}, tidb={"replicas": 2})
     basic.run_until_ready()
     assert (3, 3, 2) == (basic.replicas("pd"), basic.replicas("tikv"), basic.replicas("tidb"))
@@ -88,9 +88,7 @@ def test_three_components_grow_side_by_side(basic: OperatorWorld) -> None:
     ("component", "claim"), [("tikv", "tikv-basic-tikv-2"), ("pd", "pd-basic-pd-2"), ("tidb", "tidb-log-basic-tidb-2")]
 )
 @pytest.mark.rule("F32", "#2709")
-def test_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
-    world: OperatorWorld, component: str, claim: str
-) -> None:
+def test_deletes_a_marked_claim_before_its_pod_starts(world: OperatorWorld, component: str, claim: str) -> None:
     cluster = sample("basic")
     if component == "tidb":
         cluster["spec"]["tidb"]["storageVolumes"] = [{"name": "log", "storageSize": "1Gi", "mountPath": "/log"}]
@@ -115,7 +113,7 @@ def test_a_marked_claim_is_deleted_and_gone_before_its_pod_starts(
 @pytest.mark.slow
 @pytest.mark.parametrize(("component", "claim"), [("tikv", "tikv-basic-tikv-1"), ("pd", "pd-basic-pd-1")])
 @pytest.mark.rule("lifecycle-8.4")
-def test_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, component: str, claim: str) -> None:
+def test_leaves_an_unmarked_claim_to_the_user(basic: OperatorWorld, component: str, claim: str) -> None:
     leave_a_claim_behind(basic, claim)
     basic.change(**{component: {"replicas": 2}})
     basic.run(60.0)
@@ -132,7 +130,7 @@ def test_a_claim_of_nobody_is_left_to_the_user(basic: OperatorWorld, component: 
 
 
 @pytest.mark.rule("lifecycle-8.4")
-def test_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
+def test_waits_for_a_terminating_claim(basic: OperatorWorld) -> None:
     leave_a_claim_behind(basic, "tikv-basic-tikv-1")
     finalizers = {"metadata": {"finalizers": ["example.com/copying"]}}
     basic.admin.patch(PERSISTENT_VOLUME_CLAIMS, "tikv-basic-tikv-1", NAMESPACE, finalizers)
@@ -144,7 +142,7 @@ def test_a_claim_that_is_going_is_waited_for(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.4")
-def test_the_claim_of_a_member_belongs_to_it(basic: OperatorWorld) -> None:
+def test_a_pod_gets_the_claim_of_its_registered_member_back(basic: OperatorWorld) -> None:
     """As after replicas were lowered by hand: store and claim are still there."""
     basic.change(tikv={"replicas": 2})
     basic.run_until_ready()

@@ -69,7 +69,7 @@ def wide_tikv(world: OperatorWorld) -> OperatorWorld:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.3")
-def test_pd_shrinks_one_by_one_and_grows_on_fresh_volumes(wide_pd: OperatorWorld) -> None:
+def test_pd_scales_in_one_by_one_and_scales_out_on_new_volumes(wide_pd: OperatorWorld) -> None:
     claims = {name: wide_pd.get(PERSISTENT_VOLUME_CLAIMS, name)["metadata"]["uid"] for name in _pd_claims(5)}
     wide_pd.change(pd={"replicas": 3})
     wide_pd.run_until_ready()
@@ -94,7 +94,7 @@ def _pd_claims(count: int) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.rule("F28", "#1112", "#1145", "#1151", "I12")
-def test_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) -> None:
+def test_transfers_the_leader_before_it_leaves_pd(wide_pd: OperatorWorld) -> None:
     pd_of(wide_pd).transfer_leader("basic-pd-4")
     wide_pd.run_until(lambda: pd_of(wide_pd).leader().name == "basic-pd-4")
     wide_pd.forget()
@@ -107,7 +107,7 @@ def test_the_leader_leaves_pd_after_another_one_leads(wide_pd: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("I8", "I9")
-def test_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWorld) -> None:
+def test_removes_no_pd_member_while_another_one_is_unhealthy(wide_pd: OperatorWorld) -> None:
     wide_pd.world.data_plane.hang(NAMESPACE, "basic-pd-1")
     wide_pd.change(pd={"replicas": 4})
     wide_pd.run(60.0)
@@ -121,7 +121,7 @@ def test_no_member_leaves_pd_while_another_one_is_ill(wide_pd: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.5")
-def test_a_mark_whose_time_has_no_zone_stops_neither_its_store_nor_another_component(
+def test_a_mark_without_a_time_zone_blocks_neither_its_store_nor_other_components(
     wide_tikv: OperatorWorld,
 ) -> None:
     marks = {"annotations": {SCALE_IN_TIME: "2026-11-21T03:00:00"}}
@@ -145,7 +145,7 @@ def test_a_pd_pod_that_never_joined_can_leave(wide_pd: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("I8")
-def test_a_pod_that_may_just_be_joining_leaves_as_a_member_or_not_at_all(basic: OperatorWorld) -> None:
+def test_removes_a_joining_pd_pod_only_together_with_its_member(basic: OperatorWorld) -> None:
     """The member of a pod that is gone would be half of a quorum of two, for ever."""
     for tenths in range(1, 12):
         basic.change(pd={"replicas": 2})
@@ -158,7 +158,7 @@ def test_a_pod_that_may_just_be_joining_leaves_as_a_member_or_not_at_all(basic: 
 
 @pytest.mark.slow
 @pytest.mark.rule("F38")
-def test_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> None:
+def test_removes_a_member_whose_pod_is_lost(wide_pd: OperatorWorld) -> None:
     wide_pd.world.faults.pod_pending("*/basic-pd-4")
     wide_pd.admin.delete(PODS, "basic-pd-4", NAMESPACE)
     wide_pd.run(5.0)
@@ -168,7 +168,7 @@ def test_a_member_leaves_though_its_pod_is_lost(wide_pd: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("F34")
-def test_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) -> None:
+def test_keeps_the_last_pd_while_another_component_needs_it(basic: OperatorWorld) -> None:
     basic.change(pd={"replicas": 0})
     basic.run(60.0)
     assert (1, [], []) == (basic.replicas("pd"), dataplane_writes(basic), basic.asked_replicas("pd"))
@@ -178,7 +178,7 @@ def test_the_last_pd_stays_while_something_needs_it(basic: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.rule("F34", "#3456")
-def test_a_cluster_gives_up_its_last_pd_when_that_of_another_one_leads(basic: OperatorWorld) -> None:
+def test_removes_the_last_pd_when_the_pd_of_another_cluster_leads(basic: OperatorWorld) -> None:
     second = sample("basic")
     second["metadata"]["name"] = "second"
     del second["spec"]["tikv"], second["spec"]["tidb"]
@@ -222,7 +222,7 @@ def test_tikv_shrinks_as_its_stores_become_tombstone(wide_tikv: OperatorWorld, p
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.5")
-def test_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> None:
+def test_a_wait_for_a_store_counts_its_remaining_regions(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.regions_frozen("default/basic")
     store = stores_of(wide_tikv)["basic-tikv-4"]
     wide_tikv.change(tikv={"replicas": 4})
@@ -238,7 +238,7 @@ def test_a_wait_for_a_store_tells_what_is_left(wide_tikv: OperatorWorld) -> None
 
 @pytest.mark.slow
 @pytest.mark.rule("F35", "F44")
-def test_a_clock_that_jumps_takes_no_store_offline_before_its_leaders_had_their_time(
+def test_a_clock_jump_does_not_shorten_the_wait_for_leaders(
     wide_tikv: OperatorWorld,
 ) -> None:
     wide_tikv.world.faults.regions_frozen("default/basic")
@@ -254,7 +254,7 @@ def test_a_clock_that_jumps_takes_no_store_offline_before_its_leaders_had_their_
 
 @pytest.mark.slow
 @pytest.mark.rule("F13", "F35")
-def test_no_store_is_taken_offline_while_another_one_has_not_reported_since_its_restart(
+def test_takes_no_store_offline_while_another_has_not_reported_since_its_restart(
     wide_tikv: OperatorWorld,
 ) -> None:
     store = stores_of(wide_tikv)["basic-tikv-4"]
@@ -286,7 +286,7 @@ def test_tikv_keeps_as_many_stores_as_regions_have_replicas(wide_tikv: OperatorW
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.5")
-def test_no_store_leaves_before_the_others_have_room_for_the_data_of_all(wide_tikv: OperatorWorld) -> None:
+def test_removes_no_store_while_the_others_lack_space_for_its_data(wide_tikv: OperatorWorld) -> None:
     stores = stores_of(wide_tikv)
     low = [
         wide_tikv.world.faults.store_low_space(f"{NAMESPACE}/basic", stores[f"basic-tikv-{ordinal}"].id)
@@ -310,7 +310,7 @@ def test_no_store_leaves_before_the_others_have_room_for_the_data_of_all(wide_ti
 
 
 @pytest.mark.rule("F31", "#3514")
-def test_tiflash_does_not_count_when_tikv_shrinks(world: OperatorWorld) -> None:
+def test_tiflash_stores_do_not_count_in_a_tikv_scale_in(world: OperatorWorld) -> None:
     tikv = ready_with(world, "tikv", 3)
     tikv.register_store("basic-tiflash-0.basic-tiflash-peer.default.svc:3930", {"engine": "tiflash"})
     tikv.change(tikv={"replicas": 2})
@@ -345,7 +345,7 @@ def _one_pod_is_gone(world: OperatorWorld) -> bool:
 @pytest.mark.parametrize("restarted", [False, True], ids=["same operator", "restarted operator"])
 @pytest.mark.parametrize("when", [_leaders_leave, _both_go_offline, _one_is_tombstone, _one_pod_is_gone])
 @pytest.mark.rule("F36", "I32")
-def test_a_tikv_scale_in_is_taken_back(
+def test_reverts_a_tikv_scale_in(
     wide_tikv: OperatorWorld, when: Callable[[OperatorWorld], bool], restarted: bool
 ) -> None:
     before = {pod: store.id for pod, store in stores_of(wide_tikv).items()}
@@ -381,7 +381,7 @@ def _is_at_rest(world: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("restarted", [False, True], ids=["same operator", "restarted operator"])
 @pytest.mark.rule("F36", "F32")
-def test_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorld, restarted: bool) -> None:
+def test_a_member_removed_from_pd_returns_with_an_empty_volume(wide_pd: OperatorWorld, restarted: bool) -> None:
     """Crashed between the removal of the member and that of its pod."""
     uid = wide_pd.get(PERSISTENT_VOLUME_CLAIMS, "pd-basic-pd-4")["metadata"]["uid"]
     refused = ApiFault(refusal=Refusal(503, "ServiceUnavailable", "not now"))
@@ -403,7 +403,7 @@ def test_a_member_that_pd_removed_comes_back_empty(wide_pd: OperatorWorld, resta
 
 @pytest.mark.slow
 @pytest.mark.rule("F36")
-def test_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
+def test_keeps_a_member_that_pd_still_lists(wide_pd: OperatorWorld) -> None:
     """Crashed after the intent was noted."""
     heal = wide_pd.world.faults.pd_answers("default/basic", 500, b'"no"', path="/pd/api/v1/members/*", method="DELETE")
     wide_pd.change(pd={"replicas": 4})
@@ -416,7 +416,7 @@ def test_a_member_that_pd_kept_stays(wide_pd: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("I18")
-def test_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world: OperatorWorld) -> None:
+def test_keeps_a_serving_tidb_while_the_remaining_ones_do_not_serve(world: OperatorWorld) -> None:
     tidb = ready_with(world, "tidb", 4)
     heal = [tidb.world.faults.pod_unready(f"{NAMESPACE}/basic-tidb-{ordinal}") for ordinal in (0, 1)]
     tidb.change(tidb={"replicas": 2})
@@ -431,7 +431,7 @@ def test_a_tidb_that_serves_stays_while_those_that_are_to_stay_do_not(world: Ope
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.7")
-def test_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
+def test_tidb_scales_in_by_its_parallelism(world: OperatorWorld) -> None:
     tidb = ready_with(world, "tidb", 4)
     tidb.change(tidb={"replicas": 1, "scalePolicy": {"scaleInParallelism": 2}})
     tidb.run_until_ready()
@@ -440,7 +440,7 @@ def test_tidb_shrinks_by_its_parallelism(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F5", "R08")
-def test_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd: OperatorWorld) -> None:
+def test_removes_nothing_for_an_outdated_spec_in_the_cache(wide_pd: OperatorWorld) -> None:
     wide_pd.change(pd={"replicas": 4}, tidb={"replicas": 0})
     wide_pd.operator.look()
     wide_pd.operator.caches[TIDB_CLUSTERS].blind = True
@@ -453,7 +453,7 @@ def test_nothing_leaves_for_a_spec_that_only_the_cache_still_has(wide_pd: Operat
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.rule("F5", "R08")
-def test_a_pod_that_pd_does_not_know_yet_leaves_by_no_spec_of_the_past(basic: OperatorWorld, component: str) -> None:
+def test_keeps_an_unregistered_pod_despite_an_outdated_spec(basic: OperatorWorld, component: str) -> None:
     basic.world.faults.pod_pending(f"*/basic-{component}-3")
     basic.change(**{component: {"replicas": 4}})
     basic.run_until(lambda: basic.replicas(component) == 4)
@@ -469,7 +469,7 @@ def test_a_pod_that_pd_does_not_know_yet_leaves_by_no_spec_of_the_past(basic: Op
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-4.4")
-def test_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
+def test_reports_delete_slots_without_effect_once(basic: OperatorWorld) -> None:
     annotation = {slots_annotation("tikv"): "[0]"}
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"metadata": {"annotations": annotation}})
     basic.run_until(lambda: bool(basic.events("DeleteSlotsIgnored")))
@@ -481,7 +481,7 @@ def test_slots_without_effect_are_told_once(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F37")
-def test_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: OperatorWorld) -> None:
+def test_removes_a_finished_pod_while_another_one_fails(wide_tikv: OperatorWorld) -> None:
     stuck = stores_of(wide_tikv)["basic-tikv-3"].id
     path = f"/pd/api/v1/store/{stuck}"
     heal = wide_tikv.world.faults.pd_answers("default/basic", 500, b'"not now"', path=path, method="DELETE")
@@ -497,7 +497,7 @@ def test_a_pod_that_is_done_goes_while_another_one_fails(wide_tikv: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("F12", "F41")
-def test_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: OperatorWorld) -> None:
+def test_removes_a_tikv_pod_that_never_registered_immediately(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.pod_pending("*/basic-tikv-5")
     wide_tikv.change(tikv={"replicas": 6})
     wide_tikv.run(10.0)
@@ -508,7 +508,7 @@ def test_a_tikv_pod_that_never_registered_leaves_at_once(wide_tikv: OperatorWorl
 
 @pytest.mark.slow
 @pytest.mark.rule("F38")
-def test_a_store_leaves_though_its_pod_is_lost(wide_tikv: OperatorWorld) -> None:
+def test_removes_a_store_whose_pod_is_lost(wide_tikv: OperatorWorld) -> None:
     wide_tikv.world.faults.pod_pending("*/basic-tikv-4")
     wide_tikv.admin.delete(PODS, "basic-tikv-4", NAMESPACE)
     wide_tikv.run(30.0)
@@ -519,7 +519,7 @@ def test_a_store_leaves_though_its_pod_is_lost(wide_tikv: OperatorWorld) -> None
 
 @pytest.mark.slow
 @pytest.mark.rule("R19")
-def test_a_pd_without_any_store_proves_nothing(wide_tikv: OperatorWorld) -> None:
+def test_an_empty_store_list_proves_nothing(wide_tikv: OperatorWorld) -> None:
     heal = wide_tikv.world.faults.pd_no_stores("default/basic")
     wide_tikv.change(tikv={"replicas": 4})
     wide_tikv.run(400.0)
@@ -535,7 +535,7 @@ def test_a_pd_without_any_store_proves_nothing(wide_tikv: OperatorWorld) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.rule("I31")
-def test_restarts_in_the_middle_lead_to_the_same_end(world: OperatorWorld, component: str) -> None:
+def test_finishes_a_scale_in_despite_restarts_of_the_operator(world: OperatorWorld, component: str) -> None:
     three = ready_with(world, component, 3)
     for replicas in (5, 3):
         three.change(**{component: {"replicas": replicas}})
@@ -561,7 +561,7 @@ _REFUSED = ApiFault(refusal=Refusal(500, "InternalError", "not now"))
 )
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.rule("lifecycle-18")
-def test_a_scale_in_goes_on_when_the_api_server_lets_it(
+def test_a_scale_in_continues_when_the_api_server_recovers(
     world: OperatorWorld, component: str, verb: str, resource: str
 ) -> None:
     four = ready_with(world, component, 4)
@@ -577,7 +577,7 @@ def test_a_scale_in_goes_on_when_the_api_server_lets_it(
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv"])
 @pytest.mark.rule("lifecycle-18")
-def test_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: str) -> None:
+def test_a_scale_in_continues_when_pd_recovers(world: OperatorWorld, component: str) -> None:
     four = ready_with(world, component, 4)
     heal = four.world.faults.pd_answers("default/basic", 500, b'"not now"', method="DELETE")
     four.change(**{component: {"replicas": 3}})
@@ -590,7 +590,7 @@ def test_a_scale_in_goes_on_when_pd_lets_it(world: OperatorWorld, component: str
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.5", "I3")
-def test_a_tombstone_that_pd_has_forgotten_is_gone(wide_tikv: OperatorWorld) -> None:
+def test_a_tombstone_that_pd_has_removed_counts_as_gone(wide_tikv: OperatorWorld) -> None:
     heal = wide_tikv.world.faults.api_fault(_REFUSED, OPERATOR, "patch", "statefulsets.apps")
     wide_tikv.change(tikv={"replicas": 4})
     wide_tikv.run_until(lambda: _one_is_tombstone(wide_tikv))
@@ -619,7 +619,7 @@ def test_a_tikv_pod_that_runs_gets_time_to_register(wide_tikv: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("F6")
-def test_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: OperatorWorld) -> None:
+def test_outdated_marks_in_the_cache_remove_nothing(wide_pd: OperatorWorld) -> None:
     wide_pd.change(pd={"replicas": 4})
     wide_pd.run_until_ready()
     wide_pd.operator.caches[PERSISTENT_VOLUME_CLAIMS].blind = True
@@ -630,7 +630,7 @@ def test_marks_that_only_the_cache_still_has_take_nothing_away(wide_pd: Operator
 
 @pytest.mark.slow
 @pytest.mark.rule("F29", "R14")
-def test_a_member_that_asked_to_join_and_never_came_leaves_pd(wide_pd: OperatorWorld) -> None:
+def test_removes_a_pd_member_that_never_started(wide_pd: OperatorWorld) -> None:
     """A pod that was scaled in while it started has asked PD; PD lets nobody else join until it is forgotten."""
     wide_pd.run(1.0)  # until etcd counts all members as connected
     pd = wide_pd.world.data_plane.pd_cluster(NAMESPACE, "basic")

@@ -34,7 +34,7 @@ def cluster_id(world: OperatorWorld) -> str:
 
 @pytest.mark.slow
 @pytest.mark.rule("F40")
-def test_no_cluster_begins_over_volumes_that_carry_the_id_of_another_one(without_pd_data: OperatorWorld) -> None:
+def test_bootstraps_no_cluster_over_volumes_with_the_id_of_another_one(without_pd_data: OperatorWorld) -> None:
     world = without_pd_data
     world.run(400)
 
@@ -46,7 +46,7 @@ def test_no_cluster_begins_over_volumes_that_carry_the_id_of_another_one(without
 
 @pytest.mark.slow
 @pytest.mark.rule("F40")
-def test_the_annotation_gives_the_data_up(without_pd_data: OperatorWorld) -> None:
+def test_bootstraps_a_cluster_when_the_annotation_abandons_the_data(without_pd_data: OperatorWorld) -> None:
     world, before = without_pd_data, cluster_id(without_pd_data)
     world.run(10)
     annotations = {"metadata": {"annotations": {FORCE_PD_BOOTSTRAP: before}}}
@@ -56,7 +56,7 @@ def test_the_annotation_gives_the_data_up(without_pd_data: OperatorWorld) -> Non
 
 
 @pytest.mark.rule("F40")
-def test_a_pd_that_is_not_the_one_of_the_volumes_is_refused(basic: OperatorWorld) -> None:
+def test_refuses_a_pd_whose_id_differs_from_the_volumes(basic: OperatorWorld) -> None:
     labels = {"metadata": {"labels": {"tidb.pingcap.com/cluster-id": "7"}}}
     for claim in (PD_CLAIM, TIKV_CLAIM):
         basic.admin.patch(PERSISTENT_VOLUME_CLAIMS, claim, NAMESPACE, labels)
@@ -68,7 +68,7 @@ def test_a_pd_that_is_not_the_one_of_the_volumes_is_refused(basic: OperatorWorld
 
 
 @pytest.mark.rule("F40", "R27")
-def test_an_id_that_was_edited_is_that_of_the_volumes_again(basic: OperatorWorld) -> None:
+def test_restores_an_edited_id_from_the_volumes(basic: OperatorWorld) -> None:
     before = cluster_id(basic)
     basic.admin.patch(TIDB_CLUSTERS, "basic", NAMESPACE, {"status": {"clusterID": "7"}}, subresource="status")
     basic.run(40)
@@ -78,7 +78,7 @@ def test_an_id_that_was_edited_is_that_of_the_volumes_again(basic: OperatorWorld
 
 
 @pytest.mark.rule("F40")
-def test_a_pd_that_knows_none_of_the_stores_is_no_ready_cluster(basic: OperatorWorld) -> None:
+def test_is_not_ready_while_pd_knows_none_of_the_stores(basic: OperatorWorld) -> None:
     pd = pd_cluster(basic)
     pd.stores.regions.clear()
     basic.run(40)

@@ -31,7 +31,7 @@ def assert_silent(world: OperatorWorld, logs: Any) -> None:
 
 
 @pytest.mark.slow
-def test_certificates_that_cannot_be_used_are_not_repeated(world: OperatorWorld) -> None:
+def test_does_not_repeat_the_content_of_unusable_certificates(world: OperatorWorld) -> None:
     put_secret(world, "basic-cluster-client-secret", "ca.crt", "tls.crt", "tls.key")
     for part in ("pd", "tikv", "tidb"):
         put_secret(world, f"basic-{part}-cluster-secret", "ca.crt", "tls.crt", "tls.key")
@@ -47,7 +47,7 @@ def test_certificates_that_cannot_be_used_are_not_repeated(world: OperatorWorld)
 
 
 @pytest.mark.slow
-def test_a_changed_value_in_the_environment_is_never_shown(world: OperatorWorld) -> None:
+def test_never_shows_a_changed_environment_value(world: OperatorWorld) -> None:
     with capture_logs() as logs:
         cluster = sample("basic")
         cluster["spec"]["tidb"]["env"] = [{"name": "PASSWORD", "value": CANARY}]

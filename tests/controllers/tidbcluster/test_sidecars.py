@@ -28,7 +28,7 @@ def pending(world: OperatorWorld, component: str) -> list[str]:
 
 
 @pytest.mark.rule("9.4")
-def test_servers_that_answer_are_healthy_and_not_replaced(world: OperatorWorld) -> None:
+def test_servers_beside_a_broken_sidecar_are_healthy_and_not_replaced(world: OperatorWorld) -> None:
     world.world.faults.image_missing(SIDECAR["image"])
     world.apply(cluster("tidb", 2))
     world.run_until(lambda: 2 == len(pending(world, "tidb")), 60.0)
@@ -41,7 +41,7 @@ def test_servers_that_answer_are_healthy_and_not_replaced(world: OperatorWorld) 
 
 
 @pytest.mark.rule("5.1")
-def test_a_cluster_comes_up_beside_them_and_waits_for_their_pods(world: OperatorWorld) -> None:
+def test_a_cluster_starts_and_waits_for_pods_with_broken_sidecars(world: OperatorWorld) -> None:
     world.world.faults.image_missing(SIDECAR["image"])
     body = cluster("pd", 3)
     body["spec"]["tikv"]["additionalContainers"] = [SIDECAR]
@@ -54,7 +54,7 @@ def test_a_cluster_comes_up_beside_them_and_waits_for_their_pods(world: Operator
 
 
 @pytest.mark.rule("8.5")
-def test_a_store_beside_one_that_cannot_start_leaves_before_its_pod(world: OperatorWorld) -> None:
+def test_a_store_beside_a_broken_sidecar_leaves_before_its_pod(world: OperatorWorld) -> None:
     world.apply(cluster("tikv", 4))
     world.run_until_ready()
     world.world.faults.image_missing("*/beside:*")

@@ -57,7 +57,7 @@ def test_keeps_a_voting_pd_behind_a_broken_node_while_pd_is_silent(wide: Operato
 
 
 @pytest.mark.slow
-def test_says_why_a_pd_that_runs_is_kept_while_pd_is_silent(wide: OperatorWorld) -> None:
+def test_says_why_a_running_pd_is_kept_while_pd_is_silent(wide: OperatorWorld) -> None:
     faults = wide.world.faults
     faults.pod_unready(f"{NAMESPACE}/basic-pd-2")
     wide.run(330.0)
@@ -71,7 +71,7 @@ def test_says_why_a_pd_that_runs_is_kept_while_pd_is_silent(wide: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("F11")
-def test_pds_that_all_crash_get_a_corrected_template_while_pd_is_silent(wide: OperatorWorld) -> None:
+def test_crashing_pds_get_a_corrected_template_while_pd_is_silent(wide: OperatorWorld) -> None:
     healed = wide.world.faults.pod_crash_loop(_MEMBERS)
     wide.run(60.0)
     wide.change(pd={"version": "v8.5.3"})
@@ -82,7 +82,7 @@ def test_pds_that_all_crash_get_a_corrected_template_while_pd_is_silent(wide: Op
 
 
 @pytest.mark.slow
-def test_takes_one_of_the_crashing_pds_alone_to_an_image_that_no_registry_has(wide: OperatorWorld) -> None:
+def test_moves_only_one_crashing_pd_to_an_image_that_no_registry_has(wide: OperatorWorld) -> None:
     healed = wide.world.faults.pod_crash_loop(_MEMBERS)
     wide.run(60.0)
     old = _images(wide)
@@ -109,7 +109,7 @@ _FORCE = "tidb.pingcap.com/force-upgrade"
 
 
 @pytest.mark.slow
-def test_keeps_a_single_pd_that_serves_unheard_until_the_user_forces_it(single: OperatorWorld) -> None:
+def test_keeps_a_single_serving_but_unreachable_pd_until_the_user_forces_it(single: OperatorWorld) -> None:
     reached = single.world.faults.network_cut(_MEMBERS)
     single.run(30.0)
     before = _uids(single)

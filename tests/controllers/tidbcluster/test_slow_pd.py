@@ -56,7 +56,7 @@ def _slow_world(clock: FakeClock) -> tuple[OperatorWorld, Writes]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("answers_after", "most"), MOST.items())
 @pytest.mark.rule("R31")
-def test_three_stores_leave_soon_whatever_pd_takes_for_an_answer(
+def test_three_stores_leave_soon_although_pd_answers_slowly(
     clock: FakeClock, answers_after: float, most: float
 ) -> None:
     world, writes = _slow_world(clock)
@@ -66,7 +66,7 @@ def test_three_stores_leave_soon_whatever_pd_takes_for_an_answer(
 
 @pytest.mark.slow
 @pytest.mark.planted
-def test_planted_stages_that_ask_pd_each_for_itself_are_seen(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_detects_planted_stages_that_do_not_share_answers(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DataPlane, "sharing", property(lambda self: self))
     world, writes = _slow_world(clock)
     assert MOST[4.0] < _three_leave(world, writes, 4.0)
@@ -103,7 +103,7 @@ def _question(request: Request) -> str:
 
 @pytest.mark.slow
 @pytest.mark.rule("R31")
-def test_stages_share_answers_and_only_evidence_is_asked_for_anew(clock: FakeClock) -> None:
+def test_stages_share_answers_and_only_evidence_is_read_again(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock)
     cluster = sample("basic")
     cluster["spec"]["tikv"]["replicas"] = 5
@@ -147,7 +147,7 @@ def _asked_aside(world: OperatorWorld, monkeypatch: pytest.MonkeyPatch, lookup: 
     ids=["PD", "DM"],
 )
 @pytest.mark.rule("R31")
-def test_members_that_hang_cost_the_time_of_two(
+def test_hanging_members_cost_the_time_of_two_requests(
     clock: FakeClock, monkeypatch: pytest.MonkeyPatch, kind: type[OperatorWorld], component: str, lookup: str
 ) -> None:
     world, is_dm = kind(clock=clock), kind is DMWorld
@@ -169,7 +169,7 @@ def test_members_that_hang_cost_the_time_of_two(
 
 @pytest.mark.slow
 @pytest.mark.rule("R31")
-def test_a_member_that_answers_is_the_only_one_asked(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asks_only_the_first_member_that_answers(clock: FakeClock, monkeypatch: pytest.MonkeyPatch) -> None:
     world = OperatorWorld(clock=clock)
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 5

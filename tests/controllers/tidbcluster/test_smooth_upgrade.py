@@ -29,7 +29,7 @@ def is_paused(world: OperatorWorld) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.6")
-def test_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: OperatorWorld) -> None:
+def test_pauses_ddl_while_tidb_rolls_and_resumes_it_afterwards(basic: OperatorWorld) -> None:
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "started-at" in annotations(basic))
     assert is_paused(basic)
@@ -42,7 +42,7 @@ def test_ddl_is_paused_for_the_roll_of_tidb_and_goes_on_after_it(basic: Operator
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.6")
-def test_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) -> None:
+def test_does_not_pause_ddl_unless_the_version_changes(basic: OperatorWorld) -> None:
     basic.change(tidb={"annotations": {"a": "b"}})
     basic.run_until(lambda: basic.reason() == "RollingUpdate")
     basic.run_until_ready()
@@ -51,7 +51,7 @@ def test_a_change_that_is_no_upgrade_pauses_nothing(basic: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.rule("I39")
-def test_an_upgrade_that_is_taken_back_lets_ddl_go_on(basic: OperatorWorld) -> None:
+def test_resumes_ddl_when_an_upgrade_is_reverted(basic: OperatorWorld) -> None:
     basic.world.faults.image_missing("pingcap/tidb:v8.5.9")
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "basic-tidb-0 is Ready" in str(basic.condition("Progressing")))
@@ -62,7 +62,7 @@ def test_an_upgrade_that_is_taken_back_lets_ddl_go_on(basic: OperatorWorld) -> N
 
 @pytest.mark.slow
 @pytest.mark.rule("F26")
-def test_a_process_that_ends_at_any_moment_forgets_nothing(world: OperatorWorld) -> None:
+def test_resumes_ddl_although_the_operator_restarts_at_any_moment(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["tidb"]["replicas"] = 2
     world.apply(cluster)
@@ -81,7 +81,7 @@ def test_a_process_that_ends_at_any_moment_forgets_nothing(world: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("I39")
-def test_ddl_goes_on_though_somebody_replaces_the_cluster_meanwhile(basic: OperatorWorld) -> None:
+def test_resumes_ddl_although_a_client_replaces_the_cluster_meanwhile(basic: OperatorWorld) -> None:
     """As `kubectl replace` does, and Argo CD with `Replace=true`."""
     basic.change(tidb={"version": "v8.5.9"})
     basic.run_until(lambda: "started-at" in annotations(basic))
@@ -97,7 +97,7 @@ def test_ddl_goes_on_though_somebody_replaces_the_cluster_meanwhile(basic: Opera
 
 @pytest.mark.slow
 @pytest.mark.rule("I39")
-def test_nobody_waits_for_servers_that_are_not_wanted_any_more_and_ddl_goes_on_with_the_next(
+def test_does_not_wait_for_removed_servers_and_resumes_ddl_through_the_next_one(
     basic: OperatorWorld,
 ) -> None:
     basic.change(tidb={"version": "v8.5.9"})
@@ -120,7 +120,7 @@ def test_nobody_waits_for_servers_that_are_not_wanted_any_more_and_ddl_goes_on_w
     ],
 )
 @pytest.mark.rule("lifecycle-7.6")
-def test_that_ddl_is_paused_is_told_while_the_rest_of_an_upgrade_is_the_users(
+def test_reports_paused_ddl_while_the_user_must_finish_the_upgrade(
     world: OperatorWorld, reason: str, cluster: Json
 ) -> None:
     first = sample("basic")
@@ -137,7 +137,7 @@ def test_that_ddl_is_paused_is_told_while_the_rest_of_an_upgrade_is_the_users(
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.6")
-def test_an_upgrade_that_a_policy_refuses_pauses_nothing_until_it_is_allowed(basic: OperatorWorld) -> None:
+def test_does_not_pause_ddl_while_a_policy_refuses_the_upgrade(basic: OperatorWorld) -> None:
     allow = basic.world.faults.webhook("signed-images")
     basic.change(tidb={"version": "v8.5.9"})
     basic.run(200.0)

@@ -43,7 +43,7 @@ def restart_after_every_write(world: OperatorWorld, end: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-12")
-def test_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data(basic: OperatorWorld) -> None:
+def test_a_suspended_cluster_keeps_everything_but_its_pods_and_resumes_with_its_data(basic: OperatorWorld) -> None:
     kept = {resource: uids(basic, resource) for resource in (PERSISTENT_VOLUME_CLAIMS, CONFIG_MAPS, SERVICES)}
     cluster_id = basic.cluster()["status"]["clusterID"]
     basic.change(suspendAction=SUSPEND)
@@ -65,7 +65,7 @@ def test_a_suspended_cluster_keeps_all_but_its_pods_and_resumes_with_its_data(ba
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-12")
-def test_a_suspended_cluster_says_so_and_is_idle(basic: OperatorWorld) -> None:
+def test_a_suspended_cluster_reports_it_and_is_idle(basic: OperatorWorld) -> None:
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: is_suspended(basic))
     ready, status = basic.condition("Ready"), basic.cluster()["status"]
@@ -102,7 +102,7 @@ def test_one_component_is_suspended_while_the_others_serve(basic: OperatorWorld)
 
 @pytest.mark.slow
 @pytest.mark.rule("F42")
-def test_what_is_under_way_comes_first_and_the_condition_says_so(basic: OperatorWorld) -> None:
+def test_finishes_running_work_before_suspending_and_says_so(basic: OperatorWorld) -> None:
     basic.change(tidb={"statefulSetUpdateStrategy": "OnDelete"})
     basic.run_until_ready()
     basic.change(tidb={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
@@ -119,7 +119,7 @@ def test_what_is_under_way_comes_first_and_the_condition_says_so(basic: Operator
 
 
 @pytest.mark.rule("I37")
-def test_who_is_served_goes_first_and_those_after_it_say_so(basic: OperatorWorld) -> None:
+def test_suspends_dependent_components_first_and_the_others_say_that_they_wait(basic: OperatorWorld) -> None:
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: basic.cluster()["status"]["tidb"]["phase"] == "Suspend")
     told = "waiting for tidb to be suspended first"
@@ -129,7 +129,7 @@ def test_who_is_served_goes_first_and_those_after_it_say_so(basic: OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-12")
-def test_suspending_that_is_taken_back_half_way_brings_everything_back(basic: OperatorWorld) -> None:
+def test_a_reverted_suspend_starts_all_pods_again(basic: OperatorWorld) -> None:
     claims = uids(basic, PERSISTENT_VOLUME_CLAIMS)
     basic.change(suspendAction=SUSPEND)
     basic.run_until(lambda: any(write == "delete statefulsets.apps basic-tikv" for write in basic.writes()))
@@ -139,7 +139,7 @@ def test_suspending_that_is_taken_back_half_way_brings_everything_back(basic: Op
 
 
 @pytest.mark.rule("lifecycle-12")
-def test_a_cluster_that_is_suspended_from_the_start_is_not_begun(world: OperatorWorld) -> None:
+def test_does_not_bootstrap_a_cluster_created_as_suspended(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["suspendAction"] = SUSPEND
     world.apply(cluster)
@@ -160,7 +160,7 @@ def test_paused_beats_suspend(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("I31")
-def test_a_new_process_after_every_write_ends_the_same(basic: OperatorWorld) -> None:
+def test_a_new_process_after_every_write_suspends_and_resumes(basic: OperatorWorld) -> None:
     claims = uids(basic, PERSISTENT_VOLUME_CLAIMS)
     for spec, end in ((SUSPEND, "Suspended"), (None, "Done")):
         basic.change(suspendAction=spec)
@@ -171,7 +171,7 @@ def test_a_new_process_after_every_write_ends_the_same(basic: OperatorWorld) -> 
 
 @pytest.mark.parametrize("orphaned", ["before", "after"])
 @pytest.mark.rule("lifecycle-12")
-def test_pods_without_a_stateful_set_go_as_well(basic: OperatorWorld, orphaned: str) -> None:
+def test_suspends_pods_without_a_stateful_set(basic: OperatorWorld, orphaned: str) -> None:
     """Somebody deleted the StatefulSet with orphan propagation, before or after it was asked to go."""
     if orphaned == "after":
         basic.change(tidb={"suspendAction": SUSPEND})
@@ -184,7 +184,7 @@ def test_pods_without_a_stateful_set_go_as_well(basic: OperatorWorld, orphaned: 
 
 
 @pytest.mark.rule("F5")
-def test_nothing_is_made_that_only_an_outdated_cache_asks_for(basic: OperatorWorld) -> None:
+def test_creates_nothing_for_an_outdated_cache(basic: OperatorWorld) -> None:
     cache = basic.operator.caches[TIDB_CLUSTERS]
     cache.blind = True
     basic.change(suspendAction=SUSPEND)
@@ -198,7 +198,7 @@ def test_nothing_is_made_that_only_an_outdated_cache_asks_for(basic: OperatorWor
 
 
 @pytest.mark.rule("lifecycle-12")
-def test_who_waits_for_a_suspended_component_says_that_it_is(basic: OperatorWorld) -> None:
+def test_components_that_wait_name_the_suspended_component(basic: OperatorWorld) -> None:
     basic.change(pd={"suspendAction": SUSPEND})
     basic.run_until(lambda: "is suspended" in basic.condition("Progressing")["message"], 120)
     told = "tikv: PD has no quorum of healthy, Ready members yet; PD is suspended"

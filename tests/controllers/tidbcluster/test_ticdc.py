@@ -71,7 +71,7 @@ def asked(world: OperatorWorld) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-5.6")
-def test_captures_say_who_they_are(basic: OperatorWorld) -> None:
+def test_the_status_lists_the_captures(basic: OperatorWorld) -> None:
     found = captures(basic)
     assert ["basic-ticdc-0", "basic-ticdc-1"] == list(found)
     assert {"v8.5.2"} == {each["version"] for each in found.values()}
@@ -82,7 +82,7 @@ def test_captures_say_who_they_are(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-5.6")
-def test_a_capture_that_does_not_answer_is_not_ready(basic: OperatorWorld) -> None:
+def test_a_silent_capture_is_not_ready(basic: OperatorWorld) -> None:
     basic.world.data_plane.hang(NAMESPACE, "basic-ticdc-1")
     basic.run_until(lambda: basic.condition("Ready")["reason"] == "TiCDCCaptureNotReady")
     assert [True, False] == [each.get("ready", False) for each in captures(basic).values()]
@@ -91,7 +91,7 @@ def test_a_capture_that_does_not_answer_is_not_ready(basic: OperatorWorld) -> No
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-3.1")
-def test_it_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
+def test_ticdc_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
     world.apply(with_captures())
     world.run_until(lambda: world.exists(STATEFUL_SETS, "basic-pd"))
     assert not world.exists(STATEFUL_SETS, "basic-ticdc")
@@ -100,7 +100,7 @@ def test_it_starts_when_pd_and_tikv_serve(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.7")
-def test_each_capture_gives_up_ownership_and_tables_before_its_restart(basic: OperatorWorld) -> None:
+def test_drains_each_capture_before_its_restart(basic: OperatorWorld) -> None:
     basic.change(ticdc={"version": "v8.5.3"})
     fewest = TABLES
 
@@ -116,7 +116,7 @@ def test_each_capture_gives_up_ownership_and_tables_before_its_restart(basic: Op
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.2")
-def test_it_is_restarted_after_all_others(basic: OperatorWorld) -> None:
+def test_ticdc_is_restarted_after_all_other_components(basic: OperatorWorld) -> None:
     basic.change(version="v8.5.3", ticdc={"version": "v8.5.3"})
     order: list[str] = []
 
@@ -133,7 +133,7 @@ def test_it_is_restarted_after_all_others(basic: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("status", [400, 500, 503])
 @pytest.mark.rule("lifecycle-18")
-def test_13_an_error_is_not_taken_for_no_tables(basic: OperatorWorld, status: int) -> None:
+def test_an_error_does_not_count_as_a_capture_without_tables(basic: OperatorWorld, status: int) -> None:
     refusing = Fault(Trouble.ANSWER, target="*ticdc*", path="/api/v1/captures*", status=status, body=b"{}")
     basic.world.data_plane.network.inject(refusing)
     basic.change(ticdc={"version": "v8.5.3"})
@@ -161,7 +161,7 @@ def test_after_the_time_out_the_pod_goes_anyway_and_that_is_told(world: Operator
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.7")
-def test_a_version_that_cannot_give_up_tables_is_restarted_at_once(world: OperatorWorld) -> None:
+def test_restarts_a_version_without_draining_support_immediately(world: OperatorWorld) -> None:
     replicating(world, version="v6.2.0")
     world.change(ticdc={"version": "v6.5.0"})
     world.run_until(lambda: versions(world) == ["v6.5.0", "v6.5.0"], within=60.0)
@@ -170,7 +170,7 @@ def test_a_version_that_cannot_give_up_tables_is_restarted_at_once(world: Operat
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.7")
-def test_a_single_capture_is_restarted_as_it_is(world: OperatorWorld) -> None:
+def test_restarts_a_single_capture_without_draining_it(world: OperatorWorld) -> None:
     replicating(world, replicas=1)
     world.change(ticdc={"version": "v8.5.3"})
     world.run_until(lambda: versions(world) == ["v8.5.3"], within=60.0)
@@ -179,7 +179,7 @@ def test_a_single_capture_is_restarted_as_it_is(world: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.8")
-def test_a_capture_gives_up_its_tables_before_it_is_removed(basic: OperatorWorld) -> None:
+def test_drains_a_capture_before_its_removal(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 1})
     basic.run_until(lambda: basic.reason() == "HandingOver")
     assert 2 == basic.replicas("ticdc")
@@ -189,7 +189,7 @@ def test_a_capture_gives_up_its_tables_before_it_is_removed(basic: OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.8")
-def test_what_is_wanted_again_stays(basic: OperatorWorld) -> None:
+def test_keeps_a_capture_when_its_scale_in_is_reverted(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 1})
     basic.run_until(lambda: basic.reason() == "HandingOver")
     basic.change(ticdc={"replicas": 2})
@@ -199,7 +199,7 @@ def test_what_is_wanted_again_stays(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.8")
-def test_all_captures_can_go(basic: OperatorWorld) -> None:
+def test_scales_in_to_no_captures(basic: OperatorWorld) -> None:
     basic.change(ticdc={"replicas": 0})
     basic.run_until_ready(within=120.0)
     assert {} == basic.cluster()["status"]["ticdc"].get("captures", {})
@@ -207,7 +207,7 @@ def test_all_captures_can_go(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-1.1")
-def test_a_file_comes_and_goes_with_what_stands_in_it(basic: OperatorWorld) -> None:
+def test_the_config_file_exists_only_while_it_has_content(basic: OperatorWorld) -> None:
     basic.change(ticdc={"config": "data-dir = '/tmp/sort'\n"})
     basic.run_until(lambda: any("basic-ticdc" in each["metadata"]["name"] for each in basic.every(CONFIG_MAPS)))
     basic.run_until_ready(within=120.0)
@@ -224,7 +224,7 @@ def _pod(world: OperatorWorld) -> Json:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-9")
-def test_captures_speak_tls(world: OperatorWorld) -> None:
+def test_captures_serve_tls(world: OperatorWorld) -> None:
     tls = TlsWorld(world)
     tls.put_all()
     tls.put("ticdc")
@@ -236,7 +236,7 @@ def test_captures_speak_tls(world: OperatorWorld) -> None:
     world.run_until(lambda: versions(world) == ["v8.5.3", "v8.5.3"] and world.is_ready(), within=120.0)
 
 
-def test_a_restart_names_its_cause_also_without_a_configuration(basic: OperatorWorld) -> None:
+def test_a_restart_names_its_cause_even_without_a_configuration(basic: OperatorWorld) -> None:
     def finished(**ticdc: object) -> str:
         basic.change(ticdc=ticdc)
         basic.run(5.0)

@@ -78,7 +78,7 @@ def flash(world: OperatorWorld) -> OperatorWorld:
 
 
 @pytest.mark.rule("lifecycle-6.4")
-def test_it_comes_up_with_the_cluster_and_its_status_tells_of_its_stores(flash: OperatorWorld) -> None:
+def test_tiflash_starts_with_the_cluster_and_the_status_lists_its_stores(flash: OperatorWorld) -> None:
     status = tiflash(flash)
     assert (True, "Normal", "pingcap/tiflash:v8.5.2") == (status["synced"], status["phase"], status["image"])
     assert {"basic-tiflash-0": "Up", "basic-tiflash-1": "Up"} == {
@@ -98,7 +98,7 @@ def test_an_idle_cluster_with_tiflash_writes_nothing(flash: OperatorWorld) -> No
 
 
 @pytest.mark.rule("lifecycle-3.1")
-def test_it_waits_for_pd_and_lets_it_place_replicas_by_rules(world: OperatorWorld) -> None:
+def test_tiflash_waits_for_pd_and_enables_placement_rules(world: OperatorWorld) -> None:
     cluster = with_tiflash()
     cluster["spec"]["pd"]["config"] = {"replication": {"enable-placement-rules": False}}
     world.apply(cluster)
@@ -109,7 +109,7 @@ def test_it_waits_for_pd_and_lets_it_place_replicas_by_rules(world: OperatorWorl
 
 
 @pytest.mark.rule("lifecycle-7.2")
-def test_a_new_version_comes_to_tiflash_before_tikv_one_pod_at_a_time(flash: OperatorWorld) -> None:
+def test_upgrades_tiflash_before_tikv_one_pod_at_a_time(flash: OperatorWorld) -> None:
     order: list[str] = []
 
     def noted() -> bool:
@@ -150,7 +150,7 @@ def test_a_store_leaves_when_its_replicas_have_moved_and_keeps_its_marked_claim(
 
 @pytest.mark.parametrize(("count", "wanted"), [(2, 1), (1, 0)])
 @pytest.mark.rule("lifecycle-8.6")
-def test_below_the_replicas_of_a_table_it_waits_and_names_the_rule(
+def test_a_scale_in_below_the_replicas_of_a_table_waits_and_names_the_rule(
     flash: OperatorWorld, count: int, wanted: int
 ) -> None:
     add_table(flash, count)
@@ -170,7 +170,7 @@ def test_below_the_replicas_of_a_table_it_waits_and_names_the_rule(
 
 
 @pytest.mark.rule("F36")
-def test_a_scale_in_that_is_taken_back_keeps_the_store(flash: OperatorWorld) -> None:
+def test_a_reverted_scale_in_keeps_the_store(flash: OperatorWorld) -> None:
     add_table(flash, 1)
     flash.run(5.0)
     thaw = flash.world.faults.regions_frozen(f"{NAMESPACE}/basic")
@@ -184,7 +184,7 @@ def test_a_scale_in_that_is_taken_back_keeps_the_store(flash: OperatorWorld) -> 
 
 
 @pytest.mark.rule("lifecycle-8.6")
-def test_it_comes_back_from_0_on_other_claims(flash: OperatorWorld) -> None:
+def test_scales_out_from_0_on_new_claims(flash: OperatorWorld) -> None:
     flash.change(tiflash={"replicas": 0})
     settle(flash, 180.0)
     assert [] == pods(flash)
@@ -201,7 +201,7 @@ def test_it_comes_back_from_0_on_other_claims(flash: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-12")
-def test_it_is_suspended_before_tikv_and_comes_back(flash: OperatorWorld) -> None:
+def test_tiflash_is_suspended_before_tikv_and_resumed(flash: OperatorWorld) -> None:
     ids = set(tiflash(flash)["stores"])
     flash.change(suspendAction={"suspendStatefulSet": True})
     flash.run_until(lambda: not flash.every(STATEFUL_SETS), within=120.0)
@@ -211,7 +211,7 @@ def test_it_is_suspended_before_tikv_and_comes_back(flash: OperatorWorld) -> Non
 
 
 @pytest.mark.rule("lifecycle-13")
-def test_a_volume_is_replaced_through_its_store(flash: OperatorWorld) -> None:
+def test_replaces_a_volume_after_its_store_has_left(flash: OperatorWorld) -> None:
     before = flash.get(PERSISTENT_VOLUME_CLAIMS, "data0-basic-tiflash-1")["metadata"]["uid"]
     pod = {"metadata": {"annotations": {"tidb.pingcap.com/replace-volume": "true"}}}
     flash.admin.patch(PODS, "basic-tiflash-1", NAMESPACE, pod)
@@ -226,7 +226,7 @@ def test_a_volume_is_replaced_through_its_store(flash: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-10.2")
-def test_its_volumes_grow(flash: OperatorWorld) -> None:
+def test_tiflash_volumes_grow(flash: OperatorWorld) -> None:
     def sizes() -> list[str]:
         claims = [flash.get(PERSISTENT_VOLUME_CLAIMS, f"data0-basic-tiflash-{ordinal}") for ordinal in range(2)]
         return [each["spec"]["resources"]["requests"]["storage"] for each in claims]
@@ -239,7 +239,7 @@ def test_its_volumes_grow(flash: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-6.5")
-def test_a_change_of_the_proxys_configuration_restarts_the_pods(flash: OperatorWorld) -> None:
+def test_a_new_proxy_configuration_restarts_the_pods(flash: OperatorWorld) -> None:
     uids = {each["metadata"]["uid"] for each in flash.every(PODS) if "tiflash" in each["metadata"]["name"]}
     flash.change(tiflash={"config": {"proxy": "log-level = 'warn'\n"}})
     settle(flash, 240.0)
@@ -280,7 +280,7 @@ def test_a_lost_store_gets_a_substitute_until_the_user_says_that_it_is_back(brit
 
 
 @pytest.mark.rule("F13")
-def test_a_roll_goes_on_once_a_lost_store_has_a_substitute_and_nothing_left_on_it(brittle: OperatorWorld) -> None:
+def test_a_roll_continues_when_a_lost_store_is_empty_and_has_a_substitute(brittle: OperatorWorld) -> None:
     brittle.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
     brittle.run_until(lambda: brittle.reason() == "TiFlashFailedOver", within=600.0)
     brittle.change(version="v8.5.3")
@@ -295,7 +295,7 @@ def test_a_roll_goes_on_once_a_lost_store_has_a_substitute_and_nothing_left_on_i
 
 
 @pytest.mark.rule("F31")
-def test_a_lost_tiflash_makes_no_other_component_fail_over(brittle: OperatorWorld) -> None:
+def test_a_lost_tiflash_triggers_no_failover_of_other_components(brittle: OperatorWorld) -> None:
     brittle.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
     brittle.run(300.0)
     status = brittle.cluster()["status"]
@@ -307,7 +307,7 @@ def test_a_lost_tiflash_makes_no_other_component_fail_over(brittle: OperatorWorl
 
 
 @pytest.mark.rule("lifecycle-3.2")
-def test_a_paused_or_invalid_cluster_still_tells_of_its_stores(flash: OperatorWorld) -> None:
+def test_a_paused_or_invalid_cluster_still_reports_its_stores(flash: OperatorWorld) -> None:
     flash.change(tiflash={"storageClaims": [], "replicas": 3})
     flash.run_until(lambda: flash.reason() == "InvalidSpec")
     flash.world.faults.pod_crash_loop(f"{NAMESPACE}/basic-tiflash-1")
@@ -332,7 +332,7 @@ def test_a_pod_whose_store_does_not_run_stops_the_roll(flash: OperatorWorld) -> 
 
 
 @pytest.mark.rule("lifecycle-9.1")
-def test_with_tls_it_comes_up_and_is_rolled_in_real_handshakes(world: OperatorWorld) -> None:
+def test_tiflash_starts_and_rolls_with_tls(world: OperatorWorld) -> None:
     authority = Authority()
     cluster = with_tiflash()
     cluster["spec"]["tlsCluster"] = {"enabled": True}

@@ -47,7 +47,7 @@ def sent(world: OperatorWorld) -> list[bytes]:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-5.7")
-def test_members_say_that_they_serve_and_with_which_configuration(basic: OperatorWorld) -> None:
+def test_the_status_shows_health_and_configuration_of_members(basic: OperatorWorld) -> None:
     found = members(basic)
     assert ["basic-tiproxy-0", "basic-tiproxy-1"] == list(found)
     for member in found.values():
@@ -59,7 +59,7 @@ def test_members_say_that_they_serve_and_with_which_configuration(basic: Operato
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-5.7")
-def test_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
+def test_a_closing_proxy_is_not_healthy(basic: OperatorWorld) -> None:
     told = members(basic)["basic-tiproxy-1"]
     basic.world.data_plane.network.inject(
         Fault(Trouble.ANSWER, target="default/basic-tiproxy-1", status=502, body=b'{"config_checksum": 1}')
@@ -71,7 +71,7 @@ def test_one_that_is_closing_is_not_healthy(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-5.7")
-def test_without_a_server_no_proxy_is_ill(basic: OperatorWorld) -> None:
+def test_a_proxy_is_healthy_while_there_is_no_tidb_server(basic: OperatorWorld) -> None:
     """TiProxy v1.3 answers 502 while it knows no TiDB that is healthy: then it is not what is to be waited for."""
     basic.change(tidb={"replicas": 0})
     basic.run_until(lambda: not basic.exists(PODS, "basic-tidb-0"))
@@ -85,7 +85,7 @@ def test_without_a_server_no_proxy_is_ill(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-5.7")
-def test_a_proxy_that_does_not_find_the_servers_is_ill(basic: OperatorWorld) -> None:
+def test_a_proxy_that_does_not_find_the_servers_is_unhealthy(basic: OperatorWorld) -> None:
     basic.world.data_plane.network.inject(Fault(Trouble.REFUSE, target="*/basic-tidb-*", origin="*/basic-tiproxy-1"))
     basic.run_until(lambda: not members(basic)["basic-tiproxy-1"].get("health"))
     assert members(basic)["basic-tiproxy-0"]["health"]
@@ -93,7 +93,7 @@ def test_a_proxy_that_does_not_find_the_servers_is_ill(basic: OperatorWorld) -> 
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.5")
-def test_another_configuration_reaches_the_config_map_and_no_pod(basic: OperatorWorld) -> None:
+def test_a_new_configuration_changes_the_config_map_and_restarts_no_pod(basic: OperatorWorld) -> None:
     uids = {pod["metadata"]["uid"] for pod in basic.every(PODS)}
     basic.change(tiproxy={"config": "[log]\nlevel = 'warn'\n"}, configUpdateStrategy="RollingUpdate")
     basic.run_until(lambda: "warn" in basic.get(CONFIG_MAPS, "basic-tiproxy")["data"]["config-file"])
@@ -103,7 +103,7 @@ def test_another_configuration_reaches_the_config_map_and_no_pod(basic: Operator
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.8")
-def test_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorWorld) -> None:
+def test_restarts_the_next_proxy_when_the_previous_one_serves(basic: OperatorWorld) -> None:
     silent = Fault(Trouble.REFUSE, target="default/basic-tiproxy-1", port=3080)
     basic.world.data_plane.network.inject(silent)
     basic.change(tiproxy={"version": "v1.3.1"})
@@ -117,7 +117,7 @@ def test_the_next_one_is_restarted_when_the_last_one_serves(basic: OperatorWorld
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.2")
-def test_it_waits_for_no_other_component(basic: OperatorWorld) -> None:
+def test_tiproxy_waits_for_no_other_component(basic: OperatorWorld) -> None:
     """TiKV's roll can't go on, since one of its pods can't start."""
     basic.change(tikv={"version": "v0.0.0-missing"}, tiproxy={"version": "v1.3.1"})
     basic.run_until(lambda: images(basic) == ["pingcap/tiproxy:v1.3.1"] * 2, within=120.0)
@@ -125,7 +125,7 @@ def test_it_waits_for_no_other_component(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.7")
-def test_it_is_scaled_out_and_in(basic: OperatorWorld) -> None:
+def test_tiproxy_is_scaled_out_and_in(basic: OperatorWorld) -> None:
     basic.change(tiproxy={"replicas": 3})
     basic.run_until_ready()
     assert 3 == len(members(basic))
@@ -136,7 +136,7 @@ def test_it_is_scaled_out_and_in(basic: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-7.9")
-def test_proxies_learn_where_they_are_once(clock: FakeClock) -> None:
+def test_sets_the_labels_of_proxies_once(clock: FakeClock) -> None:
     world = OperatorWorld(clock=clock)
     cluster = with_proxies(replicas=1)
     cluster["spec"]["pd"]["config"] = "[replication]\nlocation-labels = ['zone']\n"
@@ -150,7 +150,7 @@ def test_proxies_learn_where_they_are_once(clock: FakeClock) -> None:
 
 
 @pytest.mark.rule("lifecycle-1.4")
-def test_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) -> None:
+def test_tiproxy_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) -> None:
     cluster = with_proxies()
     cluster["spec"]["acrossK8s"] = True
     world.apply(cluster)
@@ -167,7 +167,7 @@ def test_it_is_refused_in_a_cluster_across_kubernetes(world: OperatorWorld) -> N
     ids=["cluster", "cluster and clients", "layout v1"],
 )
 @pytest.mark.rule("lifecycle-9.3")
-def test_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout: str) -> None:
+def test_asks_the_api_over_tls(world: OperatorWorld, tidb: Json, layout: str) -> None:
     """With TLS for clients, and without a layout, it shows a certificate that names TiDB alone."""
     tls = TlsWorld(world)
     tls.put_all()
@@ -182,7 +182,7 @@ def test_its_api_is_asked_over_tls(world: OperatorWorld, tidb: Json, layout: str
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-9.3")
-def test_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) -> None:
+def test_does_not_trust_an_api_certificate_of_another_authority(world: OperatorWorld) -> None:
     tls = TlsWorld(world)
     tls.put_all()
     tls.put("tiproxy", Authority().of("tiproxy"))
@@ -196,7 +196,7 @@ def test_an_api_of_another_authority_is_not_trusted(world: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-12")
-def test_it_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> None:
+def test_tiproxy_is_suspended_after_tidb_and_before_pd(basic: OperatorWorld) -> None:
     basic.change(suspendAction={"suspendStatefulSet": True})
     order: list[str] = []
 

@@ -126,7 +126,7 @@ def test_a_tls_cluster_is_upgraded_in_order(ready: TlsWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9")
-def test_8_a_tls_cluster_is_scaled_out_and_in(ready: TlsWorld) -> None:
+def test_a_tls_cluster_is_scaled_out_and_in(ready: TlsWorld) -> None:
     ready.world.change(pd={"replicas": 5}, tikv={"replicas": 4}, tidb={"replicas": 3})
     ready.world.run_until(lambda: ready.counts() == (5, 4, 3), within=120.0)
     ready.world.run_until_ready()
@@ -138,7 +138,7 @@ def test_8_a_tls_cluster_is_scaled_out_and_in(ready: TlsWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.rule("objects-9")
-def test_9_a_lost_pod_of_a_tls_cluster_is_replaced(clock: FakeClock, component: str) -> None:
+def test_replaces_a_lost_pod_of_a_tls_cluster(clock: FakeClock, component: str) -> None:
     settings = replace(SETTINGS, failover=FailoverSettings(pd_period=60.0, tikv_period=60.0, tidb_period=60.0))
     tls = TlsWorld(OperatorWorld(clock=clock, nodes=_SIX_NODES, settings=settings))
     tls.put_all()
@@ -179,7 +179,7 @@ def test_9_a_lost_pod_of_a_tls_cluster_is_replaced(clock: FakeClock, component: 
     ],
 )
 @pytest.mark.rule("objects-9.1")
-def test_a_certificate_of_no_use_is_named(tls: TlsWorld, component: str, wrong: dict[str, Any], said: str) -> None:
+def test_names_an_unusable_certificate(tls: TlsWorld, component: str, wrong: dict[str, Any], said: str) -> None:
     tls.put_all()
     tls.put(component, tls.authority.of(component, **wrong))
     tls.apply()
@@ -189,7 +189,7 @@ def test_a_certificate_of_no_use_is_named(tls: TlsWorld, component: str, wrong: 
 
 
 @pytest.mark.rule("objects-9.1")
-def test_a_certificate_for_another_name_is_named(tls: TlsWorld) -> None:
+def test_names_a_certificate_for_another_name(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("pd", tls.authority.of("tikv"))
     tls.apply()
@@ -200,7 +200,7 @@ def test_a_certificate_for_another_name_is_named(tls: TlsWorld) -> None:
 
 
 @pytest.mark.rule("objects-9.1")
-def test_a_certificate_of_another_authority_is_named(tls: TlsWorld) -> None:
+def test_names_a_certificate_of_another_authority(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("tikv", _ANOTHER.of("tikv"))
     tls.apply()
@@ -213,7 +213,7 @@ def test_a_certificate_of_another_authority_is_named(tls: TlsWorld) -> None:
 
 @pytest.mark.parametrize("key", ["ca.crt", "tls.crt", "tls.key"])
 @pytest.mark.rule("objects-9.1")
-def test_a_missing_key_is_named(tls: TlsWorld, key: str) -> None:
+def test_names_a_missing_key(tls: TlsWorld, key: str) -> None:
     tls.put_all()
     tls.put("pd", keys=tuple(each for each in ("ca.crt", "tls.crt", "tls.key") if each != key))
     tls.apply()
@@ -222,7 +222,7 @@ def test_a_missing_key_is_named(tls: TlsWorld, key: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_missing_secrets_are_named(tls: TlsWorld) -> None:
+def test_names_missing_secrets(tls: TlsWorld) -> None:
     tls.apply()
     tls.assert_refused("Secret default/basic-pd-cluster-secret does not exist; create it with ca.crt, tls.crt, tls.key")
     tls.put_all()
@@ -231,7 +231,7 @@ def test_missing_secrets_are_named(tls: TlsWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_the_end_of_a_certificate_is_announced_30_7_and_1_days_before(tls: TlsWorld) -> None:
+def test_warns_30_7_and_1_days_before_a_certificate_expires(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("tikv", tls.authority.of("tikv", ends=TODAY + 31 * _DAY))
     tls.apply()
@@ -259,7 +259,7 @@ def test_the_end_of_a_certificate_is_announced_30_7_and_1_days_before(tls: TlsWo
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_a_certificate_that_ends_is_named_at_once(tls: TlsWorld) -> None:
+def test_names_an_expired_certificate_immediately(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("tikv", tls.authority.of("tikv", ends=TODAY + _DAY / 48))
     tls.apply()
@@ -274,7 +274,7 @@ def test_a_certificate_that_ends_is_named_at_once(tls: TlsWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_expiry_is_measured_by_secret(tls: TlsWorld) -> None:
+def test_the_expiry_metric_is_per_secret(tls: TlsWorld) -> None:
     tls.put_all()
     tls.put("pd", tls.authority.of("pd", ends=TODAY + _DAY))
     tls.apply()
@@ -290,7 +290,7 @@ def test_expiry_is_measured_by_secret(tls: TlsWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_renewed_certificates_are_used_without_a_restart(ready: TlsWorld) -> None:
+def test_uses_renewed_certificates_without_a_restart(ready: TlsWorld) -> None:
     """Of the servers as well as of the operator's own clients: all the old ones have expired."""
     before = {pod["metadata"]["uid"] for pod in ready.world.every(PODS)}
     ready.put_all(ends=TODAY + 800 * _DAY)
@@ -315,7 +315,7 @@ def test_an_idle_tls_cluster_reads_its_secrets_rarely(ready: TlsWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_a_secret_that_is_deleted_is_named_at_once_and_no_longer_when_it_is_back(ready: TlsWorld) -> None:
+def test_names_a_deleted_secret_until_it_is_recreated(ready: TlsWorld) -> None:
     ready.world.run(100.0)
     ready.world.admin.delete(SECRETS, "basic-tikv-cluster-secret", NAMESPACE)
     ready.world.run(10.0)
@@ -329,7 +329,7 @@ def test_a_secret_that_is_deleted_is_named_at_once_and_no_longer_when_it_is_back
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_a_secret_that_changes_all_the_time_costs_a_look_every_three_seconds(ready: TlsWorld) -> None:
+def test_reads_a_constantly_changing_secret_every_three_seconds(ready: TlsWorld) -> None:
     ready.world.run(100.0)
     ready.world.forget()
     for each in range(300):
@@ -343,7 +343,7 @@ def test_a_secret_that_changes_all_the_time_costs_a_look_every_three_seconds(rea
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-4")
-def test_tls_is_not_switched_off_on_a_running_cluster(ready: TlsWorld) -> None:
+def test_refuses_to_disable_tls_on_a_running_cluster(ready: TlsWorld) -> None:
     ready.world.change(tlsCluster={"enabled": False})
     ready.world.run_until(lambda: ready.world.reason() == "InvalidSpec")
     message = ready.world.condition("Progressing")["message"]
@@ -394,7 +394,7 @@ def test_tls_is_switched_where_a_single_pd_runs_and_stores_are_suspended(tls: Tl
 
 @pytest.mark.slow
 @pytest.mark.rule("R25")
-def test_tls_is_not_switched_while_pd_is_suspended(ready: TlsWorld) -> None:
+def test_refuses_to_switch_tls_while_pd_is_suspended(ready: TlsWorld) -> None:
     ready.world.change(suspendAction={"suspendStatefulSet": True})
     ready.world.run_until(lambda: not ready.world.exists(STATEFUL_SETS, "basic-pd"))
     ready.world.change(tlsCluster={"enabled": False})
@@ -406,7 +406,7 @@ def test_tls_is_not_switched_while_pd_is_suspended(ready: TlsWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9")
-def test_every_component_with_tls_comes_up_is_upgraded_and_scaled(tls: TlsWorld) -> None:
+def test_every_component_starts_upgrades_and_scales_with_tls(tls: TlsWorld) -> None:
     world, cluster = tls.world, sample("everything")
     tc = with_defaults(decode({**cluster, "metadata": {**cluster["metadata"], "namespace": NAMESPACE}}, TidbCluster))
     for name, need in needs(tc).items():
@@ -440,7 +440,7 @@ _OF_CLUSTER = tuple(map(secret_name, _COMPONENTS))
     ],
 )
 @pytest.mark.rule("objects-9.1")
-def test_no_pod_restarts_for_tls_before_all_secrets_are_good(tls: TlsWorld, wish: Json, missing: str) -> None:
+def test_restarts_no_pod_for_tls_before_all_secrets_are_valid(tls: TlsWorld, wish: Json, missing: str) -> None:
     """One member of each: what several do not allow would be refused for that."""
     tls.world.apply(sample("basic"))
     tls.world.run_until_ready()

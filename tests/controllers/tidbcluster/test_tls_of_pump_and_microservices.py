@@ -30,7 +30,7 @@ def applied(world: OperatorWorld, pump: Iterable[str] = PUMP_HOSTS, pd: Iterable
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_they_come_up_and_are_upgraded_and_scaled(world: OperatorWorld) -> None:
+def test_pump_and_microservices_start_upgrade_and_scale_with_tls(world: OperatorWorld) -> None:
     applied(world)
     world.run_until_ready(within=120.0)
     world.change(version="v8.5.3")
@@ -48,7 +48,7 @@ def test_they_come_up_and_are_upgraded_and_scaled(world: OperatorWorld) -> None:
     ],
 )
 @pytest.mark.rule("objects-9.1")
-def test_a_certificate_for_other_names_is_named(
+def test_names_a_certificate_for_other_names(
     world: OperatorWorld, pump: tuple[str, ...], pd: tuple[str, ...], said: str
 ) -> None:
     applied(world, pump, pd)
@@ -58,7 +58,7 @@ def test_a_certificate_for_other_names_is_named(
 
 @pytest.mark.slow
 @pytest.mark.rule("objects-9.1")
-def test_microservices_that_are_not_used_need_no_names(world: OperatorWorld) -> None:
+def test_unused_microservices_need_no_names_in_the_certificate(world: OperatorWorld) -> None:
     applied(world, pd=())
     world.change(pd={"mode": ""})
     world.run_until_ready(within=120.0)

@@ -171,7 +171,7 @@ def finish(world: OperatorWorld, within: float = 60.0) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.2", "I15")
-def test_a_new_version_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWorld) -> None:
+def test_an_upgrade_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: OperatorWorld) -> None:
     wide.run(5.0)  # what is measured is the roll, not the end of the bring-up
     begun = wide.clock.now()
     wide.change(version="v8.5.9")
@@ -207,7 +207,7 @@ def test_a_new_version_rolls_pd_then_tikv_then_tidb_each_pod_once(wide: Operator
     ids=["scale out", "another version", "back"],
 )
 @pytest.mark.rule("R24", "I32")
-def test_a_second_change_in_the_middle_restarts_each_pod_once_more_at_most(
+def test_a_second_change_during_a_roll_restarts_each_pod_at_most_once_more(
     wide: OperatorWorld, second: Json, replaced_after: str
 ) -> None:
     watch = Watch(wide)
@@ -225,7 +225,7 @@ def test_a_second_change_in_the_middle_restarts_each_pod_once_more_at_most(
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-14")
-def test_restarted_at_restarts_the_pods_and_a_configuration_does(basic: OperatorWorld) -> None:
+def test_the_restarted_at_annotation_and_a_new_configuration_restart_pods(basic: OperatorWorld) -> None:
     before = uids(basic)
     basic.change(tidb={"annotations": {"tidb.pingcap.com/restartedAt": "now"}})
     basic.run_until(lambda: basic.reason() == "RollingUpdate")
@@ -239,7 +239,7 @@ def test_restarted_at_restarts_the_pods_and_a_configuration_does(basic: Operator
 
 
 @pytest.mark.rule("F27", "#3970")
-def test_another_way_of_updating_configurations_restarts_no_pod(world: OperatorWorld) -> None:
+def test_a_new_config_update_strategy_restarts_no_pod(world: OperatorWorld) -> None:
     world.apply(sample("basic") | {"spec": sample("basic")["spec"] | {"configUpdateStrategy": "InPlace"}})
     world.run_until_ready()
     before = uids(world)
@@ -252,7 +252,7 @@ def test_another_way_of_updating_configurations_restarts_no_pod(world: OperatorW
 
 
 @pytest.mark.rule("F27", "#5601", "#5602")
-def test_a_stateful_set_that_is_made_again_keeps_the_config_map(basic: OperatorWorld) -> None:
+def test_a_recreated_stateful_set_keeps_the_config_map(basic: OperatorWorld) -> None:
     """Its name has a digest from the time of RollingUpdate; under InPlace a new one would have none."""
     before, in_use = uids(basic), config_map_in_use(basic, "tikv")
     basic.change(configUpdateStrategy="InPlace", tikv={"requests": {"storage": "2Gi"}})
@@ -278,7 +278,7 @@ def test_phase_upgrade_lasts_until_the_last_pod_serves(basic: OperatorWorld) -> 
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.1")
-def test_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> None:
+def test_leaves_restarts_to_the_user_under_on_delete(basic: OperatorWorld) -> None:
     basic.change(statefulSetUpdateStrategy="OnDelete")
     basic.run_until(lambda: {"type": "OnDelete"} == strategy(basic, "tidb"))
     before = uids(basic)
@@ -296,7 +296,7 @@ def test_on_delete_leaves_the_restart_to_the_user(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F11")
-def test_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -> None:
+def test_ordered_ready_pods_recover_from_a_bad_revision(world: OperatorWorld) -> None:
     """A StatefulSet with OrderedReady never replaces a pod that is not Ready (Kubernetes 67250)."""
     cluster = sample("basic")
     cluster["spec"] |= {"podManagementPolicy": "OrderedReady"}
@@ -312,7 +312,7 @@ def test_pods_in_order_come_back_from_a_bad_revision(world: OperatorWorld) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.rule("F11")
-def test_pods_come_back_from_a_bad_revision_where_kubernetes_replaces_none_that_is_not_ready(
+def test_pods_recover_from_a_bad_revision_although_kubernetes_replaces_no_unready_pod(
     wide: OperatorWorld, component: str
 ) -> None:
     """The first StatefulSets of Kubernetes 1.35 do not, side by side either (Kubernetes 137904)."""
@@ -324,7 +324,7 @@ def test_pods_come_back_from_a_bad_revision_where_kubernetes_replaces_none_that_
 
 @pytest.mark.slow
 @pytest.mark.rule("I29")
-def test_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(wide: OperatorWorld) -> None:
+def test_writes_nothing_while_a_quota_blocks_a_pod_of_a_stuck_roll(wide: OperatorWorld) -> None:
     """To write the update strategy turn by turn would be as fast as the API server answers."""
     begin_stuck_roll(wide, "tidb")
     allow = wide.world.faults.creation_refused("pods", "basic-tidb-0")
@@ -341,9 +341,7 @@ def test_a_pod_that_a_quota_keeps_out_of_a_stuck_roll_is_waited_for_at_rest(wide
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["tikv", "tidb"])
 @pytest.mark.rule("F11")
-def test_a_server_that_crashes_once_beside_a_bad_revision_stays_on_the_good_one(
-    wide: OperatorWorld, component: str
-) -> None:
+def test_a_server_that_crashes_during_a_bad_roll_keeps_the_good_revision(wide: OperatorWorld, component: str) -> None:
     begin_stuck_roll(wide, component)
     before = uids(wide, component)
     wide.world.faults.pod_crash(f"{NAMESPACE}/basic-{component}-0")
@@ -356,9 +354,7 @@ def test_a_server_that_crashes_once_beside_a_bad_revision_stays_on_the_good_one(
 @pytest.mark.slow
 @pytest.mark.parametrize("component", ["pd", "tikv", "tidb"])
 @pytest.mark.rule("F11")
-def test_a_pod_that_is_lost_beside_a_bad_revision_comes_back_on_the_good_one(
-    wide: OperatorWorld, component: str
-) -> None:
+def test_recreates_a_pod_lost_during_a_bad_roll_on_the_good_revision(wide: OperatorWorld, component: str) -> None:
     """Two pods of a bad revision would be a lost majority, or no server at all."""
     begin_stuck_roll(wide, component)
     lost, before = f"basic-{component}-0", uids(wide, component)
@@ -374,7 +370,7 @@ def test_a_pod_that_is_lost_beside_a_bad_revision_comes_back_on_the_good_one(
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-3.2")
-def test_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
+def test_does_not_continue_a_paused_roll(basic: OperatorWorld) -> None:
     basic.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-0")
     basic.change(version="v8.5.9")
     basic.run_until(says(basic, "basic-tikv-0 is Ready"))
@@ -390,7 +386,7 @@ def test_a_paused_roll_stands_still(basic: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("I16")
-def test_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide: OperatorWorld) -> None:
+def test_a_recreated_pod_does_not_take_a_new_version_early(wide: OperatorWorld) -> None:
     wide.world.faults.image_missing("pingcap/pd:v8.5.9")
     wide.change(version="v8.5.9")
     wide.run_until(says(wide, "pd: waiting until pod basic-pd-2 is Ready"))
@@ -408,7 +404,7 @@ def test_a_pod_that_is_on_its_way_does_not_bring_a_new_version_forward(wide: Ope
 
 @pytest.mark.slow
 @pytest.mark.rule("F9", "#784", "#830")
-def test_no_pod_goes_before_the_revision_of_the_new_template_is_known(wide: OperatorWorld) -> None:
+def test_restarts_no_pod_before_the_revision_of_the_new_template_is_known(wide: OperatorWorld) -> None:
     """Until the StatefulSet controller has named it, every pod looks as if it ran the newest revision."""
     before = uids(wide)
     wide.change(pd={"annotations": {"a": "b"}})
@@ -423,7 +419,7 @@ def test_no_pod_goes_before_the_revision_of_the_new_template_is_known(wide: Oper
 
 @pytest.mark.slow
 @pytest.mark.rule("F10", "#5551")
-def test_a_stateful_set_that_was_just_made_is_neither_rolled_nor_waited_for(wide: OperatorWorld) -> None:
+def test_neither_rolls_nor_waits_for_a_new_stateful_set(wide: OperatorWorld) -> None:
     """Its pods were there before it, and it does not know yet which revision they run."""
     before = uids(wide)
     wide.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
@@ -438,7 +434,7 @@ def test_a_stateful_set_that_was_just_made_is_neither_rolled_nor_waited_for(wide
 
 @pytest.mark.slow
 @pytest.mark.rule("F21", "#4739")
-def test_a_roll_that_others_interrupt_goes_on_where_it_was(wide: OperatorWorld) -> None:
+def test_an_interrupted_roll_continues_at_its_partition(wide: OperatorWorld) -> None:
     """A partition above pods that were restarted would bring them back as they were before."""
     wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tidb-1")
     wide.change(tidb={"annotations": {"a": "b"}})
@@ -464,7 +460,7 @@ def test_a_roll_that_others_interrupt_goes_on_where_it_was(wide: OperatorWorld) 
 
 @pytest.mark.slow
 @pytest.mark.rule("F21", "#901")
-def test_a_pod_that_is_away_at_a_second_change_comes_back_on_the_newest_revision(wide: OperatorWorld) -> None:
+def test_a_pod_missing_at_a_second_change_gets_the_newest_revision(wide: OperatorWorld) -> None:
     """All others have been restarted; with the partition above them it would come back on the oldest revision."""
     release = wide.world.faults.pod_terminating(f"{NAMESPACE}/basic-pd-0")
     wide.change(pd={"config": {"log": {"level": "warn"}}})
@@ -482,7 +478,7 @@ def test_a_pod_that_is_away_at_a_second_change_comes_back_on_the_newest_revision
 
 @pytest.mark.slow
 @pytest.mark.rule("I12", "F13")
-def test_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wide: OperatorWorld) -> None:
+def test_restarts_a_pd_pod_when_the_others_form_a_quorum_and_another_leads(wide: OperatorWorld) -> None:
     wide.world.faults.network_cut(f"{NAMESPACE}/basic-pd-0", "*", refuse=True)
     wide.run_until(lambda: not status(wide, "pd")["members"]["basic-pd-0"].get("health"))
     pods = uids(wide, "pd")
@@ -500,7 +496,7 @@ def test_a_pd_pod_goes_when_the_others_are_a_quorum_and_another_leads(wide: Oper
 
 @pytest.mark.slow
 @pytest.mark.rule("F13")
-def test_with_two_pds_the_user_decides(world: OperatorWorld) -> None:
+def test_leaves_a_roll_of_two_pds_to_the_user(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 2
     world.apply(cluster)
@@ -531,7 +527,7 @@ def test_a_single_pd_that_answers_with_errors_is_restarted_when_the_user_asks(ba
 
 @pytest.mark.slow
 @pytest.mark.rule("F11", "#1241")
-def test_a_lone_pd_that_never_started_is_put_right(world: OperatorWorld) -> None:
+def test_corrects_a_single_pd_that_never_started(world: OperatorWorld) -> None:
     world.world.faults.image_missing("*:v0.0.0-missing")
     world.apply(sample("basic") | {"spec": sample("basic")["spec"] | {"version": "v0.0.0-missing"}})
     world.run(60.0)
@@ -542,7 +538,7 @@ def test_a_lone_pd_that_never_started_is_put_right(world: OperatorWorld) -> None
 
 @pytest.mark.slow
 @pytest.mark.rule("F24", "#4721")
-def test_pd_members_are_found_by_short_names_and_by_long_ones(world: OperatorWorld) -> None:
+def test_finds_pd_members_by_short_and_long_names(world: OperatorWorld) -> None:
     """A member takes its long name, as across Kubernetes clusters, when it is restarted: in between there are both."""
     cluster = sample("basic")
     cluster["spec"]["pd"]["replicas"] = 3
@@ -560,7 +556,7 @@ def test_pd_members_are_found_by_short_names_and_by_long_ones(world: OperatorWor
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-6.1")
-def test_force_upgrade_restarts_a_pd_that_does_not_answer(wide: OperatorWorld) -> None:
+def test_force_upgrade_restarts_a_silent_pd(wide: OperatorWorld) -> None:
     before = uids(wide, "pd")
     wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500)
     wide.run_until(lambda: not status(wide, "pd").get("synced"))
@@ -576,7 +572,7 @@ def test_force_upgrade_restarts_a_pd_that_does_not_answer(wide: OperatorWorld) -
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-7.4", "I11")
-def test_leaders_leave_first_and_the_condition_says_how_many_are_left(wide: OperatorWorld) -> None:
+def test_evicts_leaders_first_and_counts_the_rest_in_the_condition(wide: OperatorWorld) -> None:
     thaw = wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -595,9 +591,7 @@ def test_leaders_leave_first_and_the_condition_says_how_many_are_left(wide: Oper
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("component", "path"), [("pd", "members"), ("tikv", "stores")])
-def test_why_nobody_knows_how_a_component_is_goes_with_what_waits_for_it(
-    wide: OperatorWorld, component: str, path: str
-) -> None:
+def test_a_wait_names_why_the_state_of_a_component_is_unknown(wide: OperatorWorld, component: str, path: str) -> None:
     answers = wide.world.faults.pd_answers(f"{NAMESPACE}/basic", 500, path=f"/pd/api/v1/{path}*")
     wide.change(**{component: {"annotations": {"a": "b"}}})
     wide.run_until(lambda: f"waiting for PD to report {_THESE[component]}" in wide.progressing)
@@ -609,7 +603,7 @@ def test_why_nobody_knows_how_a_component_is_goes_with_what_waits_for_it(
 
 @pytest.mark.slow
 @pytest.mark.rule("F15")
-def test_no_other_store_is_left_without_leaders_while_those_of_the_last_one_cannot_come_back(
+def test_evicts_no_other_store_while_leaders_cannot_return_to_the_previous_one(
     wide: OperatorWorld,
 ) -> None:
     """Else the last one of them has nobody to give its leaders to."""
@@ -628,7 +622,7 @@ def test_no_other_store_is_left_without_leaders_while_those_of_the_last_one_cann
 
 @pytest.mark.slow
 @pytest.mark.rule("F15", "#1200", "#3722")
-def test_leaders_stay_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
+def test_keeps_leaders_away_until_the_pod_serves_again(wide: OperatorWorld) -> None:
     stores = {f"basic-tikv-{ordinal}": store_id(wide, ordinal) for ordinal in range(3)}
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -657,7 +651,7 @@ def serves_anew(pod: Json | None, before: str) -> bool:
 @pytest.mark.slow
 @pytest.mark.parametrize("count", ["stays", "is not told"])
 @pytest.mark.rule("R20", "F14", "#4071", "F18", "#4034")
-def test_an_eviction_that_never_ends_times_out_with_an_event(wide: OperatorWorld, count: str) -> None:
+def test_an_endless_eviction_times_out_with_an_event(wide: OperatorWorld, count: str) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     if count == "is not told":
         silence = Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-*", path="/metrics")
@@ -689,7 +683,7 @@ def test_a_cancelled_upgrade_leaves_nothing_behind(wide: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F17", "#5614", "#5613")
-def test_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> None:
+def test_recreates_an_eviction_scheduler_that_vanished_from_pd(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -704,7 +698,7 @@ def test_the_scheduler_in_pd_is_the_truth(wide: OperatorWorld) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("F16")
-def test_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_removed(wide: OperatorWorld) -> None:
+def test_removes_a_reappearing_scheduler_from_a_store_that_the_operator_evicted(wide: OperatorWorld) -> None:
     pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
     wide.change(tikv={"annotations": {"a": "b"}})
     finish(wide)
@@ -719,7 +713,7 @@ def test_a_scheduler_that_comes_back_to_a_store_that_was_evicted_for_us_is_remov
 
 @pytest.mark.slow
 @pytest.mark.rule("F16")
-def test_schedulers_that_others_add_are_left_to_them_and_told_of_once(wide: OperatorWorld) -> None:
+def test_leaves_foreign_schedulers_alone_and_reports_them_once(wide: OperatorWorld) -> None:
     wide.register_store("foreign-tikv-0.foreign-tikv-peer.default.svc:20160", {"engine": "tiflash"})
     wide.run(5.0)
     pd = PDClient(wide.world.data_plane_transport(), Address("http://basic-pd.default:2379"))
@@ -735,7 +729,7 @@ def test_schedulers_that_others_add_are_left_to_them_and_told_of_once(wide: Oper
 
 @pytest.mark.slow
 @pytest.mark.rule("F14", "F44")
-def test_a_clock_that_jumps_does_not_shorten_the_time_that_leaders_get(wide: OperatorWorld) -> None:
+def test_a_clock_jump_does_not_shorten_the_eviction_timeout(wide: OperatorWorld) -> None:
     wide.world.faults.regions_frozen(f"{NAMESPACE}/basic")
     before = uids(wide)
     wide.change(tikv={"annotations": {"a": "b"}})
@@ -766,7 +760,7 @@ def test_the_next_pod_waits_until_the_store_has_reported_since_its_restart(wide:
 
 @pytest.mark.slow
 @pytest.mark.rule("F13")
-def test_a_store_that_answers_nobody_is_waited_for_before_pd_and_kubernetes_know(wide: OperatorWorld) -> None:
+def test_waits_for_a_store_that_answers_no_client_before_pd_and_kubernetes_notice(wide: OperatorWorld) -> None:
     for fault in (
         Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-0"),
         Fault(Trouble.BLACK_HOLE, origin=f"{NAMESPACE}/basic-tikv-0"),
@@ -782,7 +776,7 @@ def test_a_store_that_answers_nobody_is_waited_for_before_pd_and_kubernetes_know
 
 @pytest.mark.slow
 @pytest.mark.rule("F13")
-def test_a_store_that_only_the_operator_cannot_reach_holds_nobody_up(wide: OperatorWorld) -> None:
+def test_does_not_wait_for_a_store_that_only_the_operator_cannot_reach(wide: OperatorWorld) -> None:
     """PD hears from it every ten seconds."""
     before = uids(wide, "tikv")
     silence = Fault(Trouble.BLACK_HOLE, f"{NAMESPACE}/basic-tikv-0", origin=OUTSIDE, port=20180)
@@ -795,7 +789,7 @@ def test_a_store_that_only_the_operator_cannot_reach_holds_nobody_up(wide: Opera
 
 @pytest.mark.slow
 @pytest.mark.rule("F19", "#4335")
-def test_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) -> None:
+def test_restarts_a_single_tikv_without_an_eviction(basic: OperatorWorld) -> None:
     before = uids(basic, "tikv")
     basic.change(tikv={"annotations": {"a": "b"}})
     basic.run_until(lambda: before != uids(basic, "tikv"))
@@ -805,7 +799,7 @@ def test_a_single_tikv_is_restarted_without_an_eviction(basic: OperatorWorld) ->
 
 @pytest.mark.slow
 @pytest.mark.rule("F20", "#5544")
-def test_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_enough(wide: OperatorWorld) -> None:
+def test_leaders_return_to_the_last_pod_when_it_has_been_ready_long_enough(wide: OperatorWorld) -> None:
     annotate(wide, tikv_min_ready_seconds="20")
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(says(wide, "tikv: waiting until pod basic-tikv-0 has been Ready for 20 s"), 90.0)
@@ -817,7 +811,7 @@ def test_leaders_come_back_to_the_last_pod_when_it_was_ready_for_long_enough(wid
 
 @pytest.mark.slow
 @pytest.mark.rule("R17")
-def test_nothing_is_restarted_while_pd_has_no_leader(wide: OperatorWorld) -> None:
+def test_restarts_nothing_while_pd_has_no_leader(wide: OperatorWorld) -> None:
     old = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: uids(wide, "tikv") != old)
@@ -833,7 +827,7 @@ def test_nothing_is_restarted_while_pd_has_no_leader(wide: OperatorWorld) -> Non
 
 @pytest.mark.slow
 @pytest.mark.rule("R02", "F16", "#4483", "#4522")
-def test_a_process_that_ends_at_any_moment_leaves_no_scheduler(wide: OperatorWorld) -> None:
+def test_leaves_no_scheduler_although_the_operator_restarts_at_any_moment(wide: OperatorWorld) -> None:
     before = uids(wide, "tikv")
     wide.change(tikv={"annotations": {"a": "b"}})
     watch = Watch(wide)
@@ -868,7 +862,7 @@ def test_a_store_gets_two_thirds_of_its_leaders_back_before_the_next_one_goes(wi
 
 @pytest.mark.slow
 @pytest.mark.rule("F12")
-def test_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide: OperatorWorld) -> None:
+def test_a_roll_ends_despite_a_lost_pod_and_its_substitute(wide: OperatorWorld) -> None:
     wide.world.faults.pod_pending(f"{NAMESPACE}/basic-tikv-2")
     wide.admin.delete(PODS, "basic-tikv-2", NAMESPACE)
     wide.run_until(lambda: store(wide, 2)["state"] == "Down", 2400.0)
@@ -890,7 +884,7 @@ def test_a_lost_pod_and_its_substitute_do_not_keep_a_roll_from_its_end(wide: Ope
 
 @pytest.mark.slow
 @pytest.mark.rule("R19")
-def test_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorld) -> None:
+def test_keeps_an_eviction_while_pd_reports_no_stores(wide: OperatorWorld) -> None:
     wide.change(tikv={"annotations": {"a": "b"}})
     wide.run_until(lambda: strategy(wide, "tikv")["rollingUpdate"]["partition"] == 2)
     heal, two = wide.world.faults.pd_no_stores(f"{NAMESPACE}/basic"), store_id(wide, 2)
@@ -904,7 +898,7 @@ def test_what_is_owed_to_a_store_outlives_an_empty_answer(wide: OperatorWorld) -
 
 @pytest.mark.slow
 @pytest.mark.rule("I16")
-def test_what_could_not_begin_its_own_restarts_holds_up_those_after_it(basic: OperatorWorld) -> None:
+def test_a_component_that_cannot_begin_its_roll_holds_up_its_successors(basic: OperatorWorld) -> None:
     allow = basic.world.faults.creation_refused("configmaps", "basic-pd-*")
     basic.change(version="v8.5.9", pd={"config": {"log": {"level": "warn"}}})
     basic.run(60.0)

@@ -66,7 +66,7 @@ def refusal(world: OperatorWorld) -> str:
 
 @pytest.mark.slow
 @pytest.mark.rule("R05")
-def test_volumes_and_stateful_set_grow_and_no_pod_is_restarted(three: OperatorWorld) -> None:
+def test_grows_volumes_and_stateful_set_without_restarting_a_pod(three: OperatorWorld) -> None:
     before, old = pods(three), three.get(STATEFUL_SETS, "basic-tikv")
     grow(three)
     three.run_until(lambda: template_size_or_none(three) == "2Gi")
@@ -111,7 +111,7 @@ def test_the_volumes_of_all_components_grow_at_once(world: OperatorWorld) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["RollingUpdate", "InPlace"])
 @pytest.mark.rule("I31", "R05")
-def test_a_new_process_after_every_write_ends_the_same(three: OperatorWorld, strategy: str) -> None:
+def test_a_new_process_after_every_write_grows_the_volumes(three: OperatorWorld, strategy: str) -> None:
     three.change(configUpdateStrategy=strategy)
     three.run_until_ready()
     before = pods(three)
@@ -131,7 +131,7 @@ def template_size_or_none(world: OperatorWorld) -> str:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-8.5")
-def test_scaling_in_at_the_same_time_does_not_forget_a_store(three: OperatorWorld) -> None:
+def test_a_simultaneous_scale_in_loses_no_store(three: OperatorWorld) -> None:
     """A StatefulSet that came back smaller would take a store away without PD knowing (I3)."""
     before = pods(three)
     three.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
@@ -142,7 +142,7 @@ def test_scaling_in_at_the_same_time_does_not_forget_a_store(three: OperatorWorl
 
 
 @pytest.mark.slow
-def test_a_stateful_set_that_a_user_deleted_takes_its_pods_back_as_they_are(three: OperatorWorld) -> None:
+def test_a_recreated_stateful_set_adopts_its_pods_unchanged(three: OperatorWorld) -> None:
     before = pods(three)
     three.admin.delete(STATEFUL_SETS, "basic-tikv", NAMESPACE, propagation="Orphan")
     three.run_until(lambda: three.exists(STATEFUL_SETS, "basic-tikv"))
@@ -154,7 +154,7 @@ def test_a_stateful_set_that_a_user_deleted_takes_its_pods_back_as_they_are(thre
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-12")
-def test_resuming_with_other_replicas_starts_what_had_data_and_scales_then(three: OperatorWorld) -> None:
+def test_a_resume_with_new_replicas_starts_all_pods_with_data_and_then_scales(three: OperatorWorld) -> None:
     three.change(suspendAction={"suspendStatefulSet": True})
     three.run_until(lambda: three.reason() == "Suspended")
     three.change(suspendAction=None, tikv={"replicas": 4})
@@ -175,7 +175,7 @@ def test_resuming_with_other_replicas_starts_what_had_data_and_scales_then(three
     ],
 )
 @pytest.mark.rule("lifecycle-10.2")
-def test_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld, spec: Json, told: str) -> None:
+def test_refuses_impossible_sizes_by_field_and_claim(basic: OperatorWorld, spec: Json, told: str) -> None:
     before = pods(basic)
     basic.change(tikv=spec)
     assert told in refusal(basic)
@@ -186,7 +186,7 @@ def test_what_can_not_be_is_refused_by_field_and_claim(basic: OperatorWorld, spe
 
 
 @pytest.mark.rule("lifecycle-10.2")
-def test_a_class_that_forbids_growing_is_told_and_growing_goes_on_when_it_allows(basic: OperatorWorld) -> None:
+def test_reports_a_class_that_forbids_growth_and_continues_when_it_allows_it(basic: OperatorWorld) -> None:
     basic.admin.patch(STORAGE_CLASSES, "standard", "", {"allowVolumeExpansion": False})
     grow(basic)
     assert "lacks allowVolumeExpansion" in refusal(basic)
@@ -208,7 +208,7 @@ def refuse_to_grow(world: OperatorWorld) -> None:
     "kind", ["FileSystemResizePending", "ControllerResizeError", "NodeResizeError", "VolumeResizeFailed"]
 )
 @pytest.mark.rule("lifecycle-10.2")
-def test_what_keeps_a_volume_from_growing_is_told(basic: OperatorWorld, kind: str) -> None:
+def test_reports_the_cause_that_keeps_a_volume_from_growing(basic: OperatorWorld, kind: str) -> None:
     refuse_to_grow(basic)
     grow(basic)
     waiting = "waiting for PersistentVolumeClaim tikv-basic-tikv-0 to grow from 1Gi to 2Gi"
@@ -246,7 +246,7 @@ def call_infeasible(world: OperatorWorld, claim: str, size: str = "2Gi") -> None
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.2")
-def test_a_size_that_the_driver_calls_infeasible_is_told_with_the_way_out(three: OperatorWorld) -> None:
+def test_reports_an_infeasible_size_and_the_way_out(three: OperatorWorld) -> None:
     refuse_to_grow(three)
     grow(three)
     three.run_until(lambda: {size for size, _ in sizes(three)} == {"2Gi"})
@@ -264,7 +264,7 @@ def test_a_size_that_the_driver_calls_infeasible_is_told_with_the_way_out(three:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.4")
-def test_a_volume_that_the_driver_can_not_grow_is_replaced_where_the_user_lets_it_be(three: OperatorWorld) -> None:
+def test_replaces_a_volume_that_cannot_grow_if_the_user_allows_it(three: OperatorWorld) -> None:
     three.change(enablePVCReplace=True)
     refuse_to_grow(three)
     grow(three)
@@ -276,7 +276,7 @@ def test_a_volume_that_the_driver_can_not_grow_is_replaced_where_the_user_lets_i
 
 
 @pytest.mark.rule("F47")
-def test_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld) -> None:
+def test_grows_claims_while_the_component_is_changing(basic: OperatorWorld) -> None:
     basic.change(
         tikv={"statefulSetUpdateStrategy": "OnDelete", "annotations": {"a": "b"}, "requests": {"storage": "2Gi"}}
     )
@@ -286,7 +286,7 @@ def test_claims_grow_while_the_component_is_not_at_rest(basic: OperatorWorld) ->
 
 
 @pytest.mark.rule("R26")
-def test_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: OperatorWorld) -> None:
+def test_refuses_added_or_removed_volumes_before_any_pod_is_touched(world: OperatorWorld) -> None:
     volume = {"name": "wal", "storageSize": "1Gi", "mountPath": "/wal"}
     cluster = sample("basic")
     cluster["spec"]["tikv"]["storageVolumes"] = [volume]
@@ -307,7 +307,7 @@ def test_volumes_that_come_or_go_are_refused_before_any_pod_notices(world: Opera
 @pytest.mark.slow
 @pytest.mark.parametrize("added", [True, False])
 @pytest.mark.rule("R26")
-def test_volumes_that_come_or_go_with_a_stateful_set_that_a_user_deletes_are_refused_as_well(
+def test_refuses_added_or_removed_volumes_although_the_user_deletes_the_stateful_set(
     world: OperatorWorld, added: bool
 ) -> None:
     """Kubernetes does nothing more for pods that a StatefulSet finds without one of its volumes, nor for lost ones."""
@@ -356,7 +356,7 @@ def test_each_volume_of_a_pod_has_a_size_of_its_own(world: OperatorWorld) -> Non
 
 
 @pytest.mark.rule("lifecycle-3.2")
-def test_a_paused_cluster_keeps_its_volumes(basic: OperatorWorld) -> None:
+def test_does_not_grow_volumes_of_a_paused_cluster(basic: OperatorWorld) -> None:
     basic.change(paused=True)
     grow(basic)
     basic.run(60.0)
@@ -383,7 +383,7 @@ def driver_says(world: OperatorWorld, claim: str, status: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.3")
-def test_another_attributes_class_is_asked_of_every_claim_and_no_pod_is_restarted(three: OperatorWorld) -> None:
+def test_sets_a_new_attributes_class_on_every_claim_without_a_restart(three: OperatorWorld) -> None:
     before = pods(three)
     three.change(tikv={"volumeAttributesClassName": "fast"})
     three.run_until(lambda: template_class(three) == "fast")
@@ -424,7 +424,7 @@ def test_each_volume_and_each_component_has_a_class_of_its_own(world: OperatorWo
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.3")
-def test_what_the_driver_says_is_told(basic: OperatorWorld) -> None:
+def test_reports_the_error_of_the_driver(basic: OperatorWorld) -> None:
     claim = "tikv-basic-tikv-0"
     basic.change(tikv={"volumeAttributesClassName": "fast"})
     basic.run_until(lambda: template_class(basic) == "fast")

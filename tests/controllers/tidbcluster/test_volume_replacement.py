@@ -48,7 +48,7 @@ def stores_up(world: OperatorWorld) -> int:
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.4")
-def test_stores_move_to_smaller_volumes_one_after_another(three: OperatorWorld) -> None:
+def test_stores_move_to_smaller_volumes_one_at_a_time(three: OperatorWorld) -> None:
     before, others = uids(claims(three, "tikv")), pods(three, "pd") | pods(three, "tidb")
     counted: list[int] = []
 
@@ -96,7 +96,7 @@ def test_pd_members_move_to_another_class(three: OperatorWorld) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("begun", [False, True], ids=["at the same time", "meanwhile"])
 @pytest.mark.rule("F46", "#5382")
-def test_a_new_annotation_holds_up_no_replacement(three: OperatorWorld, begun: bool) -> None:
+def test_a_new_annotation_does_not_delay_replacement(three: OperatorWorld, begun: bool) -> None:
     before, smaller, annotated = uids(claims(three, "pd")), {"storage": "512Mi"}, {"noted": "too"}
     three.change(pd={"requests": smaller} | ({} if begun else {"annotations": annotated}))
     three.run_until(lambda: three.reason() == "ReplacingVolume" and three.replicas("pd") == 4)
@@ -121,7 +121,7 @@ def test_what_is_left_stays_when_it_is_taken_back(three: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-10.4")
-def test_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
+def test_does_not_begin_with_only_two_stores(world: OperatorWorld) -> None:
     cluster = sample("basic")
     cluster["spec"]["enablePVCReplace"] = True
     world.apply(cluster)
@@ -135,7 +135,7 @@ def test_two_stores_are_too_few_to_begin(world: OperatorWorld) -> None:
 
 
 @pytest.mark.rule("lifecycle-10.4")
-def test_no_volume_is_replaced_before_its_storage_class_exists(three: OperatorWorld) -> None:
+def test_replaces_no_volume_before_its_storage_class_exists(three: OperatorWorld) -> None:
     before = uids(claims(three, "tikv"))
     three.change(tikv={"storageClassName": "absent"})
     three.run_until(lambda: three.reason() == "VolumeCantChange")
@@ -150,7 +150,7 @@ def test_no_volume_is_replaced_before_its_storage_class_exists(three: OperatorWo
 
 @pytest.mark.slow
 @pytest.mark.rule("lifecycle-10.4")
-def test_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(three: OperatorWorld) -> None:
+def test_replaces_no_volume_while_admission_makes_new_ones_like_the_old(three: OperatorWorld) -> None:
     """The spare pod shows it; else data would be moved for nothing, without end."""
 
     def policy(resource: Resource, tree: Json, old: Json | None) -> None:
@@ -178,7 +178,7 @@ def test_no_volume_is_replaced_where_admission_makes_new_ones_like_the_old(three
 @pytest.mark.slow
 @pytest.mark.parametrize("spare", [0, 1], ids=["no spare pod", "after the spare pod"])
 @pytest.mark.rule("lifecycle-10.4")
-def test_the_first_pod_whose_new_volume_is_like_the_old_is_the_last(three: OperatorWorld, spare: int) -> None:
+def test_stops_after_the_first_pod_whose_new_volume_equals_the_old_one(three: OperatorWorld, spare: int) -> None:
     """Whatever keeps new volumes from being as they are asked for, no other pod loses its own for that."""
 
     def policy(resource: Resource, tree: Json, old: Json | None) -> None:

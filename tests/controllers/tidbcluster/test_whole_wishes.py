@@ -49,7 +49,7 @@ def ask_for(world: OperatorWorld, component: str, replicas: int) -> None:
 
 @pytest.mark.parametrize("component", workload_names())
 @pytest.mark.rule("lifecycle-8")
-def test_a_wish_is_met_as_a_whole_or_nothing_leaves(world: OperatorWorld, component: str) -> None:
+def test_a_scale_in_is_possible_as_a_whole_or_removes_nothing(world: OperatorWorld, component: str) -> None:
     before, wanted = _WISHES.get(component, (3, 0))
     world.apply(with_pods(component, before))
     (name,) = world.names()
